@@ -257,14 +257,28 @@ impl Sender {
         if self.board.is_some() {
             return self.poll_selective(cfg, now);
         }
-        let window = (self.cwnd as u32).saturating_add(self.inflation).min(self.peer_window);
-        if self.next - self.una >= window || !self.data_available() || self.burst == 0 {
+        if !self.may_transmit(cfg, now) {
             return None;
         }
         self.count_burst();
         let seq = self.next;
         self.next += 1;
         Some(self.emit(cfg, now, seq))
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) would give a segment now.
+    #[inline]
+    pub fn may_transmit(&self, cfg: &TcpConfig, now: Instant) -> bool {
+        if self.board.is_some() {
+            return self.clone().poll_selective(cfg, now).is_some();
+        }
+        self.next - self.una < self.window() && self.data_available() && self.burst > 0
+    }
+
+    /// Segments that may be outstanding.
+    #[inline]
+    fn window(&self) -> u32 {
+        (self.cwnd as u32).saturating_add(self.inflation).min(self.peer_window)
     }
 
     /// When [`on_timer`](Self::on_timer) is to be called. It may change with any call, mostly to later: a host that
