@@ -146,8 +146,7 @@ mod tests {
         assert_eq!(event.as_segment(), segment);
         event.mark();
         assert_eq!(event.as_segment(), Segment { ecn: Ecn::Ce, ..segment });
-        let ack =
-            Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack: SackBlocks::EMPTY };
+        let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack: SackBlocks::EMPTY };
         let event = Event::ack(&ack, 40);
         assert!(event.is_ack());
         assert_eq!((event.as_ack(), event.table_index()), (ack, None));
