@@ -83,8 +83,9 @@ impl<L: SampledLaw> Sampled<L> {
     pub fn new(law: L, ecn: bool) -> Self {
         let loops = law.periods().map(|period| {
             period.map(|period| Loop {
-                period,
-                due: Instant::ZERO + period,
+                // A foreign law's mistake must not stop the clock.
+                period: period.max(Span::from_nanos(1)),
+                due: Instant::ZERO + period.max(Span::from_nanos(1)),
                 last: Instant::ZERO,
                 totals: Totals::default(),
             })
@@ -122,9 +123,8 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
             }
             let seen = l.observe(cx, self.applied);
             // A late call does the work of one period; the clock keeps its phase.
-            while l.due <= cx.now {
-                l.due += l.period;
-            }
+            let periods = (cx.now - l.due).as_nanos() / l.period.as_nanos() + 1;
+            l.due = l.due.saturating_add(l.period.saturating_mul(periods));
             self.applied = self.law.step(which, &seen);
         }
     }
