@@ -338,3 +338,56 @@ fn remember(history: &mut [f64], newest: f64) {
     history.rotate_right(1);
     history[0] = newest;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plant() -> TcpPlant {
+        TcpPlant::new(100.0, 1250.0, 0.28).unwrap()
+    }
+
+    #[test]
+    fn the_defaults_decay_in_four_round_trips_and_look_three_samples_past_the_delay() {
+        let law = ArmPfc::new(ArmPfcParams::new(plant(), 100.0)).unwrap();
+        // Ts = 0.28 / 5 = 0.056 s; Psi = exp(-0.056 / 1.12) = exp(-0.05) = 0.951229.
+        assert_eq!(law.periods(), [Some(Span::from_millis(56)), None]);
+        assert!((law.psi - 0.951_229).abs() < 1e-6);
+        assert_eq!((law.model.delay(), law.predictor.horizon()), (5, 8));
+    }
+
+    #[test]
+    fn at_the_operating_point_nothing_moves() {
+        for variant in [Variant::A, Variant::B, Variant::C] {
+            let mut law = ArmPfc::new(ArmPfcParams { variant, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
+            for _ in 0..50 {
+                let p = law.step(0, &Observation { queue_pkts: 100.0, ..Observation::default() });
+                assert_eq!(p.get(), law.p0, "{variant:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_literal_reading_settles_beside_the_target() {
+        // Printed parameters, 0.1 more probability than p0: 694.4 packets * 0.1 (h = 7); 565 (h = 6); 836 (h = 8).
+        for (h, per_unit) in [(6, 565.0), (7, 694.4), (8, 836.0)] {
+            let printed = ArmPfcParams { h, psi: 0.83, ..ArmPfcParams::new(plant(), 100.0) };
+            let more = Probability::new(printed.p0.get() + 0.1).unwrap();
+            let offset = |variant| ArmPfc::new(ArmPfcParams { variant, ..printed }).unwrap().offset_pkts(more);
+            assert!((offset(Variant::A) - 0.1 * per_unit).abs() < 0.1, "h = {h}: {}", offset(Variant::A));
+            assert_eq!((offset(Variant::B), offset(Variant::C)), (0.0, 0.0));
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused_by_name() {
+        let refused = |params: ArmPfcParams| ArmPfc::new(params).unwrap_err().param;
+        let good = ArmPfcParams::new(plant(), 100.0);
+        assert_eq!(refused(ArmPfcParams { d: 0, ..good }), "d");
+        assert_eq!(refused(ArmPfcParams { d: MAX_DELAY + 1, h: MAX_HORIZON, ..good }), "d");
+        assert_eq!(refused(ArmPfcParams { h: 5, ..good }), "h");
+        assert_eq!(refused(ArmPfcParams { h: MAX_HORIZON + 1, ..good }), "h");
+        assert_eq!(refused(ArmPfcParams { psi: 1.0, ..good }), "psi");
+        assert_eq!(refused(ArmPfcParams { target: 0.0, ..good }), "target");
+    }
+}

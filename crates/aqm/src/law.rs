@@ -82,10 +82,10 @@ impl<L: SampledLaw> Sampled<L> {
     /// Applies `law` from the epoch on. With `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
     pub fn new(law: L, ecn: bool) -> Self {
         let loops = law.periods().map(|period| {
-            period.map(|period| Loop {
-                // A foreign law's mistake must not stop the clock.
-                period: period.max(Span::from_nanos(1)),
-                due: Instant::ZERO + period.max(Span::from_nanos(1)),
+            // A period of zero, a foreign law's mistake, must not stop the clock.
+            period.map(|period| period.max(Span::from_nanos(1))).map(|period| Loop {
+                period,
+                due: Instant::ZERO + period,
                 last: Instant::ZERO,
                 totals: Totals::default(),
             })

@@ -227,3 +227,66 @@ impl SampledLaw for Pi {
         visit("target", Value::Number(self.target));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Equal to the digits that are given.
+    fn assert_near(got: f64, expected: f64, relative: f64) {
+        assert!((got / expected - 1.0).abs() < relative, "{got}, expected {expected}");
+    }
+
+    #[test]
+    fn the_classic_gains_come_from_the_classic_controller() {
+        // K/z = 9.64e-6 / 0.53 = 1.818868e-5; K T/2 = 9.64e-6 / 320 = 3.0125e-8: a = 1.821880e-5, b = 1.815855e-5.
+        let gains = PiController { gain: 9.64e-6, zero: 0.53 }.sampled(160.0).unwrap();
+        assert_near(gains.a(), 1.821_880e-5, 1e-6);
+        assert_near(gains.b(), 1.815_855e-5, 1e-6);
+        let back = gains.continuous(160.0);
+        assert_near(back.gain, 9.64e-6, 1e-9);
+        assert_near(back.zero, 0.53, 1e-9);
+    }
+
+    #[test]
+    fn hollots_rule_gives_his_published_controller() {
+        // N = 60, C = 3750, R0 = 0.2 + 175/3750 = 0.246667: published as K = 9.64e-6, z = 0.53.
+        let plant = TcpPlant::new(60.0, 3750.0, 0.2 + 175.0 / 3750.0).unwrap();
+        let pi = PiController::design(&plant, Crossover::WindowPole);
+        assert_near(pi.gain, 9.649e-6, 1e-4);
+        assert_near(pi.zero, 0.5259, 1e-4);
+        let gains = pi.sampled(160.0).unwrap();
+        assert_near(gains.a(), 1.8377e-5, 1e-4);
+        assert_near(gains.b(), 1.8317e-5, 1e-4);
+    }
+
+    #[test]
+    fn the_default_never_crosses_over_faster_than_half_a_round_trip_allows() {
+        // N = 100, C = 1250, R0 = 0.28: z = 200 / (0.0784 * 1250) = 2.041 is above 0.5 / 0.28 = 1.786.
+        let small_window = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
+        let design = |plant, crossover| PiController::design(plant, crossover);
+        assert_eq!(design(&small_window, Crossover::Lower), design(&small_window, Crossover::PerDelay(0.5)));
+        // N = 60, C = 3750: z = 0.529 is below 0.5 / 0.246 = 2.03.
+        let large_window = TcpPlant::new(60.0, 3750.0, 0.246).unwrap();
+        assert_eq!(design(&large_window, Crossover::Lower), design(&large_window, Crossover::WindowPole));
+        // Hollot's rule for the first network at 150 Hz.
+        let gains = design(&small_window, Crossover::WindowPole).sampled(150.0).unwrap();
+        assert_near(gains.a(), 1.082e-3, 1e-3);
+        assert_near(gains.b(), 1.067e-3, 1e-3);
+    }
+
+    #[test]
+    fn the_gains_that_the_arm_pfc_paper_prints_are_a_slow_controller() {
+        // K = 6e-9 * 150 = 9e-7; z = 2 * 9e-7 / 1.29e-6 = 1.3953. K k_t = 9e-7 * 1071.875 = 9.6e-4 rad/s.
+        let pi = PiGains::new(6.48e-7, 6.42e-7).unwrap().continuous(150.0);
+        assert_near(pi.gain, 9e-7, 1e-9);
+        assert_near(pi.zero, 1.395_349, 1e-6);
+    }
+
+    #[test]
+    fn gains_that_do_not_regulate_are_refused() {
+        assert_eq!(PiGains::new(1e-5, 1e-5).unwrap_err().param, "a");
+        assert_eq!(PiGains::new(1e-5, 0.0).unwrap_err().param, "b");
+        assert_eq!(PiGains::new(f64::NAN, 1e-5).unwrap_err().param, "a");
+    }
+}

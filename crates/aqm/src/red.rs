@@ -314,9 +314,11 @@ impl Red {
 
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let flag = |name: &str, otherwise: bool| settings.flag(name).unwrap_or(otherwise);
-        let mean_packet = settings.number("mean_packet").unwrap_or(network.packet_bytes).max(1.0);
         // ns-2 keeps the mean packet size as an integer.
-        let mean_packet = libm::round(mean_packet) as u32;
+        let mean_packet = match settings.whole("mean_packet")? {
+            Some(bytes) => bytes as u32,
+            None => libm::round(network.packet_bytes).max(1.0) as u32,
+        };
         let link_pps = network.link_rate.as_bps() as f64 / (8.0 * mean_packet as f64);
 
         let designed = || match settings.choice("thresholds") {
@@ -471,5 +473,151 @@ impl Aqm for Red {
         visit("use_mark_p", Value::Flag(use_mark_p));
         visit("mark_p", Value::Number(mark_p.get()));
         visit("ecn", Value::Flag(ecn));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, QueueView, Totals};
+    use aqumen_units::Ecn;
+    use std::collections::BTreeMap;
+
+    /// Minimal standard generator (Park, Miller): enough to draw gaps.
+    struct Lehmer(u64);
+
+    impl Draw for Lehmer {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0 * 48_271 % 0x7fff_ffff;
+            self.0 as f64 / 0x7fff_ffff as f64
+        }
+    }
+
+    fn params() -> RedParams {
+        RedParams {
+            curve: RedCurve::new(50.0, 150.0, 0.1, true).unwrap(),
+            weight: 1.0,
+            link_pps: 1000.0,
+            wait: true,
+            bytes: false,
+            queue_in_bytes: false,
+            mean_packet: 1000,
+            use_mark_p: false,
+            mark_p: Probability::ZERO,
+            ecn: true,
+        }
+    }
+
+    fn arrive(red: &mut Red, queue: u32, at_ms: f64, rng: &mut Lehmer) -> Verdict {
+        let queue = QueueView {
+            packets: queue,
+            bytes: queue as u64 * 1000,
+            limit: Limit::packets(400),
+            totals: &Totals::default(),
+        };
+        let now = Instant::from_nanos((at_ms * 1e6) as u64);
+        red.on_arrival(&Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() }, &mut Cx { now, queue, rng })
+    }
+
+    /// How often each number of packets lay between one signal and the next, that one counted, with the average at 100:
+    /// p_b = 0.1 (100 - 50) / (150 - 50) = 0.05.
+    fn gaps(wait: bool, signals: usize) -> BTreeMap<u32, usize> {
+        let mut red = Red::new(RedParams { wait, ..params() }).unwrap();
+        let mut rng = Lehmer(1);
+        let (mut seen, mut gap, mut found) = (BTreeMap::new(), 0, 0);
+        while found <= signals {
+            gap += 1;
+            if arrive(&mut red, 100, 0.0, &mut rng) == Verdict::Mark {
+                // The first gap begins before there was a signal.
+                if found > 0 {
+                    *seen.entry(gap).or_default() += 1;
+                }
+                (gap, found) = (0, found + 1);
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn signals_are_spread_uniformly() {
+        // ns-2 counts a packet before it decides: without wait the gaps are 1 .. 1/p - 1 = 19, with wait 1/p .. 2/p - 1.
+        for (wait, first, last) in [(false, 1, 19), (true, 20, 39)] {
+            let seen = gaps(wait, 20_000);
+            assert_eq!((*seen.keys().min().unwrap(), *seen.keys().max().unwrap()), (first, last));
+            let each = 20_000.0 / (last - first + 1) as f64;
+            for (gap, times) in seen {
+                // Four standard deviations of a binomial count.
+                assert!(
+                    (times as f64 - each).abs() < 4.0 * libm::sqrt(each),
+                    "gap {gap} came {times} times, not {each}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_average_falls_over_an_idle_time() {
+        // w = 1/2: an arrival that meets 8 packets makes avg 4. Idle from 10 ms to 13.7 ms: the link could have sent
+        // floor(3.7) = 3 packets, avg = 4 / 8 = 0.5; the arrival itself meets 0 and halves it to 0.25.
+        let mut red = Red::new(RedParams { weight: 0.5, ..params() }).unwrap();
+        let mut rng = Lehmer(1);
+        arrive(&mut red, 8, 1.0, &mut rng);
+        assert_eq!(red.average.value(), 4.0);
+        red.on_idle(Instant::from_nanos(10_000_000));
+        arrive(&mut red, 0, 13.7, &mut rng);
+        assert_eq!(red.average.value(), 0.25);
+    }
+
+    #[test]
+    fn beyond_twice_max_th_every_packet_is_dropped_even_if_it_could_be_marked() {
+        let mut red = Red::new(params()).unwrap();
+        let mut rng = Lehmer(1);
+        assert_eq!(arrive(&mut red, 300, 0.0, &mut rng), Verdict::Drop(DropReason::Overflow));
+        // Just below, p_b = 0.1 + 0.9 * 149/150 = 0.994: after the first packet above min_th, 1 packet passes (wait: the
+        // count is then 2 of 1/p = 1.006), and the next is marked.
+        let mut red = Red::new(params()).unwrap();
+        let verdicts: std::vec::Vec<_> = (0..3).map(|_| arrive(&mut red, 299, 0.0, &mut rng)).collect();
+        assert_eq!(verdicts, [Verdict::Pass, Verdict::Mark, Verdict::Pass]);
+    }
+
+    #[test]
+    fn mark_p_turns_marks_into_drops_when_congestion_is_heavy() {
+        // p_b at 300 packets is 1 > 0.1.
+        let params = RedParams { use_mark_p: true, mark_p: Probability::new(0.1).unwrap(), ..params() };
+        let mut red = Red::new(params).unwrap();
+        let mut rng = Lehmer(1);
+        arrive(&mut red, 300, 0.0, &mut rng);
+        assert_eq!(arrive(&mut red, 300, 0.0, &mut rng), Verdict::Drop(DropReason::Early));
+    }
+
+    #[test]
+    fn an_overflow_restarts_the_count_to_the_next_signal() {
+        let mut red = Red::new(params()).unwrap();
+        let mut rng = Lehmer(1);
+        for _ in 0..10 {
+            arrive(&mut red, 100, 0.0, &mut rng);
+        }
+        assert_eq!(red.count, 10);
+        let queue = QueueView { packets: 400, bytes: 0, limit: Limit::packets(400), totals: &Totals::default() };
+        red.on_overflow(&Packet::default(), &mut Cx { now: Instant::ZERO, queue, rng: &mut rng });
+        assert_eq!(red.count, 0);
+    }
+
+    #[test]
+    fn the_pole_of_the_average_and_its_weight_are_inverse() {
+        // w = 1 - exp(-1 / (T pps)), K = -pps ln(1 - w) = 1 / T: a quarter of a second makes 4 rad/s at any rate.
+        for pps in [100.0, 1e6] {
+            let pole = RedAverage::new(RedAverage::weight_for(0.25, pps)).pole(pps);
+            assert!((pole - 4.0).abs() < 1e-9, "{pole}");
+        }
+    }
+
+    #[test]
+    fn thresholds_that_are_no_range_are_refused() {
+        assert_eq!(RedCurve::new(60.0, 50.0, 0.1, true).unwrap_err().param, "min_th");
+        assert_eq!(RedCurve::new(f64::NAN, 50.0, 0.1, true).unwrap_err().param, "min_th");
+        assert_eq!(RedCurve::new(0.0, 0.0, 0.1, true).unwrap_err().param, "max_th");
+        assert_eq!(RedCurve::new(1.0, 2.0, 1.1, true).unwrap_err().param, "max_p");
+        assert_eq!(Red::new(RedParams { weight: 0.0, ..params() }).unwrap_err().param, "weight");
     }
 }
