@@ -84,9 +84,12 @@ impl Dumbbell {
             let (source, sink) = (nodes.len() as u32, nodes.len() as u32 + 1);
             nodes.extend([format!("source{k}"), format!("sink{k}")]);
             let first = links.len() as u32;
-            for (name, from, to, delay) in
-                [("up", source, 0, near), ("down", 1, sink, far), ("back-up", sink, 1, far), ("back-down", 0, source, near)]
-            {
+            for (name, from, to, delay) in [
+                ("up", source, 0, near),
+                ("down", 1, sink, far),
+                ("back-up", sink, 1, far),
+                ("back-down", 0, source, near),
+            ] {
                 links.push(link(format!("{name}{k}"), from, to, self.access_rate, delay, 100_000, "droptail", false));
             }
             flows.push(Flow {
