@@ -12,7 +12,6 @@ burst=" $(seq -s " " 300 305)"
 dense=" $(seq -s " " 120 134)"
 make reno-drops Reno 0 " 20 60 62 63 120 129$burst" "" 16
 make newreno-drops Newreno 0 " 20 60 62 63 120 129$burst" "" 16
-make sack-drops Sack1 0 " 20 60 62 63 120 129$burst" "" 16
 make reno-syn Reno 0 " 0 1 4" "" 20
 make reno-marks Reno 1 "" " 20 60 61 90$dense" 20
 make reno-drops-marks Reno 1 " 24 95 96 131" " 20 22 60 61 90 130 133" 8

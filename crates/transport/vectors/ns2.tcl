@@ -7,7 +7,7 @@ set source [$ns node]
 set router [$ns node]
 set sink [$ns node]
 $ns duplex-link $source $router 100Mb 1ms DropTail
-$ns duplex-link $router $sink 800kb 40ms DropTail
+$ns duplex-link $router $sink 790kb 40ms DropTail
 foreach {a b} [list $source $router $router $sink] {
     $ns queue-limit $a $b 10000
     $ns queue-limit $b $a 10000

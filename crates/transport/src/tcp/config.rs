@@ -198,7 +198,7 @@ impl TcpConfig {
         let whole = self.rto_tick.as_nanos() % 1_000 == 0;
         if !whole || self.rto_tick < Span::from_micros(1) || self.rto_tick > Span::from_secs(1) {
             let range = "whole microseconds, 1 us to 1 s";
-            return Err(ConfigError { field: "rto_tick", value: self.rto_tick.as_secs_f64(), range });
+            return Err(ConfigError { field: "rto_tick", value: secs(self.rto_tick), range });
         }
         number("max_burst", self.max_burst, 0, 254, "0 (no limit) to 254 segments")?;
         number("growth_limit", self.growth_limit, 1, 1 << 30, "1 to 2^30 segments")?;
@@ -230,7 +230,11 @@ fn number<T: Into<f64>>(
 }
 
 fn span(field: &'static str, value: Span, least: Span, most: Span, range: &'static str) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) { Ok(()) } else { Err(ConfigError { field, value: value.as_secs_f64(), range }) }
+    if (least..=most).contains(&value) { Ok(()) } else { Err(ConfigError { field, value: secs(value), range }) }
+}
+
+fn secs(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e9
 }
 
 /// A field of a [`TcpConfig`] is outside its range.

@@ -157,7 +157,7 @@ impl Sender {
             limit: u32::MAX,
             recover: syn,
             peer_window: cfg.receive_window,
-            ssthresh: cfg.receive_window,
+            ssthresh: cfg.receive_window.max(2),
             inflation: 0,
             timed: 0,
             rto: Rto::new(cfg),
@@ -279,13 +279,17 @@ impl Sender {
     pub fn on_timer(&mut self, cfg: &TcpConfig, now: Instant) {
         if self.next_timer().is_some_and(|due| now >= due) {
             self.burst = full_burst(cfg);
-            if self.peer_window == 0 {
+            if self.peer_window == 0 && self.una > 0 {
                 // RFC 9293 section 3.8.6.1: probe a closed window, with backoff.
                 self.flags |= PROBE;
                 self.rto.back_off(cfg);
                 self.arm(cfg, now);
             } else {
                 self.on_timeout(cfg, now);
+                if self.peer_window == 0 {
+                    // Closed before anything arrived: there is no older segment to probe with.
+                    self.flags |= RETRANSMIT;
+                }
             }
         }
     }
@@ -417,7 +421,7 @@ impl Sender {
     /// RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2). Segments of limited transmit lie beyond the window, so
     /// the lesser of flight and window leaves them out, as section 3.2 step 2 asks.
     fn halve(&mut self, cfg: &TcpConfig) {
-        let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window));
+        let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window.max(1)));
         let half = if cfg.halve_flight { f64::from(self.high - self.una).min(window) } else { window } / 2.0;
         self.ssthresh = (half as u32).max(2);
         self.cwnd = half.max(cfg.min_window);
@@ -703,7 +707,7 @@ impl Sender {
                 self.flags |= SYN_LOST;
             }
             if !(cfg.timeout_after_mark_keeps_threshold && self.last == Reduction::Mark) {
-                let window = self.cwnd.max(1.0).min(f64::from(self.peer_window));
+                let window = self.cwnd.max(1.0).min(f64::from(self.peer_window.max(1)));
                 // A second timeout in a row finds nothing new to learn from (RFC 5681 section 3.1).
                 if cfg.halve_flight {
                     if self.last != Reduction::Timeout || self.una >= self.recover {
