@@ -214,7 +214,7 @@ impl Sender {
     }
 
     /// An acknowledgement arrived. One for data never sent is ignored (RFC 9293 section 3.10.7.4), as is an old one.
-    #[inline]
+    #[inline(always)]
     pub fn on_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
         if ack.ack > self.high {
             return;
@@ -243,7 +243,7 @@ impl Sender {
     }
 
     /// Segments that leave at once: fast retransmissions, limited transmit, probes of a closed window.
-    #[inline]
+    #[inline(always)]
     pub fn poll_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.flags & (RETRANSMIT | ONE_MORE | PROBE) == 0 {
             return None;
@@ -252,7 +252,7 @@ impl Sender {
     }
 
     /// The next segment the window allows. Call until `None`.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.board.is_some() {
             return self.poll_selective(cfg, now);
