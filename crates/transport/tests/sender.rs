@@ -565,3 +565,24 @@ fn a_bad_parameter_is_named_with_its_value_and_range() {
     let slow = TcpConfig { delayed_ack: Some(Span::from_secs(1)), ..good };
     assert_eq!(bad(slow), "delayed_ack = 1: must be above 0 s, at most 0.5 s");
 }
+
+#[test]
+fn a_transfer_too_long_to_number_is_cut_not_wrapped() {
+    for bytes in [u64::MAX, 1 << 50] {
+        let mut host = Host::connected(TcpConfig::modern(), Some(Bytes(bytes)));
+        assert_eq!(host.on(ack(1)), (1..=10).collect::<Vec<_>>());
+        host.sender.offer(&host.cfg, host.now, Bytes(u64::MAX));
+        assert!(!host.sender.is_finished());
+    }
+}
+
+#[test]
+fn a_round_trip_of_days_saturates_the_timer() {
+    let mut host = Host::connected(TcpConfig::modern(), None);
+    host.on(ack(1));
+    host.now = Instant::ZERO + Span::from_secs(1_000_000);
+    for number in 2..6 {
+        host.on(Ack { echo: Instant::ZERO, ..ack(number) });
+        assert_eq!(host.sender.retransmission_timeout(&host.cfg), Span::from_secs(60));
+    }
+}

@@ -50,7 +50,7 @@ impl Rto {
             1_000 => (moment.as_nanos() + u64::from(self.phase_nanos)) / 1_000,
             _ => (moment.as_nanos() + u64::from(self.phase_nanos)) / tick,
         };
-        let measured = ticks_until(now).saturating_sub(ticks_until(sent)).clamp(1, 1 << 28) as i32;
+        let measured = ticks_until(now).saturating_sub(ticks_until(sent)).clamp(1, 1 << 27) as i32;
         if self.srtt != 0 {
             let error = measured - (self.srtt >> 3) as i32;
             self.srtt = (self.srtt as i32 + error).max(1) as u32;

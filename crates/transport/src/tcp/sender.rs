@@ -399,8 +399,8 @@ impl Sender {
     /// The receiver echoes a mark (RFC 3168 section 6.1.2): one reaction per window of data.
     #[cold]
     fn on_echo(&mut self, cfg: &TcpConfig, ack: u32) {
-        let new_window = ack > self.recover;
-        if !new_window && !(cfg.mark_after_timeout_counts && self.last == Reduction::Timeout) {
+        let counts_anyway = cfg.mark_after_timeout_counts && self.last == Reduction::Timeout;
+        if ack <= self.recover && !counts_anyway {
             return;
         }
         self.recover = self.high;
