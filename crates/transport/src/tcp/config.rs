@@ -25,15 +25,15 @@ pub struct TcpConfig {
     pub variant: Variant,
     /// Whether data packets are ECN-capable (RFC 3168).
     pub ecn: bool,
-    /// Size on the wire of a full data packet [bytes].
+    /// Size on the wire of a full data packet (bytes).
     pub packet_bytes: u16,
-    /// Of which headers [bytes]; a SYN is as large.
+    /// Of which headers (bytes); a SYN is as large.
     pub header_bytes: u16,
-    /// Size on the wire of an acknowledgement [bytes].
+    /// Size on the wire of an acknowledgement (bytes).
     pub ack_bytes: u16,
-    /// Congestion window before the first acknowledgement of data (RFC 6928) [segments].
+    /// Congestion window before the first acknowledgement of data (RFC 6928) (segments).
     pub initial_window: u32,
-    /// What the receiver offers at most (its buffer) [segments]. Also the initial slow-start threshold: "the largest
+    /// What the receiver offers at most (its buffer) (segments). Also the initial slow-start threshold: "the largest
     /// possible advertised window" of RFC 5681 section 3.1.
     pub receive_window: u32,
     /// How long the receiver may hold an acknowledgement back (RFC 5681 section 4.2); `None`: one for each segment.
@@ -52,7 +52,7 @@ pub struct TcpConfig {
     pub limited_transmit: bool,
     /// Most segments by which one acknowledgement counts towards window growth (L of RFC 3465).
     pub growth_limit: u32,
-    /// Window after a pause longer than the retransmission timeout (RFC 5681 section 4.1) [segments]; `None`: unchanged.
+    /// Window after a pause longer than the retransmission timeout (RFC 5681 section 4.1) (segments); `None`: unchanged.
     pub restart_window: Option<u32>,
     /// Whether the connection opens with a SYN, a data-less segment that takes one round trip.
     pub syn: bool,
@@ -61,7 +61,7 @@ pub struct TcpConfig {
     /// Upper bound of the random delay before window-driven sends, drawn by the host (ns-2's `overhead_`, which breaks
     /// phase effects).
     pub send_overhead: Span,
-    /// Smallest window after a mark or a fast retransmit [segments]. 0: it may fall below one, and then nothing leaves until
+    /// Smallest window after a mark or a fast retransmit (segments). 0: it may fall below one, and then nothing leaves until
     /// the retransmission timer expires (RFC 3168 section 6.1.2 for a window of one, taken further by ns-2).
     pub min_window: f64,
     /// Whether a reduction halves what is in flight (RFC 5681 equation 4); else the window, as ns-2 does.
@@ -172,7 +172,7 @@ impl TcpConfig {
         }
     }
 
-    /// Data in a full packet [bytes].
+    /// Data in a full packet (bytes).
     pub const fn payload_bytes(&self) -> u16 {
         self.packet_bytes - self.header_bytes
     }

@@ -9,13 +9,13 @@ use super::TcpConfig;
 /// `srtt` carries 3 fraction bits and `rttvar` 2, so that the gains 1/8 and 1/4 of RFC 6298 rule 2.3 are plain sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rto {
-    /// 8 x SRTT [ticks]; 0: no sample yet.
+    /// 8 x SRTT (ticks); 0: no sample yet.
     srtt: u32,
-    /// 4 x RTTVAR [ticks].
+    /// 4 x RTTVAR (ticks).
     rttvar: u32,
-    /// SRTT + 4 RTTVAR, at least the minimum, before backoff [us].
+    /// SRTT + 4 RTTVAR, at least the minimum, before backoff (us).
     base_us: u32,
-    /// Where this host's clock ticks [ns before the epoch].
+    /// Where this host's clock ticks (ns before the epoch).
     phase_nanos: u32,
     /// How often the timer doubled (RFC 6298 rule 5.5).
     doublings: u8,

@@ -31,7 +31,7 @@ use super::{Ack, Segment, TcpConfig, Variant};
 /// no second one).
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// Congestion window [segments].
+    /// Congestion window (segments).
     cwnd: f64,
     /// When the retransmission (or persist) timer goes off; `Instant::MAX`: not set.
     deadline: Instant,
@@ -50,7 +50,7 @@ pub struct Sender {
     recover: u32,
     /// What the receiver takes beyond `una`.
     peer_window: u32,
-    /// Slow-start threshold [segments].
+    /// Slow-start threshold (segments).
     ssthresh: u32,
     /// Segments known to have left the network in fast recovery (ns-2's `dupwnd_`).
     inflation: u32,
@@ -300,13 +300,13 @@ impl Sender {
         self.una == self.limit
     }
 
-    /// Congestion window [segments].
+    /// Congestion window (segments).
     #[inline]
     pub fn cwnd(&self) -> f64 {
         self.cwnd
     }
 
-    /// Slow-start threshold [segments].
+    /// Slow-start threshold (segments).
     #[inline]
     pub fn ssthresh(&self) -> u32 {
         self.ssthresh
