@@ -333,6 +333,20 @@ fn a_loss_in_a_window_that_was_marked_is_repaired_without_a_second_reduction() {
 }
 
 #[test]
+fn an_echo_in_the_acknowledgement_that_ends_recovery_ends_it_all_the_same() {
+    let mut host = Host::eight_out(TcpConfig { ecn: true, ..TcpConfig::ns2() });
+    host.on(marked(8));
+    // 8 is lost; 9, 10, 11 start a repair with window 4 + 3, 12, 13, 14 raise it to 8, 9, 10 with 8 to 14 out (7).
+    for expected in [vec![], vec![], vec![8], vec![15], vec![16], vec![17]] {
+        assert_eq!(host.on(ack(8)), expected);
+    }
+    // 8 and 15 arrive, 15 with a mark, and the acknowledgement of 8 is lost. (4 + 6) / 2 = 5, no longer inflated: 16 and
+    // 17 are out, three more may go.
+    assert_eq!(host.on(marked(16)), [18, 19, 20]);
+    assert_eq!(host.sender.cwnd(), 5.0);
+}
+
+#[test]
 fn retransmissions_are_ecn_capable_in_ns2_and_not_today() {
     for (preset, capable) in [(TcpConfig::ns2(), true), (TcpConfig::modern(), false)] {
         let cfg = TcpConfig { ecn: true, ..preset };

@@ -77,7 +77,7 @@ pub struct TcpConfig {
     pub ect_retransmissions: bool,
     /// Whether a retransmission may carry CWR (ns-2's `SetCWRonRetransmit_`); RFC 3168 asks for new data.
     pub cwr_retransmissions: bool,
-    /// Whether a timeout that follows a reaction to a mark within the same window leaves the threshold alone (ns-2).
+    /// Whether a timeout leaves the threshold alone when the last reduction was for a mark, however long ago (ns-2).
     pub timeout_after_mark_keeps_threshold: bool,
     /// Whether a mark echoed after a timeout counts although it is of the window before (ns-2).
     pub mark_after_timeout_counts: bool,

@@ -220,14 +220,16 @@ impl Sender {
             return;
         }
         self.burst = full_burst(cfg);
+        // The reaction to an echo moves `recover`; whether this ends a recovery is a matter of where it began.
+        let recovered = ack.ack >= self.recover;
         if ack.ece && cfg.ecn {
             self.on_echo(cfg, ack.ack);
         }
         if cfg.variant == Variant::Sack && (self.board.is_some() || !ack.sack.is_empty()) {
-            self.on_selective_ack(cfg, now, ack);
+            self.on_selective_ack(cfg, now, ack, recovered);
         } else if ack.ack > self.una {
-            if self.last == Reduction::Duplicates && self.inflation > 0 {
-                self.on_ack_in_recovery(cfg, now, ack);
+            if self.inflation > 0 {
+                self.on_ack_in_recovery(cfg, now, ack, recovered);
             } else {
                 self.on_new_ack(cfg, now, ack);
             }
@@ -478,10 +480,10 @@ impl Sender {
 
     /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
     #[cold]
-    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
-        if cfg.variant == Variant::Reno || ack.ack >= self.recover {
+    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
+        if cfg.variant == Variant::Reno || recovered {
             self.inflation = 0;
-            self.last = Reduction::Recovered;
+            self.end_recovery();
             if cfg.variant == Variant::NewReno && cfg.exit_by_flight {
                 let in_flight = (self.high - ack.ack).max(1) + 1;
                 self.cwnd = f64::from(self.ssthresh.min(in_flight));
@@ -510,9 +512,16 @@ impl Sender {
         self.flags |= RETRANSMIT;
     }
 
+    /// Fast recovery is over. An echo in the same acknowledgement may have been answered: that stays the last cause.
+    fn end_recovery(&mut self) {
+        if self.last == Reduction::Duplicates {
+            self.last = Reduction::Recovered;
+        }
+    }
+
     /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
     #[cold]
-    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
         let mut board = self.board.take().unwrap_or_default();
         let mut news = 0;
         for &(first, end) in ack.sack.as_slice() {
@@ -526,10 +535,9 @@ impl Sender {
             if self.flags & RECOVERY == 0 {
                 self.on_new_ack(cfg, now, ack);
             } else {
-                let over = ack.ack >= self.recover;
-                if over {
+                if recovered {
                     self.flags &= !RECOVERY;
-                    self.last = Reduction::Recovered;
+                    self.end_recovery();
                     self.duplicates = 0;
                 }
                 self.una = ack.ack;
