@@ -195,7 +195,7 @@ impl TcpConfig {
         span("max_rto", self.max_rto, Span::from_micros(1), HOUR, "1 us to 1 h")?;
         span("min_rto", self.min_rto, Span::ZERO, self.max_rto, "0 s to max_rto")?;
         span("initial_rto", self.initial_rto, Span::from_micros(1), self.max_rto, "1 us to max_rto")?;
-        let whole = self.rto_tick.as_nanos() % 1_000 == 0;
+        let whole = self.rto_tick.as_nanos().is_multiple_of(1_000);
         if !whole || self.rto_tick < Span::from_micros(1) || self.rto_tick > Span::from_secs(1) {
             let range = "whole microseconds, 1 us to 1 s";
             return Err(ConfigError { field: "rto_tick", value: secs(self.rto_tick), range });

@@ -259,14 +259,28 @@ impl Sender {
         if self.board.is_some() {
             return self.poll_selective(cfg, now);
         }
-        let window = (self.cwnd as u32).saturating_add(self.inflation).min(self.peer_window);
-        if self.next - self.una >= window || !self.data_available() || self.burst == 0 {
+        if !self.may_transmit(cfg, now) {
             return None;
         }
         self.count_burst();
         let seq = self.next;
         self.next += 1;
         Some(self.emit(cfg, now, seq))
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) would give a segment now.
+    #[inline]
+    pub fn may_transmit(&self, cfg: &TcpConfig, _now: Instant) -> bool {
+        if self.board.is_some() {
+            return self.choose(cfg).is_some();
+        }
+        self.next - self.una < self.window() && self.data_available() && self.burst > 0
+    }
+
+    /// Segments that may be outstanding.
+    #[inline]
+    fn window(&self) -> u32 {
+        (self.cwnd as u32).saturating_add(self.inflation).min(self.peer_window)
     }
 
     /// When [`on_timer`](Self::on_timer) is to be called. It may change with any call, mostly to later: a host that
@@ -580,56 +594,55 @@ impl Sender {
     /// What the window allows while the receiver misses something.
     #[cold]
     fn poll_selective(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+        let (seq, place) = self.choose(cfg)?;
         let board = self.board.as_mut()?;
+        match place {
+            Place::Next => self.next = seq + 1,
+            Place::Hole => board.retransmitted_to = seq + 1,
+            Place::Rescue => board.rescued_to = self.recover,
+        }
+        self.count_burst();
+        Some(self.emit(cfg, now, seq))
+    }
+
+    /// The segment to send next, by what the receiver reported, and why.
+    fn choose(&self, cfg: &TcpConfig) -> Option<(u32, Place)> {
+        let board = self.board.as_ref()?;
         if self.burst == 0 || self.peer_window == 0 {
             return None;
         }
-        let in_window = |seq: u32| seq - self.una < self.peer_window;
-        let new_allowed =
-            |next: u32| next < self.limit && (next < self.high || self.flags & STOPPED == 0) && in_window(next);
-        let seq = if self.flags & RECOVERY != 0 {
-            if self.cwnd - f64::from(board.pipe(self.una, self.high)) < 1.0 {
-                return None;
-            }
-            let hole = board.first_missing(board.retransmitted_to.max(self.una));
-            let edge = board.loss_edge().unwrap_or(self.una);
-            // NextSeg, RFC 6675 section 4.
-            if hole < edge.min(self.high) {
-                board.retransmitted_to = hole + 1; // rule 1: a segment that is lost
-                hole
-            } else if new_allowed(self.next) {
-                self.next += 1; // rule 2: new data
-                self.next - 1
-            } else if board.arrived.end().is_some_and(|end| hole < end) {
-                board.retransmitted_to = hole + 1; // rule 3: a segment that may be lost
-                hole
-            } else if self.una >= board.rescued_to {
-                // rule 4: once, the highest segment outstanding, so that its acknowledgement tells what is missing
-                board.rescued_to = self.recover;
-                let missing = (self.una..self.high).rev().find(|&seq| board.arrived.run_with(seq).is_none())?;
-                if missing < board.retransmitted_to {
-                    return None;
-                }
-                missing
-            } else {
-                return None;
-            }
-        } else {
-            // Before recovery this is limited transmit (RFC 6675 section 5 step 3); after a timeout it fills the holes.
-            self.next = board.first_missing(self.next);
-            let arrived = board.arrived.count_in(self.una, self.next);
-            let in_flight = self.next - self.una - arrived;
-            if self.cwnd - f64::from(in_flight) < 1.0 || !new_allowed(self.next) {
-                return None;
-            }
-            if !cfg.limited_transmit && self.duplicates > 0 && self.next >= self.high {
-                return None;
-            }
-            self.next += 1;
-            self.next - 1
+        let new_allowed = |next: u32| {
+            let offered = next < self.limit && (next < self.high || self.flags & STOPPED == 0);
+            offered && next - self.una < self.peer_window
         };
-        self.count_burst();
-        Some(self.emit(cfg, now, seq))
+        if self.flags & RECOVERY == 0 {
+            // Before recovery this is limited transmit (RFC 6675 section 5 step 3); after a timeout it fills the holes.
+            let next = board.first_missing(self.next);
+            let in_flight = next - self.una - board.arrived.count_in(self.una, next);
+            let beyond = self.duplicates > 0 && next >= self.high && !cfg.limited_transmit;
+            let allowed = self.cwnd - f64::from(in_flight) >= 1.0 && new_allowed(next) && !beyond;
+            return allowed.then_some((next, Place::Next));
+        }
+        if self.cwnd - f64::from(board.pipe(self.una, self.high)) < 1.0 {
+            return None;
+        }
+        // NextSeg, RFC 6675 section 4.
+        let hole = board.first_missing(board.retransmitted_to.max(self.una));
+        if board.loss_edge().is_some_and(|edge| hole < edge.min(self.high)) {
+            return Some((hole, Place::Hole)); // rule 1: a segment that is lost
+        }
+        if new_allowed(self.next) {
+            return Some((self.next, Place::Next)); // rule 2: new data
+        }
+        if board.arrived.end().is_some_and(|end| hole < end) {
+            return Some((hole, Place::Hole)); // rule 3: a segment that may be lost
+        }
+        if self.una < board.rescued_to {
+            return None;
+        }
+        // rule 4: once, the highest segment outstanding, so that its acknowledgement tells what is missing
+        let missing = (self.una..self.high).rev().find(|&seq| board.arrived.run_with(seq).is_none())?;
+        (missing >= board.retransmitted_to).then_some((missing, Place::Rescue))
     }
 
     #[cold]
@@ -785,6 +798,17 @@ impl Sender {
     fn arm(&mut self, cfg: &TcpConfig, now: Instant) {
         self.deadline = now.saturating_add(self.rto.timeout(cfg));
     }
+}
+
+/// Where a segment chosen from the board comes from.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The next in sequence.
+    Next,
+    /// A gap in what arrived.
+    Hole,
+    /// The end of what is outstanding.
+    Rescue,
 }
 
 enum Entry {
