@@ -1,6 +1,6 @@
 //! The linearised network that control laws are designed for: TCP's window and the queue around an operating point.
 //!
-//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in [ARM-PFC] eqs. (2)-(6), but with the signs and
+//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in [ARM-PFC] eqs. (1)-(6), but with the signs and
 //! the delay that those equations lose:
 //!
 //! ```text

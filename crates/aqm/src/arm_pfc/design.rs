@@ -19,7 +19,7 @@ pub const MAX_DELAY: usize = 64;
 /// The furthest coincidence point, h [samples].
 pub const MAX_HORIZON: usize = 128;
 
-/// The plant sampled every Ts = R0 / d, with a zero-order hold ([ARM-PFC] eqs. (12)-(14)):
+/// The plant sampled every Ts = R0 / d, with a zero-order hold ([ARM-PFC] eqs. (12), (13)):
 ///
 /// ```text
 /// y(k) = -n1 y(k-1) - n2 y(k-2) + m1 u(k-d-1) + m2 u(k-d-2)
