@@ -27,7 +27,12 @@ impl TcpPlant {
         {
             Param::check_positive(name, value, unit)?;
         }
-        Ok(TcpPlant { flows, capacity_pps, rtt_s, unresponsive_pps: 0.0 })
+        let plant = TcpPlant { flows, capacity_pps, rtt_s, unresponsive_pps: 0.0 };
+        if plant.gain_pkts() > 0.0 && plant.gain_pkts().is_finite() {
+            Ok(plant)
+        } else {
+            Err(ParamError::relation("flows", flows, "is out of all proportion to capacity and round-trip time"))
+        }
     }
 
     /// The same with `unresponsive_pps` packets/s of traffic that ignores signals, u0: less than the capacity.

@@ -280,7 +280,7 @@ fn a_discipline_of_two_queues_couples_and_schedules_them() {
 }
 
 /// A law with a fast and a slow loop, like AQM-MO, that writes down its steps.
-struct TwoLoops(std::sync::mpsc::Sender<(usize, f64, f64, f64)>);
+struct TwoLoops(std::sync::mpsc::Sender<(usize, f64, f64, f64, f64)>);
 
 impl SampledLaw for TwoLoops {
     fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
@@ -288,7 +288,7 @@ impl SampledLaw for TwoLoops {
     }
 
     fn step(&mut self, which: usize, seen: &Observation) -> Probability {
-        self.0.send((which, seen.now.as_secs_f64(), seen.arrivals_pkts, seen.applied.get())).unwrap();
+        self.0.send((which, seen.now.as_secs_f64(), seen.interval_s, seen.arrivals_pkts, seen.applied.get())).unwrap();
         Probability::clamp(seen.applied.get() + if which == 0 { 0.1 } else { 0.4 })
     }
 }
@@ -307,10 +307,15 @@ fn two_loops_count_for_themselves_and_the_first_goes_first() {
         fifo.enqueue(handle, &packet(Ecn::Ect0), at_ms(ms), &mut rng, &mut log);
     }
     fifo.on_timer(at_ms(30), &mut rng);
-    let steps: Vec<_> =
-        steps.try_iter().map(|(which, t, n, p)| (which, (t * 1e3).round(), n, (p * 10.0).round())).collect();
-    // (loop, ms, arrivals since its last step, tenths of p so far)
-    assert_eq!(steps, [(0, 10.0, 1.0, 0.0), (0, 20.0, 1.0, 1.0), (1, 20.0, 2.0, 2.0), (0, 30.0, 1.0, 6.0)]);
+    let steps: Vec<_> = steps
+        .try_iter()
+        .map(|(which, t, since, n, p)| (which, (t * 1e3).round(), (since * 1e3).round(), n, (p * 10.0).round()))
+        .collect();
+    // (loop, ms, ms since its last step, arrivals since then, tenths of p so far)
+    assert_eq!(
+        steps,
+        [(0, 10.0, 10.0, 1.0, 0.0), (0, 20.0, 10.0, 1.0, 1.0), (1, 20.0, 20.0, 2.0, 2.0), (0, 30.0, 10.0, 1.0, 6.0)]
+    );
 }
 
 #[test]

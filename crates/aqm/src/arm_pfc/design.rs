@@ -160,11 +160,16 @@ impl Predictor {
                 "must be a whole number of at least d + 1 samples, at most 128",
             ));
         }
+        let gain = model.step_response(h - d);
+        // A window of 10^15 packets, say: the response within the horizon is lost in rounding.
+        if !(gain < 0.0 && gain.is_finite()) {
+            return Err(ParamError::relation("h", h as f64, "sees no response of this network's model"));
+        }
         Ok(Predictor {
             beta1: model.power_sum(h + 1),
             beta2: -model.n2() * model.power_sum(h),
             eta: model.m2 * model.power_sum(h),
-            gain: model.step_response(h - d),
+            gain,
             markov: (1..=h).map(|n| model.markov(n)).collect(),
             delay: d,
         })
