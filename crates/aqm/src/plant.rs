@@ -28,7 +28,8 @@ impl TcpPlant {
             Param::check_positive(name, value, unit)?;
         }
         let plant = TcpPlant { flows, capacity_pps, rtt_s, unresponsive_pps: 0.0 };
-        if plant.gain_pkts() > 0.0 && plant.gain_pkts().is_finite() {
+        // Far beyond any network, far within what arithmetic bears.
+        if (1e-30..1e30).contains(&plant.gain_pkts()) {
             Ok(plant)
         } else {
             Err(ParamError::relation("flows", flows, "is out of all proportion to capacity and round-trip time"))
@@ -134,5 +135,6 @@ mod tests {
         assert_eq!(TcpPlant::new(0.0, 1.0, 1.0).unwrap_err().param, "flows");
         assert_eq!(TcpPlant::new(1.0, f64::NAN, 1.0).unwrap_err().param, "capacity");
         assert_eq!(TcpPlant::new(1.0, 1.0, f64::INFINITY).unwrap_err().param, "r0");
+        assert_eq!(TcpPlant::new(1.0, 1e7, 1e-100).unwrap_err().param, "flows");
     }
 }

@@ -330,6 +330,38 @@ fn a_late_timer_does_one_step_and_keeps_its_phase() {
 }
 
 #[test]
+fn a_packet_that_finds_no_room_costs_no_draw() {
+    // Two algorithms that lose different packets to overflow still draw the same numbers for the others.
+    struct Counting(u32);
+    impl Draw for Counting {
+        fn uniform(&mut self) -> f64 {
+            self.0 += 1;
+            0.9999
+        }
+    }
+    struct Half;
+    impl SampledLaw for Half {
+        fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+            [None, None]
+        }
+
+        fn initial(&self) -> Probability {
+            Probability::clamp(0.5)
+        }
+
+        fn step(&mut self, _which: usize, _seen: &Observation) -> Probability {
+            unreachable!("it has no loop")
+        }
+    }
+    let mut fifo = Fifo::new(Sampled::new(Half, true), Limit::packets(2));
+    let (mut rng, mut log) = (Counting(0), Log::default());
+    for handle in 0..5 {
+        fifo.enqueue(handle, &packet(Ecn::Ect0), at_ms(1), &mut rng, &mut log);
+    }
+    assert_eq!((fifo.totals().overflow_dropped, rng.0), (3, 2));
+}
+
+#[test]
 fn a_law_that_asks_for_no_time_between_steps_does_not_stop_the_clock() {
     struct Restless;
     impl SampledLaw for Restless {

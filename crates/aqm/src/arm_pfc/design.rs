@@ -162,7 +162,7 @@ impl Predictor {
         }
         let gain = model.step_response(h - d);
         // A window of 10^15 packets, say: the response within the horizon is lost in rounding.
-        if !(gain < 0.0 && gain.is_finite()) {
+        if !(-1e60..-1e-60).contains(&gain) {
             return Err(ParamError::relation("h", h as f64, "sees no response of this network's model"));
         }
         Ok(Predictor {
