@@ -80,8 +80,8 @@ $(VENV)/.packages: requirements.lock
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
-	$(call say,Release build of the engines into $(VENV))
-	maturin develop --release --locked
+	$(call say,Release build of the engines into $(VENV): some minutes the first time)
+	pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 lint:
