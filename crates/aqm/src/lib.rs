@@ -1,1 +1,35 @@
-//! To come.
+//! Active queue management: which packets a congested queue marks or drops.
+//!
+//! The host owns packets, queue, clock and randomness; an algorithm answers. Three interfaces carry everything:
+//!
+//! - [`Aqm`]: the per-packet decisions of a single queue. [`Verdict`] is all it can say.
+//! - [`SampledLaw`]: a control law by itself, stepped at its own periods with an [`Observation`]. The packet engine, the
+//!   fluid engine, the linear analysis and an eBPF controller drive this one object; [`Sampled`] makes an [`Aqm`] of it.
+//! - [`Qdisc`]: the discipline of a link over opaque packet handles: one queue with an [`Aqm`] ([`Fifo`]), or many with
+//!   a scheduler.
+//!
+//! [`registry`] lists the algorithms by name, with their parameters, and builds them.
+//!
+//! Invariant: nothing here reads a clock, owns a random source, performs input or output, knows a packet's bytes, or
+//! allocates per packet; and nothing can fail per packet.
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod droptail;
+mod host;
+mod law;
+mod packet;
+mod params;
+mod qdisc;
+pub mod registry;
+
+pub use droptail::DropTail;
+pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
+pub use law::{MAX_LOOPS, Observation, Sampled, SampledLaw};
+pub use packet::Packet;
+pub use params::{Bound, DefaultValue, Kind, Network, Param, ParamError, Requirement, Settings, Unit, Value};
+pub use qdisc::{Backlog, Fates, Fifo, Handle, Qdisc};

@@ -1,1 +1,4 @@
 //! To come.
+/// To come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpConfig;

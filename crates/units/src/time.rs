@@ -190,7 +190,7 @@ impl fmt::Display for Instant {
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0;
-        if ns == 0 || ns % NANOS_PER_SEC == 0 {
+        if ns.is_multiple_of(NANOS_PER_SEC) {
             write!(f, "{}s", ns / NANOS_PER_SEC)
         } else if ns >= NANOS_PER_SEC {
             write!(f, "{}s", self.as_secs_f64())

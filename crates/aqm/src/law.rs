@@ -1,0 +1,167 @@
+//! Control laws that are stepped at their own periods, and the [`Aqm`] that a coin flip makes of one.
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::{Aqm, Cx, Draw, Packet, Totals, Value, Verdict};
+
+/// The most loops a law may have (AQM-MO has two).
+pub const MAX_LOOPS: usize = 2;
+
+/// What a law sees at a sampling instant. Counts are since the same loop's previous step; they are `f64` because a fluid
+/// engine has fractions of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// The sampling instant.
+    pub now: Instant,
+    /// Time since this loop's previous step, seconds. At the first step, time since the start.
+    pub interval_s: f64,
+    /// Packets waiting.
+    pub queue_pkts: f64,
+    /// Bytes waiting.
+    pub queue_bytes: f64,
+    /// Packets offered, those that were discarded too.
+    pub arrivals_pkts: f64,
+    /// Packets that entered the queue.
+    pub accepted_pkts: f64,
+    /// Packets whose transmission ended.
+    pub departures_pkts: f64,
+    /// Bytes whose transmission ended.
+    pub departures_bytes: f64,
+    /// Time spent on those transmissions, seconds.
+    pub busy_s: f64,
+    /// Sojourn time of the packet taken for transmission last, seconds.
+    pub sojourn_s: f64,
+    /// The probability applied since the last step of any loop: the law's own answer, unless the host had to override it.
+    pub applied: Probability,
+}
+
+/// A control law by itself: it turns what was observed into a probability, and knows no packets.
+pub trait SampledLaw {
+    /// The period of each loop. The first step of a loop comes one period after the start; where two loops meet, the first
+    /// steps first. Constant over the law's life.
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS];
+
+    /// One step of loop `which`. The answer is applied until the next step.
+    fn step(&mut self, which: usize, seen: &Observation) -> Probability;
+
+    /// The probability that applies before the first step.
+    fn initial(&self) -> Probability {
+        Probability::ZERO
+    }
+
+    /// Shows each named quantity of the state, for traces.
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let _ = visit;
+    }
+
+    /// The parameters in force, in the order of the registry's table.
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let _ = visit;
+    }
+}
+
+/// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
+#[derive(Clone, Debug)]
+pub struct Sampled<L> {
+    law: L,
+    ecn: bool,
+    applied: Probability,
+    loops: [Option<Loop>; MAX_LOOPS],
+}
+
+/// One sampling loop: its clock, and the totals at its last step.
+#[derive(Clone, Copy, Debug)]
+struct Loop {
+    period: Span,
+    due: Instant,
+    last: Instant,
+    totals: Totals,
+}
+
+impl<L: SampledLaw> Sampled<L> {
+    /// Applies `law` from the epoch on. With `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
+    pub fn new(law: L, ecn: bool) -> Self {
+        let loops = law.periods().map(|period| {
+            period.map(|period| Loop {
+                period,
+                due: Instant::ZERO + period,
+                last: Instant::ZERO,
+                totals: Totals::default(),
+            })
+        });
+        let applied = law.initial();
+        Sampled { law, ecn, applied, loops }
+    }
+
+    /// The law.
+    pub fn law(&self) -> &L {
+        &self.law
+    }
+}
+
+impl<L: SampledLaw> Aqm for Sampled<L> {
+    #[inline]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        let p = self.applied.get();
+        if p > 0.0 && !cx.queue.is_full(packet) && cx.rng.uniform() < p {
+            Verdict::signal(packet, self.ecn)
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.loops.iter().flatten().map(|l| l.due).min()
+    }
+
+    fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
+        for which in 0..MAX_LOOPS {
+            let Some(l) = &mut self.loops[which] else { continue };
+            if l.due > cx.now {
+                continue;
+            }
+            let seen = l.observe(cx, self.applied);
+            // A late call does the work of one period; the clock keeps its phase.
+            while l.due <= cx.now {
+                l.due += l.period;
+            }
+            self.applied = self.law.step(which, &seen);
+        }
+    }
+
+    fn probability(&self) -> Probability {
+        self.applied
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.law.observe(visit);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.law.settings(visit);
+        visit("ecn", Value::Flag(self.ecn));
+    }
+}
+
+impl Loop {
+    fn observe<R: Draw>(&mut self, cx: &Cx<'_, R>, applied: Probability) -> Observation {
+        let (now, queue) = (cx.now, &cx.queue);
+        let (new, old) = (queue.totals, &self.totals);
+        let seen = Observation {
+            now,
+            interval_s: (now - self.last).as_secs_f64(),
+            queue_pkts: queue.packets as f64,
+            queue_bytes: queue.bytes as f64,
+            arrivals_pkts: (new.arrivals - old.arrivals) as f64,
+            accepted_pkts: (new.accepted - old.accepted) as f64,
+            departures_pkts: (new.departures - old.departures) as f64,
+            departures_bytes: (new.departed_bytes - old.departed_bytes) as f64,
+            busy_s: (new.busy - old.busy).as_secs_f64(),
+            sojourn_s: new.last_sojourn.as_secs_f64(),
+            applied,
+        };
+        self.last = now;
+        self.totals = *new;
+        seen
+    }
+}

@@ -1,0 +1,140 @@
+//! A histogram of times with equal relative width of its bins.
+
+/// Counts of values in bins that are 1/128 of an octave's start wide, so that a quantile is exact to 0.8 %. Below 128 every
+/// value has its own bin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    sum: u128,
+}
+
+/// Bits that place a value within its octave.
+const WITHIN_BITS: u32 = 7;
+const PER_OCTAVE: u64 = 1 << WITHIN_BITS;
+
+impl Histogram {
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        let bin = bin_of(value);
+        if bin >= self.counts.len() {
+            self.counts.resize(bin + 1, 0);
+        }
+        self.counts[bin] += 1;
+        self.total += 1;
+        self.sum += value as u128;
+    }
+
+    /// Adds all that `other` counted.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.total += other.total;
+        self.sum += other.sum;
+    }
+
+    /// How many values were counted.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Their exact mean.
+    pub fn mean(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.sum as f64 / self.total as f64)
+    }
+
+    /// The value below which the share `q` of all values lies; within a bin values are taken as spread evenly.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        if self.total == 0 {
+            return None;
+        }
+        let rank = q.clamp(0.0, 1.0) * self.total as f64;
+        let mut below = 0.0;
+        for (bin, &count) in self.counts.iter().enumerate() {
+            let count = count as f64;
+            if count > 0.0 && below + count >= rank {
+                let (low, high) = edges(bin);
+                let inside = ((rank - below) / count).clamp(0.0, 1.0);
+                // A bin that holds a single integer is that integer.
+                let width = if high - low == 1 { 0.0 } else { (high - low) as f64 };
+                return Some(low as f64 + width * inside);
+            }
+            below += count;
+        }
+        None
+    }
+
+    /// Upper edge of each bin that holds anything, and the share of values at or below it: the distribution function.
+    pub fn cumulative(&self) -> Vec<(f64, f64)> {
+        let mut below = 0;
+        let mut points = Vec::new();
+        for (bin, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            below += count;
+            points.push((edges(bin).1 as f64, below as f64 / self.total as f64));
+        }
+        points
+    }
+}
+
+#[inline]
+fn bin_of(value: u64) -> usize {
+    if value < PER_OCTAVE {
+        return value as usize;
+    }
+    let octave = 63 - value.leading_zeros() - WITHIN_BITS;
+    ((octave as u64 + 1) * PER_OCTAVE + (value >> octave) - PER_OCTAVE) as usize
+}
+
+/// First value of a bin, and first value past it.
+fn edges(bin: usize) -> (u64, u64) {
+    let bin = bin as u64;
+    if bin < PER_OCTAVE {
+        return (bin, bin + 1);
+    }
+    let octave = bin / PER_OCTAVE - 1;
+    let low = (PER_OCTAVE + bin % PER_OCTAVE) << octave;
+    (low, low + (1 << octave))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_within_the_edges_of_its_bin() {
+        for value in (0..2000).chain([1 << 20, (1 << 20) + 8191, (1 << 40) - 1, 1 << 40, u64::MAX >> 1]) {
+            let (low, high) = edges(bin_of(value));
+            assert!(low <= value && value < high, "{value}: {low}..{high}");
+            assert!(high - low <= 1 + value / 128, "{value}: bin of {}", high - low);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_exact_to_a_bin() {
+        let mut histogram = Histogram::default();
+        (1..=100_000u64).for_each(|ms| histogram.record(ms * 1_000));
+        for (q, expect) in [(0.5, 50_000e3), (0.95, 95_000e3), (0.99, 99_000e3)] {
+            let seen = histogram.quantile(q).unwrap();
+            assert!((seen / expect - 1.0).abs() < 0.008, "{q}: {seen}");
+        }
+        assert_eq!(histogram.mean(), Some(50_000.5e3));
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn merged_parts_count_as_the_whole() {
+        let (mut all, mut first, mut second) = (Histogram::default(), Histogram::default(), Histogram::default());
+        for value in 0..1000 {
+            all.record(value * value);
+            if value < 400 { &mut first } else { &mut second }.record(value * value);
+        }
+        first.merge(&second);
+        assert_eq!(all, first);
+        assert_eq!(all.cumulative().last().unwrap().1, 1.0);
+    }
+}

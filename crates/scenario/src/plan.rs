@@ -1,0 +1,135 @@
+//! The plan: a scenario made explicit for one seed. Every node, link and flow stands there by itself, with its own delay
+//! and start time, so that two engines that run one plan run the same network.
+
+use std::ops::Range;
+
+use aqumen_aqm::registry::{self, AnyAqm};
+use aqumen_aqm::{Limit, Network, ParamError, Value};
+use aqumen_transport::TcpConfig;
+use aqumen_units::{Bytes, Instant, Rate, Span};
+
+/// A scenario made explicit for one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// How long the run lasts.
+    pub duration: Span,
+    /// Names of the nodes; links name them by index.
+    pub nodes: Vec<String>,
+    /// Directed links.
+    pub links: Vec<Link>,
+    /// Flow groups, in order; each owns a range of `flows`.
+    pub groups: Vec<Group>,
+    /// Flows.
+    pub flows: Vec<Flow>,
+    /// Named intervals over which metrics are taken.
+    pub windows: Vec<Window>,
+    /// How often queue and probability are recorded for the series.
+    pub sample_interval: Span,
+}
+
+/// A directed link: a queue, a transmitter, a propagation delay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Its name, unique in the plan.
+    pub name: String,
+    /// Node whose queue it drains.
+    pub from: u32,
+    /// Node it leads to.
+    pub to: u32,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Rate from each moment on, in order of time; the first entry is at the start. A packet is transmitted at the rate in
+    /// force when its transmission starts.
+    pub rates: Vec<(Instant, Rate)>,
+    /// Room of the queue.
+    pub limit: Limit,
+    /// The AQM of the queue.
+    pub aqm: AqmChoice,
+    /// Target queue length in packets, from which `qacd_pkts` is taken.
+    pub target_pkts: Option<f64>,
+    /// Whether metrics and series are wanted. A link that is not recorded may be computed without events.
+    pub record: bool,
+}
+
+/// An AQM by name with its values, and the network from which it designs what is left open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AqmChoice {
+    /// Name of the algorithm or profile.
+    pub name: String,
+    /// The values given.
+    pub values: Vec<(String, OwnedValue)>,
+    /// The nominal network and the link.
+    pub network: Network,
+}
+
+/// A parameter's value that owns its text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnedValue {
+    /// A number in the parameter's unit.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Choice(String),
+}
+
+/// Flows that share a transport and are reported together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// The transport of its flows.
+    pub transport: TcpConfig,
+    /// Its flows.
+    pub flows: Range<u32>,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Its group.
+    pub group: u32,
+    /// Links that its data cross, in order.
+    pub path: Vec<u32>,
+    /// Links that its acknowledgements cross, in order.
+    pub return_path: Vec<u32>,
+    /// When its application offers data: from, and until (`None`: the end of the run). In order, without overlap.
+    pub on: Vec<(Instant, Option<Instant>)>,
+    /// Bytes to transfer; `None` for an endless transfer.
+    pub transfer: Option<Bytes>,
+}
+
+/// A named interval over which metrics are taken: from `start` up to, not including, `end`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub start: Instant,
+    /// Where it ends.
+    pub end: Instant,
+}
+
+impl AqmChoice {
+    /// The algorithm, ready to run. `None` if there is none of that name.
+    pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
+        let values: Vec<(&str, Value<'_>)> =
+            self.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect();
+        registry::build(&self.name, &values, &self.network)
+    }
+}
+
+impl OwnedValue {
+    /// The value, borrowed.
+    pub fn as_value(&self) -> Value<'_> {
+        match self {
+            OwnedValue::Number(x) => Value::Number(*x),
+            OwnedValue::Flag(yes) => Value::Flag(*yes),
+            OwnedValue::Choice(word) => Value::Choice(word),
+        }
+    }
+}
