@@ -21,7 +21,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name tests -prune -o 
 say = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help setup demo test test-full check bench docs lock clean
-.PHONY: programs lint no-std test-rust types test-python deny msrv rustdoc
+.PHONY: programs lint no-std test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,16 +45,16 @@ test-full: setup lint no-std types ## the long ones too: slow tests, many more r
 	$(call say,Python tests: the long ones too)
 	pytest -q
 
-check: test deny rustdoc msrv docs ## all that `make test` does, then licences and sources, rustdoc, oldest Rust, documentation
+check: test deny msrv docs ## all that `make test` does, then licences and sources, oldest Rust, documentation
 
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,Benchmarks)
 	cargo bench --locked --workspace
 
-docs: setup ## build the documentation into docs/_build/html and target/doc
+docs: setup ## build the documentation into docs/_build/html, that of the crates into target/doc
 	$(call say,Documentation)
 	sphinx-build -q -W --keep-going -b html docs docs/_build/html
-	cargo doc --locked --workspace --no-deps
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 	@printf '\nThe documentation: file://%s/docs/_build/html/index.html\n' '$(CURDIR)'
 
 lock: ## refresh requirements.lock from pyproject.toml (needs the network)
@@ -112,10 +112,6 @@ test-python: $(VENV)/.extension
 deny:
 	$(call say,Licences and sources of the Rust dependencies)
 	@scripts/cargo-deny check bans licenses sources
-
-rustdoc:
-	$(call say,Documentation of the crates)
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
 
 msrv:
 	$(call say,The oldest Rust that we promise)
