@@ -47,7 +47,7 @@ check: test deny msrv docs ## all that `make test` does, then licences and sourc
 
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,Benchmarks)
-	cargo bench --locked --workspace
+	cargo bench --locked --workspace --bench '*'
 
 docs: setup ## build the documentation into docs/_build/html, that of the crates into target/doc
 	$(call say,Documentation)

@@ -39,7 +39,7 @@ def tracked_files():
 def text_of(path):
     """The file's text; None for a binary file."""
     data = path.read_bytes()
-    return None if b"\0" in data else data.decode()
+    return None if b"\0" in data else data.decode(errors="replace")
 
 
 def local_paths(root, home):
