@@ -5,13 +5,28 @@ from typing import Any
 
 AQMS: dict[str, dict[str, Any]] = {
     "DropTail": {"name": "droptail", "params": {"ns2_limit": True}},
-    "RED50mk": {"name": "red", "params": {"min_th": 50.0, "max_th": 150.0, "max_p": 0.1, "weight": 0.002, "use_mark_p": False}},
+    "RED50mk": {
+        "name": "red",
+        "params": {
+            "min_th": 50.0,
+            "max_th": 150.0,
+            "max_p": 0.1,
+            "weight": 0.002,
+            "use_mark_p": False,
+            "mean_packet": 1000,
+        },
+    },
     "PIpaper": {"name": "pi", "params": {"a": 6.48e-7, "b": 6.42e-7, "frequency": 150.0, "target": 100.0}},
     "PIx1000": {"name": "pi", "params": {"a": 6.48e-4, "b": 6.42e-4, "frequency": 150.0, "target": 100.0}},
 }
 """The labels of validation/ns2/reference.csv."""
 
-SCENARIOS = {"arm_exp1": (120, 8e6), "arm_exp3_N50": (50, 8e6), "arm_exp3_N100": (100, 8e6), "arm_exp4_N300": (300, 10e6)}
+SCENARIOS = {
+    "arm_exp1": (120, 8e6),
+    "arm_exp3_N50": (50, 8e6),
+    "arm_exp3_N100": (100, 8e6),
+    "arm_exp4_N300": (300, 10e6),
+}
 """Label to (flows, bottleneck bit/s)."""
 
 
@@ -25,14 +40,21 @@ def dumbbell(
     transport: dict[str, Any] | None = None,
     scenario: str = "arm_exp1",
 ) -> dict[str, Any]:
-    """N senders, each with access links of its own (10 Mbit/s, 35 to 45 ms), over a 20 ms bottleneck with a buffer of 300."""
+    """N senders with access links of their own (10 Mbit/s, 35 to 45 ms) over a 20 ms bottleneck with a buffer of 300."""
     draw = random.Random(seed)
     plain = {"name": "droptail", "params": {}}
     nodes = ["left", "right"]
     access_bps = 10e6 if capacity_bps <= 10e6 else capacity_bps / 10
 
     def link(name: str, tail: int, head: int, delay_s: float, rate: float, **more: Any) -> dict[str, Any]:
-        base = {"name": name, "from": tail, "to": head, "delay_s": delay_s, "rates": [[0.0, rate]], "buffer_pkts": 100000}
+        base = {
+            "name": name,
+            "from": tail,
+            "to": head,
+            "delay_s": delay_s,
+            "rates": [[0.0, rate]],
+            "buffer_pkts": 100000,
+        }
         return base | {"record": False, "aqm": plain} | more
 
     links = [

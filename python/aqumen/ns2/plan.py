@@ -1,16 +1,19 @@
 """The explicit network that one run simulates (nodes, directed links, flows), read from the scenario's expansion.
 
-The dictionary comes from `scenario` (one scenario, one seed, everything random about the set-up already drawn). This file turns
-it into typed records and refuses what ns-2 cannot do before a line of Tcl is written.
+The dictionary comes from `scenario` (one scenario, one seed, everything random about the set-up already drawn). This file
+turns it into typed records and refuses what ns-2 cannot do before a line of Tcl is written.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .errors import Ns2Unsupported
 
-__all__ = ["Aqm", "Flow", "Group", "Link", "Nominal", "Plan", "Transport"]
+__all__ = ["Aqm", "Flow", "Group", "Link", "Plan", "Transport"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,14 @@ class Link:
     rates: tuple[tuple[float, float], ...]
     buffer_pkts: int
     aqm: Aqm
+    target_pkts: float | None
     record: bool
+
+    def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Capacity in force at the given times, bit/s."""
+        begins = np.array([begin for begin, _ in self.rates])
+        rates = np.array([rate for _, rate in self.rates])
+        return rates[np.searchsorted(begins, times_s, side="right") - 1]
 
     def capacity_bits(self, start_s: float, end_s: float) -> float:
         """What the link can carry between two times, in bits."""
@@ -45,21 +55,29 @@ class Link:
 
 @dataclass(frozen=True)
 class Transport:
-    """TCP as ns-2 offers it; sizes are bytes on the wire, windows packets."""
+    """TCP as ns-2 offers it. Sizes are bytes on the wire, windows packets; defaults are ns-2's, but for its window of 20."""
 
-    variant: str
-    ecn: bool
-    packet_bytes: int
-    ack_bytes: int
-    receive_window: float
-    initial_window: float
-    send_overhead_s: float
-    min_rto_s: float
-    max_rto_s: float
-    initial_rto_s: float
-    rto_granularity_s: float
-    delayed_ack: bool
-    syn: bool
+    variant: str = "reno"
+    ecn: bool = False
+    packet_bytes: int = 1000
+    header_bytes: int = 40
+    """Of a packet; a SYN is as large."""
+    ack_bytes: int = 40
+    receive_window: float = 1000.0
+    initial_window: float = 2.0
+    max_burst: int = 0
+    send_overhead_s: float = 0.0
+    min_rto_s: float = 0.2
+    max_rto_s: float = 60.0
+    initial_rto_s: float = 3.0
+    rto_granularity_s: float = 0.01
+    delayed_ack_s: float | None = None
+    restart_window: float | None = 1.0
+    """Window after the retransmission timer expired with nothing outstanding; None: unchanged."""
+    syn: bool = True
+    limited_transmit: bool = True
+    cwr_retransmissions: bool = True
+    exit_by_flight: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,49 +101,52 @@ class Flow:
     transfer_bytes: int | None
 
 
-@dataclass(frozen=True)
-class Nominal:
-    """The network that AQMs design themselves for; only the target (packets) matters here."""
-
-    target_pkts: float | None
-
-
-# The transport keys understood here, with ns-2's own defaults for those a scenario may leave out.
-_TRANSPORT_DEFAULTS: dict[str, Any] = {
-    "variant": "reno",
-    "ecn": False,
-    "packet_bytes": 1000,
-    "ack_bytes": 40,
-    "receive_window": 1000.0,
-    "initial_window": 2.0,
-    "send_overhead_s": 0.0,
-    "min_rto_s": 0.2,
-    "max_rto_s": 60.0,
-    "initial_rto_s": 3.0,
-    "rto_granularity_s": 0.01,
-    "delayed_ack": False,
-    "syn": True,
-}
 _VARIANTS = ("tahoe", "reno", "newreno", "sack")
+# Names that other parts of the program use for the same thing.
+_ALIASES = {"rto_tick_s": "rto_granularity_s"}
+# What ns-2 always does; a scenario that says otherwise cannot be run there.
+_BUILT_IN: dict[str, Any] = {
+    "growth_limit": 1,
+    "timestamps": False,
+    "min_window": 0.0,
+    "halve_flight": False,
+    "validate_window": False,
+    "recovery_burst": True,
+    "ect_retransmissions": True,
+    "timeout_after_mark_keeps_threshold": True,
+    "mark_after_timeout_counts": True,
+    "ecn_backoff": True,
+    "forget_rtt": True,
+    "full_segments": True,
+}
 
 
 def _transport(raw: Mapping[str, Any], group: str) -> Transport:
-    preset = raw.get("preset", "ns2")
-    if preset != "ns2":
-        raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport preset 'ns2' only, not '{preset}'")
-    unknown = sorted(key for key in raw if key not in _TRANSPORT_DEFAULTS and key != "preset" and raw[key] is not None)
-    if unknown:
-        raise Ns2Unsupported(f"group '{group}': ns-2 has no transport option '{unknown[0]}'")
-    values = _TRANSPORT_DEFAULTS | {key: value for key, value in raw.items() if key != "preset" and value is not None}
-    if values["variant"] not in _VARIANTS:
-        raise Ns2Unsupported(f"group '{group}': ns-2 runs {', '.join(_VARIANTS)} here, not '{values['variant']}'")
-    if values["packet_bytes"] <= TCP_HEADER_BYTES:
-        raise Ns2Unsupported(f"group '{group}': ns-2 adds {TCP_HEADER_BYTES} bytes of header, so packets must be larger")
-    return Transport(**values)
+    known = {field.name for field in fields(Transport)}
+    values: dict[str, Any] = {}
+    for name, value in raw.items():
+        name = _ALIASES.get(name, name)
+        if name == "preset":
+            if value != "ns2":
+                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport preset 'ns2' only, not '{value}'")
+        elif name in known:
+            values[name] = value
+        elif name not in _BUILT_IN:
+            raise Ns2Unsupported(f"group '{group}': ns-2 has no transport option '{name}'")
+        elif value is not None and value != _BUILT_IN[name]:
+            raise Ns2Unsupported(f"group '{group}': ns-2 has {name} = {_BUILT_IN[name]} built in, not {value}")
+    transport = Transport(**values)
+    if transport.variant not in _VARIANTS:
+        raise Ns2Unsupported(f"group '{group}': ns-2 runs {', '.join(_VARIANTS)} here, not '{transport.variant}'")
+    if not 0 < transport.header_bytes < transport.packet_bytes:
+        raise Ns2Unsupported(f"group '{group}': a packet must be larger than its header")
+    if transport.restart_window not in (None, 1):
+        raise Ns2Unsupported(f"group '{group}': ns-2 restarts with a window of 1, not {transport.restart_window}")
+    return transport
 
 
-TCP_HEADER_BYTES = 40
-"""ns-2's tcpip_base_hdr_size_, bytes: added to every data packet, and the whole of a SYN."""
+def _optional(value: float | None) -> float | None:
+    return None if value is None else float(value)
 
 
 @dataclass(frozen=True)
@@ -141,11 +162,11 @@ class Plan:
     flows: tuple[Flow, ...]
     windows: Mapping[str, tuple[float, float]]
     sample_interval_s: float
-    nominal: Nominal
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> "Plan":
         """Read the scenario's expansion; raises `Ns2Unsupported` for what ns-2 does not have."""
+        nominal_target = raw.get("nominal", {}).get("target_pkts")
         links = tuple(
             Link(
                 name=link["name"],
@@ -155,6 +176,7 @@ class Plan:
                 rates=tuple((float(t), float(rate)) for t, rate in link["rates"]),
                 buffer_pkts=int(link["buffer_pkts"]),
                 aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
+                target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
             )
             for link in raw["links"]
@@ -168,12 +190,11 @@ class Plan:
                 group=flow["group"],
                 path=tuple(flow["path"]),
                 return_path=tuple(flow["return_path"]),
-                on=tuple((float(start), None if stop is None else float(stop)) for start, stop in flow["on"]),
+                on=tuple((float(start), _optional(stop)) for start, stop in flow["on"]),
                 transfer_bytes=flow.get("transfer_bytes"),
             )
             for flow in raw["flows"]
         )
-        target = raw.get("nominal", {}).get("target_pkts")
         plan = Plan(
             scenario=raw["scenario"],
             seed=int(raw["seed"]),
@@ -184,7 +205,6 @@ class Plan:
             flows=flows,
             windows={name: (float(start), float(end)) for name, (start, end) in raw["windows"].items()},
             sample_interval_s=float(raw.get("sample_interval_s", 0.1)),
-            nominal=Nominal(None if target is None else float(target)),
         )
         plan._check()
         return plan

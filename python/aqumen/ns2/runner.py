@@ -53,7 +53,7 @@ class Output:
 
 
 def execute(text: str, directory: Path) -> Output:
-    """Run `ns` on a script in a directory and read its standard output; raises `Ns2Failed` when it does not reach its end."""
+    """Run `ns` on a script in a directory and read what it printed; raises `Ns2Failed` if it does not reach its end."""
     ns = find_ns()
     (directory / "run.tcl").write_text(text, encoding="ascii")
     begin = time.perf_counter()
@@ -102,7 +102,7 @@ def _parse(lines: Sequence[str]) -> Output:
 def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, Any]:
     """Simulate one plan (one scenario, one seed) in ns-2.
 
-    `timing` leaves out all tracing and monitoring: the result then has `cost` alone filled, which is that of plain ns-2.
+    `timing` leaves out all tracing and monitoring: the result then has only `cost`, which is that of plain ns-2.
     """
     plan = plan if isinstance(plan, Plan) else Plan.from_dict(plan)
     with tempfile.TemporaryDirectory(prefix="aqumen-ns2-") as name:
@@ -115,9 +115,9 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
             if timing or not link.record:
                 continue
             trace = read_trace(directory / trace_file(i), link)
-            packets = max(packets, len(trace.left_s))
+            packets += len(trace.left_s)
             links[link.name] = {
-                window: link_metrics(trace, link, start, end, plan.nominal.target_pkts, _integral(output, i, start, end))
+                window: link_metrics(trace, link, start, end, _integral(output, i, start, end))
                 for window, (start, end) in plan.windows.items()
             }
             samples = output.samples[i]
@@ -171,7 +171,7 @@ def _groups(plan: Plan, output: Output) -> dict[str, Any]:
 
 
 def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end_s: float) -> dict[str, Any]:
-    """Goodput, fairness, retransmissions and timeouts of some flows over a window; round-trip times ns-2 does not tell."""
+    """Goodput, fairness, retransmissions, timeouts of some flows over a window; ns-2 does not tell round-trip times."""
 
     def at(time_s: float, flow: int) -> tuple[int, int, int, int]:
         k = _snapshot(output, time_s)
@@ -185,7 +185,7 @@ def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end
         # Packet 0 is the SYN when there is one: it delivers nothing.
         first = 0 if transport.syn else -1
         packets = max(after[0], first) - max(before[0], first)
-        rates.append(packets * transport.packet_bytes * 8.0 / (end_s - start_s))
+        rates.append(packets * (transport.packet_bytes - transport.header_bytes) * 8.0 / (end_s - start_s))
         sent += after[1] - before[1]
         again += after[2] - before[2]
         timeouts += after[3] - before[3]
@@ -206,7 +206,7 @@ def run_many(
     workers: int | None = None,
     on_done: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Simulate several plans, each in an `ns` process of its own, on all cores (or `workers`); results in the plans' order.
+    """Simulate several plans, each in an `ns` process of its own, on all cores (or `workers`); results in their order.
 
     `on_done` is called with (index, result) as each one finishes.
     """

@@ -1,16 +1,17 @@
-"""Writes a plan as a Tcl script for ns-2.35: plain nodes, simplex links, manual routes, one TCP agent and sink per flow.
+"""Writes a plan as a Tcl script for ns-2.35: plain nodes, simplex links, manual routes, a TCP agent and sink per flow.
 
-The script prints a snapshot of counters at every window boundary on its standard output (`S time`, then `L` lines for recorded links
-and `F` lines for flows), `P` lines with queue length and probability every sample interval, and leaves one packet trace per
-recorded link in the working directory. Every parameter of an AQM or a sender is set explicitly: ns-2's defaults matter nowhere.
+On its standard output the script prints a snapshot of counters at every window boundary (`S time`, then `L` lines for
+recorded links and `F` lines for flows), and `P` lines with queue length and probability every sample interval; it leaves
+one packet trace per recorded link in the working directory. Every parameter of an AQM is set explicitly, and of a sender
+those that a scenario can choose.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from .errors import Ns2Unsupported
-from .plan import TCP_HEADER_BYTES, Aqm, Link, Plan, Transport
+from .plan import Aqm, Link, Plan, Transport
 
 __all__ = ["script", "trace_file"]
 
@@ -23,8 +24,8 @@ def trace_file(link: int) -> str:
 def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     """The Tcl text of a run.
 
-    `timing` leaves out every trace and monitor, so that CPU time is that of plain ns-2; `count` (with `timing`) keeps only
-    the packet counters of the recorded links.
+    `timing` leaves out every trace and monitor, so that CPU time is that of plain ns-2; `count` (with `timing`) keeps
+    only the packet counters of the recorded links.
     """
     recorded = [i for i, link in enumerate(plan.links) if link.record and not timing]
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
@@ -36,7 +37,8 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     for i, flow in enumerate(plan.flows):
         transport = plan.groups[flow.group].transport
         source, sink = plan.links[flow.path[0]].tail, plan.links[flow.path[-1]].head
-        lines.append(f"connect {i} {source} {sink} {{{_SENDERS[transport.variant]}}} {{{_sink(transport)}}} {{{_sets(transport)}}}")
+        agents = f"{{{_SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
+        lines.append(f"connect {i} {source} {sink} {agents} {{{_sets(transport)}}}")
         amount = -1 if flow.transfer_bytes is None else flow.transfer_bytes
         for start, stop in flow.on:
             if start >= plan.duration_s:
@@ -59,7 +61,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
 
 
 def _ns_seed(seed: int) -> int:
-    """A seed for ns-2's generator, 1 to 2^31 - 2: neighbouring seeds of ns-2 give related streams, so they are spread by a hash."""
+    """A seed for ns-2's generator, 1 to 2^31 - 2: neighbouring ones give related streams there, so a hash spreads them."""
     digest = hashlib.sha256(f"aqumen ns2 {seed}".encode()).digest()
     return int.from_bytes(digest[:8], "little") % (2**31 - 2) + 1
 
@@ -67,7 +69,9 @@ def _ns_seed(seed: int) -> int:
 def _link(number: int, link: Link) -> list[str]:
     name, limit, settings = _AQMS[link.aqm.name](link) if link.aqm.name in _AQMS else _unknown(link.aqm)
     sets = " ".join(f"{key} {_value(value)}" for key, value in settings.items())
-    lines = [f"make_link {number} {link.tail} {link.head} {link.rates[0][1]!r} {link.delay_s!r} {name} {limit} {{{sets}}}"]
+    lines = [
+        f"make_link {number} {link.tail} {link.head} {link.rates[0][1]!r} {link.delay_s!r} {name} {limit} {{{sets}}}"
+    ]
     lines += [f'$ns at {time!r} "[$link({number}) link] set bandwidth_ {rate!r}"' for time, rate in link.rates[1:]]
     return lines
 
@@ -93,12 +97,16 @@ class _Params:
             raise Ns2Unsupported(f"AQM '{self._aqm.name}' for ns-2 needs the parameter '{name}'")
         return default if value is None else value
 
-    def forget(self, names: Mapping[str, tuple[Any, ...]]) -> None:
-        """Parameters that ns-2 does not have, with the values at which they mean what ns-2 does anyway."""
-        for name, harmless in names.items():
-            value = self._left.pop(name, None)
-            if value is not None and value not in harmless:
-                raise Ns2Unsupported(f"AQM '{self._aqm.name}' in ns-2 has no '{name} = {value}'")
+    def fixed(self, name: str, value: Any) -> None:
+        """A parameter that ns-2 has built in, at this value."""
+        given = self._left.pop(name, None)
+        if given is not None and given != value:
+            raise Ns2Unsupported(f"AQM '{self._aqm.name}' in ns-2 has {name} = {value} built in, not {given}")
+
+    def superseded(self, *names: str) -> None:
+        """Design rules: the values they led to are among the parameters."""
+        for name in names:
+            self._left.pop(name, None)
 
     def done(self) -> None:
         for name, value in self._left.items():
@@ -121,11 +129,11 @@ def _pi(link: Link) -> tuple[str, int, dict[str, Any]]:
         "b_": float(params.take("b")),
         "w_": float(params.take("frequency")),
         "qref_": float(params.take("target")),
-        "mean_pktsize_": int(params.take("mean_packet_bytes", 1000)),
-        "bytes_": bool(params.take("bytes", False)),
-        "queue_in_bytes_": bool(params.take("queue_in_bytes", False)),
+        "bytes_": False,
+        "queue_in_bytes_": False,
         "setbit_": bool(params.take("ecn", True)),
     }
+    params.superseded("crossover")
     params.done()
     return "PI", link.buffer_pkts, settings
 
@@ -133,17 +141,17 @@ def _pi(link: Link) -> tuple[str, int, dict[str, Any]]:
 def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
     params = _Params(link.aqm)
     settings = {
-        "thresh_": float(params.take("min_th", 0.0)),
-        "maxthresh_": float(params.take("max_th", 0.0)),
-        "q_weight_": float(params.take("weight", -1.0)),
+        "thresh_": float(params.take("min_th")),
+        "maxthresh_": float(params.take("max_th")),
+        "q_weight_": float(params.take("weight")),
         "linterm_": 1.0 / float(params.take("max_p", 0.1)),
         "gentle_": bool(params.take("gentle", True)),
         "wait_": bool(params.take("wait", True)),
         "bytes_": bool(params.take("bytes", False)),
         "queue_in_bytes_": bool(params.take("queue_in_bytes", False)),
-        "mean_pktsize_": int(params.take("mean_packet_bytes", 1000)),
+        "mean_pktsize_": int(params.take("mean_packet", 1000)),
         "setbit_": bool(params.take("ecn", True)),
-        "use_mark_p_": bool(params.take("use_mark_p", True)),
+        "use_mark_p_": bool(params.take("use_mark_p", False)),
         "mark_p_": float(params.take("mark_p", 0.1)),
         "adaptive_": int(adaptive),
         "feng_adaptive_": 0,
@@ -153,7 +161,10 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
         "drop_rand_": False,
         "ns1_compat_": False,
     }
-    if adaptive:
+    params.superseded("thresholds", "weight_rule", "link_delay")
+    if not adaptive:
+        params.superseded("target_delay")
+    else:
         settings |= {
             "alpha_": float(params.take("alpha", 0.01)),
             "beta_": float(params.take("beta", 0.9)),
@@ -162,7 +173,7 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
             "top_": float(params.take("top", 0.5)),
             "bottom_": float(params.take("bottom", 0.0)),
         }
-        params.forget({"ns2_stale_gentle": (True,)})
+        params.fixed("ns2_stale_gentle", True)
     params.done()
     return "RED", link.buffer_pkts, settings
 
@@ -175,11 +186,11 @@ def _rem(link: Link) -> tuple[str, int, dict[str, Any]]:
         "inw_": float(params.take("inw", 1.0)),
         "pupdtime_": float(params.take("interval", 0.002)),
         "pbo_": float(params.take("target", 20.0)),
-        "mean_pktsize_": int(params.take("mean_packet_bytes", 1000)),
+        "mean_pktsize_": int(params.take("mean_packet", 1000)),
         "markpkts_": bool(params.take("ecn", True)),
         "qib_": bool(params.take("queue_in_bytes", False)),
     }
-    params.forget({"alpha": (0.1,)})
+    params.fixed("alpha", 0.1)
     params.done()
     # Like DropTail, REM holds one packet fewer than its limit.
     return "REM", link.buffer_pkts + 1, settings
@@ -192,12 +203,12 @@ def _avq(link: Link) -> tuple[str, int, dict[str, Any]]:
         "ecnlim_": float(params.take("initial_fraction", 0.8)),
         "buflim_": float(params.take("buffer_fraction", 1.0)),
         "queue_in_bytes_": bool(params.take("bytes", False)),
-        "mean_pktsize_": int(params.take("mean_packet_bytes", 1000)),
+        "mean_pktsize_": int(params.take("mean_packet", 1000)),
         "markpkts_": bool(params.take("ecn", True)),
         "markfront_": False,
         "drop_front_": False,
     }
-    params.forget({"alpha": (0.15,)})
+    params.fixed("alpha", 0.15)
     params.done()
     return "Vq", link.buffer_pkts, settings
 
@@ -227,30 +238,39 @@ def _sink(transport: Transport) -> str:
     kind = "Agent/TCPSink"
     if transport.variant == "sack":
         kind += "/Sack1"
-    return kind + "/DelAck" if transport.delayed_ack else kind
+    return kind if transport.delayed_ack_s is None else kind + "/DelAck"
 
 
 def _sets(transport: Transport) -> str:
     """Variables of the sender, then after `--` those of the sink."""
     sender = {
         # useHeaders_: data packets are packetSize_ + tcpip_base_hdr_size_ bytes, a SYN tcpip_base_hdr_size_.
-        "packetSize_": transport.packet_bytes - TCP_HEADER_BYTES,
-        "tcpip_base_hdr_size_": TCP_HEADER_BYTES,
+        "packetSize_": transport.packet_bytes - transport.header_bytes,
+        "tcpip_base_hdr_size_": transport.header_bytes,
         "useHeaders_": True,
         "window_": float(transport.receive_window),
         "windowInit_": float(transport.initial_window),
         "windowInitOption_": 1,
-        "overhead_": transport.send_overhead_s,
+        "maxburst_": transport.max_burst,
+        "overhead_": float(transport.send_overhead_s),
         "ecn_": transport.ecn,
         "syn_": transport.syn,
         "delay_growth_": transport.syn,
-        "minrto_": transport.min_rto_s,
-        "maxrto_": transport.max_rto_s,
-        "rtxcur_init_": transport.initial_rto_s,
-        "tcpTick_": transport.rto_granularity_s,
+        "singledup_": transport.limited_transmit,
+        "SetCWRonRetransmit_": transport.cwr_retransmissions,
+        "slow_start_restart_": transport.restart_window is not None,
+        "minrto_": float(transport.min_rto_s),
+        "maxrto_": float(transport.max_rto_s),
+        "rtxcur_init_": float(transport.initial_rto_s),
+        "tcpTick_": float(transport.rto_granularity_s),
     }
+    if transport.variant == "newreno":
+        sender["exit_recovery_fix_"] = transport.exit_by_flight
+    sink: dict[str, Any] = {"packetSize_": transport.ack_bytes}
+    if transport.delayed_ack_s is not None:
+        sink["interval_"] = float(transport.delayed_ack_s)
     text = " ".join(f"{key} {_value(value)}" for key, value in sender.items())
-    return f"{text} -- packetSize_ {transport.ack_bytes}"
+    return text + " -- " + " ".join(f"{key} {_value(value)}" for key, value in sink.items())
 
 
 _PROCEDURES = r"""
@@ -307,7 +327,7 @@ proc count {i} {
     watch $i
 }
 
-# Traces every packet that enters (+), leaves (-) or is dropped (d; e: early) at the queue of a link, and integrates its length.
+# Traces every packet that enters (+), leaves (-) or is dropped (d; e: early) at a queue, and integrates its length.
 proc record {i file early} {
     global ns link monitor area traces
     set out [open $file w]

@@ -1,8 +1,8 @@
 """Reads the packet trace of one queue and computes the link's metrics from it.
 
-ns-2 writes a line per packet that arrives (`+`), leaves the queue for transmission (`-`) or is dropped (`d`; `e` when the AQM
-dropped it early), with the time rounded to a microsecond. The queue is first in, first out and drops arriving packets only, so
-that the k-th packet let in is the k-th to leave: lengths and waiting times follow exactly, to that microsecond.
+ns-2 writes a line per packet that arrives (`+`), leaves the queue for transmission (`-`) or is dropped (`d`; `e` when the
+AQM dropped it early), with the time rounded to a microsecond. The queue is first in, first out and drops arriving packets
+only, so that the k-th packet let in is the k-th to leave: lengths and waiting times follow, exact to that microsecond.
 """
 
 from dataclasses import dataclass
@@ -99,24 +99,27 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
 
 
 def link_metrics(
-    trace: QueueTrace, link: Link, start_s: float, end_s: float, target_pkts: float | None, queue_integral: float | None = None
+    trace: QueueTrace, link: Link, start_s: float, end_s: float, queue_integral: float | None = None
 ) -> dict[str, float | int | None]:
     """The metrics of one link over one window, by the names of `run --json`.
 
-    `queue_integral` is ns-2's own integral of the queue length over the window (packet-seconds); without it the mean comes from
-    the trace.
+    `queue_integral` is ns-2's own integral of the queue length over the window (packet-seconds); without it the mean
+    comes from the trace.
     """
     duration = end_s - start_s
     lengths, spans = _steps(trace, start_s, end_s)
     trace_mean = float(np.dot(lengths, spans)) / duration
     variance = float(np.dot((lengths - trace_mean) ** 2, spans)) / duration
     mean = trace_mean if queue_integral is None else queue_integral / duration
-    gone = _within(trace.left_s, start_s, end_s)
+    target_pkts = link.target_pkts
+    taken = _within(trace.left_s, start_s, end_s)
+    # A packet has departed when its transmission, at the rate in force when it began, is over.
+    departed = _within(trace.left_s + trace.left_bytes * 8.0 / link.rate_at(trace.left_s), start_s, end_s)
     arrivals = int(np.count_nonzero(_within(trace.arrived_s, start_s, end_s)))
-    marks = int(np.count_nonzero(trace.marked & gone))
+    marks = int(np.count_nonzero(trace.marked & taken))
     early = int(np.count_nonzero(_within(trace.early_drop_s, start_s, end_s)))
     overflow = int(np.count_nonzero(_within(trace.overflow_drop_s, start_s, end_s)))
-    waits = trace.wait_s[gone]
+    waits = trace.wait_s[taken]
 
     def ratio(count: int) -> float | None:
         return count / arrivals if arrivals else None
@@ -125,17 +128,17 @@ def link_metrics(
         return float(np.quantile(waits, quantile, method="inverted_cdf")) if waits.size else None
 
     return {
-        "utilization": float(trace.left_bytes[gone].sum()) * 8.0 / link.capacity_bits(start_s, end_s),
+        "utilization": float(trace.left_bytes[departed].sum()) * 8.0 / link.capacity_bits(start_s, end_s),
         "queue_mean_pkts": mean,
         "queue_std_pkts": variance**0.5,
         "qacd_pkts": None if target_pkts is None else (variance + (mean - target_pkts) ** 2) ** 0.5,
-        "qacd_sampled_pkts": _sampled_deviation(trace, link, start_s, end_s, target_pkts),
+        "qacd_sampled_pkts": _sampled_deviation(trace, link, start_s, end_s),
         "sojourn_mean_s": float(waits.mean()) if waits.size else None,
         "sojourn_p50_s": wait(0.50),
         "sojourn_p95_s": wait(0.95),
         "sojourn_p99_s": wait(0.99),
         "arrivals_pkts": arrivals,
-        "departures_pkts": int(np.count_nonzero(gone)),
+        "departures_pkts": int(np.count_nonzero(departed)),
         "marked_pkts": marks,
         "early_dropped_pkts": early,
         "overflow_dropped_pkts": overflow,
@@ -166,18 +169,16 @@ def length_at(trace: QueueTrace, times: Floats) -> Floats:
     return np.where(before >= 0, trace.length_pkts[before], 0.0)
 
 
-def _sampled_deviation(
-    trace: QueueTrace, link: Link, start_s: float, end_s: float, target_pkts: float | None
-) -> float | None:
-    """Root mean square of queue minus target at the AQM's own sampling instants; None where it has none (or no target)."""
+def _sampled_deviation(trace: QueueTrace, link: Link, start_s: float, end_s: float) -> float | None:
+    """Root mean square of queue minus target at the AQM's own sampling instants; None without those or a target."""
     frequency = _sampling_hz(link.aqm.name, link.aqm.params)
-    if frequency is None or target_pkts is None:
+    if frequency is None or link.target_pkts is None:
         return None
     ticks = np.arange(np.ceil(start_s * frequency), np.floor(end_s * frequency) + 1) / frequency
     ticks = ticks[(ticks > start_s) & (ticks <= end_s)]
     if not ticks.size:
         return None
-    return float(np.sqrt(np.mean((length_at(trace, ticks) - target_pkts) ** 2)))
+    return float(np.sqrt(np.mean((length_at(trace, ticks) - link.target_pkts) ** 2)))
 
 
 def _sampling_hz(name: str, params: Any) -> float | None:
