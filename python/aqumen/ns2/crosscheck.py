@@ -130,8 +130,8 @@ def compare(
 ) -> list[Row]:
     """Compare the `measures` of both sides, one mapping per seed (at least two a side).
 
-    `standard_errors` (4 for scenarios that the bounds were not set for) widens each bound to at least that many standard
-    errors of the difference.
+    `standard_errors` (4 for scenarios that the bounds were not set for) widens each bound to that many standard errors
+    of the difference.
     """
     rows = []
     for metric, bound in METRICS.items():

@@ -1,7 +1,7 @@
 """The explicit network that one run simulates (nodes, directed links, flows), read from the scenario's expansion.
 
-The dictionary comes from `scenario` (one scenario, one seed, everything random about the set-up already drawn). This file
-turns it into typed records and refuses what ns-2 cannot do before a line of Tcl is written.
+The dictionary comes from `scenario` (one scenario, one seed, everything random about the set-up already drawn). This
+file turns it into typed records and refuses what ns-2 cannot do before a line of Tcl is written.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Transport:
-    """TCP as ns-2 offers it. Sizes are bytes on the wire, windows packets; defaults are ns-2's, but for its window of 20."""
+    """TCP as ns-2 offers it. Sizes are bytes on the wire, windows packets; defaults are ns-2's, save the window."""
 
     variant: str = "reno"
     ecn: bool = False

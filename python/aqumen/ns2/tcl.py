@@ -1,9 +1,9 @@
 """Writes a plan as a Tcl script for ns-2.35: plain nodes, simplex links, manual routes, a TCP agent and sink per flow.
 
-On its standard output the script prints a snapshot of counters at every window boundary (`S time`, then `L` lines for
-recorded links and `F` lines for flows), and `P` lines with queue length and probability every sample interval; it leaves
-one packet trace per recorded link in the working directory. Every parameter of an AQM is set explicitly, and of a sender
-those that a scenario can choose.
+On its standard output the script prints a snapshot of counters at every window boundary (`S time`, then `L` lines
+for recorded links and `F` lines for flows), and `P` lines with queue length and probability every sample interval; it
+leaves one packet trace per recorded link in the working directory. Every parameter of an AQM is set explicitly, and
+of a sender those that a scenario can choose.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
 
 
 def _ns_seed(seed: int) -> int:
-    """A seed for ns-2's generator, 1 to 2^31 - 2: neighbouring ones give related streams there, so a hash spreads them."""
+    """A seed for ns-2's generator, 1 to 2^31 - 2: neighbours give related streams there, so a hash spreads them."""
     digest = hashlib.sha256(f"aqumen ns2 {seed}".encode()).digest()
     return int.from_bytes(digest[:8], "little") % (2**31 - 2) + 1
 

@@ -1,8 +1,8 @@
 """Reads the packet trace of one queue and computes the link's metrics from it.
 
-ns-2 writes a line per packet that arrives (`+`), leaves the queue for transmission (`-`) or is dropped (`d`; `e` when the
-AQM dropped it early), with the time rounded to a microsecond. The queue is first in, first out and drops arriving packets
-only, so that the k-th packet let in is the k-th to leave: lengths and waiting times follow, exact to that microsecond.
+ns-2 writes a line per packet that arrives (`+`), leaves the queue for transmission (`-`) or is dropped (`d`; `e` when
+the AQM dropped it early), with the time rounded to a microsecond. The queue is first in, first out and drops arriving
+packets only, so that the k-th packet let in is the k-th to leave: lengths and waits follow, exact to that microsecond.
 """
 
 from dataclasses import dataclass
