@@ -280,7 +280,7 @@ def test_watching_changes_no_packet() -> None:
 @pytest.mark.needs("ns")
 @pytest.mark.parametrize("label", ["DropTail", "PIx1000"])
 def test_recorded_runs_come_out_again(label: str) -> None:
-    # Our 3 seeds against the 5 recorded, experiment 1, window `all`: in every metric the 99.9 % interval of the difference
+    # Our 3 seeds against the 5 recorded, experiment 1: in every metric the 99.9 % interval of the difference
     # holds 0, and the difference is within twice the equivalence bound. The seeds are fixed, so this fails for a cause.
     results = run_many([dumbbell(AQMS[label], seed=seed) for seed in (1, 2, 3)])
     recorded = reference(REFERENCE)["arm_exp1", label, "all"]

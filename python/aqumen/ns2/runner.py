@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,7 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
     aqm = recorded[0].aqm if recorded else None
     return {
         "schema": SCHEMA,
+        "aqumen": _version(),
         "scenario": plan.scenario,
         "engine": "ns2",
         "aqm": None if aqm is None else {"name": aqm.name, "params": dict(aqm.params)},
@@ -145,6 +147,13 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
             "bottleneck_packets": None if timing else packets,
         },
     }
+
+
+def _version() -> str:
+    try:
+        return version("aqumen")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _snapshot(output: Output, time_s: float) -> int | None:
