@@ -42,7 +42,7 @@ class Output:
     queue_integrals: list[dict[int, float]] = field(default_factory=list)
     """Link number to the integral of its queue length so far, packet-seconds."""
     flows: list[dict[int, tuple[int, int, int, int]]] = field(default_factory=list)
-    """Flow number to (highest packet acknowledged, packets sent, of these again, timeouts)."""
+    """Flow number to (bytes delivered in order with headers, packets sent, of these again, timeouts)."""
     samples: dict[int, list[tuple[float, int, float | None]]] = field(default_factory=dict)
     """Link number to (time_s, waiting packets, probability)."""
     counts: dict[int, int] = field(default_factory=dict)
@@ -90,8 +90,8 @@ def _parse(lines: Sequence[str]) -> Output:
         elif kind == "L":
             output.queue_integrals[-1][int(words[0])] = float(words[1])
         elif kind == "F":
-            number, acked, sent, again, timeouts = (int(word) for word in words)
-            output.flows[-1][number] = (acked, sent, again, timeouts)
+            number, delivered, sent, again, timeouts = (int(word) for word in words)
+            output.flows[-1][number] = (delivered, sent, again, timeouts)
         elif kind == "P":
             probability = None if words[3] == "-" else float(words[3])
             output.samples.setdefault(int(words[0]), []).append((float(words[1]), int(words[2]), probability))
@@ -184,16 +184,15 @@ def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end
 
     def at(time_s: float, flow: int) -> tuple[int, int, int, int]:
         k = _snapshot(output, time_s)
-        return (-1, 0, 0, 0) if k is None else output.flows[k][flow]
+        return (0, 0, 0, 0) if k is None else output.flows[k][flow]
 
     rates = []
     sent = again = timeouts = 0
     for flow in flows:
         transport = plan.groups[plan.flows[flow].group].transport
         before, after = at(start_s, flow), at(end_s, flow)
-        # Packet 0 is the SYN when there is one: it delivers nothing.
-        first = 0 if transport.syn else -1
-        packets = max(after[0], first) - max(before[0], first)
+        # The receiver counts whole packets, its SYN among them, in 32 bits. Division leaves the SYN's header out.
+        packets = ((after[0] - before[0]) % 2**32) // transport.packet_bytes
         rates.append(packets * (transport.packet_bytes - transport.header_bytes) * 8.0 / (end_s - start_s))
         sent += after[1] - before[1]
         again += after[2] - before[2]

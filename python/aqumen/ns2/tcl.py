@@ -296,19 +296,19 @@ proc route {at to over} {
     [$node($at) get-module "Manual"] add-route [$node($to) id] [$link($over) head]
 }
 
-proc connect {i from to sender sink settings} {
-    global ns node tcp flows
+proc connect {i from to sender receiver settings} {
+    global ns node tcp sink flows
     set flows [expr {$i + 1}]
     set tcp($i) [new $sender]
-    set end [new $sink]
+    set sink($i) [new $receiver]
     set agent $tcp($i)
     foreach {name value} [string map {" -- " " -- 0 "} $settings] {
-        if {$name eq "--"} { set agent $end } else { $agent set $name $value }
+        if {$name eq "--"} { set agent $sink($i) } else { $agent set $name $value }
     }
     $tcp($i) set fid_ $i
     $ns attach-agent $node($from) $tcp($i)
-    $ns attach-agent $node($to) $end
-    $ns connect $tcp($i) $end
+    $ns attach-agent $node($to) $sink($i)
+    $ns connect $tcp($i) $sink($i)
 }
 
 # No new data from now on; what is outstanding is still delivered.
@@ -358,7 +358,7 @@ proc record {i file early} {
 }
 
 proc snapshot {} {
-    global ns monitor area tcp flows
+    global ns monitor area tcp sink flows
     set now [$ns now]
     puts "S $now"
     foreach i [lsort -integer [array names area]] {
@@ -367,7 +367,7 @@ proc snapshot {} {
     }
     for {set i 0} {$i < $flows} {incr i} {
         set t $tcp($i)
-        puts "F $i [$t set ack_] [$t set ndatapack_] [$t set nrexmitpack_] [$t set nrexmit_]"
+        puts "F $i [$sink($i) set bytes_] [$t set ndatapack_] [$t set nrexmitpack_] [$t set nrexmit_]"
     }
 }
 
