@@ -86,7 +86,7 @@ const SETTINGS: &[Setting] = settings! {
     "syn" syn Flag: "whether the connection opens with a SYN";
     "timestamps" timestamps Flag: "whether each acknowledgement gives a round-trip sample";
     "send_overhead" send_overhead Time: "upper bound of the random delay before sends";
-    "min_ecn_window" min_ecn_window WindowFloor: "smallest window after a reaction to marks, 0 to 2 segments";
+    "min_window" min_window WindowFloor: "smallest window after a reaction to marks, 0 to 2 segments";
     "halve_flight" halve_flight Flag: "whether a reduction halves what is in flight; else the window";
     "validate_window" validate_window Flag: "whether the window grows only while it limits the sender";
     "exit_by_flight" exit_by_flight Flag: "whether NewReno leaves recovery with what is in flight plus one";
@@ -128,7 +128,7 @@ impl Transport {
                 Kind::Time(field) => json!(seconds(*field(&mut config))),
                 Kind::TimeOrNone(field) => json!(field(&mut config).map(seconds)),
                 Kind::Burst => json!(config.max_burst),
-                Kind::WindowFloor => json!(config.min_ecn_window),
+                Kind::WindowFloor => json!(config.min_window),
             };
             fields.insert(setting.field.into(), value);
         }
@@ -191,7 +191,7 @@ impl Kind {
                 if !(0.0..=2.0).contains(&packets) {
                     return Err(at.misfit("must be 0pkt to 2pkt"));
                 }
-                config.min_ecn_window = packets;
+                config.min_window = packets;
             }
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Kind {
             Kind::TimeOrNone(field) => field(config).map_or(none, |span| span.write()),
             Kind::Burst if config.max_burst == 0 => none,
             Kind::Burst => packets(f64::from(config.max_burst)),
-            Kind::WindowFloor => packets(config.min_ecn_window),
+            Kind::WindowFloor => packets(config.min_window),
         }
     }
 

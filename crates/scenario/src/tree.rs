@@ -129,21 +129,20 @@ impl Node {
         let mut node = self;
         for (depth, step) in steps.iter().enumerate() {
             let here = || steps[..depth].join(".");
+            // The short form transport = "ns2" opens into the table that it stands for.
+            if let Value::Text(_) = node.value
+                && depth > 0
+                && steps[depth - 1] == "transport"
+            {
+                let preset = std::mem::replace(node, Node { value: Value::Table(Vec::new()), line: node.line });
+                node.value = Value::Table(vec![("preset".into(), preset)]);
+            }
             match &mut node.value {
                 Value::List(items) => {
-                    let named = |item: &Node| matches!(item.get("name").map(|n| &n.value), Some(Value::Text(name)) if name == step);
-                    let index = items.iter().position(named).or_else(|| step.parse().ok().filter(|i| *i < items.len()));
-                    let Some(index) = index else {
-                        let names: Vec<&str> = items
-                            .iter()
-                            .filter_map(|item| match &item.get("name")?.value {
-                                Value::Text(name) => Some(name.as_str()),
-                                _ => None,
-                            })
-                            .collect();
-                        let message = format!("{} has {} entries, none of them {step}", here(), items.len());
-                        return Err(fail(message + &suggestion(step, names)));
-                    };
+                    let index = place(items, step).ok_or_else(|| {
+                        let names = items.iter().filter_map(Node::name);
+                        fail(format!("{} has no entry {step}{}", here(), suggestion(step, names)))
+                    })?;
                     node = &mut items[index];
                 }
                 Value::Table(entries) => {
@@ -153,30 +152,28 @@ impl Node {
                     });
                     node = &mut entries[index].1;
                 }
-                other => {
-                    // A short form, such as transport = "ns2", opens into the table it stands for.
-                    let opened = match (other, depth.checked_sub(1).map(|d| steps[d])) {
-                        (Value::Text(preset), Some("transport")) => preset.clone(),
-                        _ => return Err(fail(format!("{} is not a table", here()))),
-                    };
-                    let preset = Node { value: Value::Text(opened), line: node.line };
-                    let table = vec![
-                        ("preset".to_string(), preset),
-                        (step.to_string(), Node { value: Value::Table(Vec::new()), line: 0 }),
-                    ];
-                    node.value = Value::Table(table);
-                    let Value::Table(entries) = &mut node.value else { unreachable!("just made") };
-                    let index = if *step == "preset" { 0 } else { 1 };
-                    if index == 0 {
-                        entries.truncate(1);
-                    }
-                    node = &mut entries[index].1;
-                }
+                _ => return Err(fail(format!("{} is not a table", here()))),
             }
         }
         *node = Node::parse_override(text);
         Ok(())
     }
+}
+
+impl Node {
+    /// The `name` in a table.
+    fn name(&self) -> Option<&str> {
+        match &self.get("name")?.value {
+            Value::Text(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The element of a list that `step` names or counts.
+fn place(items: &[Node], step: &str) -> Option<usize> {
+    let named = items.iter().position(|item| item.name() == Some(step));
+    named.or_else(|| step.parse().ok().filter(|i| *i < items.len()))
 }
 
 impl Value {

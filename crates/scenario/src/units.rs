@@ -120,13 +120,10 @@ impl Quantity {
             Some((_, scale)) => Ok(value * scale),
             None if self.units.is_empty() => Err(format!("must be a number without unit, such as {}", self.example)),
             None => {
-                let mut listed: Vec<&str> = Vec::new();
-                for (name, scale) in self.units {
-                    let shown = |other: &&str| self.units.iter().any(|(n, s)| n == *other && s == scale);
-                    if !listed.iter().any(|other| shown(&other)) {
-                        listed.push(name);
-                    }
-                }
+                // Of several spellings the first is listed.
+                let first = |i: usize| !self.units[..i].iter().any(|(_, scale)| *scale == self.units[i].1);
+                let listed: Vec<&str> =
+                    (0..self.units.len()).filter(|i| first(*i)).map(|i| self.units[i].0).collect();
                 Err(format!("unknown unit \"{unit}\"; use {}", listed.join(", ")))
             }
         }
