@@ -210,7 +210,9 @@ impl Plan {
 }
 
 /// The parameters in force of a link's AQM.
-pub(crate) fn resolved(choice: &AqmChoice) -> Option<Result<Vec<(&'static str, crate::OwnedValue)>, aqumen_aqm::ParamError>> {
+pub(crate) fn resolved(
+    choice: &AqmChoice,
+) -> Option<Result<Vec<(&'static str, crate::OwnedValue)>, aqumen_aqm::ParamError>> {
     Some(choice.build()?.map(|aqm| {
         let mut params = Vec::new();
         aqm.settings(&mut |name, value| params.push((name, crate::OwnedValue::from_value(value))));

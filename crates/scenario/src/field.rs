@@ -55,7 +55,8 @@ impl<'a> At<'a> {
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), Misfit> {
         for (key, node) in self.entries()? {
             if !known.contains(&key.as_str()) {
-                let mut misfit = self.below(key, node).misfit(format!("unknown key{}", suggestion(key, known.iter().copied())));
+                let mut misfit =
+                    self.below(key, node).misfit(format!("unknown key{}", suggestion(key, known.iter().copied())));
                 misfit.value = None;
                 return Err(misfit);
             }

@@ -23,7 +23,8 @@ pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
         .flows
         .iter()
         .map(|flow| {
-            let on: Vec<Value> = flow.on.iter().map(|(from, until)| json!([moment(*from), until.map(moment)])).collect();
+            let on: Vec<Value> =
+                flow.on.iter().map(|(from, until)| json!([moment(*from), until.map(moment)])).collect();
             json!({
                 "group": flow.group, "path": flow.path, "return_path": flow.return_path, "on": on,
                 "transfer_bytes": flow.transfer.map(|bytes| bytes.0),

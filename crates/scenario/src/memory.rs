@@ -26,7 +26,8 @@ pub(crate) fn estimate(spec: &Spec, core: &Core) -> u64 {
         .iter()
         .map(|group| u64::from(group.count).saturating_mul(u64::from(group.transport.config.receive_window)))
         .fold(0, u64::saturating_add);
-    let smallest = spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes)).min().unwrap_or(1).max(1);
+    let smallest =
+        spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes)).min().unwrap_or(1).max(1);
     let by_room: u64 = core
         .links
         .iter()

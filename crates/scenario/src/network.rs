@@ -79,7 +79,8 @@ impl Core {
                 }
                 for (i, written) in graph.links.iter().enumerate() {
                     let path = format!("topology.links.{i}");
-                    let (from, to) = (core.node(&path, "from", &written.from.0)?, core.node(&path, "to", &written.to.0)?);
+                    let (from, to) =
+                        (core.node(&path, "from", &written.from.0)?, core.node(&path, "to", &written.to.0)?);
                     if from == to {
                         return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
                     }
@@ -111,7 +112,8 @@ impl Core {
             let link = core.link(&format!("record.links.{i}"), &spec.record.links[i].0)?;
             core.links[link].record = true;
         }
-        core.ways = spec.flows.iter().enumerate().map(|(i, group)| core.way(spec, i, group)).collect::<Result<_, _>>()?;
+        core.ways =
+            spec.flows.iter().enumerate().map(|(i, group)| core.way(spec, i, group)).collect::<Result<_, _>>()?;
         Ok(core)
     }
 

@@ -37,7 +37,11 @@ impl Scenario {
             return Err(fail("cannot read: it is a directory".into()));
         }
         if size.len() > FILE_BYTES_MAX {
-            return Err(fail(format!("a scenario has at most {} MiB; this file has {}", FILE_BYTES_MAX >> 20, size.len() >> 20)));
+            return Err(fail(format!(
+                "a scenario has at most {} MiB; this file has {}",
+                FILE_BYTES_MAX >> 20,
+                size.len() >> 20
+            )));
         }
         let bytes = std::fs::read(path).map_err(|error| fail(format!("cannot read: {error}")))?;
         Scenario::from_bytes(&bytes, &file, overrides)

@@ -221,7 +221,14 @@ const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
 
 impl Default for Reverse {
     fn default() -> Self {
-        Reverse { rate: None, delay: None, buffer: BUFFER_ELSEWHERE, aqm: "droptail".into(), record: false, target: None }
+        Reverse {
+            rate: None,
+            delay: None,
+            buffer: BUFFER_ELSEWHERE,
+            aqm: "droptail".into(),
+            record: false,
+            target: None,
+        }
     }
 }
 

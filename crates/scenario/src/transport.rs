@@ -249,7 +249,8 @@ impl Field for Transport {
         }
         transport.config.validate().map_err(|error| {
             // The transport names its field; the user wrote the key.
-            let key = SETTINGS.iter().find(|s| s.field.trim_end_matches("_s") == error.field).map_or(error.field, |s| s.key);
+            let key =
+                SETTINGS.iter().find(|s| s.field.trim_end_matches("_s") == error.field).map_or(error.field, |s| s.key);
             let node = at.node.get(key).unwrap_or(at.node);
             at.below(key, node).misfit(format!("must be {}", error.range))
         })?;

@@ -118,7 +118,8 @@ impl Node {
 
     /// Sets the value at the dotted `key`: lists by index or by the `name` of their elements.
     pub(crate) fn set(&mut self, key: &str, text: &str, file: &str) -> Result<(), Error> {
-        let fail = |message: String| Error { key: key.into(), ..Error::of_file(file, format!("cannot set: {message}")) };
+        let fail =
+            |message: String| Error { key: key.into(), ..Error::of_file(file, format!("cannot set: {message}")) };
         let steps: Vec<&str> = key.split('.').map(str::trim).collect();
         if steps.iter().any(|step| step.is_empty()) {
             return Err(fail("the key must be words joined by dots, such as topology.bottleneck.rate".into()));

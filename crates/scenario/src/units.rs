@@ -122,8 +122,7 @@ impl Quantity {
             None => {
                 // Of several spellings the first is listed.
                 let first = |i: usize| !self.units[..i].iter().any(|(_, scale)| *scale == self.units[i].1);
-                let listed: Vec<&str> =
-                    (0..self.units.len()).filter(|i| first(*i)).map(|i| self.units[i].0).collect();
+                let listed: Vec<&str> = (0..self.units.len()).filter(|i| first(*i)).map(|i| self.units[i].0).collect();
                 Err(format!("unknown unit \"{unit}\"; use {}", listed.join(", ")))
             }
         }
