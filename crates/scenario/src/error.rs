@@ -7,8 +7,8 @@ use std::fmt;
 /// ```
 /// use aqumen_scenario::Scenario;
 ///
-/// let error = Scenario::parse("duration = \"100\"\n", "exp1.toml").unwrap_err();
-/// assert_eq!(error.to_string(), "exp1.toml:1: duration = \"100\": needs a unit, such as \"100s\"");
+/// let error = Scenario::parse("name = \"exp1\"\nduration = \"100\"\n", "exp1.toml").unwrap_err();
+/// assert_eq!(error.to_string(), "exp1.toml:2: duration = \"100\": needs a unit, such as \"100ms\"");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
@@ -79,10 +79,12 @@ fn shortened(text: &str) -> String {
 /// " (did you mean NEAREST?)" if one of `known` is close to `name`, and the list of all.
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
+    // Names are compared without regard to case, at most half of the letters wrong.
+    let lower = name.to_lowercase();
     let nearest = known
         .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.chars().count().max(3) / 2)
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.chars().count() / 2)
         .min_by_key(|(distance, _)| *distance);
     let list = known.join(", ");
     match nearest {

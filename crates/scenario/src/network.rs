@@ -84,6 +84,9 @@ impl Core {
                     if from == to {
                         return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
                     }
+                    if written.one_way && written.reverse != Reverse::default() {
+                        return Err((format!("{path}.one_way"), "excludes reverse".into()));
+                    }
                     let under_test = written.aqm == "test";
                     let link = CoreLink {
                         name: written.name.0.clone(),

@@ -101,7 +101,10 @@ impl Scenario {
 
     /// The scenario as TOML. It reads back as the same scenario; comments and values equal to their default are left out.
     pub fn to_toml(&self) -> String {
-        self.spec.write().map_or_else(String::new, |value| value.to_string())
+        match self.spec.write() {
+            Some(toml::Value::Table(table)) => table.to_string(),
+            _ => String::new(),
+        }
     }
 
     /// The AQM of a SPEC, with the profiles of this scenario.
