@@ -114,6 +114,13 @@ pub struct Window {
     pub end: Instant,
 }
 
+impl Link {
+    /// Whether nobody would notice if this link had no queue object: not recorded, and no AQM.
+    pub fn is_plain(&self) -> bool {
+        !self.record && self.aqm.name == "droptail" && self.aqm.values.is_empty()
+    }
+}
+
 impl AqmChoice {
     /// The algorithm, ready to run. `None` if there is none of that name.
     pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
