@@ -1,0 +1,122 @@
+# Everything a person or a machine does with this repository. `make help` lists it; `make demo` and `make test` need
+# nothing but Rust, Python 3.11 or later and make, and set up the rest themselves.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
+# One interpreter for all of PyO3's builds, so that none makes another stale.
+export PYO3_PYTHON := $(VIRTUAL_ENV)/bin/python
+
+# Directories are listed too: a file that goes away changes only its directory.
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name tests -prune -o \( -name '*.rs' -o -name '*.toml' -o -type d \) -print)
+
+say = @printf '\n== %s\n' '$(1)'
+
+.PHONY: help setup demo test test-full check bench docs lock clean
+.PHONY: programs lint no-std test-rust types test-python deny msrv rustdoc
+
+help: ## list the targets (what plain `make` does)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: programs $(VENV)/.extension ## make .venv with the locked packages and build the release extension into it
+
+demo: setup ## compare ARM-PFC, PI, RED and DropTail on the ARM-PFC paper's experiment 1; the report lands in demo/
+	$(call say,Four AQMs on experiment 1 of the ARM-PFC paper: 20 seeds each)
+	aqumen compare experiments/arm-pfc/exp1.toml --aqm arm-pfc --aqm pi --aqm red --aqm droptail --seeds 20 --out demo
+	@printf '\nThe report: file://%s/demo/report.html\n' '$(CURDIR)'
+
+test: setup lint no-std test-rust types test-python ## lint, build and test everything: under 20 minutes from a fresh clone
+
+test-full: export PROPTEST_CASES := 4096
+test-full: export HYPOTHESIS_PROFILE := full
+test-full: setup lint no-std types ## the long ones too: slow tests, many more random cases, wide validation against ns-2
+	$(call say,Rust tests: the long ones too)
+	cargo test --locked --workspace -- --include-ignored
+	$(call say,Validation against ns-2)
+	aqumen validate ns2
+	$(call say,Python tests: the long ones too)
+	pytest -q
+
+check: test deny rustdoc msrv docs ## all that `make test` does, then licences and sources, rustdoc, oldest Rust, documentation
+
+bench: setup ## measure speed: cost per packet and per AQM decision
+	$(call say,Benchmarks)
+	cargo bench --locked --workspace
+
+docs: setup ## build the documentation into docs/_build/html and target/doc
+	$(call say,Documentation)
+	sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	cargo doc --locked --workspace --no-deps
+	@printf '\nThe documentation: file://%s/docs/_build/html/index.html\n' '$(CURDIR)'
+
+lock: ## refresh requirements.lock from pyproject.toml (needs the network)
+	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install -q uv; }
+	build/uv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --all-extras --group dev --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
+
+clean: ## remove all that was built
+	rm -rf $(VENV) build demo dist docs/_build python/aqumen/*.so .mypy_cache .pytest_cache .ruff_cache
+	cargo clean --quiet
+
+# The steps of the targets above.
+
+programs:
+	$(call say,Programs that the tests and cross-checks use)
+	@scripts/programs
+
+$(VENV)/.packages: requirements.lock
+	$(call say,Python packages into $(VENV))
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Aqumen needs Python 3.11 or later, this is " + sys.version.split()[0] + "; choose another: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.extension: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
+	$(call say,Release build of the engines into $(VENV))
+	maturin develop --release --locked
+	@touch $@
+
+lint:
+	$(call say,Format and lints)
+	cargo fmt --all --check
+	ruff format --check
+	ruff check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# The AQMs run in routers and browsers too, where there is no standard library.
+no-std:
+	$(call say,The AQMs without a standard library)
+	@scripts/no-std wasm32-unknown-unknown thumbv7em-none-eabihf
+
+test-rust:
+	$(call say,Rust tests)
+	cargo test --locked --workspace
+
+types: $(VENV)/.extension
+	$(call say,Types of the Python package)
+	mypy
+	stubtest aqumen._core
+
+test-python: $(VENV)/.extension
+	$(call say,Python tests)
+	pytest -q -m 'not slow'
+
+deny:
+	$(call say,Licences and sources of the Rust dependencies)
+	@scripts/cargo-deny check bans licenses sources
+
+rustdoc:
+	$(call say,Documentation of the crates)
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
+
+msrv:
+	$(call say,The oldest Rust that we promise)
+	@scripts/msrv

@@ -1,0 +1,19 @@
+"""The installed package: its version and its command."""
+
+import tomllib
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+import aqumen
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_one_version_everywhere():
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert aqumen.__version__ == version("aqumen") == workspace
+
+
+def test_the_command_is_installed():
+    (command,) = entry_points(group="console_scripts", name="aqumen")
+    assert command.value == "aqumen.cli:main"
