@@ -20,7 +20,7 @@
 
   function axis(label, more) {
     return Object.assign({
-      label, labelSize: 24, labelGap: 4, labelFont: FONT, font: FONT, stroke: style("--soft"), gap: 6,
+      label, labelSize: 20, labelGap: 2, labelFont: FONT, font: FONT, stroke: style("--soft"), gap: 6,
       grid: { stroke: style("--grid"), width: 1 }, ticks: { show: false },
     }, more);
   }
@@ -110,7 +110,7 @@
         const y = u.valToPos(target, "y", true);
         if (y > top && y < top + height) {
           dashedLine(u, left, y, left + width, y, style("--target"));
-          label(u, "target " + digits(target), left + width - 4 * devicePixelRatio, y - 3 * devicePixelRatio, "right", "bottom");
+          label(u, "target " + digits(target), left + width + 6 * devicePixelRatio, y, "left", "middle");
         }
       }
     };
@@ -132,7 +132,8 @@
     panel(parent, names, heading, {
       height, series, bands,
       scales: { x: { time: false }, y: { range: () => [0, top] } },
-      axes: [axis("Time, s"), axis(label, { size: 54 })],
+      padding: [10, target === null ? 12 : 66, 0, 0],
+      axes: [axis("Time, s", { size: 30 }), axis(label, { size: 54 })],
       cursor: { sync: { key: "time", setSeries: false }, points: { show: (u, i) => u.series[i].aqm ? undefined : false }, drag: { x: true, y: false } },
       hooks: { draw: [marks(target)] },
     }, values, (u, _, named) => {
@@ -174,7 +175,7 @@
       height: 320,
       series: [{}, ...names.map((aqm) => ({ stroke: colour(aqm), width: 2, dash: dash(aqm), points: { show: false }, aqm }))],
       scales: { x: { time: false }, y: { range: () => [0, 1.02] } },
-      axes: [axis("Sojourn time, ms"), axis("Share of packets", { size: 54 })],
+      axes: [axis("Sojourn time, ms", { size: 30 }), axis("Share of packets", { size: 54 })],
       cursor: { drag: { x: true, y: false } },
     }, [x, ...names.map((aqm) => share[aqm])], (u, all) => {
       const i = u.cursor.idx;
@@ -204,7 +205,7 @@
       height: 320,
       series: [{}, ...names.map((aqm) => ({ stroke: colour(aqm), paths: () => null, points: { show: true, size: 6, width: 1, stroke: colour(aqm), fill: faded(colour(aqm), 0.55) }, aqm }))],
       scales: { x: { time: false, range: (_, a, b) => (a === points[0].x || a == null ? xs : [a, b]) }, y: { range: () => ys } },
-      axes: [axis("Mean sojourn time, ms"), axis("Throughput, Mbit/s", { size: 66, values: (_, ticks) => ticks.map((y) => y.toFixed(places > 3 ? places - 1 : places)) })],
+      axes: [axis("Mean sojourn time, ms", { size: 30 }), axis("Throughput, Mbit/s", { size: 66, values: (_, ticks) => ticks.map((y) => y.toFixed(places > 3 ? places - 1 : places)) })],
       cursor: { drag: { x: true, y: false }, points: { show: false } },
       hooks: {
         draw: [(u) => {

@@ -22,7 +22,6 @@ __all__ = ["report_html"]
 COLUMNS = [
     ("utilization", "Utilisation", "%", 100, 2),
     ("queue_mean_pkts", "Queue, mean", "packets", 1, 1),
-    ("queue_std_pkts", "Queue, std", "packets", 1, 1),
     ("sojourn_mean_s", "Sojourn, mean", "ms", 1000, 1),
     ("sojourn_p99_s", "Sojourn, p99", "ms", 1000, 1),
     ("mark_ratio", "Marked", "%", 100, 2),
@@ -178,9 +177,9 @@ def _dropped(metrics: dict[str, Any]) -> dict[str, Any]:
 def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
     if span is None:
         return ""
-    low, mean, high = (4 + 132 * max(value, 0.0) / longest for value in span)
+    low, mean, high = (4 + 102 * max(value, 0.0) / longest for value in span)
     return (
-        '<svg viewBox="0 0 140 16" width="140" height="16" aria-hidden="true"><line class="base" x1="4" y1="8" x2="136" y2="8"/>'
+        '<svg viewBox="0 0 110 16" width="110" height="16" aria-hidden="true"><line class="base" x1="4" y1="8" x2="106" y2="8"/>'
         f'<line class="ci" x1="{low:.1f}" y1="8" x2="{max(high, low + 0.5):.1f}" y2="8"/>'
         f'<circle cx="{mean:.1f}" cy="8" r="4"/></svg>'
     )

@@ -17,7 +17,7 @@ Plan = dict[str, Any]
 Link = dict[str, Any]
 
 BOX_W, BOX_H = 148.0, 50.0
-COLUMN = 230.0
+COLUMN = 250.0
 ROW = 96.0
 MARGIN = 14.0
 ROUTER_R = 15.0
@@ -52,7 +52,7 @@ def scenario_svg(plan: Plan) -> str:
     for router in routers:
         per_column.setdefault(columns[router], []).append(router)
     rows = max([side_rows, *map(len, per_column.values())])
-    top, height = MARGIN + 34, rows * ROW
+    top, height = MARGIN, rows * ROW
     left = MARGIN + BOX_W + 120
     at = {
         router: (left + column * COLUMN, top + height * (row + 0.5) / len(members))
@@ -168,7 +168,9 @@ def _access(end: Ends, at: tuple[float, float]) -> str:
     else:
         right = end.x > x
         start = (end.x if right else end.x + BOX_W, end.y)
-        label_at, anchor = (start[0] + (-8 if right else 8), start[1] - 10), "end" if right else "start"
+        # On the side of the line that is free: above a line that falls, below one that rises.
+        lift = -12 if y >= end.y else 34
+        label_at, anchor = (start[0] + (-10 if right else 14), start[1] + lift), "end" if right else "start"
     lines = _access_label(end.access)
     text = "".join(
         f'<text class="lbl" x="{label_at[0]:.1f}" y="{label_at[1] - 13 * (len(lines) - 1 - i):.1f}" '
@@ -191,6 +193,8 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
     middle, level = (x1 + x2) / 2, (y1 + y2) / 2
     back = [each for each in both[1:] if each["rates"] != link["rates"] or each["delay_s"] != link["delay_s"]]
     labels = [f"{_rates(link)}, {_delays([link['delay_s']])}"]
+    if link["record"]:
+        labels.insert(0, link["name"])
     labels += [f"back {_rates(each)}, {_delays([each['delay_s']])}" for each in back if each["from"] == link["to"]]
     text = "".join(
         f'<text class="lbl strong" x="{middle:.1f}" y="{level - 14 - 15 * i:.1f}" text-anchor="middle">{escape(line)}</text>'
@@ -209,13 +213,13 @@ def _queue(link: Link, x1: float, y1: float, x2: float) -> str:
         f'<rect class="pkt" x="{x + toward * 7 * i - (5 if toward < 0 else 0):.1f}" y="{y1 + 9:.1f}" width="5" height="15" rx="1"/>'
         for i in range(5)
     )
-    target = link["target_pkts"]
-    words = [f"buffer {link['buffer_pkts']:g}"] + ([f"target {target:g}"] if target is not None else [])
+    words = [f"buffer {link['buffer_pkts']:g} packets"]
+    if link["target_pkts"] is not None:
+        words.append(f"target {link['target_pkts']:g} packets")
     anchor = "start" if toward > 0 else "end"
-    return (
-        bars + f'<text class="lbl" x="{x + toward * 42:.1f}" y="{y1 + 17:.1f}" text-anchor="{anchor}">'
-        f"{escape(', '.join(words))} packets</text>"
-        f'<text class="lbl" x="{x + toward * 42:.1f}" y="{y1 + 31:.1f}" text-anchor="{anchor}">{escape(link["name"])}</text>'
+    return bars + "".join(
+        f'<text class="lbl" x="{x + toward * 42:.1f}" y="{y1 + 20 + 14 * i:.1f}" text-anchor="{anchor}">{escape(word)}</text>'
+        for i, word in enumerate(words)
     )
 
 
