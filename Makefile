@@ -12,16 +12,14 @@ PYTHON ?= python3
 VENV := .venv
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
-# One interpreter for all of PyO3's builds, so that none makes another stale.
-export PYO3_PYTHON := $(VIRTUAL_ENV)/bin/python
 
-# Directories are listed too: a file that goes away changes only its directory.
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name tests -prune -o \( -name '*.rs' -o -name '*.toml' -o -type d \) -print)
+# What the extension is made of, directories too: a file that goes away changes only its directory.
+ENGINES := Cargo.toml Cargo.lock $(shell find crates \( -name tests -o -name benches -o -name vectors \) -prune -o -print)
 
 say = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help setup demo test test-full check bench docs lock clean
-.PHONY: programs lint no-std test-rust types test-python deny msrv rustdoc
+.PHONY: programs lint no-std test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,20 +39,20 @@ test-full: setup lint no-std types ## the long ones too: slow tests, many more r
 	$(call say,Rust tests: the long ones too)
 	cargo test --locked --workspace -- --include-ignored
 	$(call say,Validation against ns-2)
-	aqumen validate ns2
+	@if command -v ns >/dev/null; then aqumen validate ns2; else echo 'Skipped: ns is missing.'; fi
 	$(call say,Python tests: the long ones too)
 	pytest -q
 
-check: test deny rustdoc msrv docs ## all that `make test` does, then licences and sources, rustdoc, oldest Rust, documentation
+check: test deny msrv docs ## all that `make test` does, then licences and sources, oldest Rust, documentation
 
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,Benchmarks)
 	cargo bench --locked --workspace
 
-docs: setup ## build the documentation into docs/_build/html and target/doc
+docs: setup ## build the documentation into docs/_build/html, that of the crates into target/doc
 	$(call say,Documentation)
 	sphinx-build -q -W --keep-going -b html docs docs/_build/html
-	cargo doc --locked --workspace --no-deps
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 	@printf '\nThe documentation: file://%s/docs/_build/html/index.html\n' '$(CURDIR)'
 
 lock: ## refresh requirements.lock from pyproject.toml (needs the network)
@@ -79,9 +77,9 @@ $(VENV)/.packages: requirements.lock
 	pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
-$(VENV)/.extension: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
-	$(call say,Release build of the engines into $(VENV))
-	maturin develop --release --locked
+$(VENV)/.extension: $(VENV)/.packages pyproject.toml $(ENGINES)
+	$(call say,Release build of the engines into $(VENV): some minutes the first time)
+	pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 lint:
@@ -112,10 +110,6 @@ test-python: $(VENV)/.extension
 deny:
 	$(call say,Licences and sources of the Rust dependencies)
 	@scripts/cargo-deny check bans licenses sources
-
-rustdoc:
-	$(call say,Documentation of the crates)
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
 
 msrv:
 	$(call say,The oldest Rust that we promise)

@@ -80,6 +80,17 @@ def test_no_file_names_a_path_of_this_machine(files):
     assert found == []
 
 
+def test_links_between_pages_lead_somewhere(files):
+    pages = [path for path in files if path.suffix == ".md"]
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL))
+        if "://" not in target and not target.startswith("mailto:") and not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
 @pytest.mark.parametrize(
     ("text", "caught"),
     [

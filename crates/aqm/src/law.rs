@@ -82,7 +82,8 @@ impl<L: SampledLaw> Sampled<L> {
     /// Applies `law` from the epoch on. With `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
     pub fn new(law: L, ecn: bool) -> Self {
         let loops = law.periods().map(|period| {
-            period.map(|period| Loop {
+            // A period of zero, a foreign law's mistake, must not stop the clock.
+            period.map(|period| period.max(Span::from_nanos(1))).map(|period| Loop {
                 period,
                 due: Instant::ZERO + period,
                 last: Instant::ZERO,
@@ -122,9 +123,8 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
             }
             let seen = l.observe(cx, self.applied);
             // A late call does the work of one period; the clock keeps its phase.
-            while l.due <= cx.now {
-                l.due += l.period;
-            }
+            let periods = (cx.now - l.due).as_nanos() / l.period.as_nanos() + 1;
+            l.due = l.due.saturating_add(l.period.saturating_mul(periods));
             self.applied = self.law.step(which, &seen);
         }
     }

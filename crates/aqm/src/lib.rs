@@ -19,17 +19,25 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod arm_pfc;
 mod droptail;
 mod host;
 mod law;
 mod packet;
 mod params;
+mod pi;
+mod plant;
 mod qdisc;
+mod red;
 pub mod registry;
 
+pub use arm_pfc::{ArmPfc, ArmPfcParams, Variant};
 pub use droptail::DropTail;
 pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
 pub use law::{MAX_LOOPS, Observation, Sampled, SampledLaw};
 pub use packet::Packet;
 pub use params::{Bound, DefaultValue, Kind, Network, Param, ParamError, Requirement, Settings, Unit, Value};
+pub use pi::{Crossover, Pi, PiController, PiGains};
+pub use plant::TcpPlant;
 pub use qdisc::{Backlog, Fates, Fifo, Handle, Qdisc};
+pub use red::{Red, RedAverage, RedCurve, RedParams};

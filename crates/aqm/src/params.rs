@@ -179,6 +179,24 @@ impl Param {
     /// The parameter that every algorithm with early signals has.
     pub const ECN: Param = Param::flag("ecn", true, "mark ECN-capable packets instead of dropping them");
 
+    /// The parameter that every algorithm with a target queue has.
+    pub const TARGET: Param = Param::positive(
+        "target",
+        Unit::Packets,
+        DefaultValue::Designed("the network's target"),
+        "target queue length, q0",
+    );
+
+    /// Checks that a number that did not come through a table is finite and above zero.
+    pub(crate) fn check_positive(name: &str, value: f64, unit: Unit) -> Result<(), ParamError> {
+        if value > 0.0 && value.is_finite() {
+            Ok(())
+        } else {
+            let requirement = Requirement::Range { unit, min: Bound::Exclusive(0.0), max: Bound::Open };
+            Err(ParamError::new(name, Value::Number(value), requirement))
+        }
+    }
+
     /// Checks one value against this row.
     fn check(&self, value: Value<'_>) -> Result<(), Requirement> {
         match (self.kind, value) {
@@ -261,6 +279,14 @@ impl<'a> Settings<'a> {
         match self.find(name)? {
             Value::Number(x) => Some(x),
             _ => None,
+        }
+    }
+
+    /// The number given for `name`, which must be whole.
+    pub(crate) fn whole(&self, name: &str) -> Result<Option<usize>, ParamError> {
+        match self.number(name) {
+            Some(x) if x < 0.0 || libm::floor(x) != x => Err(ParamError::relation(name, x, "must be a whole number")),
+            given => Ok(given.map(|x| x as usize)),
         }
     }
 

@@ -156,7 +156,10 @@ impl<A: Aqm> Qdisc for Fifo<A> {
             self.totals.last_sojourn = sojourn;
             match self.aqm.on_dequeue(&head.packet, sojourn, cx!(self, now, rng)) {
                 Verdict::Drop(reason) => {
-                    self.totals.early_dropped += 1;
+                    match reason {
+                        DropReason::Early => self.totals.early_dropped += 1,
+                        DropReason::Overflow => self.totals.overflow_dropped += 1,
+                    }
                     fates.dropped(head.handle, reason);
                     continue;
                 }

@@ -3,13 +3,13 @@
 //! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to [`AnyAqm`] and to the
 //! list below.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Cx, Draw, DropTail, Hooks, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Sampled, SampledLaw,
-    Settings, Value, Verdict, droptail,
+    Aqm, ArmPfc, Cx, Draw, DropTail, Hooks, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Pi, Red,
+    Sampled, SampledLaw, Settings, Value, Verdict, arm_pfc, droptail, pi, red,
 };
 
 /// An algorithm's row in the registry.
@@ -27,6 +27,114 @@ pub struct Algorithm {
     pub params: &'static [Param],
 }
 
+/// An algorithm under another name, with settings of its own that an operator can still override.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Profile {
+    /// The name users type.
+    pub name: &'static str,
+    /// The algorithm that it sets up.
+    pub algorithm: &'static str,
+    /// Its settings.
+    pub settings: &'static [(&'static str, Value<'static>)],
+    /// One line on where the settings come from.
+    pub doc: &'static str,
+}
+
+/// Every built-in profile.
+pub const PROFILES: &[Profile] = &[
+    Profile {
+        name: "red-ns2",
+        algorithm: "red",
+        settings: &[
+            ("thresholds", Value::Choice("ns2-auto")),
+            ("weight_rule", Value::Choice("ns2-auto")),
+            ("bytes", Value::Flag(true)),
+            ("queue_in_bytes", Value::Flag(true)),
+            ("use_mark_p", Value::Flag(true)),
+        ],
+        doc: "RED as ns-2 sets it up when nothing is said: automatic thresholds and weight, bytes, mark_p",
+    },
+    Profile {
+        name: "red50",
+        algorithm: "red",
+        settings: &[
+            ("min_th", Value::Number(50.0)),
+            ("max_th", Value::Number(150.0)),
+            ("weight", Value::Number(0.002)),
+            ("max_p", Value::Number(0.1)),
+            ("use_mark_p", Value::Flag(false)),
+        ],
+        doc: "RED with thresholds 50 and 150 packets, centred on a target of 100",
+    },
+    Profile {
+        name: "pi-printed",
+        algorithm: "pi",
+        settings: &[("a", Value::Number(6.48e-7)), ("b", Value::Number(6.42e-7)), ("frequency", Value::Number(150.0))],
+        doc: "PI with the gains that the ARM-PFC paper prints for its comparison; about 1000 times too small to regulate",
+    },
+    Profile {
+        name: "pi-x1000",
+        algorithm: "pi",
+        settings: &[("a", Value::Number(6.48e-4)), ("b", Value::Number(6.42e-4)), ("frequency", Value::Number(150.0))],
+        doc: "pi-printed with gains 1000 times larger, as if the printed ones were per byte: regulates",
+    },
+    Profile {
+        name: "arm-pfc-printed",
+        algorithm: "arm-pfc",
+        settings: ARM_PFC_PRINTED,
+        doc: "ARM-PFC with the numbers of its paper: N = 100, 10 Mbit/s, R0 = 0.28 s, target 100, d = 5, h = 7, Psi = 0.83",
+    },
+    Profile {
+        name: "arm-pfc-literal",
+        algorithm: "arm-pfc",
+        settings: &{
+            let mut settings = [("variant", Value::Choice("A")); ARM_PFC_PRINTED.len() + 1];
+            let mut i = 0;
+            while i < ARM_PFC_PRINTED.len() {
+                settings[i] = ARM_PFC_PRINTED[i];
+                i += 1;
+            }
+            settings
+        },
+        doc: "arm-pfc-printed with the paper's literal controller, variant A, which settles beside the target",
+    },
+];
+
+/// The paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
+/// the printed values, and the literal controller has a profile of its own.
+const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
+    ("flows", Value::Number(100.0)),
+    ("capacity", Value::Number(1e7)),
+    ("r0", Value::Number(0.28)),
+    ("target", Value::Number(100.0)),
+    ("d", Value::Number(5.0)),
+    ("h", Value::Number(7.0)),
+    ("psi", Value::Number(0.83)),
+];
+
+/// The algorithm or profile called `name` with the operator's `values`, designed for `network` where they leave it open.
+/// The operator's values override a profile's. `None` if there is no such name.
+pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
+    match find_profile(name) {
+        None => build_algorithm(name, values, network),
+        Some(profile) => {
+            let all: Vec<_> = profile.settings.iter().chain(values).copied().collect();
+            build_algorithm(profile.algorithm, &all, network)
+        }
+    }
+}
+
+/// The profile called `name`.
+pub fn find_profile(name: &str) -> Option<&'static Profile> {
+    PROFILES.iter().find(|profile| profile.name == name)
+}
+
+/// The row of the algorithm called `name`, or that the profile of this name sets up.
+pub fn find(name: &str) -> Option<&'static Algorithm> {
+    let name = find_profile(name).map_or(name, |profile| profile.algorithm);
+    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+}
+
 /// A law that came from outside this crate (a Python subclass, a test).
 pub type ForeignLaw = Box<dyn SampledLaw + Send>;
 
@@ -36,6 +144,7 @@ macro_rules! algorithms {
         /// indirection.
         #[allow(missing_docs, reason = "each variant is the algorithm of its name")]
         #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would cost every packet")]
         pub enum AnyAqm {
             $($variant($type),)*
             Foreign(Sampled<Foreign>),
@@ -44,9 +153,7 @@ macro_rules! algorithms {
         /// Every algorithm, in the order in which lists show them.
         pub const ALGORITHMS: &[Algorithm] = &[$($module::ALGORITHM),*];
 
-        /// The algorithm called `name` with the operator's `values`, designed for `network` where they leave it open.
-        /// `None` if there is no such algorithm.
-        pub fn build(
+        fn build_algorithm(
             name: &str,
             values: &[(&str, Value<'_>)],
             network: &Network,
@@ -75,11 +182,9 @@ macro_rules! algorithms {
 
 algorithms! {
     DropTail(DropTail) = droptail,
-}
-
-/// The row of the algorithm called `name`.
-pub fn find(name: &str) -> Option<&'static Algorithm> {
-    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+    Red(Red) = red,
+    Pi(Sampled<Pi>) = pi,
+    ArmPfc(Sampled<ArmPfc>) = arm_pfc,
 }
 
 /// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.

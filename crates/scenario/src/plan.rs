@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{Limit, Network, ParamError, Value};
-use aqumen_transport::TcpConfig;
+use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 /// A scenario made explicit for one seed.

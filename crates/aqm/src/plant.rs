@@ -1,0 +1,133 @@
+//! The linearised network that control laws are designed for: TCP's window and the queue around an operating point.
+//!
+//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in [ARM-PFC] eqs. (2)-(6), but with the signs and
+//! the delay that those equations lose:
+//!
+//! ```text
+//! dq/dp = - k_t exp(-s R0) / ((tau1 s + 1) (tau2 s + 1))
+//! ```
+
+use crate::{Network, Param, ParamError, Unit};
+
+/// `flows` long-lived TCP connections at a link of `capacity_pps`, at the operating point where the round trip takes
+/// `rtt_s`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpPlant {
+    flows: f64,
+    capacity_pps: f64,
+    rtt_s: f64,
+    unresponsive_pps: f64,
+}
+
+impl TcpPlant {
+    /// All of `flows`, `capacity_pps` [packets/s] and `rtt_s` (R0, with queueing) [s] are above zero.
+    pub fn new(flows: f64, capacity_pps: f64, rtt_s: f64) -> Result<Self, ParamError> {
+        for (name, value, unit) in
+            [("flows", flows, Unit::One), ("capacity", capacity_pps, Unit::One), ("r0", rtt_s, Unit::Seconds)]
+        {
+            Param::check_positive(name, value, unit)?;
+        }
+        Ok(TcpPlant { flows, capacity_pps, rtt_s, unresponsive_pps: 0.0 })
+    }
+
+    /// The same with `unresponsive_pps` packets/s of traffic that ignores signals, u0: less than the capacity.
+    pub fn with_unresponsive(self, unresponsive_pps: f64) -> Result<Self, ParamError> {
+        if (0.0..self.capacity_pps).contains(&unresponsive_pps) {
+            Ok(TcpPlant { unresponsive_pps, ..self })
+        } else {
+            Err(ParamError::relation("unresponsive", unresponsive_pps, "must be at least 0 and below the capacity"))
+        }
+    }
+
+    /// The nominal network with the queue at `target_pkts`.
+    pub fn nominal(network: &Network, target_pkts: f64) -> Result<Self, ParamError> {
+        let at_target = Network { target_pkts, ..*network };
+        TcpPlant::new(network.flows, network.capacity_pps(), at_target.r0_s())
+    }
+
+    /// Number of long-lived flows, N.
+    pub const fn flows(&self) -> f64 {
+        self.flows
+    }
+
+    /// Capacity, C [packets/s].
+    pub const fn capacity_pps(&self) -> f64 {
+        self.capacity_pps
+    }
+
+    /// Round-trip time at the operating point, R0 [s].
+    pub const fn rtt_s(&self) -> f64 {
+        self.rtt_s
+    }
+
+    /// Capacity left to TCP, C_e = C - u0 [packets/s].
+    pub fn tcp_pps(&self) -> f64 {
+        self.capacity_pps - self.unresponsive_pps
+    }
+
+    /// Window at the operating point, W0 = R0 C_e / N [packets].
+    pub fn window_pkts(&self) -> f64 {
+        self.rtt_s * self.tcp_pps() / self.flows
+    }
+
+    /// Load, L = 1 / W0.
+    pub fn load(&self) -> f64 {
+        1.0 / self.window_pkts()
+    }
+
+    /// Marking probability at the operating point, p0 = 2 / W0^2. Above one if the window cannot be held so small.
+    pub fn operating_probability(&self) -> f64 {
+        let window = self.window_pkts();
+        2.0 / (window * window)
+    }
+
+    /// Gain at rest, k_t = R0^3 C C_e^2 / (4 N^2): packets of queue per unit of probability.
+    pub fn gain_pkts(&self) -> f64 {
+        let (r, n, ce) = (self.rtt_s, self.flows, self.tcp_pps());
+        r * r * r * self.capacity_pps * ce * ce / (4.0 * n * n)
+    }
+
+    /// Time constant of the queue, tau1 = R0 C / C_e [s].
+    pub fn queue_time_s(&self) -> f64 {
+        self.rtt_s * self.capacity_pps / self.tcp_pps()
+    }
+
+    /// Time constant of TCP's window, tau2 = R0^2 C_e / (2 N) [s].
+    pub fn window_time_s(&self) -> f64 {
+        self.rtt_s * self.rtt_s * self.tcp_pps() / (2.0 * self.flows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arm_pfc_papers_operating_point() {
+        // N = 100, C = 1250, R0 = 0.28: W0 = 0.28 * 1250 / 100 = 3.5; p0 = 2 / 12.25 = 8 / 49;
+        // k_t = 0.28^3 * 1250^3 / 40000 = 350^3 / 40000 = 42 875 000 / 40 000 = 1071.875; tau2 = 0.0784 * 1250 / 200 = 0.49.
+        let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
+        let near = |x: f64, y: f64| (x - y).abs() < 1e-12 * y;
+        assert!(near(plant.window_pkts(), 3.5) && near(plant.load(), 1.0 / 3.5));
+        assert!(near(plant.operating_probability(), 8.0 / 49.0));
+        assert!(near(plant.gain_pkts(), 1071.875));
+        assert!(near(plant.queue_time_s(), 0.28) && near(plant.window_time_s(), 0.49));
+    }
+
+    #[test]
+    fn unresponsive_traffic_takes_capacity_from_tcp() {
+        // A fifth of 1250 leaves 1000: W0 = 2.8, tau1 = 0.28 * 1.25 = 0.35, tau2 = 0.0784 * 1000 / 200 = 0.392.
+        let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap().with_unresponsive(250.0).unwrap();
+        let near = |x: f64, y: f64| (x - y).abs() < 1e-12 * y;
+        assert!(near(plant.window_pkts(), 2.8));
+        assert!(near(plant.queue_time_s(), 0.35) && near(plant.window_time_s(), 0.392));
+        assert!(plant.with_unresponsive(1250.0).is_err() && plant.with_unresponsive(-1.0).is_err());
+    }
+
+    #[test]
+    fn a_network_without_flows_capacity_or_delay_is_refused() {
+        assert_eq!(TcpPlant::new(0.0, 1.0, 1.0).unwrap_err().param, "flows");
+        assert_eq!(TcpPlant::new(1.0, f64::NAN, 1.0).unwrap_err().param, "capacity");
+        assert_eq!(TcpPlant::new(1.0, 1.0, f64::INFINITY).unwrap_err().param, "r0");
+    }
+}

@@ -1,0 +1,82 @@
+//! The agenda: everything that is known to happen before the run starts.
+
+use aqumen_scenario::Plan;
+
+/// Something on the agenda. At equal moments the order is that of the variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Control {
+    /// A window begins or ends.
+    Edge,
+    /// A flow's application stops.
+    Pause(u32),
+    /// A flow's application starts or goes on.
+    Resume(u32),
+    /// The host wants to hear how far the run is.
+    Progress,
+}
+
+/// What is to come, in order.
+pub(crate) struct Agenda {
+    items: Vec<(u64, Control)>,
+    done: usize,
+    /// Edges of windows, in order; the last is the end of the run.
+    edges: Vec<u64>,
+    edges_done: usize,
+}
+
+impl Agenda {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let end = plan.duration.as_nanos();
+        let edges = edges(plan);
+        let mut items: Vec<_> = edges.iter().map(|&at| (at, Control::Edge)).collect();
+        for (flow, number) in plan.flows.iter().zip(0u32..) {
+            for &(from, until) in &flow.on {
+                items.push((from.as_nanos(), Control::Resume(number)));
+                items.extend(until.map(|until| (until.as_nanos(), Control::Pause(number))));
+            }
+        }
+        const REPORTS: u64 = 50;
+        items.extend((1..=REPORTS).map(|k| ((end as u128 * k as u128 / REPORTS as u128) as u64, Control::Progress)));
+        items.retain(|&(at, _)| at <= end);
+        items.sort_unstable();
+        items.dedup();
+        Agenda { items, done: 0, edges, edges_done: 0 }
+    }
+
+    /// When the next item is due; `u64::MAX` when all are done.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.items.get(self.done).map_or(u64::MAX, |&(at, _)| at)
+    }
+
+    /// The next edge; `u64::MAX` after the last.
+    #[inline]
+    pub(crate) fn next_edge(&self) -> u64 {
+        self.edges.get(self.edges_done).copied().unwrap_or(u64::MAX)
+    }
+
+    /// The next item that is due at `now`.
+    pub(crate) fn take(&mut self, now: u64) -> Option<Control> {
+        let &(at, control) = self.items.get(self.done)?;
+        if at > now {
+            return None;
+        }
+        self.done += 1;
+        if control == Control::Edge {
+            self.edges_done += 1;
+        }
+        Some(control)
+    }
+}
+
+/// The edges of all windows after the start, in order, and the end of the run. Piece k of a measurement lies between edge
+/// k - 1 (the start, for the first) and edge k.
+pub(crate) fn edges(plan: &Plan) -> Vec<u64> {
+    let mut edges: Vec<u64> =
+        plan.windows.iter().flat_map(|window| [window.start.as_nanos(), window.end.as_nanos()]).collect();
+    edges.push(plan.duration.as_nanos());
+    edges.retain(|&at| 0 < at && at <= plan.duration.as_nanos());
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}

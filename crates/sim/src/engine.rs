@@ -1,0 +1,591 @@
+//! The engine: takes events in order and lets ports and endpoints answer.
+//!
+//! Every source of events owns a slot. At equal moments the lower slot goes first:
+//!
+//! ```text
+//! AQM timers (one per port) | control | sampler | ends of service (one per served port)
+//!   | retransmission timers | delayed sends | delayed acknowledgements (one each per flow) | lanes
+//! ```
+
+use aqumen_aqm::Draw;
+use aqumen_result::Series;
+use aqumen_scenario::Plan;
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
+use aqumen_units::{Instant, Span};
+
+use crate::calendar::Calendar;
+use crate::control::{Agenda, Control};
+use crate::event::Event;
+use crate::network::{Network, Style, Target};
+use crate::port::{Arrival, Port};
+use crate::trace::Trace;
+use crate::{Error, Progress};
+
+pub(crate) struct Engine<'a> {
+    plan: &'a Plan,
+    slots: Slots,
+    calendar: Calendar,
+    pub(crate) network: Network,
+    configs: Vec<TcpConfig>,
+    flows: Vec<FlowState>,
+    agenda: Agenda,
+    /// Deliveries computed ahead of the next edge of a window, which they follow.
+    early_deliveries: Vec<(u64, u32, u32)>,
+    /// Acknowledgements with SACK blocks that are under way.
+    acks: AckTable,
+    pub(crate) series: Vec<Series>,
+    /// What each flow did in each piece between the edges of the windows.
+    pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
+    trace: Option<Trace>,
+    /// Receivers without timers answer as soon as a segment's arrival is known.
+    prompt: bool,
+    pub(crate) events: u64,
+}
+
+/// First slot of each kind.
+struct Slots {
+    control: u32,
+    sampler: u32,
+    service: u32,
+    retransmission: u32,
+    send: u32,
+    acknowledge: u32,
+    lanes: u32,
+}
+
+/// Both ends of a flow.
+struct FlowState {
+    sender: Sender,
+    receiver: Receiver,
+    /// Payload delivered in the piece in progress.
+    delivered: u64,
+    /// When the earliest retransmission event in the calendar comes.
+    timer_at: u64,
+    /// When the delayed send in the calendar comes.
+    send_at: u64,
+    /// When the earliest delayed-acknowledgement event in the calendar comes.
+    ack_at: u64,
+    rng: Stream,
+    /// Acknowledgements under way in the last lane.
+    acks_ahead: u32,
+    group: u32,
+    /// Counts of the sender at the start of the piece in progress.
+    seen: SenderCounts,
+}
+
+/// What a flow did in one piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowPiece {
+    /// Payload delivered in order, bytes.
+    pub(crate) delivered: u64,
+    pub(crate) counts: SenderCounts,
+}
+
+/// Counts of a sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SenderCounts {
+    pub(crate) sent: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) rtt_samples: u64,
+    pub(crate) rtt_sum_ns: u64,
+}
+
+/// Acknowledgements that are too large to travel in an event.
+#[derive(Default)]
+struct AckTable {
+    kept: Vec<Ack>,
+    free: Vec<u32>,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(plan: &'a Plan, style: Style, trace: Option<Trace>) -> Result<Self, Error> {
+        let network = Network::new(plan, style)?;
+        let (ports, flows) = (network.ports.len() as u32, plan.flows.len() as u32);
+        let service = ports + 2;
+        let retransmission = service + ports;
+        let slots = Slots {
+            control: ports,
+            sampler: ports + 1,
+            service,
+            retransmission,
+            send: retransmission + flows,
+            acknowledge: retransmission + 2 * flows,
+            lanes: retransmission + 3 * flows,
+        };
+        let configs: Vec<TcpConfig> = plan.groups.iter().map(|group| group.transport).collect();
+        let flows = plan
+            .flows
+            .iter()
+            .zip(0u64..)
+            .map(|(flow, number)| FlowState::new(&configs[flow.group as usize], flow, plan.seed, number))
+            .collect();
+        let mut engine = Engine {
+            plan,
+            slots,
+            calendar: Calendar::new(expected_rate(plan), expected_horizon(plan)),
+            configs,
+            flows,
+            agenda: Agenda::new(plan),
+            early_deliveries: Vec::new(),
+            acks: AckTable::default(),
+            series: vec![Series::default(); network.ports.len()],
+            flow_pieces: vec![Vec::new(); plan.flows.len()],
+            trace,
+            prompt: style.collapse,
+            network,
+            events: 0,
+        };
+        for port in 0..ports {
+            engine.arm_port(port);
+        }
+        engine.calendar.push(Event::timer(engine.agenda.next(), engine.slots.control));
+        engine.calendar.push(Event::timer(plan.sample_interval.as_nanos(), engine.slots.sampler));
+        Ok(engine)
+    }
+
+    /// Runs to the end of the plan.
+    pub(crate) fn run(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
+        // Far ahead in a large network the state of the flow is not in the cache: a look at it early hides the wait.
+        let look_ahead = self.flows.len() > 1000;
+        let end = self.plan.duration.as_nanos();
+        while let Some(event) = self.calendar.pop() {
+            self.events += 1;
+            if look_ahead {
+                self.look_ahead();
+            }
+            if event.slot >= self.slots.lanes {
+                self.on_lane_end(event);
+            } else if event.slot == self.slots.control {
+                self.on_control(event.at, progress)?;
+                if event.at >= end {
+                    break;
+                }
+            } else {
+                self.on_timer(event.at, event.slot);
+            }
+        }
+        if let Some(trace) = self.trace.take() {
+            trace.finish()?;
+        }
+        Ok(())
+    }
+
+    /// A packet reached the end of its lane.
+    #[inline]
+    fn on_lane_end(&mut self, event: Event) {
+        let lane_number = event.slot - self.slots.lanes;
+        let lane = &self.network.lanes[lane_number as usize];
+        let flow = lane.flow;
+        match lane.target {
+            Target::Port(port) => self.on_port_arrival(port, flow, lane_number, event),
+            Target::Sender => self.on_ack(flow, event),
+            Target::Receiver => self.on_segment(flow, event.at, &event),
+        }
+    }
+
+    #[inline]
+    fn on_port_arrival(&mut self, number: u32, flow: u32, lane: u32, mut event: Event) {
+        let now = event.at;
+        match &mut self.network.ports[number as usize] {
+            Port::Fifo(port) => match port.arrive(now, &mut event, flow) {
+                Arrival::Leaves { start, reach } => {
+                    if let Some(trace) = &mut self.trace {
+                        let ack = self.acks.peek(&event);
+                        trace.transmit(self.network.port_links[number as usize], start, flow, &event, &ack);
+                    }
+                    self.send_down(lane + 1, reach, event);
+                }
+                _ => self.acks.release(&event),
+            },
+            Port::Served(port) => {
+                let mut dropped = Vec::new();
+                if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
+                    self.calendar.push(Event::timer(end, self.slots.service + number));
+                }
+                dropped.iter().for_each(|event| self.acks.release(event));
+            }
+        }
+    }
+
+    /// A served port ends a transmission.
+    fn on_service_end(&mut self, now: u64, number: u32) {
+        let Port::Served(port) = &mut self.network.ports[number as usize] else { return };
+        let mut dropped = Vec::new();
+        let (sent, busy_until) = port.finish(now, &mut dropped);
+        if let Some(end) = busy_until {
+            self.calendar.push(Event::timer(end, self.slots.service + number));
+        }
+        dropped.iter().for_each(|event| self.acks.release(event));
+        let lane = sent.event.slot - self.slots.lanes;
+        let flow = self.network.lanes[lane as usize].flow;
+        if let Some(trace) = &mut self.trace {
+            let ack = self.acks.peek(&sent.event);
+            trace.transmit(self.network.port_links[number as usize], sent.start, flow, &sent.event, &ack);
+        }
+        self.send_down(lane + 1, sent.reach, sent.event);
+    }
+
+    /// A packet enters `lane` at `at`, which may lie ahead.
+    #[inline]
+    fn send_down(&mut self, lane: u32, at: u64, mut event: Event) {
+        let reach = self.network.cross(lane, at, &event);
+        let Network { lanes, .. } = &self.network;
+        let flow = lanes[lane as usize].flow;
+        match lanes[lane as usize].target {
+            Target::Receiver if self.prompt && self.config(flow).delayed_ack.is_none() => {
+                return self.on_segment(flow, reach, &event);
+            }
+            Target::Sender => self.flows[flow as usize].acks_ahead += 1,
+            _ => {}
+        }
+        event.at = reach;
+        event.slot = self.slots.lanes + lane;
+        self.calendar.push(event);
+    }
+
+    /// A segment reaches its receiver at `at`, which may lie ahead.
+    #[inline]
+    fn on_segment(&mut self, flow: u32, at: u64, event: &Event) {
+        let state = &mut self.flows[flow as usize];
+        let config = &self.configs[state.group as usize];
+        let before = state.receiver.delivered_bytes();
+        let ack = state.receiver.on_segment(config, instant(at), &event.as_segment());
+        let delivered = (state.receiver.delivered_bytes() - before).0;
+        if at < self.agenda.next_edge() {
+            state.delivered += delivered;
+        } else {
+            self.early_deliveries.push((at, flow, delivered as u32));
+        }
+        if config.delayed_ack.is_some() {
+            self.arm_acknowledge(flow);
+        }
+        if let Some(ack) = ack {
+            self.send_ack(flow, at, &ack);
+        }
+    }
+
+    #[inline]
+    fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
+        let bytes = self.config(flow).ack_bytes;
+        let event = if ack.sack.is_empty() {
+            Event::ack(ack, bytes)
+        } else {
+            Event::ack_in_table(ack, bytes, self.acks.keep(ack))
+        };
+        self.send_down(self.network.routes[flow as usize].acks, at, event);
+    }
+
+    /// An acknowledgement reaches its sender.
+    #[inline]
+    fn on_ack(&mut self, flow: u32, event: Event) {
+        let ack = self.acks.take(&event);
+        let state = &mut self.flows[flow as usize];
+        state.acks_ahead -= 1;
+        state.sender.on_ack(&self.configs[state.group as usize], instant(event.at), &ack);
+        self.pump(flow, event.at);
+    }
+
+    /// Sends what the sender has to send.
+    #[inline]
+    fn pump(&mut self, flow: u32, now: u64) {
+        let state = &mut self.flows[flow as usize];
+        let config = self.configs[state.group as usize];
+        while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(&config, instant(now)) {
+            self.send_segment(flow, now, &segment);
+        }
+        if config.send_overhead == Span::ZERO {
+            self.transmit(flow, now, &config);
+        } else {
+            self.transmit_after_overhead(flow, now, &config);
+        }
+        self.arm_retransmission(flow);
+    }
+
+    /// Sends all that the window allows.
+    #[inline]
+    fn transmit(&mut self, flow: u32, now: u64, config: &TcpConfig) {
+        while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
+            self.send_segment(flow, now, &segment);
+        }
+    }
+
+    /// Sends all that the window allows a random time from now. When nothing can reach the sender before then, it is
+    /// done on the spot.
+    #[inline]
+    fn transmit_after_overhead(&mut self, flow: u32, now: u64, config: &TcpConfig) {
+        let notice = self.network.routes[flow as usize].notice;
+        let state = &mut self.flows[flow as usize];
+        if state.send_at != NEVER || !state.sender.may_transmit(config, instant(now)) {
+            return;
+        }
+        let at = now + (state.rng.uniform() * config.send_overhead.as_nanos() as f64) as u64;
+        let timer = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        if state.acks_ahead == 0 && at < now + notice && at < timer && at < self.agenda.next() {
+            self.transmit(flow, at, config);
+        } else {
+            state.send_at = at;
+            self.calendar.push(Event::timer(at, self.slots.send + flow));
+        }
+    }
+
+    #[inline]
+    fn send_segment(&mut self, flow: u32, now: u64, segment: &Segment) {
+        self.send_down(self.network.routes[flow as usize].data, now, Event::segment(segment));
+    }
+
+    /// Makes sure that an event stands in the calendar no later than the sender's timer.
+    #[inline]
+    fn arm_retransmission(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let due = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        if due < state.timer_at {
+            state.timer_at = due;
+            self.calendar.push(Event::timer(due, self.slots.retransmission + flow));
+        }
+    }
+
+    /// The same for a receiver's delayed acknowledgement.
+    fn arm_acknowledge(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let due = state.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
+        if due < state.ack_at {
+            state.ack_at = due;
+            self.calendar.push(Event::timer(due, self.slots.acknowledge + flow));
+        }
+    }
+
+    fn arm_port(&mut self, port: u32) {
+        if let Some(due) = self.network.ports[port as usize].next_timer() {
+            self.calendar.push(Event::timer(due, port));
+        }
+    }
+
+    #[cold]
+    fn on_timer(&mut self, now: u64, slot: u32) {
+        let slots = &self.slots;
+        if slot < slots.control {
+            self.network.ports[slot as usize].on_timer(now);
+            self.arm_port(slot);
+        } else if slot == slots.sampler {
+            self.sample(now);
+        } else if slot < slots.retransmission {
+            self.on_service_end(now, slot - slots.service);
+        } else if slot < slots.send {
+            self.on_retransmission_timer(now, slot - slots.retransmission);
+        } else if slot < slots.acknowledge {
+            self.on_delayed_send(now, slot - slots.send);
+        } else {
+            self.on_acknowledge_timer(now, slot - slots.acknowledge);
+        }
+    }
+
+    fn on_retransmission_timer(&mut self, now: u64, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        if state.timer_at != now {
+            return; // an earlier event took its place
+        }
+        state.timer_at = NEVER;
+        if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
+            state.sender.on_timer(&self.configs[state.group as usize], instant(now));
+            self.pump(flow, now);
+        } else {
+            self.arm_retransmission(flow); // the deadline has moved on
+        }
+    }
+
+    fn on_delayed_send(&mut self, now: u64, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        state.send_at = NEVER;
+        let config = self.configs[state.group as usize];
+        self.transmit(flow, now, &config);
+        self.arm_retransmission(flow);
+    }
+
+    fn on_acknowledge_timer(&mut self, now: u64, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        if state.ack_at != now {
+            return;
+        }
+        state.ack_at = NEVER;
+        let ack = state.receiver.on_timer(instant(now));
+        self.arm_acknowledge(flow);
+        if let Some(ack) = ack {
+            self.send_ack(flow, now, &ack);
+        }
+    }
+
+    fn sample(&mut self, now: u64) {
+        for (port, series) in self.network.ports.iter_mut().zip(&mut self.series) {
+            if port.meter().is_some() {
+                let (queue, probability) = port.sample(now);
+                series.t_s.push(now as f64 * 1e-9);
+                series.queue_pkts.push(queue as f64);
+                series.probability.push(probability);
+            }
+        }
+        let next = now + self.plan.sample_interval.as_nanos();
+        if next <= self.plan.duration.as_nanos() {
+            self.calendar.push(Event::timer(next, self.slots.sampler));
+        }
+    }
+
+    fn on_control(&mut self, now: u64, progress: &mut dyn Progress) -> Result<(), Error> {
+        while let Some(control) = self.agenda.take(now) {
+            match control {
+                Control::Edge => self.on_edge(now),
+                Control::Resume(flow) => {
+                    let state = &mut self.flows[flow as usize];
+                    state.sender.resume(&self.configs[state.group as usize], instant(now));
+                    self.pump(flow, now);
+                }
+                Control::Pause(flow) => self.flows[flow as usize].sender.pause(instant(now)),
+                Control::Progress => {
+                    if !progress.at(now as f64 / self.plan.duration.as_nanos() as f64) {
+                        return Err(Error::Cancelled);
+                    }
+                }
+            }
+        }
+        if self.agenda.next() != NEVER {
+            self.calendar.push(Event::timer(self.agenda.next(), self.slots.control));
+        }
+        Ok(())
+    }
+
+    /// A window begins or ends.
+    fn on_edge(&mut self, now: u64) {
+        self.network.ports.iter_mut().for_each(|port| port.edge(now));
+        for (state, pieces) in self.flows.iter_mut().zip(&mut self.flow_pieces) {
+            let counts = SenderCounts::of(&state.sender);
+            pieces
+                .push(FlowPiece { delivered: std::mem::take(&mut state.delivered), counts: counts.since(&state.seen) });
+            state.seen = counts;
+        }
+        let next_edge = self.agenda.next_edge();
+        let flows = &mut self.flows;
+        self.early_deliveries.retain(|&(at, flow, bytes)| {
+            let later = at >= next_edge;
+            if !later {
+                flows[flow as usize].delivered += bytes as u64;
+            }
+            later
+        });
+    }
+
+    #[inline]
+    fn config(&self, flow: u32) -> &TcpConfig {
+        &self.configs[self.flows[flow as usize].group as usize]
+    }
+
+    #[inline]
+    fn look_ahead(&self) {
+        const PLACES: usize = 5;
+        if let Some(slot) = self.calendar.upcoming(PLACES)
+            && slot >= self.slots.lanes
+        {
+            let lane = &self.network.lanes[(slot - self.slots.lanes) as usize];
+            let state = &self.flows[lane.flow as usize];
+            std::hint::black_box((state.sender.cwnd(), state.group, state.receiver.delivered_segments()));
+        }
+    }
+}
+
+impl FlowState {
+    fn new(config: &TcpConfig, flow: &aqumen_scenario::Flow, seed: u64, number: u64) -> Self {
+        let mut rng = Stream::new(seed, Kind::Endpoint, number);
+        let phase = Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
+        FlowState {
+            sender: Sender::new(config, flow.transfer).with_clock_phase(config, phase),
+            receiver: Receiver::new(config),
+            delivered: 0,
+            timer_at: NEVER,
+            send_at: NEVER,
+            ack_at: NEVER,
+            rng,
+            acks_ahead: 0,
+            group: flow.group,
+            seen: SenderCounts::default(),
+        }
+    }
+}
+
+impl SenderCounts {
+    fn of(sender: &Sender) -> Self {
+        let stats = sender.stats();
+        SenderCounts {
+            sent: stats.sent as u64,
+            retransmitted: stats.retransmitted as u64,
+            timeouts: stats.timeouts as u64,
+            rtt_samples: stats.rtt_samples as u64,
+            rtt_sum_ns: stats.rtt_sum.as_nanos(),
+        }
+    }
+
+    fn since(&self, before: &SenderCounts) -> SenderCounts {
+        SenderCounts {
+            sent: self.sent - before.sent,
+            retransmitted: self.retransmitted - before.retransmitted,
+            timeouts: self.timeouts - before.timeouts,
+            rtt_samples: self.rtt_samples - before.rtt_samples,
+            rtt_sum_ns: self.rtt_sum_ns - before.rtt_sum_ns,
+        }
+    }
+}
+
+impl AckTable {
+    fn keep(&mut self, ack: &Ack) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.kept[index as usize] = *ack;
+            index
+        } else {
+            self.kept.push(*ack);
+            (self.kept.len() - 1) as u32
+        }
+    }
+
+    /// The acknowledgement that `event` carries, wherever it is.
+    #[inline]
+    fn peek(&self, event: &Event) -> Ack {
+        event.table_index().map_or_else(|| event.as_ack(), |index| self.kept[index as usize])
+    }
+
+    /// The same, when the packet ends its way.
+    #[inline]
+    fn take(&mut self, event: &Event) -> Ack {
+        let ack = self.peek(event);
+        self.release(event);
+        ack
+    }
+
+    /// The packet of `event` is gone.
+    fn release(&mut self, event: &Event) {
+        if let Some(index) = event.table_index() {
+            self.free.push(index);
+        }
+    }
+}
+
+/// About how many events a second to expect: decides the calendar's widths, and so only the speed.
+fn expected_rate(plan: &Plan) -> f64 {
+    let size = plan.groups.iter().map(|group| group.transport.packet_bytes).max().unwrap_or(1000);
+    let bytes = aqumen_units::Bytes(size.max(1) as u64);
+    let recorded = plan.links.iter().filter(|link| link.record);
+    // A packet over a recorded link means three events: its arrival, its acknowledgement on the way, and at the sender.
+    let over_links: f64 = recorded.map(|link| 3.0 * link.rates[0].1.packets_per_sec(bytes)).sum();
+    over_links.clamp(1e3, 1e9)
+}
+
+/// How far ahead most events lie: the longest way there and back, and as long again in queues.
+fn expected_horizon(plan: &Plan) -> u64 {
+    let delay = |path: &[u32]| path.iter().map(|&link| plan.links[link as usize].delay.as_nanos()).sum::<u64>();
+    let longest = plan.flows.iter().map(|flow| delay(&flow.path) + delay(&flow.return_path)).max().unwrap_or(0);
+    2 * longest + 100_000_000
+}
+
+fn instant(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}

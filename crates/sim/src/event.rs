@@ -1,0 +1,160 @@
+//! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
+
+use aqumen_transport::tcp::{Ack, SackBlocks, Segment};
+use aqumen_units::{Ecn, Instant};
+
+/// Something that happens at a moment. Equal moments are ordered by slot, never by when the event was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// When, nanoseconds since the start.
+    pub(crate) at: u64,
+    /// Sender timestamp of a segment, or the one an acknowledgement echoes.
+    stamp: u64,
+    /// Whose turn it is: see [`crate::engine`] for the ranges.
+    pub(crate) slot: u32,
+    /// Number of a segment, or the next one that an acknowledgement expects.
+    number: u32,
+    /// Receive window of an acknowledgement, segments; or, with `in_table`, where the acknowledgement is kept.
+    window: u32,
+    /// Size on the wire.
+    pub(crate) bytes: u16,
+    /// Flags of a segment or acknowledgement.
+    flags: u8,
+    /// The acknowledgement carries SACK blocks and is kept in a table: too large to travel by value.
+    in_table: bool,
+}
+
+const ECN_BITS: u8 = 0b11;
+const CWR: u8 = 1 << 2;
+const SYN: u8 = 1 << 3;
+const LAST: u8 = 1 << 4;
+const RETRANSMISSION: u8 = 1 << 5;
+const ECE: u8 = 1 << 6;
+/// Set on acknowledgements, clear on segments.
+const ACK: u8 = 1 << 7;
+
+impl Event {
+    /// A timer of `slot`: no packet.
+    #[inline]
+    pub(crate) fn timer(at: u64, slot: u32) -> Self {
+        Event { at, slot, ..Event::default() }
+    }
+
+    /// A data segment under way.
+    #[inline]
+    pub(crate) fn segment(segment: &Segment) -> Self {
+        let flag = |on, bit| if on { bit } else { 0 };
+        Event {
+            stamp: segment.sent_at.as_nanos(),
+            number: segment.seq,
+            bytes: segment.bytes,
+            flags: segment.ecn as u8
+                | flag(segment.cwr, CWR)
+                | flag(segment.syn, SYN)
+                | flag(segment.last, LAST)
+                | flag(segment.retransmission, RETRANSMISSION),
+            ..Event::default()
+        }
+    }
+
+    /// An acknowledgement without SACK blocks under way.
+    #[inline]
+    pub(crate) fn ack(ack: &Ack, bytes: u16) -> Self {
+        Event {
+            stamp: ack.echo.as_nanos(),
+            number: ack.ack,
+            window: ack.window,
+            bytes,
+            flags: ACK | if ack.ece { ECE } else { 0 },
+            ..Event::default()
+        }
+    }
+
+    /// An acknowledgement under way that is kept at `index` of the host's table.
+    pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32) -> Self {
+        Event { window: index, in_table: true, ..Event::ack(ack, bytes) }
+    }
+
+    /// The segment it carries.
+    #[inline]
+    pub(crate) fn as_segment(&self) -> Segment {
+        Segment {
+            seq: self.number,
+            bytes: self.bytes,
+            ecn: self.ecn(),
+            cwr: self.flags & CWR != 0,
+            syn: self.flags & SYN != 0,
+            last: self.flags & LAST != 0,
+            retransmission: self.flags & RETRANSMISSION != 0,
+            sent_at: Instant::from_nanos(self.stamp),
+        }
+    }
+
+    /// The acknowledgement it carries by value.
+    #[inline]
+    pub(crate) fn as_ack(&self) -> Ack {
+        debug_assert!(!self.in_table);
+        Ack {
+            ack: self.number,
+            window: self.window,
+            ece: self.flags & ECE != 0,
+            echo: Instant::from_nanos(self.stamp),
+            sack: SackBlocks::EMPTY,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_ack(&self) -> bool {
+        self.flags & ACK != 0
+    }
+
+    /// Where in the host's table its acknowledgement is kept, if it is there.
+    #[inline]
+    pub(crate) fn table_index(&self) -> Option<u32> {
+        self.in_table.then_some(self.window)
+    }
+
+    #[inline]
+    pub(crate) fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.flags & ECN_BITS)
+    }
+
+    /// Sets CE.
+    #[inline]
+    pub(crate) fn mark(&mut self) {
+        self.flags |= ECN_BITS;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_and_an_ack_come_out_as_they_went_in() {
+        let segment = Segment {
+            seq: 7,
+            bytes: 1000,
+            ecn: Ecn::Ect0,
+            cwr: true,
+            syn: false,
+            last: true,
+            retransmission: false,
+            sent_at: Instant::from_nanos(5),
+        };
+        let mut event = Event::segment(&segment);
+        assert_eq!(event.as_segment(), segment);
+        event.mark();
+        assert_eq!(event.as_segment(), Segment { ecn: Ecn::Ce, ..segment });
+        let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack: SackBlocks::EMPTY };
+        let event = Event::ack(&ack, 40);
+        assert!(event.is_ack());
+        assert_eq!((event.as_ack(), event.table_index()), (ack, None));
+        assert_eq!(Event::ack_in_table(&ack, 40, 3).table_index(), Some(3));
+    }
+
+    #[test]
+    fn an_event_fills_half_a_cache_line() {
+        assert_eq!(size_of::<Event>(), 32);
+    }
+}

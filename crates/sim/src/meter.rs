@@ -1,0 +1,146 @@
+//! The meter of a link: exact time averages, sojourn times and totals, in pieces between the edges of the windows.
+
+use aqumen_aqm::Totals;
+use aqumen_result::Histogram;
+
+/// Measures one queue. Time runs in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meter {
+    /// When the queue was last accounted for.
+    last: u64,
+    piece: Piece,
+    /// Totals of the queue at the start of the piece in progress.
+    totals: Totals,
+    /// Finished pieces, in order.
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// What happened between two edges.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Piece {
+    /// Integral of the queue length over time, packets x nanoseconds.
+    pub(crate) area: u128,
+    /// Integral of its square.
+    pub(crate) area_squared: u128,
+    /// Sojourn times of the packets taken for transmission, nanoseconds.
+    pub(crate) sojourn: Histogram,
+    /// Sum, sum of squares and number of the queue lengths at the AQM's sampling instants.
+    pub(crate) sampled: Moments,
+    /// What the totals grew by.
+    pub(crate) grown: Totals,
+}
+
+/// Sum, sum of squares, and number of values.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Moments {
+    pub(crate) sum: f64,
+    pub(crate) sum_squared: f64,
+    pub(crate) n: u64,
+}
+
+impl Meter {
+    /// Until `now` there were `queue` packets waiting.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: u64, queue: u32) {
+        let area = (now - self.last) as u128 * queue as u128;
+        self.piece.area += area;
+        self.piece.area_squared += area * queue as u128;
+        self.last = now;
+    }
+
+    /// A packet was taken for transmission after `sojourn`.
+    #[inline]
+    pub(crate) fn sojourn(&mut self, sojourn: u64) {
+        self.piece.sojourn.record(sojourn);
+    }
+
+    /// The AQM samples a queue of `queue` packets.
+    pub(crate) fn sampled(&mut self, queue: u32) {
+        self.piece.sampled.add(queue as f64);
+    }
+
+    /// A window begins or ends at `now`: closes the piece in progress.
+    pub(crate) fn edge(&mut self, now: u64, queue: u32, totals: &Totals) {
+        self.advance(now, queue);
+        self.piece.grown = difference(totals, &self.totals);
+        self.totals = *totals;
+        self.pieces.push(std::mem::take(&mut self.piece));
+    }
+}
+
+impl Piece {
+    /// Adds a later piece.
+    pub(crate) fn merge(&mut self, later: &Piece) {
+        self.area += later.area;
+        self.area_squared += later.area_squared;
+        self.sojourn.merge(&later.sojourn);
+        self.sampled.sum += later.sampled.sum;
+        self.sampled.sum_squared += later.sampled.sum_squared;
+        self.sampled.n += later.sampled.n;
+        self.grown = sum(&self.grown, &later.grown);
+    }
+}
+
+impl Moments {
+    fn add(&mut self, x: f64) {
+        self.sum += x;
+        self.sum_squared += x * x;
+        self.n += 1;
+    }
+
+    /// Root mean square of the values less `reference`.
+    pub(crate) fn rms_about(&self, reference: f64) -> Option<f64> {
+        if self.n == 0 {
+            return None;
+        }
+        let n = self.n as f64;
+        let mean_square = (self.sum_squared - 2.0 * reference * self.sum) / n + reference * reference;
+        Some(mean_square.max(0.0).sqrt())
+    }
+}
+
+fn difference(new: &Totals, old: &Totals) -> Totals {
+    combine(new, old, |a, b| a - b)
+}
+
+fn sum(a: &Totals, b: &Totals) -> Totals {
+    combine(a, b, |a, b| a + b)
+}
+
+fn combine(a: &Totals, b: &Totals, op: fn(u64, u64) -> u64) -> Totals {
+    Totals {
+        arrivals: op(a.arrivals, b.arrivals),
+        arrived_bytes: op(a.arrived_bytes, b.arrived_bytes),
+        accepted: op(a.accepted, b.accepted),
+        departures: op(a.departures, b.departures),
+        departed_bytes: op(a.departed_bytes, b.departed_bytes),
+        marked: op(a.marked, b.marked),
+        early_dropped: op(a.early_dropped, b.early_dropped),
+        overflow_dropped: op(a.overflow_dropped, b.overflow_dropped),
+        busy: aqumen_units::Span::from_nanos(op(a.busy.as_nanos(), b.busy.as_nanos())),
+        last_sojourn: a.last_sojourn,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_and_samples_come_in_pieces_that_add_up() {
+        let mut meter = Meter::default();
+        let totals = |arrivals| Totals { arrivals, ..Totals::default() };
+        meter.advance(10, 0); // empty for 10 ns
+        meter.advance(15, 4); // 4 packets for 5 ns
+        meter.edge(20, 2, &totals(3)); // 2 packets for 5 ns
+        meter.sampled(6);
+        meter.edge(30, 2, &totals(7)); // 2 packets for 10 ns
+        let [first, second] = &meter.pieces[..] else { panic!("two pieces") };
+        assert_eq!((first.area, first.area_squared, first.grown.arrivals), (30, 100, 3));
+        assert_eq!((second.area, second.area_squared, second.grown.arrivals), (20, 40, 4));
+        let mut whole = first.clone();
+        whole.merge(second);
+        assert_eq!((whole.area, whole.grown.arrivals), (50, 7));
+        assert_eq!(whole.sampled.rms_about(4.0), Some(2.0));
+    }
+}

@@ -1,0 +1,233 @@
+//! The network as the engine runs it: ports, and the lanes that lead a flow's packets from port to port.
+//!
+//! A **lane** is one stretch of a flow's way, from an endpoint or port to the next port or endpoint. The links on it that
+//! this flow alone uses have no queue that anybody else could join, so a packet's way through them is computed when it
+//! enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without events.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_scenario::{Flow, Link, Plan};
+use aqumen_units::{Bytes, Rate};
+
+use crate::Error;
+use crate::event::Event;
+use crate::port::Port;
+
+pub(crate) struct Network {
+    pub(crate) ports: Vec<Port>,
+    /// The link of each port, by number in the plan.
+    pub(crate) port_links: Vec<u32>,
+    pub(crate) lanes: Vec<Lane>,
+    /// Private links; a lane owns a run of them.
+    hops: Vec<Hop>,
+    /// First data lane and first acknowledgement lane of each flow.
+    pub(crate) routes: Vec<Route>,
+}
+
+/// A flow's lanes: data lanes from `data` on, then acknowledgement lanes from `acks` on.
+#[derive(Clone, Copy)]
+pub(crate) struct Route {
+    pub(crate) data: u32,
+    pub(crate) acks: u32,
+    /// Whatever happens from now on reaches the sender no sooner than this, unless it is under way in the last lane.
+    pub(crate) notice: u64,
+}
+
+/// One stretch of a flow's way. The first private link stands in the lane itself: most lanes have one.
+#[derive(Clone, Copy)]
+pub(crate) struct Lane {
+    /// When the first private link is free.
+    free_at: u64,
+    /// Its propagation delay.
+    delay: u64,
+    /// Time that it takes for a packet of `usual_bytes`.
+    usual_tx: u64,
+    pub(crate) target: Target,
+    pub(crate) flow: u32,
+    /// The lane's private links.
+    first_hop: u32,
+    hops: u16,
+    usual_bytes: u16,
+}
+
+/// Where a lane leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Port(u32),
+    Receiver,
+    Sender,
+}
+
+/// A private link.
+#[derive(Clone, Copy)]
+struct Hop {
+    free_at: u64,
+    rate: Rate,
+    delay: u64,
+}
+
+/// How the network is to be run; the answers do not depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    /// Compute private links without events.
+    pub(crate) collapse: bool,
+    /// Use served ports throughout.
+    pub(crate) served: bool,
+}
+
+impl Network {
+    pub(crate) fn new(plan: &Plan, style: Style) -> Result<Self, Error> {
+        let users = users(plan);
+        let private: Vec<bool> = plan
+            .links
+            .iter()
+            .zip(&users)
+            .map(|(link, users)| style.collapse && is_private(link, users, plan))
+            .collect();
+        let mut ports = Vec::new();
+        let mut port_links = Vec::new();
+        let mut port_of = vec![None; plan.links.len()];
+        for (number, link) in plan.links.iter().enumerate() {
+            if private[number] || (users[number].flows == 0 && !link.record) {
+                continue;
+            }
+            port_of[number] = Some(ports.len() as u32);
+            port_links.push(number as u32);
+            ports.push(Port::new(link, aqm_of(link)?, plan.seed, number as u32, style.served));
+        }
+        let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
+        for (number, flow) in plan.flows.iter().enumerate() {
+            let transport = &plan.groups[flow.group as usize].transport;
+            let data = network.add_lanes(plan, number, &flow.path, &port_of, transport.packet_bytes, Target::Receiver);
+            let acks =
+                network.add_lanes(plan, number, &flow.return_path, &port_of, transport.ack_bytes, Target::Sender);
+            network.routes.push(Route { data, acks, notice: notice(plan, flow, &port_of) });
+        }
+        Ok(network)
+    }
+
+    /// Adds the lanes of one direction of a flow, and returns the first.
+    fn add_lanes(
+        &mut self,
+        plan: &Plan,
+        flow: usize,
+        path: &[u32],
+        port_of: &[Option<u32>],
+        usual_bytes: u16,
+        end: Target,
+    ) -> u32 {
+        let first = self.lanes.len() as u32;
+        let mut hops_from = self.hops.len();
+        for &link in path {
+            match port_of[link as usize] {
+                Some(port) => {
+                    self.add_lane(hops_from, Target::Port(port), flow, usual_bytes);
+                    hops_from = self.hops.len();
+                }
+                None => {
+                    let link = &plan.links[link as usize];
+                    self.hops.push(Hop { free_at: 0, rate: link.rates[0].1, delay: link.delay.as_nanos() });
+                }
+            }
+        }
+        self.add_lane(hops_from, end, flow, usual_bytes);
+        first
+    }
+
+    fn add_lane(&mut self, hops_from: usize, target: Target, flow: usize, usual_bytes: u16) {
+        let first = self.hops.get(hops_from);
+        self.lanes.push(Lane {
+            free_at: 0,
+            delay: first.map_or(0, |hop| hop.delay),
+            usual_tx: first.map_or(0, |hop| hop.tx(usual_bytes)),
+            target,
+            flow: flow as u32,
+            first_hop: hops_from as u32,
+            hops: (self.hops.len() - hops_from) as u16,
+            usual_bytes,
+        });
+    }
+
+    /// A packet enters `lane` at `now`: when it reaches the lane's end.
+    #[inline]
+    pub(crate) fn cross(&mut self, lane: u32, now: u64, event: &Event) -> u64 {
+        let lane = &mut self.lanes[lane as usize];
+        if lane.hops == 0 {
+            return now;
+        }
+        let tx = if event.bytes == lane.usual_bytes {
+            lane.usual_tx
+        } else {
+            self.hops[lane.first_hop as usize].tx(event.bytes)
+        };
+        lane.free_at = lane.free_at.max(now) + tx;
+        let mut at = lane.free_at + lane.delay;
+        for hop in &mut self.hops[lane.first_hop as usize..][1..lane.hops as usize] {
+            hop.free_at = hop.free_at.max(at) + hop.tx(event.bytes);
+            at = hop.free_at + hop.delay;
+        }
+        at
+    }
+}
+
+impl Hop {
+    fn tx(&self, bytes: u16) -> u64 {
+        self.rate.time_for(Bytes(bytes as u64)).as_nanos().max(1)
+    }
+}
+
+/// Who uses a link.
+#[derive(Clone, Copy, Default)]
+struct Users {
+    /// Directions of flows: data and acknowledgements count apart.
+    flows: u32,
+    /// Most packets that they can have under way.
+    window_pkts: u64,
+    /// Largest packet, bytes.
+    largest: u64,
+}
+
+fn users(plan: &Plan) -> Vec<Users> {
+    let mut users = vec![Users::default(); plan.links.len()];
+    for flow in &plan.flows {
+        let transport = &plan.groups[flow.group as usize].transport;
+        for (path, bytes) in [(&flow.path, transport.packet_bytes), (&flow.return_path, transport.ack_bytes)] {
+            for &link in path {
+                let users = &mut users[link as usize];
+                users.flows += 1;
+                users.window_pkts += transport.receive_window as u64;
+                users.largest = users.largest.max(bytes as u64);
+            }
+        }
+    }
+    users
+}
+
+/// Whether a link's queue can be computed without events: one user, a plain queue that can never overflow, one rate,
+/// and nobody who wants to see it.
+fn is_private(link: &Link, users: &Users, plan: &Plan) -> bool {
+    // Retransmissions can repeat what is under way: twice the window is more than is ever there at once.
+    let most = 2 * users.window_pkts;
+    let fits = most <= link.limit.packets as u64 && most.saturating_mul(users.largest) <= link.limit.bytes.0;
+    let plain = link.aqm.name == "droptail" && link.aqm.values.is_empty();
+    users.flows == 1 && plain && fits && link.rates.len() == 1 && !link.record && !plan.flows.is_empty()
+}
+
+fn aqm_of(link: &Link) -> Result<AnyAqm, Error> {
+    link.aqm
+        .build()
+        .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
+        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source })
+}
+
+/// The least time from an event at a port (or at an endpoint, on a way without ports) until its consequences reach the
+/// sender: the propagation delays from the last port on.
+fn notice(plan: &Plan, flow: &Flow, port_of: &[Option<u32>]) -> u64 {
+    let mut sum = 0;
+    for &link in flow.return_path.iter().rev().chain(flow.path.iter().rev()) {
+        sum += plan.links[link as usize].delay.as_nanos();
+        if port_of[link as usize].is_some() {
+            break;
+        }
+    }
+    sum
+}

@@ -1,0 +1,168 @@
+//! A port: the queue and transmitter at the head of a link that several flows share, or that is measured.
+//!
+//! Two kinds give the same answers. [`FifoPort`] knows a packet's departure when it arrives and needs no further event;
+//! it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] asks a queue discipline for each packet
+//! when the link is free, at the price of an event for each transmission; it serves all others.
+
+mod fifo;
+mod served;
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Fifo, Packet, Totals};
+use aqumen_scenario::Link;
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_units::{Bytes, Instant, Rate};
+
+use crate::event::Event;
+use crate::meter::Meter;
+
+pub(crate) use fifo::FifoPort;
+pub(crate) use served::ServedPort;
+
+/// Either kind of port.
+pub(crate) enum Port {
+    Fifo(Box<FifoPort>),
+    Served(Box<ServedPort>),
+}
+
+/// What became of a packet that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It will be transmitted from `start` on and reach the next node at `reach`, nanoseconds.
+    Leaves { start: u64, reach: u64 },
+    /// It waits; a service event tells when it leaves. `busy_until` is set when its transmission started at once.
+    Waits { busy_until: Option<u64> },
+    /// It is gone.
+    Dropped,
+}
+
+/// The transmitter of a link: its rates and its propagation delay.
+#[derive(Clone, Debug)]
+struct Transmitter {
+    /// Rate from each moment on; never empty.
+    rates: Vec<(u64, Rate)>,
+    /// Index of the rate in force at the last start of a transmission.
+    current: usize,
+    delay: u64,
+    /// The last size asked for and the time it takes at the current rate: packets mostly repeat their size.
+    cached: (u32, u64),
+}
+
+impl Port {
+    /// The port at the head of `link`, whose number in the plan is `number`.
+    pub(crate) fn new(link: &Link, aqm: AnyAqm, seed: u64, number: u32, served: bool) -> Self {
+        use aqumen_aqm::Aqm as _;
+        let rng = Stream::new(seed, Kind::Aqm, number as u64);
+        let transmitter = Transmitter::new(link);
+        let meter = link.record.then(Box::<Meter>::default);
+        if served || aqm.hooks().decides_at_head {
+            let qdisc = Fifo::new(aqm, link.limit);
+            Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter)))
+        } else {
+            Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter)))
+        }
+    }
+
+    /// When the AQM's timer is due.
+    pub(crate) fn next_timer(&self) -> Option<u64> {
+        match self {
+            Port::Fifo(port) => port.next_timer(),
+            Port::Served(port) => port.next_timer(),
+        }
+    }
+
+    /// The AQM's timer is due.
+    pub(crate) fn on_timer(&mut self, now: u64) {
+        match self {
+            Port::Fifo(port) => port.on_timer(now),
+            Port::Served(port) => port.on_timer(now),
+        }
+    }
+
+    /// Packets waiting and the probability in force, as of just before the packet events of `now`.
+    pub(crate) fn sample(&mut self, now: u64) -> (u32, f64) {
+        match self {
+            Port::Fifo(port) => port.sample(now),
+            Port::Served(port) => port.sample(),
+        }
+    }
+
+    /// A window begins or ends.
+    pub(crate) fn edge(&mut self, now: u64) {
+        match self {
+            Port::Fifo(port) => port.edge(now),
+            Port::Served(port) => port.edge(now),
+        }
+    }
+
+    /// The measurements, if this link is recorded.
+    pub(crate) fn meter(&self) -> Option<&Meter> {
+        match self {
+            Port::Fifo(port) => port.meter(),
+            Port::Served(port) => port.meter(),
+        }
+    }
+
+    /// The AQM, for its parameters.
+    pub(crate) fn aqm(&self) -> &AnyAqm {
+        match self {
+            Port::Fifo(port) => port.aqm(),
+            Port::Served(port) => port.aqm(),
+        }
+    }
+
+    /// Totals since the start.
+    pub(crate) fn totals(&self) -> &Totals {
+        match self {
+            Port::Fifo(port) => port.totals(),
+            Port::Served(port) => port.totals(),
+        }
+    }
+
+    /// Packets waiting or in transmission.
+    pub(crate) fn held(&self) -> u64 {
+        self.totals().accepted - self.totals().departures
+    }
+}
+
+impl Transmitter {
+    fn new(link: &Link) -> Self {
+        let rates = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate)).collect();
+        Transmitter { rates, current: 0, delay: link.delay.as_nanos(), cached: (0, 0) }
+    }
+
+    /// How long `bytes` take when their transmission starts at `start`, which never goes back.
+    #[inline]
+    fn duration(&mut self, bytes: u32, start: u64) -> u64 {
+        if self.rates.get(self.current + 1).is_some_and(|&(from, _)| from <= start) {
+            while self.rates.get(self.current + 1).is_some_and(|&(from, _)| from <= start) {
+                self.current += 1;
+            }
+            self.cached = (0, 0);
+        }
+        if self.cached.0 != bytes {
+            // Two packets never leave one link at the same nanosecond: a transmission takes at least one.
+            let duration = self.rates[self.current].1.time_for(Bytes(bytes as u64)).as_nanos().max(1);
+            self.cached = (bytes, duration);
+        }
+        self.cached.1
+    }
+}
+
+/// What an AQM may know of a packet of `flow`.
+#[inline]
+fn metadata(event: &Event, flow: u32) -> Packet {
+    Packet {
+        bytes: event.bytes as u32,
+        ecn: event.ecn(),
+        class: 0,
+        segments: 1,
+        flow_hash: flow,
+        source_hash: flow,
+        destination_hash: flow,
+    }
+}
+
+fn instant(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}

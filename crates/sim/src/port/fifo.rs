@@ -1,0 +1,222 @@
+//! A first-in first-out port without departure events: when a packet arrives, the end of its transmission is known,
+//! `max(arrival, link free) + size / rate`. Queue length, departures and idle periods are brought up to date on demand, each
+//! at its own exact moment.
+
+use std::collections::VecDeque;
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
+use aqumen_scenario::streams::Stream;
+use aqumen_units::Span;
+
+use super::{Arrival, Transmitter, instant, metadata};
+use crate::event::Event;
+use crate::meter::Meter;
+
+pub(crate) struct FifoPort {
+    aqm: AnyAqm,
+    hooks: Hooks,
+    limit: Limit,
+    rng: Stream,
+    transmitter: Transmitter,
+    /// When the last accepted packet's transmission ends.
+    free_at: u64,
+    /// Packets whose transmission has not started, as far as the port is up to date.
+    waiting: VecDeque<Accepted>,
+    waiting_bytes: u64,
+    /// The packet in transmission.
+    serving: Option<Accepted>,
+    /// The next moment at which a transmission starts or ends.
+    next_change: u64,
+    totals: Totals,
+    meter: Option<Box<Meter>>,
+}
+
+/// A packet in the port.
+#[derive(Clone, Copy)]
+struct Accepted {
+    arrived: u64,
+    start: u64,
+    end: u64,
+    bytes: u32,
+}
+
+/// The surroundings of a call, borrowing the port's fields beside its algorithm.
+macro_rules! cx {
+    ($port:ident, $now:expr) => {
+        &mut Cx {
+            now: instant($now),
+            queue: QueueView {
+                packets: $port.waiting.len() as u32,
+                bytes: $port.waiting_bytes,
+                limit: $port.limit,
+                totals: &$port.totals,
+            },
+            rng: &mut $port.rng,
+        }
+    };
+}
+
+impl FifoPort {
+    pub(super) fn new(
+        aqm: AnyAqm,
+        limit: Limit,
+        rng: Stream,
+        transmitter: Transmitter,
+        meter: Option<Box<Meter>>,
+    ) -> Self {
+        let hooks = aqm.hooks();
+        FifoPort {
+            aqm,
+            hooks,
+            limit,
+            rng,
+            transmitter,
+            free_at: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            serving: None,
+            next_change: u64::MAX,
+            totals: Totals::default(),
+            meter,
+        }
+    }
+
+    /// A packet of `flow` arrives; it may be marked on the spot.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: u64, event: &mut Event, flow: u32) -> Arrival {
+        self.catch_up(now);
+        let packet = metadata(event, flow);
+        let verdict = self.aqm.on_arrival(&packet, cx!(self, now));
+        let full = self.view().is_full(&packet);
+        if full {
+            self.aqm.on_overflow(&packet, cx!(self, now));
+        }
+        self.totals.arrivals += 1;
+        self.totals.arrived_bytes += packet.bytes as u64;
+        match verdict {
+            _ if full => {
+                self.totals.overflow_dropped += 1;
+                return Arrival::Dropped;
+            }
+            Verdict::Drop(DropReason::Overflow) => {
+                self.totals.overflow_dropped += 1;
+                return Arrival::Dropped;
+            }
+            Verdict::Drop(DropReason::Early) => {
+                self.totals.early_dropped += 1;
+                return Arrival::Dropped;
+            }
+            Verdict::Mark => {
+                self.totals.marked += 1;
+                event.mark();
+            }
+            Verdict::Pass => {}
+        }
+        self.totals.accepted += 1;
+        let start = self.free_at.max(now);
+        let end = start + self.transmitter.duration(packet.bytes, start);
+        self.free_at = end;
+        if let Some(meter) = &mut self.meter {
+            meter.advance(now, self.waiting.len() as u32);
+        }
+        self.waiting.push_back(Accepted { arrived: now, start, end, bytes: packet.bytes });
+        self.waiting_bytes += packet.bytes as u64;
+        self.next_change = self.next_change.min(start);
+        Arrival::Leaves { start, reach: end + self.transmitter.delay }
+    }
+
+    /// Carries out the starts and ends of transmissions up to and including `now`, in order.
+    #[inline]
+    fn catch_up(&mut self, now: u64) {
+        while self.next_change <= now {
+            self.change();
+        }
+    }
+
+    /// Carries out the next start or end of a transmission.
+    fn change(&mut self) {
+        if let Some(sent) = self.serving.take() {
+            self.totals.departures += 1;
+            self.totals.departed_bytes += sent.bytes as u64;
+            self.totals.busy += Span::from_nanos(sent.end - sent.start);
+            if self.hooks.departures {
+                self.aqm.on_departure(instant(sent.end));
+                if self.waiting.is_empty() {
+                    self.aqm.on_idle(instant(sent.end));
+                }
+            }
+            self.next_change = self.waiting.front().map_or(u64::MAX, |head| head.start);
+        } else if let Some(head) = self.waiting.front().copied() {
+            let sojourn = head.start - head.arrived;
+            if let Some(meter) = &mut self.meter {
+                meter.advance(head.start, self.waiting.len() as u32);
+                meter.sojourn(sojourn);
+            }
+            self.waiting.pop_front();
+            self.waiting_bytes -= head.bytes as u64;
+            self.totals.last_sojourn = Span::from_nanos(sojourn);
+            if self.hooks.departures {
+                let packet = aqumen_aqm::Packet { bytes: head.bytes, segments: 1, ..Default::default() };
+                let verdict = self.aqm.on_dequeue(&packet, Span::from_nanos(sojourn), cx!(self, head.start));
+                debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
+            }
+            self.serving = Some(head);
+            self.next_change = head.end;
+        } else {
+            self.next_change = u64::MAX;
+        }
+    }
+
+    /// Brings the port up to just before the packet events of `now`.
+    fn catch_up_before(&mut self, now: u64) {
+        if let Some(before) = now.checked_sub(1) {
+            self.catch_up(before);
+        }
+    }
+
+    fn view(&self) -> QueueView<'_> {
+        QueueView {
+            packets: self.waiting.len() as u32,
+            bytes: self.waiting_bytes,
+            limit: self.limit,
+            totals: &self.totals,
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<u64> {
+        self.aqm.next_timer().map(|due| due.as_nanos())
+    }
+
+    pub(super) fn on_timer(&mut self, now: u64) {
+        self.catch_up_before(now);
+        if let Some(meter) = &mut self.meter {
+            meter.sampled(self.waiting.len() as u32);
+        }
+        self.aqm.on_timer(cx!(self, now));
+    }
+
+    pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {
+        self.catch_up_before(now);
+        (self.waiting.len() as u32, self.aqm.probability().get())
+    }
+
+    pub(super) fn edge(&mut self, now: u64) {
+        self.catch_up_before(now);
+        if let Some(meter) = &mut self.meter {
+            meter.edge(now, self.waiting.len() as u32, &self.totals);
+        }
+    }
+
+    pub(super) fn meter(&self) -> Option<&Meter> {
+        self.meter.as_deref()
+    }
+
+    pub(super) fn aqm(&self) -> &AnyAqm {
+        &self.aqm
+    }
+
+    pub(super) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+}

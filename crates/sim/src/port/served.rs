@@ -1,0 +1,154 @@
+//! A port that asks its queue discipline for a packet whenever the link is free. Any discipline fits; each transmission
+//! costs an event.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{DropReason, Fates, Fifo, Handle, Qdisc, Totals};
+use aqumen_scenario::streams::Stream;
+use aqumen_units::Span;
+
+use super::{Arrival, Transmitter, instant, metadata};
+use crate::event::Event;
+use crate::meter::Meter;
+
+pub(crate) struct ServedPort {
+    qdisc: Fifo<AnyAqm>,
+    rng: Stream,
+    transmitter: Transmitter,
+    packets: Packets,
+    /// The packet in transmission, and when it started.
+    serving: Option<(Handle, u64)>,
+    meter: Option<Box<Meter>>,
+}
+
+/// The packets that the discipline's handles stand for.
+#[derive(Default)]
+struct Packets {
+    kept: Vec<Event>,
+    free: Vec<Handle>,
+    /// Handles of packets dropped in the call under way.
+    dropped: Vec<Handle>,
+}
+
+/// What a port hands back at the end of a transmission.
+pub(crate) struct Sent {
+    /// The packet; its slot is the lane on which it came.
+    pub(crate) event: Event,
+    /// When its transmission started.
+    pub(crate) start: u64,
+    /// When it reaches the next node.
+    pub(crate) reach: u64,
+}
+
+impl ServedPort {
+    pub(super) fn new(qdisc: Fifo<AnyAqm>, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
+        ServedPort { qdisc, rng, transmitter, packets: Packets::default(), serving: None, meter }
+    }
+
+    /// A packet of `flow` arrives. Packets that this displaces, itself included, go to `dropped`.
+    pub(crate) fn arrive(&mut self, now: u64, event: &Event, flow: u32, dropped: &mut Vec<Event>) -> Arrival {
+        self.account(now);
+        let handle = self.packets.keep(*event);
+        self.qdisc.enqueue(handle, &metadata(event, flow), instant(now), &mut self.rng, &mut self.packets);
+        // A packet that was dropped at an idle link leaves the link as idle as it was.
+        let idle = self.serving.is_none() && self.qdisc.backlog().packets > 0;
+        let busy_until = if idle { self.serve(now) } else { None };
+        let own = self.packets.dropped.contains(&handle);
+        self.packets.release_dropped(dropped);
+        if own { Arrival::Dropped } else { Arrival::Waits { busy_until } }
+    }
+
+    /// The transmission under way ends: hands the packet back, and says when the next one's transmission ends.
+    pub(crate) fn finish(&mut self, now: u64, dropped: &mut Vec<Event>) -> (Sent, Option<u64>) {
+        let (handle, start) = self.serving.take().expect("a transmission is under way");
+        self.qdisc.transmitted(Span::from_nanos(now - start), instant(now));
+        let event = self.packets.release(handle);
+        let busy_until = self.serve(now);
+        self.packets.release_dropped(dropped);
+        (Sent { event, start, reach: now + self.transmitter.delay }, busy_until)
+    }
+
+    /// Takes the next packet for transmission and says when it ends.
+    fn serve(&mut self, now: u64) -> Option<u64> {
+        self.account(now);
+        let handle = self.qdisc.dequeue(instant(now), &mut self.rng, &mut self.packets)?;
+        if let Some(meter) = &mut self.meter {
+            meter.sojourn(self.qdisc.totals().last_sojourn.as_nanos());
+        }
+        self.serving = Some((handle, now));
+        let bytes = self.packets.kept[handle as usize].bytes as u32;
+        Some(now + self.transmitter.duration(bytes, now))
+    }
+
+    /// Tells the meter that the queue was as it is until `now`.
+    fn account(&mut self, now: u64) {
+        if let Some(meter) = &mut self.meter {
+            meter.advance(now, self.qdisc.backlog().packets);
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<u64> {
+        self.qdisc.next_timer().map(|due| due.as_nanos())
+    }
+
+    pub(super) fn on_timer(&mut self, now: u64) {
+        if let Some(meter) = &mut self.meter {
+            meter.sampled(self.qdisc.backlog().packets);
+        }
+        self.qdisc.on_timer(instant(now), &mut self.rng);
+    }
+
+    pub(super) fn sample(&self) -> (u32, f64) {
+        (self.qdisc.backlog().packets, self.qdisc.probability().get())
+    }
+
+    pub(super) fn edge(&mut self, now: u64) {
+        if let Some(meter) = &mut self.meter {
+            meter.edge(now, self.qdisc.backlog().packets, self.qdisc.totals());
+        }
+    }
+
+    pub(super) fn meter(&self) -> Option<&Meter> {
+        self.meter.as_deref()
+    }
+
+    pub(super) fn aqm(&self) -> &AnyAqm {
+        self.qdisc.aqm()
+    }
+
+    pub(super) fn totals(&self) -> &Totals {
+        self.qdisc.totals()
+    }
+}
+
+impl Packets {
+    fn keep(&mut self, event: Event) -> Handle {
+        if let Some(handle) = self.free.pop() {
+            self.kept[handle as usize] = event;
+            handle
+        } else {
+            self.kept.push(event);
+            (self.kept.len() - 1) as Handle
+        }
+    }
+
+    fn release(&mut self, handle: Handle) -> Event {
+        self.free.push(handle);
+        self.kept[handle as usize]
+    }
+
+    fn release_dropped(&mut self, to: &mut Vec<Event>) {
+        while let Some(handle) = self.dropped.pop() {
+            to.push(self.release(handle));
+        }
+    }
+}
+
+impl Fates for Packets {
+    fn marked(&mut self, handle: Handle) {
+        self.kept[handle as usize].mark();
+    }
+
+    fn dropped(&mut self, handle: Handle, _reason: DropReason) {
+        self.dropped.push(handle);
+    }
+}

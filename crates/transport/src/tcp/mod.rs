@@ -1,0 +1,17 @@
+//! TCP: Reno, NewReno and SACK, with ECN.
+//!
+//! Sequence numbers count segments, not bytes: segment `n` is the `n`-th packet of the connection (0 is the SYN where
+//! there is one) and carries a full packet's payload, save the last of a finite transfer. The congestion window is a
+//! number of segments too, with a fraction. One connection can carry 2^32 - 2 segments.
+
+mod config;
+mod receiver;
+mod rto;
+mod scoreboard;
+mod sender;
+mod wire;
+
+pub use config::{ConfigError, TcpConfig, Variant};
+pub use receiver::Receiver;
+pub use sender::{Sender, Stats};
+pub use wire::{Ack, SackBlocks, Segment};

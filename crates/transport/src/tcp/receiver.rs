@@ -1,0 +1,195 @@
+//! The receiving end: puts segments in order, acknowledges, echoes marks.
+//!
+//! Follows RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (selective acknowledgements), RFC 3168 section 6.1.3
+//! (ECN echo until CWR) and RFC 7323 section 4.3 (which timestamp to echo).
+//!
+//! Deviations: segments beyond the window are discarded whole; the SYN of an ECN connection is not marked as such, the
+//! ends share their configuration.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use aqumen_units::{Bytes, Ecn, Instant};
+
+use super::scoreboard::Runs;
+use super::{Ack, SackBlocks, Segment, TcpConfig, Variant};
+
+/// The receiving end of a connection.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// Payload delivered in order.
+    delivered_bytes: u64,
+    /// When an acknowledgement that is held back must leave; `Instant::MAX`: none is.
+    ack_due: Instant,
+    /// The timestamp to echo.
+    echo: Instant,
+    /// The next segment expected.
+    next: u32,
+    window: u32,
+    /// ECE on every acknowledgement until a segment carries CWR.
+    ece: bool,
+    /// Segment 0 was a SYN, which delivers nothing.
+    syn_seen: bool,
+    /// What arrived beyond `next`; most connections never need it.
+    early: Option<Box<Early>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Early {
+    runs: Runs,
+    /// Segments to report runs of, the most recent arrival first (RFC 2018 section 4).
+    recent: Vec<u32>,
+    /// Payload of early segments that are not full, by number.
+    short: Vec<(u32, u16)>,
+}
+
+impl Receiver {
+    /// A receiver that has seen nothing.
+    pub fn new(cfg: &TcpConfig) -> Self {
+        Receiver {
+            delivered_bytes: 0,
+            ack_due: Instant::MAX,
+            echo: Instant::ZERO,
+            next: 0,
+            window: cfg.receive_window,
+            ece: false,
+            syn_seen: false,
+            early: None,
+        }
+    }
+
+    /// A segment arrived: the acknowledgement to send now, if any.
+    #[inline]
+    pub fn on_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
+        if segment.cwr {
+            self.ece = false;
+        }
+        if segment.ecn == Ecn::Ce {
+            self.ece = true;
+        }
+        if segment.seq != self.next || self.early.is_some() || self.window == 0 {
+            return Some(self.on_unusual(cfg, segment));
+        }
+        self.next += 1;
+        self.deliver(cfg, segment.syn, segment.bytes);
+        if segment.syn {
+            self.syn_seen = true;
+        } else if let Some(delay) = cfg.delayed_ack {
+            if self.ack_due == Instant::MAX {
+                // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
+                self.echo = segment.sent_at;
+                self.ack_due = now + delay;
+                return None;
+            }
+            return Some(self.acknowledge());
+        }
+        self.echo = segment.sent_at;
+        Some(self.acknowledge())
+    }
+
+    /// When [`on_timer`](Self::on_timer) is to be called; it changes with each segment.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Instant> {
+        (self.ack_due != Instant::MAX).then_some(self.ack_due)
+    }
+
+    /// The acknowledgement held back until now, if there is one. Late calls are fine, early and extra ones do nothing.
+    pub fn on_timer(&mut self, now: Instant) -> Option<Ack> {
+        (self.ack_due != Instant::MAX && now >= self.ack_due).then(|| self.acknowledge())
+    }
+
+    /// Segments delivered in order, the SYN not counted.
+    pub fn delivered_segments(&self) -> u32 {
+        self.next - u32::from(self.syn_seen)
+    }
+
+    /// Payload delivered in order.
+    pub fn delivered_bytes(&self) -> Bytes {
+        Bytes(self.delivered_bytes)
+    }
+
+    /// The application takes `window` more segments from now on (0: none). Returns the acknowledgement that tells the
+    /// sender so, due when a closed window opens.
+    pub fn set_window(&mut self, window: u32) -> Option<Ack> {
+        let opens = self.window == 0 && window > 0;
+        self.window = window;
+        opens.then(|| self.acknowledge())
+    }
+
+    fn acknowledge(&mut self) -> Ack {
+        self.ack_due = Instant::MAX;
+        Ack { ack: self.next, window: self.window, ece: self.ece, echo: self.echo, sack: self.sack_blocks() }
+    }
+
+    #[inline]
+    fn deliver(&mut self, cfg: &TcpConfig, syn: bool, wire_bytes: u16) {
+        if !syn {
+            self.delivered_bytes += u64::from(wire_bytes.saturating_sub(cfg.header_bytes));
+        }
+    }
+
+    /// Everything but the next segment of an unbroken sequence; each is acknowledged at once (RFC 5681 section 4.2).
+    #[cold]
+    fn on_unusual(&mut self, cfg: &TcpConfig, segment: &Segment) -> Ack {
+        let end = self.next.saturating_add(self.window);
+        if segment.seq >= self.next && segment.seq < end {
+            let early = self.early.get_or_insert_default();
+            let new = early.runs.insert(segment.seq, segment.seq + 1) == 1;
+            let full = segment.bytes == cfg.packet_bytes;
+            if new && (segment.syn || !full) {
+                let payload = if segment.syn { 0 } else { segment.bytes.saturating_sub(cfg.header_bytes) };
+                early.short.push((segment.seq, payload));
+            }
+            if cfg.variant == Variant::Sack {
+                early.recent.insert(0, segment.seq);
+            }
+            if segment.seq == self.next {
+                // The segment that advances the left edge is the one to echo (RFC 7323 section 4.3 rule 2).
+                self.echo = segment.sent_at;
+                self.syn_seen |= segment.syn;
+                self.advance(cfg);
+            }
+        }
+        self.acknowledge()
+    }
+
+    /// Delivers the run that starts at `next`.
+    fn advance(&mut self, cfg: &TcpConfig) {
+        let Some(early) = &mut self.early else { return };
+        let Some((first, end)) = early.runs.run_with(self.next) else { return };
+        let mut payload = u64::from(end - first) * u64::from(cfg.payload_bytes());
+        early.short.retain(|&(seq, bytes)| {
+            if seq < end {
+                payload -= u64::from(cfg.payload_bytes());
+                payload += u64::from(bytes);
+            }
+            seq >= end
+        });
+        self.delivered_bytes += payload;
+        self.next = end;
+        early.runs.forget_before(end);
+        early.recent.retain(|&seq| seq >= end);
+        if early.runs.is_empty() {
+            self.early = None;
+        }
+    }
+
+    /// RFC 2018 section 4: the run of the latest arrival first, then the runs reported most recently.
+    fn sack_blocks(&mut self) -> SackBlocks {
+        let mut blocks = SackBlocks::EMPTY;
+        let Some(early) = &mut self.early else { return blocks };
+        let mut kept = Vec::with_capacity(early.recent.len().min(3));
+        for &seq in &early.recent {
+            let Some((first, end)) = early.runs.run_with(seq) else { continue };
+            let reported = blocks.as_slice().iter().any(|&(from, _)| from == first);
+            if !reported {
+                if !blocks.push(first, end) {
+                    break;
+                }
+                kept.push(seq);
+            }
+        }
+        early.recent = kept;
+        blocks
+    }
+}

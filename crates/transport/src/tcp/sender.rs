@@ -1,0 +1,822 @@
+//! The sending end: when to send which segment.
+//!
+//! Slow start, congestion avoidance, fast retransmit and fast recovery follow RFC 5681, NewReno RFC 6582, selective
+//! acknowledgements RFC 6675, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Where ns-2.35 differs, a
+//! field of [`TcpConfig`] chooses.
+//!
+//! ```text
+//!                  third duplicate                      acknowledged up to `recover`
+//!   open window  ------------------> fast recovery ------------------------------------> open window
+//!        |   <----------------------------- (Reno: any new acknowledgement)                  |
+//!        +--- retransmission timer, from anywhere: window 1, resend from `una` on (slow start)
+//! ```
+//!
+//! Deviations: a persist probe is an old, empty segment (as in Linux), not a byte of new data, since sequence numbers
+//! count segments. RFC 6298 rule 5.7 (3 s after a lost SYN) is left out: the SYN's own round trip is measured.
+
+use alloc::boxed::Box;
+
+use aqumen_units::{Bytes, Ecn, Instant, Span};
+
+use super::rto::Rto;
+use super::scoreboard::Runs;
+use super::{Ack, Segment, TcpConfig, Variant};
+
+/// The sending end of a connection.
+///
+/// The host calls [`start`](Self::start), then after every call that may change what can be sent (`start`, `resume`,
+/// `offer`, [`on_ack`](Self::on_ack), [`on_timer`](Self::on_timer)) polls [`poll_immediate`](Self::poll_immediate) until
+/// `None`, and [`poll_transmit`](Self::poll_transmit) until `None`: at once, or with
+/// [`send_overhead`](TcpConfig::send_overhead) after a random delay (one at a time: while it runs, further calls start
+/// no second one).
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Congestion window [segments].
+    cwnd: f64,
+    /// When the retransmission (or persist) timer goes off; `Instant::MAX`: not set.
+    deadline: Instant,
+    /// When segment `timed` left.
+    timed_at: Instant,
+    rtt_sum_nanos: u64,
+    /// The oldest segment not acknowledged.
+    una: u32,
+    /// The next segment to send; behind `high` after a timeout.
+    next: u32,
+    /// One past the highest segment ever sent.
+    high: u32,
+    /// One past the last segment the application offered.
+    limit: u32,
+    /// `high` at the last reduction: the window reacts to nothing older.
+    recover: u32,
+    /// What the receiver takes beyond `una`.
+    peer_window: u32,
+    /// Slow-start threshold [segments].
+    ssthresh: u32,
+    /// Segments known to have left the network in fast recovery (ns-2's `dupwnd_`).
+    inflation: u32,
+    /// The segment being timed, while `TIMING`.
+    timed: u32,
+    rto: Rto,
+    sent: u32,
+    retransmitted: u32,
+    timeouts: u32,
+    fast_retransmits: u32,
+    ecn_reactions: u32,
+    rtt_samples: u32,
+    /// Payload of the segment before `limit`.
+    last_bytes: u16,
+    flags: u16,
+    duplicates: u8,
+    /// How many more segments may leave in answer to the last event.
+    burst: u8,
+    last: Reduction,
+    /// What the receiver reported beyond `una`; `None` while nothing is missing.
+    board: Option<Box<Board>>,
+}
+
+/// The last cause to reduce the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Reduction {
+    None,
+    /// Duplicate acknowledgements, recovery not over.
+    Duplicates,
+    /// Duplicate acknowledgements, recovery over.
+    Recovered,
+    Mark,
+    Timeout,
+}
+
+/// What RFC 6675 remembers.
+#[derive(Clone, Debug, Default)]
+struct Board {
+    arrived: Runs,
+    /// HighRxt: one past the highest segment retransmitted in this recovery.
+    retransmitted_to: u32,
+    /// RescueRxt: no rescue retransmission until this is acknowledged.
+    rescued_to: u32,
+}
+
+/// The application offers nothing more, or nothing yet.
+const STOPPED: u16 = 1;
+/// Segment `timed` is being timed.
+const TIMING: u16 = 1 << 1;
+/// The next segment carries CWR.
+const CWR: u16 = 1 << 2;
+/// A mark came back to a window of one.
+const ECN_BACKOFF: u16 = 1 << 3;
+/// Segment `una` is to be sent at once.
+const RETRANSMIT: u16 = 1 << 4;
+/// Limited transmit: one new segment is to be sent at once.
+const ONE_MORE: u16 = 1 << 5;
+/// A window probe is to be sent at once.
+const PROBE: u16 = 1 << 6;
+/// In the loss recovery of RFC 6675.
+const RECOVERY: u16 = 1 << 7;
+/// A partial acknowledgement has restarted the timer in this recovery (RFC 6582 section 3.2 step 3).
+const PARTIAL: u16 = 1 << 8;
+/// The SYN was lost: the initial window is one (RFC 5681 section 3.1).
+const SYN_LOST: u16 = 1 << 9;
+
+const DUPLICATES: u8 = 3;
+const UNLIMITED: u8 = u8::MAX;
+
+/// Counts since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Segments sent, retransmissions and the SYN included.
+    pub sent: u32,
+    /// Segments sent again.
+    pub retransmitted: u32,
+    /// Retransmission timeouts, those of a window marked below one included.
+    pub timeouts: u32,
+    /// Fast retransmits.
+    pub fast_retransmits: u32,
+    /// Reactions to marks.
+    pub ecn_reactions: u32,
+    /// Round trips measured.
+    pub rtt_samples: u32,
+    /// Their sum.
+    pub rtt_sum: Span,
+}
+
+impl Sender {
+    /// A sender of `transfer` bytes, `None`: without end. It is silent until [`start`](Self::start).
+    ///
+    /// A transfer of more than 2^32 - 2 segments is cut there.
+    pub fn new(cfg: &TcpConfig, transfer: Option<Bytes>) -> Self {
+        let syn = u32::from(cfg.syn);
+        let mut sender = Sender {
+            cwnd: if cfg.syn { 1.0 } else { f64::from(cfg.initial_window) },
+            deadline: Instant::MAX,
+            timed_at: Instant::ZERO,
+            rtt_sum_nanos: 0,
+            una: 0,
+            next: 0,
+            high: 0,
+            limit: u32::MAX,
+            recover: syn,
+            peer_window: cfg.receive_window,
+            ssthresh: cfg.receive_window,
+            inflation: 0,
+            timed: 0,
+            rto: Rto::new(cfg),
+            sent: 0,
+            retransmitted: 0,
+            timeouts: 0,
+            fast_retransmits: 0,
+            ecn_reactions: 0,
+            rtt_samples: 0,
+            last_bytes: cfg.payload_bytes(),
+            flags: STOPPED,
+            duplicates: 0,
+            burst: full_burst(cfg),
+            last: Reduction::None,
+            board: None,
+        };
+        if let Some(bytes) = transfer {
+            sender.limit = syn;
+            sender.extend(cfg, bytes);
+        }
+        sender
+    }
+
+    /// Lets this sender's coarse clock tick `phase` before the host's: real hosts' clocks are not in step. Without it
+    /// ticks fall on multiples of [`rto_tick`](TcpConfig::rto_tick). ns-2 draws it uniformly in one tick.
+    pub fn with_clock_phase(mut self, cfg: &TcpConfig, phase: Span) -> Self {
+        self.rto.set_phase(cfg, phase);
+        self
+    }
+
+    /// The application begins to send.
+    pub fn start(&mut self, cfg: &TcpConfig, now: Instant) {
+        self.resume(cfg, now);
+    }
+
+    /// The application offers nothing more for now; what was sent is still repaired.
+    pub fn pause(&mut self, _now: Instant) {
+        self.flags |= STOPPED;
+    }
+
+    /// The application goes on after a [`pause`](Self::pause).
+    pub fn resume(&mut self, cfg: &TcpConfig, now: Instant) {
+        self.restart_after_idle(cfg, now);
+        self.flags &= !STOPPED;
+        self.burst = full_burst(cfg);
+    }
+
+    /// The application offers `more` bytes (a source that writes at its own pace). Nothing changes for an endless
+    /// transfer.
+    pub fn offer(&mut self, cfg: &TcpConfig, now: Instant, more: Bytes) {
+        self.restart_after_idle(cfg, now);
+        self.extend(cfg, more);
+        self.burst = full_burst(cfg);
+    }
+
+    /// An acknowledgement arrived. One for data never sent is ignored (RFC 9293 section 3.10.7.4), as is an old one.
+    #[inline]
+    pub fn on_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        if ack.ack > self.high {
+            return;
+        }
+        self.burst = full_burst(cfg);
+        if ack.ece && cfg.ecn {
+            self.on_echo(cfg, ack.ack);
+        }
+        if cfg.variant == Variant::Sack && (self.board.is_some() || !ack.sack.is_empty()) {
+            self.on_selective_ack(cfg, now, ack);
+        } else if ack.ack > self.una {
+            if self.last == Reduction::Duplicates && self.inflation > 0 {
+                self.on_ack_in_recovery(cfg, now, ack);
+            } else {
+                self.on_new_ack(cfg, now, ack);
+            }
+            self.peer_window = ack.window;
+        } else if ack.ack == self.una {
+            let window = core::mem::replace(&mut self.peer_window, ack.window);
+            self.on_window(cfg, now, window);
+            // RFC 5681 section 2: a duplicate has data outstanding and the same window.
+            if self.una < self.high && window == ack.window {
+                self.on_duplicate(cfg, now);
+            }
+        }
+    }
+
+    /// Segments that leave at once: fast retransmissions, limited transmit, probes of a closed window.
+    #[inline]
+    pub fn poll_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+        if self.flags & (RETRANSMIT | ONE_MORE | PROBE) == 0 {
+            return None;
+        }
+        self.take_immediate(cfg, now)
+    }
+
+    /// The next segment the window allows. Call until `None`.
+    #[inline]
+    pub fn poll_transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+        if self.board.is_some() {
+            return self.poll_selective(cfg, now);
+        }
+        if !self.may_transmit(cfg, now) {
+            return None;
+        }
+        self.count_burst();
+        let seq = self.next;
+        self.next += 1;
+        Some(self.emit(cfg, now, seq))
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) would give a segment now.
+    #[inline]
+    pub fn may_transmit(&self, cfg: &TcpConfig, now: Instant) -> bool {
+        if self.board.is_some() {
+            return self.clone().poll_selective(cfg, now).is_some();
+        }
+        self.next - self.una < self.window() && self.data_available() && self.burst > 0
+    }
+
+    /// Segments that may be outstanding.
+    #[inline]
+    fn window(&self) -> u32 {
+        (self.cwnd as u32).saturating_add(self.inflation).min(self.peer_window)
+    }
+
+    /// When [`on_timer`](Self::on_timer) is to be called. It may change with any call, mostly to later: a host that
+    /// finds it has moved when it gets there asks again.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Instant> {
+        let idle = self.una == self.limit || (self.una == self.high && self.flags & STOPPED != 0);
+        (!idle && self.deadline != Instant::MAX).then_some(self.deadline)
+    }
+
+    /// The timer of [`next_timer`](Self::next_timer). Late calls are fine, early and extra ones do nothing.
+    pub fn on_timer(&mut self, cfg: &TcpConfig, now: Instant) {
+        if self.next_timer().is_some_and(|due| now >= due) {
+            self.burst = full_burst(cfg);
+            if self.peer_window == 0 {
+                // RFC 9293 section 3.8.6.1: probe a closed window, with backoff.
+                self.flags |= PROBE;
+                self.rto.back_off(cfg);
+                self.arm(cfg, now);
+            } else {
+                self.on_timeout(cfg, now);
+            }
+        }
+    }
+
+    /// Whether all of a finite transfer has been acknowledged.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.una == self.limit
+    }
+
+    /// Congestion window [segments].
+    #[inline]
+    pub fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    /// Slow-start threshold [segments].
+    #[inline]
+    pub fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    /// Retransmission timeout that the next segment would get.
+    pub fn retransmission_timeout(&self, cfg: &TcpConfig) -> Span {
+        self.rto.timeout(cfg)
+    }
+
+    /// Smoothed round-trip time, to the clock's tick; `None` before the first sample.
+    pub fn smoothed_rtt(&self, cfg: &TcpConfig) -> Option<Span> {
+        self.rto.smoothed(cfg)
+    }
+
+    /// Segments acknowledged so far, the SYN included.
+    pub fn acknowledged_segments(&self) -> u32 {
+        self.una
+    }
+
+    /// Counts since the connection began.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            sent: self.sent,
+            retransmitted: self.retransmitted,
+            timeouts: self.timeouts,
+            fast_retransmits: self.fast_retransmits,
+            ecn_reactions: self.ecn_reactions,
+            rtt_samples: self.rtt_samples,
+            rtt_sum: Span::from_nanos(self.rtt_sum_nanos),
+        }
+    }
+
+    /// New data was acknowledged, and no recovery is on.
+    #[inline]
+    fn on_new_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        let acked = ack.ack - self.una;
+        let in_flight = self.next - self.una;
+        self.una = ack.ack;
+        self.next = self.next.max(ack.ack);
+        self.duplicates = 0;
+        let marked = ack.ece && cfg.ecn;
+        self.measure(cfg, now, ack, marked);
+        self.arm(cfg, now);
+        if !marked {
+            self.flags &= !ECN_BACKOFF;
+            self.grow(cfg, acked, in_flight);
+        }
+        if cfg.syn && ack.ack == 1 {
+            // RFC 5681 section 3.1, RFC 6928: the initial window, one segment if the SYN was lost.
+            self.cwnd = if self.flags & SYN_LOST != 0 { 1.0 } else { f64::from(cfg.initial_window) };
+        }
+    }
+
+    /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465).
+    #[inline]
+    fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32) {
+        let slow_start = self.cwnd < f64::from(self.ssthresh);
+        if cfg.validate_window {
+            // RFC 7661: a window that was not used says nothing about the path. Slow start may double what was used.
+            let used = f64::from(in_flight) + 1.0;
+            if used < if slow_start { self.cwnd * 0.5 } else { self.cwnd } {
+                return;
+            }
+        }
+        let counted = if cfg.growth_limit == 1 { 1.0 } else { f64::from(acked.min(cfg.growth_limit)) };
+        self.cwnd += if slow_start { counted } else { counted / self.cwnd };
+    }
+
+    /// Round-trip samples, and the end of backoff (RFC 6298 section 3, Karn's rule).
+    #[inline]
+    fn measure(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, marked: bool) {
+        let sent = if cfg.timestamps {
+            ack.echo
+        } else if self.flags & TIMING != 0 && ack.ack > self.timed {
+            self.flags &= !TIMING;
+            self.timed_at
+        } else {
+            return;
+        };
+        if !(marked && self.flags & ECN_BACKOFF != 0) {
+            self.rto.end_backoff();
+            self.flags &= !ECN_BACKOFF;
+        }
+        self.rto.sample(cfg, sent, now);
+        self.rtt_sum_nanos += now.saturating_since(sent).as_nanos();
+        self.rtt_samples += 1;
+    }
+
+    /// The receiver echoes a mark (RFC 3168 section 6.1.2): one reaction per window of data.
+    #[cold]
+    fn on_echo(&mut self, cfg: &TcpConfig, ack: u32) {
+        let new_window = ack > self.recover;
+        if !new_window && !(cfg.mark_after_timeout_counts && self.last == Reduction::Timeout) {
+            return;
+        }
+        self.recover = self.high;
+        self.last = Reduction::Mark;
+        if cfg.ecn_backoff {
+            if self.cwnd > 1.0 {
+                self.flags &= !ECN_BACKOFF;
+            } else if self.flags & ECN_BACKOFF != 0 {
+                self.rto.back_off(cfg);
+            } else {
+                self.flags |= ECN_BACKOFF;
+            }
+        }
+        self.halve(cfg);
+        self.ecn_reactions += 1;
+    }
+
+    /// RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2). Segments of limited transmit lie beyond the window, so
+    /// the lesser of flight and window leaves them out, as section 3.2 step 2 asks.
+    fn halve(&mut self, cfg: &TcpConfig) {
+        let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window));
+        let half = if cfg.halve_flight { f64::from(self.high - self.una).min(window) } else { window } / 2.0;
+        self.ssthresh = (half as u32).max(2);
+        self.cwnd = half.max(cfg.min_window);
+        self.flags |= CWR;
+    }
+
+    #[cold]
+    fn on_duplicate(&mut self, cfg: &TcpConfig, now: Instant) {
+        self.duplicates = self.duplicates.saturating_add(1);
+        if self.duplicates > DUPLICATES {
+            if self.last == Reduction::Duplicates && self.inflation > 0 {
+                self.inflation += 1;
+            }
+        } else if self.duplicates == DUPLICATES {
+            self.fast_retransmit(cfg, now);
+        } else if cfg.limited_transmit {
+            self.flags |= ONE_MORE;
+        }
+        if self.duplicates >= DUPLICATES && cfg.variant == Variant::NewReno && cfg.recovery_burst {
+            self.burst = self.burst.min(2);
+        }
+    }
+
+    /// RFC 5681 section 3.2 steps 2 and 3, RFC 6582 section 3.2 step 2.
+    fn fast_retransmit(&mut self, cfg: &TcpConfig, now: Instant) {
+        match self.permitted_recovery(cfg) {
+            Entry::Reduce => {
+                self.halve(cfg);
+                self.recover = self.high;
+            }
+            Entry::Repair => {}
+            Entry::Refuse => return,
+        }
+        self.last = Reduction::Duplicates;
+        self.fast_retransmits += 1;
+        self.inflation = u32::from(DUPLICATES);
+        self.flags |= RETRANSMIT;
+        self.flags &= !(TIMING | PARTIAL);
+        self.arm(cfg, now);
+    }
+
+    fn permitted_recovery(&self, cfg: &TcpConfig) -> Entry {
+        let first_window = self.una <= u32::from(cfg.syn) && self.last == Reduction::None;
+        if self.una > self.recover || first_window {
+            Entry::Reduce
+        } else if self.last == Reduction::Mark {
+            // The window was halved for a mark within this window of data (RFC 3168 section 6.1.2).
+            Entry::Repair
+        } else {
+            // RFC 6582 section 4: these duplicates answer what the timeout sent again.
+            Entry::Refuse
+        }
+    }
+
+    /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
+    #[cold]
+    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        if cfg.variant == Variant::Reno || ack.ack >= self.recover {
+            self.inflation = 0;
+            self.last = Reduction::Recovered;
+            if cfg.variant == Variant::NewReno && cfg.exit_by_flight {
+                let in_flight = (self.high - ack.ack).max(1) + 1;
+                self.cwnd = f64::from(self.ssthresh.min(in_flight));
+            }
+            self.on_new_ack(cfg, now, ack);
+            return;
+        }
+        // A partial acknowledgement: the next hole, and the window deflated by what was acknowledged less one.
+        if self.flags & PARTIAL == 0 {
+            self.flags |= PARTIAL;
+            self.arm(cfg, now);
+        }
+        let acked = ack.ack - self.una;
+        if self.inflation > acked {
+            self.inflation -= acked - 1;
+        } else {
+            self.cwnd = (self.cwnd - f64::from(acked - self.inflation)).max(1.0);
+            self.inflation = 1;
+        }
+        self.una = ack.ack;
+        self.next = self.next.max(ack.ack);
+        if self.flags & TIMING != 0 && ack.ack > self.timed {
+            self.flags &= !TIMING;
+            self.rto.end_backoff();
+        }
+        self.flags |= RETRANSMIT;
+    }
+
+    /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
+    #[cold]
+    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        let mut board = self.board.take().unwrap_or_default();
+        let mut news = 0;
+        for &(first, end) in ack.sack.as_slice() {
+            news += board.arrived.insert(first.max(self.una).max(ack.ack), end.min(self.high));
+        }
+        if ack.ack >= self.una {
+            let window = core::mem::replace(&mut self.peer_window, ack.window);
+            self.on_window(cfg, now, window);
+        }
+        if ack.ack > self.una {
+            if self.flags & RECOVERY == 0 {
+                self.on_new_ack(cfg, now, ack);
+            } else {
+                let over = ack.ack >= self.recover;
+                if over {
+                    self.flags &= !RECOVERY;
+                    self.last = Reduction::Recovered;
+                    self.duplicates = 0;
+                }
+                self.una = ack.ack;
+                self.next = self.next.max(ack.ack);
+                self.measure(cfg, now, ack, ack.ece && cfg.ecn);
+                self.arm(cfg, now);
+            }
+            board.arrived.forget_before(self.una);
+        } else if ack.ack == self.una && news > 0 && self.flags & RECOVERY == 0 {
+            self.duplicates = self.duplicates.saturating_add(1);
+            let lost = board.loss_edge().is_some_and(|edge| self.una < edge);
+            if self.duplicates >= DUPLICATES || lost {
+                self.start_recovery(cfg, now, &mut board);
+            }
+        }
+        if self.flags & RECOVERY != 0 || !board.arrived.is_empty() {
+            self.board = Some(board);
+        }
+    }
+
+    /// RFC 6675 section 5 step 4.
+    fn start_recovery(&mut self, cfg: &TcpConfig, now: Instant, board: &mut Board) {
+        match self.permitted_recovery(cfg) {
+            Entry::Reduce => self.halve(cfg),
+            Entry::Repair => {}
+            Entry::Refuse => return,
+        }
+        self.recover = self.high;
+        self.last = Reduction::Duplicates;
+        self.fast_retransmits += 1;
+        self.flags |= RETRANSMIT | RECOVERY;
+        self.flags &= !TIMING;
+        // After a timeout `next` may still be behind: from here on holes are found on the board.
+        self.next = self.high;
+        board.retransmitted_to = self.una + 1;
+        board.rescued_to = self.una;
+        self.arm(cfg, now);
+    }
+
+    /// What the window allows while the receiver misses something.
+    #[cold]
+    fn poll_selective(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+        let board = self.board.as_mut()?;
+        if self.burst == 0 || self.peer_window == 0 {
+            return None;
+        }
+        let in_window = |seq: u32| seq - self.una < self.peer_window;
+        let new_allowed =
+            |next: u32| next < self.limit && (next < self.high || self.flags & STOPPED == 0) && in_window(next);
+        let seq = if self.flags & RECOVERY != 0 {
+            if self.cwnd - f64::from(board.pipe(self.una, self.high)) < 1.0 {
+                return None;
+            }
+            let hole = board.first_missing(board.retransmitted_to.max(self.una));
+            let edge = board.loss_edge().unwrap_or(self.una);
+            // NextSeg, RFC 6675 section 4.
+            if hole < edge.min(self.high) {
+                board.retransmitted_to = hole + 1; // rule 1: a segment that is lost
+                hole
+            } else if new_allowed(self.next) {
+                self.next += 1; // rule 2: new data
+                self.next - 1
+            } else if board.arrived.end().is_some_and(|end| hole < end) {
+                board.retransmitted_to = hole + 1; // rule 3: a segment that may be lost
+                hole
+            } else if self.una >= board.rescued_to {
+                // rule 4: once, the highest segment outstanding, so that its acknowledgement tells what is missing
+                board.rescued_to = self.recover;
+                let missing = (self.una..self.high).rev().find(|&seq| board.arrived.run_with(seq).is_none())?;
+                if missing < board.retransmitted_to {
+                    return None;
+                }
+                missing
+            } else {
+                return None;
+            }
+        } else {
+            // Before recovery this is limited transmit (RFC 6675 section 5 step 3); after a timeout it fills the holes.
+            self.next = board.first_missing(self.next);
+            let arrived = board.arrived.count_in(self.una, self.next);
+            let in_flight = self.next - self.una - arrived;
+            if self.cwnd - f64::from(in_flight) < 1.0 || !new_allowed(self.next) {
+                return None;
+            }
+            if !cfg.limited_transmit && self.duplicates > 0 && self.next >= self.high {
+                return None;
+            }
+            self.next += 1;
+            self.next - 1
+        };
+        self.count_burst();
+        Some(self.emit(cfg, now, seq))
+    }
+
+    #[cold]
+    fn take_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+        if self.flags & RETRANSMIT != 0 {
+            self.flags &= !RETRANSMIT;
+            return Some(self.emit(cfg, now, self.una));
+        }
+        if self.flags & ONE_MORE != 0 {
+            self.flags &= !ONE_MORE;
+            // RFC 3042: the receive window allows it, and no more than two segments lie beyond the congestion window.
+            let reach = self.cwnd + f64::from(self.duplicates);
+            let in_flight = self.next - self.una;
+            if in_flight < self.peer_window && f64::from(in_flight + 1) <= reach && self.data_available() {
+                let seq = self.next;
+                self.next += 1;
+                return Some(self.emit(cfg, now, seq));
+            }
+        }
+        if self.flags & PROBE != 0 {
+            self.flags &= !PROBE;
+            self.sent += 1;
+            return Some(Segment {
+                seq: self.una.saturating_sub(1),
+                bytes: cfg.header_bytes,
+                ecn: Ecn::NotEct,
+                cwr: false,
+                syn: false,
+                last: false,
+                retransmission: false,
+                sent_at: now,
+            });
+        }
+        None
+    }
+
+    #[inline]
+    fn emit(&mut self, cfg: &TcpConfig, now: Instant, seq: u32) -> Segment {
+        if self.una == self.high || self.deadline == Instant::MAX {
+            self.arm(cfg, now);
+        }
+        let retransmission = seq < self.high;
+        self.sent += 1;
+        if retransmission {
+            self.retransmitted += 1;
+        } else {
+            self.high = seq + 1;
+            if self.flags & TIMING == 0 {
+                self.flags |= TIMING;
+                self.timed = seq;
+                self.timed_at = now;
+            }
+        }
+        let syn = seq == 0 && cfg.syn;
+        let last = seq + 1 == self.limit;
+        let bytes = if syn {
+            cfg.header_bytes
+        } else if last {
+            cfg.header_bytes + self.last_bytes
+        } else {
+            cfg.packet_bytes
+        };
+        let capable = cfg.ecn && !syn && (!retransmission || cfg.ect_retransmissions);
+        let cwr = self.flags & CWR != 0 && cfg.ecn && (!retransmission || cfg.cwr_retransmissions);
+        if cwr {
+            self.flags &= !CWR;
+        }
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        Segment { seq, bytes, ecn, cwr, syn, last, retransmission, sent_at: now }
+    }
+
+    /// The retransmission timer went off (RFC 5681 section 3.1, RFC 6298 rules 5.4 to 5.6).
+    #[cold]
+    fn on_timeout(&mut self, cfg: &TcpConfig, now: Instant) {
+        self.timeouts += 1;
+        self.inflation = 0;
+        self.duplicates = 0;
+        self.flags &= !(TIMING | RETRANSMIT | ONE_MORE | RECOVERY);
+        self.flags |= CWR;
+        let outstanding = self.una < self.high;
+        if outstanding {
+            if self.una == 0 {
+                self.flags |= SYN_LOST;
+            }
+            if !(cfg.timeout_after_mark_keeps_threshold && self.last == Reduction::Mark) {
+                let window = self.cwnd.max(1.0).min(f64::from(self.peer_window));
+                // A second timeout in a row finds nothing new to learn from (RFC 5681 section 3.1).
+                if cfg.halve_flight {
+                    if self.last != Reduction::Timeout || self.una >= self.recover {
+                        self.ssthresh = ((self.high - self.una) / 2).max(2);
+                    }
+                } else {
+                    self.ssthresh = ((window / 2.0) as u32).max(2);
+                }
+            }
+            self.rto.back_off(cfg);
+        }
+        self.cwnd = 1.0;
+        self.recover = self.high;
+        self.last = Reduction::Timeout;
+        self.next = self.una;
+        self.arm(cfg, now);
+    }
+
+    /// The peer's window may have closed or opened; `before`: what it was.
+    #[inline]
+    fn on_window(&mut self, cfg: &TcpConfig, now: Instant, before: u32) {
+        if before != self.peer_window && (before == 0 || self.peer_window == 0) {
+            self.rto.end_backoff();
+            self.arm(cfg, now);
+        }
+    }
+
+    /// RFC 5681 section 4.1: after a pause the network may have changed.
+    fn restart_after_idle(&mut self, cfg: &TcpConfig, now: Instant) {
+        let idle = self.una == self.high && self.next_timer().is_none() && self.deadline != Instant::MAX;
+        if let Some(window) = cfg.restart_window
+            && idle
+            && now >= self.deadline
+        {
+            self.cwnd = self.cwnd.max(1.0).min(f64::from(window));
+        }
+    }
+
+    fn extend(&mut self, cfg: &TcpConfig, more: Bytes) {
+        if self.limit == u32::MAX || more.0 == 0 {
+            return;
+        }
+        let payload = u64::from(cfg.payload_bytes());
+        // A short last segment that has not left yet is filled first.
+        let begun = self.limit > self.high && self.limit > u32::from(cfg.syn);
+        let bytes = more.0.saturating_add(if begun { u64::from(self.last_bytes) } else { 0 });
+        let before = self.limit - u32::from(begun);
+        let segments = bytes.div_ceil(payload).min(u64::from(u32::MAX - 1 - before)) as u32;
+        self.limit = before + segments;
+        let rest = bytes % payload;
+        self.last_bytes = if rest == 0 || cfg.full_segments { cfg.payload_bytes() } else { rest as u16 };
+    }
+
+    #[inline]
+    fn data_available(&self) -> bool {
+        self.next < self.limit && (self.flags & STOPPED == 0 || self.next < self.high)
+    }
+
+    #[inline]
+    fn count_burst(&mut self) {
+        if self.burst != UNLIMITED {
+            self.burst -= 1;
+        }
+    }
+
+    #[inline]
+    fn arm(&mut self, cfg: &TcpConfig, now: Instant) {
+        self.deadline = now.saturating_add(self.rto.timeout(cfg));
+    }
+}
+
+enum Entry {
+    /// Halve the window and retransmit.
+    Reduce,
+    /// Retransmit; the window was halved already.
+    Repair,
+    /// Neither.
+    Refuse,
+}
+
+impl Board {
+    /// Segments below this that have not arrived are lost: three that were sent later have (RFC 6675, IsLost).
+    fn loss_edge(&self) -> Option<u32> {
+        self.arrived.nth_highest(u32::from(DUPLICATES))
+    }
+
+    /// The first segment from `seq` on that has not arrived.
+    fn first_missing(&self, seq: u32) -> u32 {
+        self.arrived.run_with(seq).map_or(seq, |run| run.1)
+    }
+
+    /// Segments in the network (RFC 6675, SetPipe): those neither arrived nor lost, and those sent again.
+    fn pipe(&self, una: u32, high: u32) -> u32 {
+        let missing = |first: u32, end: u32| end.saturating_sub(first) - self.arrived.count_in(first, end);
+        let lost = self.loss_edge().map_or(0, |edge| missing(una, edge));
+        missing(una, high) - lost + missing(una, self.retransmitted_to)
+    }
+}
+
+const fn full_burst(cfg: &TcpConfig) -> u8 {
+    if cfg.max_burst == 0 { UNLIMITED } else { cfg.max_burst }
+}

@@ -1,0 +1,51 @@
+# One TCP connection over a link that drops or marks chosen packets; prints each segment as it leaves the sender.
+# Usage: ns ns2.tcl AGENT ECN DROPS MARKS SECONDS, DROPS and MARKS being lists of packet numbers in order of arrival at
+# the bottleneck (the SYN is 0). Output: time [s], segment number, size [bytes], C where the segment carries CWR.
+lassign $argv agent ecn drops marks seconds
+set ns [new Simulator]
+set source [$ns node]
+set router [$ns node]
+set sink [$ns node]
+$ns duplex-link $source $router 100Mb 1ms DropTail
+$ns duplex-link $router $sink 800kb 40ms DropTail
+foreach {a b} [list $source $router $router $sink] {
+    $ns queue-limit $a $b 10000
+    $ns queue-limit $b $a 10000
+}
+foreach {list mark} [list $drops 0 $marks 1] {
+    if {[llength $list]} {
+        set model [new ErrorModel/List]
+        $model droplist $list
+        $model set markecn_ $mark
+        $model drop-target [new Agent/Null]
+        $ns lossmodel $model $router $sink
+    }
+}
+set out [open trace.tmp w]
+$ns trace-queue $source $router $out
+set tcp [new Agent/TCP/$agent]
+$tcp set packetSize_ 960
+$tcp set window_ 1000
+$tcp set ecn_ $ecn
+$ns attach-agent $source $tcp
+set receiver [new [expr {$agent eq "Sack1" ? "Agent/TCPSink/Sack1" : "Agent/TCPSink"}]]
+$ns attach-agent $sink $receiver
+$ns connect $tcp $receiver
+set ftp [new Application/FTP]
+$ftp attach-agent $tcp
+$ns at 0.1 "$ftp start"
+$ns at $seconds {
+    $ns flush-trace
+    close $out
+    set in [open trace.tmp]
+    while {[gets $in line] >= 0} {
+        lassign $line event time from to kind size flags
+        if {$event eq "+"} {
+            puts "$time [lindex $line 10] $size[expr {[string index $flags 3] eq "A" ? " C" : ""}]"
+        }
+    }
+    close $in
+    file delete trace.tmp
+    exit 0
+}
+$ns run
