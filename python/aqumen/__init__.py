@@ -14,12 +14,16 @@ from aqumen.errors import EngineError, Error, MissingExtra, OutputError, Scenari
 from aqumen.ranking import Place, Ranking
 from aqumen.result import Result, Series, SojournCdf
 from aqumen.scenario import Scenario
+from aqumen.topology import Dumbbell, Event, Flows, Transport
 from aqumen.transient import Transient
 
 __all__ = [
     "Comparison",
+    "Dumbbell",
     "EngineError",
     "Error",
+    "Event",
+    "Flows",
     "MissingExtra",
     "OutputError",
     "Place",
@@ -30,6 +34,7 @@ __all__ = [
     "Series",
     "SojournCdf",
     "Transient",
+    "Transport",
     "__version__",
     "compare",
     "run",

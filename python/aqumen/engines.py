@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from aqumen import _core
 from aqumen.errors import EngineError, ScenarioError
-from aqumen.result import Answer
+from aqumen.result import Answer, Floats
 from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Job", "run_many", "run_one"]
@@ -15,6 +19,18 @@ __all__ = ["ENGINES", "Job", "run_many", "run_one"]
 ENGINES = ("packet", "ns2")
 """Engines that exist today."""
 PLANNED = ("fluid", "theory", "live", "ns3")
+
+FLOW_METRICS = (
+    "goodput_bps",
+    "jain_fairness",
+    "rtt_mean_s",
+    "retransmitted_ratio",
+    "timeouts",
+    "delay_mean_s",
+    "jitter_mean_s",
+    "loss_ratio",
+)
+"""What every flow group carries; null where an engine does not measure it."""
 
 Job = tuple[str | None, int]
 """An AQM (`None`: the scenario's own) and a seed."""
@@ -97,7 +113,43 @@ def run_many(
 
 
 def _ns2(scenario: Scenario, job: Job) -> Answer:
-    raise EngineError("engine `ns2` is not built yet")
+    from aqumen import ns2
+
+    aqm, seed = job
+    try:
+        return Ns2Answer(ns2.run(scenario.plan(seed, aqm)))
+    except ns2.Ns2Error as error:
+        raise EngineError(str(error)) from None
+
+
+class Ns2Answer:
+    """What ns-2 answered, with the keys of every run."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        """Take the engine's dictionary.
+
+        Args:
+            answer: The metrics, and under `series` queue and probability over time.
+        """
+        self._series = answer["series"]
+        self._sojourn = answer.get("sojourn", {})
+        plain = {key: value for key, value in answer.items() if key not in ("series", "sojourn")}
+        flows = {
+            group: {window: {**dict.fromkeys(FLOW_METRICS), **metrics} for window, metrics in windows.items()}
+            for group, windows in plain["flows"].items()
+        }
+        self.json = json.dumps({**plain, "aqumen": _core.__version__, "flows": flows})
+
+    def series(self, link: str) -> tuple[Floats, Floats, Floats]:
+        """Times in seconds, packets waiting, probability in force (NaN where the AQM has none)."""
+        own = self._series[link]
+        t, queue, p = (np.array(own[key], dtype=np.float64) for key in ("t", "queue_pkts", "p"))
+        return t, queue, p
+
+    def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
+        """Sojourn times in seconds and the share of packets at or below each; empty where none were taken."""
+        times, share = self._sojourn.get(link, {}).get(window, ((), ()))
+        return np.array(times, dtype=np.float64), np.array(share, dtype=np.float64)
 
 
 def cores() -> int:
@@ -115,8 +167,8 @@ def threads_within_memory(scenario: Scenario, threads: int) -> int:
     need, free = scenario.memory_bytes, available_memory_bytes()
     if need > free:
         raise ScenarioError(
-            f"scenario `{scenario.name}` needs about {need / 2**30:.1f} GiB of memory, {free / 2**30:.1f} GiB are free; "
-            "use fewer flows, a shorter duration or a longer sample interval"
+            f"scenario `{scenario.name}` needs about {need / 2**30:.1f} GiB of memory, {free / 2**30:.1f} GiB are "
+            "free; use fewer flows, a shorter duration or a longer sample interval"
         )
     return max(1, min(threads, free // max(need, 1)))
 

@@ -119,7 +119,7 @@ class Scenario:
             late = EVENT_S if i >= FLOWS // 2 else 0.0
             flows.append(
                 {
-                    "group": "late" if late else "ftp",
+                    "group": 1 if late else 0,
                     "path": [first, 0, first + 1],
                     "return_path": [first + 2, 1, first + 3],
                     "on": [[late + seed / 100 % 1, None]],
@@ -128,11 +128,12 @@ class Scenario:
             )
         half = FLOWS // 2
         groups = [
-            {"name": "ftp", "transport": {"kind": "reno"}, "flows": [0, half]},
-            {"name": "late", "transport": {"kind": "reno"}, "flows": [half, FLOWS]},
+            {"name": "ftp", "transport": {"preset": "modern", "variant": "reno", "ecn": True}, "flows": [0, half]},
+            {"name": "late", "transport": {"preset": "modern", "variant": "reno", "ecn": True}, "flows": [half, FLOWS]},
         ]
         return json.dumps(
             {
+                "schema": 1,
                 "scenario": self.name,
                 "seed": seed,
                 "duration_s": DURATION_S,
@@ -142,7 +143,13 @@ class Scenario:
                 "flows": flows,
                 "windows": {"all": [0.0, 100.0], "steady": [10.0, 100.0], "late": [EVENT_S, 100.0]},
                 "sample_interval_s": 0.1,
-                "nominal": {"capacity_bps": 8e6, "flows": FLOWS, "rtt_s": 0.2, "target_pkts": TARGET_PKTS},
+                "nominal": {
+                    "capacity_bps": 8e6,
+                    "flows": FLOWS,
+                    "base_rtt_s": 0.2,
+                    "target_pkts": TARGET_PKTS,
+                    "packet_bytes": 1000,
+                },
             }
         )
 

@@ -72,7 +72,7 @@ def compare(
 
 @contextmanager
 def _first_interrupt() -> Iterator[threading.Event]:
-    """The first Ctrl-C only asks to stop, so that runs that are being written are whole; the second one is the usual."""
+    """The first Ctrl-C stops the runs and keeps what is finished; a second one, while that is written, is the usual."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped

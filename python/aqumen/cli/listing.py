@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -13,13 +13,14 @@ from aqumen.cli import talk
 from aqumen.cli.options import JsonOption
 from aqumen.errors import ScenarioError
 from aqumen.experiments import experiments
+from aqumen.scenario import Scenario
 
 __all__ = ["list_things"]
 
 SCHEMA = 1
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """What can be listed."""
 
     aqms = "aqms"
@@ -29,21 +30,20 @@ class Kind(str, Enum):
     scenarios = "scenarios"
 
 
-# What the scenario's `transport` and `traffic` accept today.
+# What a scenario's `transport` and `flows` accept today.
 TRANSPORTS = [
-    {"name": "reno", "summary": "TCP Reno: fast retransmit and fast recovery", "reference": "RFC 5681"},
     {
-        "name": "newreno",
-        "summary": "Reno that mends several losses of a window, one a round trip",
-        "reference": "RFC 6582",
+        "name": "modern",
+        "summary": "TCP as today's RFCs describe it; variant reno, newreno or sack",
+        "reference": "RFC 9293",
     },
-    {"name": "sack", "summary": "Selective acknowledgement with loss recovery by SACK", "reference": "RFC 6675"},
+    {"name": "ns2", "summary": "TCP as ns-2.35 does it, for cross-checks; the same variants", "reference": "ns-2.35"},
 ]
 TRAFFIC = [
-    {"name": "bulk", "summary": "An endless transfer"},
-    {"name": "transfer", "summary": "A transfer of so many bytes"},
+    {"name": "endless", "summary": "Transfers without end: a group of flows without `transfer`"},
+    {"name": "transfer", "summary": 'Transfers of so many bytes: `transfer = "1MB"`'},
 ]
-PAPERS = [{"name": "arm-pfc", "summary": "Adaptive queue management with a PID-like controller and its experiments"}]
+PAPERS = [{"name": "arm-pfc", "summary": "ARM-PFC, an optimized AQM congestion controller in TCP/IP networks (2007)"}]
 
 
 def list_things(
@@ -74,8 +74,6 @@ def _rows(kind: Kind) -> list[dict[str, Any]]:
         rows = []
         for path in experiments():
             try:
-                from aqumen.scenario import Scenario
-
                 rows.append({"file": str(path), "title": Scenario.load(path).title})
             except ScenarioError as error:
                 talk.say(f"left out: {error}")

@@ -42,6 +42,7 @@ def scenario_svg(plan: Plan) -> str:
     Args:
         plan: The scenario made explicit.
     """
+    plan = _by_name(plan)
     links: list[Link] = plan["links"]
     routers, ends = _collapse(plan)
     columns = _columns(plan, routers)
@@ -90,6 +91,13 @@ def scenario_svg(plan: Plan) -> str:
     )
 
 
+def _by_name(plan: Plan) -> Plan:
+    """The plan with nodes and groups named where it gives their positions."""
+    nodes, groups = plan["nodes"], [group["name"] for group in plan["groups"]]
+    links = [{**link, "from": nodes[link["from"]], "to": nodes[link["to"]]} for link in plan["links"]]
+    return {**plan, "links": links, "flows": [{**flow, "group": groups[flow["group"]]} for flow in plan["flows"]]}
+
+
 def _collapse(plan: Plan) -> tuple[list[str], list[Ends]]:
     """The nodes that forward, in the plan's order, and the ends of the flows that hang on them."""
     links = plan["links"]
@@ -106,17 +114,12 @@ def _collapse(plan: Plan) -> tuple[list[str], list[Ends]]:
     for flow, path in zip(plan["flows"], paths, strict=True):
         inner = [i for i, node in enumerate(path) if node in forward]
         for sending, i in ((True, inner[0]), (False, inner[-1])):
-            key = (_group_name(plan, flow), path[i], sending)
+            key = (flow["group"], path[i], sending)
             end = ends.setdefault(key, Ends(*key))
             end.count += 1
             crossed = flow["path"][:i] if sending else flow["path"][i:]
             end.access += [links[each] for each in crossed]
     return [node for node in plan["nodes"] if node in forward], list(ends.values())
-
-
-def _group_name(plan: Plan, flow: dict[str, Any]) -> str:
-    group = flow["group"]
-    return str(plan["groups"][group]["name"]) if isinstance(group, int) else str(group)
 
 
 def _columns(plan: Plan, routers: Sequence[str]) -> dict[str, int]:
@@ -213,7 +216,8 @@ def _queue(link: Link, x1: float, y1: float, x2: float) -> str:
         f'<rect class="pkt" x="{x + toward * 7 * i - (5 if toward < 0 else 0):.1f}" y="{y1 + 9:.1f}" width="5" height="15" rx="1"/>'
         for i in range(5)
     )
-    words = [f"buffer {link['buffer_pkts']:g} packets"]
+    room = f"{link['buffer_pkts']:g} packets" if link["buffer_pkts"] is not None else f"{link['buffer_bytes']:g} bytes"
+    words = [f"buffer {room}"]
     if link["target_pkts"] is not None:
         words.append(f"target {link['target_pkts']:g} packets")
     anchor = "start" if toward > 0 else "end"
@@ -248,7 +252,8 @@ def _what(end: Ends, plan: Plan) -> str:
     group = next(each for each in plan["groups"] if each["name"] == end.group)
     first = plan["flows"][group["flows"][0]]
     starts = [plan["flows"][i]["on"][0][0] for i in range(*group["flows"]) if plan["flows"][i]["on"]]
-    words = [f"{end.count} flow{'s' if end.count > 1 else ''}"]
+    transport = group["transport"]
+    words = [f"{end.count} flow{'s' if end.count > 1 else ''}, {transport['variant']}{' + ECN' * transport['ecn']}"]
     if first["transfer_bytes"] is not None:
         words.append(f"{first['transfer_bytes'] / 1e6:g} MB each")
     if starts and min(starts) >= 2:
@@ -258,7 +263,9 @@ def _what(end: Ends, plan: Plan) -> str:
 
 def _rates(link: Link) -> str:
     steps = link["rates"]
-    return _rate(steps[0][1]) + "".join(f" → {_rate(bps)} at {t:g} s" for t, bps in steps[1:3]) + " …" * (len(steps) > 3)
+    return (
+        _rate(steps[0][1]) + "".join(f" → {_rate(bps)} at {t:g} s" for t, bps in steps[1:3]) + " …" * (len(steps) > 3)
+    )
 
 
 def _rate(bps: float) -> str:
