@@ -1,0 +1,272 @@
+"""Are the packet engine and ns-2 equivalent? Two one-sided tests per metric, against bounds that were set beforehand.
+
+For each metric the means over the seeds of both sides are subtracted, and the 95 % interval of that difference (Welch:
+unequal variances) has to lie inside the equivalence bound. A difference that is merely "not significant" does not pass:
+with few seeds the interval is wide and the verdict is `unclear`; when the interval lies outside the bound altogether it
+is `different`.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "CELLS",
+    "METRICS",
+    "Bound",
+    "Cell",
+    "Row",
+    "compare",
+    "measures",
+    "reference",
+    "report",
+    "table",
+    "validate",
+]
+
+SCHEMA = 1
+"""Version of the JSON layout of `report`."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The largest difference that counts as none: `relative` to ns-2's mean or `absolute`, whichever is larger."""
+
+    relative: float
+    absolute: float
+
+    def at(self, mean: float) -> float:
+        """The bound where ns-2's mean is `mean`."""
+        return max(self.relative * abs(mean), self.absolute)
+
+
+METRICS: dict[str, Bound] = {
+    "utilization": Bound(0.0, 0.003),
+    "queue_mean_pkts": Bound(0.02, 1.0),
+    "queue_std_pkts": Bound(0.15, 2.0),
+    "mark_ratio": Bound(0.05, 0.0005),
+    "drop_ratio": Bound(0.06, 0.0005),
+}
+"""What is compared. The drop ratio is that of all drops, early and overflow, so that no mark can hide as a drop."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One experiment under one AQM: a scenario file, what to set in it, and the AQM's SPEC as on the command line."""
+
+    experiment: str
+    scenario: str
+    settings: tuple[tuple[str, str], ...]
+    label: str
+    aqm: str
+
+
+def _cells() -> list[Cell]:
+    aqms = {
+        "DropTail": "droptail:ns2_limit=true",
+        "RED50mk": "red50",
+        "PIpaper": "pi-printed",
+        "PIx1000": "pi-x1000",
+    }
+    experiments = {
+        "arm_exp1": ("arm-pfc/exp1.toml", ()),
+        "arm_exp3_N50": ("arm-pfc/exp3.toml", (("flows", "50"),)),
+        "arm_exp3_N100": ("arm-pfc/exp3.toml", (("flows", "100"),)),
+        "arm_exp4_N300": ("arm-pfc/exp4.toml", (("flows", "300"),)),
+    }
+    return [
+        Cell(experiment, scenario, settings, label, spec)
+        for experiment, (scenario, settings) in experiments.items()
+        for label, spec in aqms.items()
+    ]
+
+
+CELLS: list[Cell] = _cells()
+"""The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one cell: both sides over their seeds, the difference ours - ns-2, the bound and the verdict."""
+
+    experiment: str
+    aqm: str
+    window: str
+    metric: str
+    ours_mean: float
+    ours_std: float
+    ours_n: int
+    ns2_mean: float
+    ns2_std: float
+    ns2_n: int
+    difference: float
+    low: float
+    high: float
+    bound: float
+    verdict: str
+
+
+def measures(result: Mapping[str, Any], window: str, link: str = "bottleneck") -> dict[str, float]:
+    """The compared metrics of one run, from the result of either engine."""
+    metrics = result["links"][link][window]
+    values = {name: float(metrics[name]) for name in METRICS if name != "drop_ratio"}
+    return values | {"drop_ratio": float(metrics["early_drop_ratio"]) + float(metrics["overflow_drop_ratio"])}
+
+
+def compare(
+    experiment: str,
+    aqm: str,
+    window: str,
+    ours: Sequence[Mapping[str, float]],
+    ns2: Sequence[Mapping[str, float]],
+    *,
+    standard_errors: float = 0.0,
+    confidence: float = 0.95,
+) -> list[Row]:
+    """Compare the `measures` of both sides, one mapping per seed (at least two a side).
+
+    `standard_errors` (4 for scenarios that the bounds were not set for) widens each bound to that many standard errors
+    of the difference.
+    """
+    rows = []
+    for metric, bound in METRICS.items():
+        a = np.array([run[metric] for run in ours])
+        b = np.array([run[metric] for run in ns2])
+        difference = float(a.mean() - b.mean())
+        half, error = _welch(a, b, confidence)
+        limit = max(bound.at(float(b.mean())), standard_errors * error)
+        low, high = difference - half, difference + half
+        if -limit <= low and high <= limit:
+            verdict = "equivalent"
+        elif low > limit or high < -limit:
+            verdict = "different"
+        else:
+            verdict = "unclear"
+        rows.append(
+            Row(
+                experiment, aqm, window, metric,
+                float(a.mean()), float(a.std(ddof=1)), len(a),
+                float(b.mean()), float(b.std(ddof=1)), len(b),
+                difference, low, high, limit, verdict,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _welch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+    """Half width of the interval of the difference of two means, and its standard error (Welch-Satterthwaite)."""
+    if len(a) < 2 or len(b) < 2:
+        raise ValueError("a comparison needs at least two seeds a side")
+    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    if va + vb == 0.0:
+        return 0.0, 0.0
+    freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
+    error = math.sqrt(va + vb)
+    return _t_quantile(0.5 + confidence / 2.0, freedom) * error, error
+
+
+def _t_quantile(probability: float, freedom: float) -> float:
+    """Student's quantile above the median for any (fractional) degrees of freedom >= 1, by bisection."""
+    low, high = 0.0, 1.0
+    while _t_cdf(high, freedom) < probability:
+        high *= 2.0
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _t_cdf(middle, freedom) < probability else (low, middle)
+    return high
+
+
+def _t_cdf(t: float, freedom: float) -> float:
+    """P(T <= t) for t >= 0: with t = sqrt(freedom) tan(angle) the density becomes cos^(freedom - 1) of the angle."""
+    angles, width = np.linspace(0.0, math.atan(t / math.sqrt(freedom)), 2001, retstep=True)
+    values = np.cos(angles) ** (freedom - 1.0)
+    # Simpson's rule; the quantiles come out right to 1e-6.
+    area = float(values[0] + values[-1] + 4.0 * values[1:-1:2].sum() + 2.0 * values[2:-1:2].sum()) * float(width) / 3.0
+    scale = math.exp(math.lgamma((freedom + 1.0) / 2.0) - math.lgamma(freedom / 2.0)) / math.sqrt(math.pi)
+    return 0.5 + scale * area
+
+
+def validate(
+    cells: Iterable[Cell],
+    seeds: Sequence[int],
+    packet: Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]],
+    ns2: Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]],
+    *,
+    windows: Sequence[str] = ("all", "steady"),
+    link: str = "bottleneck",
+    standard_errors: float = 0.0,
+) -> list[Row]:
+    """Run both engines on every cell and compare; the engines are handed in as functions of a cell and the seeds.
+
+    Utilisation is compared over the window `all` alone: over `steady` every saturated link has 1.
+    """
+    rows = []
+    for cell in cells:
+        ours, theirs = packet(cell, seeds), ns2(cell, seeds)
+        for window in windows:
+            rows += [
+                row
+                for row in compare(
+                    cell.experiment,
+                    cell.label,
+                    window,
+                    [measures(result, window, link) for result in ours],
+                    [measures(result, window, link) for result in theirs],
+                    standard_errors=standard_errors,
+                )
+                if window == "all" or row.metric != "utilization"
+            ]
+    return rows
+
+
+def report(rows: Sequence[Row]) -> dict[str, Any]:
+    """The comparison as JSON: bounds, rows, and how many rows have each verdict."""
+    verdicts = [row.verdict for row in rows]
+    return {
+        "schema": SCHEMA,
+        "engine": "ns2",
+        "bounds": {name: asdict(bound) for name, bound in METRICS.items()},
+        "rows": [asdict(row) for row in rows],
+        "verdicts": {name: verdicts.count(name) for name in ("equivalent", "unclear", "different")},
+    }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The comparison as text, a line per metric, and a last line with the count of verdicts."""
+    header = ("experiment", "aqm", "window", "metric", "ours", "ns-2", "difference, 95 %", "bound", "verdict")
+    lines = [header]
+    for row in rows:
+        digits = 2 if row.metric.endswith("_pkts") else 5
+        lines.append(
+            (
+                row.experiment,
+                row.aqm,
+                row.window,
+                row.metric,
+                f"{row.ours_mean:.{digits}f} ±{row.ours_std:.{digits}f}",
+                f"{row.ns2_mean:.{digits}f} ±{row.ns2_std:.{digits}f}",
+                f"{row.difference:+.{digits}f} [{row.low:+.{digits}f}, {row.high:+.{digits}f}]",
+                f"±{row.bound:.{digits}f}",
+                row.verdict,
+            )
+        )
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    counts = report(rows)["verdicts"]
+    text.append(", ".join(f"{count} {name}" for name, count in counts.items()))
+    return "\n".join(text) + "\n"
+
+
+def reference(path: Path) -> dict[tuple[str, str, str], list[dict[str, float]]]:
+    """The recorded ns-2 runs of validation/ns2/reference.csv: `measures` by (experiment, aqm label, window)."""
+    runs: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            key = (row["experiment"], row["aqm"], row["window"])
+            runs.setdefault(key, []).append({metric: float(row[metric]) for metric in METRICS})
+    return runs

@@ -1,0 +1,25 @@
+"""What can go wrong with the ns-2 engine: each message is one line that says what to do about it."""
+
+__all__ = ["Ns2Error", "Ns2Failed", "Ns2Missing", "Ns2Unsupported"]
+
+
+class Ns2Error(RuntimeError):
+    """Any failure of the ns-2 engine."""
+
+
+class Ns2Unsupported(Ns2Error):
+    """The scenario asks for something that ns-2.35 does not have."""
+
+
+class Ns2Missing(Ns2Error):
+    """No ns-2 on this machine."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "ns-2 is not installed: no program 'ns' on the PATH; on Debian or Ubuntu run `apt-get install ns2`, "
+            "or set AQUMEN_NS2 to the path of `ns`"
+        )
+
+
+class Ns2Failed(Ns2Error):
+    """ns-2 started and did not come to its end."""

@@ -1,0 +1,236 @@
+"""The explicit network that one run simulates (nodes, directed links, flows), read from the scenario's expansion.
+
+The dictionary comes from `scenario` (one scenario, one seed, everything random about the set-up already drawn). This
+file turns it into typed records and refuses what ns-2 cannot do before a line of Tcl is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import Ns2Unsupported
+
+__all__ = ["Aqm", "Flow", "Group", "Link", "Plan", "Transport"]
+
+
+@dataclass(frozen=True)
+class Aqm:
+    """An AQM by name, with its parameters (packets, seconds, Hz)."""
+
+    name: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]; the buffer counts waiting packets."""
+
+    name: str
+    tail: int
+    head: int
+    delay_s: float
+    rates: tuple[tuple[float, float], ...]
+    buffer_pkts: int
+    aqm: Aqm
+    target_pkts: float | None
+    record: bool
+
+    def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Capacity in force at the given times, bit/s."""
+        begins = np.array([begin for begin, _ in self.rates])
+        rates = np.array([rate for _, rate in self.rates])
+        return rates[np.searchsorted(begins, times_s, side="right") - 1]
+
+    def capacity_bits(self, start_s: float, end_s: float) -> float:
+        """What the link can carry between two times, in bits."""
+        total = 0.0
+        for i, (begin, rate) in enumerate(self.rates):
+            until = self.rates[i + 1][0] if i + 1 < len(self.rates) else float("inf")
+            total += rate * max(0.0, min(until, end_s) - max(begin, start_s))
+        return total
+
+
+@dataclass(frozen=True)
+class Transport:
+    """TCP as ns-2 offers it. Sizes are bytes on the wire, windows packets; defaults are ns-2's, save the window."""
+
+    variant: str = "reno"
+    ecn: bool = False
+    packet_bytes: int = 1000
+    header_bytes: int = 40
+    """Of a packet; a SYN is as large."""
+    ack_bytes: int = 40
+    receive_window: float = 1000.0
+    initial_window: float = 2.0
+    max_burst: int = 0
+    send_overhead_s: float = 0.0
+    min_rto_s: float = 0.2
+    max_rto_s: float = 60.0
+    initial_rto_s: float = 3.0
+    rto_granularity_s: float = 0.01
+    delayed_ack_s: float | None = None
+    restart_window: float | None = 1.0
+    """Window after the retransmission timer expired with nothing outstanding; None: unchanged."""
+    syn: bool = True
+    limited_transmit: bool = True
+    cwr_retransmissions: bool = True
+    exit_by_flight: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Flows that are reported together: numbers first to last - 1."""
+
+    name: str
+    transport: Transport
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A connection: link numbers there and back, and when its source is on ((start_s, stop_s or None), ...)."""
+
+    group: int
+    path: tuple[int, ...]
+    return_path: tuple[int, ...]
+    on: tuple[tuple[float, float | None], ...]
+    transfer_bytes: int | None
+
+
+_VARIANTS = ("tahoe", "reno", "newreno", "sack")
+# Names that other parts of the program use for the same thing.
+_ALIASES = {"rto_tick_s": "rto_granularity_s"}
+# What ns-2 always does; a scenario that says otherwise cannot be run there.
+_BUILT_IN: dict[str, Any] = {
+    "growth_limit": 1,
+    "timestamps": False,
+    "min_window": 0.0,
+    "halve_flight": False,
+    "validate_window": False,
+    "recovery_burst": True,
+    "ect_retransmissions": True,
+    "timeout_after_mark_keeps_threshold": True,
+    "mark_after_timeout_counts": True,
+    "ecn_backoff": True,
+    "forget_rtt": True,
+    "full_segments": True,
+}
+
+
+def _transport(raw: Mapping[str, Any], group: str) -> Transport:
+    known = {field.name for field in fields(Transport)}
+    values: dict[str, Any] = {}
+    for name, value in raw.items():
+        name = _ALIASES.get(name, name)
+        if name == "preset":
+            if value != "ns2":
+                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport preset 'ns2' only, not '{value}'")
+        elif name in known:
+            values[name] = value
+        elif name not in _BUILT_IN:
+            raise Ns2Unsupported(f"group '{group}': ns-2 has no transport option '{name}'")
+        elif value is not None and value != _BUILT_IN[name]:
+            raise Ns2Unsupported(f"group '{group}': ns-2 has {name} = {_BUILT_IN[name]} built in, not {value}")
+    transport = Transport(**values)
+    if transport.variant not in _VARIANTS:
+        raise Ns2Unsupported(f"group '{group}': ns-2 runs {', '.join(_VARIANTS)} here, not '{transport.variant}'")
+    if not 0 < transport.header_bytes < transport.packet_bytes:
+        raise Ns2Unsupported(f"group '{group}': a packet must be larger than its header")
+    if transport.restart_window not in (None, 1):
+        raise Ns2Unsupported(f"group '{group}': ns-2 restarts with a window of 1, not {transport.restart_window}")
+    return transport
+
+
+def _optional(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: everything that `tcl` writes down."""
+
+    scenario: str
+    seed: int
+    duration_s: float
+    nodes: tuple[str, ...]
+    links: tuple[Link, ...]
+    groups: tuple[Group, ...]
+    flows: tuple[Flow, ...]
+    windows: Mapping[str, tuple[float, float]]
+    sample_interval_s: float
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> "Plan":
+        """Read the scenario's expansion; raises `Ns2Unsupported` for what ns-2 does not have."""
+        nominal_target = raw.get("nominal", {}).get("target_pkts")
+        links = tuple(
+            Link(
+                name=link["name"],
+                tail=link["from"],
+                head=link["to"],
+                delay_s=float(link["delay_s"]),
+                rates=tuple((float(t), float(rate)) for t, rate in link["rates"]),
+                buffer_pkts=int(link["buffer_pkts"]),
+                aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
+                target_pkts=_optional(link.get("target_pkts", nominal_target)),
+                record=bool(link.get("record", False)),
+            )
+            for link in raw["links"]
+        )
+        groups = tuple(
+            Group(group["name"], _transport(group["transport"], group["name"]), group["flows"][0], group["flows"][1])
+            for group in raw["groups"]
+        )
+        flows = tuple(
+            Flow(
+                group=flow["group"],
+                path=tuple(flow["path"]),
+                return_path=tuple(flow["return_path"]),
+                on=tuple((float(start), _optional(stop)) for start, stop in flow["on"]),
+                transfer_bytes=flow.get("transfer_bytes"),
+            )
+            for flow in raw["flows"]
+        )
+        plan = Plan(
+            scenario=raw["scenario"],
+            seed=int(raw["seed"]),
+            duration_s=float(raw["duration_s"]),
+            nodes=tuple(raw["nodes"]),
+            links=links,
+            groups=groups,
+            flows=flows,
+            windows={name: (float(start), float(end)) for name, (start, end) in raw["windows"].items()},
+            sample_interval_s=float(raw.get("sample_interval_s", 0.1)),
+        )
+        plan._check()
+        return plan
+
+    def _check(self) -> None:
+        pairs: dict[tuple[int, int], str] = {}
+        for link in self.links:
+            other = pairs.setdefault((link.tail, link.head), link.name)
+            if other != link.name or list(self.links).count(link) > 1:
+                raise Ns2Unsupported(f"ns-2 allows one link between two nodes, not both '{other}' and '{link.name}'")
+        for name, (start, end) in self.windows.items():
+            if not 0 <= start < end <= self.duration_s:
+                raise Ns2Unsupported(f"window '{name}' is not within the run's {self.duration_s:g} s")
+        self.routes()
+
+    def routes(self) -> list[tuple[int, int, int]]:
+        """The forwarding table: (at node, to destination node, over link). ns-2 forwards by destination only."""
+        table: dict[tuple[int, int], int] = {}
+        for flow in self.flows:
+            for path in (flow.path, flow.return_path):
+                destination = self.links[path[-1]].head
+                for number in path:
+                    at = self.links[number].tail
+                    if table.setdefault((at, destination), number) != number:
+                        raise Ns2Unsupported(
+                            f"ns-2 forwards by destination: two flows leave node '{self.nodes[at]}' for "
+                            f"'{self.nodes[destination]}' over different links"
+                        )
+        return [(at, destination, number) for (at, destination), number in table.items()]

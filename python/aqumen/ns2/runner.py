@@ -1,0 +1,237 @@
+"""Runs ns-2 on a plan and turns what it printed into the result that every engine returns (`run --json`)."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import Ns2Failed, Ns2Missing
+from .plan import Plan
+from .tcl import script, trace_file
+from .trace import link_metrics, read_trace
+
+__all__ = ["Output", "execute", "find_ns", "run", "run_many"]
+
+SCHEMA = 1
+"""Version of the result's layout."""
+
+
+def find_ns() -> str:
+    """Path of the `ns` program; raises `Ns2Missing`."""
+    found = shutil.which(os.environ.get("AQUMEN_NS2", "ns"))
+    if found is None:
+        raise Ns2Missing
+    return found
+
+
+@dataclass
+class Output:
+    """What a run of `ns` printed, and what it cost."""
+
+    times_s: list[float] = field(default_factory=list)
+    """Snapshot times; the lists below have one entry per snapshot."""
+    queue_integrals: list[dict[int, float]] = field(default_factory=list)
+    """Link number to the integral of its queue length so far, packet-seconds."""
+    flows: list[dict[int, tuple[int, int, int, int]]] = field(default_factory=list)
+    """Flow number to (bytes delivered in order with headers, packets sent, of these again, timeouts)."""
+    samples: dict[int, list[tuple[float, int, float | None]]] = field(default_factory=dict)
+    """Link number to (time_s, waiting packets, probability)."""
+    counts: dict[int, int] = field(default_factory=dict)
+    """Link number to packets that left it, where only that was counted."""
+    cpu_s: float = 0.0
+    """User and system time of the process, set-up included."""
+    user_s: float = 0.0
+    wall_s: float = 0.0
+
+
+def execute(text: str, directory: Path) -> Output:
+    """Run `ns` on a script in a directory and read what it printed; raises `Ns2Failed` if it does not reach its end."""
+    ns = find_ns()
+    (directory / "run.tcl").write_text(text, encoding="ascii")
+    begin = time.perf_counter()
+    with (directory / "out").open("wb") as out, (directory / "err").open("wb") as err:
+        process = subprocess.Popen([ns, "run.tcl"], cwd=directory, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        process.returncode = os.waitstatus_to_exitcode(status)
+    lines = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
+    if process.returncode != 0 or not lines or lines[-1] != "END":
+        complaint = (directory / "err").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        said = complaint[0] if complaint else (lines[-1] if lines else "nothing")
+        raise Ns2Failed(f"ns-2 stopped with status {process.returncode} and said: {said}")
+    output = _parse(lines)
+    output.cpu_s = usage.ru_utime + usage.ru_stime
+    output.user_s = usage.ru_utime
+    output.wall_s = time.perf_counter() - begin
+    return output
+
+
+def _parse(lines: Sequence[str]) -> Output:
+    output = Output()
+    for line in lines:
+        kind, *words = line.split()
+        if kind == "S":
+            output.times_s.append(float(words[0]))
+            output.queue_integrals.append({})
+            output.flows.append({})
+        elif kind == "L":
+            output.queue_integrals[-1][int(words[0])] = float(words[1])
+        elif kind == "F":
+            number, delivered, sent, again, timeouts = (int(word) for word in words)
+            output.flows[-1][number] = (delivered, sent, again, timeouts)
+        elif kind == "P":
+            probability = None if words[3] == "-" else float(words[3])
+            output.samples.setdefault(int(words[0]), []).append((float(words[1]), int(words[2]), probability))
+        elif kind == "C":
+            output.counts[int(words[0])] = int(words[1])
+    return output
+
+
+def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, Any]:
+    """Simulate one plan (one scenario, one seed) in ns-2.
+
+    `timing` leaves out all tracing and monitoring: the result then has only `cost`, which is that of plain ns-2.
+    """
+    plan = plan if isinstance(plan, Plan) else Plan.from_dict(plan)
+    with tempfile.TemporaryDirectory(prefix="aqumen-ns2-") as name:
+        directory = Path(name)
+        output = execute(script(plan, timing=timing), directory)
+        links: dict[str, Any] = {}
+        series: dict[str, Any] = {}
+        packets = 0
+        for i, link in enumerate(plan.links):
+            if timing or not link.record:
+                continue
+            trace = read_trace(directory / trace_file(i), link)
+            packets += len(trace.left_s)
+            links[link.name] = {
+                window: link_metrics(trace, link, start, end, _integral(output, i, start, end))
+                for window, (start, end) in plan.windows.items()
+            }
+            samples = output.samples[i]
+            series[link.name] = {
+                "t": [sample[0] for sample in samples],
+                "queue_pkts": [sample[1] for sample in samples],
+                "p": [sample[2] for sample in samples],
+            }
+    recorded = [link for link in plan.links if link.record]
+    aqm = recorded[0].aqm if recorded else None
+    return {
+        "schema": SCHEMA,
+        "aqumen": _version(),
+        "scenario": plan.scenario,
+        "engine": "ns2",
+        "aqm": None if aqm is None else {"name": aqm.name, "params": dict(aqm.params)},
+        "seed": plan.seed,
+        "windows": {name: list(window) for name, window in plan.windows.items()},
+        "links": links,
+        "flows": {} if timing else _groups(plan, output),
+        "series": series,
+        "cost": {
+            "cpu_s": output.cpu_s,
+            "wall_s": output.wall_s,
+            "events": None,
+            "bottleneck_packets": None if timing else packets,
+        },
+    }
+
+
+def _version() -> str:
+    try:
+        return version("aqumen")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _snapshot(output: Output, time_s: float) -> int | None:
+    """Which snapshot was taken at a time; None at the start, where everything is zero."""
+    return None if time_s == 0.0 else min(range(len(output.times_s)), key=lambda k: abs(output.times_s[k] - time_s))
+
+
+def _integral(output: Output, link: int, start_s: float, end_s: float) -> float:
+    def at(time_s: float) -> float:
+        k = _snapshot(output, time_s)
+        return 0.0 if k is None else output.queue_integrals[k][link]
+
+    return at(end_s) - at(start_s)
+
+
+def _groups(plan: Plan, output: Output) -> dict[str, Any]:
+    return {
+        group.name: {
+            window: _group_metrics(plan, output, range(group.first, group.last), start, end)
+            for window, (start, end) in plan.windows.items()
+        }
+        for group in plan.groups
+    }
+
+
+def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end_s: float) -> dict[str, Any]:
+    """Goodput, fairness, retransmissions, timeouts of some flows over a window; ns-2 does not tell round-trip times."""
+
+    def at(time_s: float, flow: int) -> tuple[int, int, int, int]:
+        k = _snapshot(output, time_s)
+        return (0, 0, 0, 0) if k is None else output.flows[k][flow]
+
+    rates = []
+    sent = again = timeouts = 0
+    for flow in flows:
+        transport = plan.groups[plan.flows[flow].group].transport
+        before, after = at(start_s, flow), at(end_s, flow)
+        # The receiver counts whole packets, its SYN among them, in 32 bits. Division leaves the SYN's header out.
+        packets = ((after[0] - before[0]) % 2**32) // transport.packet_bytes
+        rates.append(packets * (transport.packet_bytes - transport.header_bytes) * 8.0 / (end_s - start_s))
+        sent += after[1] - before[1]
+        again += after[2] - before[2]
+        timeouts += after[3] - before[3]
+    goodputs = np.array(rates)
+    squares = float(np.dot(goodputs, goodputs))
+    return {
+        "goodput_bps": float(goodputs.sum()),
+        "jain_fairness": float(goodputs.sum()) ** 2 / (len(goodputs) * squares) if squares > 0.0 else None,
+        "rtt_mean_s": None,
+        "retransmitted_ratio": again / sent if sent else None,
+        "timeouts": timeouts,
+    }
+
+
+def run_many(
+    plans: Sequence[Mapping[str, Any]],
+    *,
+    workers: int | None = None,
+    on_done: Callable[[int, dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Simulate several plans, each in an `ns` process of its own, on all cores (or `workers`); results in their order.
+
+    `on_done` is called with (index, result) as each one finishes.
+    """
+    find_ns()
+    parsed = [Plan.from_dict(plan) for plan in plans]
+    results: list[dict[str, Any]] = [{} for _ in parsed]
+
+    def one(index: int) -> None:
+        results[index] = run(parsed[index])
+        if on_done is not None:
+            on_done(index, results[index])
+
+    # Threads are enough: the work is done by `ns` processes, and reading a trace takes a fraction of that.
+    pool = ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1)
+    try:
+        for future in [pool.submit(one, index) for index in range(len(parsed))]:
+            future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return results

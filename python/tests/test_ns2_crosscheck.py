@@ -1,0 +1,119 @@
+"""The equivalence test between two engines, on numbers whose answer can be worked out by hand."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aqumen.ns2 import crosscheck
+from aqumen.ns2.crosscheck import CELLS, METRICS, Cell, Row, compare, measures, reference, report, table, validate
+
+REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
+STILL = {"utilization": 1.0, "queue_mean_pkts": 100.0, "queue_std_pkts": 15.0, "mark_ratio": 0.1, "drop_ratio": 0.0}
+
+
+def runs(metric: str, *values: float) -> list[dict[str, float]]:
+    """Runs that differ in one metric only."""
+    return [STILL | {metric: value} for value in values]
+
+
+def row(metric: str, ours: list[dict[str, float]], ns2: list[dict[str, float]], **options: Any) -> Row:
+    return next(row for row in compare("exp", "pi", "all", ours, ns2, **options) if row.metric == metric)
+
+
+@pytest.mark.parametrize(
+    ("probability", "freedom", "expected"),
+    # From printed tables; for 1 degree of freedom tan(pi (p - 1/2)), for 2 sqrt(2) (2p - 1) / sqrt(1 - (2p - 1)^2).
+    [(0.975, 1, 12.7062), (0.975, 2, 4.302653), (0.975, 10, 2.228139), (0.975, 38, 2.024394), (0.9995, 4, 8.610302)],
+)
+def test_students_quantile(probability: float, freedom: float, expected: float) -> None:
+    assert crosscheck._t_quantile(probability, freedom) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_interval_of_a_difference() -> None:
+    # Both sides have variance 1 and 3 seeds: error sqrt(2/3), 4 degrees of freedom, t(0.975) = 2.776445.
+    result = row("queue_mean_pkts", runs("queue_mean_pkts", 99, 100, 101), runs("queue_mean_pkts", 100, 101, 102))
+    assert result.difference == pytest.approx(-1.0)
+    half = 2.776445 * math.sqrt(2 / 3)
+    assert (result.low, result.high) == pytest.approx((-1.0 - half, -1.0 + half), rel=1e-6)
+    # The bound is 2 % of 101 packets; the interval, -3.3 to 1.3, sticks out.
+    assert result.bound == pytest.approx(2.02)
+    assert result.verdict == "unclear"
+
+
+@pytest.mark.parametrize(
+    ("metric", "shift", "verdict"),
+    [
+        ("utilization", -0.002, "equivalent"),
+        ("utilization", -0.004, "different"),
+        ("queue_mean_pkts", 1.9, "equivalent"),
+        ("queue_mean_pkts", 2.1, "different"),
+        ("queue_std_pkts", 2.2, "equivalent"),
+        ("queue_std_pkts", 2.3, "different"),
+        ("mark_ratio", 0.0049, "equivalent"),
+        ("mark_ratio", 0.0051, "different"),
+        ("drop_ratio", 0.0004, "equivalent"),
+        ("drop_ratio", 0.0006, "different"),
+    ],
+)
+def test_bounds_relative_or_absolute_whichever_is_larger(metric: str, shift: float, verdict: str) -> None:
+    # Without spread the interval is the difference. Bounds: 0.003; 2 % of 100 packets; 15 % of 15; 5 % of 0.1; 0.0005.
+    ours = runs(metric, STILL[metric] + shift, STILL[metric] + shift)
+    assert row(metric, ours, runs(metric, STILL[metric], STILL[metric])).verdict == verdict
+
+
+def test_a_bound_of_standard_errors_for_other_scenarios() -> None:
+    ours, ns2 = runs("queue_mean_pkts", 97, 100, 103), runs("queue_mean_pkts", 97, 100, 103)
+    assert row("queue_mean_pkts", ours, ns2).verdict == "unclear"
+    wide = row("queue_mean_pkts", ours, ns2, standard_errors=4.0)
+    assert wide.bound == pytest.approx(4 * math.sqrt(6))
+    assert wide.verdict == "equivalent"
+
+
+def test_one_seed_is_not_enough() -> None:
+    with pytest.raises(ValueError, match="at least two seeds"):
+        compare("exp", "pi", "all", [STILL], [STILL, STILL])
+
+
+def result(queue_mean_pkts: float) -> dict[str, Any]:
+    metrics = {name: STILL[name] for name in METRICS if name != "drop_ratio"}
+    window = metrics | {"early_drop_ratio": 0.25, "overflow_drop_ratio": 0.5, "queue_mean_pkts": queue_mean_pkts}
+    return {"links": {"bottleneck": {"all": window, "steady": window}}}
+
+
+def test_all_drops_count() -> None:
+    assert measures(result(100.0), "all")["drop_ratio"] == 0.75
+
+
+def test_validate_runs_both_engines_on_every_cell() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def engine(name: str, queue_mean_pkts: float) -> Any:
+        def answer(cell: Cell, seeds: Any) -> list[dict[str, Any]]:
+            asked.append((name, cell.label))
+            return [result(queue_mean_pkts) for _ in seeds]
+
+        return answer
+
+    rows = validate(CELLS[:2], range(3), engine("packet", 110.0), engine("ns2", 100.0))
+    assert asked == [("packet", "DropTail"), ("ns2", "DropTail"), ("packet", "RED50mk"), ("ns2", "RED50mk")]
+    # Five metrics over `all`, and all but utilisation over `steady`.
+    assert len(rows) == 2 * (5 + 4)
+    answer = report(rows)
+    assert answer["verdicts"] == {"equivalent": 14, "unclear": 0, "different": 4}
+    assert {row["metric"] for row in answer["rows"] if row["verdict"] == "different"} == {"queue_mean_pkts"}
+    text = table(rows).splitlines()
+    assert len(text) == 1 + 18 + 1
+    assert "+10.00 [+10.00, +10.00]" in text[2]
+    assert text[-1] == "14 equivalent, 0 unclear, 4 different"
+
+
+def test_recorded_runs_cover_every_cell() -> None:
+    recorded = reference(REFERENCE)
+    for cell in CELLS:
+        for window in ("all", "steady"):
+            seeds = recorded[cell.experiment, cell.label, window]
+            assert len(seeds) >= 2
+            assert all(0.98 < run["utilization"] <= 1.001 for run in seeds)
+    assert len(CELLS) == 16
