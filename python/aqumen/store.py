@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Store:
             digest: Digest of what was run.
         """
         path, data = self.path(job), json.loads(answer.json)
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for k, link in enumerate(data["links"]):
             arrays[f"t_s_{k}"], arrays[f"queue_pkts_{k}"], arrays[f"probability_{k}"] = answer.series(link)
             for w, window in enumerate(data["windows"]):

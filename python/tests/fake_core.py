@@ -266,7 +266,7 @@ def run_many(scenario, jobs, threads, on_done):
 
 
 def student_975(freedom):
-    """Student's t at 97.5 %: exact for one and two degrees of freedom, else its expansion about the normal (to 1e-3)."""
+    """Student's t at 97.5 %: exact for one and two degrees of freedom, else its expansion (good to 1e-3)."""
     z = 1.959963984540054
     if freedom < 3:
         return {1: 12.706204736, 2: 4.302652730}[freedom]

@@ -86,13 +86,11 @@ def _over_time(comparison: Comparison, link: str, seed: int) -> dict[str, Any]:
         runs = comparison.of(aqm)
         shown = next((run for run in runs if run.seed == seed), runs[0])
         entry: dict[str, list[float | None]] = {}
-        for key, digits, values in (
-            ("queue", 1, lambda run: run.series(link).queue_pkts),
-            ("p", 5, lambda run: run.series(link).probability),
-        ):
-            entry[key] = _round(_thin(values(shown), step), digits)
+        for key, digits, field in (("queue", 1, "queue_pkts"), ("p", 5, "probability")):
+            entry[key] = _round(_thin(getattr(shown.series(link), field), step), digits)
             if len(runs) > 1:
-                spread = np.quantile([_thin(values(run), step) for run in runs], BAND_SHARES, axis=0)
+                every = [_thin(getattr(run.series(link), field), step) for run in runs]
+                spread = np.quantile(every, BAND_SHARES, axis=0)
                 entry[f"{key}_low"], entry[f"{key}_high"] = _round(spread[0], digits), _round(spread[1], digits)
         per_aqm[aqm] = entry
     return {"t": _round(t[::step][: len(_thin(t, step))], 3), "time": per_aqm}
@@ -139,7 +137,7 @@ def _tradeoff(runs: Sequence[Result], link: str, window: str, rate_bps: float) -
 
 
 def _ellipse(xy: Floats) -> list[list[float]]:
-    """Outline of the normal distribution's 95 % region: mean + sqrt(chi2) L u, with L L' the covariance, u on the circle."""
+    """Outline of the normal distribution's 95 % region: mean + sqrt(chi2) L u, L L' the covariance, u on the circle."""
     centre, covariance = xy.mean(axis=0), np.cov(xy.T)
     variances, axes = np.linalg.eigh(covariance)
     angles = np.linspace(0, 2 * np.pi, 73)

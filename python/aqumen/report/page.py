@@ -61,8 +61,8 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
         transients=_transients(comparison, data),
         transients_note=(
             f"Settling time: from the event until the queue, averaged over {SMOOTH_S:g} s, stays within "
-            f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until then. "
-            "Mean ± half the 95 % interval over the seeds that settled."
+            f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
+            "then. Mean ± half the 95 % interval over the seeds that settled."
         ),
         picture=scenario_svg(plan),
         command=escape(command or call),
@@ -179,7 +179,8 @@ def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
         return ""
     low, mean, high = (4 + 102 * max(value, 0.0) / longest for value in span)
     return (
-        '<svg viewBox="0 0 110 16" width="110" height="16" aria-hidden="true"><line class="base" x1="4" y1="8" x2="106" y2="8"/>'
+        '<svg viewBox="0 0 110 16" width="110" height="16" aria-hidden="true">'
+        '<line class="base" x1="4" y1="8" x2="106" y2="8"/>'
         f'<line class="ci" x1="{low:.1f}" y1="8" x2="{max(high, low + 0.5):.1f}" y2="8"/>'
         f'<circle cx="{mean:.1f}" cy="8" r="4"/></svg>'
     )
@@ -187,16 +188,17 @@ def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
 
 def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
     what = (
-        "Ranked by QACD, the root mean square over time of queue minus target: it counts both a queue that stands off the "
-        "target and one that swings about it. The smallest is best."
+        "Ranked by QACD, the root mean square over time of queue minus target: it counts both a queue that stands off "
+        "the target and one that swings about it. The smallest is best."
         if ranking.metric == "qacd_pkts"
         else "Ranked by mean sojourn time, since there is no target to hold. The shortest is best."
     )
     if len(comparison.seeds) == 1:
         return f"{what} One seed gives no confidence intervals, so the order says little."
     return (
-        f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 + the "
-        "number of AQMs whose whole interval is better; AQMs whose intervals overlap are tied and ordered by utilisation."
+        f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 + "
+        "the number of AQMs whose whole interval is better; AQMs whose intervals overlap are tied and ordered by "
+        "utilisation."
     )
 
 
@@ -224,7 +226,8 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
         f"<small>from {moments.get(name, 0):g} s</small></th>"
         for name in names
     )
-    sub = "<th>Settled<small>runs</small></th><th>Settling time<small>s</small></th><th>Overshoot<small>packets</small></th>"
+    heads = (("Settled", "runs"), ("Settling time", "s"), ("Overshoot", "packets"))
+    sub = "".join(f"<th>{title}<small>{unit}</small></th>" for title, unit in heads)
     rows = []
     for i, aqm in enumerate(comparison.aqms):
         cells = ""
@@ -237,12 +240,12 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
                 f"<td>{_spread_html(entry['overshoot_pkts'], 1, 0)}</td>"
             )
         rows.append(
-            f'<tr data-aqm="{escape(aqm)}" style="--c:var(--c{i % 8})"><th scope="row"><i class="dot"></i>{escape(aqm)}</th>'
-            f"{cells}</tr>"
+            f'<tr data-aqm="{escape(aqm)}" style="--c:var(--c{i % 8})"><th scope="row"><i class="dot"></i>{escape(aqm)}'
+            f"</th>{cells}</tr>"
         )
     return (
-        f'<table class="settle"><thead><tr><th rowspan="2" class="name">AQM</th>{head}</tr><tr>{sub * len(names)}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
+        f'<table class="settle"><thead><tr><th rowspan="2" class="name">AQM</th>{head}</tr>'
+        f"<tr>{sub * len(names)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
 

@@ -123,7 +123,7 @@ def _collapse(plan: Plan) -> tuple[list[str], list[Ends]]:
 
 
 def _columns(plan: Plan, routers: Sequence[str]) -> dict[str, int]:
-    """How far to the right each router stands: after all that the data cross before it, as far as there is no circle."""
+    """How far to the right each router stands: after all that data cross before it, circles left out."""
     known, after = set(routers), {router: set[str]() for router in routers}
     links = plan["links"]
 
@@ -200,7 +200,8 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
         labels.insert(0, link["name"])
     labels += [f"back {_rates(each)}, {_delays([each['delay_s']])}" for each in back if each["from"] == link["to"]]
     text = "".join(
-        f'<text class="lbl strong" x="{middle:.1f}" y="{level - 14 - 15 * i:.1f}" text-anchor="middle">{escape(line)}</text>'
+        f'<text class="lbl strong" x="{middle:.1f}" y="{level - 14 - 15 * i:.1f}" text-anchor="middle">'
+        f"{escape(line)}</text>"
         for i, line in enumerate(reversed(labels))
     )
     kind = "core seen" if link["record"] else "core"
@@ -213,7 +214,8 @@ def _queue(link: Link, x1: float, y1: float, x2: float) -> str:
     toward = 1 if x2 >= x1 else -1
     x = x1 + toward * (ROUTER_R + 8)
     bars = "".join(
-        f'<rect class="pkt" x="{x + toward * 7 * i - (5 if toward < 0 else 0):.1f}" y="{y1 + 9:.1f}" width="5" height="15" rx="1"/>'
+        f'<rect class="pkt" x="{x + toward * 7 * i - (5 if toward < 0 else 0):.1f}" y="{y1 + 9:.1f}" '
+        'width="5" height="15" rx="1"/>'
         for i in range(5)
     )
     room = f"{link['buffer_pkts']:g} packets" if link["buffer_pkts"] is not None else f"{link['buffer_bytes']:g} bytes"
@@ -222,7 +224,8 @@ def _queue(link: Link, x1: float, y1: float, x2: float) -> str:
         words.append(f"target {link['target_pkts']:g} packets")
     anchor = "start" if toward > 0 else "end"
     return bars + "".join(
-        f'<text class="lbl" x="{x + toward * 42:.1f}" y="{y1 + 20 + 14 * i:.1f}" text-anchor="{anchor}">{escape(word)}</text>'
+        f'<text class="lbl" x="{x + toward * 42:.1f}" y="{y1 + 20 + 14 * i:.1f}" text-anchor="{anchor}">'
+        f"{escape(word)}</text>"
         for i, word in enumerate(words)
     )
 
