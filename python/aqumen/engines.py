@@ -37,7 +37,7 @@ Job = tuple[str | None, int]
 
 
 def check_engine(engine: str) -> None:
-    """Raise `EngineError` for an engine that does not exist.
+    """Raise `EngineError` for an engine that does not exist, or not on this machine.
 
     Args:
         engine: Its name.
@@ -46,6 +46,13 @@ def check_engine(engine: str) -> None:
         raise EngineError(f"engine `{engine}` is not built yet; these are: {', '.join(ENGINES)}")
     if engine not in ENGINES:
         raise EngineError(f"unknown engine `{engine}`; there are: {', '.join(ENGINES)}")
+    if engine == "ns2":
+        from aqumen import ns2
+
+        try:
+            ns2.find_ns()
+        except ns2.Ns2Error as error:
+            raise EngineError(str(error)) from None
 
 
 def run_one(

@@ -89,7 +89,7 @@ class Store:
             data = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(data, dict) or data.pop("digest", None) != digest:
                 return None
-            with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
+            with path.with_suffix(".npz").open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             return StoredAnswer(data, arrays)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
@@ -152,8 +152,10 @@ def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
             write(file)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        # Nothing half-written stays, whatever stopped us.
+        part.unlink(missing_ok=True)
 
 
 def _names(data: dict[str, object], key: str) -> list[str]:

@@ -98,11 +98,13 @@ class Scenario:
         def link(name, start, end, delay_s, bps, **more):
             plain = {
                 "buffer_pkts": 100_000,
+                "buffer_bytes": None,
                 "record": False,
                 "target_pkts": None,
                 "aqm": {"name": "droptail", "params": {}},
             }
-            own = {"name": name, "from": start, "to": end, "delay_s": delay_s, "rates": [[0.0, bps]]}
+            ends = {"from": nodes.index(start), "to": nodes.index(end)}
+            own = {"name": name, **ends, "delay_s": delay_s, "rates": [[0.0, bps]]}
             return own | plain | more
 
         core = {"buffer_pkts": BUFFER_PKTS, "record": True, "target_pkts": TARGET_PKTS}

@@ -43,13 +43,9 @@ def validate(
         raise EngineError(f"`validate {yardstick.value}` is not built yet; `validate ns2` is")
     if seeds < 2:
         raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
-    from aqumen import ns2
     from aqumen.ns2 import crosscheck
 
-    try:
-        ns2.find_ns()
-    except ns2.Ns2Error as error:
-        raise EngineError(str(error)) from None
+    engines.check_engine("ns2")
     if folder() is None:
         raise ScenarioError("no folder `experiments` here; run this in a checkout of Aqumen")
     cells = crosscheck.CELLS

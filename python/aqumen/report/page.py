@@ -196,8 +196,8 @@ def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
     if len(comparison.seeds) == 1:
         return f"{what} One seed gives no confidence intervals, so the order says little."
     return (
-        f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 + "
-        "the number of AQMs whose whole interval is better; AQMs whose intervals overlap are tied and ordered by "
+        f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 "
+        "+ the number of AQMs whose whole interval is better; AQMs whose intervals overlap are tied and ordered by "
         "utilisation."
     )
 
