@@ -1,7 +1,41 @@
-"""Aqumen: a workbench for active queue management (AQM)."""
+"""Aqumen: a workbench for active queue management (AQM).
 
-from aqumen._core import version as _version
+import aqumen
 
-__version__ = _version()
+scenario = aqumen.Scenario.load("experiments/arm-pfc/exp1.toml")
+result = aqumen.run(scenario, aqm="pi")
+comparison = aqumen.compare(scenario, aqms=["arm-pfc", "pi"], seeds=20)
+comparison.write_report("report.html")
+"""
 
-__all__ = ["__version__"]
+from aqumen._core import __version__
+from aqumen.comparison import Comparison, compare, run
+from aqumen.errors import EngineError, Error, MissingExtra, OutputError, ScenarioError
+from aqumen.ranking import Place, Ranking
+from aqumen.result import Result, Series, SojournCdf
+from aqumen.scenario import Scenario
+from aqumen.topology import Dumbbell, Event, Flows, Transport
+from aqumen.transient import Transient
+
+__all__ = [
+    "Comparison",
+    "Dumbbell",
+    "EngineError",
+    "Error",
+    "Event",
+    "Flows",
+    "MissingExtra",
+    "OutputError",
+    "Place",
+    "Ranking",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Series",
+    "SojournCdf",
+    "Transient",
+    "Transport",
+    "__version__",
+    "compare",
+    "run",
+]

@@ -1,0 +1,146 @@
+"""`aqumen compare`: several AQMs, the same seeds for each, statistics and a report."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from aqumen import tables
+from aqumen.cli import talk
+from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
+from aqumen.comparison import Comparison, Gathering
+from aqumen.store import write_text
+
+__all__ = ["compare", "tables_of"]
+
+
+def compare(
+    scenario: ScenarioArgument,
+    aqm: Annotated[list[str] | None, typer.Option("--aqm", metavar="SPEC", help="An AQM; repeat for each.")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="How many seeds: 1 to N.")] = 20,
+    engine: EngineOption = "packet",
+    set_: SetOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Compare AQMs on a scenario. With --out a report and every finished run are written, and runs there are reused.
+
+    Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
+    """
+    gathering = Gathering(load(scenario, set_), aqm or [], seeds, engine, out=out)
+    total = len(gathering.jobs)
+    if gathering.resumed:
+        talk.say(f"{gathering.resumed} of {total} runs are in {out} already and are not repeated")
+    interrupted = False
+    with talk.progress() as bar, _first_interrupt() as stopped:
+        task = bar.add_task("running", total=total, completed=gathering.resumed, done=f"{gathering.resumed} of {total}")
+
+        def advance(finished: int, wanted: int) -> bool:
+            bar.update(task, completed=finished, done=f"{finished} of {wanted}")
+            return not stopped.is_set()
+
+        try:
+            gathering.work(advance)
+        except KeyboardInterrupt:
+            interrupted = True
+    comparison = gathering.comparison()
+    interrupted = interrupted or not comparison.complete
+    if interrupted:
+        again = "; the same command goes on from here" if out is not None else ""
+        talk.say(f"stopped: {len(comparison.results)} of {total} runs are finished{again}")
+    if not comparison.results:
+        return talk.INTERRUPTED
+    if gathering.store is not None:
+        folder = gathering.store.folder
+        write_text(folder / "scenario.toml", gathering.scenario.to_toml())
+        write_text(folder / "compare.json", comparison.to_json() + "\n")
+        comparison.write_report(folder / "report.html", talk.command())
+        talk.say(f"wrote {folder / 'report.html'}")
+    if as_json:
+        print(comparison.to_json())
+    else:
+        talk.show(*tables_of(comparison))
+    return talk.INTERRUPTED if interrupted else 0
+
+
+@contextmanager
+def _first_interrupt() -> Iterator[threading.Event]:
+    """The first Ctrl-C stops the runs and keeps what is finished; a second one, while that is written, is the usual."""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        stopped.set()
+        signal.signal(signal.SIGINT, before)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def tables_of(comparison: Comparison) -> list[Table | str]:
+    """The comparison as a table for people: the ranking, means with the half width of their 95 % interval.
+
+    Args:
+        comparison: The comparison.
+    """
+    ranking = comparison.ranking()
+    heading = (
+        f"{comparison.scenario.name}: {comparison.scenario.title}\n"
+        f"{ranking.link}, window {ranking.window}, {len(comparison.results)} runs, "
+        f"engine {comparison.results[0].engine}; mean ± half the 95 % interval over the seeds"
+    )
+    columns = [
+        ("utilization", "utilisation", 1, 4),
+        ("queue_mean_pkts", "queue pkt", 1, 1),
+        ("qacd_pkts", "QACD pkt", 1, 1),
+        ("sojourn_mean_s", "sojourn ms", 1000, 1),
+        ("mark_ratio", "marked", 1, 4),
+        ("early_drop_ratio", "early drops", 1, 4),
+        ("overflow_drop_ratio", "overflows", 1, 4),
+    ]
+    made = talk.table("", ["place", "AQM", *(head for _, head, _, _ in columns)])
+    made.columns[1].justify = "left"
+    for place in ranking.places:
+        cells = [
+            spread(comparison.summary(place.aqm, metric, ranking.link, ranking.window), factor, digits)
+            for metric, _, factor, digits in columns
+        ]
+        made.add_row(f"{place.place}{'=' if place.tied_with else ''}", place.aqm, *cells)
+    rule = (
+        "Ranked by the queue's distance from its target (QACD), the smallest first"
+        if ranking.metric == "qacd_pkts"
+        else "Ranked by mean sojourn time, the shortest first (no target)"
+    )
+    note = f"{rule}; = marks AQMs whose intervals overlap, which are ordered by utilisation."
+    if len(comparison.seeds) == 1:
+        note = f"{rule}. One seed gives no intervals, so the order says little: use --seeds 20."
+    return [heading, made, "", note]
+
+
+def spread(summary: dict[str, float | list[float] | None], factor: float, digits: int) -> str:
+    """A mean with the half width of its interval.
+
+    Args:
+        summary: The summary.
+        factor: What to multiply with, for the unit.
+        digits: Digits behind the point.
+    """
+    mean, ci95 = summary["mean"], summary["ci95"]
+    if not isinstance(mean, float):
+        return tables.number(None, digits)
+    if not isinstance(ci95, list):
+        return tables.number(mean * factor, digits)
+    return f"{mean * factor:.{digits}f} ± {(ci95[1] - ci95[0]) / 2 * factor:.{digits}f}"

@@ -1,0 +1,38 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aqumen.errors import ScenarioError
+from aqumen.scenario import Scenario
+
+__all__ = ["EngineOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
+
+ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario.", show_default=False)]
+EngineOption = Annotated[str, typer.Option("--engine", metavar="ENGINE", help="packet or ns2.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario; may be repeated."),
+]
+OutOption = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for all that is written.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def load(path: Path, changes: list[str] | None) -> Scenario:
+    """The scenario of a file with the changes of `--set`.
+
+    Args:
+        path: The file.
+        changes: Each as KEY=VALUE.
+    """
+    scenario = Scenario.load(path)
+    for change in changes or []:
+        key, equals, value = change.partition("=")
+        if not equals or not key.strip():
+            raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set duration=20s")
+        scenario = scenario.set(key.strip(), value.strip())
+    return scenario

@@ -1,0 +1,93 @@
+"""`aqumen run`: one AQM, one scenario, one seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+import aqumen
+from aqumen import tables
+from aqumen.cli import talk
+from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
+from aqumen.comparison import run as run_one
+from aqumen.result import Result
+from aqumen.store import Store, digest_of, write_text
+
+__all__ = ["run", "tables_of"]
+
+
+def run(
+    scenario: ScenarioArgument,
+    aqm: Annotated[str | None, typer.Option("--aqm", metavar="SPEC", help="The AQM; else the scenario's own.")] = None,
+    engine: EngineOption = "packet",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed.")] = 1,
+    set_: SetOption = None,
+    out: OutOption = None,
+    pcap: Annotated[Path | None, typer.Option("--pcap", metavar="FILE", help="Write the packets as pcapng.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run one AQM on a scenario with one seed."""
+    loaded = load(scenario, set_)
+    store = None if out is None else Store(out)
+    if pcap is not None and not (pcap.parent.is_dir()):
+        raise aqumen.OutputError(f"cannot write {pcap}: the folder {pcap.parent} does not exist")
+    with talk.progress() as bar:
+        task = bar.add_task(f"{aqm or loaded.name}, seed {seed}", total=1.0, done="")
+
+        def advance(share: float) -> bool:
+            bar.update(task, completed=share)
+            return True
+
+        result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance)
+    if store is not None:
+        write_text(store.folder / "scenario.toml", loaded.to_toml())
+        store.save((aqm, seed), result.answer, digest_of(loaded, (aqm, seed), engine))
+        talk.say(f"wrote {store.path((aqm, seed))}")
+    if as_json:
+        print(result.json)
+    else:
+        talk.show(*tables_of(result))
+    return 0
+
+
+def tables_of(result: Result) -> list[Table | str]:
+    """The run as tables for people.
+
+    Args:
+        result: The run.
+    """
+    parameters = ", ".join(f"{name} = {_plain(value)}" for name, value in result.params.items())
+    heading = f"{result.spec} on {result.scenario}, engine {result.engine}, seed {result.seed}"
+    links = talk.table(
+        "\nLinks",
+        ["link, window", "utilisation", "queue pkt", "QACD pkt", "sojourn ms", "p99 ms", "marked", "dropped"],
+    )
+    for link, windows in result.data["links"].items():
+        for window, metrics in windows.items():
+            cells = tables.link_cells(metrics)
+            p99 = metrics["sojourn_p99_s"]
+            p99_cell = tables.number(None if p99 is None else p99 * 1000, 1)
+            links.add_row(f"{link}, {window}", *cells[:4], p99_cell, *cells[4:])
+    flows = talk.table(
+        "\nFlow groups", ["group, window", "goodput Mbit/s", "Jain fairness", "RTT ms", "retransmitted", "time-outs"]
+    )
+    for group, windows in result.data["flows"].items():
+        for window, metrics in windows.items():
+            rtt, timeouts = metrics["rtt_mean_s"], metrics["timeouts"]
+            flows.add_row(
+                f"{group}, {window}",
+                tables.number(metrics["goodput_bps"] / 1e6, 3),
+                tables.number(metrics["jain_fairness"], 4),
+                tables.number(None if rtt is None else rtt * 1000, 1),
+                tables.number(metrics["retransmitted_ratio"], 4),
+                tables.number(timeouts, 0),
+            )
+    lines: list[Table | str] = [heading, *([parameters] if parameters else []), links]
+    return [*lines, flows] if result.flows else lines
+
+
+def _plain(value: float | bool | str) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value).lower()

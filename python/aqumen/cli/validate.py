@@ -1,0 +1,83 @@
+"""`aqumen validate`: do our numbers agree with those of others?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqumen import engines
+from aqumen.cli import talk
+from aqumen.cli.options import JsonOption
+from aqumen.comparison import seed_list
+from aqumen.errors import EngineError, ScenarioError
+from aqumen.experiments import folder
+from aqumen.result import Answer
+from aqumen.scenario import Scenario
+
+if TYPE_CHECKING:
+    from aqumen.ns2.crosscheck import Cell
+
+__all__ = ["validate"]
+
+
+class Yardstick(StrEnum):
+    """What can be compared with."""
+
+    ns2 = "ns2"
+    ns3 = "ns3"
+    vectors = "vectors"
+    live = "live"
+
+
+def validate(
+    yardstick: Annotated[Yardstick, typer.Argument(metavar="ns2|ns3|vectors|live", show_default=False)],
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Seeds a side: 1 to N, at least 2.")] = 20,
+    as_json: JsonOption = False,
+) -> int:
+    """Compare the packet engine with ns-2. The exit code is 1 where a figure is not inside its bound."""
+    if yardstick is not Yardstick.ns2:
+        raise EngineError(f"`validate {yardstick.value}` is not built yet; `validate ns2` is")
+    if seeds < 2:
+        raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
+    from aqumen.ns2 import crosscheck
+
+    engines.check_engine("ns2")
+    if folder() is None:
+        raise ScenarioError("no folder `experiments` here; run this in a checkout of Aqumen")
+    cells = crosscheck.CELLS
+    with talk.progress() as bar:
+        task = bar.add_task("running", total=2 * len(cells) * seeds, done="")
+
+        def of(engine: str, cell: Cell) -> Sequence[Mapping[str, Any]]:
+            bar.update(task, description=f"{cell.experiment}, {cell.label}, {engine}")
+            return _runs(cell, engine, seed_list(seeds), lambda: bar.advance(task))
+
+        rows = crosscheck.validate(
+            cells, seed_list(seeds), lambda cell, _: of("packet", cell), lambda cell, _: of("ns2", cell)
+        )
+    print(json.dumps(crosscheck.report(rows), indent=2) if as_json else crosscheck.table(rows), end="\n" * as_json)
+    return 0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED
+
+
+def _runs(cell: Cell, engine: str, seeds: Sequence[int], advance: Any) -> list[Mapping[str, Any]]:
+    """The metrics of one experiment under one AQM, seed by seed."""
+    base = folder()
+    assert base is not None
+    scenario = Scenario.load(base / cell.scenario)
+    for key, value in cell.settings:
+        scenario = scenario.set(key, value)
+    scenario.check_aqm(cell.aqm)
+    results: dict[int, Mapping[str, Any]] = {}
+
+    def done(index: int, answer: Answer) -> bool:
+        results[index] = json.loads(answer.json)
+        advance()
+        return True
+
+    threads = engines.threads_within_memory(scenario, engines.cores())
+    engines.run_many(scenario, [(cell.aqm, seed) for seed in seeds], engine, threads, done)
+    return [results[index] for index in range(len(seeds))]

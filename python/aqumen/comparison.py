@@ -1,0 +1,398 @@
+"""Several AQMs on one scenario over several seeds, with statistics."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqumen import _core, engines, tables
+from aqumen.engines import Job
+from aqumen.errors import ScenarioError
+from aqumen.ranking import Ranking, rank
+from aqumen.result import Answer, Result
+from aqumen.scenario import Scenario, as_scenario
+from aqumen.store import Store, digest_of, write_text
+from aqumen.transient import transients
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+__all__ = ["SCHEMA", "Comparison", "compare", "run"]
+
+SCHEMA = 1
+"""Version of the JSON of a comparison. It grows when a key changes its meaning or goes away."""
+SEEDS_MAX = 100_000
+"""More seeds than this are taken for a slip of the hand."""
+
+
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    aqm: str | None = None,
+    seed: int = 1,
+    engine: str = "packet",
+    *,
+    pcap: str | os.PathLike[str] | None = None,
+    on_progress: Callable[[float], bool] | None = None,
+) -> Result:
+    """Run one AQM on one scenario with one seed.
+
+    Args:
+        scenario: A scenario, or the path of its file.
+        aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`; without one the scenario's own.
+        seed: The seed; the same seed gives the same result, and the same traffic to every AQM.
+        engine: `packet`, or `ns2` where it is installed.
+        pcap: A file for the packets of the bottleneck, as pcapng.
+        on_progress: Called now and then with the share done, 0 to 1; `False` stops the run.
+    """
+    scenario = as_scenario(scenario)
+    if aqm is not None:
+        scenario.check_aqm(aqm)
+    check_seed(seed)
+    trace = None if pcap is None else os.fspath(pcap)
+    return Result(engines.run_one(scenario, (aqm, seed), engine, trace, on_progress), aqm)
+
+
+def compare(
+    scenario: Scenario | str | os.PathLike[str],
+    aqms: Sequence[str],
+    seeds: int | Sequence[int] = 20,
+    engine: str = "packet",
+    *,
+    threads: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    on_progress: Callable[[int, int], bool] | None = None,
+) -> Comparison:
+    """Run several AQMs on one scenario, each with the same seeds, on all cores.
+
+    Args:
+        scenario: A scenario, or the path of its file.
+        aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`.
+        seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
+        engine: `packet`, or `ns2` where it is installed.
+        threads: How many runs at a time; without it one per core.
+        out: A folder into which every finished run is written, and from which those already there are taken.
+        on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
+    """
+    gathered = Gathering(as_scenario(scenario), aqms, seeds, engine, threads=threads, out=out)
+    gathered.work(on_progress)
+    return gathered.comparison()
+
+
+class Gathering:
+    """A comparison being made: runs come in one by one, and none is lost when it is stopped."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        aqms: Sequence[str],
+        seeds: int | Sequence[int],
+        engine: str,
+        *,
+        threads: int | None = None,
+        out: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Check everything that can be checked before the first run, and take the runs that are on disk.
+
+        Args:
+            scenario: The scenario.
+            aqms: The AQMs, each a SPEC.
+            seeds: How many seeds, or the seeds themselves.
+            engine: The engine.
+            threads: How many runs at a time; without it one per core.
+            out: A folder for finished runs.
+        """
+        engines.check_engine(engine)
+        if not aqms:
+            raise ScenarioError("no AQM to compare; name at least one")
+        twice = [aqm for aqm in dict.fromkeys(aqms) if list(aqms).count(aqm) > 1]
+        if twice:
+            raise ScenarioError(f"AQM `{twice[0]}` is named twice")
+        for aqm in aqms:
+            scenario.check_aqm(aqm)
+        if threads is not None and threads < 1:
+            raise ScenarioError(f"threads = {threads}: at least 1 is needed")
+        self.scenario, self.aqms, self.engine = scenario, list(aqms), engine
+        self.seeds = seed_list(seeds)
+        self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
+        self.store = None if out is None else Store(out)
+        # Seed by seed, so that a comparison that is stopped has about as many runs of each AQM.
+        self.jobs: list[Job] = [(aqm, seed) for seed in self.seeds for aqm in self.aqms]
+        self.answers: dict[Job, Answer] = {}
+        self._digests: dict[Job, str] = {}
+        if self.store is not None:
+            for job in self.jobs:
+                self._digests[job] = digest_of(scenario, job, engine)
+                if (answer := self.store.load(job, self._digests[job])) is not None:
+                    self.answers[job] = answer
+        self.resumed = len(self.answers)
+
+    def work(self, on_progress: Callable[[int, int], bool] | None = None) -> None:
+        """Run what is left.
+
+        Args:
+            on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
+        """
+        left = [job for job in self.jobs if job not in self.answers]
+
+        def done(index: int, answer: Answer) -> bool:
+            job = left[index]
+            if self.store is not None:
+                self.store.save(job, answer, self._digests[job])
+            self.answers[job] = answer
+            return on_progress is None or on_progress(len(self.answers), len(self.jobs))
+
+        if left:
+            engines.run_many(self.scenario, left, self.engine, self.threads, done)
+
+    def comparison(self) -> Comparison:
+        """What is finished by now."""
+        results = [
+            Result(self.answers[aqm, seed], aqm)
+            for aqm in self.aqms
+            for seed in self.seeds
+            if (aqm, seed) in self.answers
+        ]
+        return Comparison(self.scenario, results, wanted=len(self.jobs), resumed=self.resumed)
+
+
+class Comparison:
+    """Finished runs of several AQMs on one scenario."""
+
+    def __init__(self, scenario: Scenario, results: Sequence[Result], *, wanted: int, resumed: int = 0) -> None:
+        """Gather runs.
+
+        Args:
+            scenario: The scenario.
+            results: The finished runs, AQM by AQM.
+            wanted: How many were wanted.
+            resumed: How many were taken from disk.
+        """
+        self.scenario: Scenario = scenario
+        """The scenario."""
+        self.results: list[Result] = list(results)
+        """The finished runs, AQM by AQM, seeds rising."""
+        self.wanted: int = wanted
+        """How many runs were wanted."""
+        self.resumed: int = resumed
+        """How many runs were taken from disk."""
+        self.aqms: list[str] = list(dict.fromkeys(result.spec for result in self.results))
+        """The AQMs, in the order in which they were named."""
+        self.seeds: list[int] = sorted({result.seed for result in self.results})
+        """The seeds of which any run finished."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every wanted run finished."""
+        return len(self.results) == self.wanted
+
+    def of(self, aqm: str) -> list[Result]:
+        """The runs of one AQM.
+
+        Args:
+            aqm: The AQM as it was asked for.
+        """
+        return [result for result in self.results if result.spec == aqm]
+
+    def targets(self) -> dict[str, float]:
+        """Target queue length of each recorded link that has one, packets."""
+        plan = self.scenario.plan(self.seeds[0], self.aqms[0])
+        return {
+            link["name"]: float(link["target_pkts"])
+            for link in plan["links"]
+            if link["record"] and link["target_pkts"] is not None
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as `aqumen compare --json` prints it."""
+        if not self.results:
+            raise ScenarioError("no run finished, so there is nothing to compare")
+        first, targets = self.results[0].data, self.targets()
+        aqms = {}
+        for aqm in self.aqms:
+            runs = self.of(aqm)
+            aqms[aqm] = {
+                "name": runs[0].data["aqm"]["name"],
+                "params": runs[0].data["aqm"]["params"],
+                "seeds": [run.seed for run in runs],
+                "links": _summaries([run.data["links"] for run in runs]),
+                "flows": _summaries([run.data["flows"] for run in runs]),
+                "transients": {link: _transients(runs, link, target) for link, target in targets.items()},
+            }
+        return {
+            "schema": SCHEMA,
+            "aqumen": first["aqumen"],
+            "scenario": first["scenario"],
+            "engine": first["engine"],
+            "windows": first["windows"],
+            "runs": {"wanted": self.wanted, "finished": len(self.results)},
+            "ranking": _ranking_dict(_rank(aqms, self.results[0])),
+            "aqms": aqms,
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def ranking(self) -> Ranking:
+        """The AQMs in order, the best first, on the first recorded link in the window `steady`."""
+        return _rank({aqm: {"links": self._links(aqm)} for aqm in self.aqms}, self.results[0])
+
+    def summary(self, aqm: str, metric: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
+        """Mean, standard deviation, 95 % interval and number of runs of one metric of a link.
+
+        Args:
+            aqm: The AQM as it was asked for.
+            metric: The metric.
+            link: The link; without one the first recorded.
+            window: The window.
+        """
+        return dict(self._links(aqm)[link or self.results[0].links[0]][window][metric])
+
+    def write_report(self, path: str | os.PathLike[str], command: str | None = None) -> None:
+        """Write the report: one HTML file that needs nothing else.
+
+        Args:
+            path: The file.
+            command: The command that made the comparison, to be printed at the end.
+        """
+        from aqumen.report import report_html
+
+        write_text(Path(path), report_html(self, command))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All metrics of all runs as a pandas table, one row each. Needs the extra `pandas`."""
+        return tables.to_pandas(tables.metric_columns(self.results))
+
+    def to_polars(self) -> pl.DataFrame:
+        """All metrics of all runs as a polars table, one row each. Needs the extra `polars`."""
+        return tables.to_polars(tables.metric_columns(self.results))
+
+    def to_arrow(self) -> pa.Table:
+        """All metrics of all runs as an Arrow table, one row each. Needs the extra `arrow`."""
+        return tables.to_arrow(tables.metric_columns(self.results))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand all metrics to any library that reads Arrow streams. Needs the extra `arrow`.
+
+        Args:
+            requested_schema: The schema that the reader would like, as an Arrow capsule.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_xarray(self) -> xr.Dataset:
+        """All metrics, by AQM, seed, link or group, and window. Needs the extra `xarray`."""
+        return tables.metrics_dataset(self.results)
+
+    def plot(self, link: str | None = None) -> Figure:
+        """Draw queue length over time and delay against utilisation. Needs the extra `plot`.
+
+        Args:
+            link: The link; without one the first recorded.
+        """
+        from aqumen.plot import plot_comparison
+
+        return plot_comparison(self, link)
+
+    def _links(self, aqm: str) -> dict[str, Any]:
+        return _summaries([run.data["links"] for run in self.of(aqm)])
+
+    def _repr_html_(self) -> str:
+        ranking = self.ranking()
+        rows = []
+        for place in ranking.places:
+            metrics = self._links(place.aqm)[ranking.link][ranking.window]
+            means = {name: summary["mean"] if summary["n"] else None for name, summary in metrics.items()}
+            rows.append([f"{place.place}", place.aqm, *tables.link_cells(means)])
+        heads = ["", "AQM", "utilisation", "queue, pkt", "QACD, pkt", "sojourn, ms", "marked", "dropped"]
+        where = f"{escape(self.scenario.name)}, {escape(ranking.link)}, window {escape(ranking.window)}"
+        return f"<p><b>{where}</b>, {len(self.results)} runs</p>" + tables.html_table(heads, rows)
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.scenario.name!r}, aqms={self.aqms}, runs={len(self.results)} of {self.wanted})"
+
+
+def summarize(values: Sequence[float | None]) -> dict[str, Any]:
+    """Mean, standard deviation, 95 % interval and number of the values that are defined.
+
+    Args:
+        values: One value per run.
+    """
+    defined = [float(value) for value in values if value is not None]
+    if not defined:
+        return {"mean": None, "std": None, "ci95": None, "n": 0}
+    mean, std, ci95, n = _core.summary(defined)
+    return {"mean": mean, "std": std, "ci95": None if ci95 is None else list(ci95), "n": n}
+
+
+def check_seed(seed: int) -> None:
+    """Raise `ScenarioError` for a seed that is none.
+
+    Args:
+        seed: The seed.
+    """
+    if not 0 <= seed < 2**64:
+        raise ScenarioError(f"seed {seed}: a seed is a whole number from 0 to 2^64 - 1")
+
+
+def seed_list(seeds: int | Sequence[int]) -> list[int]:
+    """The seeds, rising; a number n stands for 1, 2, ..., n.
+
+    Args:
+        seeds: How many, or which.
+    """
+    if isinstance(seeds, int):
+        if not 1 <= seeds <= SEEDS_MAX:
+            raise ScenarioError(f"seeds = {seeds}: the number of seeds is from 1 to {SEEDS_MAX}")
+        return list(range(1, seeds + 1))
+    if not seeds:
+        raise ScenarioError("no seed given; name at least one")
+    for seed in seeds:
+        check_seed(seed)
+    if len(set(seeds)) != len(seeds):
+        raise ScenarioError("a seed is named twice")
+    return sorted(seeds)
+
+
+def _summaries(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Name -> window -> metric -> summary over the runs."""
+    return {
+        name: {
+            window: {metric: summarize([run[name][window][metric] for run in runs]) for metric in metrics}
+            for window, metrics in windows.items()
+        }
+        for name, windows in runs[0].items()
+    }
+
+
+def _transients(runs: Sequence[Result], link: str, target_pkts: float) -> dict[str, Any]:
+    """Event -> settling time and overshoot over the runs."""
+    per_run = [transients(run, link, target_pkts) for run in runs]
+    return {
+        event: {
+            "settling_s": summarize([each[event].settling_s for each in per_run]),
+            "overshoot_pkts": summarize([each[event].overshoot_pkts for each in per_run]),
+        }
+        for event in per_run[0]
+    }
+
+
+def _rank(aqms: dict[str, dict[str, Any]], any_run: Result) -> Ranking:
+    link = any_run.links[0]
+    window = "steady" if "steady" in any_run.windows else next(iter(any_run.windows))
+    return rank({aqm: entry["links"][link][window] for aqm, entry in aqms.items()}, link, window)
+
+
+def _ranking_dict(ranking: Ranking) -> dict[str, Any]:
+    places = [
+        {"aqm": p.aqm, "place": p.place, "clearly_best": p.clearly_best, "tied_with": list(p.tied_with)}
+        for p in ranking.places
+    ]
+    return {"link": ranking.link, "window": ranking.window, "metric": ranking.metric, "order": places}

@@ -1,0 +1,192 @@
+"""The engines by name: each runs one scenario with one AQM and one seed, or many at once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aqumen import _core
+from aqumen.errors import EngineError, ScenarioError
+from aqumen.result import Answer, Floats
+from aqumen.scenario import Scenario
+
+__all__ = ["ENGINES", "Job", "run_many", "run_one"]
+
+ENGINES = ("packet", "ns2")
+"""Engines that exist today."""
+PLANNED = ("fluid", "theory", "live", "ns3")
+
+FLOW_METRICS = (
+    "goodput_bps",
+    "jain_fairness",
+    "rtt_mean_s",
+    "retransmitted_ratio",
+    "timeouts",
+    "delay_mean_s",
+    "jitter_mean_s",
+    "loss_ratio",
+)
+"""What every flow group carries; null where an engine does not measure it."""
+
+Job = tuple[str | None, int]
+"""An AQM (`None`: the scenario's own) and a seed."""
+
+
+def check_engine(engine: str) -> None:
+    """Raise `EngineError` for an engine that does not exist, or not on this machine.
+
+    Args:
+        engine: Its name.
+    """
+    if engine in PLANNED:
+        raise EngineError(f"engine `{engine}` is not built yet; these are: {', '.join(ENGINES)}")
+    if engine not in ENGINES:
+        raise EngineError(f"unknown engine `{engine}`; there are: {', '.join(ENGINES)}")
+    if engine == "ns2":
+        from aqumen import ns2
+
+        try:
+            ns2.find_ns()
+        except ns2.Ns2Error as error:
+            raise EngineError(str(error)) from None
+
+
+def run_one(
+    scenario: Scenario,
+    job: Job,
+    engine: str,
+    pcap: str | None = None,
+    progress: Callable[[float], bool] | None = None,
+) -> Answer:
+    """Run one job.
+
+    Args:
+        scenario: The scenario.
+        job: AQM and seed.
+        engine: The engine.
+        pcap: A file for the packet trace.
+        progress: Called now and then with the share done, 0 to 1; `False` stops the run.
+    """
+    check_engine(engine)
+    aqm, seed = job
+    threads_within_memory(scenario, 1)
+    if engine == "ns2":
+        if pcap is not None:
+            raise EngineError("engine `ns2` writes no packet trace; leave out --pcap or use engine `packet`")
+        return _ns2(scenario, job)
+    try:
+        return _core.run(scenario.core, aqm, seed, pcap, progress)
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def run_many(
+    scenario: Scenario,
+    jobs: Sequence[Job],
+    engine: str,
+    threads: int,
+    on_done: Callable[[int, Answer], bool],
+) -> None:
+    """Run jobs side by side; each that is done is handed over at once, in this thread.
+
+    Args:
+        scenario: The scenario.
+        jobs: What to run, in order.
+        engine: The engine.
+        threads: How many at a time.
+        on_done: Called with the index of a job and its answer; `False` leaves out the rest.
+    """
+    check_engine(engine)
+    if engine == "ns2":
+        from concurrent.futures import ThreadPoolExecutor, as_completed
+
+        with ThreadPoolExecutor(threads) as pool:
+            running = {pool.submit(_ns2, scenario, job): index for index, job in enumerate(jobs)}
+            try:
+                for done in as_completed(running):
+                    if not on_done(running[done], done.result()):
+                        break
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+        return
+    try:
+        _core.run_many(scenario.core, list(jobs), threads, on_done)
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def _ns2(scenario: Scenario, job: Job) -> Answer:
+    from aqumen import ns2
+
+    aqm, seed = job
+    try:
+        return Ns2Answer(ns2.run(scenario.plan(seed, aqm)))
+    except ns2.Ns2Error as error:
+        raise EngineError(str(error)) from None
+
+
+class Ns2Answer:
+    """What ns-2 answered, with the keys of every run."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        """Take the engine's dictionary.
+
+        Args:
+            answer: The metrics, and under `series` queue and probability over time.
+        """
+        self._series = answer["series"]
+        self._sojourn = answer.get("sojourn", {})
+        plain = {key: value for key, value in answer.items() if key not in ("series", "sojourn")}
+        flows = {
+            group: {window: {**dict.fromkeys(FLOW_METRICS), **metrics} for window, metrics in windows.items()}
+            for group, windows in plain["flows"].items()
+        }
+        self.json = json.dumps({**plain, "aqumen": _core.__version__, "flows": flows})
+
+    def series(self, link: str) -> tuple[Floats, Floats, Floats]:
+        """Times in seconds, packets waiting, probability in force (NaN where the AQM has none)."""
+        own = self._series[link]
+        t, queue, p = (np.array(own[key], dtype=np.float64) for key in ("t", "queue_pkts", "p"))
+        return t, queue, p
+
+    def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
+        """Sojourn times in seconds and the share of packets at or below each; empty where none were taken."""
+        times, share = self._sojourn.get(link, {}).get(window, ((), ()))
+        return np.array(times, dtype=np.float64), np.array(share, dtype=np.float64)
+
+
+def cores() -> int:
+    """How many processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads_within_memory(scenario: Scenario, threads: int) -> int:
+    """How many of so many runs fit into the memory that is free; raises `ScenarioError` if not even one does.
+
+    Args:
+        scenario: The scenario.
+        threads: How many are wanted at a time.
+    """
+    need, free = scenario.memory_bytes, available_memory_bytes()
+    if need > free:
+        raise ScenarioError(
+            f"scenario `{scenario.name}` needs about {need / 2**30:.1f} GiB of memory, {free / 2**30:.1f} GiB are "
+            "free; use fewer flows, a shorter duration or a longer sample interval"
+        )
+    return max(1, min(threads, free // max(need, 1)))
+
+
+def available_memory_bytes() -> int:
+    """Memory that can be had without swapping, bytes."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,298 @@
+// The report's plots: queue and probability over time, sojourn times, delay against throughput. Drawn with uPlot.
+(() => {
+  "use strict";
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const aqms = data.aqms;
+  const hidden = new Set();
+  let layout = aqms.length > 1 ? "apart" : "together";
+  let link = Object.keys(data.links)[0];
+  let charts = [];
+
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colour = (aqm) => style("--c" + (aqms.indexOf(aqm) % 8));
+  // Beyond eight AQMs colours come again, with dashes.
+  const dash = (aqm) => [[], [7, 4], [2, 3]][Math.floor(aqms.indexOf(aqm) / 8) % 3];
+  const faded = (hex, alpha) => hex + Math.round(alpha * 255).toString(16).padStart(2, "0");
+  const shown = () => aqms.filter((aqm) => !hidden.has(aqm));
+  const FONT = "12px " + style("--font");
+
+  const digits = (x) => (x === 0 ? "0" : Math.abs(x) >= 100 ? x.toFixed(0) : Math.abs(x) >= 1 ? x.toFixed(1) : Number(x.toPrecision(3)).toString());
+
+  function axis(label, more) {
+    return Object.assign({
+      label, labelSize: 20, labelGap: 2, labelFont: FONT, font: FONT, stroke: style("--soft"), gap: 6,
+      grid: { stroke: style("--grid"), width: 1 }, ticks: { show: false },
+    }, more);
+  }
+
+  // One panel: a heading that reads out the cursor, and a plot that fills its width.
+  function panel(parent, names, heading, options, values, readout) {
+    const box = document.createElement("div");
+    box.className = "panel";
+    const head = document.createElement("h4");
+    const out = document.createElement("output");
+    if (heading) {
+      const b = document.createElement("b");
+      b.textContent = heading;
+      b.style.setProperty("--c", colour(heading));
+      head.append(b);
+    }
+    head.append(out);
+    const place = document.createElement("div");
+    box.append(head, place);
+    parent.append(box);
+    const hooks = options.hooks || {};
+    hooks.setCursor = [(u) => { out.replaceChildren(...readout(u, names, !heading)); }];
+    const height = options.height;
+    const width = () => Math.max(200, place.clientWidth);
+    const u = new uPlot(Object.assign(options, { width: width(), height, hooks, legend: { show: false } }), values, place);
+    out.replaceChildren(...readout(u, names, !heading));
+    charts.push({ u, place, height });
+    return u;
+  }
+
+  function words(lead, pairs, named) {
+    const parts = [];
+    if (lead) {
+      const at = document.createElement("span");
+      at.className = "at";
+      at.textContent = lead;
+      parts.push(at);
+    }
+    for (const [aqm, text] of pairs) {
+      const el = document.createElement(named ? "b" : "span");
+      el.style.setProperty("--c", colour(aqm));
+      el.textContent = named ? aqm + (text ? " " + text : "") : text;
+      parts.push(el);
+    }
+    return parts;
+  }
+
+  function dashedLine(u, x0, y0, x1, y1, stroke) {
+    const c = u.ctx;
+    c.save();
+    c.strokeStyle = stroke;
+    c.lineWidth = 1.25 * devicePixelRatio;
+    c.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+    c.beginPath();
+    c.moveTo(x0, y0);
+    c.lineTo(x1, y1);
+    c.stroke();
+    c.restore();
+  }
+
+  function label(u, text, x, y, align, baseline) {
+    const c = u.ctx;
+    c.save();
+    c.font = 11 * devicePixelRatio + "px " + style("--font");
+    c.textAlign = align;
+    c.textBaseline = baseline;
+    c.lineWidth = 3 * devicePixelRatio;
+    c.strokeStyle = style("--card");
+    c.fillStyle = style("--target");
+    c.strokeText(text, x, y);
+    c.fillText(text, x, y);
+    c.restore();
+  }
+
+  // Target and events, over the curves so that a busy queue does not hide them.
+  function marks(target) {
+    return (u) => {
+      const { left, top, width, height } = u.bbox;
+      for (const [name, at] of data.events) {
+        const x = u.valToPos(at, "x", true);
+        if (x > left && x < left + width) {
+          dashedLine(u, x, top, x, top + height, style("--faint"));
+          label(u, name, x + 5 * devicePixelRatio, top + 3 * devicePixelRatio, "left", "top");
+        }
+      }
+      if (target !== null) {
+        const y = u.valToPos(target, "y", true);
+        if (y > top && y < top + height) {
+          dashedLine(u, left, y, left + width, y, style("--target"));
+          label(u, "target " + digits(target), left + width + 6 * devicePixelRatio, y, "left", "middle");
+        }
+      }
+    };
+  }
+
+  function overTime(parent, key, names, heading, label, top, target, height) {
+    const { t, time } = data.links[link];
+    const values = [t], series = [{}], bands = [];
+    for (const aqm of names) {
+      const low = time[aqm][key + "_low"], high = time[aqm][key + "_high"];
+      if (low) {
+        values.push(high, low);
+        series.push({ show: true, stroke: "transparent", points: { show: false } }, { show: true, stroke: "transparent", points: { show: false } });
+        bands.push({ series: [series.length - 2, series.length - 1], fill: faded(colour(aqm), 0.22) });
+      }
+      values.push(time[aqm][key]);
+      series.push({ stroke: colour(aqm), width: 1.25, dash: dash(aqm), points: { show: false }, aqm });
+    }
+    panel(parent, names, heading, {
+      height, series, bands,
+      scales: { x: { time: false }, y: { range: () => [0, top] } },
+      padding: [10, target === null ? 12 : 66, 0, 0],
+      axes: [axis("Time, s", { size: 30 }), axis(label, { size: 54 })],
+      cursor: { sync: { key: "time", setSeries: false }, points: { show: (u, i) => u.series[i].aqm ? undefined : false }, drag: { x: true, y: false } },
+      hooks: { draw: [marks(target)] },
+    }, values, (u, _, named) => {
+      const i = u.cursor.idx;
+      const pairs = u.series.map((s, k) => [s.aqm, k]).filter(([aqm]) => aqm)
+        .map(([aqm, k]) => [aqm, i == null || u.data[k][i] == null ? "" : digits(u.data[k][i])]);
+      return words(i == null ? "" : u.data[0][i].toFixed(1) + " s", i == null && !named ? [] : pairs, named);
+    });
+  }
+
+  const largest = (lists) => lists.reduce((m, list) => (list || []).reduce((a, b) => Math.max(a, b || 0), m), 0);
+
+  function queues() {
+    const parent = document.getElementById("queue");
+    parent.replaceChildren();
+    const { time, target } = data.links[link];
+    const top = 1.06 * Math.max(target || 0, 1, largest(aqms.flatMap((aqm) => [time[aqm].queue, time[aqm].queue_high])));
+    const together = layout === "together" || shown().length < 2;
+    parent.classList.toggle("one", together);
+    if (together) overTime(parent, "queue", shown(), null, "Queue, packets", top, target, 320);
+    else for (const aqm of shown()) overTime(parent, "queue", [aqm], aqm, "Queue, packets", top, target, 220);
+  }
+
+  function probabilities() {
+    const parent = document.getElementById("probability");
+    parent.replaceChildren();
+    const { time } = data.links[link];
+    const top = Math.min(1, 1.1 * largest(shown().flatMap((aqm) => [time[aqm].p, time[aqm].p_high])));
+    overTime(parent, "p", shown(), null, "Probability", top || 1, null, 240);
+  }
+
+  function sojourn() {
+    const parent = document.getElementById("cdf");
+    parent.replaceChildren();
+    const { x, share } = data.links[link].cdf;
+    const names = shown().filter((aqm) => share[aqm]);
+    if (!names.length) return empty(parent, "This engine records no sojourn times.");
+    panel(parent, names, null, {
+      height: 320,
+      series: [{}, ...names.map((aqm) => ({ stroke: colour(aqm), width: 2, dash: dash(aqm), points: { show: false }, aqm }))],
+      scales: { x: { time: false }, y: { range: () => [0, 1.02] } },
+      axes: [axis("Sojourn time, ms", { size: 30 }), axis("Share of packets", { size: 54 })],
+      cursor: { drag: { x: true, y: false } },
+    }, [x, ...names.map((aqm) => share[aqm])], (u, all) => {
+      const i = u.cursor.idx;
+      const pairs = all.map((aqm, k) => [aqm, i == null ? "" : (100 * u.data[k + 1][i]).toFixed(1) + " %"]);
+      return words(i == null ? "" : digits(u.data[0][i]) + " ms", pairs, true);
+    });
+  }
+
+  function tradeoff() {
+    const parent = document.getElementById("tradeoff");
+    parent.replaceChildren();
+    const all = data.links[link].tradeoff;
+    const names = shown().filter((aqm) => all[aqm].x.length);
+    if (!names.length) return empty(parent, "Nothing to show.");
+    const points = names.flatMap((aqm) => all[aqm].x.map((x, i) => ({ aqm, x, y: all[aqm].y[i], seed: all[aqm].seed[i] })));
+    points.sort((a, b) => a.x - b.x);
+    const outline = points.map((p) => [p.x, p.y]).concat(names.flatMap((aqm) => all[aqm].ellipse));
+    const span = (k, least) => {
+      const v = outline.map((p) => p[k]);
+      const low = Math.min(...v), high = Math.max(...v), pad = 0.08 * Math.max(high - low, least);
+      return [low - pad, high + pad];
+    };
+    const xs = span(0, 1), ys = span(1, 1e-3 * Math.max(...points.map((p) => p.y)));
+    const spread = ys[1] - ys[0];
+    const places = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(spread))));
+    panel(parent, names, null, {
+      height: 320,
+      series: [{}, ...names.map((aqm) => ({ stroke: colour(aqm), paths: () => null, points: { show: true, size: 6, width: 1, stroke: colour(aqm), fill: faded(colour(aqm), 0.55) }, aqm }))],
+      scales: { x: { time: false, range: (_, a, b) => (a === points[0].x || a == null ? xs : [a, b]) }, y: { range: () => ys } },
+      axes: [axis("Mean sojourn time, ms", { size: 30 }), axis("Throughput, Mbit/s", { size: 66, values: (_, ticks) => ticks.map((y) => y.toFixed(places > 3 ? places - 1 : places)) })],
+      cursor: { drag: { x: true, y: false }, points: { show: false } },
+      hooks: {
+        draw: [(u) => {
+          const c = u.ctx;
+          c.save();
+          c.beginPath();
+          c.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+          c.clip();
+          for (const aqm of names) {
+            const outline = all[aqm].ellipse;
+            if (!outline.length) continue;
+            c.beginPath();
+            outline.forEach(([x, y], i) => c[i ? "lineTo" : "moveTo"](u.valToPos(x, "x", true), u.valToPos(y, "y", true)));
+            c.closePath();
+            c.fillStyle = faded(colour(aqm), 0.13);
+            c.fill();
+            c.lineWidth = 1.5 * devicePixelRatio;
+            c.strokeStyle = colour(aqm);
+            c.stroke();
+          }
+          c.restore();
+        }],
+      },
+    }, [points.map((p) => p.x), ...names.map((aqm) => points.map((p) => (p.aqm === aqm ? p.y : null)))], (u, _all) => {
+      const { left, top } = u.cursor;
+      let near = null, best = 24;
+      if (left >= 0) {
+        for (const p of points) {
+          const d = Math.hypot(u.valToPos(p.x, "x") - left, u.valToPos(p.y, "y") - top);
+          if (d < best) [near, best] = [p, d];
+        }
+      }
+      if (near === null) return words("", names.map((aqm) => [aqm, ""]), true);
+      return words("seed " + near.seed, [[near.aqm, digits(near.x) + " ms, " + near.y.toFixed(4) + " Mbit/s"]], true);
+    });
+  }
+
+  function empty(parent, text) {
+    const box = document.createElement("div");
+    box.className = "panel empty";
+    box.textContent = text;
+    parent.append(box);
+  }
+
+  function draw() {
+    for (const { u } of charts) u.destroy();
+    charts = [];
+    if (!shown().length) {
+      for (const id of ["queue", "probability", "cdf", "tradeoff"]) {
+        const parent = document.getElementById(id);
+        parent.replaceChildren();
+        empty(parent, "All AQMs are switched off.");
+      }
+      return;
+    }
+    queues();
+    probabilities();
+    sojourn();
+    tradeoff();
+  }
+
+  function fit() {
+    for (const { u, place, height } of charts) {
+      if (place.clientWidth && place.clientWidth !== u.width) u.setSize({ width: place.clientWidth, height });
+    }
+  }
+
+  for (const chip of document.querySelectorAll(".chip")) {
+    chip.addEventListener("click", () => {
+      const aqm = chip.dataset.aqm;
+      if (!hidden.delete(aqm)) hidden.add(aqm);
+      chip.setAttribute("aria-pressed", String(!hidden.has(aqm)));
+      for (const row of document.querySelectorAll("tr[data-aqm]")) row.classList.toggle("off", hidden.has(row.dataset.aqm));
+      draw();
+    });
+  }
+  for (const button of document.querySelectorAll("[data-layout]")) {
+    button.addEventListener("click", () => {
+      layout = button.dataset.layout;
+      for (const each of document.querySelectorAll("[data-layout]")) each.setAttribute("aria-pressed", String(each === button));
+      draw();
+    });
+  }
+  const pick = document.getElementById("link");
+  if (pick) pick.addEventListener("change", () => { link = pick.value; draw(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  matchMedia("print").addEventListener("change", draw);
+  addEventListener("resize", fit);
+  draw();
+})();

@@ -1,0 +1,288 @@
+"""The page: the template filled with words, tables, the picture and the numbers of the plots."""
+
+from __future__ import annotations
+
+import json
+import platform
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from aqumen import _core
+from aqumen.comparison import Comparison
+from aqumen.ranking import Ranking
+from aqumen.report.curves import curves
+from aqumen.report.picture import scenario_svg
+from aqumen.tables import number
+from aqumen.transient import BAND, HOLD_S, SMOOTH_S, START_UP
+
+__all__ = ["report_html"]
+
+COLUMNS = [
+    ("utilization", "Utilisation", "%", 100, 2),
+    ("queue_mean_pkts", "Queue, mean", "packets", 1, 1),
+    ("sojourn_mean_s", "Sojourn, mean", "ms", 1000, 1),
+    ("sojourn_p99_s", "Sojourn, p99", "ms", 1000, 1),
+    ("mark_ratio", "Marked", "%", 100, 2),
+    ("drop_ratio", "Dropped", "%", 100, 2),
+]
+
+
+def report_html(comparison: Comparison, command: str | None = None) -> str:
+    """The report as HTML text.
+
+    Args:
+        comparison: The comparison.
+        command: The command that made it; without one the call is shown.
+    """
+    data, numbers = comparison.to_dict(), curves(comparison)
+    ranking = comparison.ranking()
+    scenario = comparison.scenario
+    plan = scenario.plan(numbers["seed"], comparison.aqms[0])
+    folder = files("aqumen.report")
+    call = f"aqumen.compare(scenario, aqms={comparison.aqms!r}, seeds={comparison.seeds!r})"
+    return Template((folder / "page.html").read_text("utf-8")).substitute(
+        title=escape(scenario.title or scenario.name),
+        name=escape(scenario.name),
+        facts=_facts(comparison, plan),
+        verdict=_verdict(data, ranking),
+        legend=_legend(comparison, data),
+        ranking=_ranking(data, ranking),
+        ranking_note=_ranking_note(comparison, ranking),
+        link_switch=_link_switch(comparison),
+        seed=numbers["seed"],
+        band=(
+            "the shaded band holds the middle 80 % of the seeds"
+            if len(comparison.seeds) > 1
+            else "a single seed, so there is no band"
+        ),
+        window=escape(_window_words(data, ranking.window)),
+        transients=_transients(comparison, data),
+        transients_note=(
+            f"Settling time: from the event until the queue, averaged over {SMOOTH_S:g} s, stays within "
+            f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
+            "then. Mean ± half the 95 % interval over the seeds that settled."
+        ),
+        picture=scenario_svg(plan),
+        command=escape(command or call),
+        versions=_versions(comparison, data),
+        aqms=_aqms(data),
+        toml=escape(scenario.to_toml()),
+        css=(folder / "page.css").read_text("utf-8"),
+        js=(folder / "page.js").read_text("utf-8"),
+        uplot_css=(folder / "vendor" / "uPlot.min.css").read_text("utf-8"),
+        uplot_js=(folder / "vendor" / "uPlot.iife.min.js").read_text("utf-8"),
+        # A name may hold "</script>", which must not end the script.
+        data=json.dumps(numbers, separators=(",", ":")).replace("<", "\\u003c"),
+    )
+
+
+def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:
+    runs = f"{len(comparison.results)} runs"
+    if not comparison.complete:
+        runs = f"<strong>{len(comparison.results)} of {comparison.wanted} runs, stopped early</strong>"
+    words = [
+        f"{len(comparison.aqms)} AQM{'s' if len(comparison.aqms) > 1 else ''}",
+        f"{len(comparison.seeds)} seed{'s' if len(comparison.seeds) > 1 else ''}",
+        runs,
+        f"{len(plan['flows'])} flows",
+        f"{plan['duration_s']:g} s",
+        f"engine {escape(comparison.results[0].engine)}",
+    ]
+    return "".join(f"<li>{word}</li>" for word in words)
+
+
+def _verdict(data: dict[str, Any], ranking: Ranking) -> str:
+    """The result in a sentence."""
+    best = ranking.places[0]
+    metrics = data["aqms"][best.aqm]["links"][ranking.link][ranking.window]
+    figure = _spread(metrics[ranking.metric], *((1, 1) if ranking.metric == "qacd_pkts" else (1000, 1)))
+    use = _spread(metrics["utilization"], 100, 2)
+    name = f"<b>{escape(best.aqm)}</b>"
+    did = (
+        f"holds the queue within {figure} packets of its target (root mean square)"
+        if ranking.metric == "qacd_pkts"
+        else f"has the shortest mean sojourn time, {figure} ms,"
+    )
+    if len(ranking.places) == 1:
+        return f"{name} {did} at {use} % utilisation."
+    if best.clearly_best:
+        return f"{name} {did} at {use} % utilisation, clearly better than the {_count(len(ranking.places) - 1)}."
+    first = [place.aqm for place in ranking.places if place.place == 1]
+    tied = " and ".join(f"<b>{escape(aqm)}</b>" for aqm in first)
+    return f"{tied} lead together: their 95 % intervals overlap. {name} {did} at {use} % utilisation."
+
+
+def _count(n: int) -> str:
+    return "other one" if n == 1 else f"{n} others"
+
+
+def _legend(comparison: Comparison, data: dict[str, Any]) -> str:
+    return "".join(
+        f'<button type="button" class="chip" style="--c:var(--c{i % 8})" data-aqm="{escape(aqm)}" aria-pressed="true">'
+        f"<i></i>{escape(aqm)}</button>"
+        for i, aqm in enumerate(comparison.aqms)
+    )
+
+
+def _ranking(data: dict[str, Any], ranking: Ranking) -> str:
+    order = list(data["aqms"])
+    first = "QACD" if ranking.metric == "qacd_pkts" else "Sojourn, mean"
+    unit, factor = ("packets", 1) if ranking.metric == "qacd_pkts" else ("ms", 1000)
+    columns = [column for column in COLUMNS if column[0] != ranking.metric]
+    head = "".join(f"<th>{title}<small>{u}</small></th>" for _, title, u, _, _ in columns)
+    spans = {}
+    for place in ranking.places:
+        summary = data["aqms"][place.aqm]["links"][ranking.link][ranking.window][ranking.metric]
+        if summary["n"]:
+            low, high = summary["ci95"] or (summary["mean"], summary["mean"])
+            spans[place.aqm] = (low * factor, summary["mean"] * factor, high * factor)
+    longest = max((high for _, _, high in spans.values()), default=1.0) or 1.0
+    rows = []
+    for place in ranking.places:
+        metrics = dict(data["aqms"][place.aqm]["links"][ranking.link][ranking.window])
+        metrics["drop_ratio"] = _dropped(metrics)
+        cells = "".join(f"<td>{_spread_html(metrics[key], f, digits)}</td>" for key, _, _, f, digits in columns)
+        badge = ""
+        if place.clearly_best:
+            badge = '<span class="badge best">clearly best</span>'
+        elif place.tied_with and len(ranking.places) > 1:
+            badge = '<span class="badge">tied</span>'
+        colour = order.index(place.aqm) % 8
+        rows.append(
+            f'<tr data-aqm="{escape(place.aqm)}" style="--c:var(--c{colour})"><td class="place">{place.place}</td>'
+            f'<th scope="row"><i class="dot"></i>{escape(place.aqm)}{badge}</th>'
+            f'<td class="key">{_spread_html(metrics[ranking.metric], factor, 1)}</td>'
+            f'<td class="forest">{_whisker(spans.get(place.aqm), longest)}</td>{cells}</tr>'
+        )
+    return (
+        f'<table class="rank"><thead><tr><th></th><th class="name">AQM</th><th>{first}<small>{unit}</small></th>'
+        f'<th class="forest">95 % interval<small>0 to {longest:.3g} {unit}</small></th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _dropped(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The sum of both ratios; its spread only where one of them is 0 throughout, since the two hang together."""
+    early, overflow = metrics["early_drop_ratio"], metrics["overflow_drop_ratio"]
+    if not early["n"] or not overflow["n"]:
+        return dict(early if early["n"] else overflow)
+    for one, other in ((early, overflow), (overflow, early)):
+        if other["mean"] == 0:
+            return dict(one)
+    return {"mean": early["mean"] + overflow["mean"], "std": None, "ci95": None, "n": early["n"]}
+
+
+def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
+    if span is None:
+        return ""
+    low, mean, high = (4 + 102 * max(value, 0.0) / longest for value in span)
+    return (
+        '<svg viewBox="0 0 110 16" width="110" height="16" aria-hidden="true">'
+        '<line class="base" x1="4" y1="8" x2="106" y2="8"/>'
+        f'<line class="ci" x1="{low:.1f}" y1="8" x2="{max(high, low + 0.5):.1f}" y2="8"/>'
+        f'<circle cx="{mean:.1f}" cy="8" r="4"/></svg>'
+    )
+
+
+def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
+    what = (
+        "Ranked by QACD, the root mean square over time of queue minus target: it counts both a queue that stands off "
+        "the target and one that swings about it. The smallest is best."
+        if ranking.metric == "qacd_pkts"
+        else "Ranked by mean sojourn time, since there is no target to hold. The shortest is best."
+    )
+    if len(comparison.seeds) == 1:
+        return f"{what} One seed gives no confidence intervals, so the order says little."
+    return (
+        f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 "
+        "+ the number of AQMs whose whole interval is better; AQMs whose intervals overlap are tied and ordered by "
+        "utilisation."
+    )
+
+
+def _link_switch(comparison: Comparison) -> str:
+    links = comparison.results[0].links
+    if len(links) == 1:
+        return ""
+    options = "".join(f"<option>{escape(link)}</option>" for link in links)
+    return f'<label class="pick">Link <select id="link">{options}</select></label>'
+
+
+def _window_words(data: dict[str, Any], window: str) -> str:
+    start, end = data["windows"][window]
+    return f"{window}, {start:g} to {end:g} s"
+
+
+def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
+    link = next(iter(data["aqms"][comparison.aqms[0]]["transients"]), None)
+    if link is None:
+        return "<p>No link has a target, so nothing settles.</p>"
+    names = list(data["aqms"][comparison.aqms[0]]["transients"][link])
+    moments = {name: start for name, (start, _) in data["windows"].items()}
+    head = "".join(
+        f'<th colspan="3" class="group">{escape("Start-up" if name == START_UP else name)}'
+        f"<small>from {moments.get(name, 0):g} s</small></th>"
+        for name in names
+    )
+    heads = (("Settled", "runs"), ("Settling time", "s"), ("Overshoot", "packets"))
+    sub = "".join(f"<th>{title}<small>{unit}</small></th>" for title, unit in heads)
+    rows = []
+    for i, aqm in enumerate(comparison.aqms):
+        cells = ""
+        for name in names:
+            entry = data["aqms"][aqm]["transients"][link][name]
+            settled, runs = entry["settling_s"]["n"], entry["overshoot_pkts"]["n"]
+            share = f"{settled} of {runs}" if settled else '<span class="never">never</span>'
+            cells += (
+                f"<td>{share}</td><td>{_spread_html(entry['settling_s'], 1, 1)}</td>"
+                f"<td>{_spread_html(entry['overshoot_pkts'], 1, 0)}</td>"
+            )
+        rows.append(
+            f'<tr data-aqm="{escape(aqm)}" style="--c:var(--c{i % 8})"><th scope="row"><i class="dot"></i>{escape(aqm)}'
+            f"</th>{cells}</tr>"
+        )
+    return (
+        f'<table class="settle"><thead><tr><th rowspan="2" class="name">AQM</th>{head}</tr>'
+        f"<tr>{sub * len(names)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _aqms(data: dict[str, Any]) -> str:
+    rows = []
+    for aqm, entry in data["aqms"].items():
+        params = ", ".join(f"{name} = {_plain(value)}" for name, value in entry["params"].items())
+        rows.append(f"<tr><th scope='row'>{escape(aqm)}</th><td>{escape(params) or 'no parameters'}</td></tr>")
+    return f'<table class="plain">{"".join(rows)}</table>'
+
+
+def _plain(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
+
+
+def _versions(comparison: Comparison, data: dict[str, Any]) -> str:
+    seeds = comparison.seeds
+    run = f"{seeds[0]} to {seeds[-1]}" if seeds == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 1 else None
+    rows = {
+        "Seeds": run or ", ".join(map(str, seeds)),
+        "Aqumen": f"{data['aqumen']} (this page: {_core.__version__})",
+        "Python": platform.python_version(),
+        "System": f"{platform.system()} {platform.machine()}",
+        "CPU time": f"{sum(float(run.data['cost']['cpu_s'] or 0) for run in comparison.results):.1f} s",
+    }
+    return "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows.items())
+
+
+def _spread(summary: dict[str, Any], factor: float, digits: int) -> str:
+    if not summary["n"]:
+        return number(None, digits)
+    mean = f"{summary['mean'] * factor:.{digits}f}"
+    if summary["ci95"] is None:
+        return mean
+    return f"{mean} ± {(summary['ci95'][1] - summary['ci95'][0]) / 2 * factor:.{digits}f}"
+
+
+def _spread_html(summary: dict[str, Any], factor: float, digits: int) -> str:
+    mean, sign, half = _spread(summary, factor, digits).partition(" ± ")
+    return f"{mean}<span class='pm'> ± {half}</span>" if sign else mean

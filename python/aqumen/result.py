@@ -1,0 +1,206 @@
+"""The result of one run: metrics, series over time, sojourn times."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aqumen import tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+__all__ = ["Answer", "Floats", "Result", "Series", "SojournCdf"]
+
+Floats = NDArray[np.float64]
+
+
+class Answer(Protocol):
+    """What an engine hands back for one run; a compiled run is one."""
+
+    @property
+    def json(self) -> str:
+        """The metrics, as `run --json` prints them."""
+
+    def series(self, link: str) -> tuple[Floats, Floats, Floats]:
+        """Times in seconds, packets waiting, probability in force."""
+
+    def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
+        """Sojourn times in seconds and the share of packets at or below each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A link over time, sampled at equal steps."""
+
+    t_s: Floats
+    """Sampling instants, seconds."""
+    queue_pkts: Floats
+    """Packets waiting, the one in transmission not counted."""
+    probability: Floats
+    """Marking or dropping probability in force."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SojournCdf:
+    """How long packets waited: the distribution function."""
+
+    sojourn_s: Floats
+    """Times from arrival to the start of transmission, seconds, rising."""
+    share: Floats
+    """Share of packets that waited at most so long, 0 to 1."""
+
+
+class Result:
+    """The result of one run of one AQM with one seed.
+
+    The metrics are defined in the documentation, page "The result".
+    """
+
+    def __init__(self, answer: Answer, spec: str | None = None) -> None:
+        """Wrap what an engine answered.
+
+        Args:
+            answer: The engine's answer.
+            spec: The AQM as it was asked for; without one its name is taken.
+        """
+        self.answer: Answer = answer
+        """What the engine answered."""
+        self.json: str = answer.json
+        """The metrics as JSON text, exactly as `aqumen run --json` prints them."""
+        self.data: dict[str, Any] = json.loads(self.json)
+        """The same as a dictionary."""
+        self.spec: str = spec or self.data["aqm"]["name"]
+        """The AQM as it was asked for."""
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.data["seed"])
+
+    @property
+    def engine(self) -> str:
+        """The engine that ran it."""
+        return str(self.data["engine"])
+
+    @property
+    def scenario(self) -> str:
+        """Name of the scenario."""
+        return str(self.data["scenario"])
+
+    @property
+    def params(self) -> dict[str, float | bool | str]:
+        """Parameters of the AQM in force, those included that it designed for itself."""
+        return dict(self.data["aqm"]["params"])
+
+    @property
+    def windows(self) -> dict[str, tuple[float, float]]:
+        """Start and end of each window, seconds."""
+        return {name: (float(start), float(end)) for name, (start, end) in self.data["windows"].items()}
+
+    @property
+    def links(self) -> list[str]:
+        """Names of the recorded links."""
+        return list(self.data["links"])
+
+    @property
+    def flows(self) -> list[str]:
+        """Names of the flow groups."""
+        return list(self.data["flows"])
+
+    def link(self, name: str | None = None, window: str = "steady") -> dict[str, float | None]:
+        """Metrics of a link.
+
+        Args:
+            name: The link; without one the first recorded.
+            window: The window.
+        """
+        return dict(self.data["links"][name or self.links[0]][window])
+
+    def flow_group(self, name: str, window: str = "steady") -> dict[str, float | None]:
+        """Metrics of a flow group.
+
+        Args:
+            name: The group.
+            window: The window.
+        """
+        return dict(self.data["flows"][name][window])
+
+    def series(self, link: str | None = None) -> Series:
+        """Queue length and probability over time.
+
+        Args:
+            link: The link; without one the first recorded.
+        """
+        t, queue, p = self.answer.series(link or self.links[0])
+        return Series(t_s=t, queue_pkts=queue, probability=p)
+
+    def sojourn_cdf(self, link: str | None = None, window: str = "steady") -> SojournCdf:
+        """Distribution of the time that packets waited.
+
+        Args:
+            link: The link; without one the first recorded.
+            window: The window.
+        """
+        values, share = self.answer.sojourn_cdf(link or self.links[0], window)
+        return SojournCdf(sojourn_s=values, share=share)
+
+    def metrics(self) -> dict[str, list[Any]]:
+        """All metrics as columns: one row per link or flow group, window and metric."""
+        return tables.metric_columns([self])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All metrics as a pandas table, one row each. Needs the extra `pandas`."""
+        return tables.to_pandas(self.metrics())
+
+    def to_polars(self) -> pl.DataFrame:
+        """All metrics as a polars table, one row each. Needs the extra `polars`."""
+        return tables.to_polars(self.metrics())
+
+    def to_arrow(self) -> pa.Table:
+        """All metrics as an Arrow table, one row each. Needs the extra `arrow`."""
+        return tables.to_arrow(self.metrics())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand all metrics to any library that reads Arrow streams. Needs the extra `arrow`.
+
+        Args:
+            requested_schema: The schema that the reader would like, as an Arrow capsule.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Queue and probability over time, by link. Needs the extra `xarray`."""
+        return tables.series_dataset([self]).isel(aqm=0, seed=0)
+
+    def plot(self, link: str | None = None) -> Figure:
+        """Draw queue length and probability over time. Needs the extra `plot`.
+
+        Args:
+            link: The link; without one the first recorded.
+        """
+        from aqumen.plot import plot_result
+
+        return plot_result(self, link)
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.spec)}</b> on {escape(self.scenario)}, seed {self.seed}</p>" + tables.html_table(
+            ["link", "window", "utilisation", "queue, pkt", "QACD, pkt", "sojourn, ms", "marked", "dropped"],
+            [
+                [link, window, *tables.link_cells(metrics)]
+                for link, windows in self.data["links"].items()
+                for window, metrics in windows.items()
+            ],
+        )
+
+    def __repr__(self) -> str:
+        return f"Result({self.spec!r} on {self.scenario!r}, engine={self.engine!r}, seed={self.seed})"

@@ -1,0 +1,148 @@
+"""The scenario: which network, which traffic, which AQM, for how long."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aqumen import _core
+from aqumen.errors import ScenarioError
+
+__all__ = ["Scenario", "as_scenario"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scenario:
+    """A network, its traffic, its AQMs and what to record; immutable.
+
+    Get one with `Scenario.load`, `Scenario.parse` or from typed objects such as `aqumen.Dumbbell`.
+    """
+
+    core: _core.Scenario
+    """The compiled scenario."""
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Scenario:
+        """Read a scenario file.
+
+        Args:
+            path: A TOML file.
+
+        Raises:
+            ScenarioError: The file is absent, is no text, or is no scenario; the message names file, line and key.
+        """
+        try:
+            return cls(_core.Scenario.load(os.fspath(path)))
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
+    @classmethod
+    def parse(cls, text: str, file: str = "scenario") -> Scenario:
+        """Read a scenario from text.
+
+        Args:
+            text: The TOML text.
+            file: The name that error messages give it.
+        """
+        try:
+            return cls(_core.Scenario.parse(text, file))
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
+    @property
+    def name(self) -> str:
+        """The short name, as results carry it."""
+        return self.core.name
+
+    @property
+    def title(self) -> str:
+        """What it is, in a line."""
+        return self.core.title
+
+    def set(self, key: str, value: str) -> Scenario:
+        """A copy with one value changed, as `--set KEY=VALUE` does.
+
+        Args:
+            key: The key, with dots between tables: `bottleneck.rate`.
+            value: The value as it would stand in the file: `10Mbit`.
+        """
+        try:
+            return Scenario(self.core.set(key, value))
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
+    def to_toml(self) -> str:
+        """The scenario as TOML; `Scenario.parse` of it gives the same scenario."""
+        return self.core.to_toml()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a TOML file.
+
+        Args:
+            path: The file to write.
+        """
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def plan(self, seed: int = 1, aqm: str | None = None) -> dict[str, Any]:
+        """The scenario made explicit: every node, link and flow by itself, times in seconds, rates in bit/s.
+
+        Args:
+            seed: The seed that places start times and delays.
+            aqm: The AQM under test, a SPEC; without one the scenario's own.
+        """
+        return dict(json.loads(self.plan_json(seed, aqm)))
+
+    def plan_json(self, seed: int, aqm: str | None) -> str:
+        """The same as JSON text.
+
+        Args:
+            seed: The seed that places start times and delays.
+            aqm: The AQM under test, a SPEC; without one the scenario's own.
+        """
+        try:
+            return self.core.plan_json(seed, aqm)
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
+    def check_aqm(self, spec: str) -> None:
+        """Raise `ScenarioError` if the AQM cannot be used here.
+
+        Args:
+            spec: A name, a profile of the scenario, or a name with parameters: `pi:a=1.822e-5,b=1.816e-5`.
+        """
+        try:
+            self.core.check_aqm(spec)
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
+    @property
+    def aqms(self) -> list[str]:
+        """Names of the AQMs that can run here: the scenario's profiles, and all known ones."""
+        return self.core.aqm_names()
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that one run needs at most, estimated."""
+        return self.core.memory_estimate()
+
+    def __repr__(self) -> str:
+        return f"Scenario({self.name!r}, {self.title!r})"
+
+
+def as_scenario(scenario: Scenario | str | os.PathLike[str]) -> Scenario:
+    """The scenario itself, or the one in a file.
+
+    Args:
+        scenario: A scenario, or the path of its file.
+    """
+    if isinstance(scenario, Scenario):
+        return scenario
+    to_scenario = getattr(scenario, "scenario", None)
+    if callable(to_scenario):
+        built = to_scenario()
+        assert isinstance(built, Scenario)
+        return built
+    return Scenario.load(scenario)

@@ -1,0 +1,154 @@
+"""Results as tables: columns for pandas, polars and Arrow, cubes for xarray, plain HTML for notebooks.
+
+The packages are optional and imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aqumen.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import xarray as xr
+
+    from aqumen.result import Result
+
+__all__: list[str] = []
+
+COLUMNS = ["scenario", "engine", "aqm", "seed", "kind", "name", "window", "metric", "value"]
+
+
+def optional(module: str, extra: str) -> Any:
+    """An optional module, or an error that says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        message = f"this needs {package}, which is not installed; install it with: pip install 'aqumen[{extra}]'"
+        raise MissingExtra(message) from None
+
+
+def metric_columns(results: Iterable[Result]) -> dict[str, list[Any]]:
+    """One row per run, link or flow group, window and metric."""
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    for result in results:
+        for kind, key in (("link", "links"), ("flow group", "flows")):
+            for name, windows in result.data[key].items():
+                for window, metrics in windows.items():
+                    for metric, value in metrics.items():
+                        number = None if value is None else float(value)
+                        run = (result.scenario, result.engine, result.spec, result.seed)
+                        for column, cell in zip(COLUMNS, (*run, kind, name, window, metric, number), strict=True):
+                            columns[column].append(cell)
+    return columns
+
+
+def to_pandas(columns: dict[str, list[Any]]) -> pd.DataFrame:
+    """The columns as a pandas table."""
+    pandas = optional("pandas", "pandas")
+    frame: pd.DataFrame = pandas.DataFrame(columns).astype({"value": float})
+    return frame
+
+
+def to_polars(columns: dict[str, list[Any]]) -> pl.DataFrame:
+    """The columns as a polars table."""
+    polars = optional("polars", "polars")
+    frame: pl.DataFrame = polars.DataFrame(columns, schema_overrides={"value": polars.Float64})
+    return frame
+
+
+def to_arrow(columns: dict[str, list[Any]]) -> pa.Table:
+    """The columns as an Arrow table."""
+    arrow = optional("pyarrow", "arrow")
+    values = arrow.array(columns["value"], arrow.float64())
+    return arrow.table({**columns, "value": values})
+
+
+def series_dataset(results: Sequence[Result]) -> xr.Dataset:
+    """Queue and probability of all runs over time: aqm x seed x link x time; absent runs are NaN."""
+    xarray = optional("xarray", "xarray")
+    aqms, seeds, links = _axes(results)
+    t = results[0].series(links[0]).t_s
+    shape = (len(aqms), len(seeds), len(links), len(t))
+    queue, probability = np.full(shape, np.nan), np.full(shape, np.nan)
+    for result in results:
+        for k, link in enumerate(links):
+            series = result.series(link)
+            at = (aqms.index(result.spec), seeds.index(result.seed), k)
+            queue[at], probability[at] = series.queue_pkts, series.probability
+    dimensions = ("aqm", "seed", "link", "time")
+    dataset: xr.Dataset = xarray.Dataset(
+        {
+            "queue_pkts": (dimensions, queue, {"long_name": "queue length", "units": "packets"}),
+            "probability": (dimensions, probability, {"long_name": "marking probability"}),
+        },
+        coords={"aqm": aqms, "seed": seeds, "link": links, "time": ("time", t, {"units": "s"})},
+        attrs={"scenario": results[0].scenario, "engine": results[0].engine},
+    )
+    return dataset
+
+
+def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
+    """All metrics of all runs: aqm x seed x link x window, and aqm x seed x group x window; absent ones are NaN."""
+    xarray = optional("xarray", "xarray")
+    aqms, seeds, links = _axes(results)
+    windows, groups = list(results[0].windows), results[0].flows
+    variables = {}
+    for axis, names, key in (("link", links, "links"), ("group", groups, "flows")):
+        if not names:
+            continue
+        for metric in results[0].data[key][names[0]][windows[0]]:
+            values = np.full((len(aqms), len(seeds), len(names), len(windows)), np.nan)
+            for result in results:
+                for j, name in enumerate(names):
+                    for k, window in enumerate(windows):
+                        value = result.data[key][name][window][metric]
+                        if value is not None:
+                            values[aqms.index(result.spec), seeds.index(result.seed), j, k] = value
+            variables[metric] = (("aqm", "seed", axis, "window"), values)
+    dataset: xr.Dataset = xarray.Dataset(
+        variables,
+        coords={"aqm": aqms, "seed": seeds, "link": links, "window": windows, "group": groups},
+        attrs={"scenario": results[0].scenario, "engine": results[0].engine},
+    )
+    return dataset
+
+
+def _axes(results: Sequence[Result]) -> tuple[list[str], list[int], list[str]]:
+    aqms = list(dict.fromkeys(result.spec for result in results))
+    return aqms, sorted({result.seed for result in results}), results[0].links
+
+
+def link_cells(metrics: dict[str, float | None]) -> list[str]:
+    """The few metrics of a link that a person looks at first, with the digits worth reading."""
+    dropped = (metrics["early_drop_ratio"] or 0.0) + (metrics["overflow_drop_ratio"] or 0.0)
+    sojourn = metrics["sojourn_mean_s"]
+    return [
+        number(metrics["utilization"], 4),
+        number(metrics["queue_mean_pkts"], 1),
+        number(metrics["qacd_pkts"], 1),
+        number(None if sojourn is None else sojourn * 1000, 1),
+        number(metrics["mark_ratio"], 4),
+        number(dropped, 4),
+    ]
+
+
+def number(value: float | None, digits: int) -> str:
+    """A number with so many digits behind the point; a dash for one that is not defined."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain HTML table."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

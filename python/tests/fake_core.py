@@ -1,0 +1,311 @@
+"""A stand-in for the compiled core: same interface, instant answers that look like a congested link.
+
+The tests of the command line and of the report need results that are the same everywhere and come at once; what the
+engines answer is tested with the engines.
+"""
+
+import hashlib
+import json
+import math
+
+import numpy as np
+
+VERSION = "0.1.0"
+TARGET_PKTS = 100.0
+BUFFER_PKTS = 300.0
+CAPACITY_PPS = 1000.0
+DURATION_S = 100.0
+EVENT_S = 60.0
+FLOWS = 12
+
+# Mean queue it settles at, spread, peak after start-up, time constant of the return (s), probability, utilisation.
+BEHAVIOUR = {
+    "arm-pfc": (100.0, 11.0, 165.0, 2.0, 0.135, 0.9993),
+    "pi": (100.6, 16.0, 280.0, 7.0, 0.137, 0.9990),
+    "red": (128.0, 22.0, 290.0, 4.0, 0.118, 0.9991),
+    "droptail": (287.0, 14.0, 300.0, 1.0, 0.0, 0.9996),
+}
+PARAMS = {
+    "arm-pfc": {"alpha": 0.22, "frequency": 30.0, "target": TARGET_PKTS, "variant": "b"},
+    "pi": {"a": 6.48e-4, "b": 6.42e-4, "frequency": 150.0, "target": TARGET_PKTS},
+    "red": {"min": 50.0, "max": 150.0, "max_p": 0.1, "weight": 0.002, "gentle": True},
+    "droptail": {},
+}
+TOML = """\
+name = "mock"
+title = "Twelve endless transfers over one congested link"
+duration = "100s"
+"""
+
+
+class ScenarioError(ValueError):
+    pass
+
+
+class Cancelled(Exception):
+    pass
+
+
+class Scenario:
+    def __init__(self, text=TOML, changes=()):
+        self.text, self.changes = text, changes
+
+    @staticmethod
+    def load(path):
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except FileNotFoundError:
+            raise ScenarioError(f"{path}: no such file") from None
+        except UnicodeDecodeError:
+            raise ScenarioError(f"{path}: not a text file") from None
+        return Scenario.parse(text, path)
+
+    @staticmethod
+    def parse(text, file="scenario"):
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.startswith("durration"):
+                raise ScenarioError(f"{file}:{number}: unknown key `durration`; did you mean `duration`?")
+        return Scenario(text)
+
+    name = "mock"
+    title = "Twelve endless transfers over one congested link"
+
+    def set(self, key, value):
+        if key not in ("duration", "bottleneck.rate"):
+            raise ScenarioError(f"--set {key}: unknown key; did you mean `duration`?")
+        return Scenario(self.text, (*self.changes, (key, value)))
+
+    def to_toml(self):
+        return self.text + "".join(f'{key} = "{value}"\n' for key, value in self.changes)
+
+    def aqm_names(self):
+        return list(BEHAVIOUR)
+
+    def check_aqm(self, spec):
+        name = spec.partition(":")[0]
+        if name not in BEHAVIOUR:
+            raise ScenarioError(f"unknown AQM `{name}`; did you mean `pi`?")
+
+    def memory_estimate(self):
+        return 1 << 20
+
+    def plan_json(self, seed, aqm):
+        self.check_aqm(aqm or "droptail")
+        name = (aqm or "droptail").partition(":")[0]
+        nodes = ["r1", "r2", *(f"s{i}" for i in range(FLOWS)), *(f"d{i}" for i in range(FLOWS))]
+
+        def link(name, start, end, delay_s, bps, **more):
+            plain = {
+                "buffer_pkts": 100_000,
+                "buffer_bytes": None,
+                "record": False,
+                "target_pkts": None,
+                "aqm": {"name": "droptail", "params": {}},
+            }
+            ends = {"from": nodes.index(start), "to": nodes.index(end)}
+            own = {"name": name, **ends, "delay_s": delay_s, "rates": [[0.0, bps]]}
+            return own | plain | more
+
+        core = {"buffer_pkts": BUFFER_PKTS, "record": True, "target_pkts": TARGET_PKTS}
+        links = [
+            link("bottleneck", "r1", "r2", 0.02, 8e6, aqm={"name": name, "params": PARAMS[name]}, **core),
+            link("bottleneck-back", "r2", "r1", 0.02, 8e6),
+        ]
+        flows = []
+        for i in range(FLOWS):
+            delay_s = 0.035 + 0.01 * i / (FLOWS - 1)
+            first = len(links)
+            for start, end in ((f"s{i}", "r1"), ("r2", f"d{i}"), (f"d{i}", "r2"), ("r1", f"s{i}")):
+                links.append(link(f"{start}-{end}", start, end, delay_s, 10e6))
+            late = EVENT_S if i >= FLOWS // 2 else 0.0
+            flows.append(
+                {
+                    "group": 1 if late else 0,
+                    "path": [first, 0, first + 1],
+                    "return_path": [first + 2, 1, first + 3],
+                    "on": [[late + seed / 100 % 1, None]],
+                    "transfer_bytes": None,
+                }
+            )
+        half = FLOWS // 2
+        groups = [
+            {"name": "ftp", "transport": {"preset": "modern", "variant": "reno", "ecn": True}, "flows": [0, half]},
+            {"name": "late", "transport": {"preset": "modern", "variant": "reno", "ecn": True}, "flows": [half, FLOWS]},
+        ]
+        return json.dumps(
+            {
+                "schema": 1,
+                "scenario": self.name,
+                "seed": seed,
+                "duration_s": DURATION_S,
+                "nodes": nodes,
+                "links": links,
+                "groups": groups,
+                "flows": flows,
+                "windows": {"all": [0.0, 100.0], "steady": [10.0, 100.0], "late": [EVENT_S, 100.0]},
+                "sample_interval_s": 0.1,
+                "nominal": {
+                    "capacity_bps": 8e6,
+                    "flows": FLOWS,
+                    "base_rtt_s": 0.2,
+                    "target_pkts": TARGET_PKTS,
+                    "packet_bytes": 1000,
+                },
+            }
+        )
+
+
+class RunResult:
+    def __init__(self, scenario, aqm, seed):
+        self.plan = json.loads(scenario.plan_json(seed, aqm))
+        self.name = (aqm or "droptail").partition(":")[0]
+        mean, spread, peak, tau, p, utilization = BEHAVIOUR[self.name]
+        rng = np.random.default_rng([seed, *self.name.encode()])
+        t = np.arange(1, round(DURATION_S * 10) + 1) / 10
+        noise = np.zeros_like(t)
+        for i in range(1, len(t)):
+            noise[i] = 0.97 * noise[i - 1] + rng.normal() * spread * math.sqrt(1 - 0.97**2)
+        swing = (peak - mean) * (np.clip(t / 1.5, 0, 1) * np.exp(-np.clip(t - 1.5, 0, None) / tau))
+        start = np.clip(t / 1.5, 0, 1)
+        event = np.where(t > EVENT_S, (peak - mean) * 0.6 * np.exp(-np.clip(t - EVENT_S, 0, None) / tau), 0.0)
+        wave = np.cos(np.clip(t - 1.5, 0, None) * 2.5 / tau) if self.name == "pi" else 1.0
+        bias = rng.normal() * spread / 12
+        self.t = t
+        self.queue = np.round(np.clip(mean * start + swing * wave + event * wave + noise + bias, 0, BUFFER_PKTS))
+        self.p = np.clip(p * np.clip(t / (2 * tau), 0, 1) * (1 + noise / 300), 0, 1) if p else np.zeros_like(t)
+        self.utilization = min(1.0, utilization + rng.normal() * 2e-4)
+
+    def within(self, window):
+        start, end = self.plan["windows"][window]
+        return self.queue[(self.t > start) & (self.t <= end)]
+
+    def link(self, window):
+        queue, (start, end) = self.within(window), self.plan["windows"][window]
+        departures = round(self.utilization * CAPACITY_PPS * (end - start))
+        arrivals = departures + 60
+        marked = round(BEHAVIOUR[self.name][4] * arrivals)
+        overflow = 60 if self.name == "droptail" else 0
+        q = float(queue.mean())
+        return {
+            "utilization": self.utilization,
+            "queue_mean_pkts": q,
+            "queue_std_pkts": float(queue.std()),
+            "qacd_pkts": float(np.sqrt(np.mean((queue - TARGET_PKTS) ** 2))),
+            "qacd_sampled_pkts": None,
+            "sojourn_mean_s": q / CAPACITY_PPS,
+            "sojourn_p50_s": float(np.quantile(queue, 0.5)) / CAPACITY_PPS,
+            "sojourn_p95_s": float(np.quantile(queue, 0.95)) / CAPACITY_PPS,
+            "sojourn_p99_s": float(np.quantile(queue, 0.99)) / CAPACITY_PPS,
+            "arrivals_pkts": arrivals,
+            "departures_pkts": departures,
+            "marked_pkts": marked,
+            "early_dropped_pkts": 0,
+            "overflow_dropped_pkts": overflow,
+            "mark_ratio": marked / arrivals,
+            "early_drop_ratio": 0.0,
+            "overflow_drop_ratio": overflow / arrivals,
+        }
+
+    def group(self, window):
+        return {
+            "goodput_bps": self.utilization * 8e6 * 0.96 / 2,
+            "jain_fairness": 0.97,
+            "rtt_mean_s": 0.2 + float(self.within(window).mean()) / CAPACITY_PPS,
+            "retransmitted_ratio": 0.001,
+            "timeouts": 3,
+            "delay_mean_s": None,
+            "jitter_mean_s": None,
+            "loss_ratio": None,
+        }
+
+    @property
+    def json(self):
+        windows = self.plan["windows"]
+        return json.dumps(
+            {
+                "schema": 1,
+                "aqumen": VERSION,
+                "scenario": self.plan["scenario"],
+                "engine": "packet",
+                "aqm": {"name": self.name, "params": PARAMS[self.name]},
+                "seed": self.plan["seed"],
+                "windows": windows,
+                "links": {"bottleneck": {window: self.link(window) for window in windows}},
+                "flows": {group: {window: self.group(window) for window in windows} for group in ("ftp", "late")},
+                "cost": {"cpu_s": 0.01, "wall_s": 0.01, "events": 1_000_000, "bottleneck_packets": 100_000},
+            }
+        )
+
+    def series(self, link):
+        assert link == "bottleneck"
+        return self.t, self.queue, self.p
+
+    def sojourn_cdf(self, link, window):
+        assert link == "bottleneck"
+        values, counts = np.unique(self.within(window) / CAPACITY_PPS, return_counts=True)
+        return values, np.cumsum(counts) / counts.sum()
+
+
+def run(scenario, aqm, seed, pcap=None, progress=None):
+    scenario.check_aqm(aqm or "droptail")
+    for fraction in (0.25, 0.5, 1.0):
+        if progress is not None and not progress(fraction):
+            raise Cancelled
+    if pcap is not None:
+        with open(pcap, "wb") as file:
+            file.write(b"\x0a\x0d\x0d\x0a")
+    return RunResult(scenario, aqm, seed)
+
+
+def run_many(scenario, jobs, threads, on_done):
+    assert threads >= 1
+    # Out of order, as threads finish.
+    order = sorted(range(len(jobs)), key=lambda i: hashlib.sha256(str(jobs[i]).encode()).digest())
+    for index in order:
+        if not on_done(index, RunResult(scenario, *jobs[index])):
+            return
+
+
+def student_975(freedom):
+    """Student's t at 97.5 %: exact for one and two degrees of freedom, else its expansion (good to 1e-3)."""
+    z = 1.959963984540054
+    if freedom < 3:
+        return {1: 12.706204736, 2: 4.302652730}[freedom]
+    terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
+    return z + sum(term / freedom**k for k, term in enumerate(terms, 1))
+
+
+def summary(values):
+    n = len(values)
+    if n == 0:
+        raise ValueError("no values")
+    mean = math.fsum(values) / n
+    if n == 1:
+        return mean, None, None, 1
+    std = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1))
+    half = student_975(n - 1) * std / math.sqrt(n)
+    return mean, std, (mean - half, mean + half), n
+
+
+def list_aqms_json():
+    parameter = {"unit": "pkt", "default": 100.0, "min": 0.0, "max": None, "choices": None, "doc": "Target queue."}
+    return json.dumps(
+        [
+            {
+                "name": name,
+                "title": name.upper(),
+                "summary": f"What {name} does.",
+                "reference": "RFC 7567",
+                "params": [{"name": "target", **parameter}] if PARAMS[name] else [],
+            }
+            for name in BEHAVIOUR
+        ]
+    )
+
+
+def json_schema():
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"})
+
+
+__version__ = VERSION

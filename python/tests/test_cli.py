@@ -1,0 +1,204 @@
+"""The command line: what each verb prints, where it prints it, and its exit code."""
+
+import json
+import signal
+
+import aqumen
+import pytest
+from snapshot import check_json, check_text
+
+
+def test_version(aqumen_cli):
+    assert aqumen_cli("--version") == (0, f"aqumen {aqumen.__version__}\n", "")
+
+
+def test_run_prints_tables(aqumen_cli, scenario_file):
+    code, out, err = aqumen_cli("run", scenario_file, "--aqm", "pi")
+    assert (code, err) == (0, "")
+    check_text("run.txt", out)
+
+
+def test_run_prints_json(aqumen_cli, scenario_file):
+    code, out, err = aqumen_cli("run", scenario_file, "--aqm", "pi", "--seed", "3", "--json")
+    assert (code, err) == (0, "")
+    check_json("run.json", out)
+
+
+def test_compare_prints_a_ranking(aqumen_cli, scenario_file):
+    code, out, err = aqumen_cli("compare", scenario_file, "--aqm", "droptail", "--aqm", "pi", "--seeds", 5)
+    assert (code, err) == (0, "")
+    check_text("compare.txt", out)
+
+
+def test_compare_prints_json(aqumen_cli, scenario_file):
+    code, out, err = aqumen_cli("compare", scenario_file, "--aqm", "droptail", "--aqm", "pi", "--seeds", 3, "--json")
+    assert (code, err) == (0, "")
+    check_json("compare.json", out)
+
+
+@pytest.mark.parametrize("kind", ["aqms", "transports", "traffic", "papers"])
+def test_list(aqumen_cli, kind):
+    code, out, _ = aqumen_cli("list", kind)
+    assert code == 0
+    check_text(f"list-{kind}.txt", out)
+    code, out, _ = aqumen_cli("list", kind, "--json")
+    assert code == 0
+    check_json(f"list-{kind}.json", out)
+
+
+def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path, monkeypatch):
+    folder = tmp_path / "experiments" / "paper"
+    folder.mkdir(parents=True)
+    scenario_file.rename(folder / "one.toml")
+    (folder / "bad.toml").write_text("durration = 1\n")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = aqumen_cli("list", "scenarios", "--json")
+    assert code == 0
+    (row,) = json.loads(out)["scenarios"]
+    assert row == {"file": "experiments/paper/one.toml", "title": "Twelve endless transfers over one congested link"}
+    assert "left out: experiments/paper/bad.toml:1: unknown key `durration`" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "expect"),
+    [
+        (["run", "absent.toml"], "absent.toml: no such file"),
+        (["run", "{binary}"], "not a text file"),
+        (["run", "{misspelt}"], "unknown key `durration`; did you mean `duration`?"),
+        (["run", "{good}", "--aqm", "px"], "unknown AQM `px`; did you mean `pi`?"),
+        (["run", "{good}", "--set", "duration"], "--set duration: write it as KEY=VALUE"),
+        (["run", "{good}", "--set", "duratoin=3s"], "unknown key; did you mean `duration`?"),
+        (["run", "{good}", "--seed", "-1"], "seed -1: a seed is a whole number"),
+        (["run", "{good}", "--seed", "one"], "--seed"),
+        (["run", "{good}", "--engine", "fluid"], "engine `fluid` is not built yet; these are: packet, ns2"),
+        (["run", "{good}", "--engine", "pakcet"], "unknown engine `pakcet`; there are: packet, ns2"),
+        (["run", "{good}", "--out", "{good}"], "cannot write to"),
+        (["run", "{good}", "--pcap", "{good}.d/x.pcapng"], "does not exist"),
+        (["run"], "SCENARIO.toml"),
+        (["compare", "{good}"], "no AQM to compare"),
+        (["compare", "{good}", "--aqm", "pi", "--aqm", "pi"], "AQM `pi` is named twice"),
+        (["compare", "{good}", "--aqm", "pi", "--seeds", "0"], "seeds = 0: the number of seeds is from 1 to 100000"),
+        (["compare", "{good}", "--aqm", "pi", "--seeds", "1000000"], "seeds = 1000000"),
+        (["list", "aqm"], "aqm"),
+        (["validate", "vectors"], "`validate vectors` is not built yet"),
+        (["validate", "ns2", "--seeds", "1"], "at least two seeds"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_what_cannot_run_says_why_in_one_line(aqumen_cli, scenario_file, tmp_path, args, expect):
+    binary, misspelt = tmp_path / "binary.toml", tmp_path / "misspelt.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    misspelt.write_text("durration = 3\n")
+    places = {"good": scenario_file, "binary": binary, "misspelt": misspelt}
+    code, out, err = aqumen_cli(*(arg.format(**places) for arg in args))
+    assert (code, out) == (2, "")
+    assert err.startswith("aqumen: ")
+    assert expect in err
+    assert err.count("\n") == 1
+
+
+def test_no_ns2_on_this_machine(aqumen_cli, scenario_file, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("AQUMEN_NS2", raising=False)
+    code, out, err = aqumen_cli("run", scenario_file, "--engine", "ns2")
+    assert (code, out) == (2, "")
+    assert "ns-2 is not installed" in err
+    assert err.count("\n") == 1
+
+
+def test_too_little_memory(aqumen_cli, scenario_file, fake_core, monkeypatch):
+    monkeypatch.setattr(fake_core.Scenario, "memory_estimate", lambda self: 1 << 60)
+    code, _, err = aqumen_cli("run", scenario_file)
+    assert code == 2
+    assert "needs about 1073741824.0 GiB of memory" in err
+
+
+def test_run_writes_its_result(aqumen_cli, scenario_file, tmp_path):
+    out = tmp_path / "out"
+    code, printed, err = aqumen_cli("run", scenario_file, "--aqm", "pi", "--out", out, "--json")
+    assert code == 0
+    assert str(out / "runs" / "pi-1.json") in err
+    stored = json.loads((out / "runs" / "pi-1.json").read_text())
+    stored.pop("digest")
+    assert stored == json.loads(printed)
+    assert (out / "scenario.toml").read_text() == scenario_file.read_text()
+
+
+def test_run_writes_packets(aqumen_cli, scenario_file, tmp_path):
+    code, _, _ = aqumen_cli("run", scenario_file, "--pcap", tmp_path / "trace.pcapng")
+    assert code == 0
+    # The first four bytes of any pcapng file.
+    assert (tmp_path / "trace.pcapng").read_bytes() == bytes.fromhex("0a0d0d0a")
+
+
+def test_compare_writes_report_and_all_runs(aqumen_cli, scenario_file, tmp_path):
+    out = tmp_path / "out"
+    code, printed, err = aqumen_cli(
+        "compare", scenario_file, "--aqm", "pi", "--aqm", "red", "--seeds", 2, "--out", out, "--json"
+    )
+    assert code == 0
+    assert f"wrote {out / 'report.html'}" in err
+    names = sorted(path.name for path in (out / "runs").iterdir())
+    assert names == sorted(
+        f"{aqm}-{seed}.{kind}" for aqm in ("pi", "red") for seed in (1, 2) for kind in ("json", "npz")
+    )
+    assert (out / "compare.json").read_text() == printed
+    command = f"aqumen compare {scenario_file} --aqm pi --aqm red --seeds 2 --out {out} --json"
+    assert command in (out / "report.html").read_text()
+
+
+def test_a_second_compare_repeats_nothing(aqumen_cli, scenario_file, tmp_path, fake_core, monkeypatch):
+    args = ("compare", scenario_file, "--aqm", "pi", "--seeds", 3, "--out", tmp_path / "out", "--json")
+    _, first, _ = aqumen_cli(*args)
+    from aqumen import _core
+
+    monkeypatch.setattr(_core, "run_many", lambda *_: pytest.fail("nothing was left to run"))
+    code, second, err = aqumen_cli(*args)
+    assert code == 0
+    assert "3 of 3 runs are in" in err
+    assert second == first
+
+
+def test_interrupt_keeps_what_is_finished(aqumen_cli, scenario_file, tmp_path, fake_core, monkeypatch):
+    from aqumen import _core
+
+    def run_many(scenario, jobs, threads, on_done):
+        for index, job in enumerate(jobs):
+            if index == 3:
+                signal.raise_signal(signal.SIGINT)
+            assert on_done(index, fake_core.RunResult(scenario, *job))
+
+    monkeypatch.setattr(_core, "run_many", run_many)
+    out = tmp_path / "out"
+    args = ("compare", scenario_file, "--aqm", "pi", "--aqm", "red", "--seeds", 4, "--out", out, "--json")
+    code, printed, err = aqumen_cli(*args)
+    assert code == 130
+    assert "stopped: 3 of 8 runs are finished; the same command goes on from here" in err
+    comparison = json.loads(printed)
+    assert comparison["runs"] == {"wanted": 8, "finished": 3}
+    # Seed by seed: pi 1, red 1, pi 2.
+    assert comparison["aqms"]["pi"]["seeds"] == [1, 2]
+    assert comparison["aqms"]["red"]["seeds"] == [1]
+    assert "3 of 8 runs, stopped early" in (out / "report.html").read_text()
+    assert not list(out.rglob("*.part"))
+
+    monkeypatch.setattr(_core, "run_many", fake_core.run_many)
+    code, printed, err = aqumen_cli(*args)
+    assert code == 0
+    assert "3 of 8 runs are in" in err
+    assert json.loads(printed)["runs"] == {"wanted": 8, "finished": 8}
+
+
+def test_interrupt_before_the_first_run_prints_nothing(aqumen_cli, scenario_file, monkeypatch):
+    from aqumen import _core
+
+    monkeypatch.setattr(_core, "run_many", lambda *_: signal.raise_signal(signal.SIGINT))
+    code, out, err = aqumen_cli("compare", scenario_file, "--aqm", "pi")
+    assert (code, out) == (130, "")
+    assert "stopped: 0 of 20 runs are finished" in err
+
+
+def test_interrupt_handler_is_put_back(aqumen_cli, scenario_file):
+    before = signal.getsignal(signal.SIGINT)
+    aqumen_cli("compare", scenario_file, "--aqm", "pi", "--seeds", 1)
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,139 @@
+"""The Python API: runs, comparisons, statistics, finished runs on disk."""
+
+import json
+import math
+
+import aqumen
+import pytest
+from aqumen.comparison import summarize
+
+
+@pytest.fixture
+def scenario(fake_core):
+    return aqumen.Scenario.parse(fake_core.TOML)
+
+
+def test_run_gives_metrics_series_and_sojourn_times(scenario):
+    result = aqumen.run(scenario, aqm="pi", seed=7)
+    assert (result.spec, result.seed, result.engine, result.scenario) == ("pi", 7, "packet", "mock")
+    assert result.link("bottleneck", "all")["arrivals_pkts"] > 0
+    assert result.flow_group("ftp")["goodput_bps"] > 0
+    series = result.series()
+    assert len(series.t_s) == len(series.queue_pkts) == len(series.probability) == 1000
+    cdf = result.sojourn_cdf("bottleneck", "steady")
+    assert cdf.share[-1] == 1.0
+    assert json.loads(result.json) == result.data
+
+
+def test_progress_can_stop_a_run(scenario, fake_core):
+    seen = []
+    with pytest.raises(fake_core.Cancelled):
+        aqumen.run(scenario, aqm="pi", on_progress=lambda share: seen.append(share) or share < 0.5)
+    assert seen == [0.25, 0.5]
+
+
+def test_compare_takes_a_number_of_seeds_or_the_seeds(scenario):
+    assert aqumen.compare(scenario, ["pi"], seeds=3).seeds == [1, 2, 3]
+    assert aqumen.compare(scenario, ["pi"], seeds=[9, 4]).seeds == [4, 9]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"aqms": []}, "no AQM to compare"),
+        ({"aqms": ["pi"], "seeds": []}, "no seed given"),
+        ({"aqms": ["pi"], "seeds": [1, 1]}, "named twice"),
+        ({"aqms": ["pi"], "seeds": [2**64]}, "a seed is a whole number"),
+        ({"aqms": ["pi"], "threads": 0}, "at least 1"),
+        ({"aqms": ["pi"], "engine": "ns3"}, "not built yet"),
+    ],
+)
+def test_bad_arguments(scenario, kwargs, message):
+    with pytest.raises(aqumen.Error, match=message):
+        aqumen.compare(scenario, **kwargs)
+
+
+def test_results_stand_aqm_by_aqm_with_rising_seeds(scenario):
+    comparison = aqumen.compare(scenario, ["red", "pi"], seeds=3)
+    assert [(run.spec, run.seed) for run in comparison.results] == [
+        ("red", 1), ("red", 2), ("red", 3), ("pi", 1), ("pi", 2), ("pi", 3),
+    ]  # fmt: skip
+
+
+def test_progress_is_told_and_can_stop(scenario):
+    seen = []
+    comparison = aqumen.compare(
+        scenario, ["pi"], seeds=5, on_progress=lambda done, wanted: seen.append((done, wanted)) or done < 2
+    )
+    assert seen == [(1, 5), (2, 5)]
+    assert len(comparison.results) == 2
+    assert not comparison.complete
+
+
+def test_summary_is_of_the_defined_values(fake_core):
+    # 1 and 3: mean 2, standard deviation sqrt(2), t(0.975, 1) = 12.706: half width 12.706 * sqrt(2) / sqrt(2) = 12.706.
+    summary = summarize([1.0, None, 3.0])
+    assert (summary["mean"], summary["n"]) == (2.0, 2)
+    assert summary["std"] == pytest.approx(math.sqrt(2))
+    assert summary["ci95"] == pytest.approx([2 - 12.7062, 2 + 12.7062], abs=1e-4)
+    assert summarize([None]) == {"mean": None, "std": None, "ci95": None, "n": 0}
+
+
+def test_comparison_carries_the_mean_of_each_metric(scenario):
+    comparison = aqumen.compare(scenario, ["pi"], seeds=2)
+    values = [run.link("bottleneck", "late")["queue_mean_pkts"] for run in comparison.results]
+    assert comparison.summary("pi", "queue_mean_pkts", window="late")["mean"] == pytest.approx(sum(values) / 2)
+
+
+def stored(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("runs/*.json")}
+
+
+def test_runs_on_disk_are_not_repeated_unless_something_changed(scenario, tmp_path, monkeypatch):
+    first = aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path)
+    before = stored(tmp_path)
+    again = aqumen.compare(scenario, ["pi"], seeds=3, out=tmp_path)
+    assert (again.resumed, len(again.results)) == (2, 3)
+    assert again.results[0].data == first.results[0].data
+    assert (again.results[0].series().queue_pkts == first.results[0].series().queue_pkts).all()
+    assert (again.results[0].sojourn_cdf().share == first.results[0].sojourn_cdf().share).all()
+    assert {name: stored(tmp_path)[name] for name in before} == before
+    # Another version of the program may answer differently.
+    monkeypatch.setattr("aqumen._core.__version__", "9.9.9")
+    assert aqumen.compare(scenario, ["pi"], seeds=3, out=tmp_path).resumed == 0
+
+
+def test_another_scenario_under_the_same_name_is_run_again(scenario, tmp_path, fake_core, monkeypatch):
+    aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path)
+    monkeypatch.setattr(fake_core, "BUFFER_PKTS", 250.0)
+    assert aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path).resumed == 0
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "no series", "other json"])
+def test_damaged_runs_are_run_again(scenario, tmp_path, damage):
+    aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path)
+    metrics, series = tmp_path / "runs" / "pi-1.json", tmp_path / "runs" / "pi-1.npz"
+    if damage == "empty":
+        metrics.write_text("")
+    elif damage == "cut":
+        series.write_bytes(series.read_bytes()[:100])
+    elif damage == "no series":
+        series.unlink()
+    else:
+        metrics.write_text("[1]")
+    comparison = aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path)
+    assert (comparison.resumed, len(comparison.results)) == (0, 1)
+
+
+def test_specs_that_look_alike_have_files_of_their_own(scenario, tmp_path):
+    aqumen.compare(scenario, ["pi:target=100pkt", "pi_target=100pkt".replace("_", ":a=1,")], seeds=1, out=tmp_path)
+    assert len(stored(tmp_path)) == 2
+
+
+def test_fewer_threads_where_memory_is_short(scenario, fake_core, monkeypatch):
+    asked = []
+    monkeypatch.setattr("aqumen.engines.available_memory_bytes", lambda: 3 << 20)
+    monkeypatch.setattr("aqumen._core.run_many", lambda _s, _j, threads, _d: asked.append(threads))
+    # 1 MiB a run and 3 MiB free: three at a time.
+    aqumen.compare(scenario, ["pi"], seeds=8, threads=8)
+    assert asked == [3]

@@ -1,0 +1,251 @@
+"""The report: what stands in it, and that a browser draws it without a complaint and without the network."""
+
+import json
+import re
+import subprocess
+from html.parser import HTMLParser
+
+import aqumen
+import numpy as np
+import pytest
+from aqumen.report.curves import _ellipse, representative_seed
+from aqumen.report.picture import scenario_svg
+
+
+@pytest.fixture
+def comparison(fake_core):
+    scenario = aqumen.Scenario.parse(fake_core.TOML)
+    return aqumen.compare(scenario, ["arm-pfc", "pi", "red", "droptail"], seeds=6)
+
+
+@pytest.fixture
+def page(comparison, tmp_path):
+    path = tmp_path / "report.html"
+    comparison.write_report(path, "aqumen compare mock.toml --aqm 'a <b>'")
+    return path
+
+
+class Tags(HTMLParser):
+    """Collects elements, and complains of those that are left open."""
+
+    VOID = frozenset({"meta", "link", "br", "rect", "line", "circle"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.attributes, self.count = [], [], {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.count[tag] = self.count.get(tag, 0) + 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_fetches_nothing(page):
+    tags = Tags(page.read_text())
+    assert tags.open == []
+    assert not [each for each in tags.attributes if each[1] in ("src", "href", "srcset")]
+    assert "link" not in tags.count
+    assert "default-src 'none'" in page.read_text()
+    assert not re.search(r"url\(|@import", page.read_text())
+
+
+def test_the_page_ends_with_command_versions_and_scenario(page, fake_core):
+    text = page.read_text()
+    end = text[text.index("How this was made") :]
+    assert "aqumen compare mock.toml --aqm &#x27;a &lt;b&gt;&#x27;" in end
+    assert "<dt>Seeds</dt><dd>1 to 6</dd>" in end
+    assert f"<dt>Aqumen</dt><dd>{aqumen._core.__version__}" in end
+    assert "title = &quot;Twelve endless transfers over one congested link&quot;" in end
+    assert "a = 0.000648, b = 0.000642" in end
+
+
+def test_the_ranking_says_who_is_best_and_by_how_much(comparison, page):
+    text = page.read_text()
+    summary = comparison.summary("arm-pfc", "qacd_pkts")
+    half = (summary["ci95"][1] - summary["ci95"][0]) / 2
+    assert f"<b>arm-pfc</b> holds the queue within {summary['mean']:.1f} ± {half:.1f} packets of its target" in text
+    assert text.count("clearly best</span>") == 1
+    rows = re.findall(r'<tr data-aqm="([\w-]+)"[^>]*><td class="place">(\d)</td>', text)
+    assert rows == [("arm-pfc", "1"), ("pi", "2"), ("red", "3"), ("droptail", "4")]
+
+
+def test_names_cannot_break_out(fake_core, monkeypatch, tmp_path):
+    monkeypatch.setattr(fake_core.Scenario, "title", "</script><script>alert(1)</script>")
+    monkeypatch.setattr(fake_core.Scenario, "check_aqm", lambda self, spec: None)
+    comparison = aqumen.compare(aqumen.Scenario.parse(""), ['pi:"</script>'], seeds=3)
+    comparison.write_report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    # uPlot, the numbers, ours: and no more.
+    assert text.count("<script") == text.count("</script>") == 3
+    assert "alert(1)" in text
+
+
+def test_one_seed_says_that_there_are_no_intervals(fake_core, tmp_path):
+    aqumen.compare(aqumen.Scenario.parse(""), ["pi", "red"], seeds=1).write_report(tmp_path / "r.html")
+    assert "One seed gives no confidence intervals" in (tmp_path / "r.html").read_text()
+
+
+def test_the_representative_seed_is_the_least_unusual(comparison):
+    link, seed = "bottleneck", representative_seed(comparison)
+
+    def oddness(seed):
+        total = 0.0
+        for aqm in comparison.aqms:
+            queues = {run.seed: run.link(link)["queue_mean_pkts"] for run in comparison.of(aqm)}
+            middle = np.median(list(queues.values()))
+            total += abs(queues[seed] - middle) / middle
+        return total
+
+    assert oddness(seed) == min(map(oddness, comparison.seeds))
+
+
+def test_the_ellipse_holds_95_percent_of_a_normal_cloud():
+    # 100 000 points of a correlated normal distribution; a share of 0.95 has a standard error of 0.0007.
+    rng = np.random.default_rng(1)
+    cloud = rng.normal(size=(100_000, 2)) @ np.array([[3.0, 1.0], [0.0, 0.5]]) + [100.0, 8.0]
+    outline = np.array(_ellipse(cloud))
+    centre, inverse = cloud.mean(axis=0), np.linalg.inv(np.cov(cloud.T))
+    radius = np.einsum("ij,jk,ik->i", outline - centre, inverse, outline - centre)
+    inside = np.einsum("ij,jk,ik->i", cloud - centre, inverse, cloud - centre) <= radius.mean()
+    assert np.ptp(radius) < 0.01
+    assert inside.mean() == pytest.approx(0.95, abs=0.0023)
+
+
+def test_the_picture_draws_each_group_once_with_its_links(fake_core):
+    picture = scenario_svg(aqumen.Scenario.parse("").plan(1, "pi"))
+    assert "6 flows, reno + ECN" in picture
+    assert "6 receivers" in picture
+    assert "8 Mbit/s, 20 ms" in picture
+    # Six of twelve hosts, whose delays go from 35 ms in equal steps to 45 ms: the sixth has 35 + 10 * 5/11 = 39.5 ms.
+    assert "35 to 39.5 ms" in picture
+    assert "buffer 300 packets" in picture
+    assert "target 100 packets" in picture
+    assert picture.count('class="node"') == 2
+
+
+def test_the_picture_of_a_parking_lot_stands_in_columns():
+    def link(name, start, end, record=False):
+        return {
+            "name": name, "from": start, "to": end, "delay_s": 0.01, "rates": [[0.0, 15e6], [40.0, 7.5e6]],
+            "buffer_pkts": 200, "buffer_bytes": None, "record": record, "target_pkts": 50.0,
+        }  # fmt: skip
+
+    # Hosts a and b send through r1, r2, r3 and through r2, r3 only.
+    nodes = ["r1", "r2", "r3", "a", "z", "b", "y"]
+    links = [
+        link("one", 0, 1, True),
+        link("two", 1, 2, True),
+        link("a", 3, 0),
+        link("z", 2, 4),
+        link("b", 5, 1),
+        link("y", 2, 6),
+    ]
+    transport = {"preset": "modern", "variant": "sack", "ecn": False}
+    plan = {
+        "nodes": nodes,
+        "links": links,
+        "groups": [
+            {"name": "through", "transport": transport, "flows": [0, 1]},
+            {"name": "cross", "transport": transport, "flows": [1, 2]},
+        ],
+        "flows": [
+            {"group": 0, "path": [2, 0, 1, 3], "return_path": [], "on": [[0.0, None]], "transfer_bytes": None},
+            {"group": 1, "path": [4, 1, 5], "return_path": [], "on": [[5.0, None]], "transfer_bytes": 2_000_000},
+        ],
+    }
+    picture = scenario_svg(plan)
+    at = {name: float(x) for x, name in re.findall(r'<text class="in" x="([\d.]+)"[^>]*>(\w+)<', picture)}
+    assert at["r1"] < at["r2"] < at["r3"]
+    assert "15 Mbit/s → 7.5 Mbit/s at 40 s" in picture
+    assert "1 flow, sack, 2 MB each, from 5 s" in picture
+
+
+PROBE_FIRST = """<script>
+window.complaints = [];
+addEventListener("error", (e) => complaints.push("error: " + e.message));
+addEventListener("securitypolicyviolation", (e) => complaints.push("blocked: " + e.blockedURI));
+for (const level of ["error", "warn"]) console[level] = (...words) => complaints.push(level + ": " + words.join(" "));
+</script>"""
+PROBE_LAST = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const painted = () => [...document.querySelectorAll("canvas")].map((canvas) => {
+    const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    const colours = new Set();
+    for (let i = 0; i < pixels.length; i += 4) {
+      if (pixels[i + 3] > 250) colours.add((pixels[i] << 16) + (pixels[i + 1] << 8) + pixels[i + 2]);
+    }
+    return colours.size;
+  });
+  const seen = { first: painted() };
+  const click = (selector) => document.querySelector(selector).click();
+  click(".chip[data-aqm=droptail]");
+  setTimeout(() => {
+    seen.withoutOne = painted();
+    seen.off = document.querySelectorAll("tr.off").length;
+    click("[data-layout=together]");
+    setTimeout(() => {
+      seen.together = painted();
+      const over = document.querySelector("#cdf .u-over"), box = over.getBoundingClientRect();
+      const at = { clientX: box.left + box.width / 2, clientY: box.top + 20, bubbles: true };
+      over.dispatchEvent(new MouseEvent("mousemove", at));
+      setTimeout(() => {
+        seen.readout = document.querySelector("#cdf h4").textContent;
+        seen.dark = getComputedStyle(document.body).backgroundColor;
+        seen.fetched = performance.getEntriesByType("resource").length;
+        seen.wide = document.documentElement.scrollWidth - innerWidth;
+        seen.complaints = complaints;
+        const pre = document.createElement("pre");
+        pre.id = "probe";
+        pre.textContent = JSON.stringify(seen);
+        document.body.append(pre);
+      }, 200);
+    }, 200);
+  }, 200);
+}, 200));
+</script>"""
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
+def test_a_browser_draws_it(page, tmp_path, scheme, width):
+    text = page.read_text()
+    probed = tmp_path / "probed.html"
+    probed.write_text(text.replace("<head>", "<head>" + PROBE_FIRST, 1).replace("</body>", PROBE_LAST + "</body>", 1))
+    chromium = subprocess.run(
+        [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2400",
+            f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}", "--virtual-time-budget=8000",
+            "--dump-dom", probed.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    found = re.search(r'<pre id="probe">(.*?)</pre>', chromium.stdout, re.DOTALL)
+    assert found, chromium.stderr[-2000:]
+    seen = json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    assert seen["complaints"] == []
+    assert seen["fetched"] == 0
+    # A queue plot for each AQM, then probability, sojourn time, delay against throughput; each in several colours.
+    assert len(seen["first"]) == 4 + 3
+    assert min(seen["first"]) > 3
+    assert len(seen["withoutOne"]) == 3 + 3
+    # Its rows in the ranking and in the settling table fade.
+    assert seen["off"] == 2
+    assert len(seen["together"]) == 1 + 3
+    assert min(seen["together"]) > 3
+    # A time, then each AQM's share of packets.
+    assert re.fullmatch(
+        r"[\d.]+ ms(arm-pfc|pi|red) [\d.]+ %(arm-pfc|pi|red) [\d.]+ %(arm-pfc|pi|red) [\d.]+ %", seen["readout"]
+    )
+    assert seen["dark"] == ("rgb(20, 23, 27)" if scheme == "dark" else "rgb(251, 250, 248)")
+    # Nothing sticks out sideways.
+    assert seen["wide"] <= 0

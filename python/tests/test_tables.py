@@ -1,0 +1,86 @@
+"""Results as tables of other packages."""
+
+import sys
+
+import aqumen
+import numpy as np
+import pytest
+
+METRICS = 17 + 8
+RUNS, WINDOWS = 4, 3
+
+
+@pytest.fixture
+def comparison(fake_core):
+    return aqumen.compare(aqumen.Scenario.parse(fake_core.TOML), ["pi", "red"], seeds=2)
+
+
+def rows_of_a_run():
+    # One link with 17 metrics and two flow groups with 8, in each of three windows.
+    return (17 + 2 * 8) * WINDOWS
+
+
+def test_pandas(comparison):
+    pytest.importorskip("pandas")
+    frame = comparison.to_pandas()
+    assert len(frame) == RUNS * rows_of_a_run()
+    one = frame.query("aqm == 'red' and seed == 2 and kind == 'link' and window == 'late' and metric == 'utilization'")
+    assert one["value"].item() == comparison.of("red")[1].link("bottleneck", "late")["utilization"]
+    # What is not defined is missing, not 0.
+    assert frame.query("metric == 'jitter_mean_s'")["value"].isna().all()
+
+
+def test_polars(comparison):
+    polars = pytest.importorskip("polars")
+    frame = comparison.results[0].to_polars()
+    assert frame.height == rows_of_a_run()
+    assert frame.schema["value"] == polars.Float64
+
+
+def test_arrow(comparison):
+    arrow = pytest.importorskip("pyarrow")
+    assert comparison.to_arrow().num_rows == RUNS * rows_of_a_run()
+    assert arrow.table(comparison).equals(comparison.to_arrow())
+    assert arrow.table(comparison.results[0]).num_rows == rows_of_a_run()
+
+
+def test_xarray(comparison):
+    pytest.importorskip("xarray")
+    data = comparison.to_xarray()
+    assert dict(data.sizes) == {"aqm": 2, "seed": 2, "link": 1, "window": 3, "group": 2}
+    value = data["queue_mean_pkts"].sel(aqm="pi", seed=1, link="bottleneck", window="all").item()
+    assert value == comparison.results[0].link("bottleneck", "all")["queue_mean_pkts"]
+    series = comparison.results[0].to_xarray()
+    assert np.array_equal(series["queue_pkts"].sel(link="bottleneck"), comparison.results[0].series().queue_pkts)
+
+
+@pytest.mark.parametrize(
+    ("method", "package", "extra"),
+    [
+        ("to_pandas", "pandas", "pandas"),
+        ("to_polars", "polars", "polars"),
+        ("to_arrow", "pyarrow", "arrow"),
+        ("to_xarray", "xarray", "xarray"),
+        ("plot", "matplotlib", "plot"),
+    ],
+)
+def test_an_absent_package_is_named_with_its_extra(comparison, monkeypatch, method, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    for each in (comparison, comparison.results[0]):
+        with pytest.raises(aqumen.MissingExtra, match=rf"pip install 'aqumen\[{extra}\]'"):
+            getattr(each, method)()
+
+
+def test_plots_show_every_aqm_and_the_target(comparison):
+    pytest.importorskip("matplotlib")
+    queue, tradeoff = comparison.plot().axes
+    assert [text.get_text() for text in queue.get_legend().get_texts()] == ["pi", "red", "target"]
+    assert len(tradeoff.collections) == 2
+    assert len(comparison.results[0].plot().axes) == 2
+
+
+def test_notebooks_show_tables(comparison):
+    assert "<td>bottleneck</td><td>steady</td>" in comparison.results[0]._repr_html_()
+    shown = comparison._repr_html_()
+    assert "4 runs" in shown
+    assert shown.index("<td>pi</td>") < shown.index("<td>red</td>")
