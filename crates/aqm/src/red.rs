@@ -142,7 +142,7 @@ pub struct RedParams {
     pub bytes: bool,
     /// The average is of bytes.
     pub queue_in_bytes: bool,
-    /// Mean packet size [bytes], at least one.
+    /// Mean packet size in bytes, at least one.
     pub mean_packet: u32,
     /// Drop ECN-capable packets, too, while the curve's probability is above `mark_p`. ns-2's forced drop beyond the
     /// curve's end is then an early one.
@@ -253,7 +253,7 @@ impl RedAverage {
         -libm::expm1(-1.0 / (time_s * pps))
     }
 
-    /// The pole of the average at `pps` arrivals a second, K = -pps ln(1 - w) [rad/s].
+    /// The pole of the average at `pps` arrivals a second, K = -pps ln(1 - w), rad/s.
     pub fn pole(&self, pps: f64) -> f64 {
         -pps * libm::log1p(-self.weight)
     }
