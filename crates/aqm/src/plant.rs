@@ -126,6 +126,8 @@ mod tests {
         let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap().with_unresponsive(250.0).unwrap();
         let near = |x: f64, y: f64| (x - y).abs() < 1e-12 * y;
         assert!(near(plant.window_pkts(), 2.8));
+        // k_t = 0.28^3 * 1250 * 1000^2 / (4 * 100^2) = 0.021952 * 31 250 = 686.
+        assert!(near(plant.gain_pkts(), 686.0));
         assert!(near(plant.queue_time_s(), 0.35) && near(plant.window_time_s(), 0.392));
         assert!(plant.with_unresponsive(1250.0).is_err() && plant.with_unresponsive(-1.0).is_err());
     }
