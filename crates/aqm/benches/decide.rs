@@ -1,6 +1,6 @@
 //! Nanoseconds per decision and bytes of state of every algorithm.
 //!
-//! `cargo bench -p aqumen-aqm` prints a table, `-- --json` the same as JSON. Without `--bench` (as in tests) it runs briefly,
+//! `cargo bench -p aqumen-aqm --bench decide` prints a table, with `-- --json` the same as JSON. Without `--bench` (as in tests) it runs briefly,
 //! to show that it still works.
 //!
 //! A decision is one `on_arrival` with the queue near its target, so that algorithms do all their work, timers left out;
