@@ -278,7 +278,14 @@ impl Field for Transport {
         properties.insert("preset".into(), preset.clone());
         for setting in SETTINGS {
             let mut schema = setting.kind.schema();
-            schema["description"] = setting.doc.into();
+            let show = |config: fn() -> TcpConfig| match setting.kind.write(&mut config()) {
+                Some(toml::Value::String(text)) => text,
+                Some(value) => value.to_string(),
+                None => String::new(),
+            };
+            let defaults: Vec<String> =
+                PRESETS.iter().map(|(name, config)| format!("{name}: {}", show(*config))).collect();
+            schema["description"] = format!("{} ({})", setting.doc, defaults.join(", ")).into();
             properties.insert(setting.key.into(), schema);
         }
         let table =
