@@ -18,8 +18,11 @@ pub struct Transport {
     pub config: TcpConfig,
 }
 
-/// The presets by name.
-pub const PRESETS: &[(&str, fn() -> TcpConfig)] = &[("ns2", TcpConfig::ns2), ("modern", TcpConfig::modern)];
+/// A preset: its name, and the configuration it stands for.
+pub type Preset = (&'static str, fn() -> TcpConfig);
+
+/// The presets.
+pub const PRESETS: &[Preset] = &[("ns2", TcpConfig::ns2), ("modern", TcpConfig::modern)];
 
 const VARIANTS: &[(&str, Variant)] = &[("reno", Variant::Reno), ("newreno", Variant::NewReno), ("sack", Variant::Sack)];
 
