@@ -136,7 +136,7 @@ impl Scenario {
         }
     }
 
-    /// An upper estimate of the memory that one run takes, bytes.
+    /// An estimate, on the high side, of the memory that one run takes, bytes.
     pub fn memory_estimate(&self) -> u64 {
         memory::estimate(&self.spec, &self.core)
     }

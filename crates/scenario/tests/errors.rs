@@ -303,6 +303,14 @@ fn counts_and_memory_have_limits() {
     );
     assert!(huge.check_memory(1, Some(u64::MAX)).is_ok());
 
+    // An access link slower than its share of the bottleneck fills its queue, up to the window: 4 x 1000 packets of 64 B.
+    let fast = with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"41Mbit\"\nreverse = { buffer = \"100pkt\" }");
+    let rest = with(&fast, "rate = \"41Mbit\"", "rate = \"8Mbit\"");
+    assert!(parse(&fast).memory_estimate() >= parse(&rest).memory_estimate() + 3_000 * 64);
+    // A hundred thousand flows fit on any machine where their access links are wide.
+    let many = parse(&with(DUMBBELL, "count = 4", "count = 100000"));
+    assert!(many.memory_estimate() < 1 << 30, "{}", many.memory_estimate());
+
     let small = parse(DUMBBELL);
     let needed = small.memory_estimate();
     assert!(small.check_memory(1, Some(needed)).is_ok() && small.check_memory(2, Some(needed)).is_err());
