@@ -246,12 +246,14 @@ def _box(end: Ends, plan: Plan) -> str:
     words = _what(end, plan) if end.sending else [f"{end.count} receiver{'s' if end.count > 1 else ''}"]
     top = y + (21 if len(words) > 1 else 28)
     below = "".join(
-        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{top + 16 + 15 * i:.1f}" text-anchor="middle">{escape(line)}</text>'
+        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{top + 16 + 15 * i:.1f}" text-anchor="middle">'
+        f"{escape(line)}</text>"
         for i, line in enumerate(words)
     )
     return (
         f'{shadows}<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{BOX_W:g}" height="{BOX_H:g}" rx="6"/>'
-        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{top:.1f}" text-anchor="middle">{escape(end.group)}</text>{below}'
+        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{top:.1f}" text-anchor="middle">'
+        f"{escape(end.group)}</text>{below}"
     )
 
 
