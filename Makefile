@@ -37,7 +37,7 @@ test-full: export PROPTEST_CASES := 4096
 test-full: export HYPOTHESIS_PROFILE := full
 test-full: setup lint no-std types ## the long ones too: slow tests, many more random cases, wide validation against ns-2
 	$(call say,Rust tests: the long ones too)
-	cargo test --locked --workspace -- --include-ignored
+	cargo test --locked --workspace --no-fail-fast -- --include-ignored
 	$(call say,Validation against ns-2)
 	@if command -v ns >/dev/null; then aqumen validate ns2; else echo 'Skipped: ns is missing.'; fi
 	$(call say,Python tests: the long ones too)
@@ -47,7 +47,7 @@ check: test deny msrv docs ## all that `make test` does, then licences and sourc
 
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,Benchmarks)
-	cargo bench --locked --workspace
+	cargo bench --locked --workspace --bench '*'
 
 docs: setup ## build the documentation into docs/_build/html, that of the crates into target/doc
 	$(call say,Documentation)
@@ -96,7 +96,7 @@ no-std:
 
 test-rust:
 	$(call say,Rust tests)
-	cargo test --locked --workspace
+	cargo test --locked --workspace --no-fail-fast
 
 types: $(VENV)/.extension
 	$(call say,Types of the Python package)

@@ -37,7 +37,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "arm-pfc",
     title: "ARM-PFC",
     summary: "predictive functional control of the queue length with an ARMarkov model",
-    reference: "Bigdeli, Haeri: Predictive functional control for active queue management in congested TCP/IP networks, 2007",
+    reference: "Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks, 2007",
     params: &[
         Param::positive(
             "capacity",

@@ -1,6 +1,6 @@
 //! The linearised network that control laws are designed for: TCP's window and the queue around an operating point.
 //!
-//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in [ARM-PFC] eqs. (2)-(6), but with the signs and
+//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in [ARM-PFC] eqs. (1)-(6), but with the signs and
 //! the delay that those equations lose:
 //!
 //! ```text
@@ -27,7 +27,13 @@ impl TcpPlant {
         {
             Param::check_positive(name, value, unit)?;
         }
-        Ok(TcpPlant { flows, capacity_pps, rtt_s, unresponsive_pps: 0.0 })
+        let plant = TcpPlant { flows, capacity_pps, rtt_s, unresponsive_pps: 0.0 };
+        // Far beyond any network, far within what arithmetic bears.
+        if (1e-30..1e30).contains(&plant.gain_pkts()) {
+            Ok(plant)
+        } else {
+            Err(ParamError::relation("flows", flows, "is out of all proportion to capacity and round-trip time"))
+        }
     }
 
     /// The same with `unresponsive_pps` packets/s of traffic that ignores signals, u0: less than the capacity.
@@ -129,5 +135,6 @@ mod tests {
         assert_eq!(TcpPlant::new(0.0, 1.0, 1.0).unwrap_err().param, "flows");
         assert_eq!(TcpPlant::new(1.0, f64::NAN, 1.0).unwrap_err().param, "capacity");
         assert_eq!(TcpPlant::new(1.0, 1.0, f64::INFINITY).unwrap_err().param, "r0");
+        assert_eq!(TcpPlant::new(1.0, 1e7, 1e-100).unwrap_err().param, "flows");
     }
 }

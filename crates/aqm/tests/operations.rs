@@ -1,7 +1,9 @@
 //! Arbitrary sequences of operations against every registered algorithm and profile: what must hold whatever happens.
 
+mod common;
+
 use aqumen_aqm::registry::{self, AnyAqm};
-use aqumen_aqm::{Aqm, Draw, DropReason, Fates, Fifo, Handle, Limit, Network, Packet, Qdisc, Value};
+use aqumen_aqm::{Aqm, Draw, DropReason, Fates, Fifo, Handle, Kind, Limit, Network, Packet, Qdisc, Value};
 use aqumen_units::{Bytes, Ecn, Instant, Rate, Span};
 use proptest::prelude::*;
 
@@ -95,7 +97,10 @@ fn state(fifo: &Fifo<AnyAqm>) -> (f64, Option<Instant>, Vec<(&'static str, u64)>
 }
 
 fn run(name: &str, limit: Limit, operations: &[Operation], seed: u64) -> Vec<Fate> {
-    let aqm = registry::build(name, &[], &NETWORK).unwrap().unwrap();
+    run_aqm(name, registry::build(name, &[], &NETWORK).unwrap().unwrap(), limit, operations, seed)
+}
+
+fn run_aqm(name: &str, aqm: AnyAqm, limit: Limit, operations: &[Operation], seed: u64) -> Vec<Fate> {
     let mut fifo = Fifo::new(aqm, limit);
     let (mut rng, mut log) = (Random(seed), Log::default());
     let (mut now, mut next, mut in_transmission) = (Instant::ZERO, 0, false);
@@ -161,12 +166,60 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config(256))]
 
     #[test]
     fn packets_are_conserved_and_runs_repeat(operations in operations(), limit in limits(), seed: u64) {
         for name in names() {
             prop_assert_eq!(run(name, limit, &operations, seed), run(name, limit, &operations, seed));
+        }
+    }
+}
+
+/// Numbers of every order of magnitude.
+fn magnitudes() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        3 => (-9.0..9.0f64).prop_map(|exponent| 10f64.powf(exponent)),
+        3 => (1u32..100).prop_map(f64::from),
+        3 => 0.0..1.0f64,
+        1 => prop::num::f64::ANY,
+    ]
+}
+
+proptest! {
+    #![proptest_config(common::config(2000))]
+
+    #[test]
+    fn any_parameters_for_any_network_are_refused_or_work(
+        which in 0..registry::ALGORITHMS.len(),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), magnitudes()), 0..5),
+        network in prop::option::weighted(0.3, prop::array::uniform7(magnitudes())),
+        operations in operations(),
+        limit in limits(),
+    ) {
+        let row = &registry::ALGORITHMS[which];
+        let given: Vec<_> = picks.iter().map(|(index, x)| {
+            let param = index.get(row.params);
+            let value = match param.kind {
+                Kind::Number { .. } => Value::Number(*x),
+                Kind::Flag => Value::Flag(*x < 1.0),
+                Kind::Choice(words) => Value::Choice(words[(x.abs() as usize) % words.len()]),
+            };
+            (param.name, value)
+        }).collect();
+        let network = network.map_or(NETWORK, |[capacity, flows, base_rtt_s, target_pkts, packet_bytes, link, buffer_pkts]| {
+            Network {
+                capacity: Rate::from_bps((capacity * 1e4) as u64),
+                flows,
+                base_rtt_s,
+                target_pkts,
+                packet_bytes,
+                link_rate: Rate::from_bps((link * 1e4) as u64),
+                buffer_pkts,
+            }
+        });
+        if let Ok(aqm) = registry::build(row.name, &given, &network).unwrap() {
+            run_aqm(row.name, aqm, limit, &operations, 1);
         }
     }
 }

@@ -1,15 +1,231 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
+//!
+//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time.
 
+mod catalogue;
+mod many;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
 use pyo3::prelude::*;
+
+use aqumen_sim::{Error, Options};
+
+create_exception!(_core, ScenarioError, PyValueError, "A scenario, an AQM or a file does not fit; one clear line.");
+create_exception!(_core, Cancelled, PyException, "The run was stopped by its progress callback.");
 
 /// The compiled core of Aqumen; the package `aqumen` is its public face.
 #[pymodule]
 mod _core {
-    use super::*;
+    #[pymodule_export]
+    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, summary};
+    #[pymodule_export]
+    use crate::catalogue::list_aqms_json;
 
-    /// The version of the compiled core, for instance `0.1.0`.
-    #[pyfunction]
-    fn version() -> &'static str {
-        env!("CARGO_PKG_VERSION")
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
+}
+
+/// A checked scenario. It never changes: `set` gives another.
+#[pyclass(frozen, module = "aqumen._core")]
+struct Scenario(Arc<aqumen_scenario::Scenario>);
+
+/// The result of one run.
+#[pyclass(frozen, module = "aqumen._core")]
+struct RunResult(aqumen_result::RunResult);
+
+/// A link's sampling instants, queue lengths and probabilities.
+type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+#[pymethods]
+impl Scenario {
+    /// Reads and checks the file at `path`.
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        wrap(aqumen_scenario::Scenario::load(path, &[]))
+    }
+
+    /// Checks `text`; `file` is its name in messages.
+    #[staticmethod]
+    #[pyo3(signature = (text, file = "scenario"))]
+    fn parse(text: &str, file: &str) -> PyResult<Self> {
+        wrap(aqumen_scenario::Scenario::parse(text, file))
+    }
+
+    /// The scenario's name.
+    #[getter]
+    fn name(&self) -> String {
+        self.0.spec().name.0.clone()
+    }
+
+    /// One line that says what it is.
+    #[getter]
+    fn title(&self) -> String {
+        self.0.spec().title.clone().unwrap_or_else(|| self.name())
+    }
+
+    /// The same scenario with the value at a dotted key replaced.
+    fn set(&self, key: &str, value: &str) -> PyResult<Self> {
+        wrap(self.0.with(key, value))
+    }
+
+    /// The scenario as TOML; it reads back as the same scenario.
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    /// The explicit plan for `seed` as JSON, with the AQM of a SPEC on the links under test.
+    #[pyo3(signature = (seed, aqm))]
+    fn plan_json(&self, seed: u64, aqm: Option<&str>) -> PyResult<String> {
+        let plan = plan(&self.0, seed, aqm)?;
+        Ok(plan.to_json().map_err(refuse)?.to_string())
+    }
+
+    /// Names that a SPEC may start with: this scenario's profiles, then the built-in ones and the algorithms.
+    fn aqm_names(&self) -> Vec<String> {
+        let own = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
+        own.chain(catalogue::names().map(String::from)).collect()
+    }
+
+    /// Refuses a SPEC that this scenario cannot run.
+    fn check_aqm(&self, spec: &str) -> PyResult<()> {
+        plan(&self.0, 1, Some(spec)).map(drop)
+    }
+
+    /// An upper estimate of the memory that one run takes, bytes.
+    fn memory_estimate(&self) -> u64 {
+        self.0.memory_estimate()
+    }
+
+    /// Refuses a scenario of which `runs` at a time need more memory than the machine has free.
+    fn check_memory(&self, runs: u64) -> PyResult<()> {
+        self.0.check_memory(runs, None).map_err(refuse)
+    }
+}
+
+#[pymethods]
+impl RunResult {
+    /// What `aqumen run --json` prints.
+    #[getter]
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.0).map_err(refuse)
+    }
+
+    /// Sampling instants in seconds, packets waiting, probability in force.
+    fn series<'py>(&self, py: Python<'py>, link: &str) -> PyResult<SeriesArrays<'py>> {
+        let series = self.0.series.get(link).ok_or_else(|| unknown(link))?;
+        let array = |values: &Vec<f64>| values.clone().into_pyarray(py);
+        Ok((array(&series.t_s), array(&series.queue_pkts), array(&series.probability)))
+    }
+
+    /// Distribution of the sojourn times: seconds, and the share of packets that waited no longer.
+    fn sojourn_cdf<'py>(
+        &self,
+        py: Python<'py>,
+        link: &str,
+        window: &str,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let windows = self.0.sojourn.get(link).ok_or_else(|| unknown(link))?;
+        let points = windows.get(window).ok_or_else(|| unknown(window))?.cumulative();
+        let (seconds, share): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(ns, share)| (ns * 1e-9, share)).unzip();
+        Ok((seconds.into_pyarray(py), share.into_pyarray(py)))
+    }
+}
+
+/// Runs `scenario` on the packet engine with the AQM of a SPEC.
+///
+/// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
+#[pyfunction]
+#[pyo3(signature = (scenario, aqm, seed, pcap = None, progress = None))]
+fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    aqm: Option<&str>,
+    seed: u64,
+    pcap: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<RunResult> {
+    let plan = plan(&scenario.0, seed, aqm)?;
+    let mut raised = None;
+    let mut hear = |fraction: f64| {
+        let answer = Python::attach(|py| {
+            py.check_signals()?;
+            match &progress {
+                Some(progress) => progress.call1(py, (fraction,))?.is_truthy(py),
+                None => Ok(true),
+            }
+        });
+        answer.unwrap_or_else(|error| {
+            raised = Some(error);
+            false
+        })
+    };
+    let options = Options { trace: pcap.as_deref(), ..Options::default() };
+    let result = py.detach(|| aqumen_sim::run(&plan, options, &mut hear));
+    match (raised, result) {
+        (Some(error), _) => Err(error),
+        (None, result) => result.map(RunResult).map_err(run_error),
+    }
+}
+
+/// Runs each (SPEC, seed) of `jobs` on the packet engine, `threads` at a time.
+///
+/// `on_done` is called with the number of each finished job and its result, in order of completion, on the caller's
+/// thread. `False` or an exception from it stops the rest.
+#[pyfunction]
+fn run_many(
+    py: Python<'_>,
+    scenario: &Scenario,
+    jobs: Vec<(Option<String>, u64)>,
+    threads: usize,
+    on_done: Py<PyAny>,
+) -> PyResult<()> {
+    many::run_many(py, &scenario.0, &jobs, threads, &on_done)
+}
+
+/// Mean, standard deviation, Student's 95 % interval and number of `values`, one per run.
+#[pyfunction]
+#[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+fn summary(values: Vec<f64>) -> PyResult<(f64, Option<f64>, Option<(f64, f64)>, usize)> {
+    let summary = aqumen_result::Summary::of(&values).ok_or_else(|| PyValueError::new_err("no values to summarise"))?;
+    Ok((summary.mean, summary.std, summary.ci95.map(|[low, high]| (low, high)), summary.n))
+}
+
+/// The JSON Schema of a scenario file.
+#[pyfunction]
+fn json_schema() -> String {
+    aqumen_scenario::Scenario::json_schema()
+}
+
+fn wrap(scenario: Result<aqumen_scenario::Scenario, aqumen_scenario::Error>) -> PyResult<Scenario> {
+    scenario.map(|scenario| Scenario(Arc::new(scenario))).map_err(refuse)
+}
+
+/// The plan for `seed` with the AQM of a SPEC; `None`: the scenario's own.
+fn plan(scenario: &aqumen_scenario::Scenario, seed: u64, aqm: Option<&str>) -> PyResult<aqumen_scenario::Plan> {
+    let aqm = aqm.map(|text| scenario.aqm(text)).transpose().map_err(refuse)?;
+    scenario.plan(seed, aqm.as_ref()).map_err(refuse)
+}
+
+fn refuse(error: impl ToString) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+fn run_error(error: Error) -> PyErr {
+    match error {
+        Error::Cancelled => Cancelled::new_err(error.to_string()),
+        error => refuse(error),
+    }
+}
+
+fn unknown(name: &str) -> PyErr {
+    PyKeyError::new_err(name.to_string())
 }

@@ -1,6 +1,35 @@
 //! The scenario: what a user writes once and every engine runs.
+//!
+//! [`Scenario`] is the TOML file, read and checked; [`Scenario::plan`] makes it explicit for one seed as a [`Plan`]. Every
+//! mistake is an [`Error`] of one line that names file, line and key. `docs/formats/scenario.md` describes the format.
+//!
+//! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
+//! - `schema` declares the tables, `transport` and `spec` those of transports and AQMs;
+//! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
+#![forbid(unsafe_code)]
+
+mod check;
+mod error;
+mod expand;
+mod field;
+mod json;
+pub mod memory;
+mod network;
 mod plan;
+mod routes;
+mod scenario;
+pub mod schema;
+mod spec;
 pub mod streams;
+mod transport;
+mod tree;
+mod units;
 
+pub use check::{FLOWS_MAX, SAMPLES_MAX};
+pub use error::Error;
+pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, Spread, TIME_MAX};
 pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
+pub use scenario::Scenario;
+pub use spec::{AqmSpec, Profile, Written};
+pub use transport::{PRESETS, Transport};

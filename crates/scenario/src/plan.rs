@@ -29,6 +29,8 @@ pub struct Plan {
     pub windows: Vec<Window>,
     /// How often queue and probability are recorded for the series.
     pub sample_interval: Span,
+    /// The nominal network of the first link under test.
+    pub nominal: Network,
 }
 
 /// A directed link: a queue, a transmitter, a propagation delay.
@@ -58,7 +60,7 @@ pub struct Link {
 /// An AQM by name with its values, and the network from which it designs what is left open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AqmChoice {
-    /// Name of the algorithm or profile.
+    /// Name of the algorithm, profiles resolved.
     pub name: String,
     /// The values given.
     pub values: Vec<(String, OwnedValue)>,
@@ -82,6 +84,8 @@ pub enum OwnedValue {
 pub struct Group {
     /// Its name.
     pub name: String,
+    /// The preset on which its transport stands.
+    pub preset: String,
     /// The transport of its flows.
     pub transport: TcpConfig,
     /// Its flows.
@@ -114,6 +118,13 @@ pub struct Window {
     pub end: Instant,
 }
 
+impl Link {
+    /// Whether nobody would notice if this link had no queue object: not recorded, and no AQM.
+    pub fn is_plain(&self) -> bool {
+        !self.record && self.aqm.name == "droptail" && self.aqm.values.is_empty()
+    }
+}
+
 impl AqmChoice {
     /// The algorithm, ready to run. `None` if there is none of that name.
     pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
@@ -124,6 +135,15 @@ impl AqmChoice {
 }
 
 impl OwnedValue {
+    /// A copy of `value`.
+    pub fn from_value(value: Value<'_>) -> Self {
+        match value {
+            Value::Number(x) => OwnedValue::Number(x),
+            Value::Flag(yes) => OwnedValue::Flag(yes),
+            Value::Choice(word) => OwnedValue::Choice(word.into()),
+        }
+    }
+
     /// The value, borrowed.
     pub fn as_value(&self) -> Value<'_> {
         match self {

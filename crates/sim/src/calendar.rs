@@ -2,8 +2,8 @@
 //!
 //! A packet's next event usually lies a propagation delay ahead, many buckets away: to schedule it is one append, and to
 //! reach it one step in a sorted list of a few dozen, whatever the number of flows. Events beyond the ring's horizon
-//! (retransmission timers, mostly) wait in a heap. The order of events is (moment, slot) and does not depend on the
-//! widths, which only decide the speed.
+//! (retransmission timers, mostly) wait in a heap. The order of events is (moment, slot), and first come first served
+//! where both are equal, as two packets of one burst are; it does not depend on the widths, which only decide the speed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -99,7 +99,7 @@ impl Calendar {
         let later = self.order[self.cursor..].partition_point(|&key| {
             let other = key >> width;
             let index = (key & ((1 << width) - 1)) as usize;
-            (other, current[index].slot) < (offset, event.slot)
+            (other, current[index].slot) <= (offset, event.slot)
         });
         let index = self.current.len() as u64;
         self.current.push(event);
@@ -182,6 +182,8 @@ impl Eq for Far {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aqumen_transport::tcp::Segment;
+    use aqumen_units::{Ecn, Instant};
     use proptest::prelude::*;
 
     /// Takes everything, scheduling `children` of what it takes as it goes: (after which event, how far ahead, slot).
@@ -202,6 +204,30 @@ mod tests {
     fn equal_moments_are_ordered_by_slot() {
         let seen = drain(Calendar::new(1e6, 1_000_000), &[(5, 3), (5, 1), (2, 9), (5, 2)], &[]);
         assert_eq!(seen, [(2, 9), (5, 1), (5, 2), (5, 3)]);
+    }
+
+    #[test]
+    fn packets_of_one_burst_stay_in_order() {
+        let packet = |number| Event::segment(&Segment { seq: number, ..segment() });
+        let mut calendar = Calendar::new(1e3, 1_000_000);
+        calendar.push(Event::timer(0, 0));
+        calendar.pop();
+        (0..4).for_each(|number| calendar.push(packet(number)));
+        let seen: Vec<u32> = std::iter::from_fn(|| calendar.pop()).map(|event| event.as_segment().seq).collect();
+        assert_eq!(seen, [0, 1, 2, 3]);
+    }
+
+    fn segment() -> Segment {
+        Segment {
+            seq: 0,
+            bytes: 1000,
+            ecn: Ecn::Ect0,
+            cwr: false,
+            syn: false,
+            last: false,
+            retransmission: false,
+            sent_at: Instant::ZERO,
+        }
     }
 
     #[test]

@@ -27,7 +27,6 @@ pub(crate) struct Engine<'a> {
     slots: Slots,
     calendar: Calendar,
     pub(crate) network: Network,
-    configs: Vec<TcpConfig>,
     flows: Vec<FlowState>,
     agenda: Agenda,
     /// Deliveries computed ahead of the next edge of a window, which they follow.
@@ -37,6 +36,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) series: Vec<Series>,
     /// What each flow did in each piece between the edges of the windows.
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
+    /// Counts of each sender at the start of the piece in progress.
+    counted: Vec<SenderCounts>,
     trace: Option<Trace>,
     /// Receivers without timers answer as soon as a segment's arrival is known.
     prompt: bool,
@@ -54,24 +55,25 @@ struct Slots {
     lanes: u32,
 }
 
-/// Both ends of a flow.
+/// Both ends of a flow, in the order in which an event touches them: a network of many flows lives on cache lines.
+#[repr(C)]
 struct FlowState {
     sender: Sender,
-    receiver: Receiver,
-    /// Payload delivered in the piece in progress.
-    delivered: u64,
     /// When the earliest retransmission event in the calendar comes.
     timer_at: u64,
     /// When the delayed send in the calendar comes.
     send_at: u64,
-    /// When the earliest delayed-acknowledgement event in the calendar comes.
-    ack_at: u64,
     rng: Stream,
-    /// Acknowledgements under way in the last lane.
+    /// When the latest of the acknowledgements under way in the last lane arrives.
+    last_ack_at: u64,
+    /// How many there are.
     acks_ahead: u32,
     group: u32,
-    /// Counts of the sender at the start of the piece in progress.
-    seen: SenderCounts,
+    receiver: Receiver,
+    /// Payload delivered in the piece in progress.
+    delivered: u64,
+    /// When the earliest delayed-acknowledgement event in the calendar comes.
+    ack_at: u64,
 }
 
 /// What a flow did in one piece.
@@ -116,24 +118,23 @@ impl<'a> Engine<'a> {
             acknowledge: retransmission + 2 * flows,
             lanes: retransmission + 3 * flows,
         };
-        let configs: Vec<TcpConfig> = plan.groups.iter().map(|group| group.transport).collect();
         let flows = plan
             .flows
             .iter()
             .zip(0u64..)
-            .map(|(flow, number)| FlowState::new(&configs[flow.group as usize], flow, plan.seed, number))
+            .map(|(flow, number)| FlowState::new(config_of(plan, flow.group), flow, plan.seed, number))
             .collect();
         let mut engine = Engine {
             plan,
             slots,
             calendar: Calendar::new(expected_rate(plan), expected_horizon(plan)),
-            configs,
             flows,
             agenda: Agenda::new(plan),
             early_deliveries: Vec::new(),
             acks: AckTable::default(),
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
+            counted: vec![SenderCounts::default(); plan.flows.len()],
             trace,
             prompt: style.collapse,
             network,
@@ -180,7 +181,7 @@ impl<'a> Engine<'a> {
         let lane_number = event.slot - self.slots.lanes;
         let lane = &self.network.lanes[lane_number as usize];
         let flow = lane.flow;
-        match lane.target {
+        match lane.target() {
             Target::Port(port) => self.on_port_arrival(port, flow, lane_number, event),
             Target::Sender => self.on_ack(flow, event),
             Target::Receiver => self.on_segment(flow, event.at, &event),
@@ -192,6 +193,16 @@ impl<'a> Engine<'a> {
         let now = event.at;
         match &mut self.network.ports[number as usize] {
             Port::Fifo(port) => match port.arrive(now, &mut event, flow) {
+                Arrival::Leaves { start, reach } => {
+                    if let Some(trace) = &mut self.trace {
+                        let ack = self.acks.peek(&event);
+                        trace.transmit(self.network.port_links[number as usize], start, flow, &event, &ack);
+                    }
+                    self.send_down(lane + 1, reach, event);
+                }
+                _ => self.acks.release(&event),
+            },
+            Port::Plain(port) => match port.arrive(now, event.bytes) {
                 Arrival::Leaves { start, reach } => {
                     if let Some(trace) = &mut self.trace {
                         let ack = self.acks.peek(&event);
@@ -235,11 +246,15 @@ impl<'a> Engine<'a> {
         let reach = self.network.cross(lane, at, &event);
         let Network { lanes, .. } = &self.network;
         let flow = lanes[lane as usize].flow;
-        match lanes[lane as usize].target {
+        match lanes[lane as usize].target() {
             Target::Receiver if self.prompt && self.config(flow).delayed_ack.is_none() => {
                 return self.on_segment(flow, reach, &event);
             }
-            Target::Sender => self.flows[flow as usize].acks_ahead += 1,
+            Target::Sender => {
+                let state = &mut self.flows[flow as usize];
+                state.acks_ahead += 1;
+                state.last_ack_at = reach;
+            }
             _ => {}
         }
         event.at = reach;
@@ -251,7 +266,7 @@ impl<'a> Engine<'a> {
     #[inline]
     fn on_segment(&mut self, flow: u32, at: u64, event: &Event) {
         let state = &mut self.flows[flow as usize];
-        let config = &self.configs[state.group as usize];
+        let config = config_of(self.plan, state.group);
         let before = state.receiver.delivered_bytes();
         let ack = state.receiver.on_segment(config, instant(at), &event.as_segment());
         let delivered = (state.receiver.delivered_bytes() - before).0;
@@ -285,22 +300,21 @@ impl<'a> Engine<'a> {
         let ack = self.acks.take(&event);
         let state = &mut self.flows[flow as usize];
         state.acks_ahead -= 1;
-        state.sender.on_ack(&self.configs[state.group as usize], instant(event.at), &ack);
+        state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &ack);
         self.pump(flow, event.at);
     }
 
     /// Sends what the sender has to send.
     #[inline]
     fn pump(&mut self, flow: u32, now: u64) {
-        let state = &mut self.flows[flow as usize];
-        let config = self.configs[state.group as usize];
-        while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(&config, instant(now)) {
+        let config = self.config(flow);
+        while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(config, instant(now)) {
             self.send_segment(flow, now, &segment);
         }
         if config.send_overhead == Span::ZERO {
-            self.transmit(flow, now, &config);
+            self.transmit(flow, now, config);
         } else {
-            self.transmit_after_overhead(flow, now, &config);
+            self.transmit_after_overhead(flow, now, config);
         }
         self.arm_retransmission(flow);
     }
@@ -324,7 +338,12 @@ impl<'a> Engine<'a> {
         }
         let at = now + (state.rng.uniform() * config.send_overhead.as_nanos() as f64) as u64;
         let timer = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        if state.acks_ahead == 0 && at < now + notice && at < timer && at < self.agenda.next() {
+        let next_ack = match state.acks_ahead {
+            0 => now + notice,
+            1 => state.last_ack_at,
+            _ => now,
+        };
+        if at < next_ack && at < timer && at < self.agenda.next() {
             self.transmit(flow, at, config);
         } else {
             state.send_at = at;
@@ -390,7 +409,7 @@ impl<'a> Engine<'a> {
         }
         state.timer_at = NEVER;
         if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
-            state.sender.on_timer(&self.configs[state.group as usize], instant(now));
+            state.sender.on_timer(config_of(self.plan, state.group), instant(now));
             self.pump(flow, now);
         } else {
             self.arm_retransmission(flow); // the deadline has moved on
@@ -400,8 +419,7 @@ impl<'a> Engine<'a> {
     fn on_delayed_send(&mut self, now: u64, flow: u32) {
         let state = &mut self.flows[flow as usize];
         state.send_at = NEVER;
-        let config = self.configs[state.group as usize];
-        self.transmit(flow, now, &config);
+        self.transmit(flow, now, self.config(flow));
         self.arm_retransmission(flow);
     }
 
@@ -420,8 +438,7 @@ impl<'a> Engine<'a> {
 
     fn sample(&mut self, now: u64) {
         for (port, series) in self.network.ports.iter_mut().zip(&mut self.series) {
-            if port.meter().is_some() {
-                let (queue, probability) = port.sample(now);
+            if let Some((queue, probability)) = port.sample(now) {
                 series.t_s.push(now as f64 * 1e-9);
                 series.queue_pkts.push(queue as f64);
                 series.probability.push(probability);
@@ -439,7 +456,7 @@ impl<'a> Engine<'a> {
                 Control::Edge => self.on_edge(now),
                 Control::Resume(flow) => {
                     let state = &mut self.flows[flow as usize];
-                    state.sender.resume(&self.configs[state.group as usize], instant(now));
+                    state.sender.resume(config_of(self.plan, state.group), instant(now));
                     self.pump(flow, now);
                 }
                 Control::Pause(flow) => self.flows[flow as usize].sender.pause(instant(now)),
@@ -459,11 +476,11 @@ impl<'a> Engine<'a> {
     /// A window begins or ends.
     fn on_edge(&mut self, now: u64) {
         self.network.ports.iter_mut().for_each(|port| port.edge(now));
-        for (state, pieces) in self.flows.iter_mut().zip(&mut self.flow_pieces) {
+        for ((state, pieces), counted) in self.flows.iter_mut().zip(&mut self.flow_pieces).zip(&mut self.counted) {
             let counts = SenderCounts::of(&state.sender);
-            pieces
-                .push(FlowPiece { delivered: std::mem::take(&mut state.delivered), counts: counts.since(&state.seen) });
-            state.seen = counts;
+            let delivered = std::mem::take(&mut state.delivered);
+            pieces.push(FlowPiece { delivered, counts: counts.since(counted) });
+            *counted = counts;
         }
         let next_edge = self.agenda.next_edge();
         let flows = &mut self.flows;
@@ -477,8 +494,8 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn config(&self, flow: u32) -> &TcpConfig {
-        &self.configs[self.flows[flow as usize].group as usize]
+    fn config(&self, flow: u32) -> &'a TcpConfig {
+        config_of(self.plan, self.flows[flow as usize].group)
     }
 
     #[inline]
@@ -506,9 +523,9 @@ impl FlowState {
             send_at: NEVER,
             ack_at: NEVER,
             rng,
+            last_ack_at: 0,
             acks_ahead: 0,
             group: flow.group,
-            seen: SenderCounts::default(),
         }
     }
 }
@@ -584,6 +601,11 @@ fn expected_horizon(plan: &Plan) -> u64 {
     let delay = |path: &[u32]| path.iter().map(|&link| plan.links[link as usize].delay.as_nanos()).sum::<u64>();
     let longest = plan.flows.iter().map(|flow| delay(&flow.path) + delay(&flow.return_path)).max().unwrap_or(0);
     2 * longest + 100_000_000
+}
+
+#[inline]
+fn config_of(plan: &Plan, group: u32) -> &TcpConfig {
+    &plan.groups[group as usize].transport
 }
 
 fn instant(nanos: u64) -> Instant {

@@ -32,21 +32,32 @@ pub(crate) struct Route {
     pub(crate) notice: u64,
 }
 
-/// One stretch of a flow's way. The first private link stands in the lane itself: most lanes have one.
+/// One stretch of a flow's way, 32 bytes. A single private link stands in the lane itself: most lanes have one.
 #[derive(Clone, Copy)]
 pub(crate) struct Lane {
-    /// When the first private link is free.
+    /// When the private link is free.
     free_at: u64,
     /// Its propagation delay.
-    delay: u64,
+    delay: u32,
     /// Time that it takes for a packet of `usual_bytes`.
-    usual_tx: u64,
-    pub(crate) target: Target,
+    usual_tx: u32,
+    /// Number of the port it leads to, or an endpoint.
+    target: u32,
     pub(crate) flow: u32,
     /// The lane's private links.
     first_hop: u32,
-    hops: u16,
     usual_bytes: u16,
+    hops: Hops,
+}
+
+/// How many private links a lane has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hops {
+    None,
+    /// One, kept in the lane.
+    One,
+    /// This many, kept in the table.
+    Many(u8),
 }
 
 /// Where a lane leads.
@@ -56,6 +67,9 @@ pub(crate) enum Target {
     Receiver,
     Sender,
 }
+
+const RECEIVER: u32 = u32::MAX;
+const SENDER: u32 = u32::MAX - 1;
 
 /// A private link.
 #[derive(Clone, Copy)]
@@ -77,12 +91,8 @@ pub(crate) struct Style {
 impl Network {
     pub(crate) fn new(plan: &Plan, style: Style) -> Result<Self, Error> {
         let users = users(plan);
-        let private: Vec<bool> = plan
-            .links
-            .iter()
-            .zip(&users)
-            .map(|(link, users)| style.collapse && is_private(link, users, plan))
-            .collect();
+        let private: Vec<bool> =
+            plan.links.iter().zip(&users).map(|(link, users)| style.collapse && is_private(link, users)).collect();
         let mut ports = Vec::new();
         let mut port_links = Vec::new();
         let mut port_of = vec![None; plan.links.len()];
@@ -92,7 +102,7 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            ports.push(Port::new(link, aqm_of(link)?, plan.seed, number as u32, style.served));
+            ports.push(Port::new(link, aqm_of(link)?, plan.seed, number as u32, style));
         }
         let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
         for (number, flow) in plan.flows.iter().enumerate() {
@@ -134,16 +144,25 @@ impl Network {
     }
 
     fn add_lane(&mut self, hops_from: usize, target: Target, flow: usize, usual_bytes: u16) {
+        let hops = match &self.hops[hops_from..] {
+            [] => Hops::None,
+            [only] if only.fits_lane(usual_bytes) => Hops::One,
+            many => Hops::Many(many.len() as u8),
+        };
         let first = self.hops.get(hops_from);
         self.lanes.push(Lane {
             free_at: 0,
-            delay: first.map_or(0, |hop| hop.delay),
-            usual_tx: first.map_or(0, |hop| hop.tx(usual_bytes)),
-            target,
+            delay: first.map_or(0, |hop| hop.delay as u32),
+            usual_tx: first.map_or(0, |hop| hop.tx(usual_bytes) as u32),
+            target: match target {
+                Target::Port(port) => port,
+                Target::Receiver => RECEIVER,
+                Target::Sender => SENDER,
+            },
             flow: flow as u32,
             first_hop: hops_from as u32,
-            hops: (self.hops.len() - hops_from) as u16,
             usual_bytes,
+            hops,
         });
     }
 
@@ -151,25 +170,42 @@ impl Network {
     #[inline]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, event: &Event) -> u64 {
         let lane = &mut self.lanes[lane as usize];
-        if lane.hops == 0 {
-            return now;
+        match lane.hops {
+            Hops::None => now,
+            Hops::One => {
+                let tx = if event.bytes == lane.usual_bytes {
+                    lane.usual_tx as u64
+                } else {
+                    self.hops[lane.first_hop as usize].tx(event.bytes)
+                };
+                lane.free_at = lane.free_at.max(now) + tx;
+                lane.free_at + lane.delay as u64
+            }
+            Hops::Many(n) => self.hops[lane.first_hop as usize..][..n as usize].iter_mut().fold(now, |at, hop| {
+                hop.free_at = hop.free_at.max(at) + hop.tx(event.bytes);
+                hop.free_at + hop.delay
+            }),
         }
-        let tx = if event.bytes == lane.usual_bytes {
-            lane.usual_tx
-        } else {
-            self.hops[lane.first_hop as usize].tx(event.bytes)
-        };
-        lane.free_at = lane.free_at.max(now) + tx;
-        let mut at = lane.free_at + lane.delay;
-        for hop in &mut self.hops[lane.first_hop as usize..][1..lane.hops as usize] {
-            hop.free_at = hop.free_at.max(at) + hop.tx(event.bytes);
-            at = hop.free_at + hop.delay;
+    }
+}
+
+impl Lane {
+    #[inline]
+    pub(crate) fn target(&self) -> Target {
+        match self.target {
+            RECEIVER => Target::Receiver,
+            SENDER => Target::Sender,
+            port => Target::Port(port),
         }
-        at
     }
 }
 
 impl Hop {
+    /// Whether its times fit the narrower fields of a lane.
+    fn fits_lane(&self, usual_bytes: u16) -> bool {
+        self.delay <= u32::MAX as u64 && self.tx(usual_bytes) <= u32::MAX as u64
+    }
+
     fn tx(&self, bytes: u16) -> u64 {
         self.rate.time_for(Bytes(bytes as u64)).as_nanos().max(1)
     }
@@ -204,12 +240,11 @@ fn users(plan: &Plan) -> Vec<Users> {
 
 /// Whether a link's queue can be computed without events: one user, a plain queue that can never overflow, one rate,
 /// and nobody who wants to see it.
-fn is_private(link: &Link, users: &Users, plan: &Plan) -> bool {
+fn is_private(link: &Link, users: &Users) -> bool {
     // Retransmissions can repeat what is under way: twice the window is more than is ever there at once.
     let most = 2 * users.window_pkts;
     let fits = most <= link.limit.packets as u64 && most.saturating_mul(users.largest) <= link.limit.bytes.0;
-    let plain = link.aqm.name == "droptail" && link.aqm.values.is_empty();
-    users.flows == 1 && plain && fits && link.rates.len() == 1 && !link.record && !plan.flows.is_empty()
+    users.flows == 1 && link.is_plain() && fits && link.rates.len() == 1
 }
 
 fn aqm_of(link: &Link) -> Result<AnyAqm, Error> {
@@ -230,4 +265,14 @@ fn notice(plan: &Plan, flow: &Flow, port_of: &[Option<u32>]) -> u64 {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_fills_half_a_cache_line() {
+        assert_eq!(size_of::<Lane>(), 32);
+    }
 }

@@ -1,10 +1,12 @@
 //! A port: the queue and transmitter at the head of a link that several flows share, or that is measured.
 //!
-//! Two kinds give the same answers. [`FifoPort`] knows a packet's departure when it arrives and needs no further event;
+//! Three kinds give the same answers. [`FifoPort`] knows a packet's departure when it arrives and needs no further event;
 //! it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] asks a queue discipline for each packet
-//! when the link is free, at the price of an event for each transmission; it serves all others.
+//! when the link is free, at the price of an event for each transmission; it serves all others. [`PlainPort`] is the first
+//! without AQM and measurements.
 
 mod fifo;
+mod plain;
 mod served;
 
 use aqumen_aqm::registry::AnyAqm;
@@ -15,14 +17,17 @@ use aqumen_units::{Bytes, Instant, Rate};
 
 use crate::event::Event;
 use crate::meter::Meter;
+use crate::network::Style;
 
 pub(crate) use fifo::FifoPort;
+pub(crate) use plain::PlainPort;
 pub(crate) use served::ServedPort;
 
-/// Either kind of port.
+/// Any kind of port.
 pub(crate) enum Port {
     Fifo(Box<FifoPort>),
     Served(Box<ServedPort>),
+    Plain(PlainPort),
 }
 
 /// What became of a packet that arrived.
@@ -50,14 +55,17 @@ struct Transmitter {
 
 impl Port {
     /// The port at the head of `link`, whose number in the plan is `number`.
-    pub(crate) fn new(link: &Link, aqm: AnyAqm, seed: u64, number: u32, served: bool) -> Self {
+    pub(crate) fn new(link: &Link, aqm: AnyAqm, seed: u64, number: u32, style: Style) -> Self {
         use aqumen_aqm::Aqm as _;
         let rng = Stream::new(seed, Kind::Aqm, number as u64);
         let transmitter = Transmitter::new(link);
         let meter = link.record.then(Box::<Meter>::default);
-        if served || aqm.hooks().decides_at_head {
+        let plain = link.is_plain() && link.limit.bytes == Bytes(u64::MAX);
+        if style.served || aqm.hooks().decides_at_head {
             let qdisc = Fifo::new(aqm, link.limit);
             Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter)))
+        } else if plain && style.collapse {
+            Port::Plain(PlainPort::new(link.limit.packets, transmitter))
         } else {
             Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter)))
         }
@@ -68,6 +76,7 @@ impl Port {
         match self {
             Port::Fifo(port) => port.next_timer(),
             Port::Served(port) => port.next_timer(),
+            Port::Plain(_) => None,
         }
     }
 
@@ -76,14 +85,17 @@ impl Port {
         match self {
             Port::Fifo(port) => port.on_timer(now),
             Port::Served(port) => port.on_timer(now),
+            Port::Plain(_) => {}
         }
     }
 
-    /// Packets waiting and the probability in force, as of just before the packet events of `now`.
-    pub(crate) fn sample(&mut self, now: u64) -> (u32, f64) {
+    /// Packets waiting and the probability in force, as of just before the packet events of `now`. Only for links that
+    /// are recorded.
+    pub(crate) fn sample(&mut self, now: u64) -> Option<(u32, f64)> {
         match self {
-            Port::Fifo(port) => port.sample(now),
-            Port::Served(port) => port.sample(),
+            Port::Fifo(port) => port.meter().is_some().then(|| port.sample(now)),
+            Port::Served(port) => port.meter().is_some().then(|| port.sample()),
+            Port::Plain(_) => None,
         }
     }
 
@@ -92,36 +104,17 @@ impl Port {
         match self {
             Port::Fifo(port) => port.edge(now),
             Port::Served(port) => port.edge(now),
+            Port::Plain(_) => {}
         }
     }
 
-    /// The measurements, if this link is recorded.
-    pub(crate) fn meter(&self) -> Option<&Meter> {
+    /// The measurements, the AQM and the totals, if this link is recorded.
+    pub(crate) fn measured(&self) -> Option<(&Meter, &AnyAqm, &Totals)> {
         match self {
-            Port::Fifo(port) => port.meter(),
-            Port::Served(port) => port.meter(),
+            Port::Fifo(port) => Some((port.meter()?, port.aqm(), port.totals())),
+            Port::Served(port) => Some((port.meter()?, port.aqm(), port.totals())),
+            Port::Plain(_) => None,
         }
-    }
-
-    /// The AQM, for its parameters.
-    pub(crate) fn aqm(&self) -> &AnyAqm {
-        match self {
-            Port::Fifo(port) => port.aqm(),
-            Port::Served(port) => port.aqm(),
-        }
-    }
-
-    /// Totals since the start.
-    pub(crate) fn totals(&self) -> &Totals {
-        match self {
-            Port::Fifo(port) => port.totals(),
-            Port::Served(port) => port.totals(),
-        }
-    }
-
-    /// Packets waiting or in transmission.
-    pub(crate) fn held(&self) -> u64 {
-        self.totals().accepted - self.totals().departures
     }
 }
 

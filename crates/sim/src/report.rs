@@ -33,11 +33,12 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
     }
     let ports = engine.network.ports.iter().zip(&engine.network.port_links).zip(engine.series);
     for ((port, &number), series) in ports {
-        let (Some(meter), link) = (port.meter(), &plan.links[number as usize]) else { continue };
+        let Some((meter, aqm, totals)) = port.measured() else { continue };
+        let link = &plan.links[number as usize];
         if result.links.is_empty() {
-            result.aqm = aqm_report(link, port.aqm());
+            result.aqm = aqm_report(link, aqm);
         }
-        result.cost.bottleneck_packets += port.totals().departures;
+        result.cost.bottleneck_packets += totals.departures;
         let mut metrics = IndexMap::new();
         let mut sojourn = IndexMap::new();
         for window in &plan.windows {

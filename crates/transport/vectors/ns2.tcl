@@ -1,13 +1,13 @@
 # One TCP connection over a link that drops or marks chosen packets; prints each segment as it leaves the sender.
-# Usage: ns ns2.tcl AGENT ECN DROPS MARKS SECONDS, DROPS and MARKS being lists of packet numbers in order of arrival at
+# Usage: ns ns2.tcl AGENT ECN DROPS MARKS SECONDS SINK WINDOW, DROPS and MARKS being lists of packet numbers in order of arrival at
 # the bottleneck (the SYN is 0). Output: time [s], segment number, size [bytes], C where the segment carries CWR.
-lassign $argv agent ecn drops marks seconds
+lassign $argv agent ecn drops marks seconds sinktype window
 set ns [new Simulator]
 set source [$ns node]
 set router [$ns node]
 set sink [$ns node]
 $ns duplex-link $source $router 100Mb 1ms DropTail
-$ns duplex-link $router $sink 800kb 40ms DropTail
+$ns duplex-link $router $sink 790kb 40ms DropTail
 foreach {a b} [list $source $router $router $sink] {
     $ns queue-limit $a $b 10000
     $ns queue-limit $b $a 10000
@@ -25,10 +25,10 @@ set out [open trace.tmp w]
 $ns trace-queue $source $router $out
 set tcp [new Agent/TCP/$agent]
 $tcp set packetSize_ 960
-$tcp set window_ 1000
+$tcp set window_ $window
 $tcp set ecn_ $ecn
 $ns attach-agent $source $tcp
-set receiver [new [expr {$agent eq "Sack1" ? "Agent/TCPSink/Sack1" : "Agent/TCPSink"}]]
+set receiver [new Agent/$sinktype]
 $ns attach-agent $sink $receiver
 $ns connect $tcp $receiver
 set ftp [new Application/FTP]

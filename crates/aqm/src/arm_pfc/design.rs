@@ -19,7 +19,7 @@ pub const MAX_DELAY: usize = 64;
 /// The furthest coincidence point, h [samples].
 pub const MAX_HORIZON: usize = 128;
 
-/// The plant sampled every Ts = R0 / d, with a zero-order hold ([ARM-PFC] eqs. (12)-(14)):
+/// The plant sampled every Ts = R0 / d, with a zero-order hold ([ARM-PFC] eqs. (12), (13)):
 ///
 /// ```text
 /// y(k) = -n1 y(k-1) - n2 y(k-2) + m1 u(k-d-1) + m2 u(k-d-2)
@@ -160,11 +160,16 @@ impl Predictor {
                 "must be a whole number of at least d + 1 samples, at most 128",
             ));
         }
+        let gain = model.step_response(h - d);
+        // A window of 10^15 packets, say: the response within the horizon is lost in rounding.
+        if !(-1e60..-1e-60).contains(&gain) {
+            return Err(ParamError::relation("h", h as f64, "sees no response of this network's model"));
+        }
         Ok(Predictor {
             beta1: model.power_sum(h + 1),
             beta2: -model.n2() * model.power_sum(h),
             eta: model.m2 * model.power_sum(h),
-            gain: model.step_response(h - d),
+            gain,
             markov: (1..=h).map(|n| model.markov(n)).collect(),
             delay: d,
         })

@@ -8,21 +8,21 @@ use aqumen_units::{Instant, Rate, Span};
 
 /// What a dumbbell is made of.
 #[derive(Clone, Debug)]
-pub struct Dumbbell {
-    pub flows: u32,
-    pub rate: Rate,
-    pub access_rate: Rate,
-    pub buffer_pkts: u32,
-    pub aqm: &'static str,
-    pub values: Vec<(&'static str, f64)>,
-    pub transport: TcpConfig,
-    pub duration: Span,
-    pub seed: u64,
+pub(crate) struct Dumbbell {
+    pub(crate) flows: u32,
+    pub(crate) rate: Rate,
+    pub(crate) access_rate: Rate,
+    pub(crate) buffer_pkts: u32,
+    pub(crate) aqm: &'static str,
+    pub(crate) values: Vec<(&'static str, f64)>,
+    pub(crate) transport: TcpConfig,
+    pub(crate) duration: Span,
+    pub(crate) seed: u64,
 }
 
 impl Dumbbell {
     /// Experiment 1 of the ARM-PFC paper, shortened to `secs` seconds.
-    pub fn exp1(aqm: &'static str, secs: u64) -> Self {
+    pub(crate) fn exp1(aqm: &'static str, secs: u64) -> Self {
         Dumbbell {
             flows: 120,
             rate: Rate::from_bps(8_000_000),
@@ -31,6 +31,7 @@ impl Dumbbell {
             aqm,
             values: Vec::new(),
             transport: TcpConfig {
+                ecn: true,
                 receive_window: 1000,
                 send_overhead: Span::from_micros(500),
                 ..TcpConfig::ns2()
@@ -40,7 +41,7 @@ impl Dumbbell {
         }
     }
 
-    pub fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> Plan {
         let network = Network {
             capacity: Rate::from_bps(10_000_000),
             flows: 100.0,
@@ -83,9 +84,12 @@ impl Dumbbell {
             let (source, sink) = (nodes.len() as u32, nodes.len() as u32 + 1);
             nodes.extend([format!("source{k}"), format!("sink{k}")]);
             let first = links.len() as u32;
-            for (name, from, to, delay) in
-                [("up", source, 0, near), ("down", 1, sink, far), ("back-up", sink, 1, far), ("back-down", 0, source, near)]
-            {
+            for (name, from, to, delay) in [
+                ("up", source, 0, near),
+                ("down", 1, sink, far),
+                ("back-up", sink, 1, far),
+                ("back-down", 0, source, near),
+            ] {
                 links.push(link(format!("{name}{k}"), from, to, self.access_rate, delay, 100_000, "droptail", false));
             }
             flows.push(Flow {

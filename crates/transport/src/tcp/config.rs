@@ -25,15 +25,15 @@ pub struct TcpConfig {
     pub variant: Variant,
     /// Whether data packets are ECN-capable (RFC 3168).
     pub ecn: bool,
-    /// Size on the wire of a full data packet [bytes].
+    /// Size on the wire of a full data packet (bytes).
     pub packet_bytes: u16,
-    /// Of which headers [bytes]; a SYN is as large.
+    /// Of which headers (bytes); a SYN is as large.
     pub header_bytes: u16,
-    /// Size on the wire of an acknowledgement [bytes].
+    /// Size on the wire of an acknowledgement (bytes).
     pub ack_bytes: u16,
-    /// Congestion window before the first acknowledgement of data (RFC 6928) [segments].
+    /// Congestion window before the first acknowledgement of data (RFC 6928) (segments).
     pub initial_window: u32,
-    /// What the receiver offers at most (its buffer) [segments]. Also the initial slow-start threshold: "the largest
+    /// What the receiver offers at most (its buffer) (segments). Also the initial slow-start threshold: "the largest
     /// possible advertised window" of RFC 5681 section 3.1.
     pub receive_window: u32,
     /// How long the receiver may hold an acknowledgement back (RFC 5681 section 4.2); `None`: one for each segment.
@@ -52,7 +52,7 @@ pub struct TcpConfig {
     pub limited_transmit: bool,
     /// Most segments by which one acknowledgement counts towards window growth (L of RFC 3465).
     pub growth_limit: u32,
-    /// Window after a pause longer than the retransmission timeout (RFC 5681 section 4.1) [segments]; `None`: unchanged.
+    /// Window after a pause longer than the retransmission timeout (RFC 5681 section 4.1) (segments); `None`: unchanged.
     pub restart_window: Option<u32>,
     /// Whether the connection opens with a SYN, a data-less segment that takes one round trip.
     pub syn: bool,
@@ -61,7 +61,7 @@ pub struct TcpConfig {
     /// Upper bound of the random delay before window-driven sends, drawn by the host (ns-2's `overhead_`, which breaks
     /// phase effects).
     pub send_overhead: Span,
-    /// Smallest window after a mark or a fast retransmit [segments]. 0: it may fall below one, and then nothing leaves until
+    /// Smallest window after a mark or a fast retransmit (segments). 0: it may fall below one, and then nothing leaves until
     /// the retransmission timer expires (RFC 3168 section 6.1.2 for a window of one, taken further by ns-2).
     pub min_window: f64,
     /// Whether a reduction halves what is in flight (RFC 5681 equation 4); else the window, as ns-2 does.
@@ -77,7 +77,7 @@ pub struct TcpConfig {
     pub ect_retransmissions: bool,
     /// Whether a retransmission may carry CWR (ns-2's `SetCWRonRetransmit_`); RFC 3168 asks for new data.
     pub cwr_retransmissions: bool,
-    /// Whether a timeout that follows a reaction to a mark within the same window leaves the threshold alone (ns-2).
+    /// Whether a timeout leaves the threshold alone when the last reduction was for a mark, however long ago (ns-2).
     pub timeout_after_mark_keeps_threshold: bool,
     /// Whether a mark echoed after a timeout counts although it is of the window before (ns-2).
     pub mark_after_timeout_counts: bool,
@@ -172,7 +172,7 @@ impl TcpConfig {
         }
     }
 
-    /// Data in a full packet [bytes].
+    /// Data in a full packet (bytes).
     pub const fn payload_bytes(&self) -> u16 {
         self.packet_bytes - self.header_bytes
     }
@@ -195,10 +195,10 @@ impl TcpConfig {
         span("max_rto", self.max_rto, Span::from_micros(1), HOUR, "1 us to 1 h")?;
         span("min_rto", self.min_rto, Span::ZERO, self.max_rto, "0 s to max_rto")?;
         span("initial_rto", self.initial_rto, Span::from_micros(1), self.max_rto, "1 us to max_rto")?;
-        let whole = self.rto_tick.as_nanos() % 1_000 == 0;
+        let whole = self.rto_tick.as_nanos().is_multiple_of(1_000);
         if !whole || self.rto_tick < Span::from_micros(1) || self.rto_tick > Span::from_secs(1) {
             let range = "whole microseconds, 1 us to 1 s";
-            return Err(ConfigError { field: "rto_tick", value: self.rto_tick.as_secs_f64(), range });
+            return Err(ConfigError { field: "rto_tick", value: secs(self.rto_tick), range });
         }
         number("max_burst", self.max_burst, 0, 254, "0 (no limit) to 254 segments")?;
         number("growth_limit", self.growth_limit, 1, 1 << 30, "1 to 2^30 segments")?;
@@ -230,7 +230,11 @@ fn number<T: Into<f64>>(
 }
 
 fn span(field: &'static str, value: Span, least: Span, most: Span, range: &'static str) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) { Ok(()) } else { Err(ConfigError { field, value: value.as_secs_f64(), range }) }
+    if (least..=most).contains(&value) { Ok(()) } else { Err(ConfigError { field, value: secs(value), range }) }
+}
+
+fn secs(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e9
 }
 
 /// A field of a [`TcpConfig`] is outside its range.

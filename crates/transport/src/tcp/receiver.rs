@@ -59,7 +59,7 @@ impl Receiver {
     }
 
     /// A segment arrived: the acknowledgement to send now, if any.
-    #[inline]
+    #[inline(always)]
     pub fn on_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
         if segment.cwr {
             self.ece = false;
@@ -81,10 +81,10 @@ impl Receiver {
                 self.ack_due = now + delay;
                 return None;
             }
-            return Some(self.acknowledge());
+            return Some(self.acknowledge_in_order());
         }
         self.echo = segment.sent_at;
-        Some(self.acknowledge())
+        Some(self.acknowledge_in_order())
     }
 
     /// When [`on_timer`](Self::on_timer) is to be called; it changes with each segment.
@@ -116,9 +116,16 @@ impl Receiver {
         opens.then(|| self.acknowledge())
     }
 
-    fn acknowledge(&mut self) -> Ack {
+    /// Nothing is missing: no blocks to look for.
+    #[inline(always)]
+    fn acknowledge_in_order(&mut self) -> Ack {
         self.ack_due = Instant::MAX;
-        Ack { ack: self.next, window: self.window, ece: self.ece, echo: self.echo, sack: self.sack_blocks() }
+        Ack { ack: self.next, window: self.window, ece: self.ece, echo: self.echo, sack: SackBlocks::EMPTY }
+    }
+
+    #[inline(never)]
+    fn acknowledge(&mut self) -> Ack {
+        Ack { sack: self.sack_blocks(), ..self.acknowledge_in_order() }
     }
 
     #[inline]

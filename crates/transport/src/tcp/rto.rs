@@ -9,13 +9,13 @@ use super::TcpConfig;
 /// `srtt` carries 3 fraction bits and `rttvar` 2, so that the gains 1/8 and 1/4 of RFC 6298 rule 2.3 are plain sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rto {
-    /// 8 x SRTT [ticks]; 0: no sample yet.
+    /// 8 x SRTT (ticks); 0: no sample yet.
     srtt: u32,
-    /// 4 x RTTVAR [ticks].
+    /// 4 x RTTVAR (ticks).
     rttvar: u32,
-    /// SRTT + 4 RTTVAR, at least the minimum, before backoff [us].
+    /// SRTT + 4 RTTVAR, at least the minimum, before backoff (us).
     base_us: u32,
-    /// Where this host's clock ticks [ns before the epoch].
+    /// Where this host's clock ticks (ns before the epoch).
     phase_nanos: u32,
     /// How often the timer doubled (RFC 6298 rule 5.5).
     doublings: u8,
@@ -50,7 +50,7 @@ impl Rto {
             1_000 => (moment.as_nanos() + u64::from(self.phase_nanos)) / 1_000,
             _ => (moment.as_nanos() + u64::from(self.phase_nanos)) / tick,
         };
-        let measured = ticks_until(now).saturating_sub(ticks_until(sent)).clamp(1, 1 << 28) as i32;
+        let measured = ticks_until(now).saturating_sub(ticks_until(sent)).clamp(1, 1 << 27) as i32;
         if self.srtt != 0 {
             let error = measured - (self.srtt >> 3) as i32;
             self.srtt = (self.srtt as i32 + error).max(1) as u32;

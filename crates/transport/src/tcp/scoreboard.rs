@@ -64,8 +64,4 @@ impl Runs {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
 }

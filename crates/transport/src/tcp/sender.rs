@@ -31,7 +31,7 @@ use super::{Ack, Segment, TcpConfig, Variant};
 /// no second one).
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// Congestion window [segments].
+    /// Congestion window (segments).
     cwnd: f64,
     /// When the retransmission (or persist) timer goes off; `Instant::MAX`: not set.
     deadline: Instant,
@@ -50,7 +50,7 @@ pub struct Sender {
     recover: u32,
     /// What the receiver takes beyond `una`.
     peer_window: u32,
-    /// Slow-start threshold [segments].
+    /// Slow-start threshold (segments).
     ssthresh: u32,
     /// Segments known to have left the network in fast recovery (ns-2's `dupwnd_`).
     inflation: u32,
@@ -157,7 +157,7 @@ impl Sender {
             limit: u32::MAX,
             recover: syn,
             peer_window: cfg.receive_window,
-            ssthresh: cfg.receive_window,
+            ssthresh: cfg.receive_window.max(2),
             inflation: 0,
             timed: 0,
             rto: Rto::new(cfg),
@@ -214,20 +214,22 @@ impl Sender {
     }
 
     /// An acknowledgement arrived. One for data never sent is ignored (RFC 9293 section 3.10.7.4), as is an old one.
-    #[inline]
+    #[inline(always)]
     pub fn on_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
         if ack.ack > self.high {
             return;
         }
         self.burst = full_burst(cfg);
+        // The reaction to an echo moves `recover`; whether this ends a recovery is a matter of where it began.
+        let recovered = ack.ack >= self.recover;
         if ack.ece && cfg.ecn {
             self.on_echo(cfg, ack.ack);
         }
         if cfg.variant == Variant::Sack && (self.board.is_some() || !ack.sack.is_empty()) {
-            self.on_selective_ack(cfg, now, ack);
+            self.on_selective_ack(cfg, now, ack, recovered);
         } else if ack.ack > self.una {
-            if self.last == Reduction::Duplicates && self.inflation > 0 {
-                self.on_ack_in_recovery(cfg, now, ack);
+            if self.inflation > 0 {
+                self.on_ack_in_recovery(cfg, now, ack, recovered);
             } else {
                 self.on_new_ack(cfg, now, ack);
             }
@@ -243,7 +245,7 @@ impl Sender {
     }
 
     /// Segments that leave at once: fast retransmissions, limited transmit, probes of a closed window.
-    #[inline]
+    #[inline(always)]
     pub fn poll_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.flags & (RETRANSMIT | ONE_MORE | PROBE) == 0 {
             return None;
@@ -252,7 +254,7 @@ impl Sender {
     }
 
     /// The next segment the window allows. Call until `None`.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.board.is_some() {
             return self.poll_selective(cfg, now);
@@ -268,9 +270,9 @@ impl Sender {
 
     /// Whether [`poll_transmit`](Self::poll_transmit) would give a segment now.
     #[inline]
-    pub fn may_transmit(&self, cfg: &TcpConfig, now: Instant) -> bool {
+    pub fn may_transmit(&self, cfg: &TcpConfig, _now: Instant) -> bool {
         if self.board.is_some() {
-            return self.clone().poll_selective(cfg, now).is_some();
+            return self.choose(cfg).is_some();
         }
         self.next - self.una < self.window() && self.data_available() && self.burst > 0
     }
@@ -293,13 +295,17 @@ impl Sender {
     pub fn on_timer(&mut self, cfg: &TcpConfig, now: Instant) {
         if self.next_timer().is_some_and(|due| now >= due) {
             self.burst = full_burst(cfg);
-            if self.peer_window == 0 {
+            if self.peer_window == 0 && self.una > 0 {
                 // RFC 9293 section 3.8.6.1: probe a closed window, with backoff.
                 self.flags |= PROBE;
                 self.rto.back_off(cfg);
                 self.arm(cfg, now);
             } else {
                 self.on_timeout(cfg, now);
+                if self.peer_window == 0 {
+                    // Closed before anything arrived: there is no older segment to probe with.
+                    self.flags |= RETRANSMIT;
+                }
             }
         }
     }
@@ -310,13 +316,13 @@ impl Sender {
         self.una == self.limit
     }
 
-    /// Congestion window [segments].
+    /// Congestion window (segments).
     #[inline]
     pub fn cwnd(&self) -> f64 {
         self.cwnd
     }
 
-    /// Slow-start threshold [segments].
+    /// Slow-start threshold (segments).
     #[inline]
     pub fn ssthresh(&self) -> u32 {
         self.ssthresh
@@ -409,8 +415,8 @@ impl Sender {
     /// The receiver echoes a mark (RFC 3168 section 6.1.2): one reaction per window of data.
     #[cold]
     fn on_echo(&mut self, cfg: &TcpConfig, ack: u32) {
-        let new_window = ack > self.recover;
-        if !new_window && !(cfg.mark_after_timeout_counts && self.last == Reduction::Timeout) {
+        let counts_anyway = cfg.mark_after_timeout_counts && self.last == Reduction::Timeout;
+        if ack <= self.recover && !counts_anyway {
             return;
         }
         self.recover = self.high;
@@ -431,7 +437,7 @@ impl Sender {
     /// RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2). Segments of limited transmit lie beyond the window, so
     /// the lesser of flight and window leaves them out, as section 3.2 step 2 asks.
     fn halve(&mut self, cfg: &TcpConfig) {
-        let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window));
+        let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window.max(1)));
         let half = if cfg.halve_flight { f64::from(self.high - self.una).min(window) } else { window } / 2.0;
         self.ssthresh = (half as u32).max(2);
         self.cwnd = half.max(cfg.min_window);
@@ -488,10 +494,10 @@ impl Sender {
 
     /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
     #[cold]
-    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
-        if cfg.variant == Variant::Reno || ack.ack >= self.recover {
+    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
+        if cfg.variant == Variant::Reno || recovered {
             self.inflation = 0;
-            self.last = Reduction::Recovered;
+            self.end_recovery();
             if cfg.variant == Variant::NewReno && cfg.exit_by_flight {
                 let in_flight = (self.high - ack.ack).max(1) + 1;
                 self.cwnd = f64::from(self.ssthresh.min(in_flight));
@@ -520,9 +526,16 @@ impl Sender {
         self.flags |= RETRANSMIT;
     }
 
+    /// Fast recovery is over. An echo in the same acknowledgement may have been answered: that stays the last cause.
+    fn end_recovery(&mut self) {
+        if self.last == Reduction::Duplicates {
+            self.last = Reduction::Recovered;
+        }
+    }
+
     /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
     #[cold]
-    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
         let mut board = self.board.take().unwrap_or_default();
         let mut news = 0;
         for &(first, end) in ack.sack.as_slice() {
@@ -536,10 +549,9 @@ impl Sender {
             if self.flags & RECOVERY == 0 {
                 self.on_new_ack(cfg, now, ack);
             } else {
-                let over = ack.ack >= self.recover;
-                if over {
+                if recovered {
                     self.flags &= !RECOVERY;
-                    self.last = Reduction::Recovered;
+                    self.end_recovery();
                     self.duplicates = 0;
                 }
                 self.una = ack.ack;
@@ -582,56 +594,55 @@ impl Sender {
     /// What the window allows while the receiver misses something.
     #[cold]
     fn poll_selective(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+        let (seq, place) = self.choose(cfg)?;
         let board = self.board.as_mut()?;
+        match place {
+            Place::Next => self.next = seq + 1,
+            Place::Hole => board.retransmitted_to = seq + 1,
+            Place::Rescue => board.rescued_to = self.recover,
+        }
+        self.count_burst();
+        Some(self.emit(cfg, now, seq))
+    }
+
+    /// The segment to send next, by what the receiver reported, and why.
+    fn choose(&self, cfg: &TcpConfig) -> Option<(u32, Place)> {
+        let board = self.board.as_ref()?;
         if self.burst == 0 || self.peer_window == 0 {
             return None;
         }
-        let in_window = |seq: u32| seq - self.una < self.peer_window;
-        let new_allowed =
-            |next: u32| next < self.limit && (next < self.high || self.flags & STOPPED == 0) && in_window(next);
-        let seq = if self.flags & RECOVERY != 0 {
-            if self.cwnd - f64::from(board.pipe(self.una, self.high)) < 1.0 {
-                return None;
-            }
-            let hole = board.first_missing(board.retransmitted_to.max(self.una));
-            let edge = board.loss_edge().unwrap_or(self.una);
-            // NextSeg, RFC 6675 section 4.
-            if hole < edge.min(self.high) {
-                board.retransmitted_to = hole + 1; // rule 1: a segment that is lost
-                hole
-            } else if new_allowed(self.next) {
-                self.next += 1; // rule 2: new data
-                self.next - 1
-            } else if board.arrived.end().is_some_and(|end| hole < end) {
-                board.retransmitted_to = hole + 1; // rule 3: a segment that may be lost
-                hole
-            } else if self.una >= board.rescued_to {
-                // rule 4: once, the highest segment outstanding, so that its acknowledgement tells what is missing
-                board.rescued_to = self.recover;
-                let missing = (self.una..self.high).rev().find(|&seq| board.arrived.run_with(seq).is_none())?;
-                if missing < board.retransmitted_to {
-                    return None;
-                }
-                missing
-            } else {
-                return None;
-            }
-        } else {
-            // Before recovery this is limited transmit (RFC 6675 section 5 step 3); after a timeout it fills the holes.
-            self.next = board.first_missing(self.next);
-            let arrived = board.arrived.count_in(self.una, self.next);
-            let in_flight = self.next - self.una - arrived;
-            if self.cwnd - f64::from(in_flight) < 1.0 || !new_allowed(self.next) {
-                return None;
-            }
-            if !cfg.limited_transmit && self.duplicates > 0 && self.next >= self.high {
-                return None;
-            }
-            self.next += 1;
-            self.next - 1
+        let new_allowed = |next: u32| {
+            let offered = next < self.limit && (next < self.high || self.flags & STOPPED == 0);
+            offered && next - self.una < self.peer_window
         };
-        self.count_burst();
-        Some(self.emit(cfg, now, seq))
+        if self.flags & RECOVERY == 0 {
+            // Before recovery this is limited transmit (RFC 6675 section 5 step 3); after a timeout it fills the holes.
+            let next = board.first_missing(self.next);
+            let in_flight = next - self.una - board.arrived.count_in(self.una, next);
+            let beyond = self.duplicates > 0 && next >= self.high && !cfg.limited_transmit;
+            let allowed = self.cwnd - f64::from(in_flight) >= 1.0 && new_allowed(next) && !beyond;
+            return allowed.then_some((next, Place::Next));
+        }
+        if self.cwnd - f64::from(board.pipe(self.una, self.high)) < 1.0 {
+            return None;
+        }
+        // NextSeg, RFC 6675 section 4.
+        let hole = board.first_missing(board.retransmitted_to.max(self.una));
+        if board.loss_edge().is_some_and(|edge| hole < edge.min(self.high)) {
+            return Some((hole, Place::Hole)); // rule 1: a segment that is lost
+        }
+        if new_allowed(self.next) {
+            return Some((self.next, Place::Next)); // rule 2: new data
+        }
+        if board.arrived.end().is_some_and(|end| hole < end) {
+            return Some((hole, Place::Hole)); // rule 3: a segment that may be lost
+        }
+        if self.una < board.rescued_to {
+            return None;
+        }
+        // rule 4: once, the highest segment outstanding, so that its acknowledgement tells what is missing
+        let missing = (self.una..self.high).rev().find(|&seq| board.arrived.run_with(seq).is_none())?;
+        (missing >= board.retransmitted_to).then_some((missing, Place::Rescue))
     }
 
     #[cold]
@@ -717,7 +728,7 @@ impl Sender {
                 self.flags |= SYN_LOST;
             }
             if !(cfg.timeout_after_mark_keeps_threshold && self.last == Reduction::Mark) {
-                let window = self.cwnd.max(1.0).min(f64::from(self.peer_window));
+                let window = self.cwnd.max(1.0).min(f64::from(self.peer_window.max(1)));
                 // A second timeout in a row finds nothing new to learn from (RFC 5681 section 3.1).
                 if cfg.halve_flight {
                     if self.last != Reduction::Timeout || self.una >= self.recover {
@@ -787,6 +798,17 @@ impl Sender {
     fn arm(&mut self, cfg: &TcpConfig, now: Instant) {
         self.deadline = now.saturating_add(self.rto.timeout(cfg));
     }
+}
+
+/// Where a segment chosen from the board comes from.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The next in sequence.
+    Next,
+    /// A gap in what arrived.
+    Hole,
+    /// The end of what is outstanding.
+    Rescue,
 }
 
 enum Entry {

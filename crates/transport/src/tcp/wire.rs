@@ -7,7 +7,7 @@ use aqumen_units::{Ecn, Instant};
 pub struct Segment {
     /// Number of this segment in the connection.
     pub seq: u32,
-    /// Size on the wire, headers included [bytes].
+    /// Size on the wire, headers included (bytes).
     pub bytes: u16,
     /// ECN codepoint; a router may turn an ECT codepoint into [`Ecn::Ce`].
     pub ecn: Ecn,
@@ -29,7 +29,7 @@ pub struct Segment {
 pub struct Ack {
     /// The next segment expected: everything before it has arrived.
     pub ack: u32,
-    /// The receive window: segments beyond `ack` that the receiver takes [segments].
+    /// The receive window: segments beyond `ack` that the receiver takes (segments).
     pub window: u32,
     /// ECN echo (RFC 3168 section 6.1.3).
     pub ece: bool,

@@ -1,0 +1,77 @@
+//! The AQMs as data: what `aqumen list aqms --json` prints and the typed parameter tables are made of.
+
+use aqumen_aqm::registry::{ALGORITHMS, PROFILES};
+use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value};
+use pyo3::prelude::*;
+use serde_json::{Value as Json, json};
+
+/// Every algorithm with its parameters, then every built-in profile, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_aqms_json() -> String {
+    let algorithms = ALGORITHMS.iter().map(|algorithm| {
+        json!({
+            "name": algorithm.name,
+            "kind": "algorithm",
+            "title": algorithm.title,
+            "summary": algorithm.summary,
+            "reference": algorithm.reference,
+            "params": algorithm.params.iter().map(param).collect::<Vec<_>>(),
+        })
+    });
+    let profiles = PROFILES.iter().map(|profile| {
+        let settings = profile.settings.iter().map(|&(name, ref setting)| (name.to_string(), value(setting)));
+        json!({
+            "name": profile.name,
+            "kind": "profile",
+            "title": profile.name,
+            "summary": profile.doc,
+            "algorithm": profile.algorithm,
+            "settings": settings.collect::<serde_json::Map<_, _>>(),
+            "params": [],
+        })
+    });
+    Json::Array(algorithms.chain(profiles).collect()).to_string()
+}
+
+/// Names that a SPEC may start with in any scenario.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PROFILES.iter().map(|profile| profile.name).chain(ALGORITHMS.iter().map(|algorithm| algorithm.name))
+}
+
+fn param(param: &Param) -> Json {
+    let (unit, min, max, choices) = match param.kind {
+        Kind::Number { unit, min, max } => (json!(unit.symbol()), bound(min), bound(max), Json::Null),
+        Kind::Flag => (json!("flag"), Json::Null, Json::Null, json!([true, false])),
+        Kind::Choice(words) => (json!("choice"), Json::Null, Json::Null, json!(words)),
+    };
+    let (default, designed) = match param.default {
+        DefaultValue::Value(default) => (value(&default), Json::Null),
+        DefaultValue::Designed(rule) => (Json::Null, json!(rule)),
+    };
+    json!({
+        "name": param.name,
+        "unit": unit,
+        "default": default,
+        "designed": designed,
+        "min": min,
+        "max": max,
+        "choices": choices,
+        "doc": param.doc,
+    })
+}
+
+fn bound(bound: Bound) -> Json {
+    match bound {
+        Bound::Inclusive(at) => json!({"value": at, "allowed": true}),
+        Bound::Exclusive(at) => json!({"value": at, "allowed": false}),
+        Bound::Open => Json::Null,
+    }
+}
+
+fn value(value: &Value<'_>) -> Json {
+    match *value {
+        Value::Number(x) => json!(x),
+        Value::Flag(yes) => json!(yes),
+        Value::Choice(word) => json!(word),
+    }
+}

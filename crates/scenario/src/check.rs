@@ -1,0 +1,310 @@
+//! What a single value cannot show: values against one another, names against what they name, times against the run.
+
+use aqumen_units::Span;
+
+use crate::error::suggestion;
+use crate::field::{Buffer, Name};
+use crate::network::{Core, Wrong};
+use crate::schema::{Event, Group, Spec, Topology};
+use crate::spec::{AqmSpec, check_profiles};
+use crate::units::show_span;
+
+/// Most flows of a scenario.
+pub const FLOWS_MAX: u64 = 10_000_000;
+
+/// Most samples of a series.
+pub const SAMPLES_MAX: u64 = 10_000_000;
+
+/// Most nodes, links, events, groups or windows written, each.
+const WRITTEN_MAX: usize = 10_000;
+
+/// Checks `spec`; answers its network, and the AQM of each link that has one of its own.
+pub(crate) fn check(spec: &Spec) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
+    let end = spec.duration;
+    if end == Span::ZERO {
+        return wrong("duration", "must be above 0s, such as \"100s\"");
+    }
+    let interval = spec.record.interval;
+    if interval == Span::ZERO || interval > end {
+        return wrong("record.interval", "must be above 0s, at most the duration");
+    }
+    if end.as_nanos() / interval.as_nanos() > SAMPLES_MAX {
+        return wrong("record.interval", format!("gives more than {SAMPLES_MAX} samples; make it longer"));
+    }
+    let (nodes, links) = match &spec.topology {
+        Topology::Dumbbell(_) => (2, 1),
+        Topology::Graph(graph) => (graph.nodes.len(), graph.links.len()),
+    };
+    for (key, count) in [
+        ("topology.nodes", nodes),
+        ("topology.links", links),
+        ("flows", spec.flows.len()),
+        ("events", spec.events.len()),
+        ("windows", spec.windows.0.len()),
+    ] {
+        if count > WRITTEN_MAX {
+            return wrong(key, format!("{count} entries; at most {WRITTEN_MAX}"));
+        }
+    }
+    if spec.flows.is_empty() {
+        return wrong("flows", "a scenario needs at least one group of flows");
+    }
+    for (i, group) in spec.flows.iter().enumerate() {
+        let twin = spec.flows[..i].iter().any(|other| other.name == group.name);
+        check_group(group, end, twin).map_err(|(key, message)| (format!("flows.{i}.{key}"), message))?;
+    }
+    let flows: u64 = spec.flows.iter().map(|group| u64::from(group.count)).sum();
+    if flows > FLOWS_MAX {
+        let largest = (0..spec.flows.len()).max_by_key(|i| spec.flows[*i].count).unwrap_or(0);
+        return wrong(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));
+    }
+    let core = Core::new(spec)?;
+    check_buffers(spec, &core)?;
+    check_events(spec, &core)?;
+    check_windows(spec)?;
+    if let Some(flows) = spec.nominal.flows
+        && flows <= 0.0
+    {
+        return wrong("nominal.flows", "must be above 0");
+    }
+    check_profiles(&spec.aqms).map_err(|(name, (key, message))| {
+        (key.map_or_else(|| format!("aqms.{name}"), |key| format!("aqms.{name}.{key}")), message)
+    })?;
+    AqmSpec::parse(&spec.aqm, &spec.aqms).map_err(|message| ("aqm".to_string(), message))?;
+    let fixed = core
+        .links
+        .iter()
+        .map(|link| {
+            let parse = |text: &String| AqmSpec::parse(text, &spec.aqms).map_err(|m| (format!("{}.aqm", link.path), m));
+            link.aqm.as_ref().map(parse).transpose()
+        })
+        .collect::<Result<_, _>>()?;
+    Ok((core, fixed))
+}
+
+fn wrong<T>(path: impl Into<String>, message: impl Into<String>) -> Result<T, Wrong> {
+    Err((path.into(), message.into()))
+}
+
+fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
+    if twin {
+        return wrong("name", "there is another group of this name");
+    }
+    if group.count == 0 {
+        return wrong("count", "must be at least 1");
+    }
+    if group.start.high >= end {
+        return wrong("start", format!("must be before the end of the run, {}", show_span(end)));
+    }
+    if let Some(stop) = group.stop {
+        if stop <= group.start.high {
+            return wrong("stop", format!("must be after the start, {}", show_span(group.start.high)));
+        }
+        if stop > end {
+            return wrong("stop", format!("must be within the run of {}", show_span(end)));
+        }
+    }
+    let mut last = Span::ZERO;
+    for (k, off) in group.off.iter().enumerate() {
+        let until = off.end.unwrap_or(end);
+        if until > end || off.start >= end {
+            return wrong(format!("off.{k}"), format!("must be within the run of {}", show_span(end)));
+        }
+        if off.start < last {
+            return wrong(format!("off.{k}"), "must come after the interval before it");
+        }
+        last = until;
+    }
+    Ok(())
+}
+
+/// A buffer in bytes holds at least one packet of the largest kind.
+fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes).max().unwrap_or(0);
+    let check = |buffer: Buffer, path: String| match buffer {
+        Buffer::Bytes(bytes) if bytes.0 < u64::from(largest) => {
+            wrong(path, format!("holds less than one packet of {largest}B"))
+        }
+        _ => Ok(()),
+    };
+    for link in &core.links {
+        check(link.buffer, format!("{}.buffer", link.path))?;
+    }
+    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
+        if let Some(access) = &way.access {
+            let own = if group.access.is_some() { format!("flows.{i}.access") } else { "topology.access".into() };
+            check(access.buffer, format!("{own}.buffer"))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_events(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+    for (i, event) in spec.events.iter().enumerate() {
+        check_event(spec, core, event).map_err(|(key, message)| {
+            (if key.is_empty() { format!("events.{i}") } else { format!("events.{i}.{key}") }, message)
+        })?;
+    }
+    // As many flows must run as stop, and as many must have stopped as resume.
+    for group in &spec.flows {
+        let mut running = group.count;
+        for (i, event) in in_order(spec) {
+            let (key, name, can) = match (&event.stop, &event.resume) {
+                (Some(name), _) => ("stop", name, running),
+                (_, Some(name)) => ("resume", name, group.count - running),
+                _ => continue,
+            };
+            if *name != group.name {
+                continue;
+            }
+            let count = event.count.unwrap_or(can);
+            if count > can || can == 0 {
+                let state = if key == "stop" { "run" } else { "have stopped" };
+                let at = if event.count.is_some() { "count" } else { key };
+                return wrong(format!("events.{i}.{at}"), format!("{can} flows of {} {state} then", name.0));
+            }
+            running = if key == "stop" { running - count } else { running + count };
+        }
+    }
+    Ok(())
+}
+
+fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
+    if event.at >= spec.duration {
+        return wrong("at", format!("must be before the end of the run, {}", show_span(spec.duration)));
+    }
+    let kinds = [event.capacity.is_some(), event.stop.is_some(), event.resume.is_some()];
+    if kinds.iter().filter(|given| **given).count() != 1 {
+        return wrong("", "must have one of capacity, stop and resume");
+    }
+    match &event.link {
+        Some(_) if event.capacity.is_none() => return wrong("link", "belongs to capacity"),
+        Some(name) => drop(core.link("link", &name.0)?),
+        None if event.capacity.is_some() && core.under_test().count() != 1 => {
+            return wrong("", "link is missing; it names the link whose capacity changes");
+        }
+        None => {}
+    }
+    if event.count.is_some() && event.capacity.is_some() {
+        return wrong("count", "belongs to stop and resume");
+    }
+    if event.count == Some(0) {
+        return wrong("count", "must be at least 1");
+    }
+    for (key, name) in [("stop", &event.stop), ("resume", &event.resume)] {
+        if let Some(Name(name)) = name
+            && !spec.flows.iter().any(|group| group.name.0 == *name)
+        {
+            let known = suggestion(name, spec.flows.iter().map(|group| group.name.0.as_str()));
+            return wrong(key, format!("no such group of flows{known}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_windows(spec: &Spec) -> Result<(), Wrong> {
+    let of_events = event_windows(spec);
+    let mut names: Vec<&str> = vec!["all"];
+    for (name, interval) in &spec.windows.0 {
+        let path = format!("windows.{name}");
+        if interval.start >= spec.duration || interval.end.is_some_and(|end| end > spec.duration) {
+            return wrong(path, format!("must be within the run of {}", show_span(spec.duration)));
+        }
+        if names.contains(&name.as_str()) {
+            return wrong(path, "this window is always there; choose another name");
+        }
+        names.push(name);
+    }
+    names.push("steady");
+    for (i, event) in spec.events.iter().enumerate() {
+        let own = of_events.iter().find(|(_, at, _)| *at == event.at).map_or("", |(name, _, _)| name);
+        if names.contains(&own) {
+            return wrong(format!("events.{i}"), format!("there is another window called {own}"));
+        }
+    }
+    for (k, (name, at, _)) in of_events.iter().enumerate() {
+        if of_events[..k].iter().any(|(other, _, _)| other == name) {
+            let i = spec.events.iter().position(|event| event.at == *at).unwrap_or(0);
+            return wrong(format!("events.{i}.name"), format!("there is another window called {name}"));
+        }
+    }
+    Ok(())
+}
+
+/// The events in order of time, those of one moment in the order in which they stand, with their places in the file.
+fn in_order(spec: &Spec) -> Vec<(usize, &Event)> {
+    let mut events: Vec<(usize, &Event)> = spec.events.iter().enumerate().collect();
+    events.sort_by_key(|(_, event)| event.at);
+    events
+}
+
+/// The windows that events open: name, start, end (`None`: that of the run).
+pub(crate) fn event_windows(spec: &Spec) -> Vec<(String, Span, Option<Span>)> {
+    let mut windows: Vec<(String, Span, Option<Span>)> = Vec::new();
+    for (_, event) in in_order(spec) {
+        let given = event.name.as_ref().map(|name| name.0.clone());
+        match windows.last_mut() {
+            Some(last) if last.1 == event.at => {
+                if let Some(name) = given {
+                    last.0 = name;
+                }
+                continue;
+            }
+            Some(last) => last.2 = Some(event.at),
+            None => {}
+        }
+        windows.push((given.unwrap_or_else(|| format!("after-{}", show_span(event.at))), event.at, None));
+    }
+    windows
+}
+
+/// For each flow of `group`, the times in which it offers no data: in order, apart from one another.
+pub(crate) fn pauses(spec: &Spec, group: &Group) -> Vec<Vec<(Span, Option<Span>)>> {
+    let common: Vec<_> = group.off.iter().map(|off| (off.start, off.end)).collect();
+    let mut all = vec![common; group.count as usize];
+    // Since when each flow has been stopped by an event.
+    let mut stopped: Vec<Option<Span>> = vec![None; group.count as usize];
+    for (_, event) in in_order(spec) {
+        let stops = event.stop.as_ref() == Some(&group.name);
+        if !stops && event.resume.as_ref() != Some(&group.name) {
+            continue;
+        }
+        let mut left = event.count.unwrap_or(u32::MAX);
+        for (flow, since) in stopped.iter_mut().enumerate() {
+            if left > 0 && since.is_none() == stops {
+                left -= 1;
+                match since.take() {
+                    None => *since = Some(event.at),
+                    Some(from) => all[flow].push((from, Some(event.at))),
+                }
+            }
+        }
+    }
+    for (flow, since) in stopped.iter().enumerate() {
+        if let Some(from) = since {
+            all[flow].push((*from, None));
+        }
+    }
+    for pauses in &mut all {
+        merge(pauses);
+    }
+    all
+}
+
+/// Sorts intervals and joins those that touch.
+fn merge(intervals: &mut Vec<(Span, Option<Span>)>) {
+    intervals.sort_by_key(|(from, _)| *from);
+    let mut joined: Vec<(Span, Option<Span>)> = Vec::with_capacity(intervals.len());
+    for &(from, until) in intervals.iter() {
+        match joined.last_mut() {
+            Some((_, last)) if last.is_none_or(|last| last >= from) => {
+                *last = match (*last, until) {
+                    (Some(a), Some(b)) => Some(a.max(b)),
+                    _ => None,
+                };
+            }
+            _ => joined.push((from, until)),
+        }
+    }
+    *intervals = joined;
+}

@@ -1,0 +1,221 @@
+//! From a scenario to the plan of one seed: every flow gets its hosts, access links, delays and start time.
+
+use aqumen_aqm::{Aqm, Limit, Network};
+use aqumen_units::{Instant, Span};
+
+use crate::check::{event_windows, pauses};
+use crate::field::{Buffer, Spread};
+use crate::network::{Core, CoreLink, Way, limit};
+use crate::plan::{AqmChoice, Flow, Group, Link, Plan, Window};
+use crate::schema::{Access, Spec};
+use crate::spec::AqmSpec;
+use crate::streams::{Kind, Stream};
+
+/// Share of the run after which it counts as steady, if the scenario does not say.
+const STEADY_FROM: u64 = 10;
+
+/// The plan of `spec` for `seed`, with `chosen` on the links under test. The links' own SPECs are in `fixed`.
+pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Plan {
+    let first = core.under_test().next().or_else(|| core.links.iter().position(|link| link.record)).unwrap_or(0);
+    let nominal = core.nominal(spec, first);
+    let mut plan = Plan {
+        scenario: spec.name.0.clone(),
+        seed,
+        duration: spec.duration,
+        nodes: core.nodes.clone(),
+        links: Vec::new(),
+        groups: Vec::new(),
+        flows: Vec::new(),
+        windows: windows(spec),
+        sample_interval: spec.record.interval,
+        nominal,
+    };
+    for (i, link) in core.links.iter().enumerate() {
+        let aqm = fixed[i].as_ref().unwrap_or(chosen);
+        plan.links.push(written_link(spec, core, i, link, aqm));
+    }
+    for (group, way) in spec.flows.iter().zip(&core.ways) {
+        let first = plan.flows.len() as u32;
+        plan.groups.push(Group {
+            name: group.name.0.clone(),
+            preset: group.transport.preset.clone(),
+            transport: group.transport.config,
+            flows: first..first + group.count,
+        });
+        let pauses = pauses(spec, group);
+        for number in 0..group.count {
+            // The order of draws is part of the format: each is made whether or not it is needed, so that a range in one
+            // place does not move the flows in another.
+            let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number));
+            let start = draw(&mut draws, &group.start);
+            let (source_delay, sink_delay) = match &way.access {
+                Some(access) => (draw(&mut draws, &access.delay), draw(&mut draws, &access.delay)),
+                None => (draw(&mut draws, &Spread::fixed(Span::ZERO)), draw(&mut draws, &Spread::fixed(Span::ZERO))),
+            };
+            let extra = Span::from_nanos(draw(&mut draws, &group.extra_rtt).as_nanos() / 4);
+            let (path, return_path) = match &way.access {
+                None => (way.path.clone(), way.return_path.clone()),
+                Some(access) => {
+                    let name = format!("{}.{number}", group.name.0);
+                    place(&mut plan, &nominal, &name, way, access, source_delay + extra, sink_delay + extra)
+                }
+            };
+            plan.flows.push(Flow {
+                group: plan.groups.len() as u32 - 1,
+                path,
+                return_path,
+                on: on_intervals(start, group.stop, &pauses[number as usize]),
+                transfer: group.transfer,
+            });
+        }
+    }
+    plan
+}
+
+fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Link {
+    let network = core.nominal(spec, i);
+    let mut rates = vec![(Instant::ZERO, link.rate)];
+    let mut events: Vec<_> = spec.events.iter().collect();
+    events.sort_by_key(|event| event.at);
+    for event in events {
+        let Some(rate) = event.capacity else { continue };
+        let here = match &event.link {
+            Some(name) => name.0 == link.name,
+            None => core.under_test().next() == Some(i),
+        };
+        if here {
+            let at = Instant::ZERO + event.at;
+            rates.retain(|(known, _)| *known != at);
+            rates.push((at, rate));
+        }
+    }
+    let target_pkts = match link.aqm {
+        None => Some(network.target_pkts),
+        Some(_) => link.target.map(|target| target.0),
+    };
+    Link {
+        name: link.name.clone(),
+        from: link.from,
+        to: link.to,
+        delay: link.delay,
+        rates,
+        limit: limit(link.buffer),
+        aqm: AqmChoice { name: aqm.algorithm.clone(), values: aqm.values.clone(), network },
+        target_pkts,
+        record: link.record,
+    }
+}
+
+/// Adds the hosts and access links of one flow; answers its paths.
+fn place(
+    plan: &mut Plan,
+    nominal: &Network,
+    name: &str,
+    way: &Way,
+    access: &Access,
+    source_delay: Span,
+    sink_delay: Span,
+) -> (Vec<u32>, Vec<u32>) {
+    let source = plan.nodes.len() as u32;
+    let sink = source + 1;
+    plan.nodes.extend([format!("{name}.source"), format!("{name}.sink")]);
+    let Limit { packets, .. } = limit(access.buffer);
+    let buffer_pkts = match access.buffer {
+        Buffer::Packets(_) => f64::from(packets),
+        Buffer::Bytes(bytes) => bytes.0 as f64 / nominal.packet_bytes,
+    };
+    let network = Network { link_rate: access.rate, buffer_pkts, ..*nominal };
+    let first = plan.links.len() as u32;
+    for (suffix, from, to, delay) in [
+        ("source-out", source, way.from, source_delay),
+        ("sink-in", way.to, sink, sink_delay),
+        ("sink-out", sink, way.to, sink_delay),
+        ("source-in", way.from, source, source_delay),
+    ] {
+        plan.links.push(Link {
+            name: format!("{name}.{suffix}"),
+            from,
+            to,
+            delay,
+            rates: vec![(Instant::ZERO, access.rate)],
+            limit: limit(access.buffer),
+            aqm: AqmChoice { name: "droptail".into(), values: Vec::new(), network },
+            target_pkts: None,
+            record: false,
+        });
+    }
+    let around = |before: u32, path: &[u32], after: u32| {
+        std::iter::once(before).chain(path.iter().copied()).chain(std::iter::once(after)).collect()
+    };
+    (around(first, &way.path, first + 1), around(first + 2, &way.return_path, first + 3))
+}
+
+fn draw(stream: &mut Stream, spread: &Spread) -> Span {
+    let nanos = stream.between(spread.low.as_nanos() as f64, spread.high.as_nanos() as f64);
+    Span::from_nanos((nanos + 0.5) as u64)
+}
+
+/// The time from `start` to `stop` less the pauses, which are in order and apart.
+fn on_intervals(start: Span, stop: Option<Span>, pauses: &[(Span, Option<Span>)]) -> Vec<(Instant, Option<Instant>)> {
+    let end = stop.unwrap_or(Span::MAX);
+    let mut on = Vec::new();
+    let mut from = start;
+    for (pause, resume) in pauses {
+        if *pause >= end {
+            break;
+        }
+        if *pause > from {
+            on.push((from, Some(*pause)));
+        }
+        from = from.max(resume.unwrap_or(Span::MAX));
+    }
+    if from < end {
+        on.push((from, stop));
+    }
+    on.into_iter().map(|(from, until)| (Instant::ZERO + from, until.map(|until| Instant::ZERO + until))).collect()
+}
+
+/// `all`, `steady`, one for each event, and those that the scenario names.
+fn windows(spec: &Spec) -> Vec<Window> {
+    let end = Instant::ZERO + spec.duration;
+    let window = |name: &str, start: Span, until: Option<Span>| Window {
+        name: name.into(),
+        start: Instant::ZERO + start,
+        end: until.map_or(end, |until| Instant::ZERO + until),
+    };
+    let mut windows = vec![window("all", Span::ZERO, None)];
+    if spec.windows.get("steady").is_none() {
+        windows.push(window("steady", spec.duration / STEADY_FROM, None));
+    }
+    windows.extend(event_windows(spec).iter().map(|(name, start, until)| window(name, *start, *until)));
+    windows.extend(spec.windows.0.iter().map(|(name, interval)| window(name, interval.start, interval.end)));
+    windows
+}
+
+impl Plan {
+    /// The first AQM that cannot be built for its link: the link's index, and why.
+    pub(crate) fn unfit_aqm(&self, written: usize) -> Option<(usize, String)> {
+        self.links[..written].iter().enumerate().find_map(|(i, link)| match link.aqm.build() {
+            Some(Ok(_)) => None,
+            Some(Err(error)) => Some((i, error.to_string())),
+            None => Some((i, format!("no AQM \"{}\"", link.aqm.name))),
+        })
+    }
+
+    /// The plan as JSON: version 1 of the form that engines outside this program read. Times in seconds, rates in bits per
+    /// second. Fails if an AQM cannot be built for its link.
+    pub fn to_json(&self) -> Result<serde_json::Value, aqumen_aqm::ParamError> {
+        crate::json::plan(self)
+    }
+}
+
+/// The parameters in force of a link's AQM.
+pub(crate) fn resolved(
+    choice: &AqmChoice,
+) -> Option<Result<Vec<(&'static str, crate::OwnedValue)>, aqumen_aqm::ParamError>> {
+    Some(choice.build()?.map(|aqm| {
+        let mut params = Vec::new();
+        aqm.settings(&mut |name, value| params.push((name, crate::OwnedValue::from_value(value))));
+        params
+    }))
+}

@@ -1,0 +1,98 @@
+//! The plan as JSON, for engines that are other programs.
+
+use aqumen_aqm::{Network, ParamError};
+use aqumen_units::{Instant, Span};
+use serde_json::{Map, Value, json};
+
+use crate::OwnedValue;
+use crate::expand::resolved;
+use crate::plan::{AqmChoice, Link, Plan};
+use crate::transport::Transport;
+
+pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
+    let links = plan.links.iter().map(link).collect::<Result<Vec<_>, _>>()?;
+    let groups: Vec<Value> = plan
+        .groups
+        .iter()
+        .map(|group| {
+            let transport = Transport::to_json(&group.preset, &group.transport);
+            json!({"name": group.name, "transport": transport, "flows": [group.flows.start, group.flows.end]})
+        })
+        .collect();
+    let flows: Vec<Value> = plan
+        .flows
+        .iter()
+        .map(|flow| {
+            let on: Vec<Value> =
+                flow.on.iter().map(|(from, until)| json!([moment(*from), until.map(moment)])).collect();
+            json!({
+                "group": flow.group, "path": flow.path, "return_path": flow.return_path, "on": on,
+                "transfer_bytes": flow.transfer.map(|bytes| bytes.0),
+            })
+        })
+        .collect();
+    let windows: Map<String, Value> = plan
+        .windows
+        .iter()
+        .map(|window| (window.name.clone(), json!([moment(window.start), moment(window.end)])))
+        .collect();
+    Ok(json!({
+        "schema": 1,
+        "scenario": plan.scenario,
+        "seed": plan.seed,
+        "duration_s": seconds(plan.duration),
+        "nodes": plan.nodes,
+        "links": links,
+        "groups": groups,
+        "flows": flows,
+        "windows": windows,
+        "sample_interval_s": seconds(plan.sample_interval),
+        "nominal": network(&plan.nominal),
+    }))
+}
+
+fn link(link: &Link) -> Result<Value, ParamError> {
+    let rates: Vec<Value> = link.rates.iter().map(|(at, rate)| json!([moment(*at), rate.as_bps()])).collect();
+    let bytes = link.limit.bytes.0;
+    Ok(json!({
+        "name": link.name, "from": link.from, "to": link.to, "delay_s": seconds(link.delay), "rates": rates,
+        "buffer_pkts": if bytes == u64::MAX { json!(link.limit.packets) } else { Value::Null },
+        "buffer_bytes": if bytes == u64::MAX { Value::Null } else { json!(bytes) },
+        "record": link.record, "target_pkts": link.target_pkts, "aqm": aqm(&link.aqm)?,
+    }))
+}
+
+fn aqm(choice: &AqmChoice) -> Result<Value, ParamError> {
+    let params: Map<String, Value> = match resolved(choice) {
+        Some(params) => params?.into_iter().map(|(name, value)| (name.to_string(), value.to_json())).collect(),
+        None => choice.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect(),
+    };
+    Ok(json!({"name": choice.name, "params": params}))
+}
+
+fn network(network: &Network) -> Value {
+    json!({
+        "capacity_bps": network.capacity.as_bps(), "flows": network.flows, "base_rtt_s": network.base_rtt_s,
+        "target_pkts": network.target_pkts, "packet_bytes": network.packet_bytes,
+    })
+}
+
+impl OwnedValue {
+    /// The value as JSON.
+    pub fn to_json(&self) -> Value {
+        match self {
+            OwnedValue::Number(x) => json!(x),
+            OwnedValue::Flag(yes) => json!(yes),
+            OwnedValue::Choice(word) => json!(word),
+        }
+    }
+}
+
+fn seconds(span: Span) -> f64 {
+    // One rounding: 20 ms are 0.02, not 0.020000000000000004.
+    span.as_nanos() as f64 / 1e9
+}
+
+fn moment(at: Instant) -> f64 {
+    seconds(at.saturating_since(Instant::ZERO))
+}

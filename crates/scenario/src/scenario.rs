@@ -1,0 +1,195 @@
+//! A scenario: read, overridden, checked, written back, expanded.
+
+use std::path::Path;
+
+use crate::check::check;
+use crate::expand::expand;
+use crate::field::{At, Field};
+use crate::memory;
+use crate::network::{Core, Wrong};
+use crate::schema::Spec;
+use crate::spec::AqmSpec;
+use crate::tree::{Node, Value};
+use crate::{Error, Plan};
+
+/// A scenario that has been checked: every engine can run it.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    file: String,
+    tree: Node,
+    spec: Spec,
+    core: Core,
+    /// The AQM of each written link; `None` under test.
+    fixed: Vec<Option<AqmSpec>>,
+}
+
+/// Largest scenario file.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+impl Scenario {
+    /// Reads the file at `path` and applies `overrides` (key and value) before it is checked.
+    pub fn load(path: impl AsRef<Path>, overrides: &[(&str, &str)]) -> Result<Scenario, Error> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let fail = |message: String| Error::of_file(&file, message);
+        let size = std::fs::metadata(path).map_err(|error| fail(format!("cannot read: {error}")))?;
+        if size.is_dir() {
+            return Err(fail("cannot read: it is a directory".into()));
+        }
+        if size.len() > FILE_BYTES_MAX {
+            return Err(fail(format!(
+                "a scenario has at most {} MiB; this file has {}",
+                FILE_BYTES_MAX >> 20,
+                size.len() >> 20
+            )));
+        }
+        let bytes = std::fs::read(path).map_err(|error| fail(format!("cannot read: {error}")))?;
+        Scenario::from_bytes(&bytes, &file, overrides)
+    }
+
+    /// Reads the bytes of `file` and applies `overrides`.
+    pub fn from_bytes(bytes: &[u8], file: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Error> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let valid = &bytes[..error.valid_up_to()];
+            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+            Error { line, ..Error::of_file(file, "not UTF-8 text; a scenario is a TOML file") }
+        })?;
+        if text.contains('\0') {
+            return Err(Error::of_file(file, "a binary file; a scenario is a TOML file"));
+        }
+        let mut tree = Node::parse(text, file)?;
+        for (key, value) in overrides {
+            tree.set(&full_key(key), value, file)?;
+        }
+        Scenario::from_tree(tree, file)
+    }
+
+    /// Reads `text`; `file` is its name in messages.
+    pub fn parse(text: &str, file: &str) -> Result<Scenario, Error> {
+        Scenario::from_bytes(text.as_bytes(), file, &[])
+    }
+
+    /// The same scenario with the value at the dotted `key` replaced: `topology.bottleneck.rate` or `bottleneck.rate` for
+    /// short, `flows.ftp.count` by name or `flows.0.count` by place.
+    pub fn with(&self, key: &str, value: &str) -> Result<Scenario, Error> {
+        let mut tree = self.tree.clone();
+        tree.set(&full_key(key), value, &self.file)?;
+        Scenario::from_tree(tree, &self.file)
+    }
+
+    fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
+        let spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| Error {
+            file: file.into(),
+            line: misfit.line,
+            key: misfit.path,
+            value: misfit.value,
+            message: misfit.message,
+        })?;
+        let (core, fixed) = check(&spec).map_err(|wrong| locate(&tree, file, wrong))?;
+        Ok(Scenario { file: file.into(), tree, spec, core, fixed })
+    }
+
+    /// What the scenario says.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Name of the file it was read from.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The scenario as TOML. It reads back as the same scenario; comments and values equal to their default are left out.
+    pub fn to_toml(&self) -> String {
+        match self.spec.write() {
+            Some(toml::Value::Table(table)) => table.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// The AQM of a SPEC, with the profiles of this scenario.
+    pub fn aqm(&self, text: &str) -> Result<AqmSpec, Error> {
+        AqmSpec::parse(text, &self.spec.aqms).map_err(|message| aqm_error(text, message))
+    }
+
+    /// Names of the links under test.
+    pub fn links_under_test(&self) -> Vec<&str> {
+        self.core.under_test().map(|i| self.core.links[i].name.as_str()).collect()
+    }
+
+    /// The plan for `seed`, with `aqm` on the links under test; `None`: the one that the scenario names. Plans of two AQMs
+    /// for one seed differ in the AQM alone.
+    pub fn plan(&self, seed: u64, aqm: Option<&AqmSpec>) -> Result<Plan, Error> {
+        if aqm.is_some() && self.core.under_test().next().is_none() {
+            let message = "no link is under test; give one aqm = \"test\"";
+            return Err(locate(&self.tree, &self.file, ("topology.links".into(), message.into())));
+        }
+        let own = match aqm {
+            Some(aqm) => aqm.clone(),
+            None => self.aqm(&self.spec.aqm)?,
+        };
+        let plan = expand(&self.spec, &self.core, seed, &own, &self.fixed);
+        match plan.unfit_aqm(self.core.links.len()) {
+            None => Ok(plan),
+            Some((i, message)) if self.core.links[i].aqm.is_some() => {
+                Err(locate(&self.tree, &self.file, (format!("{}.aqm", self.core.links[i].path), message)))
+            }
+            Some((_, message)) if aqm.is_some() => Err(aqm_error(&own.label, message)),
+            Some((_, message)) => Err(locate(&self.tree, &self.file, ("aqm".into(), message))),
+        }
+    }
+
+    /// An upper estimate of the memory that one run takes, bytes.
+    pub fn memory_estimate(&self) -> u64 {
+        memory::estimate(&self.spec, &self.core)
+    }
+
+    /// Refuses a scenario of which `runs` at a time need more than the `available` bytes; `None`: what the machine has.
+    pub fn check_memory(&self, runs: u64, available: Option<u64>) -> Result<(), Error> {
+        let Some(available) = available.or_else(memory::available) else {
+            return Ok(());
+        };
+        let needed = self.memory_estimate().saturating_mul(runs.max(1));
+        if needed <= available {
+            return Ok(());
+        }
+        let message = format!("needs about {} of memory, but {} are free", gibibytes(needed), gibibytes(available));
+        Err(Error::of_file(&self.file, message))
+    }
+
+    /// The JSON Schema of a scenario file, as text that ends with a newline.
+    pub fn json_schema() -> String {
+        let mut schema = Spec::schema();
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = "Aqumen scenario".into();
+        let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// `bottleneck.rate` is short for `topology.bottleneck.rate`.
+fn full_key(key: &str) -> String {
+    match key.split('.').next().map(str::trim) {
+        Some("bottleneck" | "access" | "links") => format!("topology.{key}"),
+        _ => key.into(),
+    }
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+fn aqm_error(text: &str, message: String) -> Error {
+    Error { key: "aqm".into(), value: Some(format!("\"{text}\"")), ..Error::of_file("", message) }
+}
+
+/// The error at a dotted path, with the line and value that stand there.
+fn locate(tree: &Node, file: &str, (path, message): Wrong) -> Error {
+    let (node, exact) = tree.nearest(&path);
+    let value = match &node.value {
+        Value::Table(_) => None,
+        value => exact.then(|| value.show()),
+    };
+    Error { file: file.into(), line: node.line, key: path, value, message }
+}

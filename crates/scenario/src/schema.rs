@@ -1,0 +1,274 @@
+//! The schema of a scenario: every table and key that a user can write, with its documentation, type and default.
+
+use aqumen_units::{Bytes, Rate, Span};
+use serde_json::json;
+
+use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, Spread, table};
+use crate::spec::Profile;
+use crate::transport::Transport;
+
+table! {
+    /// A scenario as written.
+    pub struct Spec("a scenario") {
+        /// Name of the scenario; it appears in results.
+        pub name: Name,
+        /// One line that says what is shown.
+        pub title: Option<String>,
+        /// What a reader should know: source, intention, deviations.
+        pub description: Option<String>,
+        /// How long the run lasts.
+        pub duration: Span,
+        /// AQM of the links under test when the command line names none: a SPEC.
+        pub aqm: String = "droptail".into(),
+        /// Nodes and links.
+        pub topology: Topology,
+        /// Groups of flows.
+        pub flows: Vec<Group>,
+        /// Changes during the run.
+        pub events: Vec<Event>,
+        /// Named windows over which metrics are taken, beside `all` and one for each event; `steady` moves that one.
+        pub windows: Named<Interval>,
+        /// What is recorded.
+        pub record: Record = Record::default(),
+        /// The network from which AQMs that are given no gains design themselves.
+        pub nominal: Nominal = Nominal::default(),
+        /// AQM profiles by name: an algorithm, or another profile, with values.
+        pub aqms: Named<Profile>,
+    }
+}
+
+/// Nodes and links.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Topology {
+    /// Two routers with one link between them; each flow has its own hosts.
+    Dumbbell(Dumbbell),
+    /// Any nodes and links.
+    Graph(Graph),
+}
+
+table! {
+    /// Two routers, `r1` and `r2`, and the bottleneck between them.
+    pub struct Dumbbell("a dumbbell") {
+        /// The preset: `dumbbell`. Without it, the topology is a graph of `nodes` and `links`.
+        pub preset: Name,
+        /// The link from `r1` to `r2`, called `bottleneck`: it is under test.
+        pub bottleneck: Bottleneck,
+        /// The links between hosts and routers, one pair on each side for each flow.
+        pub access: Access,
+    }
+}
+
+table! {
+    /// The link under test of a dumbbell.
+    pub struct Bottleneck("the bottleneck link") {
+        /// Its rate.
+        pub rate: Rate,
+        /// Its propagation delay.
+        pub delay: Span,
+        /// Room of its queue, in packets or bytes; the packet in transmission does not count.
+        pub buffer: Buffer,
+        /// The opposite direction.
+        pub reverse: Reverse = Reverse::default(),
+    }
+}
+
+table! {
+    /// The opposite direction of a link.
+    pub struct Reverse("the opposite direction") {
+        /// Its rate; that of the link if absent.
+        pub rate: Option<Rate>,
+        /// Its propagation delay; that of the link if absent.
+        pub delay: Option<Span>,
+        /// Room of its queue.
+        pub buffer: Buffer = BUFFER_ELSEWHERE,
+        /// Its AQM: a SPEC, or `test` for the AQM under test.
+        pub aqm: String = "droptail".into(),
+        /// Whether its metrics and series are wanted.
+        pub record: bool = false,
+        /// Target queue length, from which the deviation is measured.
+        pub target: Option<Packets>,
+    }
+}
+
+table! {
+    /// A link between a host and a router; both directions are alike.
+    pub struct Access("an access link") {
+        /// Its rate.
+        pub rate: Rate,
+        /// Its propagation delay, or a range from which each flow draws, on each side by itself.
+        pub delay: Spread,
+        /// Room of its queue.
+        pub buffer: Buffer = BUFFER_ELSEWHERE,
+    }
+}
+
+table! {
+    /// Any nodes and links. Routes are the fewest hops, then the least delay, then the first link written.
+    pub struct Graph("a graph") {
+        /// Names of the nodes.
+        pub nodes: Vec<Name>,
+        /// Links between them.
+        pub links: Vec<GraphLink>,
+        /// Access links for flow groups that give none of their own.
+        pub access: Option<Access>,
+    }
+}
+
+table! {
+    /// A link of a graph.
+    pub struct GraphLink("a link") {
+        /// Its name; that of the opposite direction has `-reverse` behind.
+        pub name: Name,
+        /// The node whose queue it drains.
+        pub from: Name,
+        /// The node it leads to.
+        pub to: Name,
+        /// Its rate.
+        pub rate: Rate,
+        /// Its propagation delay.
+        pub delay: Span,
+        /// Room of its queue, in packets or bytes; the packet in transmission does not count.
+        pub buffer: Buffer = BUFFER_ELSEWHERE,
+        /// Its AQM: a SPEC, or `test` for the AQM under test.
+        pub aqm: String = "droptail".into(),
+        /// Whether its metrics and series are wanted; a link under test is recorded anyway.
+        pub record: bool = false,
+        /// Target queue length, from which the deviation is measured; that of the nominal network on a link under test.
+        pub target: Option<Packets>,
+        /// Whether there is no link in the opposite direction.
+        pub one_way: bool = false,
+        /// The opposite direction.
+        pub reverse: Reverse = Reverse::default(),
+    }
+}
+
+table! {
+    /// Flows that share a transport and are reported together.
+    pub struct Group("a group of flows") {
+        /// Its name.
+        pub name: Name,
+        /// Number of flows.
+        pub count: u32 = 1,
+        /// The transport: the name of a preset, or a table of a preset and what differs from it.
+        pub transport: Transport,
+        /// When a flow starts, or a range from which each draws.
+        pub start: Spread = Spread::fixed(Span::ZERO),
+        /// When the flows stop offering data; the end of the run if absent.
+        pub stop: Option<Span>,
+        /// Intervals in which the flows offer no data.
+        pub off: Vec<Interval>,
+        /// Bytes each flow transfers; endless if absent.
+        pub transfer: Option<Bytes>,
+        /// Node of a graph at which the data enter; `r1` of a dumbbell if absent.
+        pub from: Option<Name>,
+        /// Node of a graph at which the data leave; `r2` of a dumbbell if absent.
+        pub to: Option<Name>,
+        /// Access links of this group, in place of those of the topology.
+        pub access: Option<Access>,
+        /// Round-trip time added to each flow, a quarter on each direction of its access links: a value or a range.
+        pub extra_rtt: Spread = Spread::fixed(Span::ZERO),
+    }
+}
+
+table! {
+    /// A change during the run: one of `capacity`, `stop` and `resume`.
+    pub struct Event("an event") {
+        /// When it happens. A window opens there, which lasts to the next event or the end.
+        pub at: Span,
+        /// Name of that window; `after-40s` for an event at 40 s if absent.
+        pub name: Option<Name>,
+        /// New rate of a link.
+        pub capacity: Option<Rate>,
+        /// The link whose rate changes; the link under test if absent.
+        pub link: Option<Name>,
+        /// Group of which flows stop offering data.
+        pub stop: Option<Name>,
+        /// Group of which stopped flows offer data again.
+        pub resume: Option<Name>,
+        /// How many flows stop or resume, the first ones that can; all if absent.
+        pub count: Option<u32>,
+    }
+}
+
+table! {
+    /// What is recorded.
+    pub struct Record("what is recorded") {
+        /// Links of which metrics and series are wanted, beside those under test.
+        pub links: Vec<Name>,
+        /// How often queue and probability are sampled for the series.
+        pub interval: Span = Span::from_millis(100),
+    }
+}
+
+table! {
+    /// The nominal network. What is absent follows from the scenario.
+    pub struct Nominal("the nominal network") {
+        /// Capacity, C; the rate of the link if absent.
+        pub capacity: Option<Rate>,
+        /// Number of long-lived flows, N; the flows that cross the link if absent.
+        pub flows: Option<f64>,
+        /// Round-trip time without queueing; the mean over the flows that cross the link if absent.
+        pub base_rtt: Option<Span>,
+        /// Target queue length; a third of the buffer if absent.
+        pub target: Option<Packets>,
+        /// Packet size on the wire; the mean over the flows that cross the link if absent.
+        pub packet: Option<Bytes>,
+    }
+}
+
+/// The buffer of links that are not meant to lose packets.
+const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
+
+impl Default for Reverse {
+    fn default() -> Self {
+        Reverse {
+            rate: None,
+            delay: None,
+            buffer: BUFFER_ELSEWHERE,
+            aqm: "droptail".into(),
+            record: false,
+            target: None,
+        }
+    }
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Record { links: Vec::new(), interval: Span::from_millis(100) }
+    }
+}
+
+impl Default for Nominal {
+    fn default() -> Self {
+        Nominal { capacity: None, flows: None, base_rtt: None, target: None, packet: None }
+    }
+}
+
+impl Field for Topology {
+    const WHAT: &'static str = "a table, such as preset = \"dumbbell\" with bottleneck and access";
+
+    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+        at.entries()?;
+        let Some(preset) = at.node.get("preset") else {
+            return Graph::read(at).map(Topology::Graph);
+        };
+        let at_preset = at.below("preset", preset);
+        match String::read(&at_preset)?.as_str() {
+            "dumbbell" => Dumbbell::read(at).map(Topology::Dumbbell),
+            _ => Err(at_preset.misfit("no such preset; known: dumbbell")),
+        }
+    }
+
+    fn write(&self) -> Option<toml::Value> {
+        match self {
+            Topology::Dumbbell(dumbbell) => dumbbell.write(),
+            Topology::Graph(graph) => graph.write(),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        let mut dumbbell = Dumbbell::schema();
+        dumbbell["properties"]["preset"]["const"] = "dumbbell".into();
+        json!({"oneOf": [dumbbell, Graph::schema()]})
+    }
+}

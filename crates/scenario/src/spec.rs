@@ -1,0 +1,232 @@
+//! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
+
+use aqumen_aqm::registry::{self, Algorithm};
+use aqumen_aqm::{Kind, Param, Requirement, Settings};
+
+use crate::OwnedValue;
+use crate::error::suggestion;
+use crate::field::{At, Field, Misfit, Named};
+use crate::tree::Value;
+use crate::units::Quantity;
+
+/// An AQM chosen by a SPEC: an algorithm with values, its profiles resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AqmSpec {
+    /// The SPEC as written.
+    pub label: String,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// The values given, each once, in the units of the algorithm's table.
+    pub values: Vec<(String, OwnedValue)>,
+}
+
+/// A profile of a scenario: another AQM's name, and values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// The algorithm, or the profile on which this one stands.
+    pub algorithm: String,
+    /// The values as written.
+    pub values: Vec<(String, Written)>,
+}
+
+/// A value as written, before its parameter is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    /// A text: a number with a unit, or a word.
+    Text(String),
+    /// A bare number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// What is wrong with a profile: the key at fault (`None`: the profile itself), and why.
+type Fault = (Option<String>, String);
+
+impl AqmSpec {
+    /// Reads a SPEC. `profiles` are those of the scenario. The error is a message without place.
+    pub(crate) fn parse(text: &str, profiles: &Named<Profile>) -> Result<Self, String> {
+        let (name, given) = match text.split_once(':') {
+            Some((name, given)) => (name.trim(), given),
+            None => (text.trim(), ""),
+        };
+        let (algorithm, mut values) = resolve(name, profiles).map_err(|(_, message)| message)?;
+        for pair in given.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let Some((key, value)) = pair.split_once('=') else {
+                return Err(format!("\"{pair}\" must be PARAMETER=VALUE, such as \"target=100pkt\""));
+            };
+            let (key, value) = (key.trim(), value.trim());
+            let read = read_value(algorithm, key, &Written::Text(value.into()))
+                .map_err(|message| format!("{key} = {value}: {message}"))?;
+            put(&mut values, key, read);
+        }
+        Ok(AqmSpec { label: text.trim().into(), algorithm: algorithm.name.into(), values })
+    }
+}
+
+/// Checks every profile; names the one at fault.
+pub(crate) fn check_profiles(profiles: &Named<Profile>) -> Result<(), (String, Fault)> {
+    for (name, _) in &profiles.0 {
+        if algorithm(name).is_some() {
+            let message = "this is the name of an algorithm; a profile needs another".to_string();
+            return Err((name.clone(), (None, message)));
+        }
+        // A fault below is reported at the profile where it stands, when its turn comes.
+        if let Err(fault) = resolve(name, profiles) {
+            return Err((name.clone(), fault));
+        }
+    }
+    Ok(())
+}
+
+fn algorithm(name: &str) -> Option<&'static Algorithm> {
+    registry::ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+}
+
+type Resolved = (&'static Algorithm, Vec<(String, OwnedValue)>);
+
+/// The algorithm behind `name` with the values of the profiles on the way, the nearest winning.
+fn resolve(name: &str, profiles: &Named<Profile>) -> Result<Resolved, Fault> {
+    let mut chain: Vec<(&str, &Profile)> = Vec::new();
+    let mut at = name;
+    while let Some(profile) = profiles.get(at) {
+        if chain.iter().any(|(visited, _)| *visited == at) {
+            return Err((Some("algorithm".into()), format!("leads back to {at}: a profile cannot stand on itself")));
+        }
+        chain.push((at, profile));
+        at = &profile.algorithm;
+    }
+    let builtin = registry::find_profile(at);
+    let Some(algorithm) = algorithm(builtin.map_or(at, |profile| profile.algorithm)) else {
+        let known = (profiles.0.iter().map(|(name, _)| name.as_str()))
+            .chain(registry::ALGORITHMS.iter().map(|algorithm| algorithm.name))
+            .chain(registry::PROFILES.iter().map(|profile| profile.name));
+        let key = if chain.is_empty() { None } else { Some("algorithm".into()) };
+        return Err((key, format!("no AQM \"{at}\"{}", suggestion(at, known))));
+    };
+    let mut values = Vec::new();
+    for (key, value) in builtin.map_or(&[][..], |profile| profile.settings) {
+        put(&mut values, key, OwnedValue::from_value(*value));
+    }
+    for (name, profile) in chain.iter().rev() {
+        for (key, written) in &profile.values {
+            let value = read_value(algorithm, key, written).map_err(|message| {
+                let below = *name != chain[0].0;
+                (Some(key.clone()), if below { format!("{message} (in profile {name})") } else { message })
+            })?;
+            put(&mut values, key, value);
+        }
+    }
+    Ok((algorithm, values))
+}
+
+fn put(values: &mut Vec<(String, OwnedValue)>, key: &str, value: OwnedValue) {
+    match values.iter_mut().find(|(known, _)| known == key) {
+        Some(entry) => entry.1 = value,
+        None => values.push((key.into(), value)),
+    }
+}
+
+/// Reads one value by its parameter's kind and unit, and checks its range.
+fn read_value(algorithm: &Algorithm, key: &str, written: &Written) -> Result<OwnedValue, String> {
+    let Some(param) = algorithm.params.iter().find(|param| param.name == key) else {
+        let known = suggestion(key, algorithm.params.iter().map(|param| param.name));
+        return Err(format!("not a parameter of {}{known}", algorithm.name));
+    };
+    let value = match param.kind {
+        Kind::Number { unit, .. } => {
+            let (quantity, scale) = Quantity::of(unit);
+            let text = match written {
+                Written::Text(text) => text.clone(),
+                Written::Number(number) => number.to_string(),
+                Written::Flag(_) => return Err(format!("must be a {}, such as {}", quantity.name, quantity.example)),
+            };
+            OwnedValue::Number(quantity.read(&text)? / scale)
+        }
+        Kind::Flag => match written {
+            Written::Flag(yes) => OwnedValue::Flag(*yes),
+            Written::Text(text) if text == "true" => OwnedValue::Flag(true),
+            Written::Text(text) if text == "false" => OwnedValue::Flag(false),
+            _ => return Err("must be true or false".into()),
+        },
+        Kind::Choice(words) => match written {
+            Written::Text(text) => OwnedValue::Choice(text.clone()),
+            _ => return Err(format!("must be one of {}", words.join(", "))),
+        },
+    };
+    in_range(param, &value).map(|()| value)
+}
+
+fn in_range(param: &Param, value: &OwnedValue) -> Result<(), String> {
+    let given = [(param.name, value.as_value())];
+    match Settings::check(&given, std::slice::from_ref(param)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(match error.requirement {
+            Requirement::OneOf(words) => {
+                let word = match value {
+                    OwnedValue::Choice(word) => word.as_str(),
+                    _ => "",
+                };
+                format!("must be one of these{}", suggestion(word, words.iter().copied()))
+            }
+            requirement => requirement.to_string(),
+        }),
+    }
+}
+
+impl Field for Profile {
+    const WHAT: &'static str = "a profile: algorithm = \"pi\" and values";
+
+    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+        let mut values = Vec::new();
+        for (key, node) in at.entries()? {
+            if key != "algorithm" {
+                values.push((key.clone(), Written::read(&at.below(key, node))?));
+            }
+        }
+        Ok(Profile { algorithm: at.field("algorithm", None)?, values })
+    }
+
+    fn write(&self) -> Option<toml::Value> {
+        let mut table = toml::Table::new();
+        table.insert("algorithm".into(), self.algorithm.write()?);
+        for (key, value) in &self.values {
+            table.insert(key.clone(), value.write()?);
+        }
+        Some(toml::Value::Table(table))
+    }
+
+    fn schema() -> serde_json::Value {
+        let mut algorithm = String::schema();
+        algorithm["description"] = "an algorithm, a profile built in, or another profile of the scenario".into();
+        serde_json::json!({
+            "type": "object", "properties": {"algorithm": algorithm}, "required": ["algorithm"],
+            "additionalProperties": Written::schema(),
+        })
+    }
+}
+
+impl Field for Written {
+    const WHAT: &'static str = "a value";
+
+    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+        match &at.node.value {
+            Value::Text(text) => Ok(Written::Text(text.clone())),
+            Value::Bool(yes) => Ok(Written::Flag(*yes)),
+            Value::Integer(_) | Value::Float(_) => f64::read(at).map(Written::Number),
+            _ => Err(at.misfit("must be a number, a text or true or false")),
+        }
+    }
+
+    fn write(&self) -> Option<toml::Value> {
+        match self {
+            Written::Text(text) => text.write(),
+            Written::Number(number) => number.write(),
+            Written::Flag(yes) => yes.write(),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({"type": ["number", "string", "boolean"]})
+    }
+}

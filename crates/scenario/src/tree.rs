@@ -1,0 +1,210 @@
+//! The TOML text as a tree that knows the line of every value, so that an error can name it. Overrides (`--set KEY=VALUE`)
+//! change this tree, before anything is made of it.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::Error;
+use crate::error::suggestion;
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    /// Line of the key or value, from 1; 0 if it came from an override.
+    pub(crate) line: usize,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Bool(bool),
+    Date(String),
+    List(Vec<Node>),
+    Table(Vec<(String, Node)>),
+}
+
+/// Deepest nesting of tables and lists.
+const DEPTH_MAX: usize = 32;
+
+impl Node {
+    /// Reads a document.
+    pub(crate) fn parse(text: &str, file: &str) -> Result<Node, Error> {
+        let lines = Lines::of(text);
+        let table = DeTable::parse(text).map_err(|error| {
+            let mut located = Error::of_file(file, format!("not valid TOML: {}", error.message()));
+            located.line = error.span().map_or(0, |span| lines.at(span.start));
+            located
+        })?;
+        let too_deep = || Error::of_file(file, format!("nested deeper than {DEPTH_MAX} levels"));
+        let root = DeValue::Table(table.into_inner());
+        Node::from_toml(&root, 0..0, &|span| lines.at(span.start), 0).ok_or_else(too_deep)
+    }
+
+    /// Reads the right-hand side of an override: a TOML value, or else plain text.
+    fn parse_override(text: &str) -> Node {
+        let parsed = DeValue::parse(text.trim()).ok();
+        parsed
+            .and_then(|value| Node::from_toml(value.get_ref(), 0..0, &|_| 0, 0))
+            .unwrap_or(Node { value: Value::Text(text.into()), line: 0 })
+    }
+
+    fn from_toml(
+        value: &DeValue<'_>,
+        span: Range<usize>,
+        line: &dyn Fn(Range<usize>) -> usize,
+        depth: usize,
+    ) -> Option<Node> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let here = line(span);
+        let value = match value {
+            DeValue::String(text) => Value::Text(text.to_string()),
+            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Value::Integer(number),
+                // Too large for an integer: the nearest float serves the messages.
+                Err(_) => Value::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
+            },
+            DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+            DeValue::Boolean(yes) => Value::Bool(*yes),
+            DeValue::Datetime(date) => Value::Date(date.to_string()),
+            DeValue::Array(items) => Value::List(
+                items
+                    .iter()
+                    .map(|item| Node::from_toml(item.get_ref(), item.span(), line, depth + 1))
+                    .collect::<Option<_>>()?,
+            ),
+            DeValue::Table(entries) => Value::Table(
+                entries
+                    .iter()
+                    .map(|(key, item)| {
+                        let node = Node::from_toml(item.get_ref(), key.span(), line, depth + 1)?;
+                        Some((key.get_ref().to_string(), node))
+                    })
+                    .collect::<Option<_>>()?,
+            ),
+        };
+        Some(Node { value, line: here })
+    }
+
+    /// The entry `key` of a table.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// The node at the dotted `path`, or the nearest one above it.
+    pub(crate) fn nearest(&self, path: &str) -> (&Node, bool) {
+        let mut node = self;
+        for step in path.split('.').filter(|step| !step.is_empty()) {
+            let next = match &node.value {
+                Value::List(items) => step.parse().ok().and_then(|i: usize| items.get(i)),
+                _ => node.get(step),
+            };
+            match next {
+                Some(next) => node = next,
+                None => return (node, false),
+            }
+        }
+        (node, true)
+    }
+
+    /// Sets the value at the dotted `key`: lists by index or by the `name` of their elements.
+    pub(crate) fn set(&mut self, key: &str, text: &str, file: &str) -> Result<(), Error> {
+        let fail =
+            |message: String| Error { key: key.into(), ..Error::of_file(file, format!("cannot set: {message}")) };
+        let steps: Vec<&str> = key.split('.').map(str::trim).collect();
+        if steps.iter().any(|step| step.is_empty()) {
+            return Err(fail("the key must be words joined by dots, such as topology.bottleneck.rate".into()));
+        }
+        if steps.len() > DEPTH_MAX {
+            return Err(fail(format!("nested deeper than {DEPTH_MAX} levels")));
+        }
+        let mut node = self;
+        for (depth, step) in steps.iter().enumerate() {
+            let here = || steps[..depth].join(".");
+            // The short form transport = "ns2" opens into the table that it stands for.
+            if let Value::Text(_) = node.value
+                && depth > 0
+                && steps[depth - 1] == "transport"
+            {
+                let preset = std::mem::replace(node, Node { value: Value::Table(Vec::new()), line: node.line });
+                node.value = Value::Table(vec![("preset".into(), preset)]);
+            }
+            match &mut node.value {
+                Value::List(items) => {
+                    let index = place(items, step).ok_or_else(|| {
+                        let names = items.iter().filter_map(Node::name);
+                        fail(format!("{} has no entry {step}{}", here(), suggestion(step, names)))
+                    })?;
+                    node = &mut items[index];
+                }
+                Value::Table(entries) => {
+                    let index = entries.iter().position(|(name, _)| name == step).unwrap_or_else(|| {
+                        entries.push((step.to_string(), Node { value: Value::Table(Vec::new()), line: 0 }));
+                        entries.len() - 1
+                    });
+                    node = &mut entries[index].1;
+                }
+                _ => return Err(fail(format!("{} is not a table", here()))),
+            }
+        }
+        *node = Node::parse_override(text);
+        Ok(())
+    }
+}
+
+impl Node {
+    /// The `name` in a table.
+    fn name(&self) -> Option<&str> {
+        match &self.get("name")?.value {
+            Value::Text(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The element of a list that `step` names or counts.
+fn place(items: &[Node], step: &str) -> Option<usize> {
+    let named = items.iter().position(|item| item.name() == Some(step));
+    named.or_else(|| step.parse().ok().filter(|i| *i < items.len()))
+}
+
+impl Value {
+    /// The value as it would stand in a file, for messages.
+    pub(crate) fn show(&self) -> String {
+        match self {
+            Value::Text(text) => format!("\"{text}\""),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Bool(yes) => yes.to_string(),
+            Value::Date(date) => date.clone(),
+            Value::List(items) => {
+                let items: Vec<String> = items.iter().take(8).map(|item| item.value.show()).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Value::Table(_) => "{...}".into(),
+        }
+    }
+}
+
+/// Where each line of a text begins.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Lines(std::iter::once(0).chain(breaks).collect())
+    }
+
+    fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|start| *start <= offset)
+    }
+}

@@ -1,0 +1,214 @@
+//! Values with units: "10Mbit", "280ms", "100pkt". The one place that reads and writes them.
+
+use aqumen_aqm::Unit;
+use aqumen_units::{Bytes, Rate, Span};
+
+/// A kind of quantity: the units it is written in, with their size in the base unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quantity {
+    /// What it is called in messages.
+    pub(crate) name: &'static str,
+    /// A value as it should be written.
+    pub(crate) example: &'static str,
+    /// Units; the first of a size is the one listed in messages.
+    units: &'static [(&'static str, f64)],
+    /// Whether a bare number is accepted.
+    bare: bool,
+}
+
+/// Time; base unit: nanosecond.
+pub(crate) const TIME: Quantity = Quantity {
+    name: "time",
+    example: "280ms",
+    units: &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("\u{b5}s", 1e3)],
+    bare: false,
+};
+
+/// Rate; base unit: bit per second.
+pub(crate) const RATE: Quantity = Quantity {
+    name: "rate",
+    example: "8Mbit",
+    units: &[
+        ("bit", 1.0),
+        ("kbit", 1e3),
+        ("Mbit", 1e6),
+        ("Gbit", 1e9),
+        ("Tbit", 1e12),
+        ("bit/s", 1.0),
+        ("kbit/s", 1e3),
+        ("Mbit/s", 1e6),
+        ("Gbit/s", 1e9),
+        ("Tbit/s", 1e12),
+        ("bps", 1.0),
+        ("kbps", 1e3),
+        ("Mbps", 1e6),
+        ("Gbps", 1e9),
+        ("Tbps", 1e12),
+    ],
+    bare: false,
+};
+
+/// Packets.
+pub(crate) const PACKETS: Quantity = Quantity {
+    name: "number of packets",
+    example: "100pkt",
+    units: &[("pkt", 1.0), ("pkts", 1.0), ("packet", 1.0), ("packets", 1.0)],
+    bare: false,
+};
+
+/// Bytes.
+pub(crate) const BYTES: Quantity = Quantity {
+    name: "size",
+    example: "1000B",
+    units: &[
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+    ],
+    bare: false,
+};
+
+const FREQUENCY: Quantity =
+    Quantity { name: "frequency", example: "150Hz", units: &[("Hz", 1.0), ("kHz", 1e3), ("/s", 1.0)], bare: false };
+
+const PER_PACKET: Quantity =
+    Quantity { name: "number", example: "1.8e-5", units: &[("/pkt", 1.0), ("1/pkt", 1.0)], bare: true };
+
+const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], bare: true };
+
+impl Quantity {
+    /// The quantity that is kept in `unit`, and how many base units one of it is.
+    pub(crate) fn of(unit: Unit) -> (Quantity, f64) {
+        match unit {
+            Unit::Packets => (PACKETS, 1.0),
+            Unit::Bytes => (BYTES, 1.0),
+            Unit::Seconds => (TIME, 1e9),
+            Unit::Hertz => (FREQUENCY, 1.0),
+            Unit::BitsPerSecond => (RATE, 1.0),
+            Unit::PerPacket => (PER_PACKET, 1.0),
+            _ => (NUMBER, 1.0),
+        }
+    }
+
+    /// Whether a bare number is accepted.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.bare
+    }
+
+    /// Reads `text` in base units, or says what is wrong with it.
+    pub(crate) fn read(&self, text: &str) -> Result<f64, String> {
+        let text = text.trim();
+        let (number, unit) = split(text);
+        let Ok(value) = number.parse::<f64>() else {
+            return Err(format!("must be a {}, such as \"{}\"", self.name, self.example));
+        };
+        if !value.is_finite() {
+            return Err(format!("must be a finite {}, such as \"{}\"", self.name, self.example));
+        }
+        if unit.is_empty() {
+            if self.bare {
+                return Ok(value);
+            }
+            let example_unit = split(self.example).1;
+            return Err(format!("needs a unit, such as \"{number}{example_unit}\""));
+        }
+        match self.units.iter().find(|(name, _)| *name == unit) {
+            Some((_, scale)) => Ok(value * scale),
+            None if self.units.is_empty() => Err(format!("must be a number without unit, such as {}", self.example)),
+            None => {
+                // Of several spellings the first is listed.
+                let first = |i: usize| !self.units[..i].iter().any(|(_, scale)| *scale == self.units[i].1);
+                let listed: Vec<&str> = (0..self.units.len()).filter(|i| first(*i)).map(|i| self.units[i].0).collect();
+                Err(format!("unknown unit \"{unit}\"; use {}", listed.join(", ")))
+            }
+        }
+    }
+}
+
+/// Splits "1.5e3 Mbit" into number and unit. The number may still be malformed.
+fn split(text: &str) -> (&str, &str) {
+    let bytes = text.as_bytes();
+    let digits = |mut at: usize| {
+        while at < bytes.len() && (bytes[at].is_ascii_digit() || bytes[at] == b'.') {
+            at += 1;
+        }
+        at
+    };
+    let sign = |at: usize| if matches!(bytes.get(at), Some(b'+' | b'-')) { at + 1 } else { at };
+    let mut end = digits(sign(0));
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let exponent = sign(end + 1);
+        if bytes.get(exponent).is_some_and(u8::is_ascii_digit) {
+            end = digits(exponent);
+        }
+    }
+    // "1/pkt" is a unit with a number in it: the whole text is then that number's value one.
+    (&text[..end], text[end..].trim_start())
+}
+
+/// A time that reads back exactly.
+pub(crate) fn show_span(span: Span) -> String {
+    exact(span.as_nanos(), &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")], "ns")
+}
+
+/// A rate that reads back exactly.
+pub(crate) fn show_rate(rate: Rate) -> String {
+    exact(rate.as_bps(), &[(1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1_000, "kbit")], "bit")
+}
+
+/// A size that reads back exactly.
+pub(crate) fn show_bytes(bytes: Bytes) -> String {
+    exact(bytes.0, &[], "B")
+}
+
+fn exact(value: u64, units: &[(u64, &str)], base: &str) -> String {
+    match units.iter().find(|(size, _)| value >= *size && value.is_multiple_of(*size)) {
+        Some((size, unit)) => format!("{}{unit}", value / size),
+        None => format!("{value}{base}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_in_base_units() {
+        assert_eq!(RATE.read("8Mbit"), Ok(8e6));
+        assert_eq!(RATE.read("15.55 Mbit/s"), Ok(15.55e6));
+        assert_eq!(TIME.read("280ms"), Ok(280e6));
+        assert_eq!(TIME.read("1e-3s"), Ok(1e6));
+        assert_eq!(TIME.read("-1s"), Ok(-1e9));
+        assert_eq!(BYTES.read("1KiB"), Ok(1024.0));
+        assert_eq!(Quantity::of(Unit::PerPacket).0.read("1.8e-5/pkt"), Ok(1.8e-5));
+        assert_eq!(Quantity::of(Unit::PerPacket).0.read("1.8e-5"), Ok(1.8e-5));
+    }
+
+    #[test]
+    fn what_is_no_value_is_told_the_accepted_form() {
+        let error = |quantity: Quantity, text: &str| quantity.read(text).unwrap_err();
+        assert_eq!(error(TIME, "100"), "needs a unit, such as \"100ms\"");
+        assert_eq!(error(RATE, "8mbit"), "unknown unit \"mbit\"; use bit, kbit, Mbit, Gbit, Tbit");
+        assert_eq!(error(RATE, "fast"), "must be a rate, such as \"8Mbit\"");
+        assert_eq!(error(TIME, "NaN"), "must be a time, such as \"280ms\"");
+        assert_eq!(error(TIME, "inf s"), "must be a time, such as \"280ms\"");
+        assert_eq!(error(TIME, "1e999s"), "must be a finite time, such as \"280ms\"");
+        assert_eq!(error(TIME, "1.2.3s"), "must be a time, such as \"280ms\"");
+        assert_eq!(error(TIME, ""), "must be a time, such as \"280ms\"");
+        assert_eq!(error(NUMBER, "3pkt"), "must be a number without unit, such as 0.5");
+    }
+
+    #[test]
+    fn what_is_written_reads_back_exactly() {
+        for nanos in [0, 1, 999, 1_000, 1_500_000, 35_000_000, 100_000_000_000, 86_399_999_999_999] {
+            let shown = show_span(Span::from_nanos(nanos));
+            assert_eq!(TIME.read(&shown).map(|x| x as u64), Ok(nanos), "{shown}");
+        }
+        assert_eq!(show_span(Span::from_millis(1500)), "1500ms");
+        assert_eq!(show_rate(Rate::from_bps(15_550_000)), "15550kbit");
+    }
+}

@@ -1,0 +1,336 @@
+//! Bad input: one line each, with file, line, key, and what would be right.
+
+mod common;
+
+use aqumen_scenario::Scenario;
+use common::{DUMBBELL, GRAPH, error, parse, with};
+
+fn dumbbell(old: &str, new: &str) -> String {
+    error(&with(DUMBBELL, old, new))
+}
+
+fn graph(old: &str, new: &str) -> String {
+    error(&with(GRAPH, old, new))
+}
+
+/// Adds `more` at the end of the dumbbell.
+fn more(more: &str) -> String {
+    error(&format!("{DUMBBELL}{more}"))
+}
+
+#[test]
+fn the_base_scenarios_are_right() {
+    parse(DUMBBELL);
+    parse(GRAPH);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_nearest_known_one() {
+    assert_eq!(
+        dumbbell("buffer = \"300pkt\"", "bufer = \"300pkt\""),
+        "t.toml:11: topology.bottleneck.bufer: unknown key; did you mean buffer? known: rate, delay, buffer, reverse"
+    );
+    assert!(more("[nomnal]\nflows = 3\n").starts_with("t.toml:22: nomnal: unknown key; did you mean nominal? known: "));
+    assert!(
+        dumbbell("transport = \"ns2\"", "transport = { preset = \"ns2\", enc = true }").contains("did you mean ecn?")
+    );
+}
+
+#[test]
+fn missing_keys_are_named_with_what_they_are() {
+    assert_eq!(error(""), "t.toml:1: name: missing; it must be a name, such as \"ftp\"");
+    assert_eq!(
+        dumbbell("rate = \"8Mbit\"\n", ""),
+        "t.toml:8: topology.bottleneck.rate: missing; it must be a rate, such as \"8Mbit\""
+    );
+    assert_eq!(
+        dumbbell("transport = \"ns2\"", ""),
+        "t.toml:17: flows.0.transport: missing; it must be a transport, such as \"modern\""
+    );
+}
+
+#[test]
+fn rates_are_above_zero_finite_and_have_a_unit() {
+    for (value, message) in [
+        ("\"-8Mbit\"", "must be a rate above 0, such as \"8Mbit\""),
+        ("\"0bit\"", "must be a rate above 0, such as \"8Mbit\""),
+        ("\"NaN\"", "must be a rate, such as \"8Mbit\""),
+        ("\"inf\"", "must be a rate, such as \"8Mbit\""),
+        ("\"1e400Mbit\"", "must be a finite rate, such as \"8Mbit\""),
+        ("\"1e30bit\"", "must be a rate of 1bit to 10000Gbit"),
+        ("\"8\"", "needs a unit, such as \"8Mbit\""),
+        ("\"8mbit\"", "unknown unit \"mbit\"; use bit, kbit, Mbit, Gbit, Tbit"),
+        ("8000000", "needs a unit, such as \"8000000Mbit\""),
+        ("nan", "must be a rate, such as \"8Mbit\""),
+        ("true", "must be a rate, such as \"8Mbit\""),
+        ("[]", "must be a rate, such as \"8Mbit\""),
+        ("1979-05-27", "must be a rate, such as \"8Mbit\""),
+    ] {
+        let shown = if value == "nan" { "NaN" } else { value };
+        assert_eq!(
+            dumbbell("rate = \"8Mbit\"", &format!("rate = {value}")),
+            format!("t.toml:9: topology.bottleneck.rate = {shown}: {message}")
+        );
+    }
+}
+
+#[test]
+fn a_buffer_holds_at_least_one_packet() {
+    let buffer = |value: &str| dumbbell("buffer = \"300pkt\"", &format!("buffer = \"{value}\""));
+    let message = "must be a whole number of packets, 1pkt to 1e9pkt, such as \"300pkt\"";
+    for value in ["0pkt", "0.5pkt", "-1pkt", "2e9pkt"] {
+        assert_eq!(buffer(value), format!("t.toml:11: topology.bottleneck.buffer = \"{value}\": {message}"));
+    }
+    // The preset ns2 sends packets of 1000 bytes.
+    assert_eq!(buffer("999B"), "t.toml:11: topology.bottleneck.buffer = \"999B\": holds less than one packet of 1000B");
+    assert!(Scenario::parse(&with(DUMBBELL, "300pkt", "1000B"), "t.toml").is_ok());
+}
+
+#[test]
+fn times_stay_within_the_run_and_the_run_within_a_day() {
+    assert_eq!(dumbbell("\"100s\"", "\"0s\""), "t.toml:2: duration = \"0s\": must be above 0s, such as \"100s\"");
+    let day = "must be a time of at least 0s, at most 86400s";
+    assert_eq!(dumbbell("\"100s\"", "\"25h\""), format!("t.toml:2: duration = \"25h\": {day}"));
+    assert_eq!(dumbbell("\"100s\"", "\"-1s\""), format!("t.toml:2: duration = \"-1s\": {day}"));
+    assert_eq!(
+        more("[windows]\nlate = [\"90s\", \"110s\"]\n"),
+        "t.toml:23: windows.late = [\"90s\", \"110s\"]: must be within the run of 100s"
+    );
+    assert_eq!(
+        more("[windows]\nlate = [\"90s\", \"80s\"]\n"),
+        "t.toml:23: windows.late = [\"90s\", \"80s\"]: an interval must end after it starts"
+    );
+    assert_eq!(
+        more("[windows]\nall = \"2s\"\n"),
+        "t.toml:23: windows.all = \"2s\": this window is always there; choose another name"
+    );
+    assert_eq!(more("stop = \"1s\"\n"), "t.toml:22: flows.0.stop = \"1s\": must be after the start, 1s");
+    assert_eq!(more("stop = \"101s\"\n"), "t.toml:22: flows.0.stop = \"101s\": must be within the run of 100s");
+    assert_eq!(
+        dumbbell("[\"0s\", \"1s\"]", "\"100s\""),
+        "t.toml:20: flows.0.start = \"100s\": must be before the end of the run, 100s"
+    );
+    assert_eq!(
+        dumbbell("[\"0s\", \"1s\"]", "[\"2s\", \"1s\"]"),
+        "t.toml:20: flows.0.start = [\"2s\", \"1s\"]: the lower end of the range must come first"
+    );
+    assert_eq!(
+        more("[record]\ninterval = \"1us\"\n"),
+        "t.toml:23: record.interval = \"1us\": gives more than 10000000 samples; make it longer"
+    );
+    assert_eq!(
+        graph("[[\"10s\", \"20s\"], [\"30s\", \"35s\"]]", "[[\"10s\", \"20s\"], [\"15s\", \"35s\"]]"),
+        "t.toml:39: flows.0.off.1 = [\"15s\", \"35s\"]: must come after the interval before it"
+    );
+}
+
+#[test]
+fn names_are_unique_and_name_something() {
+    assert_eq!(
+        more("[[flows]]\nname = \"ftp\"\ntransport = \"ns2\"\n"),
+        "t.toml:23: flows.1.name = \"ftp\": there is another group of this name"
+    );
+    assert_eq!(
+        graph("nodes = [\"a\", \"b\", \"c\"]", "nodes = [\"a\", \"b\", \"c\", \"a\"]"),
+        "t.toml:6: topology.nodes.3 = \"a\": there is another node of this name"
+    );
+    assert_eq!(
+        graph("name = \"second\"", "name = \"first-reverse\""),
+        "t.toml:18: topology.links.1.name = \"first-reverse\": there is another link called first-reverse"
+    );
+    assert_eq!(
+        graph("from = \"b\"\nto = \"c\"\nrate", "from = \"B\"\nto = \"c\"\nrate"),
+        "t.toml:19: topology.links.1.from = \"B\": no such node; did you mean b? known: a, b, c"
+    );
+    assert_eq!(
+        graph("link = \"second\"", "link = \"secnd\""),
+        "t.toml:53: events.0.link = \"secnd\": no such link; did you mean second? known: first, first-reverse, second, second-reverse"
+    );
+    assert_eq!(
+        graph("stop = \"through\"", "stop = \"thru\""),
+        "t.toml:59: events.1.stop = \"thru\": no such group of flows; did you mean through? known: through, cross"
+    );
+    assert_eq!(
+        dumbbell("name = \"ftp\"", "name = \"f t p\""),
+        "t.toml:18: flows.0.name = \"f t p\": must be a name of at most 64 letters, digits, - and _"
+    );
+    assert_eq!(more("name = \"again\"\n"), "t.toml:22: not valid TOML: duplicate key");
+}
+
+#[test]
+fn every_flow_finds_a_way_there_and_back() {
+    let lonely = with(GRAPH, "nodes = [\"a\", \"b\", \"c\"]", "nodes = [\"a\", \"b\", \"c\", \"island\"]");
+    assert_eq!(
+        error(&with(&lonely, "from = \"a\"\nto = \"c\"", "from = \"a\"\nto = \"island\"")),
+        "t.toml:37: flows.0.to = \"island\": no way for data from a to island"
+    );
+    let narrow = with(GRAPH, "[\"first-reverse\"]", "[]");
+    assert_eq!(
+        error(&with(&narrow, "rate = \"30Mbit\"", "one_way = true\nrate = \"30Mbit\"")),
+        "t.toml:38: flows.0.to = \"c\": no way for acknowledgements from c to a"
+    );
+    assert_eq!(
+        graph("rate = \"15Mbit\"", "rate = \"15Mbit\"\none_way = true"),
+        "t.toml:22: topology.links.1.one_way = true: excludes reverse"
+    );
+    assert_eq!(
+        graph("from = \"a\"\nto = \"c\"", "to = \"c\""),
+        "t.toml:33: flows.0: from is missing; in a graph it names a node"
+    );
+    assert_eq!(
+        graph("transfer = \"1MB\"", "extra_rtt = \"10ms\""),
+        "t.toml:48: flows.1.extra_rtt = \"10ms\": needs access links to add the delay to; give access"
+    );
+}
+
+#[test]
+fn events_change_one_thing_that_can_change() {
+    assert_eq!(more("[[events]]\nat = \"40s\"\n"), "t.toml:22: events.0: must have one of capacity, stop and resume");
+    assert_eq!(
+        more("[[events]]\nat = \"40s\"\nstop = \"ftp\"\ncount = 5\n"),
+        "t.toml:25: events.0.count = 5: 4 flows of ftp run then"
+    );
+    assert_eq!(
+        more("[[events]]\nat = \"40s\"\nresume = \"ftp\"\n"),
+        "t.toml:24: events.0.resume = \"ftp\": 0 flows of ftp have stopped then"
+    );
+    assert_eq!(
+        more("[[events]]\nat = \"100s\"\nstop = \"ftp\"\n"),
+        "t.toml:23: events.0.at = \"100s\": must be before the end of the run, 100s"
+    );
+    assert_eq!(
+        graph("link = \"second\"\n", ""),
+        "t.toml:51: events.0: link is missing; it names the link whose capacity changes"
+    );
+}
+
+#[test]
+fn aqms_are_known_and_their_values_fit() {
+    let scenario = parse(GRAPH);
+    let spec = |text: &str| scenario.aqm(text).unwrap_err().to_string();
+    assert!(spec("pie").starts_with("aqm = \"pie\": no AQM \"pie\"; did you mean pi? known: slow, slower, droptail, "));
+    assert!(
+        spec("pi:tarjet=3pkt")
+            .starts_with("aqm = \"pi:tarjet=3pkt\": tarjet = 3pkt: not a parameter of pi; did you mean target? ")
+    );
+    assert_eq!(spec("pi:target=100"), "aqm = \"pi:target=100\": target = 100: needs a unit, such as \"100pkt\"");
+    assert_eq!(spec("pi:target=-1pkt"), "aqm = \"pi:target=-1pkt\": target = -1pkt: must be a number above 0 (pkt)");
+    assert_eq!(spec("pi:target"), "aqm = \"pi:target\": \"target\" must be PARAMETER=VALUE, such as \"target=100pkt\"");
+    assert_eq!(spec("pi:ecn=maybe"), "aqm = \"pi:ecn=maybe\": ecn = maybe: must be true or false");
+    assert!(spec("").starts_with("aqm = \"\": no AQM \"\"; known: "));
+    assert!(
+        dumbbell("aqm = \"pi-x1000\"", "aqm = \"pi-x100\"")
+            .starts_with("t.toml:3: aqm = \"pi-x100\": no AQM \"pi-x100\"; did you mean pi-x1000? ")
+    );
+    assert!(
+        graph("aqm = \"pi:target=20pkt\"", "aqm = \"pi:target=20B\"")
+            .starts_with("t.toml:29: topology.links.1.reverse.aqm = ")
+    );
+}
+
+#[test]
+fn profiles_are_checked_where_they_stand() {
+    assert_eq!(
+        graph("frequency = \"50Hz\"", "frequency = 50"),
+        "t.toml:76: aqms.slow.frequency = 50: needs a unit, such as \"50Hz\""
+    );
+    assert_eq!(
+        graph("algorithm = \"slow\"", "algorithm = \"slower\""),
+        "t.toml:79: aqms.slower.algorithm = \"slower\": leads back to slower: a profile cannot stand on itself"
+    );
+    assert_eq!(
+        graph("[aqms.slow]", "[aqms.red]"),
+        "t.toml:74: aqms.red: this is the name of an algorithm; a profile needs another"
+    );
+    assert!(
+        graph("algorithm = \"pi-x1000\"", "algorithm = \"pj\"")
+            .starts_with("t.toml:75: aqms.slow.algorithm = \"pj\": no AQM \"pj\"; did you mean pi? ")
+    );
+}
+
+#[test]
+fn transports_are_known_and_their_values_fit() {
+    assert_eq!(
+        dumbbell("transport = \"ns2\"", "transport = \"ns3\""),
+        "t.toml:21: flows.0.transport = \"ns3\": no such transport; did you mean ns2? known: ns2, modern"
+    );
+    let table = |rest: &str| dumbbell("transport = \"ns2\"", &format!("transport = {{ preset = \"ns2\", {rest} }}"));
+    assert_eq!(
+        table("packet = \"40B\""),
+        "t.toml:21: flows.0.transport.packet = \"40B\": must be more than header_bytes, at most 65535 bytes"
+    );
+    assert_eq!(
+        table("variant = \"tahoe\""),
+        "t.toml:21: flows.0.transport.variant = \"tahoe\": no such variant; known: reno, newreno, sack"
+    );
+    assert_eq!(
+        table("initial_window = 2"),
+        "t.toml:21: flows.0.transport.initial_window = 2: needs a unit, such as \"2pkt\""
+    );
+}
+
+#[test]
+fn counts_and_memory_have_limits() {
+    let count = |value: &str| dumbbell("count = 4", &format!("count = {value}"));
+    assert_eq!(count("0"), "t.toml:19: flows.0.count = 0: must be at least 1");
+    assert_eq!(count("-1"), "t.toml:19: flows.0.count = -1: must be 0 to 4294967295");
+    assert_eq!(
+        count("99999999999999999999"),
+        "t.toml:19: flows.0.count = 100000000000000000000: must be a whole number, such as 100"
+    );
+    assert_eq!(count("10000001"), "t.toml:19: flows.0.count = 10000001: 10000001 flows in all; at most 10000000");
+
+    let huge = parse(&with(DUMBBELL, "count = 4", "count = 10000000"));
+    // 10^7 flows of 4096 bytes are 38 GiB, and more with their packets.
+    assert!(huge.memory_estimate() > 40_960_000_000);
+    let message = huge.check_memory(1, Some(16 << 30)).unwrap_err().to_string();
+    assert!(
+        message.starts_with("t.toml: needs about ") && message.ends_with("of memory, but 16.0 GiB are free"),
+        "{message}"
+    );
+    assert!(huge.check_memory(1, Some(u64::MAX)).is_ok());
+
+    let small = parse(DUMBBELL);
+    let needed = small.memory_estimate();
+    assert!(small.check_memory(1, Some(needed)).is_ok() && small.check_memory(2, Some(needed)).is_err());
+}
+
+#[test]
+fn files_that_are_no_scenarios_are_refused() {
+    let absent = Scenario::load("no/such/file.toml", &[]).unwrap_err().to_string();
+    assert!(absent.starts_with("no/such/file.toml: cannot read: "), "{absent}");
+    let directory = Scenario::load("/", &[]).unwrap_err().to_string();
+    assert_eq!(directory, "/: cannot read: it is a directory");
+    let bytes = |bytes: &[u8]| Scenario::from_bytes(bytes, "t.toml", &[]).unwrap_err().to_string();
+    assert_eq!(bytes(b"name = \"a\"\nx = \"\xff\""), "t.toml:2: not UTF-8 text; a scenario is a TOML file");
+    assert_eq!(bytes(b"\x7fELF\0\0\0"), "t.toml: a binary file; a scenario is a TOML file");
+    assert!(error("name = \n").starts_with("t.toml:1: not valid TOML: "));
+    assert!(error(&"[".repeat(100_000)).starts_with("t.toml"));
+    assert!(error(&format!("x = {}", "[".repeat(100_000))).starts_with("t.toml"));
+}
+
+#[test]
+fn what_a_file_holds_cannot_break_the_line() {
+    let message = dumbbell("name = \"ftp\"", "name = \"a\\nb\\u001b[31m\"");
+    assert!(message.contains("a\\nb\\u{1b}[31m"), "{message}");
+}
+
+#[test]
+fn overrides_report_the_key_that_was_given() {
+    let scenario = parse(GRAPH);
+    let fail = |key: &str, value: &str| scenario.with(key, value).unwrap_err().to_string();
+    assert_eq!(
+        parse(DUMBBELL).with("bottleneck.rate", "-8Mbit").unwrap_err().to_string(),
+        "t.toml: topology.bottleneck.rate = \"-8Mbit\": must be a rate above 0, such as \"8Mbit\""
+    );
+    assert_eq!(
+        fail("flows.thru.count", "2"),
+        "t.toml: flows.thru.count: cannot set: flows has no entry thru; did you mean through? known: through, cross"
+    );
+    assert_eq!(fail("name.x", "2"), "t.toml: name.x: cannot set: name is not a table");
+    assert_eq!(
+        fail("a..b", "2"),
+        "t.toml: a..b: cannot set: the key must be words joined by dots, such as topology.bottleneck.rate"
+    );
+    assert!(fail("duraton", "2s").starts_with("t.toml: duraton: unknown key; did you mean duration? "));
+}

@@ -1,0 +1,246 @@
+//! The format: written and read back, its JSON Schema, its documentation, and arbitrary input.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use aqumen_scenario::Scenario;
+use common::{DUMBBELL, GRAPH, parse};
+use proptest::prelude::*;
+
+const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/scenario.schema.json");
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/scenario.md");
+const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+
+/// Every scenario file below `dir`.
+fn scenario_files(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            scenario_files(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "toml")
+            && std::fs::read_to_string(&path).unwrap().contains("[topology]")
+        {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_experiment_reads_and_plans() {
+    let mut files = Vec::new();
+    scenario_files(EXPERIMENTS.as_ref(), &mut files);
+    assert!(files.len() >= 9, "{files:?}");
+    for file in files {
+        let scenario = Scenario::load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+        scenario.plan(1, None).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(parse(&scenario.to_toml()).spec(), scenario.spec());
+    }
+}
+
+/// `AQUMEN_BLESS=1` writes the schema anew.
+#[test]
+fn the_published_json_schema_is_current() {
+    if std::env::var_os("AQUMEN_BLESS").is_some() {
+        std::fs::write(SCHEMA, Scenario::json_schema()).unwrap();
+    }
+    let published = std::fs::read_to_string(SCHEMA).unwrap();
+    assert!(
+        published == Scenario::json_schema(),
+        "docs/formats/scenario.schema.json is stale; run with AQUMEN_BLESS=1"
+    );
+}
+
+/// The dotted keys of a schema: `flows.name` for a key of a list's elements, `aqms.*.algorithm` for any name.
+fn keys(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
+    for (key, below) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        keys(below, &path, found);
+        found.insert(path);
+    }
+    keys_below(schema, path, found);
+}
+
+fn keys_below(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
+    for choice in ["oneOf", "anyOf"] {
+        for below in schema[choice].as_array().into_iter().flatten() {
+            keys(below, path, found);
+        }
+    }
+    if schema["items"].is_object() {
+        keys(&schema["items"], path, found);
+    }
+    if schema["additionalProperties"].is_object() {
+        keys(&schema["additionalProperties"], &format!("{path}.*"), found);
+    }
+}
+
+#[test]
+fn the_documentation_names_every_key_and_no_other() {
+    let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+    let mut known = BTreeSet::new();
+    keys(&schema, "", &mut known);
+    let docs = std::fs::read_to_string(DOCS).unwrap();
+    // Each row of a table of keys begins with the key, its table is in the heading: "## `[topology.bottleneck]`".
+    let mut table = String::new();
+    let mut documented = BTreeSet::new();
+    for line in docs.lines() {
+        if line.starts_with("## ") || line.starts_with("### ") {
+            table = line.split('`').nth(1).unwrap_or("").trim_matches(['[', ']']).to_string();
+        } else if let Some(row) = line.strip_prefix("| `") {
+            let key = row.split('`').next().unwrap();
+            documented.insert(if table.is_empty() { key.to_string() } else { format!("{table}.{key}") });
+        }
+    }
+    // A table that stands in several places is described once: the others say where.
+    for (from, to) in [("access", "topology.access"), ("reverse", "topology.bottleneck.reverse")] {
+        known.retain(|key| {
+            let inside = key.contains(&format!(".{from}.")) && !key.starts_with(&format!("{to}."));
+            !inside
+        });
+    }
+    assert_eq!(known, documented);
+}
+
+#[test]
+fn the_examples_of_the_documentation_are_right() {
+    let docs = std::fs::read_to_string(DOCS).unwrap();
+    let mut examples = 0;
+    for block in docs.split("```toml\n").skip(1) {
+        let text = block.split("```").next().unwrap();
+        if text.starts_with("name = ") {
+            parse(text).plan(1, None).unwrap();
+            examples += 1;
+        }
+    }
+    assert!(examples >= 2);
+}
+
+#[test]
+fn what_is_written_reads_back_as_the_same_scenario() {
+    for text in [DUMBBELL, GRAPH] {
+        let scenario = parse(text);
+        let again = parse(&scenario.to_toml());
+        assert_eq!(again.spec(), scenario.spec());
+        assert_eq!(again.to_toml(), scenario.to_toml());
+        assert_eq!(again.plan(7, None), scenario.plan(7, None));
+    }
+}
+
+/// Overrides that keep a scenario right, with values of every kind.
+fn right_override() -> impl Strategy<Value = (&'static str, String)> {
+    let time = |key: &'static str, low: u64, high: u64| (low..high).prop_map(move |ns| (key, format!("{ns}ns")));
+    let packets = |key: &'static str| (1u32..1_000_000).prop_map(move |n| (key, format!("{n}pkt")));
+    let rate = |key: &'static str| (1u64..1_000_000_000_000).prop_map(move |bps| (key, format!("{bps}bit")));
+    let text = |key: &'static str| any::<String>().prop_map(move |text| (key, toml::Value::String(text).to_string()));
+    prop_oneof![
+        rate("topology.bottleneck.rate"),
+        rate("topology.access.rate"),
+        rate("bottleneck.reverse.rate"),
+        rate("nominal.capacity"),
+        time("topology.bottleneck.delay", 0, 1_000_000_000_000),
+        time("flows.ftp.extra_rtt", 0, 10_000_000_000),
+        time("flows.ftp.stop", 1_000_000_001, 100_000_000_000),
+        time("nominal.base_rtt", 1, 100_000_000_000),
+        time("windows.mine", 0, 100_000_000_000),
+        time("flows.ftp.transport.min_rto", 1, 1_000_000_000),
+        packets("bottleneck.buffer"),
+        packets("topology.access.buffer"),
+        packets("nominal.target"),
+        packets("flows.ftp.transport.receive_window"),
+        (1e-3f64..1e6).prop_map(|x| ("nominal.target", format!("{x}pkt"))),
+        (1e-300f64..1e9).prop_map(|x| ("nominal.flows", format!("{x:?}"))),
+        (1e-300f64..1e9).prop_map(|x| ("aqms.mine", format!("{{ algorithm = \"pi\", a = {x:?}, ecn = false }}"))),
+        (1_000u64..1_000_000_000_000).prop_map(|n| ("bottleneck.buffer", format!("{n}B"))),
+        (1u64..1_000_000_000_000).prop_map(|n| ("flows.ftp.transfer", format!("{n}B"))),
+        (1u32..5).prop_map(|n| ("flows.ftp.count", n.to_string())),
+        text("title"),
+        text("description"),
+        (0u64..1_000_000_000, 0u64..1_000_000_000)
+            .prop_map(|(a, b)| { ("flows.ftp.start", format!("[\"{}ns\", \"{}ns\"]", a.min(b), a.max(b))) }),
+    ]
+}
+
+/// A change of bytes in a text: cut, repeated, replaced.
+fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+    let change = (0usize..text.len(), 0usize..40, prop::collection::vec(any::<u8>(), 0..8));
+    prop::collection::vec(change, 1..6).prop_map(move |changes| {
+        let mut bytes = text.as_bytes().to_vec();
+        for (at, length, new) in changes {
+            let at = at.min(bytes.len());
+            let end = (at + length).min(bytes.len());
+            bytes.splice(at..end, new);
+        }
+        bytes
+    })
+}
+
+/// Whatever the bytes: a scenario that can be planned or refused, or an error of one line.
+fn survives(bytes: &[u8]) {
+    match Scenario::from_bytes(bytes, "f.toml", &[]) {
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.lines().count() == 1 && message.starts_with("f.toml"), "{message:?}");
+        }
+        Ok(scenario) => {
+            assert_eq!(parse(&scenario.to_toml()).spec(), scenario.spec());
+            if scenario.check_memory(1, Some(64 << 20)).is_ok()
+                && let Err(error) = scenario.plan(1, None)
+            {
+                assert_eq!(error.to_string().lines().count(), 1);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_changed_scenario_reads_back_too(overrides in prop::collection::vec(right_override(), 0..8)) {
+        let mut scenario = parse(DUMBBELL);
+        for (key, value) in overrides {
+            scenario = scenario.with(key, &value).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let again = parse(&scenario.to_toml());
+        prop_assert_eq!(again.spec(), scenario.spec());
+    }
+
+    #[test]
+    fn arbitrary_text_is_refused_in_one_line(text in any::<String>()) {
+        survives(text.as_bytes());
+    }
+
+    #[test]
+    fn a_damaged_scenario_never_panics(bytes in prop_oneof![mutated(DUMBBELL), mutated(GRAPH)]) {
+        survives(&bytes);
+    }
+
+    #[test]
+    fn a_swapped_value_never_panics(key in 0usize..24, value in prop_oneof![
+        Just("nan"), Just("inf"), Just("-1"), Just("0"), Just("1e308"), Just("\"\""), Just("\"0s\""), Just("\"1ns\""),
+        Just("\"86400s\""), Just("\"1bit\""), Just("\"10Tbit\""), Just("\"1e9pkt\""), Just("[]"), Just("{}"), Just("true"),
+        Just("[\"0s\", \"86400s\"]"), Just("4294967295"), Just("10000000"), Just("9223372036854775807"),
+    ]) {
+        let lines: Vec<&str> = GRAPH.lines().collect();
+        let settings: Vec<usize> = (0..lines.len()).filter(|i| lines[*i].contains(" = ")).collect();
+        let at = settings[key * settings.len() / 24];
+        let name = lines[at].split(" = ").next().unwrap();
+        let changed = format!("{name} = {value}");
+        let text: Vec<&str> = lines.iter().enumerate().map(|(i, line)| if i == at { changed.as_str() } else { line }).collect();
+        survives(text.join("\n").as_bytes());
+    }
+
+    #[test]
+    fn arbitrary_specs_and_overrides_are_refused_in_one_line(text in "\\PC*", key in "[a-z.0-9]{0,20}") {
+        let scenario = parse(GRAPH);
+        for spec in [text.clone(), format!("pi:{text}"), format!("pi:a={text}")] {
+            if let Err(error) = scenario.aqm(&spec) {
+                prop_assert_eq!(error.to_string().lines().count(), 1);
+            }
+        }
+        if let Err(error) = scenario.with(&key, &text) {
+            prop_assert_eq!(error.to_string().lines().count(), 1);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The table of presets in the documentation is the one the code gives.
+
+use aqumen_transport::tcp::TcpConfig;
+use aqumen_units::Span;
+
+const PAGE: &str = include_str!("../../../docs/transports/tcp.md");
+
+fn either(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_string()
+}
+
+fn limit(value: u8) -> String {
+    if value == 0 { "none".to_string() } else { value.to_string() }
+}
+
+fn delay(value: Option<Span>) -> String {
+    value.map_or("off".to_string(), |span| span.to_string())
+}
+
+fn window(value: Option<u32>) -> String {
+    value.map_or("unchanged".to_string(), |window| window.to_string())
+}
+
+/// A preset's values by name. The pattern names every field: a new one does not compile until it is in the table.
+fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
+    let TcpConfig {
+        variant,
+        ecn,
+        packet_bytes,
+        header_bytes,
+        ack_bytes,
+        initial_window,
+        receive_window,
+        delayed_ack,
+        min_rto,
+        max_rto,
+        initial_rto,
+        rto_tick,
+        max_burst,
+        limited_transmit,
+        growth_limit,
+        restart_window,
+        syn,
+        timestamps,
+        send_overhead,
+        min_window,
+        halve_flight,
+        validate_window,
+        exit_by_flight,
+        recovery_burst,
+        ect_retransmissions,
+        cwr_retransmissions,
+        timeout_after_mark_keeps_threshold,
+        mark_after_timeout_counts,
+        ecn_backoff,
+        forget_rtt,
+        full_segments,
+    } = *cfg;
+    vec![
+        ("variant", format!("{variant:?}")),
+        ("ecn", either(ecn)),
+        ("packet_bytes", packet_bytes.to_string()),
+        ("header_bytes", header_bytes.to_string()),
+        ("ack_bytes", ack_bytes.to_string()),
+        ("initial_window", initial_window.to_string()),
+        ("receive_window", receive_window.to_string()),
+        ("delayed_ack", delay(delayed_ack)),
+        ("min_rto", min_rto.to_string()),
+        ("max_rto", max_rto.to_string()),
+        ("initial_rto", initial_rto.to_string()),
+        ("rto_tick", rto_tick.to_string()),
+        ("max_burst", limit(max_burst)),
+        ("limited_transmit", either(limited_transmit)),
+        ("growth_limit", growth_limit.to_string()),
+        ("restart_window", window(restart_window)),
+        ("syn", either(syn)),
+        ("timestamps", either(timestamps)),
+        ("send_overhead", send_overhead.to_string()),
+        ("min_window", min_window.to_string()),
+        ("halve_flight", either(halve_flight)),
+        ("validate_window", either(validate_window)),
+        ("exit_by_flight", either(exit_by_flight)),
+        ("recovery_burst", either(recovery_burst)),
+        ("ect_retransmissions", either(ect_retransmissions)),
+        ("cwr_retransmissions", either(cwr_retransmissions)),
+        ("timeout_after_mark_keeps_threshold", either(timeout_after_mark_keeps_threshold)),
+        ("mark_after_timeout_counts", either(mark_after_timeout_counts)),
+        ("ecn_backoff", either(ecn_backoff)),
+        ("forget_rtt", either(forget_rtt)),
+        ("full_segments", either(full_segments)),
+    ]
+}
+
+#[test]
+fn the_presets_table_is_the_one_in_the_page() {
+    let mut table = String::from("| field | `ns2` | `modern` |\n|---|---|---|\n");
+    for ((name, ns2), (_, modern)) in rows(&TcpConfig::ns2()).into_iter().zip(rows(&TcpConfig::modern())) {
+        table += &format!("| `{name}` | {ns2} | {modern} |\n");
+    }
+    assert!(PAGE.contains(&table), "docs/transports/tcp.md should hold:\n{table}");
+}

@@ -1,0 +1,162 @@
+//! Any finite transfer gets through a channel that loses, delays, reorders, copies and marks.
+
+use std::collections::BTreeMap;
+
+use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig, Variant};
+use aqumen_units::{Bytes, Ecn, Instant, Span};
+use proptest::prelude::*;
+
+enum Event {
+    Segment(Segment),
+    Ack(Ack),
+    /// The receiving application stops or goes on reading.
+    Window(u32),
+}
+
+/// A small generator (xorshift64*): the channel's luck, reproducible from one number that proptest can shrink.
+struct Luck(u64);
+
+impl Luck {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) % bound
+    }
+
+    fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    loss_percent: u64,
+    mark_percent: u64,
+    copy_percent: u64,
+    jitter_ms: u64,
+    closes: bool,
+    seed: u64,
+}
+
+/// Runs a transfer and checks, at every step, what must always hold.
+fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
+    cfg.validate().unwrap();
+    let mut luck = Luck(channel.seed | 1);
+    let mut sender = Sender::new(cfg, Some(Bytes(bytes)));
+    let mut receiver = Receiver::new(cfg);
+    let mut events = BTreeMap::new();
+    let mut order = 0u64;
+    let mut now = Instant::ZERO;
+    let (mut sent, mut sent_again, mut acknowledged) = (0, 0, 0);
+    if channel.closes {
+        events.insert((Instant::ZERO + Span::from_millis(150), 0), Event::Window(0));
+        events.insert((Instant::ZERO + Span::from_millis(2_000), 0), Event::Window(40));
+    }
+    sender.start(cfg, now);
+    for _ in 0..200_000 {
+        while let Some(one) = sender.poll_immediate(cfg, now).or_else(|| sender.poll_transmit(cfg, now)) {
+            sent += 1;
+            sent_again += u32::from(one.retransmission);
+            let mut copies = 1 + u64::from(luck.percent(channel.copy_percent));
+            if luck.percent(channel.loss_percent) {
+                copies -= 1;
+            }
+            for _ in 0..copies {
+                let mut one = one;
+                if one.ecn.is_ect() && luck.percent(channel.mark_percent) {
+                    one.ecn = Ecn::Ce;
+                }
+                order += 1;
+                let delay = Span::from_millis(20 + luck.below(channel.jitter_ms + 1));
+                events.insert((now + delay, order), Event::Segment(one));
+            }
+        }
+        if sender.is_finished() {
+            break;
+        }
+        // The earliest of: an event, either timer.
+        let timers = [sender.next_timer(), receiver.next_timer()];
+        let timer = timers.into_iter().flatten().min();
+        let event = events.keys().next().map(|key| key.0);
+        now = timer.into_iter().chain(event).min().expect("something is always due").max(now);
+        if event.is_some_and(|at| at <= now) {
+            let answer = match events.pop_first().unwrap().1 {
+                Event::Segment(one) => receiver.on_segment(cfg, now, &one),
+                Event::Window(window) => receiver.set_window(window),
+                Event::Ack(ack) => {
+                    sender.on_ack(cfg, now, &ack);
+                    None
+                }
+            };
+            if let Some(ack) = answer.filter(|_| !luck.percent(channel.loss_percent)) {
+                order += 1;
+                let delay = Span::from_millis(20 + luck.below(channel.jitter_ms + 1));
+                events.insert((now + delay, order), Event::Ack(ack));
+            }
+        }
+        // Spurious calls are harmless, and late ones are what a busy host makes.
+        if luck.percent(10) || event.is_none_or(|at| at > now) {
+            sender.on_timer(cfg, now);
+            if let Some(ack) = receiver.on_timer(now) {
+                order += 1;
+                events.insert((now + Span::from_millis(20), order), Event::Ack(ack));
+            }
+        }
+        let floor = if cfg.min_window > 0.0 { 1.0 } else { f64::MIN_POSITIVE };
+        assert!(sender.cwnd() >= floor && sender.cwnd().is_finite(), "window {}", sender.cwnd());
+        assert!(sender.ssthresh() >= 2);
+        assert!(sender.acknowledged_segments() >= acknowledged, "acknowledged data stays so");
+        acknowledged = sender.acknowledged_segments();
+        assert!(receiver.delivered_segments() + u32::from(cfg.syn) >= acknowledged);
+        assert_eq!(sender.stats().sent, sent);
+        assert_eq!(sender.stats().retransmitted, sent_again);
+    }
+    assert!(sender.is_finished(), "stuck at segment {} at {now}", sender.acknowledged_segments());
+    assert_eq!(sender.next_timer(), None);
+    let payload = u64::from(cfg.payload_bytes());
+    let expected = if cfg.full_segments { bytes.div_ceil(payload) * payload } else { bytes };
+    assert_eq!(receiver.delivered_bytes(), Bytes(expected));
+    assert_eq!(u64::from(receiver.delivered_segments()), bytes.div_ceil(payload));
+}
+
+fn configs() -> impl Strategy<Value = TcpConfig> {
+    let variant = prop_oneof![Just(Variant::Reno), Just(Variant::NewReno), Just(Variant::Sack)];
+    let preset = prop_oneof![Just(TcpConfig::ns2()), Just(TcpConfig::modern())];
+    (preset, variant, any::<[bool; 5]>(), 1u32..50, 0u8..5).prop_map(|(preset, variant, flags, window, max_burst)| {
+        let [ecn, delayed, limited_transmit, timestamps, syn] = flags;
+        TcpConfig {
+            variant,
+            ecn,
+            delayed_ack: delayed.then(|| Span::from_millis(40)),
+            limited_transmit,
+            timestamps,
+            syn,
+            receive_window: window,
+            max_burst,
+            ..preset
+        }
+    })
+}
+
+fn channels() -> impl Strategy<Value = Channel> {
+    (0u64..30, 0u64..60, 0u64..20, 0u64..60, any::<bool>(), any::<u64>()).prop_map(
+        |(loss_percent, mark_percent, copy_percent, jitter_ms, closes, seed)| Channel {
+            loss_percent,
+            mark_percent,
+            copy_percent,
+            jitter_ms,
+            closes,
+            seed,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_finite_transfer_completes_in_order(cfg in configs(), channel in channels(), bytes in 1u64..400_000) {
+        transfer(&cfg, channel, bytes);
+    }
+}

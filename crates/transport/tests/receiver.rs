@@ -1,0 +1,140 @@
+//! The receiver, segment by segment.
+
+use aqumen_transport::tcp::{Ack, Receiver, Segment, TcpConfig, Variant};
+use aqumen_units::{Bytes, Ecn, Instant, Span};
+
+const START: Instant = Instant::ZERO;
+
+fn segment(seq: u32) -> Segment {
+    Segment {
+        seq,
+        bytes: 1000,
+        ecn: Ecn::Ect0,
+        cwr: false,
+        syn: seq == 0,
+        last: false,
+        retransmission: false,
+        sent_at: START + Span::from_millis(seq.into()),
+    }
+}
+
+fn sack_config() -> TcpConfig {
+    TcpConfig { variant: Variant::Sack, ..TcpConfig::ns2() }
+}
+
+/// A receiver that has the SYN.
+fn connected(cfg: &TcpConfig) -> Receiver {
+    let mut receiver = Receiver::new(cfg);
+    assert_eq!(receiver.on_segment(cfg, START, &segment(0)).map(|ack| ack.ack), Some(1));
+    receiver
+}
+
+fn feed(receiver: &mut Receiver, cfg: &TcpConfig, seqs: &[u32]) -> Vec<Ack> {
+    seqs.iter().filter_map(|&seq| receiver.on_segment(cfg, START, &segment(seq))).collect()
+}
+
+#[test]
+fn each_segment_is_acknowledged_and_gaps_repeat_the_last_number() {
+    let cfg = TcpConfig::ns2();
+    let mut receiver = connected(&cfg);
+    let acks: Vec<_> = feed(&mut receiver, &cfg, &[1, 3, 4, 2, 2, 5]).iter().map(|ack| ack.ack).collect();
+    assert_eq!(acks, [2, 2, 2, 5, 5, 6]);
+    assert_eq!(receiver.delivered_segments(), 5);
+    assert_eq!(receiver.delivered_bytes(), Bytes(5 * 960), "the copy of 2 is not delivered");
+}
+
+#[test]
+fn a_short_segment_that_came_early_counts_its_own_bytes() {
+    let cfg = TcpConfig::ns2();
+    let mut receiver = connected(&cfg);
+    receiver.on_segment(&cfg, START, &Segment { bytes: 140, last: true, ..segment(3) });
+    feed(&mut receiver, &cfg, &[2]);
+    assert_eq!(receiver.delivered_bytes(), Bytes(0));
+    feed(&mut receiver, &cfg, &[1]);
+    assert_eq!(receiver.delivered_bytes(), Bytes(960 + 960 + 100));
+}
+
+#[test]
+fn selective_blocks_put_the_latest_run_first() {
+    let cfg = sack_config();
+    let mut receiver = connected(&cfg);
+    let acks = feed(&mut receiver, &cfg, &[3, 5, 7, 9, 4, 1, 2]);
+    let blocks: Vec<_> = acks.iter().map(|ack| ack.sack.as_slice().to_vec()).collect();
+    assert_eq!(blocks[0], [(3, 4)]);
+    assert_eq!(blocks[1], [(5, 6), (3, 4)]);
+    assert_eq!(blocks[2], [(7, 8), (5, 6), (3, 4)]);
+    assert_eq!(blocks[3], [(9, 10), (7, 8), (5, 6)], "three at most");
+    assert_eq!(blocks[4], [(3, 6), (9, 10), (7, 8)], "4 joins 3 and 5");
+    // 1 moves the cumulative number only; 2 closes the first gap.
+    assert_eq!((acks[5].ack, blocks[5].as_slice()), (2, &[(3, 6), (9, 10), (7, 8)][..]));
+    assert_eq!((acks[6].ack, blocks[6].as_slice()), (6, &[(9, 10), (7, 8)][..]));
+}
+
+#[test]
+fn without_sack_no_blocks_are_sent() {
+    let cfg = TcpConfig::ns2();
+    let mut receiver = connected(&cfg);
+    assert!(feed(&mut receiver, &cfg, &[3, 5]).iter().all(|ack| ack.sack.is_empty()));
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_or_a_lone_one_after_the_delay() {
+    let delay = Span::from_millis(40);
+    let cfg = TcpConfig { delayed_ack: Some(delay), ..TcpConfig::ns2() };
+    let mut receiver = connected(&cfg);
+    assert_eq!(receiver.next_timer(), None, "the SYN is answered at once");
+    assert_eq!(receiver.on_segment(&cfg, START, &segment(1)), None);
+    let due = START + delay;
+    assert_eq!(receiver.next_timer(), Some(due));
+    assert_eq!(receiver.on_segment(&cfg, START, &segment(2)).map(|ack| ack.ack), Some(3));
+    assert_eq!((receiver.next_timer(), receiver.on_timer(due)), (None, None));
+    assert_eq!(receiver.on_segment(&cfg, START, &segment(3)), None);
+    assert_eq!(receiver.on_timer(Instant::from_nanos(due.as_nanos() - 1)), None, "too early");
+    assert_eq!(receiver.on_timer(due).map(|ack| ack.ack), Some(4));
+    assert_eq!(receiver.on_timer(due), None, "once");
+    // A gap, a segment in it and a copy are answered at once (RFC 5681 section 4.2), with what was held back.
+    assert_eq!(receiver.on_segment(&cfg, START, &segment(4)), None);
+    let acks: Vec<_> = feed(&mut receiver, &cfg, &[6, 5, 5]).iter().map(|ack| ack.ack).collect();
+    assert_eq!(acks, [5, 7, 7]);
+    assert_eq!(receiver.next_timer(), None);
+}
+
+#[test]
+fn a_delayed_acknowledgement_echoes_the_first_segment_it_covers() {
+    let cfg = TcpConfig { delayed_ack: Some(Span::from_millis(40)), ..TcpConfig::ns2() };
+    let mut receiver = connected(&cfg);
+    let acks = feed(&mut receiver, &cfg, &[1, 2]);
+    assert_eq!(acks[0].echo, segment(1).sent_at);
+    // A gap does not change what is echoed; the segment that closes it does (RFC 7323 section 4.3).
+    let acks = feed(&mut receiver, &cfg, &[4, 3]);
+    assert_eq!((acks[0].echo, acks[1].echo), (segment(1).sent_at, segment(3).sent_at));
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_says_it_reacted() {
+    let cfg = TcpConfig { ecn: true, ..TcpConfig::ns2() };
+    let mut receiver = connected(&cfg);
+    let mut arrive = |one: Segment| receiver.on_segment(&cfg, START, &one).expect("answered").ece;
+    assert!(!arrive(segment(1)));
+    assert!(arrive(Segment { ecn: Ecn::Ce, ..segment(2) }));
+    assert!(arrive(segment(3)));
+    assert!(arrive(segment(5)), "on duplicates too");
+    assert!(!arrive(Segment { cwr: true, ..segment(4) }));
+    // CWR on a segment that is marked itself begins the next report.
+    assert!(arrive(Segment { cwr: true, ecn: Ecn::Ce, ..segment(6) }));
+    assert!(arrive(segment(7)));
+}
+
+#[test]
+fn what_lies_beyond_the_window_is_discarded() {
+    let cfg = TcpConfig { receive_window: 2, ..TcpConfig::ns2() };
+    let mut receiver = connected(&cfg);
+    let acks: Vec<_> = feed(&mut receiver, &cfg, &[3, 2, 1]).iter().map(|ack| ack.ack).collect();
+    assert_eq!(acks, [1, 1, 3], "3 was not kept");
+    // A closed window takes nothing; a probe is answered; opening it is announced.
+    assert_eq!(receiver.set_window(0), None);
+    let acks = feed(&mut receiver, &cfg, &[3, 2]);
+    assert!(acks.iter().all(|ack| ack.ack == 3 && ack.window == 0));
+    assert_eq!(receiver.set_window(5).map(|ack| (ack.ack, ack.window)), Some((3, 5)));
+    assert_eq!(feed(&mut receiver, &cfg, &[3])[0].ack, 4);
+}
