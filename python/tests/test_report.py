@@ -5,9 +5,10 @@ import re
 import subprocess
 from html.parser import HTMLParser
 
-import aqumen
 import numpy as np
 import pytest
+
+import aqumen
 from aqumen.report.curves import _ellipse, representative_seed
 from aqumen.report.picture import scenario_svg
 
