@@ -1,15 +1,30 @@
 """The Rust engines, as compiled. The package `aqumen` is their public face."""
 
 from collections.abc import Callable, Sequence
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+
+__all__ = [
+    "Cancelled",
+    "RunResult",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "json_schema",
+    "list_aqms_json",
+    "run",
+    "run_many",
+    "summary",
+]
 
 __version__: str
 
 class ScenarioError(ValueError): ...
 class Cancelled(Exception): ...
 
+@final
 class Scenario:
     @staticmethod
     def load(path: str) -> Scenario: ...
@@ -27,6 +42,7 @@ class Scenario:
     def memory_estimate(self) -> int: ...
     def check_memory(self, runs: int) -> None: ...
 
+@final
 class RunResult:
     @property
     def json(self) -> str: ...
