@@ -63,6 +63,7 @@ def curves(comparison: Comparison) -> dict[str, Any]:
         "seed": seed,
         "seeds": len(comparison.seeds),
         "window": window,
+        "end": max(end for _, end in first.windows.values()),
         "events": events(first.windows)[1:],
         "links": {
             name: {

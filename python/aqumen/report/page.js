@@ -131,7 +131,10 @@
     }
     panel(parent, names, heading, {
       height, series, bands,
-      scales: { x: { time: false }, y: { range: () => [0, top] } },
+      scales: {
+        x: { time: false, range: (_, a, b) => (a <= t[0] && b >= t[t.length - 1] ? [0, data.end] : [a, b]) },
+        y: { range: () => [0, top] },
+      },
       padding: [10, target === null ? 12 : 66, 0, 0],
       axes: [axis("Time, s", { size: 30, space: 64 }), axis(label, { size: 54 })],
       cursor: { sync: { key: "time", setSeries: false }, points: { show: (u, i) => u.series[i].aqm ? undefined : false }, drag: { x: true, y: false } },
