@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! y(k) = q(k) - target,  u(k) = p(k) - p0
-//! u(k) = [ y(k) (Psi^h - 1) - y_free(k+h) + y_m(k) ] / g                                   [ARM-PFC] eq. (27)
+//! u(k) = [ y(k) (Psi^h - 1) - y_free(k+h) + y_m(k) ] / g                                                 eq. (27)
 //! p(k) = clamp(p0 + u(k), 0, 1);  the history of u keeps what was applied
 //! ```
 //!
@@ -143,11 +143,11 @@ struct Internals {
 pub struct ArmPfcParams {
     /// The network that the model assumes, R0 being the round-trip time at the target.
     pub plant: TcpPlant,
-    /// Target queue length, q0 [packets].
+    /// Target queue length, q0, packets.
     pub target: f64,
     /// Samples per round trip, d.
     pub d: usize,
-    /// Coincidence point, h [samples].
+    /// Coincidence point, h, samples.
     pub h: usize,
     /// Decay of the reference per sample, Psi, in [0, 1).
     pub psi: f64,

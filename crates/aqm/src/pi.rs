@@ -51,20 +51,20 @@ const DESIGNED: DefaultValue = DefaultValue::Designed("by the rule `crossover`")
 /// A PI controller in continuous time, C(s) = K (1 + s / z) / s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PiController {
-    /// Integral gain, K [1/(packet s)].
+    /// Integral gain, K, per packet and second.
     pub gain: f64,
-    /// Zero, z [rad/s].
+    /// Zero, z, rad/s.
     pub zero: f64,
 }
 
-/// The two gains of the sampled law, a > b > 0 [1/packet].
+/// The two gains of the sampled law, a > b > 0, per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PiGains {
     a: f64,
     b: f64,
 }
 
-/// Where a design lets the open loop's gain fall to one, w_g [rad/s].
+/// Where a design lets the open loop's gain fall to one, w_g, rad/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Crossover {
     /// At the window pole z = 2N / (R0^2 C) (Hollot et al. 2001).
@@ -108,7 +108,7 @@ impl PiController {
         PiController { gain: w_g * libm::sqrt(x * x + 1.0) / plant.gain_pkts(), zero }
     }
 
-    /// Proportional gain, k_p = K / z [1/packet].
+    /// Proportional gain, k_p = K / z, per packet.
     pub fn proportional(&self) -> f64 {
         self.gain / self.zero
     }
@@ -128,12 +128,12 @@ impl PiGains {
         if a > b { Ok(PiGains { a, b }) } else { Err(ParamError::relation("a", a, "must be above b")) }
     }
 
-    /// Weight of the present error [1/packet].
+    /// Weight of the present error, per packet.
     pub const fn a(&self) -> f64 {
         self.a
     }
 
-    /// Weight of the previous error [1/packet].
+    /// Weight of the previous error, per packet.
     pub const fn b(&self) -> f64 {
         self.b
     }
@@ -157,7 +157,7 @@ impl Pi {
         self.gains
     }
 
-    /// The target queue length [packets].
+    /// The target queue length, packets.
     pub const fn target_pkts(&self) -> f64 {
         self.target
     }

@@ -1,7 +1,7 @@
 //! The linearised network that control laws are designed for: TCP's window and the queue around an operating point.
 //!
-//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in [ARM-PFC] eqs. (1)-(6), but with the signs and
-//! the delay that those equations lose:
+//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in the ARM-PFC paper (Bigdeli, Haeri 2007), eqs.
+//! (1)-(6), but with the signs and the delay that those equations lose:
 //!
 //! ```text
 //! dq/dp = - k_t exp(-s R0) / ((tau1 s + 1) (tau2 s + 1))
@@ -20,7 +20,7 @@ pub struct TcpPlant {
 }
 
 impl TcpPlant {
-    /// All of `flows`, `capacity_pps` [packets/s] and `rtt_s` (R0, with queueing) [s] are above zero.
+    /// All are above zero: N, C in packets/s, and R0 with its queueing in seconds.
     pub fn new(flows: f64, capacity_pps: f64, rtt_s: f64) -> Result<Self, ParamError> {
         for (name, value, unit) in
             [("flows", flows, Unit::One), ("capacity", capacity_pps, Unit::One), ("r0", rtt_s, Unit::Seconds)]
@@ -56,22 +56,22 @@ impl TcpPlant {
         self.flows
     }
 
-    /// Capacity, C [packets/s].
+    /// Capacity, C, packets/s.
     pub const fn capacity_pps(&self) -> f64 {
         self.capacity_pps
     }
 
-    /// Round-trip time at the operating point, R0 [s].
+    /// Round-trip time at the operating point, R0, seconds.
     pub const fn rtt_s(&self) -> f64 {
         self.rtt_s
     }
 
-    /// Capacity left to TCP, C_e = C - u0 [packets/s].
+    /// Capacity left to TCP, C_e = C - u0, packets/s.
     pub fn tcp_pps(&self) -> f64 {
         self.capacity_pps - self.unresponsive_pps
     }
 
-    /// Window at the operating point, W0 = R0 C_e / N [packets].
+    /// Window at the operating point, W0 = R0 C_e / N, packets.
     pub fn window_pkts(&self) -> f64 {
         self.rtt_s * self.tcp_pps() / self.flows
     }
@@ -93,12 +93,12 @@ impl TcpPlant {
         r * r * r * self.capacity_pps * ce * ce / (4.0 * n * n)
     }
 
-    /// Time constant of the queue, tau1 = R0 C / C_e [s].
+    /// Time constant of the queue, tau1 = R0 C / C_e, seconds.
     pub fn queue_time_s(&self) -> f64 {
         self.rtt_s * self.capacity_pps / self.tcp_pps()
     }
 
-    /// Time constant of TCP's window, tau2 = R0^2 C_e / (2 N) [s].
+    /// Time constant of TCP's window, tau2 = R0^2 C_e / (2 N), seconds.
     pub fn window_time_s(&self) -> f64 {
         self.rtt_s * self.rtt_s * self.tcp_pps() / (2.0 * self.flows)
     }
@@ -126,6 +126,8 @@ mod tests {
         let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap().with_unresponsive(250.0).unwrap();
         let near = |x: f64, y: f64| (x - y).abs() < 1e-12 * y;
         assert!(near(plant.window_pkts(), 2.8));
+        // k_t = 0.28^3 * 1250 * 1000^2 / (4 * 100^2) = 0.021952 * 31 250 = 686.
+        assert!(near(plant.gain_pkts(), 686.0));
         assert!(near(plant.queue_time_s(), 0.35) && near(plant.window_time_s(), 0.392));
         assert!(plant.with_unresponsive(1250.0).is_err() && plant.with_unresponsive(-1.0).is_err());
     }

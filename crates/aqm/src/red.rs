@@ -142,7 +142,7 @@ pub struct RedParams {
     pub bytes: bool,
     /// The average is of bytes.
     pub queue_in_bytes: bool,
-    /// Mean packet size [bytes], at least one.
+    /// Mean packet size in bytes, at least one.
     pub mean_packet: u32,
     /// Drop ECN-capable packets, too, while the curve's probability is above `mark_p`. ns-2's forced drop beyond the
     /// curve's end is then an early one.
@@ -160,7 +160,8 @@ pub struct Red {
     /// The thresholds in the unit of the average.
     curve: RedCurve,
     average: RedAverage,
-    count: u64,
+    /// Packets since the last signal. Saturates: long before that the next signal is certain.
+    count: u32,
     count_bytes: u64,
     /// The last packet met an average above min_th.
     above_min: bool,
@@ -253,7 +254,7 @@ impl RedAverage {
         -libm::expm1(-1.0 / (time_s * pps))
     }
 
-    /// The pole of the average at `pps` arrivals a second, K = -pps ln(1 - w) [rad/s].
+    /// The pole of the average at `pps` arrivals a second, K = -pps ln(1 - w), rad/s.
     pub fn pole(&self, pps: f64) -> f64 {
         -pps * libm::log1p(-self.weight)
     }
@@ -365,13 +366,20 @@ impl Red {
     /// Moves the average; after an idle time first lets it fall.
     #[inline]
     fn observe_queue(&mut self, queue: f64, now: Instant) {
-        if let Some(since) = self.idle_since.take() {
-            let missed = libm::floor(self.params.link_pps * now.saturating_since(since).as_secs_f64());
-            if missed > 0.0 {
-                self.average.decay(missed);
-            }
+        if let Some(since) = self.idle_since {
+            self.end_idle(since, now);
         }
         self.average.update(queue);
+    }
+
+    /// Apart from the rest, so that the common path stays short.
+    #[cold]
+    fn end_idle(&mut self, since: Instant, now: Instant) {
+        self.idle_since = None;
+        let missed = libm::floor(self.params.link_pps * now.saturating_since(since).as_secs_f64());
+        if missed > 0.0 {
+            self.average.decay(missed);
+        }
     }
 
     /// The probability for this packet, so that signals come evenly spaced: p_b grows with the count since the last one.
@@ -379,8 +387,9 @@ impl Red {
     fn spread(&self, base: f64, packet: &Packet) -> f64 {
         let params = &self.params;
         // ns-2 divides integers here.
-        let count = if params.bytes { self.count_bytes / params.mean_packet as u64 } else { self.count };
-        let due = count as f64 * base;
+        let count =
+            if params.bytes { (self.count_bytes / params.mean_packet as u64) as f64 } else { self.count as f64 };
+        let due = count * base;
         let mut p = match (params.wait, due) {
             (true, due) if due < 1.0 => 0.0,
             (true, due) if due < 2.0 => base / (2.0 - due),
@@ -403,7 +412,7 @@ impl Aqm for Red {
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         let queue = if self.params.queue_in_bytes { cx.queue.bytes as f64 } else { cx.queue.packets as f64 };
         self.observe_queue(queue, cx.now);
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         self.count_bytes += packet.bytes as u64;
 
         let average = self.average.value();

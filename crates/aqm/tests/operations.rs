@@ -275,6 +275,16 @@ fn the_settings_in_force_build_the_same_algorithm_again() {
 }
 
 #[test]
+fn no_name_means_two_things() {
+    let mut all: Vec<_> = names().collect();
+    all.sort_unstable();
+    assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
+    for profile in registry::PROFILES {
+        assert_eq!(registry::find(profile.name).map(|row| row.name), Some(profile.algorithm));
+    }
+}
+
+#[test]
 fn every_default_lies_in_its_own_range() {
     for row in registry::ALGORITHMS {
         for param in row.params {

@@ -16,10 +16,10 @@ use crate::{ParamError, TcpPlant};
 
 /// The most samples per round trip, d.
 pub const MAX_DELAY: usize = 64;
-/// The furthest coincidence point, h [samples].
+/// The furthest coincidence point, h, samples.
 pub const MAX_HORIZON: usize = 128;
 
-/// The plant sampled every Ts = R0 / d, with a zero-order hold ([ARM-PFC] eqs. (12), (13)):
+/// The plant sampled every Ts = R0 / d, with a zero-order hold (ARM-PFC paper, eqs. (12), (13)):
 ///
 /// ```text
 /// y(k) = -n1 y(k-1) - n2 y(k-2) + m1 u(k-d-1) + m2 u(k-d-2)
@@ -67,12 +67,12 @@ impl Model {
         model
     }
 
-    /// Delay, d [samples].
+    /// Delay, d, samples.
     pub const fn delay(&self) -> usize {
         self.delay
     }
 
-    /// Sampling period, Ts [s].
+    /// Sampling period, Ts, seconds.
     pub const fn period_s(&self) -> f64 {
         self.period_s
     }
@@ -132,7 +132,8 @@ impl Model {
     }
 }
 
-/// The ARMarkov predictor of the queue h samples ahead when u stays as it is from now on ([ARM-PFC] eq. (21), corrected):
+/// The ARMarkov predictor of the queue h samples ahead when u stays as it is from now on (ARM-PFC paper, eq.
+/// (21), corrected):
 ///
 /// ```text
 /// y(k+h) = beta1 y(k) + beta2 y(k-1) + sum over j = 1..d of c_j u(k-j) + eta u(k-d-1) + g u(k)
@@ -175,7 +176,7 @@ impl Predictor {
         })
     }
 
-    /// Coincidence point, h [samples].
+    /// Coincidence point, h, samples.
     pub fn horizon(&self) -> usize {
         self.markov.len()
     }

@@ -1,0 +1,1 @@
+//! What can be said of TCP under active queue management without simulating a packet.
