@@ -62,6 +62,20 @@ def run_many(
     threads: int,
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
+def run_fluid(
+    scenario: Scenario,
+    aqm: str | None,
+    seed: int,
+    model: str | None = None,
+    progress: Callable[[float], bool] | None = None,
+) -> RunResult: ...
+def run_fluid_many(
+    scenario: Scenario,
+    jobs: Sequence[tuple[str | None, int]],
+    model: str | None,
+    threads: int,
+    on_done: Callable[[int, RunResult], bool],
+) -> None: ...
 def summary(values: Sequence[float]) -> tuple[float, float | None, tuple[float, float] | None, int]: ...
 def list_aqms_json() -> str: ...
 def json_schema() -> str: ...
