@@ -2,12 +2,14 @@
 //!
 //! - [`fluid`]: the nonlinear delay differential equations of windows and queues, driven by the same control laws as the
 //!   packet engine;
+//! - [`design`]: gains, operating point, margins and warnings of an AQM at a network.
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay.
 //!
 //! Invariant: nothing here knows packets; control laws and their parameters come from `aqumen-aqm`.
 
 #![forbid(unsafe_code)]
 
+pub mod design;
 mod error;
 pub mod fluid;
 pub mod linear;

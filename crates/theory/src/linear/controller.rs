@@ -92,6 +92,12 @@ impl Controller {
         Controller::Lag { gain, pole: red.decay * capacity_pps }
     }
 
+    /// The controller of any AQM with a control law of one loop, found by asking the law alone: it is driven to the operating
+    /// point and answers an impulse of the queue.
+    pub fn probed(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Probe)> {
+        probe(choice, at)
+    }
+
     /// The controller of an AQM at an operating point, and how it was found where no transfer function is known. `None` for
     /// one that does not control (DropTail), that has no law, or whose law does not come to rest there.
     pub fn of(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
@@ -104,7 +110,7 @@ impl Controller {
             AnyAqm::Red(red) => {
                 Some((Controller::of_red(&RedLaw::new(red.params()), at.probability, at.capacity_pps), None))
             }
-            _ => probe(choice, at).map(|(controller, probe)| (controller, Some(probe))),
+            _ => Controller::probed(choice, at).map(|(controller, probe)| (controller, Some(probe))),
         }
     }
 }
@@ -118,9 +124,9 @@ fn arm_pfc(arm: &aqumen_aqm::Sampled<aqumen_aqm::ArmPfc>) -> Controller {
     law.settings(&mut |name, value| match (name, value) {
         ("psi", Value::Number(x)) => psi = x,
         ("variant", Value::Choice(word)) => {
-            variant = match word.to_ascii_lowercase().as_str() {
-                "a" => Variant::A,
-                "c" => Variant::C,
+            variant = match word {
+                "A" => Variant::A,
+                "C" => Variant::C,
                 _ => Variant::B,
             }
         }
@@ -137,9 +143,7 @@ fn arm_pfc(arm: &aqumen_aqm::Sampled<aqumen_aqm::ArmPfc>) -> Controller {
     (model_num[d + 1], model_num[d + 2]) = (model.m1(), model.m2());
     let model_den = [1.0, model.n1(), model.n2()];
     let (num, den) = match variant {
-        Variant::A => {
-            (vec![pull - beta1, -model.n1() - beta2, -model.n2()], difference(&own, &model_num))
-        }
+        Variant::A => (vec![pull - beta1, -model.n1() - beta2, -model.n2()], difference(&own, &model_num)),
         Variant::B => {
             let num: Vec<f64> = model_den.iter().map(|c| c * pull).collect();
             (num, difference(&multiply(&own, &model_den), &multiply(&model_num, &[1.0 - beta1, -beta2])))

@@ -113,7 +113,10 @@ impl Loop {
                 let phase = arg(self.response(at)) + PI;
                 let phase = if phase > PI { phase - 2.0 * PI } else { phase };
                 let degrees = phase.to_degrees();
-                if margins.phase_margin_deg.is_none_or(|known| degrees.abs() < known.abs() || degrees < 0.0 && known > 0.0) {
+                if margins
+                    .phase_margin_deg
+                    .is_none_or(|known| degrees.abs() < known.abs() || degrees < 0.0 && known > 0.0)
+                {
                     (margins.phase_margin_deg, margins.crossover_rad_s) = (Some(degrees), Some(at));
                 }
                 let delay = if phase >= 0.0 { phase / at } else { (phase + 2.0 * PI) / at };

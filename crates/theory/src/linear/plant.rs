@@ -91,8 +91,7 @@ impl Plant {
     /// The two poles that the plant would have without its delayed terms, moved to where they are with them.
     pub fn dominant_poles(&self) -> [Complex64; 2] {
         let sum = |i: usize, j: usize| self.now[i][j] + self.delayed[i][j];
-        let (half_trace, det) =
-            (0.5 * (sum(0, 0) + sum(1, 1)), sum(0, 0) * sum(1, 1) - sum(0, 1) * sum(1, 0));
+        let (half_trace, det) = (0.5 * (sum(0, 0) + sum(1, 1)), sum(0, 0) * sum(1, 1) - sum(0, 1) * sum(1, 0));
         let under = half_trace * half_trace - det;
         let root = if under >= 0.0 { Complex64::new(under.sqrt(), 0.0) } else { Complex64::new(0.0, (-under).sqrt()) };
         [root, -root].map(|root| self.polish(root + half_trace))

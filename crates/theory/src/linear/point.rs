@@ -77,9 +77,8 @@ impl OperatingPoint {
     /// Where the queue settles with every packet marked, if the operating point is out of reach (model `hollot`):
     /// q = C (sqrt(2) N / C_e - T_p).
     pub fn saturated_queue_pkts(&self) -> Option<f64> {
-        (!self.feasible).then(|| {
-            self.capacity_pps * (std::f64::consts::SQRT_2 * self.flows / self.tcp_pps() - self.base_rtt_s)
-        })
+        (!self.feasible)
+            .then(|| self.capacity_pps * (std::f64::consts::SQRT_2 * self.flows / self.tcp_pps() - self.base_rtt_s))
     }
 }
 

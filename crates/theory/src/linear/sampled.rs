@@ -17,7 +17,8 @@ const DEGREE_MAX: usize = 1500;
 pub fn closed_loop(at: &OperatingPoint, controller: &Controller, delay_s: f64) -> Option<Vec<f64>> {
     let Controller::Sampled { num, den, period_s } = controller else { return None };
     let t = *period_s;
-    let (tau1, tau2) = (at.rtt_s * at.capacity_pps / at.tcp_pps(), at.rtt_s * at.rtt_s * at.tcp_pps() / (2.0 * at.flows));
+    let (tau1, tau2) =
+        (at.rtt_s * at.capacity_pps / at.tcp_pps(), at.rtt_s * at.rtt_s * at.tcp_pps() / (2.0 * at.flows));
     let gain = -{
         let (r, n, ce) = (at.rtt_s, at.flows, at.tcp_pps());
         r * r * r * at.capacity_pps * ce * ce / (4.0 * n * n)
