@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use crate::{RunResult, plan};
 
 /// What runs a plan; it asks now and then whether to go on.
-pub(crate) type Engine<'a> = dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Sync + 'a;
+pub(crate) type Engine<'a> =
+    dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Sync + 'a;
 
 /// How often Python may look for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(100);

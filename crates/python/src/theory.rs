@@ -1,8 +1,10 @@
-//! What needs no packets: the fluid engine.
+//! What needs no packets: the fluid engine, linear analysis and design.
 
 use aqumen_scenario::Plan;
 use aqumen_theory::Error;
+use aqumen_theory::design::{self, Place};
 use aqumen_theory::fluid::{self, Model, Options};
+use aqumen_theory::linear::{self, Controller, Loop, OperatingPoint, Plant};
 use pyo3::prelude::*;
 
 use crate::{Cancelled, Listener, RunResult, Scenario, many, plan, refuse};
@@ -58,4 +60,123 @@ fn error(error: Error) -> PyErr {
         Error::Cancelled => Cancelled::new_err(error.to_string()),
         error => refuse(error),
     }
+}
+
+/// A controller as Python gets and gives it: numerator, denominator, and the period in seconds for a sampled one (then in
+/// powers of 1/z, else of s; constant terms first).
+type Parts = (Vec<f64>, Vec<f64>, Option<f64>);
+
+/// An AQM at a network, ready for questions: its gains, its loop, its margins.
+#[pyclass(frozen, module = "aqumen._core")]
+pub(crate) struct Analysis {
+    json: String,
+    at: OperatingPoint,
+    controller: Option<Controller>,
+}
+
+#[pymethods]
+impl Analysis {
+    /// What `aqumen design --json` prints.
+    #[getter]
+    fn json(&self) -> String {
+        self.json.clone()
+    }
+
+    /// The controller, from queue in packets to probability; `None` for an AQM that is none.
+    fn controller(&self) -> Option<Parts> {
+        self.controller.as_ref().map(|controller| match controller {
+            Controller::Sampled { num, den, period_s } => (num.clone(), den.clone(), Some(*period_s)),
+            Controller::Continuous { num, den } => (num.clone(), den.clone(), None),
+        })
+    }
+
+    /// dx/dt = A x + A_d x(t - R0) + b p + b_d p(t - R0), x = (window, queue): A, A_d, b, b_d, R0.
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    fn plant(&self, exact: bool) -> ([[f64; 2]; 2], [[f64; 2]; 2], [f64; 2], [f64; 2], f64) {
+        let plant = self.plant_of(exact);
+        (plant.now, plant.delayed, plant.input_now, plant.input_delayed, plant.delay_s)
+    }
+
+    /// Response of the plant at frequencies in rad/s: real and imaginary parts of dq/dp.
+    fn plant_response(&self, w: Vec<f64>, exact: bool) -> (Vec<f64>, Vec<f64>) {
+        let plant = self.plant_of(exact);
+        w.into_iter().map(|w| plant.response(w)).map(|z| (z.re, z.im)).unzip()
+    }
+
+    /// Response of the open loop under a controller, its own by default.
+    #[pyo3(signature = (w, exact, controller = None))]
+    fn loop_response(&self, w: Vec<f64>, exact: bool, controller: Option<Parts>) -> PyResult<(Vec<f64>, Vec<f64>)> {
+        let closed = self.closed(exact, controller)?;
+        Ok(w.into_iter().map(|w| closed.response(w)).map(|z| (z.re, z.im)).unzip())
+    }
+
+    /// Margins under a controller, its own by default, as JSON.
+    #[pyo3(signature = (exact, controller = None))]
+    fn margins_json(&self, exact: bool, controller: Option<Parts>) -> PyResult<String> {
+        serde_json::to_string(&self.closed(exact, controller)?.margins()).map_err(refuse)
+    }
+
+    /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.
+    #[pyo3(signature = (gain = 1.0))]
+    fn sampled_poles(&self, gain: f64) -> Option<(Vec<f64>, Vec<f64>)> {
+        let scaled = match self.controller.as_ref()? {
+            Controller::Sampled { num, den, period_s } => Controller::Sampled {
+                num: num.iter().map(|c| c * gain).collect(),
+                den: den.clone(),
+                period_s: *period_s,
+            },
+            Controller::Continuous { .. } => return None,
+        };
+        let polynomial = linear::closed_loop(&self.at, &scaled, self.at.rtt_s)?;
+        Some(linear::roots(&polynomial).into_iter().map(|z| (z.re, z.im)).unzip())
+    }
+}
+
+impl Analysis {
+    fn plant_of(&self, exact: bool) -> Plant {
+        if exact { Plant::exact(&self.at) } else { Plant::textbook(&self.at) }
+    }
+
+    fn closed(&self, exact: bool, controller: Option<Parts>) -> PyResult<Loop> {
+        let controller = match controller {
+            Some((num, den, Some(period_s))) => Controller::Sampled { num, den, period_s },
+            Some((num, den, None)) => Controller::Continuous { num, den },
+            None => self.controller.clone().ok_or_else(|| refuse("this AQM is no linear controller"))?,
+        };
+        Ok(Loop::new(self.plant_of(exact), controller))
+    }
+}
+
+/// The AQM of a SPEC for the network of a scenario's `[nominal]`, whose base RTT is the round-trip time at the target if
+/// `at_target`. `model` as in `run_fluid`, by default `hollot`.
+#[pyfunction]
+#[pyo3(signature = (scenario, aqm, at_target, model = None))]
+pub(crate) fn analyse(scenario: &Scenario, aqm: &str, at_target: bool, model: Option<&str>) -> PyResult<Analysis> {
+    let mut choice = plan(&scenario.0, 1, Some(aqm))?
+        .links
+        .into_iter()
+        .find(|link| link.record)
+        .ok_or_else(|| refuse("the scenario records no link"))?
+        .aqm;
+    let network = &mut choice.network;
+    if at_target {
+        network.base_rtt_s -= network.target_pkts / network.capacity_pps();
+        if network.base_rtt_s <= 0.0 {
+            return Err(refuse(format!(
+                "a queue of {} packets alone takes longer than the whole round trip",
+                network.target_pkts
+            )));
+        }
+    }
+    let place = Place {
+        model: options(model)?.model.unwrap_or(Model::Hollot),
+        flows: network.flows,
+        capacity_pps: network.capacity_pps(),
+        unresponsive_pps: 0.0,
+        base_rtt_s: network.base_rtt_s,
+        buffer_pkts: network.buffer_pkts,
+    };
+    let analysis = design::analyse(&choice, &place).map_err(error)?;
+    let (at, controller) = design::linearise(&choice, &place).map_err(error)?;
+    Ok(Analysis { json: serde_json::to_string(&analysis).map_err(refuse)?, at, controller })
 }

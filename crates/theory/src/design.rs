@@ -105,18 +105,19 @@ pub struct Expected {
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
 const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 
+/// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
+pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
+    let built = build(choice)?;
+    let target = target_of(&settings(&built));
+    let at = rest(&built, place, target)?;
+    Ok((at, Controller::of(choice, &at).map(|(controller, _)| controller)))
+}
+
 /// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
 pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
-    let built = match choice.build() {
-        None => return Err(Error::UnknownAqm { link: "design".into(), aqm: choice.name.clone() }),
-        Some(Err(source)) => return Err(Error::Aqm { link: "design".into(), aqm: choice.name.clone(), source }),
-        Some(Ok(built)) => built,
-    };
+    let built = build(choice)?;
     let mut gains = settings(&built);
-    let target = match gains.get("target") {
-        Some(Gain::Number(target)) => Some(*target),
-        _ => None,
-    };
+    let target = target_of(&gains);
     let mut warnings = Vec::new();
     let at = rest(&built, place, target)?;
     let plant = plant_of(&at)?;
@@ -138,6 +139,22 @@ pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
     Ok(Analysis { aqm: choice.name.clone(), gains, margins, operating_point, expected, warnings })
+}
+
+fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
+    let (link, aqm) = ("design".into(), choice.name.clone());
+    match choice.build() {
+        None => Err(Error::UnknownAqm { link, aqm }),
+        Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
+        Some(Ok(built)) => Ok(built),
+    }
+}
+
+fn target_of(gains: &IndexMap<String, Gain>) -> Option<f64> {
+    match gains.get("target") {
+        Some(Gain::Number(target)) => Some(*target),
+        _ => None,
+    }
 }
 
 fn settings(aqm: &AnyAqm) -> IndexMap<String, Gain> {

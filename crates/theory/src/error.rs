@@ -22,7 +22,7 @@ pub enum Error {
         /// The AQM.
         aqm: String,
         /// What is wrong.
-        source: ParamError,
+        source: Box<ParamError>,
     },
     /// An algorithm that decides packet by packet, and of which no averaged law is known.
     NoLaw {
@@ -54,7 +54,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Aqm { source, .. } => Some(source),
+            Error::Aqm { source, .. } => Some(source.as_ref()),
             _ => None,
         }
     }

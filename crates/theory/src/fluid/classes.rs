@@ -144,7 +144,7 @@ fn control(link: &Link) -> Result<Control, Error> {
     let (name, aqm) = (link.name.clone(), link.aqm.name.clone());
     let mut built = match link.aqm.build() {
         None => return Err(Error::UnknownAqm { link: name, aqm }),
-        Some(Err(source)) => return Err(Error::Aqm { link: name, aqm, source }),
+        Some(Err(source)) => return Err(Error::Aqm { link: name, aqm, source: Box::new(source) }),
         Some(Ok(built)) => built,
     };
     match &built {

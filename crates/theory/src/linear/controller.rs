@@ -22,19 +22,12 @@ pub enum Controller {
         /// Period, seconds.
         period_s: f64,
     },
-    /// C(s) = gain (1 + s / zero) / s.
-    Pi {
-        /// Integral gain, K, per packet and second.
-        gain: f64,
-        /// Zero, z, rad/s.
-        zero: f64,
-    },
-    /// C(s) = gain / (s / pole + 1).
-    Lag {
-        /// Gain at rest, L, per packet.
-        gain: f64,
-        /// Pole, K, rad/s.
-        pole: f64,
+    /// C(s) = num(s) / den(s), constant terms first.
+    Continuous {
+        /// Numerator.
+        num: Vec<f64>,
+        /// Denominator.
+        den: Vec<f64>,
     },
 }
 
@@ -61,8 +54,7 @@ impl Controller {
                 let back = cis(-w * period_s);
                 polynomial(num, back) / polynomial(den, back)
             }
-            Controller::Pi { gain, zero } => (s / *zero + 1.0) * *gain / s,
-            Controller::Lag { gain, pole } => Complex64::new(*gain, 0.0) / (s / *pole + 1.0),
+            Controller::Continuous { num, den } => polynomial(num, s) / polynomial(den, s),
         }
     }
 
@@ -79,17 +71,17 @@ impl Controller {
         Controller::Sampled { num: vec![gains.a(), -gains.b()], den: vec![1.0, -1.0], period_s: 1.0 / frequency }
     }
 
-    /// The controller in continuous time.
+    /// C(s) = K (1 + s / z) / s.
     pub fn of_continuous_pi(pi: PiController) -> Self {
-        Controller::Pi { gain: pi.gain, zero: pi.zero }
+        Controller::Continuous { num: vec![pi.gain, pi.gain / pi.zero], den: vec![0.0, 1.0] }
     }
 
-    /// RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
+    /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
     pub fn of_red(red: &RedLaw, probability: f64, capacity_pps: f64) -> Self {
         let average = red.average_at(probability);
         let h = 1e-6 * average.max(1.0);
         let gain = (red.probability(average + h) - red.probability(average - h)) / (2.0 * h);
-        Controller::Lag { gain, pole: red.decay * capacity_pps }
+        Controller::Continuous { num: vec![gain], den: vec![1.0, 1.0 / (red.decay * capacity_pps)] }
     }
 
     /// The controller of any AQM with a control law of one loop, found by asking the law alone: it is driven to the operating
