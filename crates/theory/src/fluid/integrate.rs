@@ -285,6 +285,11 @@ impl Fluid {
         self.state[class]
     }
 
+    /// Flows of class `class` that are on.
+    pub fn flows(&self, class: usize) -> f64 {
+        self.classes[class].flows
+    }
+
     /// The probability in force at queue `queue`.
     pub fn probability(&self, queue: usize) -> f64 {
         let average = self.state[self.classes.len() + self.queues.len() + queue];

@@ -1,0 +1,90 @@
+"""`aqumen design`: the gains of an AQM for a network, and its margins there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from aqumen.cli import talk
+from aqumen.cli.options import JsonOption
+from aqumen.errors import OutputError, ScenarioError
+from aqumen.theory import Design
+from aqumen.theory import design as design_for
+
+__all__ = ["design", "tables_of"]
+
+
+def design(
+    aqm: Annotated[str, typer.Argument(metavar="SPEC", help="The AQM: pi, arm-pfc:h=7.", show_default=False)],
+    capacity: Annotated[str, typer.Option("--capacity", metavar="RATE", help="Capacity: 30Mbit.", show_default=False)],
+    flows: Annotated[float, typer.Option("--flows", metavar="N", help="Long-lived flows.", show_default=False)],
+    rtt: Annotated[str | None, typer.Option("--rtt", metavar="TIME", help="Base RTT, without queueing.")] = None,
+    r0: Annotated[str | None, typer.Option("--r0", metavar="TIME", help="Round-trip time at the target.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="PKTS", help="Target queue: 100pkt.")] = None,
+    packet: Annotated[str, typer.Option("--packet", metavar="BYTES", help="Packet size on the wire.")] = "1000B",
+    buffer: Annotated[str | None, typer.Option("--buffer", metavar="PKTS", help="Room of the queue.")] = None,
+    model: Annotated[str, typer.Option("--model", metavar="MODEL", help="hollot, ecn or drop.")] = "hollot",
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the loop into this file.")] = None,
+    kind: Annotated[str, typer.Option("--kind", help="nyquist, bode, nichols, step or locus.")] = "nyquist",
+    as_json: JsonOption = False,
+) -> int:
+    """Design an AQM for a network and show its margins."""
+    if (rtt is None) == (r0 is None):
+        raise ScenarioError("give either --rtt (without queueing) or --r0 (at the target)")
+    found = design_for(
+        aqm, capacity=capacity, flows=flows, rtt=rtt, r0=r0, target=target, packet=packet, buffer=buffer, model=model
+    )
+    if plot is not None:
+        figure = found.plot(kind)
+        try:
+            figure.savefig(plot)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"cannot write {plot}: {error}") from None
+        talk.say(f"wrote {plot}")
+    if as_json:
+        print(found.json)
+    else:
+        talk.show(*tables_of(found))
+        for warning in found.warnings:
+            talk.say(f"warning: {warning}")
+    return 0
+
+
+def tables_of(found: Design) -> list[Table | str]:
+    """The design as tables for people.
+
+    Args:
+        found: The design.
+    """
+    point = found.operating_point
+    heading = (
+        f"{found.aqm} for N = {point['flows']:g}, C = {point['capacity_pps']:g} pkt/s, R0 = {point['rtt_s']:.6g} s: "
+        f"W0 = {point['window_pkts']:.4g} pkt, p0 = {point['probability']:.4g}, queue {point['queue_pkts']:.4g} pkt"
+    )
+    gains = talk.table("\nGains", ["gain", "value"])
+    for name, value in found.gains.items():
+        gains.add_row(name, _plain(value))
+    lines: list[Table | str] = [heading, gains]
+    if found.margins is not None:
+        margins = talk.table("\nMargins", ["margin", "textbook plant", "exact plant"])
+        exact = found.margins["exact"]
+        for name, value in exact.items():
+            margins.add_row(name, _plain(found.margins[name]), _plain(value))
+        margins.add_row("spectral_radius", _plain(found.margins["spectral_radius"]), "")
+        lines.append(margins)
+    return lines
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return ", ".join(f"{x:.6g}" for x in value)
+    return str(value)
