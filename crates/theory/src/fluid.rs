@@ -27,6 +27,7 @@ use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
 
 pub use classes::network;
+pub(crate) use classes::{base_rtt_s, packet_bytes};
 pub use control::{Control, RedLaw};
 pub use integrate::Fluid;
 pub use model::{Class, Join, Model, Network, Queue};

@@ -3,6 +3,7 @@
 //! - [`fluid`]: the nonlinear delay differential equations of windows and queues, driven by the same control laws as the
 //!   packet engine;
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network.
+//! - [`predict`]: the theory engine: a scenario's windows at rest.
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay.
 //!
 //! Invariant: nothing here knows packets; control laws and their parameters come from `aqumen-aqm`.
@@ -13,5 +14,6 @@ pub mod design;
 mod error;
 pub mod fluid;
 pub mod linear;
+pub mod predict;
 
 pub use error::Error;

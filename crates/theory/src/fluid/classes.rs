@@ -115,7 +115,7 @@ fn slowest_bps(link: &Link) -> u64 {
 }
 
 /// Propagation and transmission on the way there and back, without waiting, seconds.
-fn base_rtt_s(plan: &Plan, flow: &Flow) -> f64 {
+pub(crate) fn base_rtt_s(plan: &Plan, flow: &Flow) -> f64 {
     let transport = &plan.groups[flow.group as usize].transport;
     let way = |links: &[u32], bytes: u16| -> f64 {
         let time = |&link: &u32| {
