@@ -119,14 +119,7 @@ impl Analysis {
     /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.
     #[pyo3(signature = (gain = 1.0))]
     fn sampled_poles(&self, gain: f64) -> Option<(Vec<f64>, Vec<f64>)> {
-        let scaled = match self.controller.as_ref()? {
-            Controller::Sampled { num, den, period_s } => Controller::Sampled {
-                num: num.iter().map(|c| c * gain).collect(),
-                den: den.clone(),
-                period_s: *period_s,
-            },
-            Controller::Continuous { .. } => return None,
-        };
+        let scaled = self.controller.as_ref()?.scaled(gain);
         let polynomial = linear::closed_loop(&self.at, &scaled, self.at.rtt_s)?;
         Some(linear::roots(&polynomial).into_iter().map(|z| (z.re, z.im)).unzip())
     }

@@ -26,8 +26,8 @@ mod report;
 use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
 
-pub use classes::network;
 pub(crate) use classes::{base_rtt_s, packet_bytes};
+pub use classes::{control, network};
 pub use control::{Control, RedLaw};
 pub use integrate::Fluid;
 pub use model::{Class, Join, Model, Network, Queue};

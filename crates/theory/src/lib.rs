@@ -5,6 +5,7 @@
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network.
 //! - [`predict`]: the theory engine: a scenario's windows at rest.
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay.
+//! - [`maps`], [`robust`]: stability over ranges of networks, and designs that hold all over one.
 //!
 //! Invariant: nothing here knows packets; control laws and their parameters come from `aqumen-aqm`.
 
@@ -14,6 +15,8 @@ pub mod design;
 mod error;
 pub mod fluid;
 pub mod linear;
+pub mod maps;
 pub mod predict;
+pub mod robust;
 
 pub use error::Error;

@@ -40,15 +40,6 @@ fn arm_pfc(variant: &str) -> Controller {
     Controller::of(&choice("arm-pfc", &values), &design_point(Model::Hollot)).unwrap().0
 }
 
-fn scaled(controller: &Controller, factor: f64) -> Controller {
-    match controller {
-        Controller::Sampled { num, den, period_s } => {
-            Controller::Sampled { num: num.iter().map(|c| c * factor).collect(), den: den.clone(), period_s: *period_s }
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
 /// A filter's answer to an impulse.
 fn impulse(controller: &Controller, samples: usize) -> Vec<f64> {
     let Controller::Sampled { num, den, .. } = controller else { panic!("not sampled") };
@@ -91,7 +82,7 @@ fn the_sampled_loops_of_arm_pfc_have_the_poles_of_its_derivation() {
         let controller = arm_pfc(name);
         let radius = spectral_radius(&at, &controller, 0.28).unwrap();
         assert!((radius - pole).abs() < 5e-4, "{name}: {radius}");
-        let with = |factor| spectral_radius(&at, &scaled(&controller, factor), 0.28).unwrap();
+        let with = |factor| spectral_radius(&at, &controller.scaled(factor), 0.28).unwrap();
         assert!(
             with(gain - 0.01) < 1.0 && with(gain + 0.01) > 1.0,
             "{name}: {} {}",
@@ -114,7 +105,7 @@ fn frequency_response_and_poles_agree_on_where_a_sampled_loop_becomes_unstable()
         let controller = Controller::of_pi(pi.sampled(frequency).unwrap(), frequency);
         let margins = Loop { images: 400, ..Loop::new(Plant::textbook(&at), controller.clone()) }.margins();
         let critical = margins.gain_margin.unwrap();
-        let radius = spectral_radius(&at, &scaled(&controller, critical), 0.28).unwrap();
+        let radius = spectral_radius(&at, &controller.scaled(critical), 0.28).unwrap();
         assert!((radius - 1.0).abs() < 1e-5, "{frequency} Hz: {critical} {radius}");
         assert!(margins.stable && spectral_radius(&at, &controller, 0.28).unwrap() < 1.0);
     }

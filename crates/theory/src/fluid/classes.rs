@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aqumen_aqm::Aqm;
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_scenario::{Flow, Link, Plan};
+use aqumen_scenario::{AqmChoice, Flow, Link, Plan};
 
 use super::control::{Control, RedLaw};
 use super::model::{Class, Join, Model, Network, Queue};
@@ -136,13 +136,14 @@ fn queue(plan: &Plan, number: usize) -> Result<Queue, Error> {
         packet_bytes: bytes,
         unresponsive_pps: 0.0,
         initial_pkts: 0.0,
-        control: control(link)?,
+        control: control(&link.name, &link.aqm)?,
     })
 }
 
-fn control(link: &Link) -> Result<Control, Error> {
-    let (name, aqm) = (link.name.clone(), link.aqm.name.clone());
-    let mut built = match link.aqm.build() {
+/// The AQM that `choice` builds as a fluid queue has it; `link` is the name in errors.
+pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
+    let (name, aqm) = (link.to_string(), choice.name.clone());
+    let mut built = match choice.build() {
         None => return Err(Error::UnknownAqm { link: name, aqm }),
         Some(Err(source)) => return Err(Error::Aqm { link: name, aqm, source: Box::new(source) }),
         Some(Ok(built)) => built,

@@ -58,6 +58,17 @@ impl Controller {
         }
     }
 
+    /// The same with `factor` times the gain.
+    pub fn scaled(&self, factor: f64) -> Self {
+        let times = |num: &[f64]| num.iter().map(|c| c * factor).collect();
+        match self {
+            Controller::Sampled { num, den, period_s } => {
+                Controller::Sampled { num: times(num), den: den.clone(), period_s: *period_s }
+            }
+            Controller::Continuous { num, den } => Controller::Continuous { num: times(num), den: den.clone() },
+        }
+    }
+
     /// The period of a sampled controller.
     pub fn period_s(&self) -> Option<f64> {
         match self {
