@@ -22,7 +22,7 @@ create_exception!(_core, Cancelled, PyException, "The run was stopped by its pro
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, summary};
+    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary};
     #[pymodule_export]
     use crate::catalogue::list_aqms_json;
 
@@ -197,6 +197,15 @@ fn run_many(
 fn summary(values: Vec<f64>) -> PyResult<(f64, Option<f64>, Option<(f64, f64)>, usize)> {
     let summary = aqumen_result::Summary::of(&values).ok_or_else(|| PyValueError::new_err("no values to summarise"))?;
     Ok((summary.mean, summary.std, summary.ci95.map(|[low, high]| (low, high)), summary.n))
+}
+
+/// The value below which Student's t with `freedom` degrees of freedom falls with `probability`.
+#[pyfunction]
+fn student_quantile(probability: f64, freedom: f64) -> PyResult<f64> {
+    if !(probability > 0.0 && probability < 1.0 && freedom > 0.0 && freedom.is_finite()) {
+        return Err(PyValueError::new_err("a quantile needs a probability in (0, 1) and degrees of freedom above 0"));
+    }
+    Ok(aqumen_result::student_quantile(probability, freedom))
 }
 
 /// The JSON Schema of a scenario file.
