@@ -185,8 +185,8 @@ def validate(
 ) -> list[Row]:
     """Run both engines on every cell and compare; the engines are handed in as functions of a cell and the seeds.
 
-    A cell with a row that `seeds` leave unclear is run again with `more_seeds`, if there are any: all its rows then come
-    from those.
+    A cell with a row that `seeds` leave unclear is run again with `more_seeds`, if there are any: all its rows then
+    come from those.
 
     Utilisation is compared over the window `all` alone: over `steady` every saturated link has 1.
     """
