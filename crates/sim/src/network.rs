@@ -251,7 +251,7 @@ fn aqm_of(link: &Link) -> Result<AnyAqm, Error> {
     link.aqm
         .build()
         .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
-        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source })
+        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) })
 }
 
 /// The least time from an event at a port (or at an endpoint, on a way without ports) until its consequences reach the
