@@ -42,6 +42,9 @@ struct Scenario(Arc<aqumen_scenario::Scenario>);
 #[pyclass(frozen, module = "aqumen._core")]
 struct RunResult(aqumen_result::RunResult);
 
+/// Times in seconds, and the share of packets that waited no longer.
+type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// A link's sampling instants, queue lengths and probabilities.
 type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
@@ -127,12 +130,7 @@ impl RunResult {
     }
 
     /// Distribution of the sojourn times: seconds, and the share of packets that waited no longer.
-    fn sojourn_cdf<'py>(
-        &self,
-        py: Python<'py>,
-        link: &str,
-        window: &str,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    fn sojourn_cdf<'py>(&self, py: Python<'py>, link: &str, window: &str) -> PyResult<CdfArrays<'py>> {
         let windows = self.0.sojourn.get(link).ok_or_else(|| unknown(link))?;
         let points = windows.get(window).ok_or_else(|| unknown(window))?.cumulative();
         let (seconds, share): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(ns, share)| (ns * 1e-9, share)).unzip();
