@@ -15,13 +15,12 @@
 //!   that is marked) skips the update, so that the next one credits the whole gap.
 //! - A chosen packet that cannot carry a mark is dropped; ns-2 lets it pass: `spare_not_ect`.
 //! - Packets, not bytes, are counted; `bytes` counts bytes, ns-2's `queue_in_bytes_`.
-//! - `ns2_limit` off: ns-2 holds one packet less than its limit.
 
 use aqumen_units::Instant;
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Kind, Network, Packet, Param, ParamError, Settings, Unit, Value,
-    Verdict, registry::Algorithm,
+    Aqm, Bound, Cx, DefaultValue, Draw, Kind, Network, Packet, Param, ParamError, Settings, Unit, Value, Verdict,
+    registry::Algorithm,
 };
 
 const DEFAULT_GAMMA: f64 = 0.98;
@@ -77,7 +76,6 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             false,
             "with ecn, let a chosen packet pass that cannot carry a mark, as ns-2 does",
         ),
-        Param::flag("ns2_limit", false, "hold one packet less than the limit, as ns-2 does"),
         Param::ECN,
     ],
 };
@@ -112,8 +110,6 @@ pub struct AvqParams {
     pub capacity_pps: f64,
     /// Let a chosen packet pass that cannot carry a mark.
     pub spare_not_ect: bool,
-    /// Hold one packet less than the limit.
-    pub ns2_limit: bool,
     /// Mark ECN-capable packets.
     pub ecn: bool,
 }
@@ -226,7 +222,6 @@ impl Avq {
             mean_packet,
             capacity_pps: network.link_rate.as_bps() as f64 / (8.0 * mean_packet),
             spare_not_ect: flag("spare_not_ect", false),
-            ns2_limit: flag("ns2_limit", false),
             ecn: flag("ecn", true),
         })
     }
@@ -235,7 +230,7 @@ impl Avq {
 impl Aqm for Avq {
     #[inline]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
-        let AvqParams { buffer_fraction, form, bytes, mean_packet, spare_not_ect, ns2_limit, ecn, .. } = self.params;
+        let AvqParams { buffer_fraction, form, bytes, mean_packet, spare_not_ect, ecn, .. } = self.params;
         let now = cx.now;
         let since = |then: Option<Instant>| then.map_or(0.0, |then| now.saturating_since(then).as_secs_f64());
         let (amount, unit) = if bytes { (packet.bytes as f64, mean_packet) } else { (1.0, 1.0) };
@@ -255,10 +250,6 @@ impl Aqm for Avq {
             self.queue.adapt(amount, since(self.updated), form);
             self.updated = Some(now);
         }
-        let ns2_full = ns2_limit && cx.queue.packets.saturating_add(1) >= cx.queue.limit.packets;
-        if ns2_full && !matches!(verdict, Verdict::Drop(_)) {
-            return Verdict::Drop(DropReason::Overflow);
-        }
         verdict
     }
 
@@ -277,7 +268,6 @@ impl Aqm for Avq {
         visit("bytes", Value::Flag(params.bytes));
         visit("mean_packet", Value::Number(params.mean_packet));
         visit("spare_not_ect", Value::Flag(params.spare_not_ect));
-        visit("ns2_limit", Value::Flag(params.ns2_limit));
         visit("ecn", Value::Flag(params.ecn));
     }
 }
@@ -357,7 +347,6 @@ mod tests {
             mean_packet: 1000.0,
             capacity_pps: 1000.0,
             spare_not_ect: false,
-            ns2_limit: false,
             ecn: true,
         };
         assert!(Avq::new(good).is_ok());

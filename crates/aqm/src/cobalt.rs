@@ -287,3 +287,175 @@ impl Aqm for Cobalt {
         visit("ecn", Value::Flag(ecn));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_units::Ecn;
+
+    const DROP: Verdict = Verdict::Drop(DropReason::Early);
+
+    /// Draws the same number always.
+    struct Fixed(f64);
+
+    impl Draw for Fixed {
+        fn uniform(&mut self) -> f64 {
+            self.0
+        }
+    }
+
+    fn at(ms: f64) -> Instant {
+        Instant::from_nanos((ms * 1e6) as u64)
+    }
+
+    /// One queue with the default parameters: target 5 ms, interval 100 ms.
+    #[derive(Default)]
+    struct Queue(CobaltState);
+
+    impl Queue {
+        fn head(&mut self, at_ms: f64, sojourn_ms: u64, ecn: Ecn, u: f64) -> Verdict {
+            let packet = Packet { bytes: 1000, ecn, segments: 1, ..Packet::default() };
+            let sojourn = Span::from_millis(sojourn_ms);
+            self.0.on_head(&CobaltParams::default(), &packet, sojourn, 10_000, at(at_ms), &mut Fixed(u))
+        }
+
+        fn high(&mut self, at_ms: f64) -> Verdict {
+            self.head(at_ms, 10, Ecn::Ect0, 1.0)
+        }
+
+        fn low(&mut self, at_ms: f64) -> Verdict {
+            self.head(at_ms, 5, Ecn::Ect0, 1.0)
+        }
+
+        fn overflow(&mut self, at_ms: f64) {
+            self.0.on_overflow(&CobaltParams::default(), at(at_ms));
+        }
+
+        fn empty(&mut self, at_ms: f64) {
+            self.0.on_empty(&CobaltParams::default(), at(at_ms));
+        }
+    }
+
+    #[test]
+    fn the_first_mark_comes_an_interval_after_the_target_was_passed_and_the_next_ones_closer() {
+        let mut queue = Queue::default();
+        let marks: std::vec::Vec<u32> = (0..400).filter(|&ms| queue.high(f64::from(ms)) == Verdict::Mark).collect();
+        // 100; then count 2: 100 + 70.7 = 170.7; count 3: + 57.7 = 228.4; + 50 = 278.4; + 44.7 = 323.2; + 40.8 = 364.0.
+        assert_eq!(marks, [100, 171, 229, 279, 324, 364]);
+    }
+
+    #[test]
+    fn a_packet_at_the_target_ends_the_stretch_and_packets_that_cannot_be_marked_are_dropped() {
+        let mut queue = Queue::default();
+        queue.high(0.0);
+        assert_eq!(queue.head(100.0, 10, Ecn::NotEct, 1.0), DROP);
+        assert_eq!(queue.low(101.0), Verdict::Pass);
+        assert!(!queue.0.signalling);
+    }
+
+    #[test]
+    fn the_count_winds_down_while_the_queue_is_short() {
+        let mut queue = Queue::default();
+        for ms in 0..=279 {
+            queue.high(f64::from(ms));
+        }
+        // Four marks: count 5, next at 278.4 + 44.7 = 323.2.
+        assert_eq!(queue.0.count, 5);
+        queue.low(300.0);
+        assert_eq!(queue.0.count, 5);
+        // At 323.2 count 4, next + 50 = 373.2; count 3, + 57.7 = 430.9.
+        queue.low(324.0);
+        assert_eq!(queue.0.count, 4);
+        queue.low(400.0);
+        assert_eq!(queue.0.count, 3);
+        // All gone in the end; the schedule then lies an interval ahead.
+        queue.low(5000.0);
+        assert_eq!((queue.0.count, queue.0.next), (0, at(5100.0)));
+    }
+
+    #[test]
+    fn a_count_left_over_makes_the_next_stretch_begin_faster() {
+        let mut queue = Queue::default();
+        for ms in 0..=279 {
+            queue.high(f64::from(ms));
+        }
+        queue.low(280.0);
+        // Count 5: the first mark 100 / sqrt(5) = 44.7 ms after the target is passed again.
+        queue.high(290.0);
+        assert_eq!(queue.high(334.0), Verdict::Pass);
+        assert_eq!(queue.high(335.0), Verdict::Mark);
+    }
+
+    #[test]
+    fn an_overflow_raises_blue_at_most_once_a_target_and_makes_a_signal_due() {
+        let mut queue = Queue::default();
+        queue.overflow(10.0);
+        queue.overflow(15.0);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0);
+        queue.overflow(15.1);
+        assert_eq!(queue.0.blue().get(), 2.0 / 256.0);
+        assert_eq!(queue.high(15.1), Verdict::Mark);
+    }
+
+    #[test]
+    fn blue_drops_what_could_be_marked_and_an_empty_queue_lowers_it() {
+        let mut queue = Queue::default();
+        queue.overflow(0.0);
+        // 1/256 = 0.0039.
+        assert_eq!(queue.head(1.0, 1, Ecn::Ect0, 0.0038), DROP);
+        assert_eq!(queue.head(1.0, 1, Ecn::Ect0, 0.004), Verdict::Pass);
+        queue.empty(5.0);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0);
+        queue.empty(5.1);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0 - 1.0 / 4096.0);
+    }
+
+    #[test]
+    fn an_empty_queue_winds_the_count_down_by_one_when_due() {
+        let mut queue = Queue::default();
+        queue.high(0.0);
+        assert_eq!(queue.high(100.0), Verdict::Mark);
+        // Count 2, next at 170.7.
+        queue.empty(170.0);
+        assert_eq!((queue.0.count, queue.0.signalling), (2, false));
+        queue.empty(171.0);
+        assert_eq!(queue.0.count, 1);
+    }
+
+    #[test]
+    fn a_sojourn_time_above_the_threshold_is_an_overflow_for_blue() {
+        let mut queue = Queue::default();
+        queue.head(0.0, 400, Ecn::Ect0, 1.0);
+        assert_eq!(queue.0.blue(), Probability::ZERO);
+        queue.head(10.0, 401, Ecn::Ect0, 1.0);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0);
+    }
+
+    #[test]
+    fn with_an_mtu_a_short_queue_is_left_alone() {
+        let params = CobaltParams { mtu: 1500, ..CobaltParams::default() };
+        let mut state = CobaltState::default();
+        let mut head = |ms, left| {
+            state.on_head(
+                &params,
+                &Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() },
+                Span::from_millis(10),
+                left,
+                at(ms),
+                &mut Fixed(1.0),
+            )
+        };
+        head(0.0, 1500);
+        assert_eq!(head(100.0, 1500), Verdict::Pass);
+        // Above the target from 200 on.
+        head(200.0, 1501);
+        assert_eq!(head(300.0, 1501), Verdict::Mark);
+    }
+
+    #[test]
+    fn a_target_or_interval_of_no_time_is_refused() {
+        let with = |target, interval| Cobalt::new(CobaltParams { target, interval, ..CobaltParams::default() });
+        assert_eq!(with(Span::ZERO, Span::from_millis(1)).unwrap_err().param, "target");
+        assert_eq!(with(Span::from_millis(1), Span::ZERO).unwrap_err().param, "interval");
+    }
+}

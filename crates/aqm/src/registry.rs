@@ -93,11 +93,7 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "avq-ns2",
         algorithm: "avq",
-        settings: &[
-            ("form", Value::Choice("ns2")),
-            ("spare_not_ect", Value::Flag(true)),
-            ("ns2_limit", Value::Flag(true)),
-        ],
+        settings: &[("form", Value::Choice("ns2")), ("spare_not_ect", Value::Flag(true))],
         doc: "AVQ as ns-2 with markpkts_, packets counted",
     },
     Profile {

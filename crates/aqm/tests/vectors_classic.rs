@@ -162,7 +162,6 @@ fn avq_does_what_ns2_and_its_paper_do() {
             mean_packet: 1000.0,
             capacity_pps: number(params, "C"),
             spare_not_ect: true,
-            ns2_limit: false,
             ecn: flag(params, "mark"),
         })
         .unwrap();
