@@ -19,10 +19,14 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod any_qdisc;
 pub mod arm_pfc;
 mod droptail;
+mod drr;
+mod dualpi2;
 mod host;
 mod law;
+mod multi;
 mod packet;
 mod params;
 mod pi;
@@ -30,9 +34,12 @@ mod plant;
 mod qdisc;
 mod red;
 pub mod registry;
+mod sfq;
 
 pub use arm_pfc::{ArmPfc, ArmPfcParams, Variant};
 pub use droptail::DropTail;
+pub use drr::Drr;
+pub use dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
 pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
 pub use law::{MAX_LOOPS, Observation, Sampled, SampledLaw};
 pub use packet::Packet;
@@ -41,3 +48,4 @@ pub use pi::{Crossover, Pi, PiController, PiGains};
 pub use plant::TcpPlant;
 pub use qdisc::{Backlog, Fates, Fifo, Handle, Qdisc};
 pub use red::{Red, RedAverage, RedCurve, RedParams};
+pub use sfq::Sfq;
