@@ -16,7 +16,7 @@ __all__ = ["scenario_svg"]
 Plan = dict[str, Any]
 Link = dict[str, Any]
 
-BOX_W, BOX_H = 148.0, 50.0
+BOX_W, BOX_H = 150.0, 62.0
 COLUMN = 250.0
 ROW = 96.0
 MARGIN = 14.0
@@ -71,8 +71,8 @@ def scenario_svg(plan: Plan) -> str:
         nth = below.get(end.node, 0)
         below[end.node] = nth + 1
         end.x = at[end.node][0] - BOX_W / 2 + (nth % 2) * 24
-        end.y = top + height + 62 + nth * (BOX_H + 34)
-    depth = top + height + (62 + max(below.values(), default=0) * (BOX_H + 34) if aside else 8)
+        end.y = top + height + 62 + nth * (BOX_H + 52)
+    depth = top + height + (62 + max(below.values(), default=0) * (BOX_H + 52) if aside else 8)
 
     parts = [_access(end, at[end.node]) for end in ends]
     drawn: set[frozenset[str]] = set()
@@ -87,7 +87,7 @@ def scenario_svg(plan: Plan) -> str:
     label = escape(f"{len(plan['flows'])} flows over {len(links)} links")
     return (
         f'<svg class="net" viewBox="0 0 {width:.0f} {depth:.0f}" role="img" aria-label="{label}" '
-        f'style="min-width:{width * 0.72:.0f}px">{"".join(parts)}</svg>'
+        f'style="min-width:{width * 0.72:.0f}px;max-width:{width * 1.1:.0f}px">{"".join(parts)}</svg>'
     )
 
 
@@ -243,25 +243,32 @@ def _box(end: Ends, plan: Plan) -> str:
         f'<rect class="box" x="{x + shift:.1f}" y="{y + shift:.1f}" width="{BOX_W:g}" height="{BOX_H:g}" rx="6"/>'
         for shift in ((8, 4) if end.count > 1 else ())
     )
-    second = _what(end, plan) if end.sending else f"{end.count} receiver{'s' if end.count > 1 else ''}"
+    words = _what(end, plan) if end.sending else [f"{end.count} receiver{'s' if end.count > 1 else ''}"]
+    top = y + (21 if len(words) > 1 else 28)
+    below = "".join(
+        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{top + 16 + 15 * i:.1f}" text-anchor="middle">'
+        f"{escape(line)}</text>"
+        for i, line in enumerate(words)
+    )
     return (
         f'{shadows}<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{BOX_W:g}" height="{BOX_H:g}" rx="6"/>'
-        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{y + 21:.1f}" text-anchor="middle">{escape(end.group)}</text>'
-        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{y + 37:.1f}" text-anchor="middle">{escape(second)}</text>'
+        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{top:.1f}" text-anchor="middle">'
+        f"{escape(end.group)}</text>{below}"
     )
 
 
-def _what(end: Ends, plan: Plan) -> str:
+def _what(end: Ends, plan: Plan) -> list[str]:
     group = next(each for each in plan["groups"] if each["name"] == end.group)
     first = plan["flows"][group["flows"][0]]
     starts = [plan["flows"][i]["on"][0][0] for i in range(*group["flows"]) if plan["flows"][i]["on"]]
     transport = group["transport"]
+    more = []
     words = [f"{end.count} flow{'s' if end.count > 1 else ''}, {transport['variant']}{' + ECN' * transport['ecn']}"]
     if first["transfer_bytes"] is not None:
-        words.append(f"{first['transfer_bytes'] / 1e6:g} MB each")
+        more.append(f"{first['transfer_bytes'] / 1e6:g} MB each")
     if starts and min(starts) >= 2:
-        words.append(f"from {min(starts):.0f} s")
-    return ", ".join(words)
+        more.append(f"from {min(starts):.0f} s")
+    return [*words, ", ".join(more)] if more else words
 
 
 def _rates(link: Link) -> str:
