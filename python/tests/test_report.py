@@ -166,7 +166,8 @@ def test_the_picture_of_a_parking_lot_stands_in_columns():
     picture = scenario_svg(plan)
     at = {name: float(x) for x, name in re.findall(r'<text class="in" x="([\d.]+)"[^>]*>(\w+)<', picture)}
     assert at["r1"] < at["r2"] < at["r3"]
-    assert "15 Mbit/s → 7.5 Mbit/s at 40 s" in picture
+    assert "15 Mbit/s, 10 ms" in picture
+    assert "7.5 Mbit/s from 40 s" in picture
     assert "1 flow, sack<" in picture
     assert "2 MB each, from 5 s" in picture
 

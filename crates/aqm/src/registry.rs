@@ -9,8 +9,9 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aqm, ArmPfc, Cx, Draw, DropTail, Hooks, Limit, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Pi, Red,
-    Sampled, SampledLaw, Settings, Value, Verdict, arm_pfc, droptail, pi, red,
+    Aqm, Ared, AredFeng, ArmPfc, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks, Limit, MAX_LOOPS, Network,
+    Observation, Packet, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, Settings, Value, Verdict,
+    ared, ared_feng, arm_pfc, avq, blue, cobalt, codel, droptail, pi, pi2, pie, red, rem,
 };
 
 pub use crate::any_qdisc::AnyQdisc;
@@ -77,6 +78,35 @@ pub const PROFILES: &[Profile] = &[
             ("use_mark_p", Value::Flag(false)),
         ],
         doc: "RED with thresholds 50 and 150 packets, centred on a target of 100",
+    },
+    Profile {
+        name: "ared-ns2",
+        algorithm: "ared",
+        settings: &[
+            ("thresholds", Value::Choice("ns2-auto")),
+            ("weight_rule", Value::Choice("ns2-auto")),
+            ("bytes", Value::Flag(true)),
+            ("queue_in_bytes", Value::Flag(true)),
+            ("use_mark_p", Value::Flag(true)),
+            ("ns2_stale_gentle", Value::Flag(true)),
+        ],
+        doc: "ARED as ns-2 sets it up when told no more than adaptive_",
+    },
+    Profile {
+        name: "rem-ns2",
+        algorithm: "rem",
+        settings: &[
+            ("target", Value::Number(20.0)),
+            ("signal_at", Value::Choice("dequeue")),
+            ("ns2_limit", Value::Flag(true)),
+        ],
+        doc: "REM as ns-2 with markpkts_: a target of 20 packets, marks at the head and for ECN-capable packets alone",
+    },
+    Profile {
+        name: "avq-ns2",
+        algorithm: "avq",
+        settings: &[("form", Value::Choice("ns2")), ("spare_not_ect", Value::Flag(true))],
+        doc: "AVQ as ns-2 with markpkts_, packets counted",
     },
     Profile {
         name: "pi-printed",
@@ -227,8 +257,17 @@ macro_rules! algorithms {
 algorithms! {
     DropTail(DropTail) = droptail,
     Red(Red) = red,
+    Ared(Ared) = ared,
+    AredFeng(AredFeng) = ared_feng,
     Pi(Sampled<Pi>) = pi,
+    Rem(Rem) = rem,
+    Avq(Avq) = avq,
+    Blue(Blue) = blue,
     ArmPfc(Sampled<ArmPfc>) = arm_pfc,
+    Codel(Codel) = codel,
+    Pie(Pie) = pie,
+    Pi2(Pi2) = pi2,
+    Cobalt(Cobalt) = cobalt,
 }
 
 /// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.

@@ -61,6 +61,7 @@ impl Calendar {
     /// Schedules `event`. It must not lie before the event taken last.
     #[inline]
     pub(crate) fn push(&mut self, event: Event) {
+        debug_assert!(event.at >> self.width_bits >= self.today, "an event in the past");
         let ahead = (event.at >> self.width_bits).wrapping_sub(self.today);
         if ahead.wrapping_sub(1) < self.mask {
             let bucket = (self.today + ahead) & self.mask;

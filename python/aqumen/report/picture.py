@@ -53,7 +53,8 @@ def scenario_svg(plan: Plan) -> str:
     for router in routers:
         per_column.setdefault(columns[router], []).append(router)
     rows = max([side_rows, *map(len, per_column.values())])
-    top, height = MARGIN, rows * ROW
+    # Labels of a link stand above it.
+    top, height = MARGIN + 15 * max(0, *(min(len(link["rates"]), 4) - 1 for link in links)) * (rows == 1), rows * ROW
     left = MARGIN + BOX_W + 120
     at = {
         router: (left + column * COLUMN, top + height * (row + 0.5) / len(members))
@@ -194,11 +195,18 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
     link = both[0]
     (x1, y1), (x2, y2) = at[link["from"]], at[link["to"]]
     middle, level = (x1 + x2) / 2, (y1 + y2) / 2
-    back = [each for each in both[1:] if each["rates"] != link["rates"] or each["delay_s"] != link["delay_s"]]
-    labels = [f"{_rates(link)}, {_delays([link['delay_s']])}"]
+    labels = [f"{_rate(link['rates'][0][1])}, {_delays([link['delay_s']])}"]
+    labels += [f"{_rate(bps)} from {t:g} s" for t, bps in link["rates"][1:3]]
+    if len(link["rates"]) > 3:
+        labels.append(f"and {len(link['rates']) - 3} more changes")
     if link["record"]:
         labels.insert(0, link["name"])
-    labels += [f"back {_rates(each)}, {_delays([each['delay_s']])}" for each in back if each["from"] == link["to"]]
+    # The way back is told where its first rate or its delay is another.
+    labels += [
+        f"back {_rate(each['rates'][0][1])}, {_delays([each['delay_s']])}"
+        for each in both[1:]
+        if each["from"] == link["to"] and (each["rates"][0], each["delay_s"]) != (link["rates"][0], link["delay_s"])
+    ]
     text = "".join(
         f'<text class="lbl strong" x="{middle:.1f}" y="{level - 14 - 15 * i:.1f}" text-anchor="middle">'
         f"{escape(line)}</text>"
@@ -269,13 +277,6 @@ def _what(end: Ends, plan: Plan) -> list[str]:
     if starts and min(starts) >= 2:
         more.append(f"from {min(starts):.0f} s")
     return [*words, ", ".join(more)] if more else words
-
-
-def _rates(link: Link) -> str:
-    steps = link["rates"]
-    return (
-        _rate(steps[0][1]) + "".join(f" → {_rate(bps)} at {t:g} s" for t, bps in steps[1:3]) + " …" * (len(steps) > 3)
-    )
 
 
 def _rate(bps: float) -> str:
