@@ -4,8 +4,8 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::registry::{self, Algorithm, AnyAqm};
 use crate::{
-    Backlog, Draw, Drr, DualPi2, Fates, Fifo, Handle, Limit, Network, Packet, ParamError, Qdisc, Settings, Sfq, Totals,
-    Value, drr, dualpi2, sfq,
+    Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
+    Settings, Sfq, Totals, Value, cake, drr, dualpi2, fq_codel, fq_pie, sfq,
 };
 
 macro_rules! disciplines {
@@ -53,9 +53,12 @@ macro_rules! disciplines {
 }
 
 disciplines! {
+    FqCodel(FqCodel) = fq_codel,
+    FqPie(FqPie) = fq_pie,
+    DualPi2(DualPi2) = dualpi2,
+    Cake(Cake) = cake,
     Sfq(Sfq) = sfq,
     Drr(Drr) = drr,
-    DualPi2(DualPi2) = dualpi2,
 }
 
 /// The discipline that `name` stands for, an algorithm or a profile, with room for `limit`. `None` if there is no such name.
@@ -77,6 +80,9 @@ impl AnyQdisc {
         size_of::<Self>()
             + match self {
                 AnyQdisc::Fifo(fifo) => fifo.memory_bytes(),
+                AnyQdisc::FqCodel(queues) => queues.memory_bytes(),
+                AnyQdisc::FqPie(queues) => queues.memory_bytes(),
+                AnyQdisc::Cake(cake) => cake.memory_bytes(),
                 AnyQdisc::Sfq(sfq) => sfq.memory_bytes(),
                 AnyQdisc::Drr(drr) => drr.memory_bytes(),
                 AnyQdisc::DualPi2(dual) => dual.memory_bytes(),

@@ -212,7 +212,7 @@ mod tests {
         let mut sfq = Sfq::new(2, period, false, Limit::packets(100));
         let at = |secs| Instant::ZERO + Span::from_secs(secs);
         assert_eq!(sfq.next_timer(), Some(at(10)));
-        let mut placement = |sfq: &mut Sfq, draw| {
+        let placement = |sfq: &mut Sfq, draw| {
             sfq.on_timer(sfq.next_timer().unwrap(), &mut Fixed(draw));
             (0..16).map(|of| sfq.hash.queue(of, 2, &mut Fixed(draw))).collect::<Vec<_>>()
         };

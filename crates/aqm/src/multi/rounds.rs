@@ -20,6 +20,12 @@ impl Links {
     pub(crate) fn new(queues: usize) -> Self {
         Links(alloc::vec![(NONE, NONE); queues])
     }
+
+    /// The queue behind this one in its list.
+    pub(crate) fn after(&self, queue: usize) -> Option<usize> {
+        let after = self.0[queue].1;
+        (after != NONE).then_some(after as usize)
+    }
 }
 
 impl List {
@@ -74,10 +80,7 @@ impl List {
 
     /// The queues in order.
     pub(crate) fn iter<'l>(&self, links: &'l Links) -> impl Iterator<Item = usize> + use<'l> {
-        core::iter::successors(self.first(), |&queue| {
-            let after = links.0[queue].1;
-            (after != NONE).then_some(after as usize)
-        })
+        core::iter::successors(self.first(), |&queue| links.after(queue))
     }
 }
 

@@ -189,11 +189,6 @@ impl Store {
         Some((waiting, sojourn))
     }
 
-    /// Takes the packet at the head of a queue to be lost for want of room.
-    pub(crate) fn pop_overflow(&mut self, queue: usize) -> Option<Waiting> {
-        self.unlink(queue, self.chains[queue].head)
-    }
-
     #[inline]
     fn unlink(&mut self, queue: usize, place: u32) -> Option<Waiting> {
         if place == NONE {
