@@ -3,14 +3,14 @@
 //! The rules themselves stand beside their laws in `aqumen-aqm`; [`analyse`] shows their result, closes the loop, and warns
 //! where a design is outside the range in which its theory holds.
 
-use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, SampledLaw, TcpPlant, Value};
+use aqumen_aqm::registry::{self, AnyAqm};
+use aqumen_aqm::{Aqm, Kind, PieLaw, SampledLaw, TcpPlant, Unit, Value};
 use aqumen_scenario::AqmChoice;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::fluid::{Model, RedLaw};
+use crate::fluid::{Model, RedLaw, Share};
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, spectral_radius};
 
 /// The network in which a design is to work; it need not be the one it was made for.
@@ -108,7 +108,7 @@ const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 /// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
 pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
     let built = build(choice)?;
-    let target = target_of(&settings(&built));
+    let target = target_pkts(choice, &settings(&built), place);
     let at = rest(&built, place, target)?;
     Ok((at, Controller::of(choice, &at).map(|(controller, _)| controller)))
 }
@@ -117,7 +117,7 @@ pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, O
 pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
     let built = build(choice)?;
     let mut gains = settings(&built);
-    let target = target_of(&gains);
+    let target = target_pkts(choice, &gains, place);
     let mut warnings = Vec::new();
     let at = rest(&built, place, target)?;
     let plant = plant_of(&at)?;
@@ -150,10 +150,13 @@ fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
     }
 }
 
-fn target_of(gains: &IndexMap<String, Gain>) -> Option<f64> {
-    match gains.get("target") {
-        Some(Gain::Number(target)) => Some(*target),
-        _ => None,
+/// The target queue, packets: as given, or what a target delay makes of it at this capacity.
+fn target_pkts(choice: &AqmChoice, gains: &IndexMap<String, Gain>, place: &Place) -> Option<f64> {
+    let Some(Gain::Number(target)) = gains.get("target") else { return None };
+    let row = registry::find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
+    match row.kind {
+        Kind::Number { unit: Unit::Seconds, .. } => Some(target * place.capacity_pps),
+        _ => Some(*target),
     }
 }
 
@@ -278,6 +281,13 @@ fn derived(
                     ));
                 }
             }
+        }
+        AnyAqm::Pie(pie) => {
+            // What the auto-tuning makes of alpha and beta there.
+            let params = pie.law().params();
+            let divisor = if params.auto_tune { PieLaw::divisor(Share::of(aqm).law(at.probability)) } else { 1.0 };
+            put("alpha_tuned", params.alpha_hz / divisor);
+            put("beta_tuned", params.beta_hz / divisor);
         }
         _ => {}
     }

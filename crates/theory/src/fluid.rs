@@ -28,7 +28,7 @@ use aqumen_scenario::Plan;
 
 pub(crate) use classes::{base_rtt_s, packet_bytes};
 pub use classes::{control, network};
-pub use control::{Control, RedLaw};
+pub use control::{Control, RedLaw, Share};
 pub use integrate::Fluid;
 pub use model::{Class, Join, Model, Network, Queue};
 

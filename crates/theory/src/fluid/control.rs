@@ -74,6 +74,53 @@ impl RedLaw {
     }
 }
 
+/// What share of the packets an AQM signals when its law says p.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// p.
+    Plain,
+    /// PIE spaces signals out (RFC 8033 section 5.4): none until the probabilities since the last one sum up to 0.85, then
+    /// with p. Gaps average 0.85/p + 1/p - 0.85 packets.
+    Derandomized,
+}
+
+impl Share {
+    /// That of `aqm`.
+    pub fn of(aqm: &AnyAqm) -> Self {
+        let mut share = Share::Plain;
+        aqm.settings(&mut |name, value| {
+            if let ("derandomize", Value::Flag(true)) = (name, value) {
+                share = Share::Derandomized;
+            }
+        });
+        share
+    }
+
+    /// The share of the packets when the law says `p`.
+    pub fn of_law(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => p,
+            Share::Derandomized => p / (1.85 - 0.85 * p),
+        }
+    }
+
+    /// What the law has to say for the share `p` of the packets.
+    pub fn law(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => p,
+            Share::Derandomized => 1.85 * p / (1.0 + 0.85 * p),
+        }
+    }
+
+    /// Slope of the share over what the law says, where the share is `p`.
+    pub fn slope(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => 1.0,
+            Share::Derandomized => 1.85 / ((1.85 - 0.85 * self.law(p)) * (1.85 - 0.85 * self.law(p))),
+        }
+    }
+}
+
 /// Totals of a queue since the start, in packets and seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
@@ -99,6 +146,9 @@ pub(crate) struct Driver {
     loops: [Option<Loop>; MAX_LOOPS],
     applied: Probability,
     ecn: bool,
+    share: Share,
+    /// The probability above which signals are losses all the same.
+    mark_limit: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,10 +161,17 @@ struct Loop {
 
 impl Driver {
     pub(crate) fn new(mut control: Control, sample_at_start: bool) -> Self {
-        let mut driver =
-            Driver { control: Control::None, loops: [None; MAX_LOOPS], applied: Probability::ZERO, ecn: true };
+        let mut driver = Driver {
+            control: Control::None,
+            loops: [None; MAX_LOOPS],
+            applied: Probability::ZERO,
+            ecn: true,
+            share: Share::Plain,
+            mark_limit: 1.0,
+        };
         if let Control::Law(aqm) = &mut control {
-            driver.ecn = has_ecn(aqm);
+            (driver.ecn, driver.mark_limit) = marking(aqm);
+            driver.share = Share::of(aqm);
             if let Some(law) = aqm.law_mut() {
                 driver.applied = law.initial();
                 driver.loops = law.periods().map(|period| {
@@ -173,7 +230,7 @@ impl Driver {
     pub(crate) fn probability(&self, average: f64) -> f64 {
         match &self.control {
             Control::None => 0.0,
-            Control::Law(_) => self.applied.get(),
+            Control::Law(_) => self.share.of_law(self.applied.get()),
             Control::Red(red) => red.probability(average),
         }
     }
@@ -183,7 +240,7 @@ impl Driver {
     pub(crate) fn loses_marks(&self, average: f64) -> bool {
         match &self.control {
             Control::None => false,
-            Control::Law(_) => !self.ecn,
+            Control::Law(_) => !self.ecn || self.applied.get() > self.mark_limit,
             Control::Red(red) => red.loses(average),
         }
     }
@@ -197,14 +254,15 @@ impl Driver {
     }
 }
 
-fn has_ecn(aqm: &AnyAqm) -> bool {
-    let mut ecn = true;
-    aqm.settings(&mut |name, value| {
-        if let ("ecn", Value::Flag(yes)) = (name, value) {
-            ecn = yes;
-        }
+/// Whether `aqm` marks, and up to which probability.
+fn marking(aqm: &AnyAqm) -> (bool, f64) {
+    let (mut ecn, mut limit) = (true, 1.0);
+    aqm.settings(&mut |name, value| match (name, value) {
+        ("ecn", Value::Flag(yes)) => ecn = yes,
+        ("mark_p", Value::Number(p)) => limit = p,
+        _ => {}
     });
-    ecn
+    (ecn, limit)
 }
 
 #[cfg(test)]

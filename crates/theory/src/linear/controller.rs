@@ -8,7 +8,7 @@ use num_complex::Complex64;
 
 use super::complex::{cis, polynomial};
 use super::point::OperatingPoint;
-use crate::fluid::RedLaw;
+use crate::fluid::{RedLaw, Share};
 
 /// A linear controller, from queue (packets) to probability.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,7 +183,8 @@ fn probe(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Controller, Probe)>
         Some(std::iter::once(impulse).chain(tail).map(|p| sign * p / height).collect())
     };
     let (up, down) = (answer(1.0)?, answer(-1.0)?);
-    let answer: Vec<f64> = up.iter().zip(&down).map(|(a, b)| 0.5 * (a + b)).collect();
+    let slope = first.share.slope(at.probability);
+    let answer: Vec<f64> = up.iter().zip(&down).map(|(a, b)| 0.5 * slope * (a + b)).collect();
     let mut num: Vec<f64> = Vec::with_capacity(answer.len());
     let mut before = 0.0;
     for value in answer {
@@ -207,29 +208,36 @@ struct Driven {
     period_s: f64,
     period_ns: u64,
     now_ns: u64,
+    queue_pkts: f64,
     applied: f64,
+    share: Share,
 }
 
 impl Driven {
     fn new(mut aqm: AnyAqm, at: &OperatingPoint) -> Option<Self> {
+        let share = Share::of(&aqm);
         let law = aqm.law_mut()?;
         // Two loops are no single transfer function.
         let [Some(period), None] = law.periods() else { return None };
         let applied = law.initial().get();
         let (period_s, period_ns) = (period.as_secs_f64(), period.as_nanos().max(1));
-        Some(Driven { aqm, at: *at, packet_bytes: 1000.0, period_s, period_ns, now_ns: 0, applied })
+        let queue_pkts = at.queue_pkts;
+        Some(Driven { aqm, at: *at, packet_bytes: 1000.0, period_s, period_ns, now_ns: 0, queue_pkts, applied, share })
     }
 
     fn step(&mut self, queue_pkts: f64) -> f64 {
         self.now_ns += self.period_ns;
         let passed = self.at.capacity_pps * self.period_s;
+        // A queue that grew took in more than it let go.
+        let accepted = passed + queue_pkts - self.queue_pkts;
+        self.queue_pkts = queue_pkts;
         let seen = Observation {
             now: Instant::from_nanos(self.now_ns),
             interval_s: self.period_s,
             queue_pkts,
             queue_bytes: queue_pkts * self.packet_bytes,
-            arrivals_pkts: passed,
-            accepted_pkts: passed,
+            arrivals_pkts: accepted,
+            accepted_pkts: accepted,
             departures_pkts: passed,
             departures_bytes: passed * self.packet_bytes,
             busy_s: self.period_s,
@@ -244,7 +252,7 @@ impl Driven {
 
     /// Samples until probability and queue rest at the operating point.
     fn settle(&mut self, most: usize) -> Option<usize> {
-        let (q0, p0) = (self.at.queue_pkts, self.at.probability);
+        let (q0, p0) = (self.at.queue_pkts, self.share.law(self.at.probability));
         let mut calm = 0;
         for k in 0..most {
             let error = ((p0 - self.applied) / p0).clamp(-1.0, 1.0);
