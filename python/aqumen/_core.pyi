@@ -65,6 +65,24 @@ class Analysis:
         self, exact: bool, controller: tuple[Sequence[float], Sequence[float], float | None] | None = None
     ) -> str: ...
     def sampled_poles(self, gain: float = 1.0) -> tuple[list[float], list[float]] | None: ...
+    def map(
+        self, x: tuple[str, Sequence[float]], y: tuple[str, Sequence[float]], threads: int
+    ) -> tuple[list[bool], list[bool], list[float], list[float], list[float]]: ...
+    def check(
+        self,
+        duration_s: float,
+        flows: float | None = None,
+        rtt: float | None = None,
+        capacity: float | None = None,
+    ) -> tuple[float, float]: ...
+    def robust_pi(
+        self,
+        flows: tuple[float, float],
+        rtt: tuple[float, float],
+        capacity: tuple[float, float],
+        frequency: float,
+        slowest: float | None = None,
+    ) -> tuple[float, float, float, float, float, float, float]: ...
 
 def analyse(scenario: Scenario, aqm: str, at_target: bool, model: str | None = None) -> Analysis: ...
 def run(
@@ -80,6 +98,8 @@ def run_many(
     threads: int,
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
+def run_theory(scenario: Scenario, aqm: str | None, seed: int) -> RunResult: ...
+def predict_json(scenario: Scenario, aqm: str | None, seed: int) -> str: ...
 def run_fluid(
     scenario: Scenario,
     aqm: str | None,

@@ -16,9 +16,9 @@ from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Job", "run_many", "run_one"]
 
-ENGINES = ("packet", "fluid", "ns2")
+ENGINES = ("packet", "fluid", "theory", "ns2")
 """Engines that exist today."""
-PLANNED = ("theory", "live", "ns3")
+PLANNED = ("live", "ns3")
 FLUID_MODELS = ("hollot", "ecn", "drop")
 """Window models of the fluid engine, chosen as `fluid:hollot`; without one each flow's ECN decides."""
 
@@ -83,9 +83,12 @@ def run_one(
         if pcap is not None:
             raise EngineError("engine `ns2` writes no packet trace; leave out --pcap or use engine `packet`")
         return _ns2(scenario, job)
-    if is_fluid(engine) and pcap is not None:
-        raise EngineError("engine `fluid` knows no packets; leave out --pcap or use engine `packet`")
+    if engine != "packet" and pcap is not None:
+        name = engine.partition(":")[0]
+        raise EngineError(f"engine `{name}` knows no packets; leave out --pcap or use engine `packet`")
     try:
+        if engine == "theory":
+            return _core.run_theory(scenario.core, aqm, seed)
         if is_fluid(engine):
             return _core.run_fluid(scenario.core, aqm, seed, fluid_model(engine), progress)
         return _core.run(scenario.core, aqm, seed, pcap, progress)
@@ -125,7 +128,12 @@ def run_many(
                 pool.shutdown(wait=False, cancel_futures=True)
         return
     try:
-        if is_fluid(engine):
+        if engine == "theory":
+            # Milliseconds each: not worth threads.
+            for index, (aqm, seed) in enumerate(jobs):
+                if not on_done(index, _core.run_theory(scenario.core, aqm, seed)):
+                    break
+        elif is_fluid(engine):
             _core.run_fluid_many(scenario.core, list(jobs), fluid_model(engine), threads, on_done)
         else:
             _core.run_many(scenario.core, list(jobs), threads, on_done)

@@ -27,7 +27,7 @@ mod _core {
     #[pymodule_export]
     use crate::catalogue::list_aqms_json;
     #[pymodule_export]
-    use crate::theory::{Analysis, analyse, run_fluid, run_fluid_many};
+    use crate::theory::{Analysis, analyse, predict_json, run_fluid, run_fluid_many, run_theory};
 
     use pyo3::prelude::*;
 

@@ -1,10 +1,12 @@
 //! What needs no packets: the fluid engine, linear analysis and design.
 
-use aqumen_scenario::Plan;
+use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
 use aqumen_theory::design::{self, Place};
 use aqumen_theory::fluid::{self, Model, Options};
-use aqumen_theory::linear::{self, Controller, Loop, OperatingPoint, Plant};
+use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
+use aqumen_theory::maps::{self, Axis};
+use aqumen_theory::{predict, robust};
 use pyo3::prelude::*;
 
 use crate::{Cancelled, Listener, RunResult, Scenario, many, plan, refuse};
@@ -70,6 +72,8 @@ type Parts = (Vec<f64>, Vec<f64>, Option<f64>);
 #[pyclass(frozen, module = "aqumen._core")]
 pub(crate) struct Analysis {
     json: String,
+    choice: AqmChoice,
+    place: Place,
     at: OperatingPoint,
     controller: Option<Controller>,
 }
@@ -123,6 +127,67 @@ impl Analysis {
         let polynomial = linear::closed_loop(&self.at, &scaled, self.at.rtt_s)?;
         Some(linear::roots(&polynomial).into_iter().map(|z| (z.re, z.im)).unzip())
     }
+
+    /// The loop over all pairs of values of two axes, each one of `flows`, `rtt`, `capacity` (packets/s), `target`, `gain`.
+    fn map(
+        &self,
+        py: Python<'_>,
+        x: (String, Vec<f64>),
+        y: (String, Vec<f64>),
+        threads: usize,
+    ) -> PyResult<MapColumns> {
+        let axes = (axis(&x.0)?, axis(&y.0)?);
+        let map = py
+            .detach(|| maps::map(&self.choice, &self.place, (axes.0, &x.1), (axes.1, &y.1), threads))
+            .map_err(error)?;
+        let column = |of: fn(&Margins) -> Option<f64>| -> Vec<f64> {
+            map.points.iter().map(|point| of(&point.margins).unwrap_or(f64::NAN)).collect()
+        };
+        Ok((
+            map.points.iter().map(|point| point.feasible).collect(),
+            map.points.iter().map(|point| point.margins.stable).collect(),
+            column(|margins| margins.gain_margin),
+            column(|margins| margins.phase_margin_deg),
+            column(|margins| Some(margins.modulus_margin)),
+        ))
+    }
+
+    /// Mean and standard deviation of the queue when the nonlinear equations run from the equilibrium, over the last third.
+    #[pyo3(signature = (duration_s, flows = None, rtt = None, capacity = None))]
+    fn check(
+        &self,
+        py: Python<'_>,
+        duration_s: f64,
+        flows: Option<f64>,
+        rtt: Option<f64>,
+        capacity: Option<f64>,
+    ) -> PyResult<(f64, f64)> {
+        let mut place = self.place;
+        place.flows = flows.unwrap_or(place.flows);
+        place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
+        place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
+        py.detach(|| maps::check(&self.choice, &place, duration_s)).map_err(error)
+    }
+
+    /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b, K, z,
+    /// worst modulus margin, slowest crossover, worst modulus margin of the usual design.
+    #[pyo3(signature = (flows, rtt, capacity, frequency, slowest = None))]
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    fn robust_pi(
+        &self,
+        py: Python<'_>,
+        flows: [f64; 2],
+        rtt: [f64; 2],
+        capacity: [f64; 2],
+        frequency: f64,
+        slowest: Option<f64>,
+    ) -> PyResult<(f64, f64, f64, f64, f64, f64, f64)> {
+        let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
+        let found =
+            py.detach(|| robust::pi(&self.place, &range, self.at.queue_pkts, frequency, slowest)).map_err(error)?;
+        let (gains, pi) = (found.gains, found.controller);
+        Ok((gains.a(), gains.b(), pi.gain, pi.zero, found.worst, found.slowest_rad_s, found.usual_worst))
+    }
 }
 
 impl Analysis {
@@ -171,5 +236,32 @@ pub(crate) fn analyse(scenario: &Scenario, aqm: &str, at_target: bool, model: Op
     };
     let analysis = design::analyse(&choice, &place).map_err(error)?;
     let (at, controller) = design::linearise(&choice, &place).map_err(error)?;
-    Ok(Analysis { json: serde_json::to_string(&analysis).map_err(refuse)?, at, controller })
+    Ok(Analysis { json: serde_json::to_string(&analysis).map_err(refuse)?, choice, place, at, controller })
+}
+
+/// What the equations say of `scenario` at rest, without running anything.
+#[pyfunction]
+pub(crate) fn run_theory(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<RunResult> {
+    predict::run(&plan(&scenario.0, seed, aqm)?).map(RunResult).map_err(error)
+}
+
+/// The predictions behind `run_theory`, link by link and window by window, as JSON.
+#[pyfunction]
+pub(crate) fn predict_json(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<String> {
+    let prediction = predict::predict(&plan(&scenario.0, seed, aqm)?).map_err(error)?;
+    serde_json::to_string(&prediction).map_err(refuse)
+}
+
+/// A map's columns: feasible, stable, gain margin, phase margin in degrees, modulus margin; row by row, NaN where there is none.
+type MapColumns = (Vec<bool>, Vec<bool>, Vec<f64>, Vec<f64>, Vec<f64>);
+
+fn axis(name: &str) -> PyResult<Axis> {
+    match name {
+        "flows" => Ok(Axis::Flows),
+        "rtt" => Ok(Axis::Rtt),
+        "capacity" => Ok(Axis::Capacity),
+        "target" => Ok(Axis::Target),
+        "gain" => Ok(Axis::Gain),
+        other => Err(refuse(format!("unknown axis `{other}`; there are: flows, rtt, capacity, target, gain"))),
+    }
 }

@@ -141,12 +141,17 @@ pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
     Ok(Analysis { aqm: choice.name.clone(), gains, margins, operating_point, expected, warnings })
 }
 
+/// The AQM, if anything can be said of it.
 fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
     let (link, aqm) = ("design".into(), choice.name.clone());
     match choice.build() {
         None => Err(Error::UnknownAqm { link, aqm }),
         Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
-        Some(Ok(built)) => Ok(built),
+        Some(Ok(built @ (AnyAqm::DropTail(_) | AnyAqm::Red(_)))) => Ok(built),
+        Some(Ok(mut built)) => match built.law_mut() {
+            Some(_) => Ok(built),
+            None => Err(Error::NoLaw { link, aqm }),
+        },
     }
 }
 
@@ -209,8 +214,9 @@ fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoi
             }
             at(queue)
         }
+        (AnyAqm::DropTail(_), _) => at(place.buffer_pkts),
         (_, Some(target)) => at(target.min(place.buffer_pkts)),
-        (_, None) => at(place.buffer_pkts),
+        (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
     }
 }
 

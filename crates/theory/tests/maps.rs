@@ -81,7 +81,7 @@ fn what_cannot_be_mapped_is_refused() {
         |name: &str, x: Axis, y: Axis| map(&choice(name, &[]), &place(), (x, &[1.0]), (y, &[1.0]), 1).is_err();
     assert!(refused("pi", Axis::Flows, Axis::Flows));
     assert!(refused("droptail", Axis::Flows, Axis::Rtt));
-    assert!(refused("pi", Axis::Flows, Axis::Capacity) == false);
+    assert!(!refused("pi", Axis::Flows, Axis::Capacity));
     assert!(map(&choice("pi", &[]), &place(), (Axis::Flows, &[-1.0]), (Axis::Rtt, &[0.1]), 1).is_err());
 }
 

@@ -15,6 +15,9 @@ const RTT_RATIO: f64 = 1.25;
 /// The most classes that a group's spread of RTTs makes.
 const RTT_CLASSES_MAX: usize = 8;
 
+/// What flows of one class have in common: their group, and the queues on their way.
+type Alike = (u32, Vec<usize>);
+
 /// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared links
 /// that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable follow
 /// [`Model::Ecn`], others [`Model::Drop`].
@@ -22,7 +25,7 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     let links = modelled_links(plan);
     let number = |link: u32| links.iter().position(|&known| known == link as usize);
     // The order of a BTreeMap, so that a plan gives the same classes on every machine.
-    let mut alike: BTreeMap<(u32, Vec<usize>), Vec<(f64, &Flow)>> = BTreeMap::new();
+    let mut alike: BTreeMap<Alike, Vec<(f64, &Flow)>> = BTreeMap::new();
     for flow in &plan.flows {
         let path: Vec<usize> = flow.path.iter().filter_map(|&link| number(link)).collect();
         alike.entry((flow.group, path)).or_default().push((base_rtt_s(plan, flow), flow));

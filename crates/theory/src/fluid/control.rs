@@ -6,6 +6,7 @@ use aqumen_units::{Instant, Probability};
 
 /// The AQM of a fluid queue.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would gain nothing")]
 pub enum Control {
     /// None: the buffer's end alone.
     None,

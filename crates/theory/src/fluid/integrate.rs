@@ -258,7 +258,7 @@ impl Fluid {
             let stop = self.next_stop().min(until_ns);
             let span = stop - self.now_ns;
             let parts = span.div_ceil(self.step_ns);
-            self.step(span / parts + (span % parts > 0) as u64, stop);
+            self.step(span.div_ceil(parts), stop);
             if self.now_ns == stop {
                 self.happen();
             }
@@ -670,7 +670,9 @@ fn check(network: &Network, step_s: f64) -> Result<(), Error> {
         return refuse(format!("a step of {step_s} s: must be above 0"));
     }
     for (j, queue) in network.queues.iter().enumerate() {
-        if queue.rates.first().is_none_or(|first| first.0 != 0) || queue.rates.iter().any(|&(_, pps)| !(pps > 0.0)) {
+        if queue.rates.first().is_none_or(|first| first.0 != 0)
+            || queue.rates.iter().any(|&(_, pps)| pps.is_nan() || pps <= 0.0)
+        {
             return refuse(format!("queue {j}: its capacity must be known from the start and stay above 0"));
         }
         if !(queue.buffer_pkts > 0.0 && queue.packet_bytes > 0.0 && queue.initial_pkts >= 0.0) {
@@ -678,7 +680,7 @@ fn check(network: &Network, step_s: f64) -> Result<(), Error> {
         }
     }
     for (k, class) in network.classes.iter().enumerate() {
-        if !(class.base_rtt_s >= 2.0 * step_s) {
+        if class.base_rtt_s.is_nan() || class.base_rtt_s < 2.0 * step_s {
             return refuse(format!(
                 "class {k}: a step of {step_s} s is too long for a base RTT of {} s",
                 class.base_rtt_s
