@@ -71,7 +71,10 @@ def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path
         (["run", "{good}", "--set", "duratoin=3s"], "unknown key; did you mean `duration`?"),
         (["run", "{good}", "--seed", "-1"], "seed -1: a seed is a whole number"),
         (["run", "{good}", "--seed", "one"], "--seed"),
-        (["run", "{good}", "--engine", "live"], "engine `live` is not built yet; these are: packet, fluid, theory, ns2"),
+        (
+            ["run", "{good}", "--engine", "live"],
+            "engine `live` is not built yet; these are: packet, fluid, theory, ns2",
+        ),
         (["run", "{good}", "--engine", "pakcet"], "unknown engine `pakcet`; there are: packet, fluid, theory, ns2"),
         (["run", "{good}", "--engine", "fluid:tcp"], "unknown fluid model `tcp`; there are: hollot, ecn, drop"),
         (["run", "{good}", "--engine", "fluid", "--pcap", "x.pcapng"], "engine `fluid` knows no packets"),

@@ -38,7 +38,7 @@ def design(
         typer.Option(
             "--map",
             metavar="AXIS=FROM:TO",
-            help="Twice: draw a stability map over flows, rtt (s), capacity (pkt/s), target (pkt) or gain; needs --plot.",
+            help="Twice: a stability map over flows, rtt (s), capacity (pkt/s), target (pkt) or gain, into --plot.",
         ),
     ] = None,
     robust: Annotated[
@@ -88,14 +88,13 @@ def _span(text: str) -> tuple[str, float, float]:
 
 
 def _map(found: Design, axes: list[str]) -> StabilityMap:
-    if len(axes) != 2:
+    spans = [_span(axis) for axis in axes]
+    if len(spans) != 2:
         raise ScenarioError("a map has two axes: give --map twice")
-    (x, x_low, x_high), (y, y_low, y_high) = (_span(axis) for axis in axes)
+    (x, x_low, x_high), (y, y_low, y_high) = spans
     if min(x_low, x_high, y_low, y_high) <= 0:
         raise ScenarioError("the ends of an axis must be above 0")
-    return stability_map(
-        found, x, np.geomspace(x_low, x_high, MAP_POINTS), y, np.geomspace(y_low, y_high, MAP_POINTS)
-    )
+    return stability_map(found, x, np.geomspace(x_low, x_high, MAP_POINTS), y, np.geomspace(y_low, y_high, MAP_POINTS))
 
 
 def _robust(found: Design, ranges: list[str]) -> RobustPi:
@@ -103,9 +102,7 @@ def _robust(found: Design, ranges: list[str]) -> RobustPi:
     unknown = [name for name in spans if name not in ("flows", "rtt", "capacity")]
     if unknown:
         raise ScenarioError(f"--robust {unknown[0]}: there are flows, rtt (s), capacity (pkt/s)")
-    return robust_pi(
-        found, flows=spans.get("flows"), rtt_s=spans.get("rtt"), capacity_pps=spans.get("capacity")
-    )
+    return robust_pi(found, flows=spans.get("flows"), rtt_s=spans.get("rtt"), capacity_pps=spans.get("capacity"))
 
 
 def _robust_table(best: RobustPi) -> Table:

@@ -15,8 +15,8 @@ from aqumen.cli import talk
 from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
 from aqumen.comparison import run as run_one
 from aqumen.result import Result
-from aqumen.theory.explain import Beside, explain
 from aqumen.store import Store, digest_of, write_text
+from aqumen.theory.explain import Beside, explain
 
 __all__ = ["run", "tables_of", "theory_of"]
 

@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def theory_section(comparison: Comparison, window: str) -> str:
-    """A table of predictions and measurements in one window, first seed, and the likely causes; empty without predictions.
+    """A table of predictions and measurements in one window, first seed, and likely causes; empty without predictions.
 
     Args:
         comparison: The comparison.
@@ -35,7 +35,7 @@ def theory_section(comparison: Comparison, window: str) -> str:
             cells = "".join(f"<td>{_cell(each, key, factor, digits)}</td>" for key, _, factor, digits in COLUMNS)
             margin = number(each.point.get("gain_margin"), 2)
             rows.append(
-                f"<tr><th class="name">{escape(aqm)}</th><td>{escape(each.link)}</td>{cells}"
+                f'<tr><th class="name">{escape(aqm)}</th><td>{escape(each.link)}</td>{cells}'
                 f"<td>{number(each.point.get('window_pkts'), 2)}</td><td>{margin}</td></tr>"
             )
             notes += [f"<li><b>{escape(aqm)}</b>: {escape(note)}.</li>" for note in each.notes]

@@ -111,7 +111,8 @@ class Design:
     @property
     def margins(self) -> dict[str, Any] | None:
         """Margins with the textbook's plant, under `exact` those with the exact one; `None` without a controller."""
-        return self.data["margins"]
+        found: dict[str, Any] | None = self.data["margins"]
+        return found
 
     @property
     def operating_point(self) -> dict[str, Any]:
@@ -249,4 +250,5 @@ target = {json.dumps(target)}
 def _place(message: str) -> str:
     """The message without the place in a file that the user never saw."""
     message = re.sub(r"^design(:\d+)?: ", "", message)
-    return re.sub(r"^(nominal|topology\.bottleneck)\.", "", message)
+    message = re.sub(r"^(nominal|topology\.bottleneck)\.", "", message)
+    return re.sub(r"^rate\b", "capacity", re.sub(r"^base_rtt\b", "round trip", message))

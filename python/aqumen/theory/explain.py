@@ -40,7 +40,7 @@ class Beside:
     measured: dict[str, float | None]
     """What the run measured."""
     point: dict[str, float]
-    """Operating point: `window_pkts` (W0), `probability` (p0), `gain_margin`, `oscillation_period_s` where there are such."""
+    """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s` if any."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
 
@@ -83,7 +83,7 @@ def explain(scenario: Scenario, result: Result, aqm: str | None = None) -> list[
         for window, expected in windows.items():
             begin, end = result.data["windows"][window]
             inside = (series.t_s > begin) & (series.t_s <= end)
-            timeouts = [of[window]["timeouts"] for of in result.flows.values()]
+            timeouts = [of[window]["timeouts"] for of in result.data["flows"].values()]
             found.append(
                 beside(
                     link,
@@ -151,7 +151,9 @@ def _notes(
 ) -> list[str]:
     analysis = expected["analysis"]
     if analysis is None:
-        held = "no flow is held back by this link" if expected["flows"] == 0 else "the flows' own windows hold them back"
+        held = (
+            "no flow is held back by this link" if expected["flows"] == 0 else "the flows' own windows hold them back"
+        )
         return [f"{held}: the queue is expected to be empty"]
     notes: list[str] = []
     rest, margins = analysis["operating_point"], analysis["margins"]
@@ -161,8 +163,8 @@ def _notes(
     seen = f"seen {period_s:.2g} s" if period_s is not None and swings else "none seen"
     if not rest["feasible"]:
         notes.append(
-            f"p0 = {rest['probability']:.2f} would have to be above 1: every packet is signalled, and the queue settles where "
-            "that holds it"
+            f"p0 = {rest['probability']:.2f} would have to be above 1: every packet is signalled, "
+            "and the queue settles where that holds it"
         )
     if margins is not None and not margins["exact"]["stable"]:
         gain, period = margins["exact"]["gain_margin"], analysis["expected"]["oscillation_period_s"]
@@ -180,7 +182,9 @@ def _notes(
         )
     if rest["window_pkts"] < SMALL_WINDOW_PKTS:
         counted = "" if timeouts is None else f" ({timeouts} seen)"
-        notes.append(f"windows of {rest['window_pkts']:.1f} packets, under {SMALL_WINDOW_PKTS:g}: time-outs rule{counted}")
+        notes.append(
+            f"windows of {rest['window_pkts']:.1f} packets, under {SMALL_WINDOW_PKTS:g}: time-outs rule{counted}"
+        )
     predicted = expected["probability"]
     if signalled is not None and predicted > 0 and not 0.75 <= signalled / predicted <= 1.33:
         cause = (

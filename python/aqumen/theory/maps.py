@@ -89,7 +89,7 @@ def stability_map(
 
     Args:
         design: The design.
-        x: The first quantity: `flows`, `rtt` (seconds), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
+        x: The first quantity: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
         x_values: Its values.
         y: The second quantity.
         y_values: Its values.
@@ -157,8 +157,9 @@ def robust_pi(
     frequency_hz: float = 160.0,
     slowest_rad_s: float | None = None,
 ) -> RobustPi:
-    """The PI whose worst modulus margin over ranges of networks is largest, nowhere slower than asked; or, without such a
-    demand, the one that is fastest where it is slowest with a worst margin of 0.5.
+    """The PI whose worst modulus margin over ranges of networks is largest, nowhere slower than asked.
+
+    Without a demand on speed: the one that is fastest where it is slowest, with a worst margin of 0.5.
 
     Args:
         design: A design, from which everything that has no range is taken.

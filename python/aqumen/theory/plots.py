@@ -57,11 +57,13 @@ def step_response(design: Design, duration_s: float | None = None) -> tuple[Floa
     top = 200 * max(centre, 1 / design.operating_point["rtt_s"])
     if parts is not None and parts[2] is not None:
         top = min(top, np.pi / parts[2])
-    w = np.linspace(0, top, 40_000)[1:]
-    loop = design.loop_response(w)
-    real = np.real(loop / (1 + loop))
-    y = np.array([2 / np.pi * np.trapezoid(real * np.sin(w * x) / w, w) for x in t])
-    return t, y + 0.0
+    w = np.linspace(0, top, max(40_000, int(4 * top * duration)))
+    loop = design.loop_response(w[1:])
+    closed = loop / (1 + loop)
+    # A loop that integrates follows at rest; the first point has the second's value otherwise.
+    real = np.real(np.concatenate([closed[:1], closed]))
+    y = np.array([2 / np.pi * np.trapezoid(real * x * np.sinc(w * x / np.pi), w) for x in t])
+    return t, y
 
 
 def _nyquist(design: Design, figure: Any) -> None:
@@ -124,9 +126,7 @@ def _locus(design: Design, figure: Any) -> None:
     axes.plot(own.real, own.imag, "x", color=COLOURS[1], label="gain 1")
     circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
     axes.plot(circle.real, circle.imag, color="#9aa3ad", linewidth=0.7)
-    axes.set(
-        xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", xlabel="Re z", ylabel="Im z", title=_title(design)
-    )
+    axes.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", xlabel="Re z", ylabel="Im z", title=_title(design))
     axes.legend(frameon=False)
 
 

@@ -292,8 +292,7 @@ impl Fluid {
 
     /// The probability in force at queue `queue`.
     pub fn probability(&self, queue: usize) -> f64 {
-        let average = self.state[self.classes.len() + self.queues.len() + queue];
-        self.queues[queue].driver.probability(average)
+        self.probability_at(queue, &self.state)
     }
 
     /// The round-trip time of class `class` at the moment, seconds.
@@ -337,6 +336,10 @@ impl Fluid {
         std::mem::take(&mut self.queues[queue].sojourn)
     }
 
+    fn probability_at(&self, queue: usize, state: &[f64]) -> f64 {
+        self.queues[queue].driver.probability(state[self.classes.len() + self.queues.len() + queue])
+    }
+
     /// The round-trip time of a class in a state.
     fn rtt(&self, class: usize, state: &[f64]) -> f64 {
         let (class, first) = (&self.classes[class], self.classes.len());
@@ -346,7 +349,7 @@ impl Fluid {
             .fold(class.class.base_rtt_s, |rtt, hop| rtt + state[first + hop.queue] / self.queues[hop.queue].capacity)
     }
 
-    /// The row that stands for all that was before the start: no signal, the first windows.
+    /// The row that stands for all that was before the start: the first windows, the laws' first probabilities.
     fn begin(&mut self) {
         while let Some(&(0, event @ Event::Capacity { .. })) = self.agenda.last() {
             self.agenda.pop();
@@ -355,7 +358,8 @@ impl Fluid {
         let state = std::mem::take(&mut self.state);
         for k in 0..self.classes.len() {
             let rtt = self.rtt(k, &state);
-            self.scratch.row[3 * k..3 * k + 3].copy_from_slice(&[state[k], rtt, 0.0]);
+            let passes = self.classes[k].hops.iter().fold(1.0, |p, hop| p * (1.0 - self.probability_at(hop.queue, &state)));
+            self.scratch.row[3 * k..3 * k + 3].copy_from_slice(&[state[k], rtt, 1.0 - passes]);
         }
         self.state = state;
         self.history.push(-1.0, &self.scratch.row);
