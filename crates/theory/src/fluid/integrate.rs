@@ -358,7 +358,8 @@ impl Fluid {
         let state = std::mem::take(&mut self.state);
         for k in 0..self.classes.len() {
             let rtt = self.rtt(k, &state);
-            let passes = self.classes[k].hops.iter().fold(1.0, |p, hop| p * (1.0 - self.probability_at(hop.queue, &state)));
+            let passes =
+                self.classes[k].hops.iter().fold(1.0, |p, hop| p * (1.0 - self.probability_at(hop.queue, &state)));
             self.scratch.row[3 * k..3 * k + 3].copy_from_slice(&[state[k], rtt, 1.0 - passes]);
         }
         self.state = state;
