@@ -8,8 +8,10 @@ use alloc::{boxed::Box, vec::Vec};
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, ArmPfc, Cx, Draw, DropTail, Hooks, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Pi, Red,
-    Sampled, SampledLaw, Settings, Value, Verdict, arm_pfc, droptail, pi, red,
+    Aaqm, Aqm, AqmMo, ArmPfc, ArmPfcAdaptive, Cx, Draw, DropTail, Hooks, MAX_LOOPS, Network, Observation, Packet, Paqm,
+    Param, ParamError, Pi, Red, Sampled, SampledLaw, SelfTuned, Settings, Threshold, Thresholded, TunableAqmMo,
+    TunableArmPfc, TunablePi, TunableRed, Value, Verdict, aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, droptail, paqm, pi,
+    red, st_aqm_mo, st_arm_pfc, stpi, stred,
 };
 
 /// An algorithm's row in the registry.
@@ -98,9 +100,15 @@ pub const PROFILES: &[Profile] = &[
         },
         doc: "arm-pfc-printed with the paper's literal controller, variant A, which settles beside the target",
     },
+    Profile {
+        name: "aaqm-literal",
+        algorithm: "aaqm",
+        settings: &[("reading", Value::Choice("plain")), ("u", Value::Choice("literal"))],
+        doc: "AAQM as its paper prints it: steps of 0.7 and 1.0 each 10 ms, U = A / B; starves the link",
+    },
 ];
 
-/// The paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
+/// The ARM-PFC paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
 /// the printed values, and the literal controller has a profile of its own.
 const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
     ("flows", Value::Number(100.0)),
@@ -115,13 +123,16 @@ const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
 /// The algorithm or profile called `name` with the operator's `values`, designed for `network` where they leave it open.
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
-    match find_profile(name) {
-        None => build_algorithm(name, values, network),
-        Some(profile) => {
-            let all: Vec<_> = profile.settings.iter().chain(values).copied().collect();
-            build_algorithm(profile.algorithm, &all, network)
-        }
-    }
+    let (name, settings) = find_profile(name).map_or((name, &[][..]), |profile| (profile.algorithm, profile.settings));
+    let all: Vec<_> = settings.iter().chain(values).copied().collect();
+    let (own, threshold) = Threshold::split(&all);
+    let built = build_algorithm(name, &own, network)?;
+    Some(built.and_then(|aqm| {
+        Ok(match threshold? {
+            None => aqm,
+            Some(threshold) => AnyAqm::Thresholded(Box::new(Thresholded::new(aqm, threshold))),
+        })
+    }))
 }
 
 /// The profile called `name`.
@@ -148,6 +159,7 @@ macro_rules! algorithms {
         pub enum AnyAqm {
             $($variant($type),)*
             Foreign(Sampled<Foreign>),
+            Thresholded(Box<Thresholded<AnyAqm>>),
         }
 
         /// Every algorithm, in the order in which lists show them.
@@ -174,6 +186,7 @@ macro_rules! algorithms {
                 match $any {
                     $(AnyAqm::$variant($aqm) => $body,)*
                     AnyAqm::Foreign($aqm) => $body,
+                    AnyAqm::Thresholded($aqm) => $body,
                 }
             };
         }
@@ -185,6 +198,14 @@ algorithms! {
     Red(Red) = red,
     Pi(Sampled<Pi>) = pi,
     ArmPfc(Sampled<ArmPfc>) = arm_pfc,
+    ArmPfcAdaptive(Sampled<ArmPfcAdaptive>) = arm_pfc_adaptive,
+    Paqm(Sampled<Paqm>) = paqm,
+    AqmMo(Sampled<AqmMo>) = aqm_mo,
+    Aaqm(Sampled<Aaqm>) = aaqm,
+    StPi(Sampled<SelfTuned<TunablePi>>) = stpi,
+    StRed(Sampled<SelfTuned<TunableRed>>) = stred,
+    StArmPfc(Sampled<SelfTuned<TunableArmPfc>>) = st_arm_pfc,
+    StAqmMo(Sampled<SelfTuned<TunableAqmMo>>) = st_aqm_mo,
 }
 
 /// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.

@@ -232,7 +232,7 @@ fn a_packet_that_cannot_carry_a_mark_is_never_marked() {
         let (mut rng, mut log) = (Random(1), Log::default());
         let packet = Packet { bytes: 1000, ecn: Ecn::NotEct, segments: 1, ..Packet::default() };
         for i in 0..100_000 {
-            let now = Instant::from_nanos(u64::from(i) * 1_000_000);
+            let now = Instant::from_nanos(u64::from(i) * 400_000);
             if fifo.next_timer().is_some_and(|due| due <= now) {
                 fifo.on_timer(now, &mut rng);
             }
