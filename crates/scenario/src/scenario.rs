@@ -1,5 +1,6 @@
 //! A scenario: read, overridden, checked, written back, expanded.
 
+use std::io::Read;
 use std::path::Path;
 
 use crate::check::check;
@@ -32,18 +33,14 @@ impl Scenario {
         let path = path.as_ref();
         let file = path.display().to_string();
         let fail = |message: String| Error::of_file(&file, message);
-        let size = std::fs::metadata(path).map_err(|error| fail(format!("cannot read: {error}")))?;
-        if size.is_dir() {
-            return Err(fail("cannot read: it is a directory".into()));
+        let handle = std::fs::File::open(path).map_err(|error| fail(format!("cannot read: {error}")))?;
+        // A device or a pipe tells no size, so the limit is applied while reading.
+        let mut bytes = Vec::new();
+        let read = handle.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(|error| fail(format!("cannot read: {error}")))?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(fail(format!("a scenario has at most {} MiB; this file has more", FILE_BYTES_MAX >> 20)));
         }
-        if size.len() > FILE_BYTES_MAX {
-            return Err(fail(format!(
-                "a scenario has at most {} MiB; this file has {}",
-                FILE_BYTES_MAX >> 20,
-                size.len() >> 20
-            )));
-        }
-        let bytes = std::fs::read(path).map_err(|error| fail(format!("cannot read: {error}")))?;
         Scenario::from_bytes(&bytes, &file, overrides)
     }
 
@@ -139,7 +136,7 @@ impl Scenario {
         }
     }
 
-    /// An upper estimate of the memory that one run takes, bytes.
+    /// An estimate, on the high side, of the memory that one run takes, bytes.
     pub fn memory_estimate(&self) -> u64 {
         memory::estimate(&self.spec, &self.core)
     }
