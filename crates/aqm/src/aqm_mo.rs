@@ -217,7 +217,8 @@ impl AqmMoParams {
 impl AqmMo {
     /// The law for `plant`, whose round trip takes `base_rtt_s` without queueing and whose queue is to be `target`.
     pub fn new(params: AqmMoParams, plant: TcpPlant, base_rtt_s: f64, target: Target) -> Result<Self, ParamError> {
-        for (name, value) in [("rtt", base_rtt_s), ("h1", params.h1_s), ("h2", params.h2_s), ("tau_rate", params.tau_l_s)]
+        for (name, value) in
+            [("rtt", base_rtt_s), ("h1", params.h1_s), ("h2", params.h2_s), ("tau_rate", params.tau_l_s)]
         {
             Param::check_positive(name, value, Unit::Seconds)?;
         }

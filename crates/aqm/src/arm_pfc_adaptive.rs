@@ -418,7 +418,8 @@ mod tests {
         let (k_t, tau1, tau2) = (plant.gain_pkts(), plant.queue_time_s(), plant.window_time_s());
         let model = Model::from_time_constants(1.3 * k_t, tau1, tau2, 0.056, 5);
         let mut around = Loop { model, u: alloc::vec![0.0; 7], y: [60.0; 2] };
-        let mut law = IdentifiedArmPfc::new(design(), RlsParams { dead_zone: 0.0, covariance: 1.0, ..DEFAULT_RLS }).unwrap();
+        let mut law =
+            IdentifiedArmPfc::new(design(), RlsParams { dead_zone: 0.0, covariance: 1.0, ..DEFAULT_RLS }).unwrap();
         let designed = law.predictor().gain();
         around.run(&mut law, 3 * 7 + 5 + 4, 0.0);
         assert_eq!(law.predictor().gain(), designed);
