@@ -32,6 +32,8 @@ use design::{Gains, Lags, Rule};
 
 /// h1 = R0 / 10, within these bounds, seconds.
 const INNER_PERIODS: (f64, f64) = (1e-3, 0.1);
+/// No period is shorter, seconds.
+const PERIOD_MIN_S: f64 = 1e-6;
 const DEFAULT_P_MAX: f64 = 1.0;
 const DEFAULT_X_BOUND: f64 = 0.5;
 /// Time constant of the average p from which N is estimated, round trips.
@@ -47,8 +49,8 @@ pub(crate) const PARAMS: [Param; 7] = [
         default: DefaultValue::Value(Value::Choice("D1c")),
         doc: "delay-aware closed form (D1c), delay-aware magnitude optimum (D1), or delay-free as in the paper (D0)",
     },
-    Param::positive("h1", Unit::Seconds, DefaultValue::Designed("R0 / 10, 1 to 100 ms"), "period of the inner loop"),
-    Param::positive("h2", Unit::Seconds, DefaultValue::Designed("2 h1"), "period of the outer loop"),
+    period("h1", "R0 / 10, 1 to 100 ms", "period of the inner loop"),
+    period("h2", "2 h1", "period of the outer loop"),
     Param::positive(
         "tau_rate",
         Unit::Seconds,
@@ -74,6 +76,11 @@ pub(crate) const PARAMS: [Param; 7] = [
         doc: "bound of the outer integrator, in windows W0, x_b",
     },
 ];
+
+const fn period(name: &'static str, default: &'static str, doc: &'static str) -> Param {
+    let kind = Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(PERIOD_MIN_S), max: Bound::Inclusive(1e6) };
+    Param { name, kind, default: DefaultValue::Designed(default), doc }
+}
 
 /// The registry's row.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
@@ -221,6 +228,11 @@ impl AqmMo {
             [("rtt", base_rtt_s), ("h1", params.h1_s), ("h2", params.h2_s), ("tau_rate", params.tau_l_s)]
         {
             Param::check_positive(name, value, Unit::Seconds)?;
+        }
+        for (name, period) in [("h1", params.h1_s), ("h2", params.h2_s)] {
+            if period < PERIOD_MIN_S {
+                return Err(ParamError::relation(name, period, "must be at least 1 us"));
+            }
         }
         Param::check_positive("x_bound", params.x_bound, Unit::One)?;
         if !(params.tau_q_s >= 0.0 && params.tau_q_s.is_finite()) {

@@ -11,7 +11,7 @@ use crate::{
     Aaqm, Aqm, AqmMo, ArmPfc, ArmPfcAdaptive, Cx, Draw, DropTail, Hooks, MAX_LOOPS, Network, Observation, Packet, Paqm,
     Param, ParamError, Pi, Red, Sampled, SampledLaw, SelfTuned, Settings, Threshold, Thresholded, TunableAqmMo,
     TunableArmPfc, TunablePi, TunableRed, Value, Verdict, aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, droptail, paqm, pi,
-    red, st_aqm_mo, st_arm_pfc, stpi, stred,
+    red, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
 };
 
 /// An algorithm's row in the registry.
@@ -124,11 +124,12 @@ const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
     let (name, settings) = find_profile(name).map_or((name, &[][..]), |profile| (profile.algorithm, profile.settings));
-    let all: Vec<_> = settings.iter().chain(values).copied().collect();
-    let (own, threshold) = Threshold::split(&all);
-    let built = build_algorithm(name, &own, network)?;
+    let mut all: Vec<_> = settings.iter().chain(values).copied().collect();
+    let over = Threshold::of(&all);
+    all.retain(|(name, _)| !threshold::is_own(name));
+    let built = build_algorithm(name, &all, network)?;
     Some(built.and_then(|aqm| {
-        Ok(match threshold? {
+        Ok(match over? {
             None => aqm,
             Some(threshold) => AnyAqm::Thresholded(Box::new(Thresholded::new(aqm, threshold))),
         })

@@ -62,6 +62,11 @@ const fn moment(name: &'static str, default: DefaultValue, doc: &'static str) ->
     Param { name, kind, default, doc }
 }
 
+/// Whether a parameter belongs to the threshold function and not to an algorithm.
+pub(crate) fn is_own(name: &str) -> bool {
+    PARAMS.iter().any(|param| param.name == name)
+}
+
 /// F(x), eq. (18), with the threshold `th` and the limit `pi`, all in one unit. A threshold at or above the limit makes it a
 /// step.
 pub fn signal_probability(x: f64, th: f64, pi: f64) -> f64 {
@@ -252,9 +257,9 @@ impl<A: Aqm> Aqm for Thresholded<A> {
             Threshold::Scheduled { usual, other, from, until } => {
                 visit("threshold", Value::Number(usual));
                 visit("threshold_other", Value::Number(other));
-                visit("threshold_from", Value::Number(from.as_nanos() as f64 * 1e-9));
+                visit("threshold_from", Value::Number(from.as_nanos() as f64 / 1e9));
                 if until < Instant::from_nanos(u64::MAX) {
-                    visit("threshold_until", Value::Number(until.as_nanos() as f64 * 1e-9));
+                    visit("threshold_until", Value::Number(until.as_nanos() as f64 / 1e9));
                 }
             }
             Threshold::Adapting { initial, loss } => {
@@ -285,18 +290,13 @@ impl Adaptation {
 }
 
 impl Threshold {
-    /// Splits the threshold's parameters off from `values`. The threshold is `None` if nothing was said of it.
-    pub(crate) fn split<'a>(
-        values: &[(&'a str, Value<'a>)],
-    ) -> (Vec<(&'a str, Value<'a>)>, Result<Option<Self>, ParamError>) {
-        let is_own = |name: &str| PARAMS.iter().any(|param| param.name == name);
-        let (own, rest): (Vec<_>, Vec<_>) = values.iter().copied().partition(|(name, _)| is_own(name));
-        let threshold = if own.is_empty() {
-            Ok(None)
-        } else {
-            Settings::check(&own, PARAMS).and_then(|settings| Threshold::from_settings(&settings)).map(Some)
-        };
-        (rest, threshold)
+    /// What `values` say of the threshold, whatever else they say. `None` if nothing.
+    pub(crate) fn of(values: &[(&str, Value<'_>)]) -> Result<Option<Self>, ParamError> {
+        let own: Vec<_> = values.iter().copied().filter(|(name, _)| is_own(name)).collect();
+        if own.is_empty() {
+            return Ok(None);
+        }
+        Settings::check(&own, PARAMS).and_then(|settings| Threshold::from_settings(&settings)).map(Some)
     }
 
     fn from_settings(settings: &Settings<'_>) -> Result<Self, ParamError> {
@@ -476,7 +476,7 @@ mod tests {
     fn what_does_not_fit_together_is_refused_by_name() {
         let refused = |values: &[(&'static str, f64)]| {
             let values: Vec<_> = values.iter().map(|&(name, x)| (name, Value::Number(x))).collect();
-            Threshold::split(&values).1.unwrap_err().param
+            Threshold::of(&values).unwrap_err().param
         };
         assert_eq!(refused(&[("threshold", 1.5)]), "threshold");
         assert_eq!(refused(&[("threshold_other", 0.5)]), "threshold_other");
