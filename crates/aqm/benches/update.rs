@@ -142,7 +142,7 @@ fn measure(aqm: &mut AnyAqm, rounds: u32, calls: u32) -> (f64, f64) {
         totals.arrivals += 7;
         totals.accepted += 7;
         totals.departures += 7;
-        totals.busy = totals.busy + Span::from_micros(5600);
+        totals.busy += Span::from_micros(5600);
         let queue = QueueView { packets: queue(i), bytes: 100_000, limit: Limit::packets(300), totals: &totals };
         aqm.on_timer(&mut Cx { now: due, queue, rng: &mut NoDraw });
     });

@@ -329,7 +329,7 @@ impl AaqmHost {
             self.totals.accepted += 1;
             self.waiting += 1;
             if let Some(since) = self.idle_since.take() {
-                self.idle = self.idle + (now - since);
+                self.idle += now - since;
             }
         }
         result

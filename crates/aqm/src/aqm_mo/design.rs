@@ -180,7 +180,7 @@ mod tests {
     fn without_delay_the_magnitude_optimum_is_the_papers_cancellation() {
         // D0 at W0 = 31.25: k_po = T / (N R0) = 1.5625, T_io = 7.8125, T_do = 3.90625. The full system gives 1.56260, 7.8125,
         // 3.9060.
-        let (k, t, r0) = (7629.394_531_25, 3.90625, 0.25);
+        let (k, t, r0) = (7_629.394_531_25, 3.90625, 0.25);
         let inner = closed_inner_loop(k, t, 2.0 * k * t, 0.0, 0.0);
         let [k0, k1, k2] = magnitude_optimum(&inner.times(&Series::constant(10.0)).over(&Series::lag(r0))).unwrap();
         let d0 = gains(Rule::D0, &plant(10.0, 0.25), Lags { inner_s: 0.0, outer_s: 0.0 }).unwrap();
