@@ -246,7 +246,8 @@ fn a_packet_that_cannot_carry_a_mark_is_never_marked() {
         assert_eq!(fifo.totals().marked, 0, "{name}");
         // Twice as many arrive as leave: all algorithms lose half of them, one way or another.
         assert!(fifo.totals().early_dropped + fifo.totals().overflow_dropped > 48_900, "{name}: {:?}", fifo.totals());
-        if name != "droptail" {
+        // DropTail drops nothing early, and two of ns-2's ways of marking spare what cannot be marked.
+        if !["droptail", "rem-ns2", "avq-ns2"].contains(&name) {
             assert!(fifo.totals().early_dropped > 0, "{name}: {:?}", fifo.totals());
         }
     }

@@ -249,7 +249,7 @@ fn is_private(link: &Link, users: &Users) -> bool {
 fn port_of_link(link: &Link, seed: u64, number: u32, style: Style) -> Result<Port, Error> {
     Port::new(link, seed, number, style)
         .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
-        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source })
+        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) })
 }
 
 /// The least time from an event at a port (or at an endpoint, on a way without ports) until its consequences reach the

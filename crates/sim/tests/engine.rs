@@ -153,7 +153,8 @@ fn a_host_can_stop_a_run() {
 
 fn dumbbells() -> impl Strategy<Value = Dumbbell> {
     let aqms = prop::sample::select(vec![
-        "droptail", "red", "pi", "arm-pfc", "fq-codel", "fq-pie", "dualpi2", "cake", "sfq", "drr",
+        "droptail", "red", "pi", "arm-pfc", "ared", "blue", "codel", "pie", "cobalt", "fq-codel", "fq-pie", "dualpi2",
+        "cake", "sfq", "drr",
     ]);
     let variants = prop::sample::select(vec![Variant::Reno, Variant::NewReno, Variant::Sack]);
     let transport = (variants, any::<bool>(), any::<bool>(), any::<bool>(), 2u32..200, any::<bool>());
