@@ -1,7 +1,7 @@
 """CPU time per bottleneck packet of the packet engine and of ns-2, on one scenario, in alternating runs.
 
-Both times leave the set-up out: ours by a run of one millisecond, ns-2's by a run of no time. A machine that is busy with
-something else slows both, so the ratio is what to quote; its spread over the rounds is printed beside it.
+Both times leave the set-up out: ours by a run of one millisecond, ns-2's by a run of no time. A machine that is busy
+with something else slows both, so the ratio is what to quote; its spread over the rounds is printed beside it.
 """
 
 import argparse

@@ -203,6 +203,11 @@ impl CobaltState {
         visit("blue_probability", self.blue.get());
     }
 
+    /// Whether nothing of past congestion is left, so that an empty queue may be forgotten.
+    pub fn is_at_rest(&self, now: Instant) -> bool {
+        self.blue == Probability::ZERO && self.count == 0 && now >= self.next
+    }
+
     fn is_due(&self, now: Instant) -> bool {
         self.count > 0 && now >= self.next
     }
@@ -233,6 +238,11 @@ impl Cobalt {
         Param::check_positive("target", params.target.as_secs_f64(), Unit::Seconds)?;
         Param::check_positive("interval", params.interval.as_secs_f64(), Unit::Seconds)?;
         Ok(Cobalt { params, state: CobaltState::default() })
+    }
+
+    /// Whether nothing of past congestion is left, so that an empty queue may be forgotten.
+    pub fn is_at_rest(&self, now: Instant) -> bool {
+        self.state.is_at_rest(now)
     }
 
     pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network) -> Result<Self, ParamError> {

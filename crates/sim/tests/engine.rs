@@ -152,7 +152,10 @@ fn a_host_can_stop_a_run() {
 }
 
 fn dumbbells() -> impl Strategy<Value = Dumbbell> {
-    let aqms = prop::sample::select(vec!["droptail", "red", "pi", "arm-pfc", "ared", "blue", "codel", "pie", "cobalt"]);
+    let aqms = prop::sample::select(vec![
+        "droptail", "red", "pi", "arm-pfc", "ared", "blue", "codel", "pie", "cobalt", "fq-codel", "fq-pie", "dualpi2",
+        "cake", "sfq", "drr",
+    ]);
     let variants = prop::sample::select(vec![Variant::Reno, Variant::NewReno, Variant::Sack]);
     let transport = (variants, any::<bool>(), any::<bool>(), any::<bool>(), 2u32..200, any::<bool>());
     (aqms, 1u32..40, 500_000u64..20_000_000, 1u32..120, transport, 0u64..1000).prop_map(
