@@ -74,7 +74,7 @@ fn measure(name: &'static str, packets: u32, rounds: u32) -> Row {
     let (mut rng, mut choose, mut lost, mut now) = (Random(1), Random(2), Lost::default(), Instant::ZERO);
     let packet = |flow: u32, number: u32| Packet {
         bytes: 1000,
-        ecn: if number % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 },
+        ecn: if number.is_multiple_of(2) { Ecn::Ect0 } else { Ecn::Ect1 },
         segments: 1,
         flow_hash: flow,
         source_hash: flow,
