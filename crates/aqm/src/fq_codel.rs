@@ -31,3 +31,47 @@ impl FqCodel {
         Ok(FlowQueues::new(FqParams::from_settings(settings)?, Codel::from_settings(settings, network)?, limit))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi::testing::{Fixed, Log, NETWORK, flow};
+    use crate::{Handle, Qdisc};
+    use aqumen_units::{Instant, Span};
+    use std::vec::Vec;
+
+    /// A link that sends one packet each millisecond. Flow 1 keeps fifty packets waiting, flow 2 sends one each 10 ms. Handles of flow 2
+    /// are odd. Returns marks with their milliseconds, up to `until_ms`.
+    fn marks(qdisc: &mut impl Qdisc, until_ms: u64) -> Vec<(u64, Handle)> {
+        let (mut rng, mut log, mut next) = (Fixed(0.5), Log::default(), 0);
+        let mut marks = Vec::new();
+        for ms in 0..until_ms {
+            let now = Instant::ZERO + Span::from_millis(ms);
+            if qdisc.next_timer().is_some_and(|due| due <= now) {
+                qdisc.on_timer(now, &mut rng);
+            }
+            if ms % 10 == 0 {
+                qdisc.enqueue(2 * ms as u32 + 1, &flow(2, 1000), now, &mut rng, &mut log);
+            }
+            while qdisc.backlog().packets < 50 {
+                qdisc.enqueue(2 * next, &flow(1, 1000), now, &mut rng, &mut log);
+                next += 1;
+            }
+            assert!(qdisc.dequeue(now, &mut rng, &mut log).is_some());
+            qdisc.transmitted(Span::from_millis(1), now + Span::from_millis(1));
+            marks.extend(log.marked.drain(..).map(|handle| (ms, handle)));
+        }
+        marks
+    }
+
+    #[test]
+    fn codel_judges_each_queue_by_itself() {
+        let mut fq = FqCodel::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();
+        let marks = marks(&mut fq, 400);
+        // Flow 1's packets have waited 5 ms from 5 ms on: signals are in order from 105 ms on, then 100, 70.7, 57.7 and 50 ms apart.
+        // A slot that is flow 2's moves a mark by a millisecond.
+        let times: Vec<u64> = marks.iter().map(|&(ms, _)| ms).collect();
+        assert_eq!(times, [105, 205, 276, 334, 384]);
+        assert!(marks.iter().all(|(_, handle)| handle % 2 == 0), "{marks:?}");
+    }
+}
