@@ -47,8 +47,8 @@ def run(
 
     Args:
         scenario: A scenario, or the path of its file.
-        aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of `aqumen.aqms`; without
-            one the scenario's own.
+        aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of `aqumen.aqms`;
+            without one the scenario's own.
         seed: The seed; the same seed gives the same result, and the same traffic to every AQM.
         engine: `packet`, or `ns2` where it is installed.
         pcap: A file for the packets of the bottleneck, as pcapng.
@@ -77,7 +77,8 @@ def compare(
 
     Args:
         scenario: A scenario, or the path of its file.
-        aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of `aqumen.aqms`.
+        aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of
+            `aqumen.aqms`.
         seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
         engine: `packet`, or `ns2` where it is installed.
         threads: How many runs at a time; without it one per core.
