@@ -20,7 +20,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-PIE",
     summary: "flow queueing with PIE in each queue",
     reference: "Al-Saadi, Armitage: Dummynet AQM v0.2: CoDel, FQ-CoDel, PIE and FQ-PIE for FreeBSD's ipfw/dummynet framework, 2016",
-    params: &fq::params::<{ fq::PARAMS.len() + pie::ALGORITHM.params.len() }>(pie::ALGORITHM.params),
+    params: &fq::params::<{ fq::PARAMS.len() + pie::ALGORITHM.params.len() }>(&[], pie::ALGORITHM.params),
 };
 
 /// Flow queueing with PIE.

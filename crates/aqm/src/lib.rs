@@ -61,7 +61,7 @@ pub use codel::{Codel, CodelLaw, CodelParams, CodelState};
 pub use droptail::DropTail;
 pub use drr::Drr;
 pub use dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
-pub use fq::{FlowQueues, FqParams};
+pub use fq::{FlowQueues, FqParams, Shown};
 pub use fq_codel::FqCodel;
 pub use fq_pie::FqPie;
 pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
