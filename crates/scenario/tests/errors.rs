@@ -208,9 +208,7 @@ fn events_change_one_thing_that_can_change() {
 fn aqms_are_known_and_their_values_fit() {
     let scenario = parse(GRAPH);
     let spec = |text: &str| scenario.aqm(text).unwrap_err().to_string();
-    assert!(spec("drop-tail").starts_with(
-        "aqm = \"drop-tail\": no AQM \"drop-tail\"; did you mean droptail? known: slow, slower, droptail, "
-    ));
+    assert!(spec("pii").starts_with("aqm = \"pii\": no AQM \"pii\"; did you mean pi? known: slow, slower, droptail, "));
     assert!(
         spec("pi:tarjet=3pkt")
             .starts_with("aqm = \"pi:tarjet=3pkt\": tarjet = 3pkt: not a parameter of pi; did you mean target? ")
