@@ -50,7 +50,7 @@ def run(
         aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of `aqumen.aqms`;
             without one the scenario's own.
         seed: The seed; the same seed gives the same result, and the same traffic to every AQM.
-        engine: `packet`, or `ns2` where it is installed.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
         pcap: A file for the packets of the bottleneck, as pcapng.
         on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
     """
@@ -80,7 +80,7 @@ def compare(
         aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of
             `aqumen.aqms`.
         seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
-        engine: `packet`, or `ns2` where it is installed.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
         threads: How many runs at a time; without it one per core.
         out: A folder into which every finished run is written, and from which those already there are taken.
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.

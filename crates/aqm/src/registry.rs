@@ -375,4 +375,8 @@ impl Aqm for AnyAqm {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, aqm => aqm.settings(visit));
     }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        each!(self, aqm => aqm.law_mut())
+    }
 }
