@@ -1,0 +1,29 @@
+//! The queue MMPP/Erlang(m)/1/L: bursty sources, one server, a finite buffer, solved exactly.
+//!
+//! [`Source`] is a Markov-modulated Poisson process; [`Model`] puts sources before a queue and [`Model::solve`] answers
+//! occupancy, delay, loss and marks of each source as [`Measures`]. [`fit`] makes a source from a packet trace, and
+//! [`simulate`] runs the same model packet by packet, to set beside the prediction. `docs/theory/mmpp.md` derives it all.
+//!
+//! Rates are in packets per second, times in seconds, occupancies in packets; the capacity L counts the packet in service.
+//!
+//! - `source` and `counts` know single sources; `solve` the chain of the queue, `measures` and `delay` what follows from it;
+//! - `early` is the threshold function and the search for thresholds; `model` puts it together, from a file or in code;
+
+mod counts;
+mod delay;
+mod dense;
+mod early;
+mod error;
+mod measures;
+mod model;
+mod solve;
+mod source;
+mod sum;
+
+pub use counts::{Counts, autocorrelation, dispersion};
+pub use delay::Delay;
+pub use early::{Action, Adaptation, probability};
+pub use error::Error;
+pub use measures::{Measures, Stream};
+pub use model::{Model, Queue};
+pub use source::{Minisources, Source};
