@@ -7,16 +7,21 @@
 //! Rates are in packets per second, times in seconds, occupancies in packets; the capacity L counts the packet in service.
 //!
 //! - `source` and `counts` know single sources; `solve` the chain of the queue, `measures` and `delay` what follows from it;
-//! - `early` is the threshold function and the search for thresholds; `model` puts it together, from a file or in code;
+//! - `file` reads a model file and `json` writes the answer; `simulate` is the packet simulation;
+//! - `early` is the threshold function and the search for thresholds;
+//!   `model` puts it together.
 
 mod counts;
 mod delay;
 mod dense;
 mod early;
 mod error;
+mod file;
+mod json;
 mod measures;
 mod model;
 mod solve;
+mod simulate;
 mod source;
 mod sum;
 
@@ -24,6 +29,9 @@ pub use counts::{Counts, autocorrelation, dispersion};
 pub use delay::Delay;
 pub use early::{Action, Adaptation, probability};
 pub use error::Error;
+pub use file::Analysis;
+pub use json::SCHEMA;
 pub use measures::{Measures, Stream};
 pub use model::{Model, Queue};
+pub use simulate::{Compared, Runs, simulate};
 pub use source::{Minisources, Source};

@@ -216,23 +216,19 @@ pub(crate) struct Superposition {
     pub(crate) generator: Square,
     /// rates[s][j]: packets per second of source s in joint state j.
     pub(crate) rates: Vec<Vec<f64>>,
-    /// Probabilities of the joint states.
-    pub(crate) stationary: Vec<f64>,
 }
 
 impl Superposition {
     pub(crate) fn of(sources: &[Source]) -> Self {
         let states: usize = sources.iter().map(Source::states).product();
         let mut generator = Square::zero(states);
-        let (mut rates, mut stationary) = (Vec::new(), vec![1.0; states]);
-        let mut inner = states;
+        let (mut rates, mut inner) = (Vec::new(), states);
         for source in sources {
             let n = source.states();
             inner /= n;
             let own = |j: usize| j / inner % n;
             rates.push((0..states).map(|j| source.rates[own(j)]).collect());
             for j in 0..states {
-                stationary[j] *= source.stationary[own(j)];
                 for to in 0..n {
                     if to != own(j) {
                         let other = j - own(j) * inner + to * inner;
@@ -245,7 +241,7 @@ impl Superposition {
             let out: f64 = generator.row(j).iter().sum();
             generator[(j, j)] = -out;
         }
-        Superposition { generator, rates, stationary }
+        Superposition { generator, rates }
     }
 
     pub(crate) fn states(&self) -> usize {

@@ -1,0 +1,161 @@
+//! A model from its file: presets, minisources, captures, thresholds.
+
+use aqumen_scenario::mmpp::{self as written, File, MiniModel, PacketRate, Preset};
+use aqumen_scenario::{Buffer, Error as FileError};
+
+use super::early::{Action, Adaptation};
+use super::measures::Measures;
+use super::model::{Model, Queue};
+use super::simulate::Runs;
+use super::source::{Minisources, Source};
+
+/// A model file, made into a model and solved.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// Name of the model.
+    pub name: String,
+    /// One line that says what is modelled.
+    pub title: Option<String>,
+    /// The model, with the thresholds that were found if they were searched.
+    pub model: Model,
+    /// Its solution.
+    pub measures: Measures,
+    /// The search for thresholds, if there was one.
+    pub adaptation: Option<Adaptation>,
+    /// How its simulation is to be run.
+    pub runs: Runs,
+    /// What a user should know before believing it.
+    pub warnings: Vec<String>,
+}
+
+/// The sources of the AAQM paper, with two states each: name, rates in packets per second, transitions per second from the
+/// first state and back. The paper gives none: these are the figures of the reference case of `docs/theory/mmpp.md`.
+const PAPER: [(&str, [f64; 2], [f64; 2]); 4] = [
+    ("video", [300.0, 80.0], [2.0, 1.0]),
+    ("multimedia", [260.0, 20.0], [1.25, 5.0]),
+    ("www", [350.0, 60.0], [5.0, 3.0]),
+    ("ftp", [280.0, 100.0], [0.5, 0.4]),
+];
+
+impl Analysis {
+    /// Builds and solves the model of `file`.
+    pub fn of(file: &File) -> Result<Self, FileError> {
+        let spec = file.spec();
+        let mut warnings = Vec::new();
+        let mut sources = spec.preset.map_or(Vec::new(), preset);
+        for (i, source) in spec.sources.iter().enumerate() {
+            sources.push(build(file, i, source, &mut warnings)?);
+        }
+        let queue = queue(spec)?;
+        let at_queue = |error: super::Error| file.error("queue", error.to_string());
+        let mut model = Model::new(queue, sources).map_err(|error| match error {
+            super::Error::Rates(message) | super::Error::Generator(message) => file.error("sources", message),
+            other => file.error("queue", other.to_string()),
+        })?;
+        let mut adaptation = None;
+        if let Some(early) = &spec.early {
+            (model, adaptation) = with_early(model, early).map_err(at_queue)?;
+        }
+        let measures = model.solve().map_err(at_queue)?;
+        if let Some(Adaptation { loss_ratio_max, .. }) = adaptation {
+            for (source, stream) in model.sources().iter().zip(&measures.sources) {
+                if stream.loss_ratio > loss_ratio_max {
+                    warnings.push(format!(
+                        "{} loses {:.3} % even with the highest threshold; the target is {:.3} %",
+                        source.name(),
+                        100.0 * stream.loss_ratio,
+                        100.0 * loss_ratio_max
+                    ));
+                }
+            }
+        }
+        let seconds = |span: aqumen_units::Span| span.as_nanos() as f64 / 1e9;
+        let runs = Runs {
+            duration_s: seconds(spec.simulate.duration),
+            warmup_s: seconds(spec.simulate.warmup),
+            seeds: spec.simulate.seeds,
+        };
+        let (name, title) = (spec.name.0.clone(), spec.title.clone());
+        Ok(Analysis { name, title, model, measures, adaptation, runs, warnings })
+    }
+}
+
+fn preset(preset: Preset) -> Vec<Source> {
+    let source = |(name, rates, [down, up]): (&str, [f64; 2], [f64; 2])| {
+        Source::new(name, &[vec![-down, down], vec![up, -up]], &rates).expect("the preset's sources are right")
+    };
+    let mut sources: Vec<Source> = PAPER.into_iter().map(source).collect();
+    if preset == Preset::Paper8 {
+        let merged = Source::merged("www-ftp", &sources.split_off(2)).expect("the preset's sources are right");
+        sources.push(merged);
+    }
+    sources
+}
+
+fn build(file: &File, i: usize, source: &written::Source, warnings: &mut Vec<String>) -> Result<Source, FileError> {
+    let name = &source.name.0;
+    let at = |key: &str| format!("sources.{i}{key}");
+    if let Some(PacketRate(rate)) = source.rate {
+        return Source::poisson(name, rate).map_err(|error| file.error(&at(".rate"), error.to_string()));
+    }
+    if let Some(mini) = &source.minisources {
+        let per_second = |span: aqumen_units::Span| 1e9 / span.as_nanos() as f64;
+        let minisources = Minisources {
+            count: mini.count,
+            off_rate: per_second(mini.on),
+            on_rate: per_second(mini.off),
+            rate: mini.rate.0,
+        };
+        let built = match mini.model {
+            MiniModel::Exact => Source::minisources(name, &minisources),
+            MiniModel::TwoState => {
+                warnings.push(format!(
+                    "{name}: two states have the index of dispersion of the {} minisources but not their losses, which may \
+                     be orders of magnitude higher; model = \"exact\" has {} states",
+                    mini.count,
+                    mini.count + 1
+                ));
+                Source::minisources_in_two_states(name, &minisources)
+            }
+        };
+        return built.map_err(|error| file.error(&at(".minisources"), error.to_string()));
+    }
+    let rates: Vec<f64> = source.rates.iter().map(|rate| rate.0).collect();
+    Source::new(name, &source.generator, &rates).map_err(|error| {
+        let key = if matches!(error, super::Error::Rates(_)) { ".rates" } else { ".generator" };
+        file.error(&at(key), error.to_string())
+    })
+}
+
+fn queue(spec: &written::Spec) -> Result<Queue, FileError> {
+    let Buffer::Packets(capacity) = spec.queue.buffer else { unreachable!("checked: the buffer is in packets") };
+    let service_rate = match (spec.queue.service, spec.queue.link, spec.queue.packet) {
+        (Some(PacketRate(rate)), ..) => rate,
+        (None, Some(link), Some(packet)) => link.as_bps() as f64 / (8.0 * packet.0 as f64),
+        _ => unreachable!("checked: service, or link with packet"),
+    };
+    Ok(Queue { capacity, service_rate, stages: spec.queue.stages.unwrap_or(1) })
+}
+
+fn with_early(model: Model, early: &written::Early) -> Result<(Model, Option<Adaptation>), super::Error> {
+    if let Some(adapt) = &early.adapt {
+        let adaptation = Adaptation {
+            loss_ratio_max: adapt.loss,
+            lowest: adapt.lowest,
+            highest: adapt.highest,
+            step: adapt.step,
+        };
+        return Ok((model.adapted(&adaptation)?, Some(adaptation)));
+    }
+    let capacity = model.queue().capacity;
+    let thresholds = model.sources().iter().map(|source| {
+        let own = early.thresholds.get(source.name()).or(early.threshold.as_ref());
+        own.map(|threshold| threshold.packets(capacity))
+    });
+    let thresholds = thresholds.collect();
+    let action = match early.action {
+        written::Action::Drop => Action::Drop,
+        written::Action::Mark => Action::Mark,
+    };
+    Ok((model.with_thresholds(action, thresholds)?, None))
+}
