@@ -1,9 +1,10 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time.
+//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time, [`mmpp`] is the queueing analysis.
 
 mod catalogue;
 mod many;
+mod mmpp;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ mod _core {
     use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, summary};
     #[pymodule_export]
     use crate::catalogue::list_aqms_json;
+    #[pymodule_export]
+    use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
 
     use pyo3::prelude::*;
 

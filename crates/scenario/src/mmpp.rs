@@ -278,6 +278,16 @@ choice! {
     }
 }
 
+impl Spec {
+    /// The model as TOML. It reads back as the same model; values equal to their default are left out.
+    pub fn to_toml(&self) -> String {
+        match self.write() {
+            Some(toml::Value::Table(table)) => table.to_string(),
+            _ => String::new(),
+        }
+    }
+}
+
 /// A model file that has been read.
 #[derive(Clone, Debug)]
 pub struct File {
@@ -330,14 +340,6 @@ impl File {
     /// The path of a trace: relative ones stand beside the model file.
     pub fn trace_path(&self, trace: &Trace) -> PathBuf {
         Path::new(&self.file).parent().unwrap_or(Path::new("")).join(&trace.file)
-    }
-
-    /// The model as TOML. It reads back as the same model; comments and values equal to their default are left out.
-    pub fn to_toml(&self) -> String {
-        match self.spec.write() {
-            Some(toml::Value::Table(table)) => table.to_string(),
-            _ => String::new(),
-        }
     }
 
     /// The JSON Schema of a model file, as text that ends with a newline.

@@ -1,7 +1,7 @@
 //! A model from its file: presets, minisources, captures, thresholds.
 
 use aqumen_scenario::mmpp::{self as written, File, MiniModel, PacketRate, Preset};
-use aqumen_scenario::{Buffer, Error as FileError};
+use aqumen_scenario::{Buffer, Error as FileError, Name, Named};
 
 use super::early::{Action, Adaptation};
 use super::measures::Measures;
@@ -77,6 +77,60 @@ impl Analysis {
         };
         let (name, title) = (spec.name.0.clone(), spec.title.clone());
         Ok(Analysis { name, title, model, measures, adaptation, runs, warnings })
+    }
+}
+
+impl Analysis {
+    /// The model as a file that needs no preset, no capture and no search: every rate and threshold written out. It reads
+    /// back as the same model.
+    pub fn to_toml(&self) -> String {
+        let queue = self.model.queue();
+        let source = |source: &Source| written::Source {
+            name: Name(source.name().into()),
+            rate: None,
+            rates: source.rates().iter().map(|rate| PacketRate(*rate)).collect(),
+            generator: source.generator(),
+            minisources: None,
+            trace: None,
+        };
+        let thresholds: Vec<(String, written::Threshold)> = self
+            .model
+            .sources()
+            .iter()
+            .zip(self.model.thresholds())
+            .filter_map(|(source, threshold)| Some((source.name().into(), written::Threshold::Packets((*threshold)?))))
+            .collect();
+        let action = match self.model.action() {
+            Action::Drop => written::Action::Drop,
+            Action::Mark => written::Action::Mark,
+        };
+        let span = |seconds: f64| aqumen_units::Span::from_nanos((seconds * 1e9 + 0.5) as u64);
+        written::Spec {
+            name: Name(self.name.clone()),
+            title: self.title.clone(),
+            description: None,
+            preset: None,
+            queue: written::Queue {
+                buffer: Buffer::Packets(queue.capacity),
+                service: Some(PacketRate(queue.service_rate)),
+                link: None,
+                packet: None,
+                stages: Some(queue.stages),
+            },
+            sources: self.model.sources().iter().map(source).collect(),
+            early: (!thresholds.is_empty()).then(|| written::Early {
+                action,
+                threshold: None,
+                thresholds: Named(thresholds),
+                adapt: None,
+            }),
+            simulate: written::Simulate {
+                duration: span(self.runs.duration_s),
+                warmup: span(self.runs.warmup_s),
+                seeds: self.runs.seeds,
+            },
+        }
+        .to_toml()
     }
 }
 

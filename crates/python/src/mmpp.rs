@@ -1,0 +1,58 @@
+//! The queueing analysis as functions: a model file in, the answer as JSON out.
+
+use std::path::PathBuf;
+
+use aqumen_scenario::mmpp::File;
+use aqumen_theory::mmpp::{Analysis, simulate};
+use pyo3::prelude::*;
+
+use crate::refuse;
+
+/// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside it.
+/// Answers JSON, and the model as explicit TOML.
+#[pyfunction]
+#[pyo3(signature = (path, overrides, simulate = false))]
+pub(crate) fn mmpp_solve(
+    py: Python<'_>,
+    path: PathBuf,
+    overrides: Vec<(String, String)>,
+    simulate: bool,
+) -> PyResult<(String, String)> {
+    solve(py, simulate, || File::load(path, &borrowed(&overrides)))
+}
+
+/// The same for the model in `text`; `file` is its name in messages, beside which traces stand.
+#[pyfunction]
+#[pyo3(signature = (text, file, overrides, simulate = false))]
+pub(crate) fn mmpp_solve_text(
+    py: Python<'_>,
+    text: &str,
+    file: &str,
+    overrides: Vec<(String, String)>,
+    simulate: bool,
+) -> PyResult<(String, String)> {
+    solve(py, simulate, || File::parse_with(text, file, &borrowed(&overrides)))
+}
+
+/// The JSON Schema of a model file.
+#[pyfunction]
+pub(crate) fn mmpp_json_schema() -> String {
+    File::json_schema()
+}
+
+fn borrowed(overrides: &[(String, String)]) -> Vec<(&str, &str)> {
+    overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
+}
+
+fn solve(
+    py: Python<'_>,
+    simulated: bool,
+    read: impl FnOnce() -> Result<File, aqumen_scenario::Error> + Send,
+) -> PyResult<(String, String)> {
+    py.detach(|| {
+        let analysis = Analysis::of(&read()?)?;
+        let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
+        Ok((analysis.to_json(compared.as_deref()).to_string(), analysis.to_toml()))
+    })
+    .map_err(|error: aqumen_scenario::Error| refuse(error))
+}
