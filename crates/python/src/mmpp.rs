@@ -52,7 +52,7 @@ fn solve(
     py.detach(|| {
         let analysis = Analysis::of(&read()?)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
-        Ok((analysis.to_json(compared.as_deref()).to_string(), analysis.to_toml()))
+        Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))
     })
     .map_err(|error: aqumen_scenario::Error| refuse(error))
 }

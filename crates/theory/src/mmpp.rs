@@ -8,8 +8,9 @@
 //!
 //! - `source` and `counts` know single sources; `solve` the chain of the queue, `measures` and `delay` what follows from it;
 //! - `file` reads a model file and `json` writes the answer; `simulate` is the packet simulation;
-//! - `early` is the threshold function and the search for thresholds;
-//!   `model` puts it together.
+//! - [`trace`] reads captures and counts packets in windows, [`fit`] makes a source of that, `replay` sends the packets
+//!   themselves through the queue;
+//! - `early` is the threshold function and the search for thresholds, `model` puts it together.
 
 mod counts;
 mod delay;
@@ -17,21 +18,25 @@ mod dense;
 mod early;
 mod error;
 mod file;
+pub mod fit;
 mod json;
 mod measures;
 mod model;
+mod replay;
 mod solve;
 mod simulate;
 mod source;
 mod sum;
+pub mod trace;
 
 pub use counts::{Counts, autocorrelation, dispersion};
 pub use delay::Delay;
 pub use early::{Action, Adaptation, probability};
 pub use error::Error;
-pub use file::Analysis;
+pub use file::{Analysis, Fitted};
 pub use json::SCHEMA;
 pub use measures::{Measures, Stream};
 pub use model::{Model, Queue};
+pub use replay::{Replay, replay};
 pub use simulate::{Compared, Runs, simulate};
 pub use source::{Minisources, Source};

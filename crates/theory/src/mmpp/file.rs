@@ -1,13 +1,18 @@
 //! A model from its file: presets, minisources, captures, thresholds.
 
+use std::path::PathBuf;
+
 use aqumen_scenario::mmpp::{self as written, File, MiniModel, PacketRate, Preset};
 use aqumen_scenario::{Buffer, Error as FileError, Name, Named};
 
 use super::early::{Action, Adaptation};
+use super::fit::{Fit, fit};
 use super::measures::Measures;
 use super::model::{Model, Queue};
+use super::replay::{Replay, replay};
 use super::simulate::Runs;
 use super::source::{Minisources, Source};
+use super::trace::{self, Counter};
 
 /// A model file, made into a model and solved.
 #[derive(Clone, Debug)]
@@ -24,8 +29,21 @@ pub struct Analysis {
     pub adaptation: Option<Adaptation>,
     /// How its simulation is to be run.
     pub runs: Runs,
+    /// Sources that were fitted to traces, in order.
+    pub fits: Vec<Fitted>,
     /// What a user should know before believing it.
     pub warnings: Vec<String>,
+}
+
+/// A source that was fitted to a trace.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The file.
+    pub path: PathBuf,
+    /// The fit.
+    pub fit: Fit,
+    /// The trace itself through the queue, where it is the only source and there are no thresholds.
+    pub replay: Option<Replay>,
 }
 
 /// The sources of the AAQM paper, with two states each: name, rates in packets per second, transitions per second from the
@@ -41,12 +59,20 @@ impl Analysis {
     /// Builds and solves the model of `file`.
     pub fn of(file: &File) -> Result<Self, FileError> {
         let spec = file.spec();
-        let mut warnings = Vec::new();
+        let (mut warnings, mut fits) = (Vec::new(), Vec::new());
         let mut sources = spec.preset.map_or(Vec::new(), preset);
         for (i, source) in spec.sources.iter().enumerate() {
-            sources.push(build(file, i, source, &mut warnings)?);
+            sources.push(match &source.trace {
+                Some(trace) => {
+                    let fitted = fitted(file, i, &source.name.0, trace, &mut warnings)?;
+                    let source = fitted.fit.source.clone();
+                    fits.push(fitted);
+                    source
+                }
+                None => build(file, i, source, &mut warnings)?,
+            });
         }
-        let queue = queue(spec)?;
+        let queue = queue(file, &fits, &mut warnings)?;
         let at_queue = |error: super::Error| file.error("queue", error.to_string());
         let mut model = Model::new(queue, sources).map_err(|error| match error {
             super::Error::Rates(message) | super::Error::Generator(message) => file.error("sources", message),
@@ -57,6 +83,13 @@ impl Analysis {
             (model, adaptation) = with_early(model, early).map_err(at_queue)?;
         }
         let measures = model.solve().map_err(at_queue)?;
+        if let ([fitted], [_], None) = (&mut fits[..], model.sources(), &spec.early) {
+            let interface = spec.sources.iter().find_map(|source| source.trace.as_ref()?.interface);
+            let sized = fitted.fit.trace.bytes_mean.is_some();
+            let link_bps = spec.queue.link.filter(|_| sized).map(|link| link.as_bps() as f64);
+            let replayed = replay(&fitted.path, interface, queue, link_bps);
+            fitted.replay = Some(replayed.map_err(|error| file.error("sources.0.trace.file", error.to_string()))?);
+        }
         if let Some(Adaptation { loss_ratio_max, .. }) = adaptation {
             for (source, stream) in model.sources().iter().zip(&measures.sources) {
                 if stream.loss_ratio > loss_ratio_max {
@@ -76,7 +109,7 @@ impl Analysis {
             seeds: spec.simulate.seeds,
         };
         let (name, title) = (spec.name.0.clone(), spec.title.clone());
-        Ok(Analysis { name, title, model, measures, adaptation, runs, warnings })
+        Ok(Analysis { name, title, model, measures, adaptation, runs, fits, warnings })
     }
 }
 
@@ -181,14 +214,67 @@ fn build(file: &File, i: usize, source: &written::Source, warnings: &mut Vec<Str
     })
 }
 
-fn queue(spec: &written::Spec) -> Result<Queue, FileError> {
-    let Buffer::Packets(capacity) = spec.queue.buffer else { unreachable!("checked: the buffer is in packets") };
-    let service_rate = match (spec.queue.service, spec.queue.link, spec.queue.packet) {
+fn fitted(
+    file: &File,
+    i: usize,
+    name: &str,
+    written: &written::Trace,
+    warnings: &mut Vec<String>,
+) -> Result<Fitted, FileError> {
+    let path = file.trace_path(written);
+    let wrong = |error: super::Error| file.error(&format!("sources.{i}.trace.file"), error.to_string());
+    let mut counter = Counter::default();
+    let complete = trace::read(&path, written.interface, |arrival| counter.take(arrival)).map_err(wrong)?;
+    let fit = fit(name, counter.finish().map_err(wrong)?, written.components).map_err(wrong)?;
+    if !complete {
+        warnings.push(format!("{name}: the capture stops in the middle of a packet; what comes before counts"));
+    }
+    warnings.extend(fit.warnings.iter().map(|warning| format!("{name}: {warning}")));
+    Ok(Fitted { path, fit, replay: None })
+}
+
+/// More stages make the queue dearer to solve but hardly different.
+const STAGES_FITTED_MAX: u32 = 10;
+
+fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Queue, FileError> {
+    let written = &file.spec().queue;
+    let Buffer::Packets(capacity) = written.buffer else { unreachable!("checked: the buffer is in packets") };
+    // Sizes over all captures that tell them: packets per second, mean and mean square.
+    let sized = fits.iter().filter_map(|fitted| {
+        let trace = &fitted.fit.trace;
+        Some((trace.rate_pps, trace.bytes_mean?, trace.bytes_scv?))
+    });
+    let (rate, bytes, square) = sized.fold((0.0, 0.0, 0.0), |(rate, bytes, square), (pps, mean, scv)| {
+        (rate + pps, bytes + pps * mean, square + pps * mean * mean * (1.0 + scv))
+    });
+    let mean = (rate > 0.0 && bytes > 0.0).then(|| bytes / rate);
+    let service_rate = match (written.service, written.link, written.packet) {
         (Some(PacketRate(rate)), ..) => rate,
         (None, Some(link), Some(packet)) => link.as_bps() as f64 / (8.0 * packet.0 as f64),
-        _ => unreachable!("checked: service, or link with packet"),
+        (None, Some(link), None) => match mean {
+            Some(bytes) => link.as_bps() as f64 / (8.0 * bytes),
+            None => {
+                let message = "packet is missing, and the traces tell no sizes; give packet = \"1282B\"";
+                return Err(file.error("queue", message));
+            }
+        },
+        (None, None, _) => unreachable!("checked: service or link is given"),
     };
-    Ok(Queue { capacity, service_rate, stages: spec.queue.stages.unwrap_or(1) })
+    let stages = match (written.stages, written.link, mean) {
+        (Some(stages), ..) => stages,
+        (None, Some(_), Some(mean)) => {
+            let scv = square / rate / (mean * mean) - 1.0;
+            if scv > 1.2 {
+                warnings.push(format!(
+                    "packet sizes vary more than an exponential service (squared coefficient of variation {scv:.2}); delays \
+                     are underestimated"
+                ));
+            }
+            if scv * f64::from(STAGES_FITTED_MAX) > 1.0 { (1.0 / scv).round().max(1.0) as u32 } else { STAGES_FITTED_MAX }
+        }
+        _ => 1,
+    };
+    Ok(Queue { capacity, service_rate, stages })
 }
 
 fn with_early(model: Model, early: &written::Early) -> Result<(Model, Option<Adaptation>), super::Error> {
