@@ -38,5 +38,5 @@ pub use json::SCHEMA;
 pub use measures::{Measures, Stream};
 pub use model::{Model, Queue};
 pub use replay::{Replay, replay};
-pub use simulate::{Compared, Runs, simulate};
+pub use simulate::{Compared, Runs, arrivals, simulate};
 pub use source::{Minisources, Source};

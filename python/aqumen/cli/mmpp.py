@@ -118,7 +118,14 @@ def _fit(name: str, fit: dict[str, Any]) -> list[Table | str]:
         made.add_row(
             f"{window:.4g}", f"{measured:.4f}", f"{fitted:.4f}", f"{100 * (fitted / measured - 1):+.1f}"
         )
-    return [heading, made]
+    shown: list[Table | str] = [heading, made]
+    replay = fit.get("replay")
+    if replay is not None:
+        shown.append(
+            f"the trace itself through this queue: loss {_ratio(replay['loss_ratio'])}, "
+            f"mean delay {_milliseconds(replay['delay_mean_s'])} ms, utilisation {replay['utilization']:.4f}"
+        )
+    return shown
 
 
 def _simulation(simulation: dict[str, Any]) -> Table:

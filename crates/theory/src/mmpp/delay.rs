@@ -78,6 +78,9 @@ impl Delay {
         if !(0.0..1.0).contains(&p) || self.mean_s.is_nan() {
             return f64::NAN;
         }
+        if p == 0.0 {
+            return 0.0;
+        }
         // Whichever side is small is compared, so that 0.999999 is as precise as 0.000001.
         let short = |t_s: f64| if p < 0.5 { self.cdf(t_s) < p } else { self.survival(t_s) > 1.0 - p };
         let (mut low, mut high) = (0.0, self.mean_s);

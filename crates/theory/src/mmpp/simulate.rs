@@ -185,6 +185,17 @@ impl<'a> Sender<'a> {
     }
 }
 
+/// Hands the times of the packets that `source` sends within `duration_s` to `take`, nanoseconds from the start.
+pub fn arrivals(source: &super::Source, seed: u64, duration_s: f64, mut take: impl FnMut(i64)) {
+    let mut sender = Sender::start(source, Random::new(seed, Kind::Traffic, 0));
+    while sender.next_s < duration_s {
+        let at_s = sender.next_s;
+        if sender.act() {
+            take((at_s * 1e9) as i64);
+        }
+    }
+}
+
 /// The index that `u` in [0, 1) falls on, with `weights` of any sum.
 fn pick(weights: &[f64], u: f64) -> usize {
     let mut left = u * weights.iter().sum::<f64>();
