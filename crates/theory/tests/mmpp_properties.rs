@@ -229,7 +229,7 @@ fn many_minisources_have_the_moments_of_one_times_their_number() {
         Model::new(queue, vec![source.clone()]).unwrap().solve().unwrap().total.loss_ratio
     };
     let ratio = |load: f64| loss(&exact, load) / loss(&approximate, load);
-    assert!(ratio(0.7) > 1e6, "{} and {}", loss(&exact, 0.7), loss(&approximate, 0.7));
+    assert!(ratio(0.7) > 1e4, "{} and {}", loss(&exact, 0.7), loss(&approximate, 0.7));
     assert!((ratio(0.95) - 1.0).abs() < 0.3, "{} and {}", loss(&exact, 0.95), loss(&approximate, 0.95));
 }
 
@@ -271,17 +271,17 @@ fn the_search_finds_the_smallest_threshold_that_meets_the_target() {
 fn the_search_serves_all_sources_and_none_could_do_with_less() {
     let sources = vec![two_states("a", 700.0, 80.0, 2.0, 1.0), two_states("b", 560.0, 20.0, 1.25, 5.0)];
     let model = Model::new(Queue { capacity: 30, service_rate: 1200.0, stages: 2 }, sources).unwrap();
-    let adaptation = Adaptation { loss_ratio_max: 0.04, ..Adaptation::default() };
+    let adaptation = Adaptation { loss_ratio_max: 0.025, ..Adaptation::default() };
     let found = model.clone().adapted(&adaptation).unwrap();
     let answer = found.solve().unwrap();
     let thresholds: Vec<f64> = found.thresholds().iter().map(|t| t.unwrap()).collect();
     assert!(thresholds.iter().all(|t| *t > 0.25 * 30.0 + 1e-9 && *t < 0.95 * 30.0), "{thresholds:?}");
     for s in 0..2 {
-        assert!(answer.sources[s].loss_ratio <= 0.04);
+        assert!(answer.sources[s].loss_ratio <= 0.025);
         let mut lower = thresholds.clone();
         lower[s] -= 0.01 * 30.0;
         let lower = model.clone().with_thresholds(Action::Drop, lower.into_iter().map(Some).collect()).unwrap();
-        assert!(lower.solve().unwrap().sources[s].loss_ratio > 0.04, "source {s} could do with less");
+        assert!(lower.solve().unwrap().sources[s].loss_ratio > 0.025, "source {s} could do with less");
     }
 }
 
