@@ -71,7 +71,9 @@ pub fn fit(name: &str, trace: Summary, components_max: u32) -> Result<Fit, Error
     // r = sqrt(share high / share low) of all processes; the mean must cover their lower rate, zero.
     let spread: f64 = variances.iter().map(|(_, v)| v.sqrt()).sum();
     let skewness = skewness(&trace.scales, mean, &variances);
-    let wanted = (-skewness + (skewness * skewness + 4.0).sqrt()) / 2.0;
+    // r + g = 1 / r; for g above zero in the form that does not cancel.
+    let root = (skewness * skewness + 4.0).sqrt();
+    let wanted = if skewness > 0.0 { 2.0 / (root + skewness) } else { (root - skewness) / 2.0 };
     let r = if spread > 0.0 { wanted.min(mean / spread) } else { 0.0 };
     let mut components: Vec<Component> = variances
         .iter()
