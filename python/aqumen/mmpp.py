@@ -103,7 +103,9 @@ def _plot(data: dict[str, Any]) -> Figure:
         each.spines[["top", "right"]].set_visible(False)
     occupancy, delay = axes[0]
     occupancy.step(range(len(data["occupancy"])), data["occupancy"], where="mid", color=COLOURS[0], linewidth=1.2)
-    occupancy.set(xlabel="Packets in the system", ylabel="Probability", yscale="log", title=data["title"] or data["model"])
+    occupancy.set(
+        xlabel="Packets in the system", ylabel="Probability", yscale="log", title=data["title"] or data["model"]
+    )
     curves = data["delay_distribution"]
     milliseconds = [t * 1000 for t in curves["delay_s"]]
     shown = {"all": curves["share_longer"]["total"], **curves["share_longer"]["sources"]}

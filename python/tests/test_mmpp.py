@@ -149,7 +149,7 @@ def test_the_python_interface():
     answer = mmpp.solve(REFERENCE, {"queue.stages": "2"})
     assert repr(answer).startswith("QueueAnalysis('reference', loss_ratio=0.0")
     assert answer.data["queue"]["stages"] == 2
-    with pytest.raises(ScenarioError, match="reference.toml: queue.stages = 0: must be 1 to 10000"):
+    with pytest.raises(ScenarioError, match=r"reference\.toml: queue\.stages = 0: must be 1 to 10000"):
         mmpp.solve(REFERENCE, {"queue.stages": "0"})
     assert json.loads(_core.mmpp_json_schema())["title"] == "Aqumen queueing model"
 

@@ -367,7 +367,8 @@ fn check(spec: &Spec) -> Result<(), (String, String)> {
     match (queue.service, queue.link, queue.packet) {
         (Some(PacketRate(0.0)), ..) => return wrong("queue.service".into(), "must be above 0pkt/s".into()),
         (None, None, _) => {
-            let message = "service is missing; write service = \"975pkt/s\", or link = \"10Mbit\" with packet = \"1282B\"";
+            let message =
+                "service is missing; write service = \"975pkt/s\", or link = \"10Mbit\" with packet = \"1282B\"";
             return wrong("queue".into(), message.into());
         }
         (Some(_), Some(_), _) => return wrong("queue.link".into(), "give service or link, not both".into()),
@@ -395,9 +396,8 @@ fn check(spec: &Spec) -> Result<(), (String, String)> {
             return wrong(format!("{at}.name"), "there is another source of this name".into());
         }
         names.push(&source.name.0);
-        check_source(source).map_err(|(key, message)| {
-            (if key.is_empty() { at.clone() } else { format!("{at}.{key}") }, message)
-        })?;
+        check_source(source)
+            .map_err(|(key, message)| (if key.is_empty() { at.clone() } else { format!("{at}.{key}") }, message))?;
     }
     if let Some(early) = &spec.early {
         check_early(early, &names).map_err(|(key, message)| (format!("early{key}"), message))?;
@@ -463,7 +463,7 @@ fn check_early(early: &Early, names: &[&str]) -> Result<(), (String, String)> {
             if !ordered {
                 return Err((".adapt".into(), "must have 0 <= lowest <= highest <= 1".into()));
             }
-            if !(adapt.step >= 1e-4) {
+            if adapt.step < 1e-4 {
                 return Err((".adapt.step".into(), "must be at least 0.0001".into()));
             }
             if !(0.0..1.0).contains(&adapt.loss) {

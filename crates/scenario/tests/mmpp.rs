@@ -67,16 +67,24 @@ fn mistakes_are_named_with_file_line_and_key() {
     assert!(error("\"80pkt/s\"", "\"-80pkt/s\"").contains("must be a packet rate of at least 0pkt/s"));
     assert!(error("service = \"975pkt/s\"", "").starts_with("m.toml:3: queue: service is missing; write service = "));
     assert!(error("service = \"975pkt/s\"", "link = \"10Mbit\"").contains("packet is missing; link needs it"));
-    assert!(error("stages = 4", "link = \"10Mbit\"").contains("queue.link = \"10Mbit\": give service or link, not both"));
+    assert!(
+        error("stages = 4", "link = \"10Mbit\"").contains("queue.link = \"10Mbit\": give service or link, not both")
+    );
     assert!(error("stages = 4", "packet = \"1000B\"").contains("belongs to link"));
     assert!(error("name = \"voice\"", "name = \"video\"").contains("sources.1.name = \"video\": there is another"));
     assert!(error("count = 30", "count = 0").contains("sources.1.minisources.count = 0: must be 1 to 4095"));
     assert!(error("on = \"500ms\"", "on = \"0s\"").contains("must be above 0s"));
     assert!(error("generator = [[-2.0, 2.0], [1.0, -1.0]]", "").contains("rates and generator belong together"));
-    assert!(error("name = \"voice\"", "name = \"voice\"\nrate = \"1pps\"").contains("must have one of rate, rates with"));
-    assert!(error("count = 30,", "count = 30, model = \"exakt\",").contains("did you mean exact? known: exact, two-state"));
+    assert!(
+        error("name = \"voice\"", "name = \"voice\"\nrate = \"1pps\"").contains("must have one of rate, rates with")
+    );
+    assert!(
+        error("count = 30,", "count = 30, model = \"exakt\",").contains("did you mean exact? known: exact, two-state")
+    );
     assert_eq!(
-        File::parse("name = \"m\"\n[queue]\nbuffer = \"2pkt\"\nservice = \"1pps\"\n", "m.toml").unwrap_err().to_string(),
+        File::parse("name = \"m\"\n[queue]\nbuffer = \"2pkt\"\nservice = \"1pps\"\n", "m.toml")
+            .unwrap_err()
+            .to_string(),
         "m.toml:1: sources: a model needs a source, or preset = \"paper16\""
     );
     assert_eq!(
@@ -84,7 +92,9 @@ fn mistakes_are_named_with_file_line_and_key() {
         "m.toml:17: early.threshold = 1.5: as a share of the buffer it must be 0 to 1; packets are written \"15pkt\""
     );
     assert!(more("[early]\naction = \"mark\"\n").contains("early: threshold is missing; or let adapt find it"));
-    assert!(more("[early.thresholds]\nvidio = 0.5\n").contains("no such source; did you mean video? known: video, voice"));
+    assert!(
+        more("[early.thresholds]\nvidio = 0.5\n").contains("no such source; did you mean video? known: video, voice")
+    );
     assert!(more("[early]\nthreshold = 0.5\nadapt = {}\n").contains("give thresholds or adapt, not both"));
     assert!(more("[early]\naction = \"mark\"\nadapt = {}\n").contains("marks change no loss"));
     assert!(more("[early.adapt]\nlowest = 0.9\nhighest = 0.5\n").contains("must have 0 <= lowest <= highest <= 1"));

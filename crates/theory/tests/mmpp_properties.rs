@@ -76,7 +76,10 @@ fn a_poisson_source_before_an_erlang_server_is_mg1l() {
             let expected = embedded_chain(975.0 * rho, capacity as usize, stages, 975.0);
             for (b, (p, expected)) in m.occupancy.iter().zip(&expected).enumerate() {
                 let bound = 1e-12 * expected + if b == capacity as usize { 1e-14 } else { 0.0 };
-                assert!((p - expected).abs() < bound, "p_{b} = {p}, not {expected}: rho {rho}, L {capacity}, m {stages}");
+                assert!(
+                    (p - expected).abs() < bound,
+                    "p_{b} = {p}, not {expected}: rho {rho}, L {capacity}, m {stages}"
+                );
             }
         }
     }
@@ -201,7 +204,8 @@ fn what_is_no_model_is_refused_in_one_line() {
     assert!(queue(0, 1, 1.0).contains("room for a packet"));
     assert!(queue(1, 0, 1.0).contains("at least one service stage"));
     assert!(queue(1, 1, 0.0).contains("must be above 0"));
-    let silent = Model::new(Queue { capacity: 1, service_rate: 1.0, stages: 1 }, vec![Source::poisson("p", 0.0).unwrap()]);
+    let silent =
+        Model::new(Queue { capacity: 1, service_rate: 1.0, stages: 1 }, vec![Source::poisson("p", 0.0).unwrap()]);
     assert!(silent.err().expect("no traffic").to_string().contains("no source ever sends"));
     let huge = Model::new(
         Queue { capacity: 10_000_000, service_rate: 1.0, stages: 100 },
@@ -298,7 +302,12 @@ fn a_running_threshold_follows_the_measured_loss() {
 /// Any source of one to three states that is irreducible: a cycle, and rates beside it that may be zero.
 fn any_source() -> impl Strategy<Value = Source> {
     let speed = prop_oneof![Just(0.0), 1e-2..1e3];
-    (1usize..=3, prop::collection::vec(1e-2..1e2, 3), prop::collection::vec(speed, 9), prop::collection::vec(0.0..1e3, 3))
+    (
+        1usize..=3,
+        prop::collection::vec(1e-2..1e2, 3),
+        prop::collection::vec(speed, 9),
+        prop::collection::vec(0.0..1e3, 3),
+    )
         .prop_map(|(n, cycle, extra, rates)| {
             let mut generator = vec![vec![0.0; n]; n];
             for i in 0..n {

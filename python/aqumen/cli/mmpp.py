@@ -37,7 +37,9 @@ def mmpp(
         bool, typer.Option("--simulate", help="Simulate the model packet by packet beside the prediction.")
     ] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer.")] = None,
-    save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Write the model, fully explicit.")] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Write the model, fully explicit.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Solve a queueing model: MMPP sources, Erlang service, a finite buffer."""
@@ -88,11 +90,8 @@ def tables_of(data: dict[str, Any]) -> list[Table | str]:
         f"in the system {data['occupancy_mean_pkts']:.4f} packets on average, "
         f"standard deviation {data['occupancy_std_pkts']:.4f}",
     ]
-    streams = talk.table(
-        "\nPackets",
-        ["source", "offered/s", "loss", "overflow", "early", "marked", "threshold", "delay ms", "std ms", "p50", "p95"]
-        + ["p99", "p99.9"],
-    )
+    heads = ["source", "offered/s", "loss", "overflow", "early", "marked", "threshold"]
+    streams = talk.table("\nPackets", [*heads, "delay ms", "std ms", "p50", "p95", "p99", "p99.9"])
     for name, stream in {**data["sources"], "all": data["total"]}.items():
         ratios = [_ratio(stream[f"{key}_ratio"]) for key in ("loss", "overflow_drop", "early_drop", "mark")]
         delays = [_milliseconds(stream[f"delay_{key}_s"]) for key in ("mean", "std", "p50", "p95", "p99", "p999")]
@@ -115,9 +114,7 @@ def _fit(name: str, fit: dict[str, Any]) -> list[Table | str]:
     made = talk.table("", ["window s", "index of dispersion", "fitted", "error %"])
     curve = fit["dispersion"]
     for window, measured, fitted in zip(curve["window_s"], curve["measured"], curve["fitted"], strict=True):
-        made.add_row(
-            f"{window:.4g}", f"{measured:.4f}", f"{fitted:.4f}", f"{100 * (fitted / measured - 1):+.1f}"
-        )
+        made.add_row(f"{window:.4g}", f"{measured:.4f}", f"{fitted:.4f}", f"{100 * (fitted / measured - 1):+.1f}")
     shown: list[Table | str] = [heading, made]
     replay = fit.get("replay")
     if replay is not None:

@@ -270,7 +270,11 @@ fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Que
                      are underestimated"
                 ));
             }
-            if scv * f64::from(STAGES_FITTED_MAX) > 1.0 { (1.0 / scv).round().max(1.0) as u32 } else { STAGES_FITTED_MAX }
+            if scv * f64::from(STAGES_FITTED_MAX) > 1.0 {
+                (1.0 / scv).round().max(1.0) as u32
+            } else {
+                STAGES_FITTED_MAX
+            }
         }
         _ => 1,
     };
@@ -279,12 +283,8 @@ fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Que
 
 fn with_early(model: Model, early: &written::Early) -> Result<(Model, Option<Adaptation>), super::Error> {
     if let Some(adapt) = &early.adapt {
-        let adaptation = Adaptation {
-            loss_ratio_max: adapt.loss,
-            lowest: adapt.lowest,
-            highest: adapt.highest,
-            step: adapt.step,
-        };
+        let adaptation =
+            Adaptation { loss_ratio_max: adapt.loss, lowest: adapt.lowest, highest: adapt.highest, step: adapt.step };
         return Ok((model.adapted(&adaptation)?, Some(adaptation)));
     }
     let capacity = model.queue().capacity;

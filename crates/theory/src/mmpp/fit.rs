@@ -13,10 +13,10 @@
 //! all processes follows from the third moments, and the rest of the mean rate is a Poisson process. Three processes have
 //! eight states: three levels, as in the AAQM paper's MMPP-8.
 
+use super::Error;
 use super::counts::{autocorrelation, dispersion};
 use super::source::{Source, Superposition};
 use super::trace::{Scale, Summary};
-use super::Error;
 
 /// A source fitted to a trace, and how well.
 #[derive(Clone, Debug)]
@@ -157,7 +157,8 @@ fn assemble(name: &str, components: &[Component], poisson_pps: f64) -> Result<So
         return Source::poisson(name, poisson_pps);
     }
     let processes = components.iter().map(|component| {
-        let (down, up) = (component.relaxation * (1.0 - component.high_share), component.relaxation * component.high_share);
+        let (down, up) =
+            (component.relaxation * (1.0 - component.high_share), component.relaxation * component.high_share);
         Source::new(name, &[vec![-down, down], vec![up, -up]], &[component.high_pps, 0.0])
     });
     let processes = processes.collect::<Result<Vec<_>, _>>()?;
@@ -286,9 +287,8 @@ impl Curve {
             let right: Vec<f64> = rises.iter().map(|rise| dot(rise, &self.excess)).collect();
             weights = normal.solve(&right);
         }
-        let residual: Vec<f64> = (0..self.t.len())
-            .map(|l| self.excess[l] - (0..n).map(|i| weights[i] * rises[i][l]).sum::<f64>())
-            .collect();
+        let residual: Vec<f64> =
+            (0..self.t.len()).map(|l| self.excess[l] - (0..n).map(|i| weights[i] * rises[i][l]).sum::<f64>()).collect();
         (dot(&residual, &residual), weights)
     }
 }

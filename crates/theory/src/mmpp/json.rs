@@ -167,11 +167,7 @@ impl Analysis {
             aqumen: env!("CARGO_PKG_VERSION"),
             model: &self.name,
             title: self.title.as_deref(),
-            queue: QueueAnswer {
-                buffer_pkts: queue.capacity,
-                service_pps: queue.service_rate,
-                stages: queue.stages,
-            },
+            queue: QueueAnswer { buffer_pkts: queue.capacity, service_pps: queue.service_rate, stages: queue.stages },
             states: model.states(),
             load: model.load(),
             utilization: measures.utilization,

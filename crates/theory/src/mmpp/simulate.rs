@@ -231,8 +231,7 @@ fn run(model: &Model, late_s: &[f64], runs: &Runs, seed: u64) -> Counted {
     let mut service_ends_s = f64::INFINITY;
     let (start_s, end_s) = (runs.warmup_s, runs.warmup_s + runs.duration_s);
     let mut last_s = start_s;
-    let mut counted =
-        Counted { sources: vec![Count::default(); senders.len()], occupancy_pkts_s: 0.0, busy_s: 0.0 };
+    let mut counted = Counted { sources: vec![Count::default(); senders.len()], occupancy_pkts_s: 0.0, busy_s: 0.0 };
     loop {
         let s = (0..senders.len()).min_by(|&a, &b| senders[a].next_s.total_cmp(&senders[b].next_s)).unwrap_or(0);
         let now_s = senders[s].next_s.min(service_ends_s);

@@ -123,7 +123,8 @@ fn nanoseconds(interface: &InterfaceDescriptionBlock<'_>, units: u64) -> Option<
         }
     }
     let exponent = u32::from(resolution & 0x7f);
-    let per_second = if resolution & 0x80 == 0 { 10u128.checked_pow(exponent)? } else { 1u128.checked_shl(exponent)? };
+    let per_second =
+        if resolution & 0x80 == 0 { 10u128.checked_pow(exponent)? } else { 1u128.checked_shl(exponent)? };
     let whole = u128::from(units) / per_second;
     // Of less than a second, at most 2^64 units: the product fits.
     let fraction = u128::from(units) % per_second * 1_000_000_000 / per_second;
