@@ -10,7 +10,7 @@ comparison.write_report("report.html")
 
 from aqumen._core import __version__
 from aqumen.comparison import Comparison, compare, run
-from aqumen.errors import EngineError, Error, MissingExtra, OutputError, ScenarioError
+from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, ScenarioError
 from aqumen.ranking import Place, Ranking
 from aqumen.result import Result, Series, SojournCdf
 from aqumen.scenario import Scenario
@@ -18,6 +18,7 @@ from aqumen.topology import Dumbbell, Event, Flows, Transport
 from aqumen.transient import Transient
 
 __all__ = [
+    "Cancelled",
     "Comparison",
     "Dumbbell",
     "EngineError",

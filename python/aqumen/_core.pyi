@@ -1,15 +1,30 @@
 """The Rust engines, as compiled. The package `aqumen` is their public face."""
 
 from collections.abc import Callable, Sequence
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+
+__all__ = [
+    "Cancelled",
+    "RunResult",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "json_schema",
+    "list_aqms_json",
+    "run",
+    "run_many",
+    "summary",
+]
 
 __version__: str
 
 class ScenarioError(ValueError): ...
 class Cancelled(Exception): ...
 
+@final
 class Scenario:
     @staticmethod
     def load(path: str) -> Scenario: ...
@@ -25,7 +40,9 @@ class Scenario:
     def aqm_names(self) -> list[str]: ...
     def check_aqm(self, spec: str) -> None: ...
     def memory_estimate(self) -> int: ...
+    def check_memory(self, runs: int) -> None: ...
 
+@final
 class RunResult:
     @property
     def json(self) -> str: ...
@@ -46,6 +63,7 @@ def run_many(
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
 def summary(values: Sequence[float]) -> tuple[float, float | None, tuple[float, float] | None, int]: ...
+def student_quantile(probability: float, freedom: float) -> float: ...
 def list_aqms_json() -> str: ...
 def json_schema() -> str: ...
 def mmpp_solve(path: str, overrides: Sequence[tuple[str, str]], simulate: bool = False) -> tuple[str, str]: ...

@@ -50,7 +50,7 @@ def run(
         seed: The seed; the same seed gives the same result, and the same traffic to every AQM.
         engine: `packet`, or `ns2` where it is installed.
         pcap: A file for the packets of the bottleneck, as pcapng.
-        on_progress: Called now and then with the share done, 0 to 1; `False` stops the run.
+        on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
     """
     scenario = as_scenario(scenario)
     if aqm is not None:

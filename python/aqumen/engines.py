@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aqumen import _core
-from aqumen.errors import EngineError, ScenarioError
+from aqumen.errors import Cancelled, EngineError, ScenarioError
 from aqumen.result import Answer, Floats
 from aqumen.scenario import Scenario
 
@@ -82,6 +82,8 @@ def run_one(
         return _core.run(scenario.core, aqm, seed, pcap, progress)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+    except _core.Cancelled as error:
+        raise Cancelled(str(error)) from None
 
 
 def run_many(
@@ -171,22 +173,10 @@ def threads_within_memory(scenario: Scenario, threads: int) -> int:
         scenario: The scenario.
         threads: How many are wanted at a time.
     """
-    need, free = scenario.memory_bytes, available_memory_bytes()
-    if need > free:
-        raise ScenarioError(
-            f"scenario `{scenario.name}` needs about {need / 2**30:.1f} GiB of memory, {free / 2**30:.1f} GiB are "
-            "free; use fewer flows, a shorter duration or a longer sample interval"
-        )
-    return max(1, min(threads, free // max(need, 1)))
-
-
-def available_memory_bytes() -> int:
-    """Memory that can be had without swapping, bytes."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for fewer in range(threads, 0, -1):
+        try:
+            scenario.core.check_memory(fewer)
+            return fewer
+        except _core.ScenarioError as error:
+            refusal = str(error)
+    raise ScenarioError(refusal)

@@ -3,9 +3,10 @@
 import json
 import signal
 
-import aqumen
 import pytest
 from snapshot import check_json, check_text
+
+import aqumen
 
 
 def test_version(aqumen_cli):
@@ -110,7 +111,7 @@ def test_too_little_memory(aqumen_cli, scenario_file, fake_core, monkeypatch):
     monkeypatch.setattr(fake_core.Scenario, "memory_estimate", lambda self: 1 << 60)
     code, _, err = aqumen_cli("run", scenario_file)
     assert code == 2
-    assert "needs about 1073741824.0 GiB of memory" in err
+    assert "MiB of memory and 1024 MiB are free" in err
 
 
 def test_run_writes_its_result(aqumen_cli, scenario_file, tmp_path):

@@ -3,7 +3,8 @@
 //! `cargo bench -p aqumen-aqm --bench decide` prints a table, with `-- --json` the same as JSON. Without `--bench` (as in
 //! tests) it runs briefly, to show that it still works.
 //!
-//! A decision is one `on_arrival` with the queue near its target, so that algorithms do all their work, timers left out;
+//! A decision is one `on_arrival`, or `on_dequeue` for those that decide at the head, with the queue near its target, so that
+//! algorithms do all their work, timers left out;
 //! a step is one `on_timer`. Best of several rounds: what the code costs, not what the machine was doing besides.
 
 use std::hint::black_box;
@@ -11,8 +12,8 @@ use std::time::Instant as Clock;
 
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
-    Aqm, ArmPfc, ArmPfcParams, Cx, Draw, DropTail, Limit, Network, Packet, Pi, QueueView, Red, Sampled, TcpPlant,
-    Totals,
+    Aqm, Ared, AredFeng, ArmPfc, ArmPfcParams, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Limit, Network, Packet,
+    Pi, Pi2, Pie, QueueView, Red, Rem, Sampled, TcpPlant, Totals,
 };
 use aqumen_units::{Ecn, Instant, Rate, Span};
 
@@ -88,6 +89,9 @@ impl Bench {
             }
         });
 
+        // Sojourn times around 5 ms, so that CoDel and its kin change state now and then.
+        let at_head = aqm.hooks().decides_at_head;
+        let sojourn = |i: u32| Span::from_micros(4000 + u64::from(i.wrapping_mul(0x9e37_79b9) >> 21));
         let decision_ns = self.best(self.decisions, || {
             for i in 0..self.decisions {
                 now += Span::from_micros(800);
@@ -98,7 +102,11 @@ impl Bench {
                     limit: Limit::packets(300),
                     totals: &totals,
                 };
-                black_box(aqm.on_arrival(black_box(&packet), &mut Cx { now, queue, rng: &mut rng }));
+                if at_head {
+                    black_box(aqm.on_dequeue(black_box(&packet), sojourn(i), &mut Cx { now, queue, rng: &mut rng }));
+                } else {
+                    black_box(aqm.on_arrival(black_box(&packet), &mut Cx { now, queue, rng: &mut rng }));
+                }
             }
         });
         Row { name, decision_ns, step_ns: has_timer.then_some(step_ns), state_bytes }
@@ -116,6 +124,15 @@ fn main() {
     let size_of = |name: &str| match name {
         "droptail" => size_of::<DropTail>(),
         "red" => size_of::<Red>(),
+        "ared" => size_of::<Ared>(),
+        "ared-feng" => size_of::<AredFeng>(),
+        "rem" => size_of::<Rem>(),
+        "avq" => size_of::<Avq>(),
+        "blue" => size_of::<Blue>(),
+        "codel" => size_of::<Codel>(),
+        "pie" => size_of::<Pie>(),
+        "pi2" => size_of::<Pi2>(),
+        "cobalt" => size_of::<Cobalt>(),
         "pi" => size_of::<Sampled<Pi>>(),
         "arm-pfc" => size_of::<Sampled<ArmPfc>>() + arm_pfc_heap(),
         _ => size_of::<AnyAqm>(),

@@ -1,16 +1,20 @@
 //! The algorithms by name: their parameter tables, and how one is built from what an operator gave.
 //!
-//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to [`AnyAqm`] and to the
-//! list below.
+//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to the list below; one with
+//! several queues goes to the list of [`AnyQdisc`].
 
 use alloc::{boxed::Box, vec::Vec};
 
 use aqumen_units::{Instant, Probability, Span};
 
+use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aqm, ArmPfc, Cx, Draw, DropTail, Hooks, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Pi, Red,
-    Sampled, SampledLaw, Settings, Value, Verdict, arm_pfc, droptail, pi, red,
+    Aqm, Ared, AredFeng, ArmPfc, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks, Limit, MAX_LOOPS, Network,
+    Observation, Packet, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, Settings, Value, Verdict,
+    ared, ared_feng, arm_pfc, avq, blue, cobalt, codel, droptail, pi, pi2, pie, red, rem,
 };
+
+pub use crate::any_qdisc::AnyQdisc;
 
 /// An algorithm's row in the registry.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +29,15 @@ pub struct Algorithm {
     pub reference: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
+}
+
+/// How many queues an algorithm looks after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// One: an [`Aqm`], which a [`Fifo`](crate::Fifo) hosts.
+    Single,
+    /// Several, with a scheduler: a [`Qdisc`](crate::Qdisc).
+    Multi,
 }
 
 /// An algorithm under another name, with settings of its own that an operator can still override.
@@ -65,6 +78,35 @@ pub const PROFILES: &[Profile] = &[
             ("use_mark_p", Value::Flag(false)),
         ],
         doc: "RED with thresholds 50 and 150 packets, centred on a target of 100",
+    },
+    Profile {
+        name: "ared-ns2",
+        algorithm: "ared",
+        settings: &[
+            ("thresholds", Value::Choice("ns2-auto")),
+            ("weight_rule", Value::Choice("ns2-auto")),
+            ("bytes", Value::Flag(true)),
+            ("queue_in_bytes", Value::Flag(true)),
+            ("use_mark_p", Value::Flag(true)),
+            ("ns2_stale_gentle", Value::Flag(true)),
+        ],
+        doc: "ARED as ns-2 sets it up when told no more than adaptive_",
+    },
+    Profile {
+        name: "rem-ns2",
+        algorithm: "rem",
+        settings: &[
+            ("target", Value::Number(20.0)),
+            ("signal_at", Value::Choice("dequeue")),
+            ("ns2_limit", Value::Flag(true)),
+        ],
+        doc: "REM as ns-2 with markpkts_: a target of 20 packets, marks at the head and for ECN-capable packets alone",
+    },
+    Profile {
+        name: "avq-ns2",
+        algorithm: "avq",
+        settings: &[("form", Value::Choice("ns2")), ("spare_not_ect", Value::Flag(true))],
+        doc: "AVQ as ns-2 with markpkts_, packets counted",
     },
     Profile {
         name: "pi-printed",
@@ -112,15 +154,47 @@ const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
     ("psi", Value::Number(0.83)),
 ];
 
-/// The algorithm or profile called `name` with the operator's `values`, designed for `network` where they leave it open.
+/// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they leave it open.
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
+    with_profile(name, values, |name, values| build_algorithm(name, values, network))
+}
+
+/// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`. `None` if
+/// there is no such name.
+pub fn build_qdisc(
+    name: &str,
+    values: &[(&str, Value<'_>)],
+    network: &Network,
+    limit: Limit,
+) -> Option<Result<AnyQdisc, ParamError>> {
+    any_qdisc::build(name, values, network, limit)
+}
+
+/// Calls `build` with the algorithm behind `name` and the values of the profile on the way, which `values` override.
+pub(crate) fn with_profile<T>(
+    name: &str,
+    values: &[(&str, Value<'_>)],
+    build: impl FnOnce(&str, &[(&str, Value<'_>)]) -> T,
+) -> T {
     match find_profile(name) {
-        None => build_algorithm(name, values, network),
+        None => build(name, values),
         Some(profile) => {
             let all: Vec<_> = profile.settings.iter().chain(values).copied().collect();
-            build_algorithm(profile.algorithm, &all, network)
+            build(profile.algorithm, &all)
         }
+    }
+}
+
+/// Every algorithm: those of one queue, then those of several, each in the order in which lists show them.
+pub fn algorithms() -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().chain(MULTI_QUEUE)
+}
+
+impl Algorithm {
+    /// How many queues it looks after.
+    pub fn kind(&self) -> QueueKind {
+        if MULTI_QUEUE.iter().any(|row| row.name == self.name) { QueueKind::Multi } else { QueueKind::Single }
     }
 }
 
@@ -132,7 +206,7 @@ pub fn find_profile(name: &str) -> Option<&'static Profile> {
 /// The row of the algorithm called `name`, or that the profile of this name sets up.
 pub fn find(name: &str) -> Option<&'static Algorithm> {
     let name = find_profile(name).map_or(name, |profile| profile.algorithm);
-    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+    algorithms().find(|algorithm| algorithm.name == name)
 }
 
 /// A law that came from outside this crate (a Python subclass, a test).
@@ -150,7 +224,7 @@ macro_rules! algorithms {
             Foreign(Sampled<Foreign>),
         }
 
-        /// Every algorithm, in the order in which lists show them.
+        /// Every algorithm of one queue, in the order in which lists show them; [`algorithms`] has all.
         pub const ALGORITHMS: &[Algorithm] = &[$($module::ALGORITHM),*];
 
         fn build_algorithm(
@@ -183,8 +257,17 @@ macro_rules! algorithms {
 algorithms! {
     DropTail(DropTail) = droptail,
     Red(Red) = red,
+    Ared(Ared) = ared,
+    AredFeng(AredFeng) = ared_feng,
     Pi(Sampled<Pi>) = pi,
+    Rem(Rem) = rem,
+    Avq(Avq) = avq,
+    Blue(Blue) = blue,
     ArmPfc(Sampled<ArmPfc>) = arm_pfc,
+    Codel(Codel) = codel,
+    Pie(Pie) = pie,
+    Pi2(Pi2) = pi2,
+    Cobalt(Cobalt) = cobalt,
 }
 
 /// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.

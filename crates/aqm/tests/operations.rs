@@ -228,11 +228,13 @@ proptest! {
 fn a_packet_that_cannot_carry_a_mark_is_never_marked() {
     for name in names() {
         let aqm = registry::build(name, &[], &NETWORK).unwrap().unwrap();
-        let mut fifo = Fifo::new(aqm, Limit::packets(300));
+        // Deep enough for slow averages to see the queue before it overflows.
+        let mut fifo = Fifo::new(aqm, Limit::packets(1000));
         let (mut rng, mut log) = (Random(1), Log::default());
         let packet = Packet { bytes: 1000, ecn: Ecn::NotEct, segments: 1, ..Packet::default() };
         for i in 0..100_000 {
-            let now = Instant::from_nanos(u64::from(i) * 1_000_000);
+            // The link sends 1250 packets a second; twice as many come.
+            let now = Instant::from_nanos(u64::from(i) * 400_000);
             if fifo.next_timer().is_some_and(|due| due <= now) {
                 fifo.on_timer(now, &mut rng);
             }
@@ -243,8 +245,9 @@ fn a_packet_that_cannot_carry_a_mark_is_never_marked() {
         }
         assert_eq!(fifo.totals().marked, 0, "{name}");
         // Twice as many arrive as leave: all algorithms lose half of them, one way or another.
-        assert!(fifo.totals().early_dropped + fifo.totals().overflow_dropped > 49_000, "{name}: {:?}", fifo.totals());
-        if name != "droptail" {
+        assert!(fifo.totals().early_dropped + fifo.totals().overflow_dropped > 48_900, "{name}: {:?}", fifo.totals());
+        // DropTail drops nothing early, and two of ns-2's ways of marking spare what cannot be marked.
+        if !["droptail", "rem-ns2", "avq-ns2"].contains(&name) {
             assert!(fifo.totals().early_dropped > 0, "{name}: {:?}", fifo.totals());
         }
     }

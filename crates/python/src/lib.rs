@@ -23,7 +23,7 @@ create_exception!(_core, Cancelled, PyException, "The run was stopped by its pro
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, summary};
+    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary};
     #[pymodule_export]
     use crate::catalogue::list_aqms_json;
     #[pymodule_export]
@@ -44,6 +44,9 @@ struct Scenario(Arc<aqumen_scenario::Scenario>);
 /// The result of one run.
 #[pyclass(frozen, module = "aqumen._core")]
 struct RunResult(aqumen_result::RunResult);
+
+/// Times in seconds, and the share of packets that waited no longer.
+type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// A link's sampling instants, queue lengths and probabilities.
 type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -130,12 +133,7 @@ impl RunResult {
     }
 
     /// Distribution of the sojourn times: seconds, and the share of packets that waited no longer.
-    fn sojourn_cdf<'py>(
-        &self,
-        py: Python<'py>,
-        link: &str,
-        window: &str,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    fn sojourn_cdf<'py>(&self, py: Python<'py>, link: &str, window: &str) -> PyResult<CdfArrays<'py>> {
         let windows = self.0.sojourn.get(link).ok_or_else(|| unknown(link))?;
         let points = windows.get(window).ok_or_else(|| unknown(window))?.cumulative();
         let (seconds, share): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(ns, share)| (ns * 1e-9, share)).unzip();
@@ -200,6 +198,15 @@ fn run_many(
 fn summary(values: Vec<f64>) -> PyResult<(f64, Option<f64>, Option<(f64, f64)>, usize)> {
     let summary = aqumen_result::Summary::of(&values).ok_or_else(|| PyValueError::new_err("no values to summarise"))?;
     Ok((summary.mean, summary.std, summary.ci95.map(|[low, high]| (low, high)), summary.n))
+}
+
+/// The value below which Student's t with `freedom` degrees of freedom falls with `probability`.
+#[pyfunction]
+fn student_quantile(probability: f64, freedom: f64) -> PyResult<f64> {
+    if !(probability > 0.0 && probability < 1.0 && freedom > 0.0 && freedom.is_finite()) {
+        return Err(PyValueError::new_err("a quantile needs a probability in (0, 1) and degrees of freedom above 0"));
+    }
+    Ok(aqumen_result::student_quantile(probability, freedom))
 }
 
 /// The JSON Schema of a scenario file.

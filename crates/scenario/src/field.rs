@@ -119,6 +119,12 @@ pub(crate) trait Field: Sized {
     }
 }
 
+/// The table in which every field takes its default.
+pub(crate) fn all_defaults<T: Field>() -> T {
+    let empty = Node { value: Value::Table(Vec::new()), line: 0 };
+    T::read(&At { node: &empty, path: String::new() }).unwrap_or_else(|misfit| panic!("{}: no default", misfit.path))
+}
+
 /// Declares a table of the schema once: its fields with their documentation, types and defaults. A field without default
 /// must be given, unless it is an `Option` or a `Vec`.
 macro_rules! table {
@@ -484,7 +490,7 @@ impl Field for Buffer {
             return Bytes::read(at).map(Buffer::Bytes);
         }
         let packets = at.quantity(units::PACKETS)?;
-        if packets >= 1.0 && packets <= PACKETS_MAX && packets % 1.0 == 0.0 {
+        if (1.0..=PACKETS_MAX).contains(&packets) && packets % 1.0 == 0.0 {
             Ok(Buffer::Packets(packets as u32))
         } else {
             Err(at.misfit("must be a whole number of packets, 1pkt to 1e9pkt, such as \"300pkt\""))

@@ -1,11 +1,13 @@
 //! How much memory a run will need, and whether the machine has it: known before anything is built.
 
-use crate::field::Buffer;
+use aqumen_units::{Rate, Span};
+
+use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
 use crate::schema::Spec;
 
-/// For one flow: both ends of its connection, its part of the plan (hosts, four access links with their names and paths)
-/// and of the engine's tables, bytes.
+/// For one flow: its part of the plan (hosts, four access links with their names and paths: measured, 1.7 kB), both ends of
+/// its connection and its part of the engine's tables, bytes.
 const FLOW_BYTES: u64 = 4096;
 
 /// For one packet in flight or waiting, with its share of the rings that hold it, bytes.
@@ -17,51 +19,44 @@ const SAMPLE_BYTES: u64 = 48;
 /// For the program itself, bytes.
 const BASE_BYTES: u64 = 32 << 20;
 
-/// An upper estimate of the memory that one run of `spec` takes, bytes.
+/// An estimate, on the high side, of the memory that one run of `spec` takes, bytes.
 pub(crate) fn estimate(spec: &Spec, core: &Core) -> u64 {
     let flows: u64 = spec.flows.iter().map(|group| u64::from(group.count)).sum();
-    // No more packets exist than the receivers' windows admit, nor than queues and wires of the written links hold.
-    let by_window: u64 = spec
-        .flows
-        .iter()
-        .map(|group| u64::from(group.count).saturating_mul(u64::from(group.transport.config.receive_window)))
-        .fold(0, u64::saturating_add);
-    let smallest =
-        spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes)).min().unwrap_or(1).max(1);
-    let by_room: u64 = core
-        .links
-        .iter()
-        .map(|link| {
-            let waiting = match link.buffer {
-                Buffer::Packets(packets) => u64::from(packets),
-                Buffer::Bytes(bytes) => bytes.0 / smallest,
-            };
-            waiting.saturating_add(link.rate.amount_in(link.delay).0 / smallest)
-        })
-        .fold(0, u64::saturating_add);
-    // What fills the access links comes on top, but it stands in the windows.
-    let by_access: u64 = spec
-        .flows
-        .iter()
-        .zip(&core.ways)
-        .filter_map(|(group, way)| {
-            let access = way.access.as_ref()?;
-            let delay = access.delay.high + group.extra_rtt.high;
-            let waiting = match access.buffer {
-                Buffer::Packets(packets) => u64::from(packets),
-                Buffer::Bytes(bytes) => bytes.0 / smallest,
-            };
-            let each = waiting.saturating_add(access.rate.amount_in(delay).0 / smallest).saturating_mul(4);
-            Some(each.saturating_mul(u64::from(group.count)))
-        })
-        .fold(0, u64::saturating_add);
-    let packets = by_window.min(by_room.saturating_add(by_access));
+    let packets = packets(spec, core);
     let samples = spec.duration.as_nanos() / spec.record.interval.as_nanos().max(1) + 1;
     let recorded = core.links.iter().filter(|link| link.record).count() as u64;
-    (BASE_BYTES)
+    BASE_BYTES
         .saturating_add(flows.saturating_mul(FLOW_BYTES))
         .saturating_add(packets.saturating_mul(PACKET_BYTES))
         .saturating_add(samples.saturating_mul(recorded).saturating_mul(SAMPLE_BYTES))
+}
+
+/// Packets that may be under way at one time: no more than the receivers' windows admit, nor than queues and wires hold.
+/// A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all but empty.
+fn packets(spec: &Spec, core: &Core) -> u64 {
+    let smallest =
+        spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes)).min().unwrap_or(1).max(1);
+    let room = |buffer: Buffer| match buffer {
+        Buffer::Packets(packets) => u64::from(packets),
+        Buffer::Bytes(bytes) => bytes.0 / smallest,
+    };
+    let wire = |rate: Rate, delay: Span| rate.amount_in(delay).0 / smallest;
+    let of_core = core.links.iter().map(|link| room(link.buffer).saturating_add(wire(link.rate, link.delay)));
+    let mut held: u64 = of_core.fold(0, u64::saturating_add);
+    let mut admitted: u64 = 0;
+    for (group, way) in spec.flows.iter().zip(&core.ways) {
+        let (count, config) = (u64::from(group.count), &group.transport.config);
+        admitted = admitted.saturating_add(count.saturating_mul(u64::from(config.receive_window)));
+        held = held.saturating_add(count.saturating_mul(u64::from(config.initial_window)));
+        let Some(access) = &way.access else { continue };
+        let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate).min().unwrap_or(RATE_MAX);
+        let of_access = Rate::from_bps(access.rate.as_bps().saturating_mul(count));
+        held = held.saturating_add(wire(of_access.min(narrowest), (access.delay.high + group.extra_rtt.high) * 4));
+        if of_access <= narrowest {
+            held = held.saturating_add(room(access.buffer).saturating_mul(count));
+        }
+    }
+    admitted.min(held)
 }
 
 /// Memory that is free for a run on this machine, bytes. `None` where the system does not tell.

@@ -1,5 +1,6 @@
 //! A scenario: read, overridden, checked, written back, expanded.
 
+use std::io::Read;
 use std::path::Path;
 
 use crate::check::check;
@@ -114,7 +115,7 @@ impl Scenario {
         }
     }
 
-    /// An upper estimate of the memory that one run takes, bytes.
+    /// An estimate, on the high side, of the memory that one run takes, bytes.
     pub fn memory_estimate(&self) -> u64 {
         memory::estimate(&self.spec, &self.core)
     }
@@ -146,15 +147,15 @@ impl Scenario {
 /// The bytes of the file at `path`, which is to be `what`: "a scenario".
 pub(crate) fn bytes_of_file(path: &Path, file: &str, what: &str) -> Result<Vec<u8>, Error> {
     let fail = |message: String| Error::of_file(file, message);
-    let size = std::fs::metadata(path).map_err(|error| fail(format!("cannot read: {error}")))?;
-    if size.is_dir() {
-        return Err(fail("cannot read: it is a directory".into()));
+    let handle = std::fs::File::open(path).map_err(|error| fail(format!("cannot read: {error}")))?;
+    // A device or a pipe tells no size, so the limit is applied while reading.
+    let mut bytes = Vec::new();
+    let read = handle.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| fail(format!("cannot read: {error}")))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(fail(format!("{what} has at most {} MiB; this file has more", FILE_BYTES_MAX >> 20)));
     }
-    if size.len() > FILE_BYTES_MAX {
-        let (most, size) = (FILE_BYTES_MAX >> 20, size.len() >> 20);
-        return Err(fail(format!("{what} has at most {most} MiB; this file has {size}")));
-    }
-    std::fs::read(path).map_err(|error| fail(format!("cannot read: {error}")))
+    Ok(bytes)
 }
 
 /// The text that `bytes` of `file` are.

@@ -3,7 +3,7 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
-use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, Spread, table};
+use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, Spread, all_defaults, table};
 use crate::spec::Profile;
 use crate::transport::Transport;
 
@@ -221,26 +221,19 @@ const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
 
 impl Default for Reverse {
     fn default() -> Self {
-        Reverse {
-            rate: None,
-            delay: None,
-            buffer: BUFFER_ELSEWHERE,
-            aqm: "droptail".into(),
-            record: false,
-            target: None,
-        }
+        all_defaults()
     }
 }
 
 impl Default for Record {
     fn default() -> Self {
-        Record { links: Vec::new(), interval: Span::from_millis(100) }
+        all_defaults()
     }
 }
 
 impl Default for Nominal {
     fn default() -> Self {
-        Nominal { capacity: None, flows: None, base_rtt: None, target: None, packet: None }
+        all_defaults()
     }
 }
 

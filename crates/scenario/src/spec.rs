@@ -80,7 +80,7 @@ pub(crate) fn check_profiles(profiles: &Named<Profile>) -> Result<(), (String, F
 }
 
 fn algorithm(name: &str) -> Option<&'static Algorithm> {
-    registry::ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+    registry::algorithms().find(|algorithm| algorithm.name == name)
 }
 
 type Resolved = (&'static Algorithm, Vec<(String, OwnedValue)>);
@@ -99,7 +99,7 @@ fn resolve(name: &str, profiles: &Named<Profile>) -> Result<Resolved, Fault> {
     let builtin = registry::find_profile(at);
     let Some(algorithm) = algorithm(builtin.map_or(at, |profile| profile.algorithm)) else {
         let known = (profiles.0.iter().map(|(name, _)| name.as_str()))
-            .chain(registry::ALGORITHMS.iter().map(|algorithm| algorithm.name))
+            .chain(registry::algorithms().map(|algorithm| algorithm.name))
             .chain(registry::PROFILES.iter().map(|profile| profile.name));
         let key = if chain.is_empty() { None } else { Some("algorithm".into()) };
         return Err((key, format!("no AQM \"{at}\"{}", suggestion(at, known))));

@@ -18,8 +18,11 @@ pub struct Transport {
     pub config: TcpConfig,
 }
 
-/// The presets by name.
-pub const PRESETS: &[(&str, fn() -> TcpConfig)] = &[("ns2", TcpConfig::ns2), ("modern", TcpConfig::modern)];
+/// A preset: its name, and the configuration it stands for.
+pub type Preset = (&'static str, fn() -> TcpConfig);
+
+/// The presets.
+pub const PRESETS: &[Preset] = &[("ns2", TcpConfig::ns2), ("modern", TcpConfig::modern)];
 
 const VARIANTS: &[(&str, Variant)] = &[("reno", Variant::Reno), ("newreno", Variant::NewReno), ("sack", Variant::Sack)];
 
@@ -278,7 +281,14 @@ impl Field for Transport {
         properties.insert("preset".into(), preset.clone());
         for setting in SETTINGS {
             let mut schema = setting.kind.schema();
-            schema["description"] = setting.doc.into();
+            let show = |config: fn() -> TcpConfig| match setting.kind.write(&mut config()) {
+                Some(toml::Value::String(text)) => text,
+                Some(value) => value.to_string(),
+                None => String::new(),
+            };
+            let defaults: Vec<String> =
+                PRESETS.iter().map(|(name, config)| format!("{name}: {}", show(*config))).collect();
+            schema["description"] = format!("{} ({})", setting.doc, defaults.join(", ")).into();
             properties.insert(setting.key.into(), schema);
         }
         let table =

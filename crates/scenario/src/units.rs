@@ -83,8 +83,7 @@ pub(crate) const PACKET_RATE: Quantity = Quantity {
 const FREQUENCY: Quantity =
     Quantity { name: "frequency", example: "150Hz", units: &[("Hz", 1.0), ("kHz", 1e3), ("/s", 1.0)], bare: false };
 
-const PER_PACKET: Quantity =
-    Quantity { name: "number", example: "1.8e-5", units: &[("/pkt", 1.0), ("1/pkt", 1.0)], bare: true };
+const PER_PACKET: Quantity = Quantity { name: "number", example: "1.8e-5", units: &[("/pkt", 1.0)], bare: true };
 
 const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], bare: true };
 
@@ -154,12 +153,14 @@ fn split(text: &str) -> (&str, &str) {
             end = digits(exponent);
         }
     }
-    // "1/pkt" is a unit with a number in it: the whole text is then that number's value one.
     (&text[..end], text[end..].trim_start())
 }
 
 /// A time that reads back exactly.
 pub(crate) fn show_span(span: Span) -> String {
+    if span == Span::ZERO {
+        return "0s".into();
+    }
     exact(span.as_nanos(), &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")], "ns")
 }
 

@@ -51,55 +51,84 @@ fn the_published_json_schema_is_current() {
     );
 }
 
-/// The dotted keys of a schema: `flows.name` for a key of a list's elements, `aqms.*.algorithm` for any name.
-fn keys(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
+/// The rows of the documentation that a schema asks for: the dotted path of the table, and the row.
+fn rows(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<(String, String)>) {
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(|key| key.as_str()).collect();
     for (key, below) in schema["properties"].as_object().into_iter().flatten() {
-        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        keys(below, &path, found);
-        found.insert(path);
+        let default = match &below["default"] {
+            serde_json::Value::Null if required.contains(&key.as_str()) => "required".into(),
+            serde_json::Value::Null => "-".into(),
+            serde_json::Value::Object(_) => "-".into(),
+            serde_json::Value::String(text) => format!("`\"{text}\"`"),
+            other => format!("`{other}`"),
+        };
+        let doc = below["description"].as_str().unwrap_or("");
+        found.insert((path.into(), format!("| `{key}` | {} | {default} | {doc} |", kind(below))));
+        rows(below, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, found);
     }
-    keys_below(schema, path, found);
+    for choice in ["oneOf", "anyOf"] {
+        schema[choice].as_array().into_iter().flatten().for_each(|below| rows(below, path, found));
+    }
+    rows_below(&schema["items"], path, found);
+    rows_below(&schema["additionalProperties"], &format!("{path}.NAME"), found);
 }
 
-fn keys_below(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
-    for choice in ["oneOf", "anyOf"] {
-        for below in schema[choice].as_array().into_iter().flatten() {
-            keys(below, path, found);
-        }
+fn rows_below(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<(String, String)>) {
+    if schema.is_object() {
+        rows(schema, path, found);
     }
-    if schema["items"].is_object() {
-        keys(&schema["items"], path, found);
+}
+
+/// The kind of a value in one or two words.
+fn kind(schema: &serde_json::Value) -> String {
+    if let Some(choices) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+        let mut kinds: Vec<String> = choices.iter().map(kind).collect();
+        kinds.dedup();
+        return kinds.join(" or ");
     }
-    if schema["additionalProperties"].is_object() {
-        keys(&schema["additionalProperties"], &format!("{path}.*"), found);
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        return words.join(", ");
+    }
+    if schema["pattern"].is_string() {
+        return "name".into();
+    }
+    match (schema["format"].as_str(), schema["type"].as_str()) {
+        (Some(format), _) => format.into(),
+        (None, Some("array")) if schema["maxItems"] == 2 => "range".into(),
+        (None, Some("array")) => "list".into(),
+        (None, Some("object")) => "table".into(),
+        (None, Some("string")) => "text".into(),
+        (None, kind) => kind.unwrap_or("value").into(),
     }
 }
 
 #[test]
-fn the_documentation_names_every_key_and_no_other() {
+fn the_documentation_has_every_key_with_kind_default_and_meaning() {
     let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
     let mut known = BTreeSet::new();
-    keys(&schema, "", &mut known);
+    rows(&schema, "", &mut known);
+    // Tables that stand in several places are described once.
+    known.retain(|(path, _)| {
+        let elsewhere = path.ends_with(".access") && path != "topology.access"
+            || path.ends_with(".reverse") && path != "topology.bottleneck.reverse";
+        !elsewhere
+    });
     let docs = std::fs::read_to_string(DOCS).unwrap();
-    // Each row of a table of keys begins with the key, its table is in the heading: "## `[topology.bottleneck]`".
+    // The heading names the table: "## `[topology.bottleneck]`".
     let mut table = String::new();
     let mut documented = BTreeSet::new();
     for line in docs.lines() {
-        if line.starts_with("## ") || line.starts_with("### ") {
+        if line.starts_with('#') {
             table = line.split('`').nth(1).unwrap_or("").trim_matches(['[', ']']).to_string();
-        } else if let Some(row) = line.strip_prefix("| `") {
-            let key = row.split('`').next().unwrap();
-            documented.insert(if table.is_empty() { key.to_string() } else { format!("{table}.{key}") });
+        } else if line.starts_with("| `") {
+            documented.insert((table.clone(), line.to_string()));
         }
     }
-    // A table that stands in several places is described once: the others say where.
-    for (from, to) in [("access", "topology.access"), ("reverse", "topology.bottleneck.reverse")] {
-        known.retain(|key| {
-            let inside = key.contains(&format!(".{from}.")) && !key.starts_with(&format!("{to}."));
-            !inside
-        });
-    }
-    assert_eq!(known, documented);
+    let missing: Vec<_> = known.difference(&documented).map(|(table, row)| format!("[{table}] {row}")).collect();
+    let wrong: Vec<_> = documented.difference(&known).map(|(table, row)| format!("[{table}] {row}")).collect();
+    assert!(missing.is_empty() && wrong.is_empty(), "missing:\n{}\nwrong:\n{}", missing.join("\n"), wrong.join("\n"));
 }
 
 #[test]

@@ -36,8 +36,8 @@ struct Far(Event);
 impl Calendar {
     /// A calendar for about `events_per_sec` events, most of them less than `horizon_ns` ahead.
     pub(crate) fn new(events_per_sec: f64, horizon_ns: u64) -> Self {
-        // About 24 events to a bucket: fewer waste buckets, more cost sorting.
-        const EVENTS_PER_BUCKET: f64 = 24.0;
+        // About 6 events to a bucket: fewer waste buckets, more cost sorting.
+        const EVENTS_PER_BUCKET: f64 = 6.0;
         const MAX_BUCKETS: u64 = 1 << 18;
         let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(36)) as u64;
         let mut width_bits = width_ns.ilog2();
@@ -61,6 +61,7 @@ impl Calendar {
     /// Schedules `event`. It must not lie before the event taken last.
     #[inline]
     pub(crate) fn push(&mut self, event: Event) {
+        debug_assert!(event.at >> self.width_bits >= self.today, "an event in the past");
         let ahead = (event.at >> self.width_bits).wrapping_sub(self.today);
         if ahead.wrapping_sub(1) < self.mask {
             let bucket = (self.today + ahead) & self.mask;
@@ -140,17 +141,12 @@ impl Calendar {
 
     /// Orders events of equal moments by slot.
     fn order_ties(&mut self) {
-        let mut i = 1;
-        while i < self.order.len() {
-            if self.order[i] >> INDEX_BITS != self.order[i - 1] >> INDEX_BITS {
-                i += 1;
-                continue;
-            }
-            let moment = self.order[i] >> INDEX_BITS;
-            let run = i - 1 + self.order[i - 1..].iter().take_while(|&&key| key >> INDEX_BITS == moment).count();
-            let current = &self.current;
-            self.order[i - 1..run].sort_by_key(|&key| current[(key & ((1 << INDEX_BITS) - 1)) as usize].slot);
-            i = run + 1;
+        if self.order.windows(2).all(|pair| pair[0] >> INDEX_BITS != pair[1] >> INDEX_BITS) {
+            return;
+        }
+        let current = &self.current;
+        for run in self.order.chunk_by_mut(|a, b| a >> INDEX_BITS == b >> INDEX_BITS) {
+            run.sort_by_key(|&key| current[(key & ((1 << INDEX_BITS) - 1)) as usize].slot);
         }
     }
 

@@ -322,7 +322,20 @@ impl<'a> Engine<'a> {
     /// Sends all that the window allows.
     #[inline]
     fn transmit(&mut self, flow: u32, now: u64, config: &TcpConfig) {
-        while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
+        match self.flows[flow as usize].sender.allowance() {
+            Some(segments) => self.transmit_some(flow, now, config, segments),
+            None => {
+                while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
+                    self.send_segment(flow, now, &segment);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn transmit_some(&mut self, flow: u32, now: u64, config: &TcpConfig, segments: u32) {
+        for _ in 0..segments {
+            let segment = self.flows[flow as usize].sender.transmit(config, instant(now));
             self.send_segment(flow, now, &segment);
         }
     }
@@ -333,7 +346,11 @@ impl<'a> Engine<'a> {
     fn transmit_after_overhead(&mut self, flow: u32, now: u64, config: &TcpConfig) {
         let notice = self.network.routes[flow as usize].notice;
         let state = &mut self.flows[flow as usize];
-        if state.send_at != NEVER || !state.sender.may_transmit(config, instant(now)) {
+        let allowance = state.sender.allowance();
+        if state.send_at != NEVER
+            || allowance == Some(0)
+            || (allowance.is_none() && !state.sender.may_transmit(config, instant(now)))
+        {
             return;
         }
         let at = now + (state.rng.uniform() * config.send_overhead.as_nanos() as f64) as u64;
@@ -343,11 +360,14 @@ impl<'a> Engine<'a> {
             1 => state.last_ack_at,
             _ => now,
         };
-        if at < next_ack && at < timer && at < self.agenda.next() {
-            self.transmit(flow, at, config);
-        } else {
-            state.send_at = at;
-            self.calendar.push(Event::timer(at, self.slots.send + flow));
+        match allowance {
+            Some(segments) if at < next_ack && at < timer && at < self.agenda.next() => {
+                self.transmit_some(flow, at, config, segments);
+            }
+            _ => {
+                state.send_at = at;
+                self.calendar.push(Event::timer(at, self.slots.send + flow));
+            }
         }
     }
 

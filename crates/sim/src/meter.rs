@@ -42,9 +42,9 @@ impl Meter {
     /// Until `now` there were `queue` packets waiting.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64, queue: u32) {
-        let area = (now - self.last) as u128 * queue as u128;
-        self.piece.area += area;
-        self.piece.area_squared += area * queue as u128;
+        let (elapsed, queue) = ((now - self.last) as u128, queue as u64);
+        self.piece.area += elapsed * queue as u128;
+        self.piece.area_squared += elapsed * (queue * queue) as u128;
         self.last = now;
     }
 

@@ -87,7 +87,8 @@ fn a_two_state_trace_gives_its_parameters_back() {
     close(fit.components[0].high_share, 1.0 / 3.0, 0.1, "share of the high state");
     close(fit.poisson_pps, 100.0, 0.05, "Poisson part: the low rate");
     for t in [0.01, 0.1, 1.0, 10.0] {
-        let (own, true_one) = (dispersion(std::slice::from_ref(&fit.source), t), dispersion(&[source.clone()], t));
+        let (own, true_one) =
+            (dispersion(std::slice::from_ref(&fit.source), t), dispersion(std::slice::from_ref(&source), t));
         close(own, true_one, 0.05, "index of dispersion");
     }
     for (measured, fitted) in &fit.autocorrelation {

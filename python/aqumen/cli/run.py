@@ -59,7 +59,7 @@ def tables_of(result: Result) -> list[Table | str]:
     Args:
         result: The run.
     """
-    parameters = ", ".join(f"{name} = {_plain(value)}" for name, value in result.params.items())
+    parameters = ", ".join(f"{name} = {tables.parameter(value)}" for name, value in result.params.items())
     heading = f"{result.spec} on {result.scenario}, engine {result.engine}, seed {result.seed}"
     links = talk.table(
         "\nLinks",
@@ -87,7 +87,3 @@ def tables_of(result: Result) -> list[Table | str]:
             )
     lines: list[Table | str] = [heading, *([parameters] if parameters else []), links]
     return [*lines, flows] if result.flows else lines
-
-
-def _plain(value: float | bool | str) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value).lower()

@@ -14,7 +14,7 @@ from aqumen.comparison import Comparison
 from aqumen.ranking import Ranking
 from aqumen.report.curves import curves
 from aqumen.report.picture import scenario_svg
-from aqumen.tables import number
+from aqumen.tables import number, parameter
 from aqumen.transient import BAND, HOLD_S, SMOOTH_S, START_UP
 
 __all__ = ["report_html"]
@@ -252,13 +252,9 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
 def _aqms(data: dict[str, Any]) -> str:
     rows = []
     for aqm, entry in data["aqms"].items():
-        params = ", ".join(f"{name} = {_plain(value)}" for name, value in entry["params"].items())
+        params = ", ".join(f"{name} = {parameter(value)}" for name, value in entry["params"].items())
         rows.append(f"<tr><th scope='row'>{escape(aqm)}</th><td>{escape(params) or 'no parameters'}</td></tr>")
     return f'<table class="plain">{"".join(rows)}</table>'
-
-
-def _plain(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
 
 
 def _versions(comparison: Comparison, data: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
+use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, QueueView, Totals, Value, Verdict};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
@@ -134,38 +134,41 @@ impl FifoPort {
         }
     }
 
-    /// Carries out the next start or end of a transmission.
+    /// Carries out what happens at the next change: a transmission ends, or one starts, or both.
     fn change(&mut self) {
+        let now = self.next_change;
         if let Some(sent) = self.serving.take() {
             self.totals.departures += 1;
             self.totals.departed_bytes += sent.bytes as u64;
             self.totals.busy += Span::from_nanos(sent.end - sent.start);
             if self.hooks.departures {
-                self.aqm.on_departure(instant(sent.end));
+                self.aqm.on_departure(instant(now));
                 if self.waiting.is_empty() {
-                    self.aqm.on_idle(instant(sent.end));
+                    self.aqm.on_idle(instant(now));
                 }
             }
-            self.next_change = self.waiting.front().map_or(u64::MAX, |head| head.start);
-        } else if let Some(head) = self.waiting.front().copied() {
-            let sojourn = head.start - head.arrived;
-            if let Some(meter) = &mut self.meter {
-                meter.advance(head.start, self.waiting.len() as u32);
-                meter.sojourn(sojourn);
-            }
-            self.waiting.pop_front();
-            self.waiting_bytes -= head.bytes as u64;
-            self.totals.last_sojourn = Span::from_nanos(sojourn);
-            if self.hooks.departures {
-                let packet = aqumen_aqm::Packet { bytes: head.bytes, segments: 1, ..Default::default() };
-                let verdict = self.aqm.on_dequeue(&packet, Span::from_nanos(sojourn), cx!(self, head.start));
-                debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
-            }
-            self.serving = Some(head);
-            self.next_change = head.end;
-        } else {
-            self.next_change = u64::MAX;
         }
+        let Some(head) = self.waiting.front().copied() else {
+            self.next_change = u64::MAX;
+            return;
+        };
+        // While packets wait the link is never idle: the next transmission starts as the last one ends.
+        debug_assert_eq!(head.start, now);
+        let sojourn = now - head.arrived;
+        if let Some(meter) = &mut self.meter {
+            meter.advance(now, self.waiting.len() as u32);
+            meter.sojourn(sojourn);
+        }
+        self.waiting.pop_front();
+        self.waiting_bytes -= head.bytes as u64;
+        self.totals.last_sojourn = Span::from_nanos(sojourn);
+        if self.hooks.departures {
+            let packet = aqumen_aqm::Packet { bytes: head.bytes, segments: 1, ..Default::default() };
+            let verdict = self.aqm.on_dequeue(&packet, Span::from_nanos(sojourn), cx!(self, now));
+            debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
+        }
+        self.next_change = head.end;
+        self.serving = Some(head);
     }
 
     /// Brings the port up to just before the packet events of `now`.
@@ -212,8 +215,8 @@ impl FifoPort {
         self.meter.as_deref()
     }
 
-    pub(super) fn aqm(&self) -> &AnyAqm {
-        &self.aqm
+    pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.aqm.settings(visit);
     }
 
     pub(super) fn totals(&self) -> &Totals {

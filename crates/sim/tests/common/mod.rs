@@ -108,7 +108,13 @@ impl Dumbbell {
             duration: self.duration,
             nodes,
             links,
-            groups: vec![Group { name: "ftp".into(), transport: self.transport, flows: 0..self.flows }],
+            groups: vec![Group {
+                name: "ftp".into(),
+                preset: "ns2".into(),
+                transport: self.transport,
+                flows: 0..self.flows,
+            }],
+            nominal: network,
             flows,
             windows: vec![
                 Window { name: "all".into(), start: Instant::ZERO, end },

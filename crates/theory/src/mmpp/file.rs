@@ -151,7 +151,7 @@ impl Analysis {
                 stages: Some(queue.stages),
             },
             sources: self.model.sources().iter().map(source).collect(),
-            early: (!thresholds.is_empty()).then(|| written::Early {
+            early: (!thresholds.is_empty()).then_some(written::Early {
                 action,
                 threshold: None,
                 thresholds: Named(thresholds),

@@ -49,7 +49,7 @@ impl Source {
                 let message = format!("row {}, column {} is {entry}; it must be finite and at least 0", i + 1, j + 1);
                 return Err(Error::Generator(message));
             }
-            if !((out + row[i]).abs() <= 1e-9 * out) {
+            if !out.is_finite() || (out + row[i]).abs() > 1e-9 * out {
                 let message = format!(
                     "row {} sums to {}; the diagonal must be minus the sum of the others, {}",
                     i + 1,

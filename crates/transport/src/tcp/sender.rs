@@ -262,10 +262,7 @@ impl Sender {
         if !self.may_transmit(cfg, now) {
             return None;
         }
-        self.count_burst();
-        let seq = self.next;
-        self.next += 1;
-        Some(self.emit(cfg, now, seq))
+        Some(self.transmit(cfg, now))
     }
 
     /// Whether [`poll_transmit`](Self::poll_transmit) would give a segment now.
@@ -275,6 +272,28 @@ impl Sender {
             return self.choose(cfg).is_some();
         }
         self.next - self.una < self.window() && self.data_available() && self.burst > 0
+    }
+
+    /// How many segments [`poll_transmit`](Self::poll_transmit) would give now; `None` while selective acknowledgements
+    /// show holes, when each choice decides the next.
+    #[inline]
+    pub fn allowance(&self) -> Option<u32> {
+        if self.board.is_some() {
+            return None;
+        }
+        let available = if self.flags & STOPPED == 0 { self.limit } else { self.high } - self.next.min(self.limit);
+        let burst = if self.burst == UNLIMITED { u32::MAX } else { u32::from(self.burst) };
+        Some(self.window().saturating_sub(self.next - self.una).min(available).min(burst))
+    }
+
+    /// The next segment, where [`allowance`](Self::allowance) has promised one.
+    #[inline]
+    pub fn transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Segment {
+        debug_assert!(self.may_transmit(cfg, now));
+        self.count_burst();
+        let seq = self.next;
+        self.next += 1;
+        self.emit(cfg, now, seq)
     }
 
     /// Segments that may be outstanding.
@@ -764,6 +783,10 @@ impl Sender {
             && now >= self.deadline
         {
             self.cwnd = self.cwnd.max(1.0).min(f64::from(window));
+        }
+        if idle && now >= self.deadline {
+            // The timer has run out while there was nothing to send again.
+            self.deadline = Instant::MAX;
         }
     }
 
