@@ -14,8 +14,12 @@ __all__ = [
     "__version__",
     "json_schema",
     "list_aqms_json",
+    "mmpp_json_schema",
+    "mmpp_solve",
+    "mmpp_solve_text",
     "run",
     "run_many",
+    "student_quantile",
     "summary",
 ]
 

@@ -1,13 +1,18 @@
 """`aqumen mmpp` and `aqumen.mmpp`: the answer, its tables, its plot, captures, and one-line errors."""
 
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from snapshot import check_text
+
 from aqumen import ScenarioError, _core, mmpp
 from aqumen.cli import main
-from snapshot import check_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "mmpp"
 REFERENCE = EXAMPLES / "reference.toml"
@@ -59,6 +64,27 @@ def test_the_reference_case(cli):
     assert longer[0] == 1
     assert longer == sorted(longer, reverse=True)
     assert longer[-1] == pytest.approx(1e-4, rel=0.5)
+
+
+def test_the_page_names_every_key_of_the_answer(capture):
+    page = (EXAMPLES.parents[1] / "docs" / "formats" / "mmpp.md").read_text()
+    queue = {"queue.buffer": '"30pkt"', "queue.link": '"5Mbit"', "simulate.duration": '"10s"', "simulate.seeds": "2"}
+    data = mmpp.predict(capture, queue, simulate=True).data
+    data["early"] = mmpp.solve(EXAMPLES / "marks.toml").data["early"]
+    missing = set()
+
+    def look(value):
+        if isinstance(value, dict):
+            for key, below in value.items():
+                if key != "trace" and f"`{key}`" not in page and f".{key}`" not in page and f"`{key}." not in page:
+                    missing.add(key)
+                look(below)
+        elif isinstance(value, list):
+            for below in value:
+                look(below)
+
+    look(data)
+    assert missing == set()
 
 
 def test_tables_for_people(cli):
@@ -152,6 +178,19 @@ def test_the_python_interface():
     with pytest.raises(ScenarioError, match=r"reference\.toml: queue\.stages = 0: must be 1 to 10000"):
         mmpp.solve(REFERENCE, {"queue.stages": "0"})
     assert json.loads(_core.mmpp_json_schema())["title"] == "Aqumen queueing model"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_ctrl_c_stops_a_long_solution(tmp_path):
+    # Some seconds of work; had it gone on to its end, the answer would be there.
+    settings = ["--set", "queue.buffer=4000pkt", "--set", "queue.stages=12"]
+    command = [sys.executable, "-c", "import sys; from aqumen.cli import main; sys.exit(main())"]
+    process = subprocess.Popen([*command, "mmpp", REFERENCE, *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, b"Traceback" in err) == (130, b"", False)
 
 
 @pytest.mark.parametrize(

@@ -199,14 +199,14 @@ fn what_is_no_model_is_refused_in_one_line() {
     check(Source::poisson("s", f64::INFINITY), "a rate is inf");
     let queue = |capacity, stages, service_rate| {
         let model = Model::new(Queue { capacity, service_rate, stages }, vec![Source::poisson("p", 1.0).unwrap()]);
-        model.err().expect("no queue").to_string()
+        model.expect_err("no queue").to_string()
     };
     assert!(queue(0, 1, 1.0).contains("room for a packet"));
     assert!(queue(1, 0, 1.0).contains("at least one service stage"));
     assert!(queue(1, 1, 0.0).contains("must be above 0"));
     let silent =
         Model::new(Queue { capacity: 1, service_rate: 1.0, stages: 1 }, vec![Source::poisson("p", 0.0).unwrap()]);
-    assert!(silent.err().expect("no traffic").to_string().contains("no source ever sends"));
+    assert!(silent.expect_err("no traffic").to_string().contains("no source ever sends"));
     let huge = Model::new(
         Queue { capacity: 10_000_000, service_rate: 1.0, stages: 100 },
         vec![two_states("a", 1.0, 2.0, 1.0, 1.0)],
@@ -252,6 +252,29 @@ fn merged_sources_keep_mean_variance_skewness_and_the_long_run() {
         close(moment(&merged, order), expected, 1e-9, "moment");
     }
     close(dispersion(&[merged], 1e5), dispersion(&sources, 1e5), 1e-4, "long run");
+}
+
+#[test]
+fn a_higher_threshold_loses_less_and_delays_more() {
+    // The four sources of the reference case, L = 40, m = 2, mu = 975; figures of an independent implementation.
+    let sources = || {
+        vec![
+            two_states("video", 300.0, 80.0, 2.0, 1.0),
+            two_states("multimedia", 260.0, 20.0, 1.25, 5.0),
+            two_states("www", 350.0, 60.0, 5.0, 3.0),
+            two_states("ftp", 280.0, 100.0, 0.5, 0.4),
+        ]
+    };
+    let mut last_delay_s = 0.0;
+    for (share, loss) in [(0.25, 0.02232), (0.5, 0.01443), (0.75, 0.01058), (0.95, 0.00873), (1.0, 0.00859)] {
+        let queue = Queue { capacity: 40, service_rate: 975.0, stages: 2 };
+        let model = Model::new(queue, sources()).unwrap().with_thresholds(Action::Drop, vec![Some(share * 40.0); 4]);
+        let total = model.unwrap().solve().unwrap().total;
+        assert!((total.loss_ratio - loss).abs() <= 0.5e-5, "{} is not {loss}", total.loss_ratio);
+        assert!(total.delay.mean_s() > last_delay_s);
+        last_delay_s = total.delay.mean_s();
+    }
+    assert_eq!(format!("{:.2}", last_delay_s * 1e3), "8.16");
 }
 
 #[test]

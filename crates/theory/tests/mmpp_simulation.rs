@@ -14,11 +14,11 @@ fn sources() -> Vec<Source> {
     vec![two_states("video", 300.0, 80.0, 2.0, 1.0), two_states("www", 350.0, 60.0, 5.0, 3.0)]
 }
 
-/// Asserts that the prediction lies in the 99.9 % interval of the simulation: Student's t(0.9995, 19) = 3.883.
+/// Asserts that the prediction lies in the 99.9 % interval of the simulation.
 fn inside(compared: &Compared, load: f64) {
     let summary = compared.simulated.expect("every measure has runs");
     assert_eq!(summary.n, 20);
-    let half = 3.883 * summary.std.unwrap() / 20f64.sqrt();
+    let half = aqumen_result::student_quantile(0.9995, 19.0) * summary.std.unwrap() / 20f64.sqrt();
     let off = (summary.mean - compared.predicted).abs();
     let Compared { measure, source, predicted, .. } = compared;
     let mean = summary.mean;
