@@ -14,8 +14,12 @@ __all__ = [
     "__version__",
     "json_schema",
     "list_aqms_json",
+    "mmpp_json_schema",
+    "mmpp_solve",
+    "mmpp_solve_text",
     "run",
     "run_many",
+    "student_quantile",
     "summary",
 ]
 
@@ -118,3 +122,8 @@ def summary(values: Sequence[float]) -> tuple[float, float | None, tuple[float, 
 def student_quantile(probability: float, freedom: float) -> float: ...
 def list_aqms_json() -> str: ...
 def json_schema() -> str: ...
+def mmpp_solve(path: str, overrides: Sequence[tuple[str, str]], simulate: bool = False) -> tuple[str, str]: ...
+def mmpp_solve_text(
+    text: str, file: str, overrides: Sequence[tuple[str, str]], simulate: bool = False
+) -> tuple[str, str]: ...
+def mmpp_json_schema() -> str: ...

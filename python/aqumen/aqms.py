@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 __all__ = [
+    "Aaqm",
     "Aqm",
+    "AqmMo",
     "Ared",
     "AredFeng",
     "ArmPfc",
+    "ArmPfcAdaptive",
     "Avq",
     "Blue",
     "Cake",
@@ -27,12 +30,17 @@ __all__ = [
     "Dualpi2",
     "FqCodel",
     "FqPie",
+    "Paqm",
     "Pi",
     "Pi2",
     "Pie",
     "Red",
     "Rem",
     "Sfq",
+    "StAqmMo",
+    "StArmPfc",
+    "Stpi",
+    "Stred",
 ]
 
 
@@ -359,6 +367,9 @@ class ArmPfc(Aqm):
     """Samples per round trip: the period is Ts = R0 / d (by default 5; at least 1; at most 64)."""
     h: float | str | None = None
     """Coincidence point, samples ahead; above d (by default d + 3; at least 2; at most 128)."""
+    points: float | str | None = None
+    """Coincidence points: h, h + 1, ...; the reference is met in the least-squares sense (by default 1; at least 1; at
+    most 8)."""
     psi: float | str | None = None
     """Decay of the reference trajectory per sample, Psi (by default exp(-1 / (4 d)): the reference decays in 4 R0; at
     least 0; below 1)."""
@@ -367,6 +378,336 @@ class ArmPfc(Aqm):
     variant: Literal["A", "B", "C"] | None = None
     """What the prediction starts from: measured queues (A), an internal model (B), measured queues h samples ago (C)
     (by default B)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmPfcAdaptive(Aqm):
+    """Adaptive ARM-PFC: ARM-PFC whose model follows estimates of capacity and load, or is identified online.
+
+    Kind: single-queue. Source: Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks,
+    2007.
+    """
+
+    name = "arm-pfc-adaptive"
+    method: Literal["AD3", "AD2"] | None = None
+    """The model follows estimates of capacity and load (AD3), or is identified by least squares (AD2) (by default
+    AD3)."""
+    capacity: float | str | None = _in("bit/s")
+    """Capacity the design assumes, and initial estimate, C (bit/s; by default the network's capacity; above 0)."""
+    flows: float | str | None = None
+    """Flows the design assumes, N (by default the network's flows; above 0)."""
+    r0: float | str | None = _in("s")
+    """Round-trip time at the target, R0 (s; by default base RTT + target / capacity; above 0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    d: float | str | None = None
+    """Samples per round trip: the period is Ts = R0 / d (by default 5; at least 1; at most 64)."""
+    h: float | str | None = None
+    """Coincidence point, samples ahead; above d (by default d + 4 with AD3, d + 2 with AD2; at least 2; at most
+    128)."""
+    psi: float | str | None = None
+    """Decay of the reference trajectory per sample, Psi (by default exp(-1 / (4 d)): the reference decays in 4 R0; at
+    least 0; below 1)."""
+    p0: float | str | None = None
+    """Probability at the operating point (by default 2 (N / (R0 C))^2, at most 1; at least 0; at most 1)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    forgetting: float | str | None = None
+    """AD2: weight of the past per sample, lambda (by default 0.998; at least 0.5; at most 1)."""
+    covariance: float | str | None = None
+    """AD2: initial covariance, P0 (by default 0.001; above 0; at most 1000000000)."""
+    dead_zone: float | str | None = _in("pkt")
+    """AD2: smaller prediction errors teach nothing (pkt; by default 2; at least 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paqm(Aqm):
+    """PAQM: proportional-integral-differential control with a predicted queue.
+
+    Kind: single-queue. Source: Ryu: PAQM, an adaptive and proactive queue management for end-to-end TCP congestion
+    control.
+    """
+
+    name = "paqm"
+    alpha: float | str | None = None
+    """Step of the probability for an error as large as the target (by default 1e-6 per packet of buffer; above 0)."""
+    period: float | str | None = _in("s")
+    """Sampling period, Ts; below target / capacity (s; by default 50 ms, at most 15/16 of target / capacity; above
+    0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    buffer: float | str | None = _in("pkt")
+    """B; above the target (pkt; by default the queue's limit; above 0)."""
+    reading: Literal["X", "SUM", "DPI", "I"] | None = None
+    """PI on one side of the target, else D (X); both always (SUM); D, and PI on one side (DPI); PI alone (I) (by
+    default X)."""
+    bound_ratio: bool | None = None
+    """Bound the ratio of increments in the prediction (by default true)."""
+    ratio_max: float | str | None = None
+    """Greatest ratio of successive increments (by default 2; at least 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AqmMo(Aqm):
+    """AQM-MO: two loops, window and queue, with gains by the optimal margin method.
+
+    Kind: single-queue. Source: Radwa: Queue management using optimal margin method to improve bottleneck link
+    performance, 2015.
+    """
+
+    name = "aqm-mo"
+    capacity: float | str | None = _in("bit/s")
+    """Capacity the design assumes, C (bit/s; by default the network's capacity; above 0)."""
+    flows: float | str | None = None
+    """Flows the design assumes, N; few rather than many (by default the network's flows; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing, Tp; large rather than small (s; by default the network's base RTT; above 0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    adapt_n: bool | None = None
+    """Schedule the gains by the number of flows that the average p tells of (by default false)."""
+    design: Literal["D1c", "D1", "D0"] | None = None
+    """Delay-aware closed form (D1c), delay-aware magnitude optimum (D1), or delay-free as in the paper (D0) (by default
+    D1c)."""
+    h1: float | str | None = _in("s")
+    """Period of the inner loop (s; by default R0 / 10, 1 to 100 ms; at least 1e-06; at most 1000000)."""
+    h2: float | str | None = _in("s")
+    """Period of the outer loop (s; by default 2 h1; at least 1e-06; at most 1000000)."""
+    tau_rate: float | str | None = _in("s")
+    """Time constant of the arrival rate's filter (s; by default R0 / 2; above 0)."""
+    tau_queue: float | str | None = _in("s")
+    """Time constant of the queue's filter; 0: none (s; by default 0; at least 0)."""
+    p_max: float | str | None = None
+    """Greatest probability (by default 1; above 0; at most 1)."""
+    x_bound: float | str | None = None
+    """Bound of the outer integrator, in windows W0, x_b (by default 0.5; above 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aaqm(Aqm):
+    """AAQM: adapts the probability until arrivals match what the link could send; no target queue.
+
+    Kind: single-queue. Source: Rahmani, Ahlund, Kanter: Design of active queue management for robust control on access
+    router for heterogeneous networks, 2011.
+    """
+
+    name = "aaqm"
+    p1: float | str | None = None
+    """Fall of the probability while U < 1, in the unit of `reading`; at most p2 (by default 0.7; at least 0)."""
+    p2: float | str | None = None
+    """Rise of the probability while U >= 1, in the unit of `reading` (by default 1; above 0)."""
+    period: float | str | None = _in("s")
+    """T; at least 3 packets' transmission time (s; by default 10 ms, at least 3 packets' transmission; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Capacity at which the link's idle time is counted, C (bit/s; by default the link's rate; above 0)."""
+    reading: Literal["rate", "plain", "percent"] | None = None
+    """P1 and p2 are probability per second (rate), per T (plain), percentage points per T (percent) (by default
+    rate)."""
+    u: Literal["capacity", "literal"] | None = None
+    """Arrivals over what the link could have sent (capacity), or over departures as printed (literal) (by default
+    capacity)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stpi(Aqm):
+    """STPI: PI control of the queue length that tunes itself to estimates of capacity and load.
+
+    Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
+    networks, 2003.
+    """
+
+    name = "stpi"
+    beta: float | str | None = None
+    """Crossover at beta / R: 0.5 leaves a phase margin of 35 degrees, 0.3 leaves 56 (by default 0.5; above 0; at most
+    0.6)."""
+    frequency: float | str | None = _in("Hz")
+    """Samples per second, f_s (Hz; by default 160; at least 0.001; at most 1000000)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stred(Aqm):
+    """STRED: RED that tunes thresholds, slope and averaging to estimates of capacity and load.
+
+    Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
+    networks, 2003.
+    """
+
+    name = "stred"
+    b_r: float | str | None = None
+    """Crossover w_g = b_r min(2 L / R, 1 / R) (by default 0.5; above 0; at most 2)."""
+    frequency: float | str | None = _in("Hz")
+    """Samples per second (Hz; by default 20; at least 0.001; at most 1000000)."""
+    target: float | str | None = _in("pkt")
+    """Queue at the middle of RED's range for the initial capacity; it keeps its waiting time when C^ moves (pkt; by
+    default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """T_d: waiting time at the middle of RED's range; instead of target (s; by default target / capacity; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StArmPfc(Aqm):
+    """ST-ARM-PFC: ARM-PFC that tunes itself to estimates of capacity, load and round-trip time.
+
+    Kind: single-queue. Source: Bigdeli, Haeri 2007 within the structure of Zhang, Hollot, Towsley, Misra 2003.
+    """
+
+    name = "st-arm-pfc"
+    d: float | str | None = None
+    """Samples per initial round trip: the period is Ts = R / d (by default 5; at least 1; at most 16)."""
+    lead: float | str | None = None
+    """Coincidence point: so many samples beyond the delay (by default 4; at least 1; at most 32)."""
+    pace: float | str | None = None
+    """Time constant of the reference trajectory, round trips (by default 4; above 0)."""
+    p0: float | str | None = None
+    """Probability at the operating point (by default 2 L^2 of the initial load, at most 1; at least 0; at most 1)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StAqmMo(Aqm):
+    """ST-AQM-MO: AQM-MO that tunes itself to estimates of capacity, load and round-trip time.
+
+    Kind: single-queue. Source: Radwa 2015 within the structure of Zhang, Hollot, Towsley, Misra 2003.
+    """
+
+    name = "st-aqm-mo"
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    design: Literal["D1c", "D1", "D0"] | None = None
+    """Delay-aware closed form (D1c), delay-aware magnitude optimum (D1), or delay-free as in the paper (D0) (by default
+    D1c)."""
+    h1: float | str | None = _in("s")
+    """Period of the inner loop (s; by default R0 / 10, 1 to 100 ms; at least 1e-06; at most 1000000)."""
+    h2: float | str | None = _in("s")
+    """Period of the outer loop (s; by default 2 h1; at least 1e-06; at most 1000000)."""
+    tau_rate: float | str | None = _in("s")
+    """Time constant of the arrival rate's filter (s; by default R0 / 2; above 0)."""
+    tau_queue: float | str | None = _in("s")
+    """Time constant of the queue's filter; 0: none (s; by default 0; at least 0)."""
+    p_max: float | str | None = None
+    """Greatest probability (by default 1; above 0; at most 1)."""
+    x_bound: float | str | None = None
+    """Bound of the outer integrator, in windows W0, x_b (by default 0.5; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -508,6 +849,9 @@ class FqCodel(Aqm):
     drop_batch: float | str | None = _in("pkt")
     """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
     most 1000000)."""
+    backlog: Literal["queue", "all"] | None = None
+    """What CoDel compares with `mtu`: what is left in its own queue, or in all queues, as in Linux (by default
+    queue)."""
     target: float | str | None = _in("s")
     """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
@@ -606,8 +950,8 @@ class Dualpi2(Aqm):
     step: float | str | None = _in("s")
     """Delay of the L queue where the step lies (s; by default 0.001; at least 0; at most 1000)."""
     min_packets: float | str | None = _in("pkt")
-    """With no more packets than this behind it no L4S packet is marked by the L queue's delay, Th_len (pkt; by default
-    1; at least 0; at most 1000000)."""
+    """A packet with fewer packets than this behind it is not marked for the L queue's delay, Th_len (pkt; by default 1;
+    at least 0; at most 1000000)."""
     scheduler: Literal["wrr", "ts-fifo"] | None = None
     """Weighted round robin, or first come first served with a head start for the L queue (by default wrr)."""
     classic_share: float | str | None = None

@@ -86,7 +86,7 @@ def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path
         (["compare", "{good}", "--aqm", "pi", "--seeds", "0"], "seeds = 0: the number of seeds is from 1 to 100000"),
         (["compare", "{good}", "--aqm", "pi", "--seeds", "1000000"], "seeds = 1000000"),
         (["list", "aqm"], "aqm"),
-        (["validate", "vectors"], "`validate vectors` is not built yet"),
+        (["validate", "live"], "`validate live` is not built yet"),
         (["validate", "ns2", "--seeds", "1"], "at least two seeds"),
         (["frobnicate"], "frobnicate"),
     ],

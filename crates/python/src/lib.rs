@@ -1,9 +1,11 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time, [`theory`] is what needs no packets.
+//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time, [`theory`] is what needs no packets, [`mmpp`] the
+//! queueing analysis.
 
 mod catalogue;
 mod many;
+mod mmpp;
 mod theory;
 
 use std::path::PathBuf;
@@ -26,6 +28,8 @@ mod _core {
     use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary};
     #[pymodule_export]
     use crate::catalogue::list_aqms_json;
+    #[pymodule_export]
+    use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
     use crate::theory::{Analysis, analyse, predict_json, run_fluid, run_fluid_many, run_theory};
 
