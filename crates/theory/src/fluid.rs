@@ -11,7 +11,8 @@
 //! `hollot` is Misra, Gong, Towsley (2000) as the ARM-PFC paper prints it in eq. (1); `ecn` counts acknowledgements, which
 //! matters when p is not small; in `drop` the queue does not see what the AQM discards. At a full buffer the excess is lost,
 //! p_ov = 1 - C / inflow, and senders see 1 - (1-p)(1-p_ov). The AQM is the same object as in the packet engine, stepped at
-//! its own periods; between two steps p is held.
+//! its own periods; between two steps p is held. RED follows the law that its decisions obey on average; an algorithm without
+//! any law is asked for evenly spaced packets.
 //!
 //! [`run`] takes a plan; [`Network`] and [`Fluid`] are the equations by themselves. Reading order: `model` (what there is),
 //! `integrate` (how it moves), `control` (how an AQM drives it), `classes` (from plan to model), `report` (what comes out).
@@ -21,6 +22,7 @@ mod control;
 mod history;
 mod integrate;
 mod model;
+mod packets;
 mod report;
 
 use aqumen_result::RunResult;

@@ -110,3 +110,18 @@ fn a_run_can_be_stopped_and_a_step_of_nothing_is_refused() {
     let endless = Options { step_s: Some(1e-12), ..HOLLOT };
     assert!(fluid::run(&plan, endless, &mut |_| true).unwrap_err().to_string().contains("steps"));
 }
+
+#[test]
+fn algorithms_without_a_law_are_asked_packet_by_packet() {
+    // What each is made for: ARED holds the middle of its thresholds (50, 150); AVQ leaves a little capacity unused; CoDel
+    // keeps the delay far below the buffer's 300 ms; BLUE drops about as much as overflow would.
+    let steady = |aqm: &str| window(&run(&experiment("exp1", &[]), aqm, Options::default()), "steady").clone();
+    let ared = steady("ared");
+    assert!((90.0..130.0).contains(&ared.queue_mean_pkts) && ared.mark_ratio.unwrap() > 0.1, "{ared:?}");
+    let avq = steady("avq");
+    assert!(avq.queue_mean_pkts < 60.0 && avq.mark_ratio.unwrap() > 0.1, "{avq:?}");
+    let codel = steady("codel");
+    assert!(codel.queue_mean_pkts < 100.0 && codel.mark_ratio.unwrap() > 0.1, "{codel:?}");
+    let blue = steady("blue");
+    assert!(blue.early_drop_ratio.unwrap() > 0.03 && blue.overflow_drop_ratio.unwrap() < 0.05, "{blue:?}");
+}

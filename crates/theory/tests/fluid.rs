@@ -1,9 +1,10 @@
 //! The equations by themselves: equilibria, oscillations, several classes and queues.
 
 use aqumen_aqm::registry::{AnyAqm, Foreign};
-use aqumen_aqm::{ArmPfc, ArmPfcParams, Pi, PiGains, Sampled, SampledLaw, TcpPlant, Variant};
-use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue};
+use aqumen_aqm::{ArmPfc, ArmPfcParams, Pi, PiGains, Red, RedCurve, RedParams, Sampled, SampledLaw, TcpPlant, Variant};
+use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue, RedLaw};
 use aqumen_theory::linear::OperatingPoint;
+use aqumen_units::Probability;
 
 fn law(law: impl SampledLaw + Send + 'static) -> Control {
     Control::Law(AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true)))
@@ -230,4 +231,34 @@ fn networks_without_sense_are_refused() {
     assert!(refused(&|n| n.classes[0].min_window = 0.0).contains("windows"));
     assert!(refused(&|n| n.classes[0].path = vec![7]).contains("no such queue"));
     assert!(Fluid::new(one_class(Model::Ecn, 1.0, 1.0, Control::None), f64::NAN).is_err());
+}
+
+#[test]
+fn red_asked_packet_by_packet_does_what_its_averaged_law_says() {
+    // Thresholds and weight for a loop that is stable.
+    let red = || {
+        Red::new(RedParams {
+            curve: RedCurve::new(50.0, 250.0, 0.5, true).unwrap(),
+            weight: 2e-5,
+            link_pps: 1250.0,
+            wait: true,
+            bytes: false,
+            queue_in_bytes: false,
+            mean_packet: 1000,
+            use_mark_p: false,
+            mark_p: Probability::ZERO,
+            ecn: true,
+        })
+        .unwrap()
+    };
+    let law = Control::Red(RedLaw::new(red().params()));
+    let asked = Control::Packets(AnyAqm::Red(red()));
+    let late = |control| {
+        statistics(&mut Fluid::new(one_class(Model::Ecn, 100.0, 1250.0, control), 1e-3).unwrap(), 0, 400, 500)
+    };
+    let ((averaged, calm), (packets, rough)) = (late(law), late(asked));
+    assert!(
+        (averaged / packets - 1.0).abs() < 0.02 && calm < 3.0 && rough < 12.0,
+        "{averaged} +- {calm}, {packets} +- {rough}"
+    );
 }

@@ -156,5 +156,5 @@ pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
         AnyAqm::Red(red) => return Ok(Control::Red(RedLaw::new(red.params()))),
         _ => {}
     }
-    if built.law_mut().is_some() { Ok(Control::Law(built)) } else { Err(Error::NoLaw { link: name, aqm }) }
+    Ok(if built.law_mut().is_some() { Control::Law(built) } else { Control::Packets(built) })
 }

@@ -4,6 +4,8 @@ use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, RedCurve, RedParams, Value};
 use aqumen_units::{Instant, Probability};
 
+use super::packets::{Packets, Passed};
+
 /// The AQM of a fluid queue.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would gain nothing")]
@@ -14,14 +16,16 @@ pub enum Control {
     Law(AnyAqm),
     /// RED, averaged over its packets.
     Red(RedLaw),
+    /// One that decides packet by packet: asked for evenly spaced packets.
+    Packets(AnyAqm),
 }
 
 /// RED as the average over its packets sees it.
 ///
 /// The average follows the queue with K = -r ln(1 - w), r being the arrivals per second (the capacity while the link idles,
-/// when the average falls as if it were full). Signals are spread out: with the curve at p_b, the gap between two signals is
-/// uniform over 1/p_b to 2/p_b - 1 packets with `wait`, over 1 to 1/p_b - 1 without, so that their share of the packets is
-/// 2 p_b / (3 - p_b) or 2 p_b, not p_b.
+/// when the average falls as if it were full). Signals are spread out: with the curve at p_b, the gap between two is spread
+/// evenly from 1/p_b to 2/p_b packets with `wait`, from 1 to 1/p_b without, so that their share of the packets is about
+/// p_b / 1.5 or 2 p_b, not p_b.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedLaw {
     /// Over the average queue in packets.
@@ -51,8 +55,20 @@ impl RedLaw {
     /// Share of the packets that are signalled while the average is `average`.
     pub fn probability(&self, average: f64) -> f64 {
         let base = self.curve.probability(average);
-        // Gaps 1/p .. 2/p - 1 average 3/(2p) - 1/2, gaps 1 .. 1/p - 1 average 1/(2p).
-        if self.wait { 2.0 * base / (3.0 - base) } else { (2.0 * base).min(1.0) }
+        if base <= 0.0 {
+            return 0.0;
+        }
+        // Nothing up to `from` packets, then a chance of 1 / (span - j) at the j-th further packet: the chances that none
+        // was signalled are 1 - j / span, and their sum is the mean gap.
+        let (from, span) = if self.wait {
+            let from = libm::ceil(1.0 / base);
+            (from, 2.0 / base - from)
+        } else {
+            (1.0, 1.0 / base - 1.0)
+        };
+        let n = libm::floor(span);
+        let further = if n > 0.0 { n - n * (n + 1.0) / (2.0 * span) } else { 0.0 };
+        1.0 / (from + further)
     }
 
     /// The average that holds the share `p`; the curve's end if none does.
@@ -143,7 +159,9 @@ pub(crate) struct View {
 /// A control with its clocks.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    pub(crate) control: Control,
+    control: Control,
+    /// The packets of a [`Control::Packets`], which has moved in here.
+    packets: Option<Packets>,
     loops: [Option<Loop>; MAX_LOOPS],
     applied: Probability,
     ecn: bool,
@@ -161,9 +179,17 @@ struct Loop {
 }
 
 impl Driver {
-    pub(crate) fn new(mut control: Control, sample_at_start: bool) -> Self {
+    /// `buffer_pkts`, `packet_bytes` and `ect` (whether packets can carry marks) are for those that look at packets.
+    pub(crate) fn new(
+        mut control: Control,
+        sample_at_start: bool,
+        buffer_pkts: f64,
+        packet_bytes: f64,
+        ect: bool,
+    ) -> Self {
         let mut driver = Driver {
             control: Control::None,
+            packets: None,
             loops: [None; MAX_LOOPS],
             applied: Probability::ZERO,
             ecn: true,
@@ -182,18 +208,28 @@ impl Driver {
                 });
             }
         }
-        driver.control = control;
+        match control {
+            Control::Packets(aqm) => driver.packets = Some(Packets::new(aqm, buffer_pkts, packet_bytes, ect)),
+            control => driver.control = control,
+        }
         driver
     }
 
     /// When the law steps next, nanoseconds.
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
+        if let Some(packets) = &self.packets {
+            return packets.due_ns();
+        }
         self.loops.iter().flatten().map(|l| l.due_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Steps every loop that is due; whether one was.
     pub(crate) fn sample(&mut self, now_ns: u64, view: View) -> bool {
+        if let Some(packets) = &mut self.packets {
+            packets.on_timer(now_ns, view.queue_pkts);
+            return true;
+        }
         let mut stepped = false;
         let Control::Law(aqm) = &mut self.control else { return false };
         let Some(law) = aqm.law_mut() else { return false };
@@ -229,8 +265,11 @@ impl Driver {
     /// Share of the packets that are signalled, given the average queue.
     #[inline]
     pub(crate) fn probability(&self, average: f64) -> f64 {
+        if let Some(packets) = &self.packets {
+            return packets.probability();
+        }
         match &self.control {
-            Control::None => 0.0,
+            Control::None | Control::Packets(_) => 0.0,
             Control::Law(_) => self.share.of_law(self.applied.get()),
             Control::Red(red) => red.probability(average),
         }
@@ -239,10 +278,29 @@ impl Driver {
     /// Whether signals to ECN-capable packets are losses.
     #[inline]
     pub(crate) fn loses_marks(&self, average: f64) -> bool {
+        if let Some(packets) = &self.packets {
+            return packets.loses();
+        }
         match &self.control {
-            Control::None => false,
+            Control::None | Control::Packets(_) => false,
             Control::Law(_) => !self.ecn || self.applied.get() > self.mark_limit,
             Control::Red(red) => red.loses(average),
+        }
+    }
+
+    /// What went through the queue in a step, for one that looks at packets.
+    #[inline]
+    pub(crate) fn meet(&mut self, from_ns: u64, to_ns: u64, passed: Passed, queue_pkts: f64, sojourn_s: f64) {
+        if let Some(packets) = &mut self.packets {
+            packets.meet(from_ns, to_ns, passed, queue_pkts, sojourn_s);
+        }
+    }
+
+    /// The probability as traces show it: what the algorithm calls so, not the single signals of one that looks at packets.
+    pub(crate) fn shown_probability(&self, average: f64) -> f64 {
+        match &self.packets {
+            Some(packets) => packets.aqm.probability().get(),
+            None => self.probability(average),
         }
     }
 

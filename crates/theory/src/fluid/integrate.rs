@@ -13,6 +13,7 @@ use aqumen_result::Histogram;
 use super::control::{Driver, Totals, View};
 use super::history::{Cursor, History};
 use super::model::{Class, Join, Model, Network, Queue};
+use super::packets::Passed;
 use crate::Error;
 
 /// A network in motion.
@@ -111,6 +112,8 @@ struct QueueState {
     /// What those that came in will wait, and the part of a packet that is not counted yet.
     sojourn: Histogram,
     uncounted: f64,
+    /// Arrivals, departures and overflow at the end of the last step.
+    met: [f64; 3],
 }
 
 /// What a queue does at the moment, mean packets per second.
@@ -215,19 +218,21 @@ impl Fluid {
                 }
             })
             .collect();
+        let ect = classes.iter().any(|class| class.class.model != Model::Drop);
         let queues: Vec<QueueState> = network
             .queues
             .into_iter()
             .map(|mut queue| {
                 let control = std::mem::replace(&mut queue.control, super::Control::None);
                 QueueState {
-                    driver: Driver::new(control, network.sample_at_start),
+                    driver: Driver::new(control, network.sample_at_start, queue.buffer_pkts, queue.packet_bytes, ect),
                     capacity: queue.rates[0].1,
                     queue,
                     rate: QueueRates::default(),
                     seen: QueueTotals::default(),
                     sojourn: Histogram::default(),
                     uncounted: 0.0,
+                    met: [0.0; 3],
                 }
             })
             .collect();
@@ -255,7 +260,8 @@ impl Fluid {
     pub fn advance(&mut self, until_ns: u64) {
         self.happen();
         while self.now_ns < until_ns {
-            let stop = self.next_stop().min(until_ns);
+            // An algorithm whose timer stands still must not stop the clock.
+            let stop = self.next_stop().max(self.now_ns + 1).min(until_ns);
             let span = stop - self.now_ns;
             let parts = span.div_ceil(self.step_ns);
             self.step(span.div_ceil(parts), stop);
@@ -288,6 +294,12 @@ impl Fluid {
     /// Flows of class `class` that are on.
     pub fn flows(&self, class: usize) -> f64 {
         self.classes[class].flows
+    }
+
+    /// The probability at queue `queue` as traces show it.
+    pub(crate) fn shown_probability(&self, queue: usize) -> f64 {
+        let average = self.state[self.classes.len() + self.queues.len() + queue];
+        self.queues[queue].driver.shown_probability(average)
     }
 
     /// The probability in force at queue `queue`.
@@ -445,7 +457,7 @@ impl Fluid {
         for (((next, &now), &first), &second) in next.iter_mut().zip(&state).zip(&scratch.first).zip(&scratch.second) {
             *next = now + 0.5 * h * (first + second);
         }
-        self.settle(h, &state, next);
+        self.settle(h, end_ns, &state, next);
         self.state = std::mem::replace(next, state);
         self.scratch = scratch;
         self.now_ns = end_ns;
@@ -611,8 +623,9 @@ impl Fluid {
     }
 
     /// Ends a step: bounds, areas, and the balance of every queue. What a bound cuts off is lost or not sent.
-    fn settle(&mut self, h: f64, before: &[f64], after: &mut [f64]) {
+    fn settle(&mut self, h: f64, end_ns: u64, before: &[f64], after: &mut [f64]) {
         let first = self.classes.len();
+        let now_ns = self.now_ns;
         for (j, queue) in self.queues.iter_mut().enumerate() {
             let (old, new) = (before[first + j], &mut after[first + j]);
             let (limit, seen) = (queue.queue.buffer_pkts, &mut queue.seen);
@@ -625,6 +638,13 @@ impl Fluid {
                 queue.sojourn.record_many((new / queue.capacity * 1e9) as u64, whole as u64);
                 queue.uncounted -= whole;
             }
+            let passed = Passed {
+                arrivals: seen.arrivals - queue.met[0],
+                departures: seen.departures - queue.met[1],
+                overflow: seen.overflow - queue.met[2],
+            };
+            queue.met = [seen.arrivals, seen.departures, seen.overflow];
+            queue.driver.meet(now_ns, end_ns, passed, new, new / queue.capacity);
             seen.area += 0.5 * h * (old + new);
             seen.area_squared += h * (old * old + old * new + new * new) / 3.0;
         }

@@ -50,7 +50,7 @@ pub(crate) fn measure(
             for (j, series) in series.iter_mut().enumerate() {
                 series.t_s.push(at as f64 * 1e-9);
                 series.queue_pkts.push(fluid.queue_pkts(j));
-                series.probability.push(fluid.probability(j));
+                series.probability.push(fluid.shown_probability(j));
             }
         }
         let share = (at as u128 * REPORTS as u128 / duration.max(1) as u128) as u64;

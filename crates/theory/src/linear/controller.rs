@@ -90,7 +90,8 @@ impl Controller {
     /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
     pub fn of_red(red: &RedLaw, probability: f64, capacity_pps: f64) -> Self {
         let average = red.average_at(probability);
-        let h = 1e-6 * average.max(1.0);
+        // The share goes in small jumps, since gaps are whole packets: the slope is taken over several of them.
+        let h = (0.1 * (average - red.curve.min_th())).max(1e-6 * average.max(1.0));
         let gain = (red.probability(average + h) - red.probability(average - h)) / (2.0 * h);
         Controller::Continuous { num: vec![gain], den: vec![1.0, 1.0 / (red.decay * capacity_pps)] }
     }
