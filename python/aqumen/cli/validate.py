@@ -43,6 +43,8 @@ def validate(
     as_json: JsonOption = False,
 ) -> int:
     """Compare the packet engine with ns-2. The exit code is 1 where a figure is not inside its bound."""
+    if yardstick is Yardstick.vectors:
+        return _vectors(as_json)
     if yardstick is not Yardstick.ns2:
         raise EngineError(f"`validate {yardstick.value}` is not built yet; `validate ns2` is")
     if seeds < 2:
@@ -69,6 +71,15 @@ def validate(
         )
     print(json.dumps(crosscheck.report(rows), indent=2) if as_json else crosscheck.table(rows), end="\n" * as_json)
     return 0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED
+
+
+def _vectors(as_json: bool) -> int:
+    """Replay the known answers of the algorithms."""
+    from aqumen import vectors
+
+    replays = vectors.replay()
+    print(json.dumps(vectors.report(replays), indent=2) if as_json else vectors.table(replays), end="\n" * as_json)
+    return 0 if all(one.verdict == "equal" for one in replays) else talk.CHECK_FAILED
 
 
 def _runs(cell: Cell, engine: str, seeds: Sequence[int], advance: Any) -> list[Mapping[str, Any]]:

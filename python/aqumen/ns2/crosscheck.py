@@ -81,15 +81,22 @@ def _cells() -> list[Cell]:
         "arm_exp3_N100": ("arm-pfc/exp3-n100.toml", ()),
         "arm_exp4_N300": ("arm-pfc/exp4.toml", ()),
     }
+    more = {
+        "ARED": "ared:ns2_stale_gentle=true",
+        "REM20": "rem-ns2",
+        "REM100": "rem-ns2:target=100",
+        "AVQ": "avq-ns2",
+    }
     return [
         Cell(experiment, scenario, settings, label, spec)
         for experiment, (scenario, settings) in experiments.items()
-        for label, spec in aqms.items()
+        for label, spec in (aqms | (more if experiment in ("arm_exp1", "arm_exp3_N50") else {})).items()
     ]
 
 
 CELLS: list[Cell] = _cells()
-"""The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000)."""
+"""The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000); on
+1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ."""
 
 
 @dataclass(frozen=True)
