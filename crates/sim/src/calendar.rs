@@ -1,74 +1,86 @@
 //! The calendar of pending events: a ring of buckets of equal width, each sorted when its turn comes.
 //!
-//! A packet's next event usually lies a propagation delay ahead, many buckets away: to schedule it is one append, and to
-//! reach it one step in a sorted list of a few dozen, whatever the number of flows. Events beyond the ring's horizon
-//! (retransmission timers, mostly) wait in a heap. The order of events is (moment, slot), and first come first served
-//! where both are equal, as two packets of one burst are; it does not depend on the widths, which only decide the speed.
+//! A packet's next event usually lies a propagation delay ahead, many buckets away: to schedule it is to link it into its
+//! bucket's list, and to reach it is to sort a list of two or three, whatever the number of flows. Events beyond the ring's
+//! horizon (retransmission timers, mostly) wait in a heap. The order of events is (moment, slot), and first come first
+//! served where both are equal, as two packets of one burst are; it does not depend on the widths, which only decide the
+//! speed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::event::Event;
 
-/// Bits of a sorting key that tell the place of the event in its bucket.
-const INDEX_BITS: u32 = 24;
-
 pub(crate) struct Calendar {
     /// A bucket is 2^width_bits nanoseconds wide.
     width_bits: u32,
-    ring: Vec<Vec<Event>>,
+    /// The entry that came last into each bucket.
+    ring: Vec<u32>,
     mask: u64,
-    /// Number of the bucket in progress, counted from the start of time.
-    today: u64,
-    /// Events of the bucket in progress.
-    current: Vec<Event>,
-    /// Keys (moment within the bucket, index into `current`) in order; those before `cursor` are done.
-    order: Vec<u64>,
-    cursor: usize,
-    /// Events in `ring`.
+    /// The events in the ring, linked bucket by bucket. One that leaves makes room for the next that comes, so that what
+    /// is written lies in the cache.
+    entries: Vec<Entry>,
+    /// The first of the entries that are free.
+    free: u32,
+    /// How many are not.
     in_ring: usize,
+    /// Number of the bucket in progress, counted from the start of time.
+    day: u64,
+    /// What is left of the bucket in progress, the next event last.
+    today: Vec<Event>,
     far: BinaryHeap<Reverse<Far>>,
+    /// The bucket of the first event in `far`; `u64::MAX` when there is none.
+    far_day: u64,
 }
+
+/// An event in the ring. The word for its moment holds the moment's offset in the bucket and, above it, the next entry of
+/// the list: together they stay half a cache line.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Entry(Event);
 
 /// An event beyond the horizon, ordered by moment and slot.
 struct Far(Event);
 
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
 impl Calendar {
     /// A calendar for about `events_per_sec` events, most of them less than `horizon_ns` ahead.
     pub(crate) fn new(events_per_sec: f64, horizon_ns: u64) -> Self {
-        // About 6 events to a bucket: fewer waste buckets, more cost sorting.
-        const EVENTS_PER_BUCKET: f64 = 6.0;
-        const MAX_BUCKETS: u64 = 1 << 18;
-        let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(36)) as u64;
+        // Between 1 and 2 events to a bucket: fewer waste buckets, more cost sorting.
+        const EVENTS_PER_BUCKET: f64 = 2.0;
+        const MAX_BUCKETS: u64 = 1 << 20;
+        let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(31)) as u64;
         let mut width_bits = width_ns.ilog2();
-        while horizon_ns >> width_bits >= MAX_BUCKETS {
+        while horizon_ns >> width_bits >= MAX_BUCKETS && width_bits < 31 {
             width_bits += 1;
         }
-        let buckets = ((horizon_ns >> width_bits) + 2).next_power_of_two();
+        let buckets = ((horizon_ns >> width_bits) + 2).next_power_of_two().min(MAX_BUCKETS);
         Calendar {
             width_bits,
-            ring: (0..buckets).map(|_| Vec::new()).collect(),
+            ring: vec![NONE; buckets as usize],
             mask: buckets - 1,
-            today: 0,
-            current: Vec::new(),
-            order: Vec::new(),
-            cursor: 0,
+            entries: Vec::new(),
+            free: NONE,
             in_ring: 0,
+            day: 0,
+            today: Vec::new(),
             far: BinaryHeap::new(),
+            far_day: u64::MAX,
         }
     }
 
     /// Schedules `event`. It must not lie before the event taken last.
     #[inline]
     pub(crate) fn push(&mut self, event: Event) {
-        let ahead = (event.at >> self.width_bits).wrapping_sub(self.today);
-        if ahead.wrapping_sub(1) < self.mask {
-            let bucket = (self.today + ahead) & self.mask;
-            self.ring[bucket as usize].push(event);
-            self.in_ring += 1;
-        } else if ahead == 0 {
+        let day = event.at >> self.width_bits;
+        if (day - self.day).wrapping_sub(1) < self.mask {
+            self.insert(event, day);
+        } else if day == self.day {
             self.insert_today(event);
         } else {
+            self.far_day = self.far_day.min(day);
             self.far.push(Reverse(Far(event)));
         }
     }
@@ -76,81 +88,131 @@ impl Calendar {
     /// Takes the next event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        if self.cursor == self.order.len() && !self.turn() {
-            return None;
+        loop {
+            if let Some(event) = self.today.pop() {
+                return Some(event);
+            }
+            if !self.turn() {
+                return None;
+            }
         }
-        let key = self.order[self.cursor];
-        self.cursor += 1;
-        Some(self.current[(key & ((1 << INDEX_BITS) - 1)) as usize])
     }
 
-    /// The slot of the event that comes `ahead` places after the one taken last, if it lies in the same bucket.
+    /// Puts an event into the ring.
     #[inline]
-    pub(crate) fn upcoming(&self, ahead: usize) -> Option<u32> {
-        let key = self.order.get(self.cursor + ahead)?;
-        Some(self.current[(key & ((1 << INDEX_BITS) - 1)) as usize].slot)
+    fn insert(&mut self, event: Event, day: u64) {
+        let head = &mut self.ring[(day & self.mask) as usize];
+        let entry = Entry::new(event, self.width_bits, *head);
+        *head = self.free;
+        self.in_ring += 1;
+        if let Some(free) = self.entries.get_mut(self.free as usize) {
+            self.free = free.next();
+            *free = entry;
+        } else {
+            *head = self.entries.len() as u32;
+            self.entries.push(entry);
+        }
     }
 
     /// Puts an event into the rest of the bucket in progress.
     #[cold]
     fn insert_today(&mut self, event: Event) {
-        let offset = self.offset(event.at);
-        let (current, width) = (&self.current, INDEX_BITS);
-        let later = self.order[self.cursor..].partition_point(|&key| {
-            let other = key >> width;
-            let index = (key & ((1 << width) - 1)) as usize;
-            (other, current[index].slot) <= (offset, event.slot)
-        });
-        let index = self.current.len() as u64;
-        self.current.push(event);
-        self.order.insert(self.cursor + later, offset << INDEX_BITS | index);
+        let later = self.today.iter().rposition(|other| (other.at, other.slot) > (event.at, event.slot));
+        self.today.insert(later.map_or(0, |index| index + 1), event);
     }
 
     /// Turns to the next bucket that holds anything and sorts it.
     fn turn(&mut self) -> bool {
-        self.current.clear();
-        self.order.clear();
-        self.cursor = 0;
-        let far_day = self.far.peek().map(|Reverse(Far(event))| event.at >> self.width_bits);
         if self.in_ring == 0 {
-            let Some(day) = far_day else { return false };
-            self.today = day;
+            if self.far_day == u64::MAX {
+                return false;
+            }
+            self.day = self.far_day;
         } else {
-            self.today += 1;
-            while self.ring[(self.today & self.mask) as usize].is_empty() && far_day != Some(self.today) {
-                self.today += 1;
+            self.day += 1;
+            while self.ring[(self.day & self.mask) as usize] == NONE && self.day != self.far_day {
+                self.day += 1;
             }
         }
-        std::mem::swap(&mut self.current, &mut self.ring[(self.today & self.mask) as usize]);
-        self.in_ring -= self.current.len();
-        while let Some(Reverse(Far(event))) = self.far.peek() {
-            if event.at >> self.width_bits != self.today {
-                break;
-            }
-            self.current.push(*event);
-            self.far.pop();
+        let first = std::mem::replace(&mut self.ring[(self.day & self.mask) as usize], NONE);
+        let (start, mut next, mut last) = (self.day << self.width_bits, first, NONE);
+        while let Some(entry) = self.entries.get(next as usize) {
+            self.today.push(entry.event(start));
+            (last, next) = (next, entry.next());
         }
-        assert!(self.current.len() < 1 << INDEX_BITS, "too many events at once");
-        let mask = (1 << self.width_bits) - 1;
-        self.order.extend(self.current.iter().zip(0u64..).map(|(event, i)| (event.at & mask) << INDEX_BITS | i));
-        self.order.sort_unstable();
-        self.order_ties();
+        if let Some(entry) = self.entries.get_mut(last as usize) {
+            entry.link(self.free);
+            self.free = first;
+            self.in_ring -= self.today.len();
+        }
+        if self.day == self.far_day {
+            self.take_far();
+        }
+        sort(&mut self.today);
         true
     }
 
-    /// Orders events of equal moments by slot.
-    fn order_ties(&mut self) {
-        if self.order.windows(2).all(|pair| pair[0] >> INDEX_BITS != pair[1] >> INDEX_BITS) {
-            return;
+    /// Adds the events of the bucket in progress that waited beyond the horizon, the first one last.
+    #[cold]
+    fn take_far(&mut self) {
+        let in_ring = self.today.len();
+        self.far_day = u64::MAX;
+        while let Some(Reverse(Far(event))) = self.far.peek() {
+            if event.at >> self.width_bits != self.day {
+                self.far_day = event.at >> self.width_bits;
+                break;
+            }
+            self.today.push(*event);
+            self.far.pop();
         }
-        let current = &self.current;
-        for run in self.order.chunk_by_mut(|a, b| a >> INDEX_BITS == b >> INDEX_BITS) {
-            run.sort_by_key(|&key| current[(key & ((1 << INDEX_BITS) - 1)) as usize].slot);
+        self.today[in_ring..].reverse();
+    }
+}
+
+/// Sorts events from the last to the first, so that of equal ones that stands last which came first. They come with the
+/// latest comer first.
+#[inline]
+fn sort(events: &mut [Event]) {
+    const FEW: usize = 24;
+    if events.len() > FEW {
+        events.sort_by(|a, b| (b.at, b.slot).cmp(&(a.at, a.slot)));
+        return;
+    }
+    for unsorted in 1..events.len() {
+        let mut place = unsorted;
+        while place > 0 && events[place - 1].is_before(&events[place]) {
+            events.swap(place - 1, place);
+            place -= 1;
         }
     }
+}
 
-    fn offset(&self, at: u64) -> u64 {
-        at & ((1 << self.width_bits) - 1)
+impl Entry {
+    #[inline]
+    fn new(event: Event, width_bits: u32, next: u32) -> Self {
+        let offset = event.at & ((1 << width_bits) - 1);
+        let mut entry = Entry(event);
+        entry.0.at = offset | (next as u64) << 32;
+        entry
+    }
+
+    /// The event, in a bucket that begins at `start`.
+    #[inline]
+    fn event(&self, start: u64) -> Event {
+        let mut event = self.0;
+        event.at = start + (event.at & u32::MAX as u64);
+        event
+    }
+
+    #[inline]
+    fn next(&self) -> u32 {
+        (self.0.at >> 32) as u32
+    }
+
+    #[inline]
+    fn link(&mut self, next: u32) {
+        self.0.at = next as u64;
+        self.0.at <<= 32;
     }
 }
 

@@ -150,14 +150,9 @@ impl<'a> Engine<'a> {
 
     /// Runs to the end of the plan.
     pub(crate) fn run(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
-        // Far ahead in a large network the state of the flow is not in the cache: a look at it early hides the wait.
-        let look_ahead = self.flows.len() > 1000;
         let end = self.plan.duration.as_nanos();
         while let Some(event) = self.calendar.pop() {
             self.events += 1;
-            if look_ahead {
-                self.look_ahead();
-            }
             if event.slot >= self.slots.lanes {
                 self.on_lane_end(event);
             } else if event.slot == self.slots.control {
@@ -516,18 +511,6 @@ impl<'a> Engine<'a> {
     #[inline]
     fn config(&self, flow: u32) -> &'a TcpConfig {
         config_of(self.plan, self.flows[flow as usize].group)
-    }
-
-    #[inline]
-    fn look_ahead(&self) {
-        const PLACES: usize = 5;
-        if let Some(slot) = self.calendar.upcoming(PLACES)
-            && slot >= self.slots.lanes
-        {
-            let lane = &self.network.lanes[(slot - self.slots.lanes) as usize];
-            let state = &self.flows[lane.flow as usize];
-            std::hint::black_box((state.sender.cwnd(), state.group, state.receiver.delivered_segments()));
-        }
     }
 }
 

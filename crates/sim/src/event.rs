@@ -103,6 +103,12 @@ impl Event {
         }
     }
 
+    /// Whether it comes before `other`.
+    #[inline]
+    pub(crate) fn is_before(&self, other: &Event) -> bool {
+        self.at < other.at || (self.at == other.at && self.slot < other.slot)
+    }
+
     #[inline]
     pub(crate) fn is_ack(&self) -> bool {
         self.flags & ACK != 0
