@@ -72,17 +72,21 @@ impl Calendar {
     }
 
     /// Schedules `event`. It must not lie before the event taken last.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, event: Event) {
         let day = event.at >> self.width_bits;
-        if (day - self.day).wrapping_sub(1) < self.mask {
-            self.insert(event, day);
-        } else if day == self.day {
-            self.insert_today(event);
-        } else {
-            self.far_day = self.far_day.min(day);
-            self.far.push(Reverse(Far(event)));
+        if day.wrapping_sub(self.day + 1) >= self.mask {
+            return self.push_elsewhere(event);
         }
+        if self.free == NONE {
+            self.make_room();
+        }
+        let head = &mut self.ring[(day & self.mask) as usize];
+        let free = &mut self.entries[self.free as usize];
+        let next = std::mem::replace(head, self.free);
+        self.free = free.next();
+        *free = Entry::new(event, self.width_bits, next);
+        self.in_ring += 1;
     }
 
     /// Takes the next event.
@@ -98,27 +102,30 @@ impl Calendar {
         }
     }
 
-    /// Puts an event into the ring.
-    #[inline]
-    fn insert(&mut self, event: Event, day: u64) {
-        let head = &mut self.ring[(day & self.mask) as usize];
-        let entry = Entry::new(event, self.width_bits, *head);
-        *head = self.free;
-        self.in_ring += 1;
-        if let Some(free) = self.entries.get_mut(self.free as usize) {
-            self.free = free.next();
-            *free = entry;
+    /// Schedules an event for the bucket in progress or beyond the horizon.
+    #[cold]
+    #[inline(never)]
+    fn push_elsewhere(&mut self, event: Event) {
+        let day = event.at >> self.width_bits;
+        if day == self.day {
+            let later = self.today.iter().rposition(|other| event.is_before(other));
+            self.today.insert(later.map_or(0, |index| index + 1), event);
         } else {
-            *head = self.entries.len() as u32;
-            self.entries.push(entry);
+            self.far_day = self.far_day.min(day);
+            self.far.push(Reverse(Far(event)));
         }
     }
 
-    /// Puts an event into the rest of the bucket in progress.
+    /// Adds free entries to the ring's.
     #[cold]
-    fn insert_today(&mut self, event: Event) {
-        let later = self.today.iter().rposition(|other| (other.at, other.slot) > (event.at, event.slot));
-        self.today.insert(later.map_or(0, |index| index + 1), event);
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let first = self.entries.len();
+        let end = (2 * first).max(64);
+        assert!(end < NONE as usize, "too many events at once");
+        self.entries.extend((first + 1..end).map(|next| Entry::free(next as u32)));
+        self.entries.push(Entry::free(NONE));
+        self.free = first as u32;
     }
 
     /// Turns to the next bucket that holds anything and sorts it.
@@ -141,7 +148,7 @@ impl Calendar {
             (last, next) = (next, entry.next());
         }
         if let Some(entry) = self.entries.get_mut(last as usize) {
-            entry.link(self.free);
+            *entry = Entry::free(self.free);
             self.free = first;
             self.in_ring -= self.today.len();
         }
@@ -209,10 +216,10 @@ impl Entry {
         (self.0.at >> 32) as u32
     }
 
+    /// An entry without an event.
     #[inline]
-    fn link(&mut self, next: u32) {
-        self.0.at = next as u64;
-        self.0.at <<= 32;
+    fn free(next: u32) -> Self {
+        Entry(Event::timer((next as u64) << 32, 0))
     }
 }
 

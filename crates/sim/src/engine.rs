@@ -39,8 +39,6 @@ pub(crate) struct Engine<'a> {
     /// Counts of each sender at the start of the piece in progress.
     counted: Vec<SenderCounts>,
     trace: Option<Trace>,
-    /// Receivers without timers answer as soon as a segment's arrival is known.
-    prompt: bool,
     pub(crate) events: u64,
 }
 
@@ -136,7 +134,6 @@ impl<'a> Engine<'a> {
             flow_pieces: vec![Vec::new(); plan.flows.len()],
             counted: vec![SenderCounts::default(); plan.flows.len()],
             trace,
-            prompt: style.collapse,
             network,
             events: 0,
         };
@@ -171,49 +168,52 @@ impl<'a> Engine<'a> {
     }
 
     /// A packet reached the end of its lane.
-    #[inline]
+    #[inline(always)]
     fn on_lane_end(&mut self, event: Event) {
-        let lane_number = event.slot - self.slots.lanes;
-        let lane = &self.network.lanes[lane_number as usize];
+        let number = event.slot - self.slots.lanes;
+        let lane = &self.network.lanes[number as usize];
         let flow = lane.flow;
         match lane.target() {
-            Target::Port(port) => self.on_port_arrival(port, flow, lane_number, event),
+            Target::Port(port) => self.on_port_arrival(port, flow, number, event),
             Target::Sender => self.on_ack(flow, event),
-            Target::Receiver => self.on_segment(flow, event.at, &event),
+            Target::Receiver | Target::PromptReceiver => self.on_segment(flow, event),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_port_arrival(&mut self, number: u32, flow: u32, lane: u32, mut event: Event) {
         let now = event.at;
-        match &mut self.network.ports[number as usize] {
-            Port::Fifo(port) => match port.arrive(now, &mut event, flow) {
-                Arrival::Leaves { start, reach } => {
-                    if let Some(trace) = &mut self.trace {
-                        let ack = self.acks.peek(&event);
-                        trace.transmit(self.network.port_links[number as usize], start, flow, &event, &ack);
-                    }
-                    self.send_down(lane + 1, reach, event);
+        let arrival = match &mut self.network.ports[number as usize] {
+            Port::Fifo(port) => port.arrive(now, &mut event, flow),
+            Port::Plain(port) => port.arrive(now, event.bytes),
+            Port::Served(_) => return self.on_served_arrival(number, flow, event),
+        };
+        match arrival {
+            Arrival::Leaves { start, reach } => {
+                if self.trace.is_some() {
+                    self.trace_transmit(number, start, flow, event);
                 }
-                _ => self.acks.release(&event),
-            },
-            Port::Plain(port) => match port.arrive(now, event.bytes) {
-                Arrival::Leaves { start, reach } => {
-                    if let Some(trace) = &mut self.trace {
-                        let ack = self.acks.peek(&event);
-                        trace.transmit(self.network.port_links[number as usize], start, flow, &event, &ack);
-                    }
-                    self.send_down(lane + 1, reach, event);
-                }
-                _ => self.acks.release(&event),
-            },
-            Port::Served(port) => {
-                let mut dropped = Vec::new();
-                if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
-                    self.calendar.push(Event::timer(end, self.slots.service + number));
-                }
-                dropped.iter().for_each(|event| self.acks.release(event));
+                self.send_down(lane + 1, reach, event);
             }
+            _ => self.acks.release(event),
+        }
+    }
+
+    #[inline(never)]
+    fn on_served_arrival(&mut self, number: u32, flow: u32, event: Event) {
+        let Port::Served(port) = &mut self.network.ports[number as usize] else { return };
+        let mut dropped = Vec::new();
+        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, &event, flow, &mut dropped) {
+            self.calendar.push(Event::timer(end, self.slots.service + number));
+        }
+        dropped.iter().for_each(|event| self.acks.release(*event));
+    }
+
+    #[cold]
+    fn trace_transmit(&mut self, port: u32, start: u64, flow: u32, event: Event) {
+        let ack = self.acks.peek(event);
+        if let Some(trace) = &mut self.trace {
+            trace.transmit(self.network.port_links[port as usize], start, flow, &event, &ack);
         }
     }
 
@@ -225,41 +225,59 @@ impl<'a> Engine<'a> {
         if let Some(end) = busy_until {
             self.calendar.push(Event::timer(end, self.slots.service + number));
         }
-        dropped.iter().for_each(|event| self.acks.release(event));
+        dropped.iter().for_each(|event| self.acks.release(*event));
         let lane = sent.event.slot - self.slots.lanes;
         let flow = self.network.lanes[lane as usize].flow;
-        if let Some(trace) = &mut self.trace {
-            let ack = self.acks.peek(&sent.event);
-            trace.transmit(self.network.port_links[number as usize], sent.start, flow, &sent.event, &ack);
+        if self.trace.is_some() {
+            self.trace_transmit(number, sent.start, flow, sent.event);
         }
         self.send_down(lane + 1, sent.reach, sent.event);
     }
 
     /// A packet enters `lane` at `at`, which may lie ahead.
-    #[inline]
-    fn send_down(&mut self, lane: u32, at: u64, mut event: Event) {
-        let reach = self.network.cross(lane, at, &event);
-        let Network { lanes, .. } = &self.network;
-        let flow = lanes[lane as usize].flow;
-        match lanes[lane as usize].target() {
-            Target::Receiver if self.prompt && self.config(flow).delayed_ack.is_none() => {
-                return self.on_segment(flow, reach, &event);
-            }
-            Target::Sender => {
-                let state = &mut self.flows[flow as usize];
-                state.acks_ahead += 1;
-                state.last_ack_at = reach;
-            }
-            _ => {}
+    #[inline(always)]
+    fn send_down(&mut self, lane: u32, at: u64, event: Event) {
+        let (reach, flow, target) = self.network.cross(lane, at, event.bytes);
+        match target {
+            Target::PromptReceiver => self.on_segment_ahead(flow, lane, event.put_off(reach)),
+            _ => self.schedule(lane, reach, flow, target, event),
+        }
+    }
+
+    /// A packet will reach the end of `lane` at `reach`.
+    #[inline(always)]
+    fn schedule(&mut self, lane: u32, reach: u64, flow: u32, target: Target, mut event: Event) {
+        if target == Target::Sender {
+            let state = &mut self.flows[flow as usize];
+            state.acks_ahead += 1;
+            state.last_ack_at = reach;
         }
         event.at = reach;
         event.slot = self.slots.lanes + lane;
         self.calendar.push(event);
     }
 
-    /// A segment reaches its receiver at `at`, which may lie ahead.
-    #[inline]
-    fn on_segment(&mut self, flow: u32, at: u64, event: &Event) {
+    /// A segment on `lane` will reach a receiver that answers at once.
+    #[inline(always)]
+    fn on_segment_ahead(&mut self, flow: u32, lane: u32, event: Event) {
+        let state = &mut self.flows[flow as usize];
+        let config = config_of(self.plan, state.group);
+        let segment = event.as_segment();
+        if !state.receiver.is_next(&segment) || event.at >= self.agenda.next_edge() {
+            return self.on_segment(flow, event);
+        }
+        let before = state.receiver.delivered_bytes();
+        let ack = state.receiver.accept(config, &segment);
+        state.delivered += (state.receiver.delivered_bytes() - before).0;
+        let ack = Event::ack(&ack, config.ack_bytes);
+        let (reach, flow, target) = self.network.cross(lane + 1, event.at, ack.bytes);
+        self.schedule(lane + 1, reach, flow, target, ack);
+    }
+
+    /// A segment reaches its receiver at a moment that may lie ahead.
+    #[inline(never)]
+    fn on_segment(&mut self, flow: u32, event: Event) {
+        let at = event.at;
         let state = &mut self.flows[flow as usize];
         let config = config_of(self.plan, state.group);
         let before = state.receiver.delivered_bytes();
@@ -278,7 +296,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
     fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
         let bytes = self.config(flow).ack_bytes;
         let event = if ack.sack.is_empty() {
@@ -286,25 +303,45 @@ impl<'a> Engine<'a> {
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(ack))
         };
-        self.send_down(self.network.routes[flow as usize].acks, at, event);
+        let lane = self.network.routes[flow as usize].acks;
+        let (reach, flow, target) = self.network.cross(lane, at, bytes);
+        self.schedule(lane, reach, flow, target, event);
     }
 
     /// An acknowledgement reaches its sender.
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, flow: u32, event: Event) {
-        let ack = self.acks.take(&event);
+        if event.table_index().is_some() {
+            return self.on_ack_in_table(flow, event);
+        }
         let state = &mut self.flows[flow as usize];
         state.acks_ahead -= 1;
-        state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &ack);
+        state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &event.as_ack());
         self.pump(flow, event.at);
     }
 
+    #[inline(never)]
+    fn on_ack_in_table(&mut self, flow: u32, event: Event) {
+        let ack = self.acks.peek(event);
+        self.acks.release(event);
+        let state = &mut self.flows[flow as usize];
+        state.acks_ahead -= 1;
+        state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &ack);
+        self.pump_rarely(flow, event.at);
+    }
+
+    /// [`pump`](Self::pump) where it is not worth its own copy of the code.
+    #[inline(never)]
+    fn pump_rarely(&mut self, flow: u32, now: u64) {
+        self.pump(flow, now);
+    }
+
     /// Sends what the sender has to send.
-    #[inline]
+    #[inline(always)]
     fn pump(&mut self, flow: u32, now: u64) {
         let config = self.config(flow);
         while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(config, instant(now)) {
-            self.send_segment(flow, now, &segment);
+            self.send_segment_rarely(flow, now, segment);
         }
         if config.send_overhead == Span::ZERO {
             self.transmit(flow, now, config);
@@ -315,29 +352,29 @@ impl<'a> Engine<'a> {
     }
 
     /// Sends all that the window allows.
-    #[inline]
+    #[inline(never)]
     fn transmit(&mut self, flow: u32, now: u64, config: &TcpConfig) {
         match self.flows[flow as usize].sender.allowance() {
             Some(segments) => self.transmit_some(flow, now, config, segments),
             None => {
                 while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
-                    self.send_segment(flow, now, &segment);
+                    self.send_segment_rarely(flow, now, segment);
                 }
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit_some(&mut self, flow: u32, now: u64, config: &TcpConfig, segments: u32) {
         for _ in 0..segments {
             let segment = self.flows[flow as usize].sender.transmit(config, instant(now));
-            self.send_segment(flow, now, &segment);
+            self.send_segment(flow, now, segment);
         }
     }
 
     /// Sends all that the window allows a random time from now. When nothing can reach the sender before then, it is
     /// done on the spot.
-    #[inline]
+    #[inline(always)]
     fn transmit_after_overhead(&mut self, flow: u32, now: u64, config: &TcpConfig) {
         let notice = self.network.routes[flow as usize].notice;
         let state = &mut self.flows[flow as usize];
@@ -366,9 +403,21 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
-    fn send_segment(&mut self, flow: u32, now: u64, segment: &Segment) {
-        self.send_down(self.network.routes[flow as usize].data, now, Event::segment(segment));
+    #[inline(never)]
+    fn send_segment_rarely(&mut self, flow: u32, now: u64, segment: Segment) {
+        self.send_segment(flow, now, segment);
+    }
+
+    #[inline(always)]
+    fn send_segment(&mut self, flow: u32, now: u64, segment: Segment) {
+        let event = Event::segment(&segment);
+        let lane = self.network.routes[flow as usize].data;
+        let (reach, flow, target) = self.network.cross(lane, now, event.bytes);
+        match target {
+            // No port on the way: the receiver answers now.
+            Target::PromptReceiver => self.on_segment(flow, event.put_off(reach)),
+            _ => self.schedule(lane, reach, flow, target, event),
+        }
     }
 
     /// Makes sure that an event stands in the calendar no later than the sender's timer.
@@ -425,7 +474,7 @@ impl<'a> Engine<'a> {
         state.timer_at = NEVER;
         if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
             state.sender.on_timer(config_of(self.plan, state.group), instant(now));
-            self.pump(flow, now);
+            self.pump_rarely(flow, now);
         } else {
             self.arm_retransmission(flow); // the deadline has moved on
         }
@@ -472,7 +521,7 @@ impl<'a> Engine<'a> {
                 Control::Resume(flow) => {
                     let state = &mut self.flows[flow as usize];
                     state.sender.resume(config_of(self.plan, state.group), instant(now));
-                    self.pump(flow, now);
+                    self.pump_rarely(flow, now);
                 }
                 Control::Pause(flow) => self.flows[flow as usize].sender.pause(instant(now)),
                 Control::Progress => {
@@ -569,20 +618,13 @@ impl AckTable {
 
     /// The acknowledgement that `event` carries, wherever it is.
     #[inline]
-    fn peek(&self, event: &Event) -> Ack {
+    fn peek(&self, event: Event) -> Ack {
         event.table_index().map_or_else(|| event.as_ack(), |index| self.kept[index as usize])
     }
 
-    /// The same, when the packet ends its way.
-    #[inline]
-    fn take(&mut self, event: &Event) -> Ack {
-        let ack = self.peek(event);
-        self.release(event);
-        ack
-    }
-
     /// The packet of `event` is gone.
-    fn release(&mut self, event: &Event) {
+    #[inline]
+    fn release(&mut self, event: Event) {
         if let Some(index) = event.table_index() {
             self.free.push(index);
         }

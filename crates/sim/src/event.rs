@@ -103,6 +103,13 @@ impl Event {
         }
     }
 
+    /// The same at a later moment.
+    #[inline]
+    pub(crate) fn put_off(mut self, at: u64) -> Self {
+        self.at = at;
+        self
+    }
+
     /// Whether it comes before `other`.
     #[inline]
     pub(crate) fn is_before(&self, other: &Event) -> bool {

@@ -226,10 +226,10 @@ impl Sender {
             self.on_echo(cfg, ack.ack);
         }
         if cfg.variant == Variant::Sack && (self.board.is_some() || !ack.sack.is_empty()) {
-            self.on_selective_ack(cfg, now, ack, recovered);
+            self.on_selective_ack(cfg, now, *ack, recovered);
         } else if ack.ack > self.una {
             if self.inflation > 0 {
-                self.on_ack_in_recovery(cfg, now, ack, recovered);
+                self.on_ack_in_recovery(cfg, now, *ack, recovered);
             } else {
                 self.on_new_ack(cfg, now, ack);
             }
@@ -513,7 +513,7 @@ impl Sender {
 
     /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
     #[cold]
-    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
+    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         if cfg.variant == Variant::Reno || recovered {
             self.inflation = 0;
             self.end_recovery();
@@ -521,7 +521,7 @@ impl Sender {
                 let in_flight = (self.high - ack.ack).max(1) + 1;
                 self.cwnd = f64::from(self.ssthresh.min(in_flight));
             }
-            self.on_new_ack(cfg, now, ack);
+            self.on_new_ack(cfg, now, &ack);
             return;
         }
         // A partial acknowledgement: the next hole, and the window deflated by what was acknowledged less one.
@@ -554,7 +554,7 @@ impl Sender {
 
     /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
     #[cold]
-    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
+    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         let mut board = self.board.take().unwrap_or_default();
         let mut news = 0;
         for &(first, end) in ack.sack.as_slice() {
@@ -566,7 +566,7 @@ impl Sender {
         }
         if ack.ack > self.una {
             if self.flags & RECOVERY == 0 {
-                self.on_new_ack(cfg, now, ack);
+                self.on_new_ack(cfg, now, &ack);
             } else {
                 if recovered {
                     self.flags &= !RECOVERY;
@@ -575,7 +575,7 @@ impl Sender {
                 }
                 self.una = ack.ack;
                 self.next = self.next.max(ack.ack);
-                self.measure(cfg, now, ack, ack.ece && cfg.ecn);
+                self.measure(cfg, now, &ack, ack.ece && cfg.ecn);
                 self.arm(cfg, now);
             }
             board.arrived.forget_before(self.una);
