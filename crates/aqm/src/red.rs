@@ -408,7 +408,8 @@ impl Red {
 }
 
 impl Aqm for Red {
-    #[inline]
+    // Too large to stand where every algorithm is called.
+    #[inline(never)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         let queue = if self.params.queue_in_bytes { cx.queue.bytes as f64 } else { cx.queue.packets as f64 };
         self.observe_queue(queue, cx.now);

@@ -1,7 +1,7 @@
 //! The calendar of pending events: a ring of buckets of equal width, each sorted when its turn comes.
 //!
 //! A packet's next event usually lies a propagation delay ahead, many buckets away: to schedule it is to link it into its
-//! bucket's list, and to reach it is to sort a list of two or three, whatever the number of flows. Events beyond the ring's
+//! bucket's list, and to reach it is to sort a list of one or two, whatever the number of flows. Events beyond the ring's
 //! horizon (retransmission timers, mostly) wait in a heap. The order of events is (moment, slot), and first come first
 //! served where both are equal, as two packets of one burst are; it does not depend on the widths, which only decide the
 //! speed.
@@ -17,23 +17,24 @@ pub(crate) struct Calendar {
     /// The entry that came last into each bucket.
     ring: Vec<u32>,
     mask: u64,
-    /// The events in the ring, linked bucket by bucket. One that leaves makes room for the next that comes, so that what
-    /// is written lies in the cache.
+    /// All events but the far ones, linked bucket by bucket. One that leaves makes room for the next that comes, so that
+    /// what is written lies in the cache.
     entries: Vec<Entry>,
     /// The first of the entries that are free.
     free: u32,
-    /// How many are not.
+    /// How many are in the ring.
     in_ring: usize,
-    /// Number of the bucket in progress, counted from the start of time.
+    /// Number of the bucket in progress, counted from the start of time, and its first moment.
     day: u64,
-    /// What is left of the bucket in progress, the next event last.
-    today: Vec<Event>,
+    day_start: u64,
+    /// What is left of the bucket in progress, in order.
+    today: u32,
     far: BinaryHeap<Reverse<Far>>,
     /// The bucket of the first event in `far`; `u64::MAX` when there is none.
     far_day: u64,
 }
 
-/// An event in the ring. The word for its moment holds the moment's offset in the bucket and, above it, the next entry of
+/// A place for an event. The word for its moment holds the moment's offset in the bucket and, above it, the next entry of
 /// the list: together they stay half a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
@@ -48,8 +49,8 @@ const NONE: u32 = u32::MAX;
 impl Calendar {
     /// A calendar for about `events_per_sec` events, most of them less than `horizon_ns` ahead.
     pub(crate) fn new(events_per_sec: f64, horizon_ns: u64) -> Self {
-        // Between 1 and 2 events to a bucket: fewer waste buckets, more cost sorting.
-        const EVENTS_PER_BUCKET: f64 = 2.0;
+        // About one event to a bucket: fewer waste buckets, more cost sorting.
+        const EVENTS_PER_BUCKET: f64 = 1.5;
         const MAX_BUCKETS: u64 = 1 << 20;
         let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(31)) as u64;
         let mut width_bits = width_ns.ilog2();
@@ -65,7 +66,8 @@ impl Calendar {
             free: NONE,
             in_ring: 0,
             day: 0,
-            today: Vec::new(),
+            day_start: 0,
+            today: NONE,
             far: BinaryHeap::new(),
             far_day: u64::MAX,
         }
@@ -90,45 +92,20 @@ impl Calendar {
     }
 
     /// Takes the next event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        loop {
-            if let Some(event) = self.today.pop() {
-                return Some(event);
-            }
-            if !self.turn() {
-                return None;
-            }
+        if self.today == NONE && !self.turn() {
+            return None;
         }
-    }
-
-    /// Schedules an event for the bucket in progress or beyond the horizon.
-    #[cold]
-    #[inline(never)]
-    fn push_elsewhere(&mut self, event: Event) {
-        let day = event.at >> self.width_bits;
-        if day == self.day {
-            let later = self.today.iter().rposition(|other| event.is_before(other));
-            self.today.insert(later.map_or(0, |index| index + 1), event);
-        } else {
-            self.far_day = self.far_day.min(day);
-            self.far.push(Reverse(Far(event)));
-        }
-    }
-
-    /// Adds free entries to the ring's.
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self) {
-        let first = self.entries.len();
-        let end = (2 * first).max(64);
-        assert!(end < NONE as usize, "too many events at once");
-        self.entries.extend((first + 1..end).map(|next| Entry::free(next as u32)));
-        self.entries.push(Entry::free(NONE));
-        self.free = first as u32;
+        let entry = &mut self.entries[self.today as usize];
+        let (event, next) = (entry.event(self.day_start), entry.next());
+        entry.link(self.free);
+        self.free = std::mem::replace(&mut self.today, next);
+        Some(event)
     }
 
     /// Turns to the next bucket that holds anything and sorts it.
+    #[inline(always)]
     fn turn(&mut self) -> bool {
         if self.in_ring == 0 {
             if self.far_day == u64::MAX {
@@ -141,56 +118,130 @@ impl Calendar {
                 self.day += 1;
             }
         }
-        let first = std::mem::replace(&mut self.ring[(self.day & self.mask) as usize], NONE);
-        let (start, mut next, mut last) = (self.day << self.width_bits, first, NONE);
-        while let Some(entry) = self.entries.get(next as usize) {
-            self.today.push(entry.event(start));
-            (last, next) = (next, entry.next());
+        self.day_start = self.day << self.width_bits;
+        self.today = std::mem::replace(&mut self.ring[(self.day & self.mask) as usize], NONE);
+        if self.day != self.far_day && self.entries[self.today as usize].next() == NONE {
+            // Alone in its bucket.
+            self.in_ring -= 1;
+        } else {
+            self.sort_today();
         }
-        if let Some(entry) = self.entries.get_mut(last as usize) {
-            *entry = Entry::free(self.free);
-            self.free = first;
-            self.in_ring -= self.today.len();
-        }
-        if self.day == self.far_day {
-            self.take_far();
-        }
-        sort(&mut self.today);
         true
     }
 
-    /// Adds the events of the bucket in progress that waited beyond the horizon, the first one last.
+    /// Sorts the bucket in progress, whose list begins with the latest comer.
+    #[inline(never)]
+    fn sort_today(&mut self) {
+        const FEW: usize = 16;
+        let (mut unsorted, mut sorted, mut events) = (self.today, NONE, 0);
+        while let Some(entry) = self.entries.get(unsorted as usize) {
+            if events == FEW {
+                (sorted, events) = self.sort_many(unsorted, sorted);
+                break;
+            }
+            let (key, next) = (entry.key(), entry.next());
+            sorted = self.link_in(unsorted, sorted, |other| other < key);
+            unsorted = next;
+            events += 1;
+        }
+        self.today = sorted;
+        self.in_ring -= events;
+        if self.day == self.far_day {
+            self.take_far();
+        }
+    }
+
+    /// Links an entry into a list, behind those whose keys it `passes`, and returns the list's head.
+    #[inline]
+    fn link_in(&mut self, number: u32, head: u32, passes: impl Fn(u64) -> bool) -> u32 {
+        let (mut before, mut after) = (NONE, head);
+        while let Some(other) = self.entries.get(after as usize)
+            && passes(other.key())
+        {
+            (before, after) = (after, other.next());
+        }
+        self.entries[number as usize].link(after);
+        match self.entries.get_mut(before as usize) {
+            Some(entry) => {
+                entry.link(number);
+                head
+            }
+            None => number,
+        }
+    }
+
+    /// Sorts a long list, of which the later comers are `sorted`; returns its head and length.
+    #[cold]
+    fn sort_many(&mut self, unsorted: u32, sorted: u32) -> (u32, usize) {
+        let list = |head| std::iter::successors(Some(head), |&number| Some(self.entries[number as usize].next()));
+        let mut order: Vec<u32> = list(unsorted).take_while(|&number| number != NONE).collect();
+        order.reverse();
+        order.extend(list(sorted).take_while(|&number| number != NONE));
+        order.sort_by_key(|&number| self.entries[number as usize].key());
+        let mut next = NONE;
+        for &number in order.iter().rev() {
+            self.entries[number as usize].link(next);
+            next = number;
+        }
+        (next, order.len())
+    }
+
+    /// Schedules an event for the bucket in progress or beyond the horizon.
+    #[cold]
+    #[inline(never)]
+    fn push_elsewhere(&mut self, event: Event) {
+        let day = event.at >> self.width_bits;
+        if day == self.day {
+            let number = self.keep(event);
+            let key = self.entries[number as usize].key();
+            self.today = self.link_in(number, self.today, |other| other <= key);
+        } else {
+            self.far_day = self.far_day.min(day);
+            self.far.push(Reverse(Far(event)));
+        }
+    }
+
+    /// Adds the events of the bucket in progress that waited beyond the horizon, since before those in the ring.
     #[cold]
     fn take_far(&mut self) {
-        let in_ring = self.today.len();
+        let mut came = Vec::new();
         self.far_day = u64::MAX;
         while let Some(Reverse(Far(event))) = self.far.peek() {
             if event.at >> self.width_bits != self.day {
                 self.far_day = event.at >> self.width_bits;
                 break;
             }
-            self.today.push(*event);
+            came.push(*event);
             self.far.pop();
         }
-        self.today[in_ring..].reverse();
-    }
-}
-
-/// Sorts events from the last to the first, so that of equal ones that stands last which came first. They come with the
-/// latest comer first.
-#[inline]
-fn sort(events: &mut [Event]) {
-    const FEW: usize = 24;
-    if events.len() > FEW {
-        events.sort_by(|a, b| (b.at, b.slot).cmp(&(a.at, a.slot)));
-        return;
-    }
-    for unsorted in 1..events.len() {
-        let mut place = unsorted;
-        while place > 0 && events[place - 1].is_before(&events[place]) {
-            events.swap(place - 1, place);
-            place -= 1;
+        for &event in came.iter().rev() {
+            let number = self.keep(event);
+            let key = self.entries[number as usize].key();
+            self.today = self.link_in(number, self.today, |other| other < key);
         }
+    }
+
+    /// Puts an event into a free entry.
+    fn keep(&mut self, event: Event) -> u32 {
+        if self.free == NONE {
+            self.make_room();
+        }
+        let number = self.free;
+        self.free = self.entries[number as usize].next();
+        self.entries[number as usize] = Entry::new(event, self.width_bits, NONE);
+        number
+    }
+
+    /// Adds free entries.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let first = self.entries.len();
+        let end = (2 * first).max(64);
+        assert!(end < NONE as usize, "too many events at once");
+        self.entries.extend((first + 1..end).map(|next| Entry::free(next as u32)));
+        self.entries.push(Entry::free(NONE));
+        self.free = first as u32;
     }
 }
 
@@ -198,17 +249,29 @@ impl Entry {
     #[inline]
     fn new(event: Event, width_bits: u32, next: u32) -> Self {
         let offset = event.at & ((1 << width_bits) - 1);
-        let mut entry = Entry(event);
-        entry.0.at = offset | (next as u64) << 32;
-        entry
+        Entry(event.put_off(offset | (next as u64) << 32))
+    }
+
+    /// An entry without an event.
+    fn free(next: u32) -> Self {
+        Entry(Event::timer((next as u64) << 32, 0))
     }
 
     /// The event, in a bucket that begins at `start`.
     #[inline]
     fn event(&self, start: u64) -> Event {
-        let mut event = self.0;
-        event.at = start + (event.at & u32::MAX as u64);
-        event
+        self.0.put_off(start + self.offset())
+    }
+
+    /// Orders the events of a bucket.
+    #[inline]
+    fn key(&self) -> u64 {
+        self.offset() << 32 | self.0.slot as u64
+    }
+
+    #[inline]
+    fn offset(&self) -> u64 {
+        self.0.at & u32::MAX as u64
     }
 
     #[inline]
@@ -216,10 +279,9 @@ impl Entry {
         (self.0.at >> 32) as u32
     }
 
-    /// An entry without an event.
     #[inline]
-    fn free(next: u32) -> Self {
-        Entry(Event::timer((next as u64) << 32, 0))
+    fn link(&mut self, next: u32) {
+        self.0.at = self.offset() | (next as u64) << 32;
     }
 }
 

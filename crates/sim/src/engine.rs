@@ -204,7 +204,7 @@ impl<'a> Engine<'a> {
         let Port::Served(port) = &mut self.network.ports[number as usize] else { return };
         let mut dropped = Vec::new();
         if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, &event, flow, &mut dropped) {
-            self.calendar.push(Event::timer(end, self.slots.service + number));
+            self.schedule_timer(end, self.slots.service + number);
         }
         dropped.iter().for_each(|event| self.acks.release(*event));
     }
@@ -223,7 +223,7 @@ impl<'a> Engine<'a> {
         let mut dropped = Vec::new();
         let (sent, busy_until) = port.finish(now, &mut dropped);
         if let Some(end) = busy_until {
-            self.calendar.push(Event::timer(end, self.slots.service + number));
+            self.schedule_timer(end, self.slots.service + number);
         }
         dropped.iter().for_each(|event| self.acks.release(*event));
         let lane = sent.event.slot - self.slots.lanes;
@@ -398,7 +398,7 @@ impl<'a> Engine<'a> {
             }
             _ => {
                 state.send_at = at;
-                self.calendar.push(Event::timer(at, self.slots.send + flow));
+                self.schedule_timer(at, self.slots.send + flow);
             }
         }
     }
@@ -421,14 +421,19 @@ impl<'a> Engine<'a> {
     }
 
     /// Makes sure that an event stands in the calendar no later than the sender's timer.
-    #[inline]
+    #[inline(always)]
     fn arm_retransmission(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         let due = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < state.timer_at {
             state.timer_at = due;
-            self.calendar.push(Event::timer(due, self.slots.retransmission + flow));
+            self.schedule_timer(due, self.slots.retransmission + flow);
         }
+    }
+
+    #[inline(never)]
+    fn schedule_timer(&mut self, at: u64, slot: u32) {
+        self.calendar.push(Event::timer(at, slot));
     }
 
     /// The same for a receiver's delayed acknowledgement.
@@ -437,13 +442,13 @@ impl<'a> Engine<'a> {
         let due = state.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < state.ack_at {
             state.ack_at = due;
-            self.calendar.push(Event::timer(due, self.slots.acknowledge + flow));
+            self.schedule_timer(due, self.slots.acknowledge + flow);
         }
     }
 
     fn arm_port(&mut self, port: u32) {
         if let Some(due) = self.network.ports[port as usize].next_timer() {
-            self.calendar.push(Event::timer(due, port));
+            self.schedule_timer(due, port);
         }
     }
 
@@ -510,7 +515,7 @@ impl<'a> Engine<'a> {
         }
         let next = now + self.plan.sample_interval.as_nanos();
         if next <= self.plan.duration.as_nanos() {
-            self.calendar.push(Event::timer(next, self.slots.sampler));
+            self.schedule_timer(next, self.slots.sampler);
         }
     }
 
@@ -532,7 +537,7 @@ impl<'a> Engine<'a> {
             }
         }
         if self.agenda.next() != NEVER {
-            self.calendar.push(Event::timer(self.agenda.next(), self.slots.control));
+            self.schedule_timer(self.agenda.next(), self.slots.control);
         }
         Ok(())
     }

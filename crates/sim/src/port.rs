@@ -27,7 +27,7 @@ pub(crate) use served::ServedPort;
 pub(crate) enum Port {
     Fifo(Box<FifoPort>),
     Served(Box<ServedPort>),
-    Plain(PlainPort),
+    Plain(Box<PlainPort>),
 }
 
 /// What became of a packet that arrived.
@@ -65,7 +65,7 @@ impl Port {
             let qdisc = Fifo::new(aqm, link.limit);
             Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter)))
         } else if plain && style.collapse {
-            Port::Plain(PlainPort::new(link.limit.packets, transmitter))
+            Port::Plain(Box::new(PlainPort::new(link.limit.packets, transmitter)))
         } else {
             Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter)))
         }
