@@ -1,10 +1,10 @@
-//! The calendar of pending events: a ring of buckets of equal width, each sorted when its turn comes.
+//! The calendar of pending events: a ring of buckets of equal width, each a short list in order.
 //!
-//! A packet's next event usually lies a propagation delay ahead, many buckets away: to schedule it is to link it into its
-//! bucket's list, and to reach it is to sort a list of one or two, whatever the number of flows. Events beyond the ring's
-//! horizon (retransmission timers, mostly) wait in a heap. The order of events is (moment, slot), and first come first
-//! served where both are equal, as two packets of one burst are; it does not depend on the widths, which only decide the
-//! speed.
+//! A packet's next event usually lies a propagation delay ahead, many buckets away. On average a bucket holds less than one
+//! event, so that to schedule one is to link it into an empty list, and to reach it is a step or two along the ring,
+//! whatever the number of flows. Events beyond the ring's horizon (retransmission timers, mostly) wait in a heap. The order
+//! of events is (moment, slot), and first come first served where both are equal, as two packets of one burst are; it does
+//! not depend on the widths, which only decide the speed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,21 +14,17 @@ use crate::event::Event;
 pub(crate) struct Calendar {
     /// A bucket is 2^width_bits nanoseconds wide.
     width_bits: u32,
-    /// The entry that came last into each bucket.
+    /// The first entry of each bucket; with `UNSORTED`, the latest comer of a bucket that is too long to keep in order.
     ring: Vec<u32>,
     mask: u64,
-    /// All events but the far ones, linked bucket by bucket. One that leaves makes room for the next that comes, so that
-    /// what is written lies in the cache.
+    /// The events in the ring, linked bucket by bucket. One that leaves makes room for the next that comes, so that what
+    /// is written lies in the cache.
     entries: Vec<Entry>,
     /// The first of the entries that are free.
     free: u32,
-    /// How many are in the ring.
-    in_ring: usize,
     /// Number of the bucket in progress, counted from the start of time, and its first moment.
     day: u64,
     day_start: u64,
-    /// What is left of the bucket in progress, in order.
-    today: u32,
     far: BinaryHeap<Reverse<Far>>,
     /// The bucket of the first event in `far`; `u64::MAX` when there is none.
     far_day: u64,
@@ -45,11 +41,13 @@ struct Far(Event);
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;
+/// Set on the head of a list that is to be sorted when its turn comes. Such a head is no entry's number.
+const UNSORTED: u32 = 1 << 31;
 
 impl Calendar {
     /// A calendar for about `events_per_sec` events, most of them less than `horizon_ns` ahead.
     pub(crate) fn new(events_per_sec: f64, horizon_ns: u64) -> Self {
-        // About one event to a bucket: fewer waste buckets, more cost sorting.
+        // Fewer events to a bucket make more buckets to pass, more of them more lists to walk.
         const EVENTS_PER_BUCKET: f64 = 1.5;
         const MAX_BUCKETS: u64 = 1 << 20;
         let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(31)) as u64;
@@ -64,10 +62,8 @@ impl Calendar {
             mask: buckets - 1,
             entries: Vec::new(),
             free: NONE,
-            in_ring: 0,
             day: 0,
             day_start: 0,
-            today: NONE,
             far: BinaryHeap::new(),
             far_day: u64::MAX,
         }
@@ -77,159 +73,103 @@ impl Calendar {
     #[inline(always)]
     pub(crate) fn push(&mut self, event: Event) {
         let day = event.at >> self.width_bits;
-        if day.wrapping_sub(self.day + 1) >= self.mask {
-            return self.push_elsewhere(event);
+        if day.wrapping_sub(self.day) > self.mask {
+            return self.push_far(event);
         }
         if self.free == NONE {
             self.make_room();
         }
+        let number = self.free;
+        let entry = &mut self.entries[number as usize];
+        self.free = entry.next();
+        *entry = Entry::new(event, self.width_bits);
         let head = &mut self.ring[(day & self.mask) as usize];
-        let free = &mut self.entries[self.free as usize];
-        let next = std::mem::replace(head, self.free);
-        self.free = free.next();
-        *free = Entry::new(event, self.width_bits, next);
-        self.in_ring += 1;
+        if *head == NONE {
+            *head = number;
+        } else {
+            *head = link(&mut self.entries, *head, number);
+        }
     }
 
     /// Takes the next event.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        if self.today == NONE && !self.turn() {
-            return None;
+        loop {
+            let head = &mut self.ring[(self.day & self.mask) as usize];
+            if let Some(entry) = self.entries.get_mut(*head as usize) {
+                let event = entry.event(self.day_start);
+                let number = std::mem::replace(head, entry.next());
+                entry.link(self.free);
+                self.free = number;
+                return Some(event);
+            }
+            if *head != NONE {
+                *head = sort(&mut self.entries, *head & !UNSORTED);
+            } else if !self.turn() {
+                return None;
+            }
         }
-        let entry = &mut self.entries[self.today as usize];
-        let (event, next) = (entry.event(self.day_start), entry.next());
-        entry.link(self.free);
-        self.free = std::mem::replace(&mut self.today, next);
-        Some(event)
     }
 
-    /// Turns to the next bucket that holds anything and sorts it.
+    /// Turns to the next bucket that holds anything.
     #[inline(always)]
     fn turn(&mut self) -> bool {
-        if self.in_ring == 0 {
-            if self.far_day == u64::MAX {
-                return false;
-            }
-            self.day = self.far_day;
-        } else {
+        let horizon = self.day + self.mask;
+        loop {
             self.day += 1;
-            while self.ring[(self.day & self.mask) as usize] == NONE && self.day != self.far_day {
-                self.day += 1;
+            if self.ring[(self.day & self.mask) as usize] != NONE {
+                break;
+            }
+            if self.day >= self.far_day.min(horizon) {
+                if self.far_day == u64::MAX {
+                    return false;
+                }
+                // Once around, and nothing but what is far.
+                self.day = self.far_day;
+                break;
             }
         }
         self.day_start = self.day << self.width_bits;
-        self.today = std::mem::replace(&mut self.ring[(self.day & self.mask) as usize], NONE);
-        if self.day != self.far_day && self.entries[self.today as usize].next() == NONE {
-            // Alone in its bucket.
-            self.in_ring -= 1;
-        } else {
-            self.sort_today();
+        if self.day == self.far_day {
+            self.take_far();
         }
         true
     }
 
-    /// Sorts the bucket in progress, whose list begins with the latest comer.
-    #[inline(never)]
-    fn sort_today(&mut self) {
-        const FEW: usize = 16;
-        let (mut unsorted, mut sorted, mut events) = (self.today, NONE, 0);
-        while let Some(entry) = self.entries.get(unsorted as usize) {
-            if events == FEW {
-                (sorted, events) = self.sort_many(unsorted, sorted);
-                break;
-            }
-            let (key, next) = (entry.key(), entry.next());
-            sorted = self.link_in(unsorted, sorted, |other| other < key);
-            unsorted = next;
-            events += 1;
-        }
-        self.today = sorted;
-        self.in_ring -= events;
-        if self.day == self.far_day {
-            self.take_far();
-        }
-    }
-
-    /// Links an entry into a list, behind those whose keys it `passes`, and returns the list's head.
-    #[inline]
-    fn link_in(&mut self, number: u32, head: u32, passes: impl Fn(u64) -> bool) -> u32 {
-        let (mut before, mut after) = (NONE, head);
-        while let Some(other) = self.entries.get(after as usize)
-            && passes(other.key())
-        {
-            (before, after) = (after, other.next());
-        }
-        self.entries[number as usize].link(after);
-        match self.entries.get_mut(before as usize) {
-            Some(entry) => {
-                entry.link(number);
-                head
-            }
-            None => number,
-        }
-    }
-
-    /// Sorts a long list, of which the later comers are `sorted`; returns its head and length.
-    #[cold]
-    fn sort_many(&mut self, unsorted: u32, sorted: u32) -> (u32, usize) {
-        let list = |head| std::iter::successors(Some(head), |&number| Some(self.entries[number as usize].next()));
-        let mut order: Vec<u32> = list(unsorted).take_while(|&number| number != NONE).collect();
-        order.reverse();
-        order.extend(list(sorted).take_while(|&number| number != NONE));
-        order.sort_by_key(|&number| self.entries[number as usize].key());
-        let mut next = NONE;
-        for &number in order.iter().rev() {
-            self.entries[number as usize].link(next);
-            next = number;
-        }
-        (next, order.len())
-    }
-
-    /// Schedules an event for the bucket in progress or beyond the horizon.
+    /// Schedules an event beyond the horizon.
     #[cold]
     #[inline(never)]
-    fn push_elsewhere(&mut self, event: Event) {
-        let day = event.at >> self.width_bits;
-        if day == self.day {
-            let number = self.keep(event);
-            let key = self.entries[number as usize].key();
-            self.today = self.link_in(number, self.today, |other| other <= key);
-        } else {
-            self.far_day = self.far_day.min(day);
-            self.far.push(Reverse(Far(event)));
-        }
+    fn push_far(&mut self, event: Event) {
+        self.far_day = self.far_day.min(event.at >> self.width_bits);
+        self.far.push(Reverse(Far(event)));
     }
 
-    /// Adds the events of the bucket in progress that waited beyond the horizon, since before those in the ring.
+    /// Adds the events of the bucket in progress that waited beyond the horizon. They came before those in the ring.
     #[cold]
+    #[inline(never)]
     fn take_far(&mut self) {
-        let mut came = Vec::new();
+        let bucket = (self.day & self.mask) as usize;
+        let came_later = std::mem::replace(&mut self.ring[bucket], NONE);
         self.far_day = u64::MAX;
         while let Some(Reverse(Far(event))) = self.far.peek() {
             if event.at >> self.width_bits != self.day {
                 self.far_day = event.at >> self.width_bits;
                 break;
             }
-            came.push(*event);
+            let event = *event;
             self.far.pop();
+            self.push(event);
         }
-        for &event in came.iter().rev() {
-            let number = self.keep(event);
-            let key = self.entries[number as usize].key();
-            self.today = self.link_in(number, self.today, |other| other < key);
+        let mut next = if came_later & UNSORTED != 0 && came_later != NONE {
+            sort(&mut self.entries, came_later & !UNSORTED)
+        } else {
+            came_later
+        };
+        while let Some(entry) = self.entries.get_mut(next as usize) {
+            let number = std::mem::replace(&mut next, entry.next());
+            entry.link(NONE);
+            self.ring[bucket] = link(&mut self.entries, self.ring[bucket], number);
         }
-    }
-
-    /// Puts an event into a free entry.
-    fn keep(&mut self, event: Event) -> u32 {
-        if self.free == NONE {
-            self.make_room();
-        }
-        let number = self.free;
-        self.free = self.entries[number as usize].next();
-        self.entries[number as usize] = Entry::new(event, self.width_bits, NONE);
-        number
     }
 
     /// Adds free entries.
@@ -238,18 +178,76 @@ impl Calendar {
     fn make_room(&mut self) {
         let first = self.entries.len();
         let end = (2 * first).max(64);
-        assert!(end < NONE as usize, "too many events at once");
+        assert!(end <= UNSORTED as usize, "too many events at once");
         self.entries.extend((first + 1..end).map(|next| Entry::free(next as u32)));
         self.entries.push(Entry::free(NONE));
         self.free = first as u32;
     }
 }
 
+/// Links entry `number` into the list that begins at `head`, behind those that it equals, and returns the new head.
+#[inline(never)]
+fn link(entries: &mut [Entry], head: u32, number: u32) -> u32 {
+    const FAR_ENOUGH: u32 = 16;
+    let key = entries[number as usize].key();
+    let (mut before, mut after) = (NONE, head);
+    let mut passed = 0;
+    while let Some(other) = entries.get(after as usize)
+        && other.key() <= key
+    {
+        (before, after) = (after, other.next());
+        passed += 1;
+    }
+    if passed > FAR_ENOUGH || (head & UNSORTED != 0 && head != NONE) {
+        // Many at once: in the order in which they come, the latest first, until their turn.
+        let head = if head & UNSORTED != 0 { head & !UNSORTED } else { reverse(entries, head) };
+        entries[number as usize].link(head);
+        return number | UNSORTED;
+    }
+    entries[number as usize].link(after);
+    match entries.get_mut(before as usize) {
+        Some(entry) => {
+            entry.link(number);
+            head
+        }
+        None => number,
+    }
+}
+
+/// Reverses a list, and returns its head.
+#[cold]
+fn reverse(entries: &mut [Entry], mut head: u32) -> u32 {
+    let mut reversed = NONE;
+    while let Some(entry) = entries.get_mut(head as usize) {
+        let next = entry.next();
+        entry.link(reversed);
+        (reversed, head) = (head, next);
+    }
+    reversed
+}
+
+/// Puts a list whose latest comer stands first into order, and returns its head.
+#[cold]
+#[inline(never)]
+fn sort(entries: &mut [Entry], head: u32) -> u32 {
+    let mut order = Vec::new();
+    let mut number = reverse(entries, head);
+    while let Some(entry) = entries.get(number as usize) {
+        order.push(number);
+        number = entry.next();
+    }
+    order.sort_by_key(|&number| entries[number as usize].key());
+    order.iter().rev().fold(NONE, |next, &number| {
+        entries[number as usize].link(next);
+        number
+    })
+}
+
 impl Entry {
     #[inline]
-    fn new(event: Event, width_bits: u32, next: u32) -> Self {
+    fn new(event: Event, width_bits: u32) -> Self {
         let offset = event.at & ((1 << width_bits) - 1);
-        Entry(event.put_off(offset | (next as u64) << 32))
+        Entry(event.put_off(offset | (NONE as u64) << 32))
     }
 
     /// An entry without an event.
@@ -354,6 +352,20 @@ mod tests {
             retransmission: false,
             sent_at: Instant::ZERO,
         }
+    }
+
+    #[test]
+    fn many_events_in_one_bucket_are_in_order() {
+        // 2000 events within 4 us, in a calendar that expects one a second: all in one bucket, and each moment twice.
+        let first: Vec<(u64, u32)> = (0..2000u64).map(|k| (1000 + k * 7919 % 4000 / 4 * 4, (k % 3) as u32)).collect();
+        let mut sorted = first.clone();
+        sorted.sort();
+        assert_eq!(drain(Calendar::new(1.0, 1_000_000), &first, &[]), sorted);
+        // Packets of one burst, too many to keep in order as they come.
+        let mut calendar = Calendar::new(1e3, 1_000_000);
+        (0..200).for_each(|number| calendar.push(Event::segment(&Segment { seq: number, ..segment() })));
+        let seen: Vec<u32> = std::iter::from_fn(|| calendar.pop()).map(|event| event.as_segment().seq).collect();
+        assert_eq!(seen, (0..200).collect::<Vec<_>>());
     }
 
     #[test]
