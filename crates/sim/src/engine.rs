@@ -29,15 +29,17 @@ pub(crate) struct Engine<'a> {
     pub(crate) network: Network,
     flows: Vec<FlowState>,
     agenda: Agenda,
-    /// Deliveries computed ahead of the next edge of a window, which they follow.
+    /// Deliveries computed ahead of the next edge of a window, which they follow: when, flow, payload.
     early_deliveries: Vec<(u64, u32, u32)>,
+    /// When the earliest delayed-acknowledgement event of each flow in the calendar comes.
+    ack_at: Vec<u64>,
     /// Acknowledgements with SACK blocks that are under way.
     acks: AckTable,
     pub(crate) series: Vec<Series>,
     /// What each flow did in each piece between the edges of the windows.
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
-    /// Counts of each sender at the start of the piece in progress.
-    counted: Vec<SenderCounts>,
+    /// What each flow had done at the start of the piece in progress.
+    counted: Vec<FlowPiece>,
     trace: Option<Trace>,
     pub(crate) events: u64,
 }
@@ -54,24 +56,30 @@ struct Slots {
 }
 
 /// Both ends of a flow, in the order in which an event touches them: a network of many flows lives on cache lines.
-#[repr(C)]
+#[repr(C, align(64))]
 struct FlowState {
     sender: Sender,
+    rng: Stream,
     /// When the earliest retransmission event in the calendar comes.
     timer_at: u64,
     /// When the delayed send in the calendar comes.
     send_at: u64,
-    rng: Stream,
-    /// When the latest of the acknowledgements under way in the last lane arrives.
-    last_ack_at: u64,
-    /// How many there are.
-    acks_ahead: u32,
     group: u32,
+    /// Its first lane.
+    data_lane: u32,
+    acks_ahead: AcksAhead,
     receiver: Receiver,
-    /// Payload delivered in the piece in progress.
-    delivered: u64,
-    /// When the earliest delayed-acknowledgement event in the calendar comes.
-    ack_at: u64,
+}
+
+/// The acknowledgements under way in the last lane, which nothing can stop.
+#[derive(Default)]
+struct AcksAhead {
+    /// How many there are.
+    count: u32,
+    /// How many there ever were.
+    entered: u32,
+    /// When the latest arrive, in turns, nanoseconds modulo 2^32.
+    reach: [u32; Self::KNOWN as usize],
 }
 
 /// What a flow did in one piece.
@@ -119,8 +127,11 @@ impl<'a> Engine<'a> {
         let flows = plan
             .flows
             .iter()
+            .zip(&network.routes)
             .zip(0u64..)
-            .map(|(flow, number)| FlowState::new(config_of(plan, flow.group), flow, plan.seed, number))
+            .map(|((flow, route), number)| {
+                FlowState::new(config_of(plan, flow.group), flow, route.data, plan.seed, number)
+            })
             .collect();
         let mut engine = Engine {
             plan,
@@ -132,7 +143,8 @@ impl<'a> Engine<'a> {
             acks: AckTable::default(),
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
-            counted: vec![SenderCounts::default(); plan.flows.len()],
+            counted: vec![FlowPiece::default(); plan.flows.len()],
+            ack_at: vec![NEVER; plan.flows.len()],
             trace,
             network,
             events: 0,
@@ -248,9 +260,7 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn schedule(&mut self, lane: u32, reach: u64, flow: u32, target: Target, mut event: Event) {
         if target == Target::Sender {
-            let state = &mut self.flows[flow as usize];
-            state.acks_ahead += 1;
-            state.last_ack_at = reach;
+            self.flows[flow as usize].acks_ahead.enter(reach);
         }
         event.at = reach;
         event.slot = self.slots.lanes + lane;
@@ -266,10 +276,7 @@ impl<'a> Engine<'a> {
         if !state.receiver.is_next(&segment) || event.at >= self.agenda.next_edge() {
             return self.on_segment(flow, event);
         }
-        let before = state.receiver.delivered_bytes();
-        let ack = state.receiver.accept(config, &segment);
-        state.delivered += (state.receiver.delivered_bytes() - before).0;
-        let ack = Event::ack(&ack, config.ack_bytes);
+        let ack = Event::ack(&state.receiver.accept(config, &segment), config.ack_bytes);
         let (reach, flow, target) = self.network.cross(lane + 1, event.at, ack.bytes);
         self.schedule(lane + 1, reach, flow, target, ack);
     }
@@ -282,10 +289,8 @@ impl<'a> Engine<'a> {
         let config = config_of(self.plan, state.group);
         let before = state.receiver.delivered_bytes();
         let ack = state.receiver.on_segment(config, instant(at), &event.as_segment());
-        let delivered = (state.receiver.delivered_bytes() - before).0;
-        if at < self.agenda.next_edge() {
-            state.delivered += delivered;
-        } else {
+        if at >= self.agenda.next_edge() {
+            let delivered = (state.receiver.delivered_bytes() - before).0;
             self.early_deliveries.push((at, flow, delivered as u32));
         }
         if config.delayed_ack.is_some() {
@@ -315,7 +320,7 @@ impl<'a> Engine<'a> {
             return self.on_ack_in_table(flow, event);
         }
         let state = &mut self.flows[flow as usize];
-        state.acks_ahead -= 1;
+        state.acks_ahead.count -= 1;
         state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &event.as_ack());
         self.pump(flow, event.at);
     }
@@ -325,7 +330,7 @@ impl<'a> Engine<'a> {
         let ack = self.acks.peek(event);
         self.acks.release(event);
         let state = &mut self.flows[flow as usize];
-        state.acks_ahead -= 1;
+        state.acks_ahead.count -= 1;
         state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &ack);
         self.pump_rarely(flow, event.at);
     }
@@ -376,7 +381,6 @@ impl<'a> Engine<'a> {
     /// done on the spot.
     #[inline(always)]
     fn transmit_after_overhead(&mut self, flow: u32, now: u64, config: &TcpConfig) {
-        let notice = self.network.routes[flow as usize].notice;
         let state = &mut self.flows[flow as usize];
         let allowance = state.sender.allowance();
         if state.send_at != NEVER
@@ -387,10 +391,9 @@ impl<'a> Engine<'a> {
         }
         let at = now + (state.rng.uniform() * config.send_overhead.as_nanos() as f64) as u64;
         let timer = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        let next_ack = match state.acks_ahead {
-            0 => now + notice,
-            1 => state.last_ack_at,
-            _ => now,
+        let next_ack = match state.acks_ahead.count {
+            0 => now + self.network.routes[flow as usize].notice,
+            _ => state.acks_ahead.next(now),
         };
         match allowance {
             Some(segments) if at < next_ack && at < timer && at < self.agenda.next() => {
@@ -411,7 +414,7 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn send_segment(&mut self, flow: u32, now: u64, segment: Segment) {
         let event = Event::segment(&segment);
-        let lane = self.network.routes[flow as usize].data;
+        let lane = self.flows[flow as usize].data_lane;
         let (reach, flow, target) = self.network.cross(lane, now, event.bytes);
         match target {
             // No port on the way: the receiver answers now.
@@ -438,10 +441,9 @@ impl<'a> Engine<'a> {
 
     /// The same for a receiver's delayed acknowledgement.
     fn arm_acknowledge(&mut self, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        let due = state.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
-        if due < state.ack_at {
-            state.ack_at = due;
+        let due = self.flows[flow as usize].receiver.next_timer().map_or(NEVER, Instant::as_nanos);
+        if due < self.ack_at[flow as usize] {
+            self.ack_at[flow as usize] = due;
             self.schedule_timer(due, self.slots.acknowledge + flow);
         }
     }
@@ -493,12 +495,11 @@ impl<'a> Engine<'a> {
     }
 
     fn on_acknowledge_timer(&mut self, now: u64, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        if state.ack_at != now {
+        if self.ack_at[flow as usize] != now {
             return;
         }
-        state.ack_at = NEVER;
-        let ack = state.receiver.on_timer(instant(now));
+        self.ack_at[flow as usize] = NEVER;
+        let ack = self.flows[flow as usize].receiver.on_timer(instant(now));
         self.arm_acknowledge(flow);
         if let Some(ack) = ack {
             self.send_ack(flow, now, &ack);
@@ -545,21 +546,17 @@ impl<'a> Engine<'a> {
     /// A window begins or ends.
     fn on_edge(&mut self, now: u64) {
         self.network.ports.iter_mut().for_each(|port| port.edge(now));
-        for ((state, pieces), counted) in self.flows.iter_mut().zip(&mut self.flow_pieces).zip(&mut self.counted) {
+        let mut ahead = vec![0; self.flows.len()];
+        self.early_deliveries.iter().for_each(|&(_, flow, bytes)| ahead[flow as usize] += bytes as u64);
+        let flows = self.flows.iter().zip(&mut self.flow_pieces).zip(&mut self.counted).zip(&ahead);
+        for (((state, pieces), counted), ahead) in flows {
             let counts = SenderCounts::of(&state.sender);
-            let delivered = std::mem::take(&mut state.delivered);
-            pieces.push(FlowPiece { delivered, counts: counts.since(counted) });
-            *counted = counts;
+            let delivered = state.receiver.delivered_bytes().0 - ahead;
+            let before = std::mem::replace(counted, FlowPiece { delivered, counts });
+            pieces.push(FlowPiece { delivered: delivered - before.delivered, counts: counts.since(&before.counts) });
         }
         let next_edge = self.agenda.next_edge();
-        let flows = &mut self.flows;
-        self.early_deliveries.retain(|&(at, flow, bytes)| {
-            let later = at >= next_edge;
-            if !later {
-                flows[flow as usize].delivered += bytes as u64;
-            }
-            later
-        });
+        self.early_deliveries.retain(|&(at, ..)| at >= next_edge);
     }
 
     #[inline]
@@ -569,21 +566,42 @@ impl<'a> Engine<'a> {
 }
 
 impl FlowState {
-    fn new(config: &TcpConfig, flow: &aqumen_scenario::Flow, seed: u64, number: u64) -> Self {
+    fn new(config: &TcpConfig, flow: &aqumen_scenario::Flow, data_lane: u32, seed: u64, number: u64) -> Self {
         let mut rng = Stream::new(seed, Kind::Endpoint, number);
         let phase = Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
         FlowState {
             sender: Sender::new(config, flow.transfer).with_clock_phase(config, phase),
-            receiver: Receiver::new(config),
-            delivered: 0,
+            rng,
             timer_at: NEVER,
             send_at: NEVER,
-            ack_at: NEVER,
-            rng,
-            last_ack_at: 0,
-            acks_ahead: 0,
             group: flow.group,
+            data_lane,
+            acks_ahead: AcksAhead::default(),
+            receiver: Receiver::new(config),
         }
+    }
+}
+
+impl AcksAhead {
+    /// Of so many the arrival is remembered.
+    const KNOWN: u32 = 8;
+
+    /// One more will arrive at `reach`.
+    #[inline]
+    fn enter(&mut self, reach: u64) {
+        self.reach[(self.entered % Self::KNOWN) as usize] = reach as u32;
+        self.entered = self.entered.wrapping_add(1);
+        self.count += 1;
+    }
+
+    /// A moment no later than the next arrival: mostly that itself. There is one.
+    #[inline]
+    fn next(&self, now: u64) -> u64 {
+        if self.count > Self::KNOWN {
+            return now;
+        }
+        let reach = self.reach[(self.entered.wrapping_sub(self.count) % Self::KNOWN) as usize];
+        now + reach.wrapping_sub(now as u32) as u64
     }
 }
 
