@@ -17,8 +17,8 @@ pub(crate) struct Calendar {
     /// The first entry of each bucket; with `UNSORTED`, the latest comer of a bucket that is too long to keep in order.
     ring: Vec<u32>,
     mask: u64,
-    /// The events in the ring, linked bucket by bucket. One that leaves makes room for the next that comes, so that what
-    /// is written lies in the cache.
+    /// The events in the ring, linked bucket by bucket, and those that were taken. A packet keeps its entry from event to
+    /// event, and one that leaves makes room for the next that comes: what is written lies in the cache.
     entries: Vec<Entry>,
     /// The first of the entries that are free.
     free: u32,
@@ -35,6 +35,14 @@ pub(crate) struct Calendar {
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Entry(Event);
+
+/// An event whose turn it is, and the entry that holds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) at: u64,
+    pub(crate) slot: u32,
+    pub(crate) entry: u32,
+}
 
 /// An event beyond the horizon, ordered by moment and slot.
 struct Far(Event);
@@ -72,36 +80,43 @@ impl Calendar {
     /// Schedules `event`. It must not lie before the event taken last.
     #[inline(always)]
     pub(crate) fn push(&mut self, event: Event) {
-        let day = event.at >> self.width_bits;
-        if day.wrapping_sub(self.day) > self.mask {
-            return self.push_far(event);
-        }
         if self.free == NONE {
             self.make_room();
         }
         let number = self.free;
         let entry = &mut self.entries[number as usize];
         self.free = entry.next();
-        *entry = Entry::new(event, self.width_bits);
+        *entry = Entry(event);
+        self.again(number, event.at, event.slot);
+    }
+
+    /// Schedules the event taken as `entry` again.
+    #[inline(always)]
+    pub(crate) fn again(&mut self, entry: u32, at: u64, slot: u32) {
+        let day = at >> self.width_bits;
+        let it = &mut self.entries[entry as usize];
+        it.0.slot = slot;
+        if day.wrapping_sub(self.day) > self.mask {
+            return self.again_far(entry, at);
+        }
+        it.0.at = at & ((1 << self.width_bits) - 1) | (NONE as u64) << 32;
         let head = &mut self.ring[(day & self.mask) as usize];
         if *head == NONE {
-            *head = number;
+            *head = entry;
         } else {
-            *head = link(&mut self.entries, *head, number);
+            *head = link(&mut self.entries, *head, entry);
         }
     }
 
-    /// Takes the next event.
+    /// Takes the next event. It stays in its entry, to be scheduled [`again`](Self::again) or to be
+    /// [released](Self::release).
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<Event> {
+    pub(crate) fn pop(&mut self) -> Option<Taken> {
         loop {
             let head = &mut self.ring[(self.day & self.mask) as usize];
-            if let Some(entry) = self.entries.get_mut(*head as usize) {
-                let event = entry.event(self.day_start);
+            if let Some(entry) = self.entries.get(*head as usize) {
                 let number = std::mem::replace(head, entry.next());
-                entry.link(self.free);
-                self.free = number;
-                return Some(event);
+                return Some(Taken { at: self.day_start + entry.offset(), slot: entry.0.slot, entry: number });
             }
             if *head != NONE {
                 *head = sort(&mut self.entries, *head & !UNSORTED);
@@ -109,6 +124,25 @@ impl Calendar {
                 return None;
             }
         }
+    }
+
+    /// An event that was taken; its moment is no longer in it.
+    #[inline]
+    pub(crate) fn event(&self, entry: u32) -> &Event {
+        &self.entries[entry as usize].0
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub(crate) fn event_mut(&mut self, entry: u32) -> &mut Event {
+        &mut self.entries[entry as usize].0
+    }
+
+    /// The event taken as `entry` is over.
+    #[inline]
+    pub(crate) fn release(&mut self, entry: u32) {
+        self.entries[entry as usize].link(self.free);
+        self.free = entry;
     }
 
     /// Turns to the next bucket that holds anything.
@@ -136,11 +170,13 @@ impl Calendar {
         true
     }
 
-    /// Schedules an event beyond the horizon.
+    /// Schedules the event taken as `entry` beyond the horizon.
     #[cold]
     #[inline(never)]
-    fn push_far(&mut self, event: Event) {
-        self.far_day = self.far_day.min(event.at >> self.width_bits);
+    fn again_far(&mut self, entry: u32, at: u64) {
+        let event = self.event(entry).put_off(at);
+        self.release(entry);
+        self.far_day = self.far_day.min(at >> self.width_bits);
         self.far.push(Reverse(Far(event)));
     }
 
@@ -244,21 +280,9 @@ fn sort(entries: &mut [Entry], head: u32) -> u32 {
 }
 
 impl Entry {
-    #[inline]
-    fn new(event: Event, width_bits: u32) -> Self {
-        let offset = event.at & ((1 << width_bits) - 1);
-        Entry(event.put_off(offset | (NONE as u64) << 32))
-    }
-
     /// An entry without an event.
     fn free(next: u32) -> Self {
         Entry(Event::timer((next as u64) << 32, 0))
-    }
-
-    /// The event, in a bucket that begins at `start`.
-    #[inline]
-    fn event(&self, start: u64) -> Event {
-        self.0.put_off(start + self.offset())
     }
 
     /// Orders the events of a bucket.
@@ -315,10 +339,15 @@ mod tests {
         first.iter().for_each(|&(at, slot)| calendar.push(Event::timer(at, slot)));
         let mut children = children.iter();
         let mut seen = Vec::new();
-        while let Some(event) = calendar.pop() {
-            seen.push((event.at, event.slot));
-            if let Some(&(ahead, slot)) = children.next() {
-                calendar.push(Event::timer(event.at + ahead, slot));
+        while let Some(taken) = calendar.pop() {
+            seen.push((taken.at, taken.slot));
+            match children.next() {
+                Some(&(ahead, slot)) if seen.len() % 2 == 0 => calendar.again(taken.entry, taken.at + ahead, slot),
+                Some(&(ahead, slot)) => {
+                    calendar.release(taken.entry);
+                    calendar.push(Event::timer(taken.at + ahead, slot));
+                }
+                None => calendar.release(taken.entry),
             }
         }
         seen
@@ -337,8 +366,13 @@ mod tests {
         calendar.push(Event::timer(0, 0));
         calendar.pop();
         (0..4).for_each(|number| calendar.push(packet(number)));
-        let seen: Vec<u32> = std::iter::from_fn(|| calendar.pop()).map(|event| event.as_segment().seq).collect();
+        let seen = segments(calendar);
         assert_eq!(seen, [0, 1, 2, 3]);
+    }
+
+    /// Takes everything, which is segments, and tells their numbers.
+    fn segments(mut calendar: Calendar) -> Vec<u32> {
+        std::iter::from_fn(|| calendar.pop().map(|taken| calendar.event(taken.entry).as_segment().seq)).collect()
     }
 
     fn segment() -> Segment {
@@ -364,7 +398,7 @@ mod tests {
         // Packets of one burst, too many to keep in order as they come.
         let mut calendar = Calendar::new(1e3, 1_000_000);
         (0..200).for_each(|number| calendar.push(Event::segment(&Segment { seq: number, ..segment() })));
-        let seen: Vec<u32> = std::iter::from_fn(|| calendar.pop()).map(|event| event.as_segment().seq).collect();
+        let seen = segments(calendar);
         assert_eq!(seen, (0..200).collect::<Vec<_>>());
     }
 

@@ -14,7 +14,7 @@ use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
 use aqumen_units::{Instant, Span};
 
-use crate::calendar::Calendar;
+use crate::calendar::{Calendar, Taken};
 use crate::control::{Agenda, Control};
 use crate::event::Event;
 use crate::network::{Network, Style, Target};
@@ -160,17 +160,20 @@ impl<'a> Engine<'a> {
     /// Runs to the end of the plan.
     pub(crate) fn run(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
         let end = self.plan.duration.as_nanos();
-        while let Some(event) = self.calendar.pop() {
+        while let Some(taken) = self.calendar.pop() {
             self.events += 1;
-            if event.slot >= self.slots.lanes {
-                self.on_lane_end(event);
-            } else if event.slot == self.slots.control {
-                self.on_control(event.at, progress)?;
-                if event.at >= end {
+            if taken.slot >= self.slots.lanes {
+                self.on_lane_end(taken);
+                continue;
+            }
+            self.calendar.release(taken.entry);
+            if taken.slot == self.slots.control {
+                self.on_control(taken.at, progress)?;
+                if taken.at >= end {
                     break;
                 }
             } else {
-                self.on_timer(event.at, event.slot);
+                self.on_timer(taken.at, taken.slot);
             }
         }
         if let Some(trace) = self.trace.take() {
@@ -181,49 +184,62 @@ impl<'a> Engine<'a> {
 
     /// A packet reached the end of its lane.
     #[inline(always)]
-    fn on_lane_end(&mut self, event: Event) {
-        let number = event.slot - self.slots.lanes;
+    fn on_lane_end(&mut self, taken: Taken) {
+        let number = taken.slot - self.slots.lanes;
         let lane = &self.network.lanes[number as usize];
         let flow = lane.flow;
         match lane.target() {
-            Target::Port(port) => self.on_port_arrival(port, flow, number, event),
-            Target::Sender => self.on_ack(flow, event),
-            Target::Receiver | Target::PromptReceiver => self.on_segment(flow, event),
+            Target::Port(port) => self.on_port_arrival(port, flow, number, taken),
+            Target::Sender => self.on_ack(flow, taken),
+            Target::Receiver | Target::PromptReceiver => self.on_segment(flow, taken.at, taken.entry),
         }
     }
 
     #[inline(always)]
-    fn on_port_arrival(&mut self, number: u32, flow: u32, lane: u32, mut event: Event) {
-        let now = event.at;
+    fn on_port_arrival(&mut self, number: u32, flow: u32, lane: u32, taken: Taken) {
+        let Taken { at: now, entry, .. } = taken;
+        let event = self.calendar.event_mut(entry);
         let arrival = match &mut self.network.ports[number as usize] {
-            Port::Fifo(port) => port.arrive(now, &mut event, flow),
+            Port::Fifo(port) => port.arrive(now, event, flow),
             Port::Plain(port) => port.arrive(now, event.bytes),
-            Port::Served(_) => return self.on_served_arrival(number, flow, event),
+            Port::Served(_) => return self.on_served_arrival(number, flow, now, entry),
         };
         match arrival {
             Arrival::Leaves { start, reach } => {
                 if self.trace.is_some() {
-                    self.trace_transmit(number, start, flow, event);
+                    self.trace_transmit(number, start, flow, self.calendar.event(entry).put_off(now));
                 }
-                self.send_down(lane + 1, reach, event);
+                self.send_down(lane + 1, reach, entry);
             }
-            _ => self.acks.release(event),
+            _ => {
+                let event = self.remove(entry);
+                self.acks.release(&event);
+            }
         }
     }
 
     #[inline(never)]
-    fn on_served_arrival(&mut self, number: u32, flow: u32, event: Event) {
+    fn on_served_arrival(&mut self, number: u32, flow: u32, now: u64, entry: u32) {
+        let event = self.remove(entry).put_off(now);
         let Port::Served(port) = &mut self.network.ports[number as usize] else { return };
         let mut dropped = Vec::new();
-        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, &event, flow, &mut dropped) {
+        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
             self.schedule_timer(end, self.slots.service + number);
         }
-        dropped.iter().for_each(|event| self.acks.release(*event));
+        dropped.iter().for_each(|event| self.acks.release(event));
+    }
+
+    /// Takes an event out of the calendar's hands.
+    #[inline]
+    fn remove(&mut self, entry: u32) -> Event {
+        let event = *self.calendar.event(entry);
+        self.calendar.release(entry);
+        event
     }
 
     #[cold]
     fn trace_transmit(&mut self, port: u32, start: u64, flow: u32, event: Event) {
-        let ack = self.acks.peek(event);
+        let ack = self.acks.peek(&event);
         if let Some(trace) = &mut self.trace {
             trace.transmit(self.network.port_links[port as usize], start, flow, &event, &ack);
         }
@@ -237,30 +253,43 @@ impl<'a> Engine<'a> {
         if let Some(end) = busy_until {
             self.schedule_timer(end, self.slots.service + number);
         }
-        dropped.iter().for_each(|event| self.acks.release(*event));
+        dropped.iter().for_each(|event| self.acks.release(event));
         let lane = sent.event.slot - self.slots.lanes;
         let flow = self.network.lanes[lane as usize].flow;
         if self.trace.is_some() {
             self.trace_transmit(number, sent.start, flow, sent.event);
         }
-        self.send_down(lane + 1, sent.reach, sent.event);
+        self.send_event(lane + 1, sent.reach, sent.event);
     }
 
-    /// A packet enters `lane` at `at`, which may lie ahead.
+    /// The packet in `entry` enters `lane` at `at`, which may lie ahead.
     #[inline(always)]
-    fn send_down(&mut self, lane: u32, at: u64, event: Event) {
-        let (reach, flow, target) = self.network.cross(lane, at, event.bytes);
+    fn send_down(&mut self, lane: u32, at: u64, entry: u32) {
+        let (reach, flow, target) = self.network.cross(lane, at, self.calendar.event(entry).bytes);
         match target {
-            Target::PromptReceiver => self.on_segment_ahead(flow, lane, event.put_off(reach)),
-            _ => self.schedule(lane, reach, flow, target, event),
+            Target::PromptReceiver => self.on_segment_ahead(flow, lane, reach, entry),
+            _ => self.schedule(lane, reach, flow, target, entry),
         }
     }
 
-    /// A packet will reach the end of `lane` at `reach`.
+    /// The packet in `entry` will reach the end of `lane` at `reach`.
     #[inline(always)]
-    fn schedule(&mut self, lane: u32, reach: u64, flow: u32, target: Target, mut event: Event) {
+    fn schedule(&mut self, lane: u32, reach: u64, flow: u32, target: Target, entry: u32) {
         if target == Target::Sender {
             self.flows[flow as usize].acks_ahead.enter(reach);
+        }
+        self.calendar.again(entry, reach, self.slots.lanes + lane);
+    }
+
+    /// A packet that has no entry yet enters `lane` at `at`, which may lie ahead.
+    #[inline(always)]
+    fn send_event(&mut self, lane: u32, at: u64, mut event: Event) {
+        let (reach, flow, target) = self.network.cross(lane, at, event.bytes);
+        match target {
+            // No port on the way: the receiver answers now.
+            Target::PromptReceiver => return self.on_segment_event(flow, reach, &event),
+            Target::Sender => self.flows[flow as usize].acks_ahead.enter(reach),
+            _ => {}
         }
         event.at = reach;
         event.slot = self.slots.lanes + lane;
@@ -269,22 +298,28 @@ impl<'a> Engine<'a> {
 
     /// A segment on `lane` will reach a receiver that answers at once.
     #[inline(always)]
-    fn on_segment_ahead(&mut self, flow: u32, lane: u32, event: Event) {
+    fn on_segment_ahead(&mut self, flow: u32, lane: u32, at: u64, entry: u32) {
         let state = &mut self.flows[flow as usize];
         let config = config_of(self.plan, state.group);
+        let event = self.calendar.event_mut(entry);
         let segment = event.as_segment();
-        if !state.receiver.is_next(&segment) || event.at >= self.agenda.next_edge() {
-            return self.on_segment(flow, event);
+        if !state.receiver.is_next(&segment) || at >= self.agenda.next_edge() {
+            return self.on_segment(flow, at, entry);
         }
-        let ack = Event::ack(&state.receiver.accept(config, &segment), config.ack_bytes);
-        let (reach, flow, target) = self.network.cross(lane + 1, event.at, ack.bytes);
-        self.schedule(lane + 1, reach, flow, target, ack);
+        *event = Event::ack(&state.receiver.accept(config, &segment), config.ack_bytes);
+        let (reach, flow, target) = self.network.cross(lane + 1, at, config.ack_bytes);
+        self.schedule(lane + 1, reach, flow, target, entry);
     }
 
     /// A segment reaches its receiver at a moment that may lie ahead.
     #[inline(never)]
-    fn on_segment(&mut self, flow: u32, event: Event) {
-        let at = event.at;
+    fn on_segment(&mut self, flow: u32, at: u64, entry: u32) {
+        let event = self.remove(entry);
+        self.on_segment_event(flow, at, &event);
+    }
+
+    #[inline(never)]
+    fn on_segment_event(&mut self, flow: u32, at: u64, event: &Event) {
         let state = &mut self.flows[flow as usize];
         let config = config_of(self.plan, state.group);
         let before = state.receiver.delivered_bytes();
@@ -308,31 +343,33 @@ impl<'a> Engine<'a> {
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(ack))
         };
-        let lane = self.network.routes[flow as usize].acks;
-        let (reach, flow, target) = self.network.cross(lane, at, bytes);
-        self.schedule(lane, reach, flow, target, event);
+        self.send_event(self.network.routes[flow as usize].acks, at, event);
     }
 
     /// An acknowledgement reaches its sender.
     #[inline(always)]
-    fn on_ack(&mut self, flow: u32, event: Event) {
+    fn on_ack(&mut self, flow: u32, taken: Taken) {
+        let event = self.calendar.event(taken.entry);
         if event.table_index().is_some() {
-            return self.on_ack_in_table(flow, event);
+            return self.on_ack_in_table(flow, taken);
         }
+        let ack = event.as_ack();
+        self.calendar.release(taken.entry);
         let state = &mut self.flows[flow as usize];
         state.acks_ahead.count -= 1;
-        state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &event.as_ack());
-        self.pump(flow, event.at);
+        state.sender.on_ack(config_of(self.plan, state.group), instant(taken.at), &ack);
+        self.pump(flow, taken.at);
     }
 
     #[inline(never)]
-    fn on_ack_in_table(&mut self, flow: u32, event: Event) {
-        let ack = self.acks.peek(event);
-        self.acks.release(event);
+    fn on_ack_in_table(&mut self, flow: u32, taken: Taken) {
+        let event = self.remove(taken.entry);
+        let ack = self.acks.peek(&event);
+        self.acks.release(&event);
         let state = &mut self.flows[flow as usize];
         state.acks_ahead.count -= 1;
-        state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &ack);
-        self.pump_rarely(flow, event.at);
+        state.sender.on_ack(config_of(self.plan, state.group), instant(taken.at), &ack);
+        self.pump_rarely(flow, taken.at);
     }
 
     /// [`pump`](Self::pump) where it is not worth its own copy of the code.
@@ -413,14 +450,8 @@ impl<'a> Engine<'a> {
 
     #[inline(always)]
     fn send_segment(&mut self, flow: u32, now: u64, segment: Segment) {
-        let event = Event::segment(&segment);
         let lane = self.flows[flow as usize].data_lane;
-        let (reach, flow, target) = self.network.cross(lane, now, event.bytes);
-        match target {
-            // No port on the way: the receiver answers now.
-            Target::PromptReceiver => self.on_segment(flow, event.put_off(reach)),
-            _ => self.schedule(lane, reach, flow, target, event),
-        }
+        self.send_event(lane, now, Event::segment(&segment));
     }
 
     /// Makes sure that an event stands in the calendar no later than the sender's timer.
@@ -641,13 +672,13 @@ impl AckTable {
 
     /// The acknowledgement that `event` carries, wherever it is.
     #[inline]
-    fn peek(&self, event: Event) -> Ack {
+    fn peek(&self, event: &Event) -> Ack {
         event.table_index().map_or_else(|| event.as_ack(), |index| self.kept[index as usize])
     }
 
     /// The packet of `event` is gone.
     #[inline]
-    fn release(&mut self, event: Event) {
+    fn release(&mut self, event: &Event) {
         if let Some(index) = event.table_index() {
             self.free.push(index);
         }
