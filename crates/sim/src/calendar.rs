@@ -1,4 +1,4 @@
-//! The calendar of pending events: a ring of buckets of equal width, each a short list in order.
+//! The calendar of pending events: a ring of buckets of equal width, each a short list.
 //!
 //! A packet's next event usually lies a propagation delay ahead, many buckets away. On average a bucket holds less than one
 //! event, so that to schedule one is to link it into an empty list, and to reach it is a step or two along the ring,
@@ -8,13 +8,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use crate::event::Event;
 
 pub(crate) struct Calendar {
     /// A bucket is 2^width_bits nanoseconds wide.
     width_bits: u32,
-    /// The first entry of each bucket; with `UNSORTED`, the latest comer of a bucket that is too long to keep in order.
+    /// The only entry of each bucket; or, with `UNSORTED`, the latest comer of several; or, in the bucket in progress, the
+    /// first of them in order.
     ring: Vec<u32>,
     mask: u64,
     /// The events in the ring, linked bucket by bucket, and those that were taken. A packet keeps its entry from event to
@@ -47,10 +49,11 @@ pub(crate) struct Taken {
 /// An event beyond the horizon, ordered by moment and slot.
 struct Far(Event);
 
-/// The end of a list.
-const NONE: u32 = u32::MAX;
-/// Set on the head of a list that is to be sorted when its turn comes. Such a head is no entry's number.
+/// Set on the head of a list that is to be sorted when its turn comes: to look at its entries any sooner would be to wait
+/// for memory. Such a head is no entry's number.
 const UNSORTED: u32 = 1 << 31;
+/// The end of a list.
+const NONE: u32 = UNSORTED - 1;
 
 impl Calendar {
     /// A calendar for about `events_per_sec` events, most of them less than `horizon_ns` ahead.
@@ -99,10 +102,12 @@ impl Calendar {
         if day.wrapping_sub(self.day) > self.mask {
             return self.again_far(entry, at);
         }
-        it.0.at = at & ((1 << self.width_bits) - 1) | (NONE as u64) << 32;
         let head = &mut self.ring[(day & self.mask) as usize];
+        it.0.at = at & ((1 << self.width_bits) - 1) | ((*head & !UNSORTED) as u64) << 32;
         if *head == NONE {
             *head = entry;
+        } else if day != self.day {
+            *head = entry | UNSORTED;
         } else {
             *head = link(&mut self.entries, *head, entry);
         }
@@ -124,6 +129,21 @@ impl Calendar {
                 return None;
             }
         }
+    }
+
+    /// Number of the bucket in progress.
+    #[inline]
+    pub(crate) fn day(&self) -> u64 {
+        self.day
+    }
+
+    /// Slots of events in the buckets `days`: of those that came last into each.
+    #[inline]
+    pub(crate) fn upcoming(&self, days: Range<u64>) -> impl Iterator<Item = u32> {
+        days.filter_map(|day| {
+            let head = self.ring[(day & self.mask) as usize] & !UNSORTED;
+            Some(self.entries.get(head as usize)?.0.slot)
+        })
     }
 
     /// An event that was taken; its moment is no longer in it.
@@ -196,11 +216,8 @@ impl Calendar {
             self.far.pop();
             self.push(event);
         }
-        let mut next = if came_later & UNSORTED != 0 && came_later != NONE {
-            sort(&mut self.entries, came_later & !UNSORTED)
-        } else {
-            came_later
-        };
+        let sorted = came_later & UNSORTED == 0;
+        let mut next = if sorted { came_later } else { sort(&mut self.entries, came_later & !UNSORTED) };
         while let Some(entry) = self.entries.get_mut(next as usize) {
             let number = std::mem::replace(&mut next, entry.next());
             entry.link(NONE);
@@ -214,31 +231,22 @@ impl Calendar {
     fn make_room(&mut self) {
         let first = self.entries.len();
         let end = (2 * first).max(64);
-        assert!(end <= UNSORTED as usize, "too many events at once");
+        assert!(end <= NONE as usize, "too many events at once");
         self.entries.extend((first + 1..end).map(|next| Entry::free(next as u32)));
         self.entries.push(Entry::free(NONE));
         self.free = first as u32;
     }
 }
 
-/// Links entry `number` into the list that begins at `head`, behind those that it equals, and returns the new head.
-#[inline(never)]
+/// Links entry `number` into the ordered list that begins at `head`, behind those that it equals, and returns the new head.
+#[inline]
 fn link(entries: &mut [Entry], head: u32, number: u32) -> u32 {
-    const FAR_ENOUGH: u32 = 16;
     let key = entries[number as usize].key();
     let (mut before, mut after) = (NONE, head);
-    let mut passed = 0;
     while let Some(other) = entries.get(after as usize)
         && other.key() <= key
     {
         (before, after) = (after, other.next());
-        passed += 1;
-    }
-    if passed > FAR_ENOUGH || (head & UNSORTED != 0 && head != NONE) {
-        // Many at once: in the order in which they come, the latest first, until their turn.
-        let head = if head & UNSORTED != 0 { head & !UNSORTED } else { reverse(entries, head) };
-        entries[number as usize].link(head);
-        return number | UNSORTED;
     }
     entries[number as usize].link(after);
     match entries.get_mut(before as usize) {
@@ -250,33 +258,50 @@ fn link(entries: &mut [Entry], head: u32, number: u32) -> u32 {
     }
 }
 
-/// Reverses a list, and returns its head.
-#[cold]
-fn reverse(entries: &mut [Entry], mut head: u32) -> u32 {
-    let mut reversed = NONE;
-    while let Some(entry) = entries.get_mut(head as usize) {
-        let next = entry.next();
-        entry.link(reversed);
-        (reversed, head) = (head, next);
-    }
-    reversed
-}
-
-/// Puts a list whose latest comer stands first into order, and returns its head.
-#[cold]
+/// Puts a list of two or more whose latest comer stands first into order, and returns its head.
 #[inline(never)]
 fn sort(entries: &mut [Entry], head: u32) -> u32 {
-    let mut order = Vec::new();
-    let mut number = reverse(entries, head);
-    while let Some(entry) = entries.get(number as usize) {
-        order.push(number);
-        number = entry.next();
+    let latest = &entries[head as usize];
+    let second = latest.next();
+    let (latest_key, earlier) = (latest.key(), &mut entries[second as usize]);
+    if earlier.next() != NONE {
+        return sort_many(entries, head);
     }
-    order.sort_by_key(|&number| entries[number as usize].key());
-    order.iter().rev().fold(NONE, |next, &number| {
-        entries[number as usize].link(next);
-        number
-    })
+    if latest_key < earlier.key() {
+        return head;
+    }
+    earlier.link(head);
+    entries[head as usize].link(NONE);
+    second
+}
+
+/// The same for any number.
+#[inline(never)]
+fn sort_many(entries: &mut [Entry], head: u32) -> u32 {
+    const MANY: usize = 16;
+    let (mut reversed, mut next, mut count) = (NONE, head, 0);
+    while let Some(entry) = entries.get_mut(next as usize) {
+        let after = entry.next();
+        entry.link(reversed);
+        (reversed, next) = (next, after);
+        count += 1;
+    }
+    if count > MANY {
+        let next = |&number: &u32| Some(entries[number as usize].next());
+        let mut order: Vec<u32> = std::iter::successors(Some(reversed), next).take(count).collect();
+        order.sort_by_key(|&number| entries[number as usize].key());
+        return order.iter().rev().fold(NONE, |next, &number| {
+            entries[number as usize].link(next);
+            number
+        });
+    }
+    let mut sorted = NONE;
+    while let Some(entry) = entries.get(reversed as usize) {
+        let next = entry.next();
+        sorted = link(entries, sorted, reversed);
+        reversed = next;
+    }
+    sorted
 }
 
 impl Entry {

@@ -33,6 +33,7 @@ pub(crate) struct Route {
 
 /// One stretch of a flow's way, 32 bytes. A single private link stands in the lane itself: most lanes have one.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 pub(crate) struct Lane {
     /// When the private link is free.
     free_at: u64,
