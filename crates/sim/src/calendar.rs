@@ -60,7 +60,7 @@ impl Calendar {
     pub(crate) fn new(events_per_sec: f64, horizon_ns: u64) -> Self {
         // Fewer events to a bucket make more buckets to pass, more of them more lists to walk.
         const EVENTS_PER_BUCKET: f64 = 1.5;
-        const MAX_BUCKETS: u64 = 1 << 20;
+        const MAX_BUCKETS: u64 = 1 << 21;
         let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(31)) as u64;
         let mut width_bits = width_ns.ilog2();
         while horizon_ns >> width_bits >= MAX_BUCKETS && width_bits < 31 {
@@ -137,13 +137,14 @@ impl Calendar {
         self.day
     }
 
-    /// Slots of events in the buckets `days`: of those that came last into each.
+    /// Slots of events in the buckets `days`: of at most `each` that came last into each.
     #[inline]
-    pub(crate) fn upcoming(&self, days: Range<u64>) -> impl Iterator<Item = u32> {
-        days.filter_map(|day| {
-            let head = self.ring[(day & self.mask) as usize] & !UNSORTED;
-            Some(self.entries.get(head as usize)?.0.slot)
-        })
+    pub(crate) fn upcoming(&self, days: Range<u64>, each: usize) -> impl Iterator<Item = u32> {
+        let list = move |day| {
+            let first = self.entries.get((self.ring[(day & self.mask) as usize] & !UNSORTED) as usize);
+            std::iter::successors(first, |entry| self.entries.get(entry.next() as usize)).take(each)
+        };
+        days.flat_map(list).map(|entry| entry.0.slot)
     }
 
     /// An event that was taken; its moment is no longer in it.

@@ -597,24 +597,26 @@ impl<'a> Engine<'a> {
         self.early_deliveries.retain(|&(at, ..)| at >= next_edge);
     }
 
-    /// Reads what the events to come will need, in three steps as each tells where the next is: the events, their lanes,
-    /// the ends of their flows. In a large network none of it is in the cache, and waiting for many at once takes no
-    /// longer than for one. Returns the bucket of the calendar on which it is time for the next look.
+    /// Reads what the events to come will need, step by step as each tells where the next is: the events, those behind
+    /// them, their lanes, the ends of their flows. In a large network none of it is in the cache, and waiting for many at
+    /// once takes no longer than for one. Returns the bucket of the calendar on which it is time for the next look.
     #[inline(never)]
     fn look_ahead(&self) -> u64 {
         const STEP: u64 = 16;
+        const ALL: usize = 8;
         let (calendar, lanes) = (&self.calendar, &self.network.lanes);
         let day = calendar.day() + 1;
-        let lane_numbers = |days| calendar.upcoming(days).filter_map(|slot| slot.checked_sub(self.slots.lanes));
+        let slots = |step: u64, each| calendar.upcoming(day + step * STEP..day + (step + 1) * STEP, each);
+        let lane_numbers = |step| slots(step, ALL).filter_map(|slot| slot.checked_sub(self.slots.lanes));
         let mut seen = 0;
-        for slot in calendar.upcoming(day + 2 * STEP..day + 3 * STEP) {
+        for slot in slots(3, 1).chain(slots(2, 2)) {
             seen ^= slot;
         }
-        for number in lane_numbers(day + STEP..day + 2 * STEP) {
+        for number in lane_numbers(1) {
             seen ^= lanes[number as usize].flow;
             seen ^= lanes.get(number as usize + 1).map_or(0, |lane| lane.flow);
         }
-        for number in lane_numbers(day..day + STEP) {
+        for number in lane_numbers(0) {
             let lane = &lanes[number as usize];
             let state = &self.flows[lane.flow as usize];
             seen ^= state.acks_ahead.count;
