@@ -137,14 +137,30 @@ impl Calendar {
         self.day
     }
 
-    /// Slots of events in the buckets `days`: of at most `each` that came last into each.
-    #[inline]
-    pub(crate) fn upcoming(&self, days: Range<u64>, each: usize) -> impl Iterator<Item = u32> {
-        let list = move |day| {
-            let first = self.entries.get((self.ring[(day & self.mask) as usize] & !UNSORTED) as usize);
-            std::iter::successors(first, |entry| self.entries.get(entry.next() as usize)).take(each)
-        };
-        days.flat_map(list).map(|entry| entry.0.slot)
+    /// Appends the slots of the events in the buckets `days` to `slots`.
+    pub(crate) fn upcoming(&self, days: Range<u64>, slots: &mut Vec<u32>) {
+        for day in days {
+            let mut next = self.ring[(day & self.mask) as usize] & !UNSORTED;
+            while let Some(entry) = self.entries.get(next as usize) {
+                slots.push(entry.0.slot);
+                next = entry.next();
+            }
+        }
+    }
+
+    /// Reads the latest comer of each of the buckets `far` and the one before it of each of the buckets `near`, so that
+    /// they are in the cache when their turn comes.
+    pub(crate) fn read_ahead(&self, near: Range<u64>, far: Range<u64>) {
+        let latest = |day| self.entries.get((self.ring[(day & self.mask) as usize] & !UNSORTED) as usize);
+        let mut seen = 0;
+        for day in far {
+            seen ^= latest(day).map_or(0, Entry::next);
+        }
+        for day in near {
+            let second = latest(day).and_then(|entry| self.entries.get(entry.next() as usize));
+            seen ^= second.map_or(0, Entry::next);
+        }
+        std::hint::black_box(seen);
     }
 
     /// An event that was taken; its moment is no longer in it.

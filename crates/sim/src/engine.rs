@@ -35,6 +35,8 @@ pub(crate) struct Engine<'a> {
     ack_at: Vec<u64>,
     /// Acknowledgements with SACK blocks that are under way.
     acks: AckTable,
+    /// Lanes of the events that come next, in a network too large for the cache.
+    lanes_ahead: Vec<u32>,
     pub(crate) series: Vec<Series>,
     /// What each flow did in each piece between the edges of the windows.
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
@@ -144,6 +146,7 @@ impl<'a> Engine<'a> {
             agenda: Agenda::new(plan),
             early_deliveries: Vec::new(),
             acks: AckTable::default(),
+            lanes_ahead: Vec::new(),
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
             counted: vec![FlowPiece::default(); plan.flows.len()],
@@ -597,26 +600,16 @@ impl<'a> Engine<'a> {
         self.early_deliveries.retain(|&(at, ..)| at >= next_edge);
     }
 
-    /// Reads what the events to come will need, step by step as each tells where the next is: the events, those behind
-    /// them, their lanes, the ends of their flows. In a large network none of it is in the cache, and waiting for many at
-    /// once takes no longer than for one. Returns the bucket of the calendar on which it is time for the next look.
+    /// Reads what the events to come will need, step by step as each tells where the next is: the ends of the flows on the
+    /// lanes seen at the last look, the lanes of the next events, the events after those. In a large network none of it is
+    /// in the cache, and waiting for many at once takes no longer than for one. Returns the bucket of the calendar on which
+    /// it is time for the next look.
     #[inline(never)]
-    fn look_ahead(&self) -> u64 {
+    fn look_ahead(&mut self) -> u64 {
         const STEP: u64 = 16;
-        const ALL: usize = 8;
-        let (calendar, lanes) = (&self.calendar, &self.network.lanes);
-        let day = calendar.day() + 1;
-        let slots = |step: u64, each| calendar.upcoming(day + step * STEP..day + (step + 1) * STEP, each);
-        let lane_numbers = |step| slots(step, ALL).filter_map(|slot| slot.checked_sub(self.slots.lanes));
+        let lanes = &self.network.lanes;
         let mut seen = 0;
-        for slot in slots(3, 1).chain(slots(2, 2)) {
-            seen ^= slot;
-        }
-        for number in lane_numbers(1) {
-            seen ^= lanes[number as usize].flow;
-            seen ^= lanes.get(number as usize + 1).map_or(0, |lane| lane.flow);
-        }
-        for number in lane_numbers(0) {
+        for &number in &self.lanes_ahead {
             let lane = &lanes[number as usize];
             let state = &self.flows[lane.flow as usize];
             seen ^= state.acks_ahead.count;
@@ -627,8 +620,21 @@ impl<'a> Engine<'a> {
                 seen ^= state.receiver.delivered_segments();
             }
         }
+        let day = self.calendar.day() + STEP;
+        self.lanes_ahead.clear();
+        self.calendar.upcoming(day..day + STEP, &mut self.lanes_ahead);
+        self.lanes_ahead.retain_mut(|slot| {
+            let on_lane = *slot >= self.slots.lanes;
+            *slot = slot.wrapping_sub(self.slots.lanes);
+            on_lane
+        });
+        for &number in &self.lanes_ahead {
+            seen ^= lanes[number as usize].flow;
+            seen ^= lanes.get(number as usize + 1).map_or(0, |lane| lane.flow);
+        }
+        self.calendar.read_ahead(day + STEP..day + 2 * STEP, day + 2 * STEP..day + 3 * STEP);
         std::hint::black_box(seen);
-        day + STEP - 1
+        day
     }
 
     #[inline]
