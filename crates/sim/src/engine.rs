@@ -436,7 +436,9 @@ impl<'a> Engine<'a> {
         {
             return;
         }
-        let at = now + (state.rng.uniform() * config.send_overhead.as_nanos() as f64) as u64;
+        // Signed, because processors convert those faster.
+        let overhead_ns = config.send_overhead.as_nanos() as i64;
+        let at = now + (state.rng.uniform() * overhead_ns as f64) as i64 as u64;
         let timer = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
         let next_ack = match state.acks_ahead.count {
             0 => now + self.network.routes[flow as usize].notice,
@@ -662,7 +664,7 @@ impl FlowState {
 
 impl AcksAhead {
     /// Of so many the arrival is remembered.
-    const KNOWN: u32 = 8;
+    const KNOWN: u32 = 32;
 
     /// One more will arrive at `reach`.
     #[inline]
