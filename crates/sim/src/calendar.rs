@@ -117,18 +117,13 @@ impl Calendar {
     /// [released](Self::release).
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Taken> {
-        loop {
-            let head = &mut self.ring[(self.day & self.mask) as usize];
-            if let Some(entry) = self.entries.get(*head as usize) {
-                let number = std::mem::replace(head, entry.next());
-                return Some(Taken { at: self.day_start + entry.offset(), slot: entry.0.slot, entry: number });
-            }
-            if *head != NONE {
-                *head = sort(&mut self.entries, *head & !UNSORTED);
-            } else if !self.turn() {
-                return None;
-            }
+        if self.ring[(self.day & self.mask) as usize] == NONE && !self.turn() {
+            return None;
         }
+        let head = &mut self.ring[(self.day & self.mask) as usize];
+        let entry = &self.entries[*head as usize];
+        let number = std::mem::replace(head, entry.next());
+        Some(Taken { at: self.day_start + entry.offset(), slot: entry.0.slot, entry: number })
     }
 
     /// Number of the bucket in progress.
@@ -182,28 +177,34 @@ impl Calendar {
         self.free = entry;
     }
 
-    /// Turns to the next bucket that holds anything.
+    /// Turns to the next bucket that holds anything and sorts it.
     #[inline(always)]
     fn turn(&mut self) -> bool {
-        let horizon = self.day + self.mask;
-        loop {
+        let once_around = self.day + self.mask;
+        let last = self.far_day.min(once_around);
+        while self.day < last {
             self.day += 1;
-            if self.ring[(self.day & self.mask) as usize] != NONE {
+            let head = &mut self.ring[(self.day & self.mask) as usize];
+            if *head != NONE {
+                if *head & UNSORTED != 0 {
+                    *head = sort(&mut self.entries, *head & !UNSORTED);
+                }
                 break;
             }
-            if self.day >= self.far_day.min(horizon) {
+        }
+        if self.day == last {
+            if self.ring[(self.day & self.mask) as usize] == NONE {
+                // Nothing but what is far, if that.
                 if self.far_day == u64::MAX {
                     return false;
                 }
-                // Once around, and nothing but what is far.
                 self.day = self.far_day;
-                break;
+            }
+            if self.day == self.far_day {
+                self.take_far();
             }
         }
         self.day_start = self.day << self.width_bits;
-        if self.day == self.far_day {
-            self.take_far();
-        }
         true
     }
 
@@ -233,8 +234,7 @@ impl Calendar {
             self.far.pop();
             self.push(event);
         }
-        let sorted = came_later & UNSORTED == 0;
-        let mut next = if sorted { came_later } else { sort(&mut self.entries, came_later & !UNSORTED) };
+        let mut next = came_later;
         while let Some(entry) = self.entries.get_mut(next as usize) {
             let number = std::mem::replace(&mut next, entry.next());
             entry.link(NONE);

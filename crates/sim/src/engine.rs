@@ -69,8 +69,8 @@ struct FlowState {
     group: u32,
     /// Its first lane.
     data_lane: u32,
-    acks_ahead: AcksAhead,
     receiver: Receiver,
+    acks_ahead: AcksAhead,
 }
 
 /// The acknowledgements under way in the last lane, which nothing can stop.
