@@ -8,9 +8,10 @@ comparison = aqumen.compare(scenario, aqms=["arm-pfc", "pi"], seeds=20)
 comparison.write_report("report.html")
 """
 
+from aqumen import aqms
 from aqumen._core import __version__
 from aqumen.comparison import Comparison, compare, run
-from aqumen.errors import EngineError, Error, MissingExtra, OutputError, ScenarioError
+from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, ScenarioError
 from aqumen.ranking import Place, Ranking
 from aqumen.result import Result, Series, SojournCdf
 from aqumen.scenario import Scenario
@@ -18,6 +19,7 @@ from aqumen.topology import Dumbbell, Event, Flows, Transport
 from aqumen.transient import Transient
 
 __all__ = [
+    "Cancelled",
     "Comparison",
     "Dumbbell",
     "EngineError",
@@ -36,6 +38,7 @@ __all__ = [
     "Transient",
     "Transport",
     "__version__",
+    "aqms",
     "compare",
     "run",
 ]

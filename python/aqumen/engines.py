@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from aqumen import _core
-from aqumen.errors import EngineError, ScenarioError
+from aqumen.errors import Cancelled, EngineError, ScenarioError
 from aqumen.result import Answer, Floats
 from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Job", "run_many", "run_one"]
 
-ENGINES = ("packet", "ns2")
+ENGINES = ("packet", "fluid", "theory", "ns2")
 """Engines that exist today."""
-PLANNED = ("fluid", "theory", "live", "ns3")
+PLANNED = ("live", "ns3")
+FLUID_MODELS = ("hollot", "ecn", "drop")
+"""Window models of the fluid engine, chosen as `fluid:hollot`; without one each flow's ECN decides."""
 
 FLOW_METRICS = (
     "goodput_bps",
@@ -42,10 +44,13 @@ def check_engine(engine: str) -> None:
     Args:
         engine: Its name.
     """
-    if engine in PLANNED:
-        raise EngineError(f"engine `{engine}` is not built yet; these are: {', '.join(ENGINES)}")
-    if engine not in ENGINES:
+    name, colon, model = engine.partition(":")
+    if name in PLANNED:
+        raise EngineError(f"engine `{name}` is not built yet; these are: {', '.join(ENGINES)}")
+    if name not in ENGINES or (colon and name != "fluid"):
         raise EngineError(f"unknown engine `{engine}`; there are: {', '.join(ENGINES)}")
+    if colon and model not in FLUID_MODELS:
+        raise EngineError(f"unknown fluid model `{model}`; there are: {', '.join(FLUID_MODELS)}")
     if engine == "ns2":
         from aqumen import ns2
 
@@ -78,10 +83,19 @@ def run_one(
         if pcap is not None:
             raise EngineError("engine `ns2` writes no packet trace; leave out --pcap or use engine `packet`")
         return _ns2(scenario, job)
+    if engine != "packet" and pcap is not None:
+        name = engine.partition(":")[0]
+        raise EngineError(f"engine `{name}` knows no packets; leave out --pcap or use engine `packet`")
     try:
+        if engine == "theory":
+            return _core.run_theory(scenario.core, aqm, seed)
+        if is_fluid(engine):
+            return _core.run_fluid(scenario.core, aqm, seed, fluid_model(engine), progress)
         return _core.run(scenario.core, aqm, seed, pcap, progress)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+    except _core.Cancelled as error:
+        raise Cancelled(str(error)) from None
 
 
 def run_many(
@@ -114,9 +128,35 @@ def run_many(
                 pool.shutdown(wait=False, cancel_futures=True)
         return
     try:
-        _core.run_many(scenario.core, list(jobs), threads, on_done)
+        if engine == "theory":
+            # Milliseconds each: not worth threads.
+            for index, (aqm, seed) in enumerate(jobs):
+                if not on_done(index, _core.run_theory(scenario.core, aqm, seed)):
+                    break
+        elif is_fluid(engine):
+            _core.run_fluid_many(scenario.core, list(jobs), fluid_model(engine), threads, on_done)
+        else:
+            _core.run_many(scenario.core, list(jobs), threads, on_done)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+
+
+def is_fluid(engine: str) -> bool:
+    """Whether it is the fluid engine, with or without a model.
+
+    Args:
+        engine: Its name.
+    """
+    return engine.partition(":")[0] == "fluid"
+
+
+def fluid_model(engine: str) -> str | None:
+    """The model of `fluid:MODEL`.
+
+    Args:
+        engine: The engine's name.
+    """
+    return engine.partition(":")[2] or None
 
 
 def _ns2(scenario: Scenario, job: Job) -> Answer:
@@ -171,22 +211,10 @@ def threads_within_memory(scenario: Scenario, threads: int) -> int:
         scenario: The scenario.
         threads: How many are wanted at a time.
     """
-    need, free = scenario.memory_bytes, available_memory_bytes()
-    if need > free:
-        raise ScenarioError(
-            f"scenario `{scenario.name}` needs about {need / 2**30:.1f} GiB of memory, {free / 2**30:.1f} GiB are "
-            "free; use fewer flows, a shorter duration or a longer sample interval"
-        )
-    return max(1, min(threads, free // max(need, 1)))
-
-
-def available_memory_bytes() -> int:
-    """Memory that can be had without swapping, bytes."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for fewer in range(threads, 0, -1):
+        try:
+            scenario.core.check_memory(fewer)
+            return fewer
+        except _core.ScenarioError as error:
+            refusal = str(error)
+    raise ScenarioError(refusal)

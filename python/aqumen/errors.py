@@ -1,6 +1,6 @@
 """What can go wrong, as exceptions. Every message is one line that says what to do about it."""
 
-__all__ = ["EngineError", "Error", "MissingExtra", "OutputError", "ScenarioError"]
+__all__ = ["Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "ScenarioError"]
 
 
 class Error(Exception):
@@ -13,6 +13,10 @@ class ScenarioError(Error, ValueError):
 
 class EngineError(Error, RuntimeError):
     """An engine that is absent or could not finish."""
+
+
+class Cancelled(Error):
+    """A run that its `on_progress` stopped."""
 
 
 class OutputError(Error, OSError):

@@ -147,6 +147,13 @@ def number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
+def parameter(value: float | bool | str) -> str:
+    """A parameter's value as a person would write it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value).lower()
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A plain HTML table."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)

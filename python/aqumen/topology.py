@@ -203,7 +203,7 @@ def _value(value: Any) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{round(seconds * 1e9)}ns" if round(seconds * 1e9) % 1000 else f"{round(seconds * 1e6)}us"
+    return _largest_unit(round(seconds * 1e9), (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)))
 
 
 def _span(seconds: Span) -> str | list[str]:
@@ -211,4 +211,10 @@ def _span(seconds: Span) -> str | list[str]:
 
 
 def _rate(bps: float) -> str:
-    return f"{round(bps)}bit"
+    return _largest_unit(round(bps), (("Gbit", 10**9), ("Mbit", 10**6), ("kbit", 10**3), ("bit", 1)))
+
+
+def _largest_unit(amount: int, units: Sequence[tuple[str, int]]) -> str:
+    """A whole number of the largest unit that divides the amount."""
+    unit, size = next((unit, size) for unit, size in units if amount % size == 0)
+    return f"{amount // size}{unit}"

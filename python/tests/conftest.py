@@ -31,6 +31,7 @@ def pytest_runtest_setup(item):
 def fake_core(monkeypatch):
     """The compiled core with instant answers: `fake_core.py`, put in its place name by name."""
     import fake_core
+
     from aqumen import _core
 
     for name in ("Cancelled", "RunResult", "Scenario", "ScenarioError", "__version__"):

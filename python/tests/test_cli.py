@@ -3,9 +3,10 @@
 import json
 import signal
 
-import aqumen
 import pytest
 from snapshot import check_json, check_text
+
+import aqumen
 
 
 def test_version(aqumen_cli):
@@ -70,8 +71,13 @@ def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path
         (["run", "{good}", "--set", "duratoin=3s"], "unknown key; did you mean `duration`?"),
         (["run", "{good}", "--seed", "-1"], "seed -1: a seed is a whole number"),
         (["run", "{good}", "--seed", "one"], "--seed"),
-        (["run", "{good}", "--engine", "fluid"], "engine `fluid` is not built yet; these are: packet, ns2"),
-        (["run", "{good}", "--engine", "pakcet"], "unknown engine `pakcet`; there are: packet, ns2"),
+        (
+            ["run", "{good}", "--engine", "live"],
+            "engine `live` is not built yet; these are: packet, fluid, theory, ns2",
+        ),
+        (["run", "{good}", "--engine", "pakcet"], "unknown engine `pakcet`; there are: packet, fluid, theory, ns2"),
+        (["run", "{good}", "--engine", "fluid:tcp"], "unknown fluid model `tcp`; there are: hollot, ecn, drop"),
+        (["run", "{good}", "--engine", "fluid", "--pcap", "x.pcapng"], "engine `fluid` knows no packets"),
         (["run", "{good}", "--out", "{good}"], "cannot write to"),
         (["run", "{good}", "--pcap", "{good}.d/x.pcapng"], "does not exist"),
         (["run"], "SCENARIO.toml"),
@@ -80,7 +86,7 @@ def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path
         (["compare", "{good}", "--aqm", "pi", "--seeds", "0"], "seeds = 0: the number of seeds is from 1 to 100000"),
         (["compare", "{good}", "--aqm", "pi", "--seeds", "1000000"], "seeds = 1000000"),
         (["list", "aqm"], "aqm"),
-        (["validate", "vectors"], "`validate vectors` is not built yet"),
+        (["validate", "live"], "`validate live` is not built yet"),
         (["validate", "ns2", "--seeds", "1"], "at least two seeds"),
         (["frobnicate"], "frobnicate"),
     ],
@@ -110,7 +116,7 @@ def test_too_little_memory(aqumen_cli, scenario_file, fake_core, monkeypatch):
     monkeypatch.setattr(fake_core.Scenario, "memory_estimate", lambda self: 1 << 60)
     code, _, err = aqumen_cli("run", scenario_file)
     assert code == 2
-    assert "needs about 1073741824.0 GiB of memory" in err
+    assert "MiB of memory and 1024 MiB are free" in err
 
 
 def test_run_writes_its_result(aqumen_cli, scenario_file, tmp_path):

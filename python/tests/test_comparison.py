@@ -3,8 +3,9 @@
 import json
 import math
 
-import aqumen
 import pytest
+
+import aqumen
 from aqumen.comparison import summarize
 
 
@@ -25,9 +26,9 @@ def test_run_gives_metrics_series_and_sojourn_times(scenario):
     assert json.loads(result.json) == result.data
 
 
-def test_progress_can_stop_a_run(scenario, fake_core):
+def test_progress_can_stop_a_run(scenario):
     seen = []
-    with pytest.raises(fake_core.Cancelled):
+    with pytest.raises(aqumen.Cancelled):
         aqumen.run(scenario, aqm="pi", on_progress=lambda share: seen.append(share) or share < 0.5)
     assert seen == [0.25, 0.5]
 
@@ -132,7 +133,7 @@ def test_specs_that_look_alike_have_files_of_their_own(scenario, tmp_path):
 
 def test_fewer_threads_where_memory_is_short(scenario, fake_core, monkeypatch):
     asked = []
-    monkeypatch.setattr("aqumen.engines.available_memory_bytes", lambda: 3 << 20)
+    monkeypatch.setattr(fake_core, "FREE_BYTES", 3 << 20)
     monkeypatch.setattr("aqumen._core.run_many", lambda _s, _j, threads, _d: asked.append(threads))
     # 1 MiB a run and 3 MiB free: three at a time.
     aqumen.compare(scenario, ["pi"], seeds=8, threads=8)

@@ -4,8 +4,9 @@ import ast
 import inspect
 from pathlib import Path
 
-import aqumen
 import pytest
+
+import aqumen
 
 PACKAGE = Path(aqumen.__file__).parent
 OURS = [path for path in sorted(PACKAGE.rglob("*.py")) if "ns2" not in path.relative_to(PACKAGE).parts]

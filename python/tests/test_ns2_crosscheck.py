@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aqumen.ns2 import crosscheck
+from aqumen._core import student_quantile
 from aqumen.ns2.crosscheck import CELLS, METRICS, Cell, Row, compare, measures, reference, report, table, validate
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
@@ -28,7 +28,7 @@ def row(metric: str, ours: list[dict[str, float]], ns2: list[dict[str, float]], 
     [(0.975, 1, 12.7062), (0.975, 2, 4.302653), (0.975, 10, 2.228139), (0.975, 38, 2.024394), (0.9995, 4, 8.610302)],
 )
 def test_students_quantile(probability: float, freedom: float, expected: float) -> None:
-    assert crosscheck._t_quantile(probability, freedom) == pytest.approx(expected, rel=1e-6)
+    assert student_quantile(probability, freedom) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_interval_of_a_difference() -> None:

@@ -1,6 +1,7 @@
 """The order of the AQMs, on intervals written by hand."""
 
 import pytest
+
 from aqumen.ranking import rank
 
 

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-import aqumen
 import pytest
+
+import aqumen
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats" / "result.md").read_text()
 

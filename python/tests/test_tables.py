@@ -2,9 +2,10 @@
 
 import sys
 
-import aqumen
 import numpy as np
 import pytest
+
+import aqumen
 
 METRICS = 17 + 8
 RUNS, WINDOWS = 4, 3

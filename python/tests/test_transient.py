@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from aqumen.result import Series
 from aqumen.transient import events, transient
 

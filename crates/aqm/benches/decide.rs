@@ -3,16 +3,19 @@
 //! `cargo bench -p aqumen-aqm --bench decide` prints a table, with `-- --json` the same as JSON. Without `--bench` (as in
 //! tests) it runs briefly, to show that it still works.
 //!
-//! A decision is one `on_arrival` with the queue near its target, so that algorithms do all their work, timers left out;
+//! A decision is one `on_arrival`, or `on_dequeue` for those that decide at the head, with the queue near its target, so that
+//! algorithms do all their work, timers left out;
 //! a step is one `on_timer`. Best of several rounds: what the code costs, not what the machine was doing besides.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
 
+use aqumen_aqm::arm_pfc::design::MAX_DELAY;
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
-    Aqm, ArmPfc, ArmPfcParams, Cx, Draw, DropTail, Limit, Network, Packet, Pi, QueueView, Red, Sampled, TcpPlant,
-    Totals,
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, ArmPfcParams, Avq, Blue, Cobalt, Codel, Cx, Draw,
+    DropTail, Limit, Network, Packet, Paqm, Pi, Pi2, Pie, QueueView, Red, Rem, Sampled, SelfTuned, TcpPlant, Totals,
+    TunableAqmMo, TunableArmPfc, TunablePi, TunableRed,
 };
 use aqumen_units::{Ecn, Instant, Rate, Span};
 
@@ -88,6 +91,9 @@ impl Bench {
             }
         });
 
+        // Sojourn times around 5 ms, so that CoDel and its kin change state now and then.
+        let at_head = aqm.hooks().decides_at_head;
+        let sojourn = |i: u32| Span::from_micros(4000 + u64::from(i.wrapping_mul(0x9e37_79b9) >> 21));
         let decision_ns = self.best(self.decisions, || {
             for i in 0..self.decisions {
                 now += Span::from_micros(800);
@@ -98,7 +104,11 @@ impl Bench {
                     limit: Limit::packets(300),
                     totals: &totals,
                 };
-                black_box(aqm.on_arrival(black_box(&packet), &mut Cx { now, queue, rng: &mut rng }));
+                if at_head {
+                    black_box(aqm.on_dequeue(black_box(&packet), sojourn(i), &mut Cx { now, queue, rng: &mut rng }));
+                } else {
+                    black_box(aqm.on_arrival(black_box(&packet), &mut Cx { now, queue, rng: &mut rng }));
+                }
             }
         });
         Row { name, decision_ns, step_ns: has_timer.then_some(step_ns), state_bytes }
@@ -116,8 +126,28 @@ fn main() {
     let size_of = |name: &str| match name {
         "droptail" => size_of::<DropTail>(),
         "red" => size_of::<Red>(),
+        "ared" => size_of::<Ared>(),
+        "ared-feng" => size_of::<AredFeng>(),
+        "rem" => size_of::<Rem>(),
+        "avq" => size_of::<Avq>(),
+        "blue" => size_of::<Blue>(),
+        "codel" => size_of::<Codel>(),
+        "pie" => size_of::<Pie>(),
+        "pi2" => size_of::<Pi2>(),
+        "cobalt" => size_of::<Cobalt>(),
         "pi" => size_of::<Sampled<Pi>>(),
         "arm-pfc" => size_of::<Sampled<ArmPfc>>() + arm_pfc_heap(),
+        // One coefficient more; and room for delays of up to 64 samples: u, y and the coefficients.
+        "arm-pfc-adaptive" => size_of::<Sampled<ArmPfcAdaptive>>() + arm_pfc_heap() + size_of::<f64>(),
+        "st-arm-pfc" => {
+            size_of::<Sampled<SelfTuned<TunableArmPfc>>>() + (MAX_DELAY + 2 + 2 + MAX_DELAY + 4) * size_of::<f64>()
+        }
+        "paqm" => size_of::<Sampled<Paqm>>(),
+        "aqm-mo" => size_of::<Sampled<AqmMo>>(),
+        "aaqm" => size_of::<Sampled<Aaqm>>(),
+        "stpi" => size_of::<Sampled<SelfTuned<TunablePi>>>(),
+        "stred" => size_of::<Sampled<SelfTuned<TunableRed>>>(),
+        "st-aqm-mo" => size_of::<Sampled<SelfTuned<TunableAqmMo>>>(),
         _ => size_of::<AnyAqm>(),
     };
     let rows: Vec<Row> = registry::ALGORITHMS.iter().map(|row| bench.measure(row.name, size_of(row.name))).collect();
@@ -125,10 +155,10 @@ fn main() {
         let rows: Vec<String> = rows.iter().map(json).collect();
         println!("[{}]", rows.join(","));
     } else {
-        println!("{:<12} {:>12} {:>10} {:>12}", "algorithm", "decision ns", "step ns", "state bytes");
+        println!("{:<17} {:>12} {:>10} {:>12}", "algorithm", "decision ns", "step ns", "state bytes");
         for row in &rows {
             let step = row.step_ns.map_or("-".into(), |ns| format!("{ns:.1}"));
-            println!("{:<12} {:>12.2} {step:>10} {:>12}", row.name, row.decision_ns, row.state_bytes);
+            println!("{:<17} {:>12.2} {step:>10} {:>12}", row.name, row.decision_ns, row.state_bytes);
         }
     }
 }

@@ -141,6 +141,10 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
         self.law.settings(visit);
         visit("ecn", Value::Flag(self.ecn));
     }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        Some(&mut self.law)
+    }
 }
 
 impl Loop {

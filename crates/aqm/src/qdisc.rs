@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::{Aqm, Cx, Draw, DropReason, Limit, Packet, QueueView, Totals, Verdict};
+use crate::{Aqm, Cx, Draw, DropReason, Limit, Packet, QueueView, Totals, Value, Verdict};
 
 /// The host's name for a packet that it keeps.
 pub type Handle = u32;
@@ -55,6 +55,11 @@ pub trait Qdisc {
 
     /// Shows each named quantity of the state, for traces.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64));
+
+    /// The parameters in force, in the order of the registry's table.
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let _ = visit;
+    }
 }
 
 /// First in, first out, with an [`Aqm`].
@@ -95,6 +100,11 @@ impl<A: Aqm> Fifo<A> {
     /// The algorithm.
     pub fn aqm(&self) -> &A {
         &self.aqm
+    }
+
+    /// Bytes of memory that the queue holds beside itself and its algorithm.
+    pub fn memory_bytes(&self) -> usize {
+        self.waiting.capacity() * size_of::<Waiting>()
     }
 
     fn view(&self) -> QueueView<'_> {
@@ -205,5 +215,9 @@ impl<A: Aqm> Qdisc for Fifo<A> {
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         self.aqm.observe(visit);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.aqm.settings(visit);
     }
 }

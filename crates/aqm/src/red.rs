@@ -17,7 +17,8 @@
 //!   `thresholds = ns2-auto` selects; the weight is 0.002, and `weight_rule` selects ns-2's rules.
 //! - `use_mark_p` is off: ns-2 drops ECN-capable packets once p_b exceeds `mark_p` = 0.1, which surprises everybody.
 //! - `bytes` and `queue_in_bytes` are off, and ECN is on; ns-2 has it the other way round.
-//! - ns-2's `drop_tail_` false, `ns1_compat_` and the adaptive modes are left out.
+//! - ns-2's `drop_tail_` false and `ns1_compat_` are left out; its adaptive modes are algorithms of their own (`ared`,
+//!   `ared-feng`).
 
 use aqumen_units::{Instant, Probability};
 
@@ -37,77 +38,80 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "RED",
     summary: "random early detection: a signal with a probability that rises with the average queue",
     reference: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, 1993; ns-2.35",
-    params: &[
-        Param {
-            name: "min_th",
-            kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
-            default: DefaultValue::Designed("by the rule `thresholds`; max_th / 3 when only that is given"),
-            doc: "average queue where signals begin",
-        },
-        Param::positive(
-            "max_th",
-            Unit::Packets,
-            DefaultValue::Designed("3 min_th"),
-            "average queue where the probability reaches max_p",
-        ),
-        Param {
-            name: "thresholds",
-            kind: Kind::Choice(&["target", "ns2-auto"]),
-            default: DefaultValue::Value(Value::Choice("target")),
-            doc: "rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2)",
-        },
-        Param::positive(
-            "target_delay",
-            Unit::Seconds,
-            DefaultValue::number(DEFAULT_TARGET_DELAY_S),
-            "queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_",
-        ),
-        Param::fraction("max_p", DefaultValue::number(DEFAULT_MAX_P), "probability at max_th, ns-2's 1 / linterm_"),
-        Param {
-            name: "weight",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
-            default: DefaultValue::Designed("by the rule `weight_rule`"),
-            doc: "weight of one arrival in the average, w",
-        },
-        Param {
-            name: "weight_rule",
-            kind: Kind::Choice(&["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"]),
-            default: DefaultValue::Value(Value::Choice("fixed")),
-            doc: "rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s",
-        },
-        Param {
-            name: "link_delay",
-            kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(0.0), max: Bound::Open },
-            default: DefaultValue::number(0.0),
-            doc: "propagation delay of the link, for weight_rule = ns2-auto",
-        },
-        Param::flag(
-            "gentle",
-            true,
-            "above max_th the probability rises to 1 at 2 max_th instead of jumping, ns-2's gentle_",
-        ),
-        Param::flag("wait", true, "at least 1/p packets pass between two signals, ns-2's wait_"),
-        Param::flag("bytes", false, "a packet's probability grows with its size, ns-2's bytes_"),
-        Param::flag("queue_in_bytes", false, "average the queue in bytes, ns-2's queue_in_bytes_"),
-        Param {
-            name: "mean_packet",
-            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
-            default: DefaultValue::Designed("the network's packet size"),
-            doc: "mean packet size for both byte modes and the idle time, a whole number, ns-2's mean_pktsize_",
-        },
-        Param::flag(
-            "use_mark_p",
-            false,
-            "drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_",
-        ),
-        Param::fraction(
-            "mark_p",
-            DefaultValue::number(DEFAULT_MARK_P),
-            "highest probability at which use_mark_p marks, ns-2's mark_p_",
-        ),
-        Param::ECN,
-    ],
+    params: &PARAMS,
 };
+
+/// The parameters of every member of RED's family, in the order in which `settings` shows them.
+pub(crate) const PARAMS: [Param; 16] = [
+    Param {
+        name: "min_th",
+        kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
+        default: DefaultValue::Designed("by the rule `thresholds`; max_th / 3 when only that is given"),
+        doc: "average queue where signals begin",
+    },
+    Param::positive(
+        "max_th",
+        Unit::Packets,
+        DefaultValue::Designed("3 min_th"),
+        "average queue where the probability reaches max_p",
+    ),
+    Param {
+        name: "thresholds",
+        kind: Kind::Choice(&["target", "ns2-auto"]),
+        default: DefaultValue::Value(Value::Choice("target")),
+        doc: "rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2)",
+    },
+    Param::positive(
+        "target_delay",
+        Unit::Seconds,
+        DefaultValue::number(DEFAULT_TARGET_DELAY_S),
+        "queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_",
+    ),
+    Param::fraction("max_p", DefaultValue::number(DEFAULT_MAX_P), "probability at max_th, ns-2's 1 / linterm_"),
+    Param {
+        name: "weight",
+        kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
+        default: DefaultValue::Designed("by the rule `weight_rule`"),
+        doc: "weight of one arrival in the average, w",
+    },
+    Param {
+        name: "weight_rule",
+        kind: Kind::Choice(&["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"]),
+        default: DefaultValue::Value(Value::Choice("fixed")),
+        doc: "rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s",
+    },
+    Param {
+        name: "link_delay",
+        kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(0.0), max: Bound::Open },
+        default: DefaultValue::number(0.0),
+        doc: "propagation delay of the link, for weight_rule = ns2-auto",
+    },
+    Param::flag(
+        "gentle",
+        true,
+        "above max_th the probability rises to 1 at 2 max_th instead of jumping, ns-2's gentle_",
+    ),
+    Param::flag("wait", true, "at least 1/p packets pass between two signals, ns-2's wait_"),
+    Param::flag("bytes", false, "a packet's probability grows with its size, ns-2's bytes_"),
+    Param::flag("queue_in_bytes", false, "average the queue in bytes, ns-2's queue_in_bytes_"),
+    Param {
+        name: "mean_packet",
+        kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
+        default: DefaultValue::Designed("the network's packet size"),
+        doc: "mean packet size for both byte modes and the idle time, a whole number, ns-2's mean_pktsize_",
+    },
+    Param::flag(
+        "use_mark_p",
+        false,
+        "drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_",
+    ),
+    Param::fraction(
+        "mark_p",
+        DefaultValue::number(DEFAULT_MARK_P),
+        "highest probability at which use_mark_p marks, ns-2's mark_p_",
+    ),
+    Param::ECN,
+];
 
 /// The probability of a signal over the average queue. The unit of both is free (packets or bytes).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,6 +120,8 @@ pub struct RedCurve {
     max_th: f64,
     max_p: f64,
     slope: f64,
+    /// Where the steep part begins, at max_th: max_p, but for a curve whose steep part stays behind.
+    steep_start: f64,
     steep_slope: f64,
     gentle: bool,
 }
@@ -188,7 +194,26 @@ impl RedCurve {
     fn of(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Self {
         // ns-2: thresholds that meet are taken to be one apart.
         let width = if max_th > min_th { max_th - min_th } else { 1.0 };
-        RedCurve { min_th, max_th, max_p, slope: max_p / width, steep_slope: (1.0 - max_p) / max_th, gentle }
+        RedCurve {
+            min_th,
+            max_th,
+            max_p,
+            slope: max_p / width,
+            steep_start: max_p,
+            // An adapted max_p may pass one: the curve then stays there.
+            steep_slope: (1.0 - max_p).max(0.0) / max_th,
+            gentle,
+        }
+    }
+
+    /// The same curve with another `max_p`, at least zero. Above one, the probability reaches one below max_th.
+    pub fn with_max_p(&self, max_p: f64) -> Self {
+        RedCurve::of(self.min_th, self.max_th, max_p, self.gentle)
+    }
+
+    /// The same curve with another `max_p` between the thresholds only: above max_th it stays as it was, and jumps there.
+    pub fn with_max_p_below_max_th(&self, max_p: f64) -> Self {
+        RedCurve { steep_start: self.steep_start, steep_slope: self.steep_slope, ..self.with_max_p(max_p) }
     }
 
     /// The same curve over an average in another unit, of which one old unit holds `factor`.
@@ -204,7 +229,7 @@ impl RedCurve {
         } else if average < self.max_th {
             self.slope * (average - self.min_th)
         } else if self.gentle {
-            self.max_p + self.steep_slope * (average - self.max_th)
+            self.steep_start + self.steep_slope * (average - self.max_th)
         } else {
             1.0
         };
@@ -314,6 +339,15 @@ impl Red {
     }
 
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        Red::design(settings, network, "fixed")
+    }
+
+    /// As an operator set it up; `weight_rule` applies where he names none.
+    pub(crate) fn design(
+        settings: &Settings<'_>,
+        network: &Network,
+        weight_rule: &'static str,
+    ) -> Result<Self, ParamError> {
         let flag = |name: &str, otherwise: bool| settings.flag(name).unwrap_or(otherwise);
         // ns-2 keeps the mean packet size as an integer.
         let mean_packet = match settings.whole("mean_packet")? {
@@ -337,15 +371,15 @@ impl Red {
                 (min, 3.0 * min)
             }
         };
-        let weight = match (settings.number("weight"), settings.choice("weight_rule")) {
+        let weight = match (settings.number("weight"), settings.choice("weight_rule").unwrap_or(weight_rule)) {
             (Some(weight), _) => weight,
-            (None, Some("ns2-auto")) => {
+            (None, "ns2-auto") => {
                 let link_delay = settings.number("link_delay").unwrap_or(0.0);
                 let rtt = (3.0 * (link_delay + 1.0 / link_pps)).max(0.1);
                 RedAverage::weight_for(10.0 * rtt, link_pps)
             }
-            (None, Some("ns2-1s")) => RedAverage::weight_for(1.0, link_pps),
-            (None, Some("ns2-100ms")) => RedAverage::weight_for(0.1, link_pps),
+            (None, "ns2-1s") => RedAverage::weight_for(1.0, link_pps),
+            (None, "ns2-100ms") => RedAverage::weight_for(0.1, link_pps),
             (None, _) => DEFAULT_WEIGHT,
         };
         let max_p = settings.number("max_p").unwrap_or(DEFAULT_MAX_P);
@@ -407,12 +441,38 @@ impl Red {
     }
 }
 
-impl Aqm for Red {
-    // Too large to stand where every algorithm is called.
-    #[inline(never)]
-    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
-        let queue = if self.params.queue_in_bytes { cx.queue.bytes as f64 } else { cx.queue.packets as f64 };
-        self.observe_queue(queue, cx.now);
+impl Red {
+    /// The first half of an arrival: the average moves.
+    #[inline]
+    pub(crate) fn meet<R: Draw>(&mut self, cx: &Cx<'_, R>) {
+        self.observe_queue(self.queue(cx), cx.now);
+    }
+
+    /// The queue in the unit of the average.
+    #[inline]
+    fn queue<R: Draw>(&self, cx: &Cx<'_, R>) -> f64 {
+        if self.params.queue_in_bytes { cx.queue.bytes as f64 } else { cx.queue.packets as f64 }
+    }
+
+    /// The curve in force, in the unit of the average.
+    pub(crate) const fn curve(&self) -> &RedCurve {
+        &self.curve
+    }
+
+    /// Changes the curve in force.
+    pub(crate) fn set_curve(&mut self, curve: RedCurve) {
+        self.curve = curve;
+    }
+
+    /// The average queue, in the unit of the curve in force.
+    pub(crate) const fn average(&self) -> f64 {
+        self.average.value()
+    }
+
+    /// The second half of an arrival: the decision.
+    #[inline]
+    pub(crate) fn decide<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        let queue = self.queue(cx);
         self.count = self.count.saturating_add(1);
         self.count_bytes += packet.bytes as u64;
 
@@ -440,6 +500,15 @@ impl Aqm for Red {
         self.restart_count();
         let may_mark = !self.params.use_mark_p || self.base <= self.params.mark_p.get();
         Verdict::signal(packet, self.params.ecn && may_mark)
+    }
+}
+
+impl Aqm for Red {
+    // Too large to stand where every algorithm is called.
+    #[inline(never)]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        self.meet(cx);
+        self.decide(packet, cx)
     }
 
     fn on_overflow<R: Draw>(&mut self, _packet: &Packet, _cx: &mut Cx<'_, R>) {
@@ -485,6 +554,21 @@ impl Aqm for Red {
         visit("ecn", Value::Flag(ecn));
     }
 }
+
+/// RED's table with `weight_rule` as the default rule of that name, followed by `more`: the table of a member of its family.
+pub(crate) const fn family<const N: usize>(weight_rule: &'static str, more: &[Param]) -> [Param; N] {
+    let mut all = [Param::ECN; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < PARAMS.len() { PARAMS[i] } else { more[i - PARAMS.len()] };
+        i += 1;
+    }
+    all[WEIGHT_RULE].default = DefaultValue::Value(Value::Choice(weight_rule));
+    all
+}
+
+/// The place of `weight_rule` in the table.
+const WEIGHT_RULE: usize = 6;
 
 #[cfg(test)]
 mod tests {
@@ -630,6 +714,16 @@ mod tests {
         let queue = QueueView { packets: 400, bytes: 0, limit: Limit::packets(400), totals: &Totals::default() };
         red.on_overflow(&Packet::default(), &mut Cx { now: Instant::ZERO, queue, rng: &mut rng });
         assert_eq!(red.count, 0);
+    }
+
+    #[test]
+    fn a_member_of_the_family_has_reds_table_with_a_weight_rule_of_its_own() {
+        let table: [Param; PARAMS.len() + 1] = family("ns2-1s", &[Param::flag("more", false, "")]);
+        assert_eq!(table[PARAMS.len()].name, "more");
+        for (of_family, of_red) in table.iter().zip(&PARAMS) {
+            assert_eq!(of_family.name, of_red.name);
+            assert_eq!(of_family.default != of_red.default, of_red.name == "weight_rule");
+        }
     }
 
     #[test]

@@ -1,16 +1,22 @@
 //! The algorithms by name: their parameter tables, and how one is built from what an operator gave.
 //!
-//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to [`AnyAqm`] and to the
-//! list below.
+//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to the list below; one with
+//! several queues goes to the list of [`AnyQdisc`].
 
 use alloc::{boxed::Box, vec::Vec};
 
 use aqumen_units::{Instant, Probability, Span};
 
+use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aqm, ArmPfc, Cx, Draw, DropTail, Hooks, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Pi, Red,
-    Sampled, SampledLaw, Settings, Value, Verdict, arm_pfc, droptail, pi, red,
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks,
+    Limit, MAX_LOOPS, Network, Observation, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled,
+    SampledLaw, SelfTuned, Settings, Threshold, Thresholded, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value,
+    Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt, codel, droptail, paqm, pi,
+    pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
 };
+
+pub use crate::any_qdisc::AnyQdisc;
 
 /// An algorithm's row in the registry.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +31,15 @@ pub struct Algorithm {
     pub reference: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
+}
+
+/// How many queues an algorithm looks after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// One: an [`Aqm`], which a [`Fifo`](crate::Fifo) hosts.
+    Single,
+    /// Several, with a scheduler: a [`Qdisc`](crate::Qdisc).
+    Multi,
 }
 
 /// An algorithm under another name, with settings of its own that an operator can still override.
@@ -67,6 +82,35 @@ pub const PROFILES: &[Profile] = &[
         doc: "RED with thresholds 50 and 150 packets, centred on a target of 100",
     },
     Profile {
+        name: "ared-ns2",
+        algorithm: "ared",
+        settings: &[
+            ("thresholds", Value::Choice("ns2-auto")),
+            ("weight_rule", Value::Choice("ns2-auto")),
+            ("bytes", Value::Flag(true)),
+            ("queue_in_bytes", Value::Flag(true)),
+            ("use_mark_p", Value::Flag(true)),
+            ("ns2_stale_gentle", Value::Flag(true)),
+        ],
+        doc: "ARED as ns-2 sets it up when told no more than adaptive_",
+    },
+    Profile {
+        name: "rem-ns2",
+        algorithm: "rem",
+        settings: &[
+            ("target", Value::Number(20.0)),
+            ("signal_at", Value::Choice("dequeue")),
+            ("ns2_limit", Value::Flag(true)),
+        ],
+        doc: "REM as ns-2 with markpkts_: a target of 20 packets, marks at the head and for ECN-capable packets alone",
+    },
+    Profile {
+        name: "avq-ns2",
+        algorithm: "avq",
+        settings: &[("form", Value::Choice("ns2")), ("spare_not_ect", Value::Flag(true))],
+        doc: "AVQ as ns-2 with markpkts_, packets counted",
+    },
+    Profile {
         name: "pi-printed",
         algorithm: "pi",
         settings: &[("a", Value::Number(6.48e-7)), ("b", Value::Number(6.42e-7)), ("frequency", Value::Number(150.0))],
@@ -98,9 +142,15 @@ pub const PROFILES: &[Profile] = &[
         },
         doc: "arm-pfc-printed with the paper's literal controller, variant A, which settles beside the target",
     },
+    Profile {
+        name: "aaqm-literal",
+        algorithm: "aaqm",
+        settings: &[("reading", Value::Choice("plain")), ("u", Value::Choice("literal"))],
+        doc: "AAQM as its paper prints it: steps of 0.7 and 1.0 each 10 ms, U = A / B; starves the link",
+    },
 ];
 
-/// The paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
+/// The ARM-PFC paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
 /// the printed values, and the literal controller has a profile of its own.
 const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
     ("flows", Value::Number(100.0)),
@@ -112,15 +162,57 @@ const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
     ("psi", Value::Number(0.83)),
 ];
 
-/// The algorithm or profile called `name` with the operator's `values`, designed for `network` where they leave it open.
+/// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they leave it open.
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
+    with_profile(name, values, |name, values| {
+        let over = Threshold::of(values);
+        let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_own(name)).collect();
+        let built = build_algorithm(name, &own, network)?;
+        Some(built.and_then(|aqm| {
+            Ok(match over? {
+                None => aqm,
+                Some(threshold) => AnyAqm::Thresholded(Box::new(Thresholded::new(aqm, threshold))),
+            })
+        }))
+    })
+}
+
+/// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`. `None` if
+/// there is no such name.
+pub fn build_qdisc(
+    name: &str,
+    values: &[(&str, Value<'_>)],
+    network: &Network,
+    limit: Limit,
+) -> Option<Result<AnyQdisc, ParamError>> {
+    any_qdisc::build(name, values, network, limit)
+}
+
+/// Calls `build` with the algorithm behind `name` and the values of the profile on the way, which `values` override.
+pub(crate) fn with_profile<T>(
+    name: &str,
+    values: &[(&str, Value<'_>)],
+    build: impl FnOnce(&str, &[(&str, Value<'_>)]) -> T,
+) -> T {
     match find_profile(name) {
-        None => build_algorithm(name, values, network),
+        None => build(name, values),
         Some(profile) => {
             let all: Vec<_> = profile.settings.iter().chain(values).copied().collect();
-            build_algorithm(profile.algorithm, &all, network)
+            build(profile.algorithm, &all)
         }
+    }
+}
+
+/// Every algorithm: those of one queue, then those of several, each in the order in which lists show them.
+pub fn algorithms() -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().chain(MULTI_QUEUE)
+}
+
+impl Algorithm {
+    /// How many queues it looks after.
+    pub fn kind(&self) -> QueueKind {
+        if MULTI_QUEUE.iter().any(|row| row.name == self.name) { QueueKind::Multi } else { QueueKind::Single }
     }
 }
 
@@ -132,7 +224,7 @@ pub fn find_profile(name: &str) -> Option<&'static Profile> {
 /// The row of the algorithm called `name`, or that the profile of this name sets up.
 pub fn find(name: &str) -> Option<&'static Algorithm> {
     let name = find_profile(name).map_or(name, |profile| profile.algorithm);
-    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+    algorithms().find(|algorithm| algorithm.name == name)
 }
 
 /// A law that came from outside this crate (a Python subclass, a test).
@@ -148,9 +240,10 @@ macro_rules! algorithms {
         pub enum AnyAqm {
             $($variant($type),)*
             Foreign(Sampled<Foreign>),
+            Thresholded(Box<Thresholded<AnyAqm>>),
         }
 
-        /// Every algorithm, in the order in which lists show them.
+        /// Every algorithm of one queue, in the order in which lists show them; [`algorithms`] has all.
         pub const ALGORITHMS: &[Algorithm] = &[$($module::ALGORITHM),*];
 
         fn build_algorithm(
@@ -174,6 +267,7 @@ macro_rules! algorithms {
                 match $any {
                     $(AnyAqm::$variant($aqm) => $body,)*
                     AnyAqm::Foreign($aqm) => $body,
+                    AnyAqm::Thresholded($aqm) => $body,
                 }
             };
         }
@@ -183,8 +277,25 @@ macro_rules! algorithms {
 algorithms! {
     DropTail(DropTail) = droptail,
     Red(Red) = red,
+    Ared(Ared) = ared,
+    AredFeng(AredFeng) = ared_feng,
     Pi(Sampled<Pi>) = pi,
+    Rem(Rem) = rem,
+    Avq(Avq) = avq,
+    Blue(Blue) = blue,
     ArmPfc(Sampled<ArmPfc>) = arm_pfc,
+    ArmPfcAdaptive(Sampled<ArmPfcAdaptive>) = arm_pfc_adaptive,
+    Paqm(Sampled<Paqm>) = paqm,
+    AqmMo(Sampled<AqmMo>) = aqm_mo,
+    Aaqm(Sampled<Aaqm>) = aaqm,
+    StPi(Sampled<SelfTuned<TunablePi>>) = stpi,
+    StRed(Sampled<SelfTuned<TunableRed>>) = stred,
+    StArmPfc(Sampled<SelfTuned<TunableArmPfc>>) = st_arm_pfc,
+    StAqmMo(Sampled<SelfTuned<TunableAqmMo>>) = st_aqm_mo,
+    Codel(Codel) = codel,
+    Pie(Pie) = pie,
+    Pi2(Pi2) = pi2,
+    Cobalt(Cobalt) = cobalt,
 }
 
 /// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.
@@ -263,5 +374,9 @@ impl Aqm for AnyAqm {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, aqm => aqm.settings(visit));
+    }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        each!(self, aqm => aqm.law_mut())
     }
 }

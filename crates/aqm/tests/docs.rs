@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use aqumen_aqm::registry::{ALGORITHMS, PROFILES};
+use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value};
 
 fn path(page: &str) -> PathBuf {
@@ -67,7 +67,7 @@ fn parameters(params: &[Param]) -> String {
 
 #[test]
 fn every_algorithm_has_a_page_with_its_parameters() {
-    for row in ALGORITHMS {
+    for row in algorithms() {
         check(row.name, "parameters", &parameters(row.params));
         let text = std::fs::read_to_string(path(row.name)).unwrap();
         for heading in ["## Parameters", "## Deviations", "## Sources", "## Choosing values"] {
@@ -78,11 +78,13 @@ fn every_algorithm_has_a_page_with_its_parameters() {
 
 #[test]
 fn the_index_lists_every_algorithm_and_profile() {
-    let mut algorithms = String::from("| name | what it does | source |\n|---|---|---|\n");
-    for row in ALGORITHMS {
-        writeln!(algorithms, "| [`{0}`]({0}.md) | {1} | {2} |", row.name, row.summary, row.reference).unwrap();
+    for (part, kind) in [("algorithms", QueueKind::Single), ("disciplines", QueueKind::Multi)] {
+        let mut table = String::from("| name | what it does | source |\n|---|---|---|\n");
+        for row in algorithms().filter(|row| row.kind() == kind) {
+            writeln!(table, "| [`{0}`]({0}.md) | {1} | {2} |", row.name, row.summary, row.reference).unwrap();
+        }
+        check("README", part, &table);
     }
-    check("README", "algorithms", &algorithms);
 
     let mut profiles = String::from("| name | same as | what it is |\n|---|---|---|\n");
     for profile in PROFILES {
@@ -91,4 +93,9 @@ fn the_index_lists_every_algorithm_and_profile() {
         writeln!(profiles, "| `{}` | `{spec}` | {} |", profile.name, profile.doc).unwrap();
     }
     check("README", "profiles", &profiles);
+}
+
+#[test]
+fn the_index_shows_the_threshold_functions_parameters() {
+    check("README", "threshold", &parameters(aqumen_aqm::threshold::PARAMS));
 }

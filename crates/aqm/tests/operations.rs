@@ -228,11 +228,13 @@ proptest! {
 fn a_packet_that_cannot_carry_a_mark_is_never_marked() {
     for name in names() {
         let aqm = registry::build(name, &[], &NETWORK).unwrap().unwrap();
-        let mut fifo = Fifo::new(aqm, Limit::packets(300));
+        // Deep enough for slow averages to see the queue before it overflows.
+        let mut fifo = Fifo::new(aqm, Limit::packets(1000));
         let (mut rng, mut log) = (Random(1), Log::default());
         let packet = Packet { bytes: 1000, ecn: Ecn::NotEct, segments: 1, ..Packet::default() };
         for i in 0..100_000 {
-            let now = Instant::from_nanos(u64::from(i) * 1_000_000);
+            // The link sends 1250 packets a second; twice as many come.
+            let now = Instant::from_nanos(u64::from(i) * 400_000);
             if fifo.next_timer().is_some_and(|due| due <= now) {
                 fifo.on_timer(now, &mut rng);
             }
@@ -243,8 +245,9 @@ fn a_packet_that_cannot_carry_a_mark_is_never_marked() {
         }
         assert_eq!(fifo.totals().marked, 0, "{name}");
         // Twice as many arrive as leave: all algorithms lose half of them, one way or another.
-        assert!(fifo.totals().early_dropped + fifo.totals().overflow_dropped > 49_000, "{name}: {:?}", fifo.totals());
-        if name != "droptail" {
+        assert!(fifo.totals().early_dropped + fifo.totals().overflow_dropped > 48_900, "{name}: {:?}", fifo.totals());
+        // DropTail drops nothing early, and two of ns-2's ways of marking spare what cannot be marked.
+        if !["droptail", "rem-ns2", "avq-ns2"].contains(&name) {
             assert!(fifo.totals().early_dropped > 0, "{name}: {:?}", fifo.totals());
         }
     }
@@ -354,4 +357,45 @@ fn what_does_not_fit_together_is_refused_with_the_name_and_the_reason() {
         "min_th = 10: must be at least 0 and not above max_th"
     );
     assert_eq!(message("red", &[("weight", 0.0)]), "weight = 0: must be a number above 0, at most 1");
+}
+
+fn thresholds() -> [Vec<(&'static str, Value<'static>)>; 3] {
+    let number = |name, x| (name, Value::Number(x));
+    [
+        vec![number("threshold", 0.6)],
+        vec![
+            number("threshold", 0.95),
+            number("threshold_other", 0.3),
+            number("threshold_from", 1.5),
+            number("threshold_until", 60.0),
+        ],
+        vec![number("threshold", 0.5), ("threshold_adapt", Value::Flag(true)), number("threshold_loss", 0.02)],
+    ]
+}
+
+proptest! {
+    #![proptest_config(common::config(64))]
+
+    #[test]
+    fn the_threshold_function_breaks_nothing(operations in operations(), limit in limits(), seed: u64) {
+        for name in names() {
+            for given in thresholds() {
+                let aqm = || registry::build(name, &given, &NETWORK).unwrap().unwrap();
+                let once = run_aqm(name, aqm(), limit, &operations, seed);
+                prop_assert_eq!(once, run_aqm(name, aqm(), limit, &operations, seed));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_threshold_functions_settings_come_back_after_the_algorithms() {
+    for name in names() {
+        for given in thresholds() {
+            let row = registry::find(name).unwrap();
+            let in_force = settings(&registry::build(name, &given, &NETWORK).unwrap().unwrap());
+            assert!(in_force.ends_with(&given), "{name}: {in_force:?}");
+            assert_eq!(settings(&registry::build(row.name, &in_force, &NETWORK).unwrap().unwrap()), in_force, "{name}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The AQMs as data: what `aqumen list aqms --json` prints and the typed parameter tables are made of.
 
-use aqumen_aqm::registry::{ALGORITHMS, PROFILES};
+use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
@@ -8,10 +8,13 @@ use serde_json::{Value as Json, json};
 /// Every algorithm with its parameters, then every built-in profile, as a JSON list.
 #[pyfunction]
 pub(crate) fn list_aqms_json() -> String {
-    let algorithms = ALGORITHMS.iter().map(|algorithm| {
+    let rows = algorithms().map(|algorithm| {
         json!({
             "name": algorithm.name,
-            "kind": "algorithm",
+            "kind": match algorithm.kind() {
+                QueueKind::Single => "single-queue",
+                QueueKind::Multi => "multi-queue",
+            },
             "title": algorithm.title,
             "summary": algorithm.summary,
             "reference": algorithm.reference,
@@ -30,12 +33,12 @@ pub(crate) fn list_aqms_json() -> String {
             "params": [],
         })
     });
-    Json::Array(algorithms.chain(profiles).collect()).to_string()
+    Json::Array(rows.chain(profiles).collect()).to_string()
 }
 
 /// Names that a SPEC may start with in any scenario.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    PROFILES.iter().map(|profile| profile.name).chain(ALGORITHMS.iter().map(|algorithm| algorithm.name))
+    PROFILES.iter().map(|profile| profile.name).chain(algorithms().map(|algorithm| algorithm.name))
 }
 
 fn param(param: &Param) -> Json {

@@ -8,7 +8,7 @@ mod summary;
 
 pub use histogram::Histogram;
 pub use metrics::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult, Series};
-pub use summary::Summary;
+pub use summary::{Summary, student_quantile};
 
 /// Version of the JSON that a [`RunResult`] becomes. It grows when a key changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;

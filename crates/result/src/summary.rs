@@ -28,10 +28,15 @@ impl Summary {
             return Some(Summary { mean, std: None, ci95: None, n });
         }
         let std = (values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1) as f64).sqrt();
-        let t = StudentsT::new(0.0, 1.0, (n - 1) as f64).expect("positive degrees of freedom").inverse_cdf(0.975);
-        let half = t * std / (n as f64).sqrt();
+        let half = student_quantile(0.975, (n - 1) as f64) * std / (n as f64).sqrt();
         Some(Summary { mean, std: Some(std), ci95: Some([mean - half, mean + half]), n })
     }
+}
+
+/// The value below which Student's t with `freedom` degrees of freedom (above 0, fractions allowed) falls with
+/// `probability`, in (0, 1).
+pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).expect("positive degrees of freedom").inverse_cdf(probability)
 }
 
 #[cfg(test)]

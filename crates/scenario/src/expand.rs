@@ -1,6 +1,6 @@
 //! From a scenario to the plan of one seed: every flow gets its hosts, access links, delays and start time.
 
-use aqumen_aqm::{Aqm, Limit, Network};
+use aqumen_aqm::{Limit, Network, Qdisc};
 use aqumen_units::{Instant, Span};
 
 use crate::check::{event_windows, pauses};
@@ -195,7 +195,7 @@ fn windows(spec: &Spec) -> Vec<Window> {
 impl Plan {
     /// The first AQM that cannot be built for its link: the link's index, and why.
     pub(crate) fn unfit_aqm(&self, written: usize) -> Option<(usize, String)> {
-        self.links[..written].iter().enumerate().find_map(|(i, link)| match link.aqm.build() {
+        self.links[..written].iter().enumerate().find_map(|(i, link)| match link.aqm.build_qdisc(link.limit) {
             Some(Ok(_)) => None,
             Some(Err(error)) => Some((i, error.to_string())),
             None => Some((i, format!("no AQM \"{}\"", link.aqm.name))),
@@ -212,10 +212,11 @@ impl Plan {
 /// The parameters in force of a link's AQM.
 pub(crate) fn resolved(
     choice: &AqmChoice,
+    limit: Limit,
 ) -> Option<Result<Vec<(&'static str, crate::OwnedValue)>, aqumen_aqm::ParamError>> {
-    Some(choice.build()?.map(|aqm| {
+    Some(choice.build_qdisc(limit)?.map(|qdisc| {
         let mut params = Vec::new();
-        aqm.settings(&mut |name, value| params.push((name, crate::OwnedValue::from_value(value))));
+        qdisc.settings(&mut |name, value| params.push((name, crate::OwnedValue::from_value(value))));
         params
     }))
 }

@@ -1,6 +1,6 @@
 //! The plan as JSON, for engines that are other programs.
 
-use aqumen_aqm::{Network, ParamError};
+use aqumen_aqm::{Limit, Network, ParamError};
 use aqumen_units::{Instant, Span};
 use serde_json::{Map, Value, json};
 
@@ -58,12 +58,12 @@ fn link(link: &Link) -> Result<Value, ParamError> {
         "name": link.name, "from": link.from, "to": link.to, "delay_s": seconds(link.delay), "rates": rates,
         "buffer_pkts": if bytes == u64::MAX { json!(link.limit.packets) } else { Value::Null },
         "buffer_bytes": if bytes == u64::MAX { Value::Null } else { json!(bytes) },
-        "record": link.record, "target_pkts": link.target_pkts, "aqm": aqm(&link.aqm)?,
+        "record": link.record, "target_pkts": link.target_pkts, "aqm": aqm(&link.aqm, link.limit)?,
     }))
 }
 
-fn aqm(choice: &AqmChoice) -> Result<Value, ParamError> {
-    let params: Map<String, Value> = match resolved(choice) {
+fn aqm(choice: &AqmChoice, limit: Limit) -> Result<Value, ParamError> {
+    let params: Map<String, Value> = match resolved(choice, limit) {
         Some(params) => params?.into_iter().map(|(name, value)| (name.to_string(), value.to_json())).collect(),
         None => choice.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect(),
     };

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use aqumen_aqm::registry::{self, AnyAqm};
+use aqumen_aqm::registry::{self, AnyAqm, AnyQdisc};
 use aqumen_aqm::{Limit, Network, ParamError, Value};
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::{Bytes, Instant, Rate, Span};
@@ -126,11 +126,18 @@ impl Link {
 }
 
 impl AqmChoice {
-    /// The algorithm, ready to run. `None` if there is none of that name.
+    /// The AQM of one queue, ready to run. `None` if there is none of that name.
     pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
-        let values: Vec<(&str, Value<'_>)> =
-            self.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect();
-        registry::build(&self.name, &values, &self.network)
+        registry::build(&self.name, &self.values(), &self.network)
+    }
+
+    /// The queue discipline with room for `limit`, ready to run, of one queue or of several. `None` if there is none of that name.
+    pub fn build_qdisc(&self, limit: Limit) -> Option<Result<AnyQdisc, ParamError>> {
+        registry::build_qdisc(&self.name, &self.values(), &self.network, limit)
+    }
+
+    fn values(&self) -> Vec<(&str, Value<'_>)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
 
-use aqumen_aqm::registry::{self, Algorithm};
-use aqumen_aqm::{Kind, Param, Requirement, Settings};
+use aqumen_aqm::registry::{self, Algorithm, QueueKind};
+use aqumen_aqm::{Kind, Param, Requirement, Settings, threshold};
 
 use crate::OwnedValue;
 use crate::error::suggestion;
@@ -80,7 +80,7 @@ pub(crate) fn check_profiles(profiles: &Named<Profile>) -> Result<(), (String, F
 }
 
 fn algorithm(name: &str) -> Option<&'static Algorithm> {
-    registry::ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+    registry::algorithms().find(|algorithm| algorithm.name == name)
 }
 
 type Resolved = (&'static Algorithm, Vec<(String, OwnedValue)>);
@@ -99,7 +99,7 @@ fn resolve(name: &str, profiles: &Named<Profile>) -> Result<Resolved, Fault> {
     let builtin = registry::find_profile(at);
     let Some(algorithm) = algorithm(builtin.map_or(at, |profile| profile.algorithm)) else {
         let known = (profiles.0.iter().map(|(name, _)| name.as_str()))
-            .chain(registry::ALGORITHMS.iter().map(|algorithm| algorithm.name))
+            .chain(registry::algorithms().map(|algorithm| algorithm.name))
             .chain(registry::PROFILES.iter().map(|profile| profile.name));
         let key = if chain.is_empty() { None } else { Some("algorithm".into()) };
         return Err((key, format!("no AQM \"{at}\"{}", suggestion(at, known))));
@@ -129,8 +129,11 @@ fn put(values: &mut Vec<(String, OwnedValue)>, key: &str, value: OwnedValue) {
 
 /// Reads one value by its parameter's kind and unit, and checks its range.
 fn read_value(algorithm: &Algorithm, key: &str, written: &Written) -> Result<OwnedValue, String> {
-    let Some(param) = algorithm.params.iter().find(|param| param.name == key) else {
-        let known = suggestion(key, algorithm.params.iter().map(|param| param.name));
+    // Every algorithm of one queue takes the threshold function's parameters beside its own.
+    let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
+    let params = || algorithm.params.iter().chain(common);
+    let Some(param) = params().find(|param| param.name == key) else {
+        let known = suggestion(key, params().map(|param| param.name));
         return Err(format!("not a parameter of {}{known}", algorithm.name));
     };
     let value = match param.kind {

@@ -97,6 +97,7 @@ impl Calendar {
     #[inline(always)]
     pub(crate) fn again(&mut self, entry: u32, at: u64, slot: u32) {
         let day = at >> self.width_bits;
+        debug_assert!(day >= self.day, "an event in the past");
         let it = &mut self.entries[entry as usize];
         it.0.slot = slot;
         if day.wrapping_sub(self.day) > self.mask {

@@ -23,7 +23,7 @@ pub enum Error {
         /// The AQM.
         aqm: String,
         /// What is wrong.
-        source: ParamError,
+        source: Box<ParamError>,
     },
     /// The packet trace could not be written.
     Trace {
@@ -50,7 +50,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Aqm { source, .. } => Some(source),
+            Error::Aqm { source, .. } => Some(&**source),
             Error::Trace { source, .. } => Some(source),
             Error::UnknownAqm { .. } | Error::Cancelled => None,
         }

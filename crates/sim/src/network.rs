@@ -4,7 +4,6 @@
 //! this flow alone uses have no queue that anybody else could join, so a packet's way through them is computed when it
 //! enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without events.
 
-use aqumen_aqm::registry::AnyAqm;
 use aqumen_scenario::{Flow, Link, Plan};
 use aqumen_units::{Bytes, Rate};
 
@@ -107,7 +106,7 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            ports.push(Port::new(link, aqm_of(link)?, plan.seed, number as u32, style));
+            ports.push(port_of_link(link, plan.seed, number as u32, style)?);
         }
         let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
         for (number, flow) in plan.flows.iter().enumerate() {
@@ -263,11 +262,10 @@ fn is_private(link: &Link, users: &Users) -> bool {
     users.flows == 1 && link.is_plain() && fits && link.rates.len() == 1
 }
 
-fn aqm_of(link: &Link) -> Result<AnyAqm, Error> {
-    link.aqm
-        .build()
+fn port_of_link(link: &Link, seed: u64, number: u32, style: Style) -> Result<Port, Error> {
+    Port::new(link, seed, number, style)
         .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
-        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source })
+        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) })
 }
 
 /// The least time from an event at a port (or at an endpoint, on a way without ports) until its consequences reach the

@@ -2,15 +2,16 @@
 //!
 //! Three kinds give the same answers. [`FifoPort`] knows a packet's departure when it arrives and needs no further event;
 //! it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] asks a queue discipline for each packet
-//! when the link is free, at the price of an event for each transmission; it serves all others. [`PlainPort`] is the first
+//! when the link is free, at the price of an event for each transmission; it serves all others: AQMs that decide at the head, and
+//! disciplines of several queues. [`PlainPort`] is the first
 //! without AQM and measurements.
 
 mod fifo;
 mod plain;
 mod served;
 
-use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Fifo, Packet, Totals};
+use aqumen_aqm::registry::AnyQdisc;
+use aqumen_aqm::{Aqm, Fifo, Packet, ParamError, Totals, Value};
 use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::{Bytes, Instant, Rate};
@@ -54,21 +55,27 @@ struct Transmitter {
 }
 
 impl Port {
-    /// The port at the head of `link`, whose number in the plan is `number`.
-    pub(crate) fn new(link: &Link, aqm: AnyAqm, seed: u64, number: u32, style: Style) -> Self {
-        use aqumen_aqm::Aqm as _;
+    /// The port at the head of `link`, whose number in the plan is `number`. `None` if nothing has the name of its AQM.
+    pub(crate) fn new(link: &Link, seed: u64, number: u32, style: Style) -> Option<Result<Self, ParamError>> {
         let rng = Stream::new(seed, Kind::Aqm, number as u64);
         let transmitter = Transmitter::new(link);
         let meter = link.record.then(Box::<Meter>::default);
-        let plain = link.is_plain() && link.limit.bytes == Bytes(u64::MAX);
-        if style.served || aqm.hooks().decides_at_head {
-            let qdisc = Fifo::new(aqm, link.limit);
-            Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter)))
-        } else if plain && style.collapse {
-            Port::Plain(Box::new(PlainPort::new(link.limit.packets, transmitter)))
-        } else {
-            Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter)))
-        }
+        let qdisc = match link.aqm.build() {
+            Some(Ok(aqm)) if style.served || aqm.hooks().decides_at_head => {
+                Ok(AnyQdisc::Fifo(Fifo::new(aqm, link.limit)))
+            }
+            Some(Ok(aqm)) => {
+                let plain = link.is_plain() && link.limit.bytes == Bytes(u64::MAX) && style.collapse;
+                return Some(Ok(if plain {
+                    Port::Plain(Box::new(PlainPort::new(link.limit.packets, transmitter)))
+                } else {
+                    Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter)))
+                }));
+            }
+            Some(Err(error)) => Err(error),
+            None => link.aqm.build_qdisc(link.limit)?,
+        };
+        Some(qdisc.map(|qdisc| Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter)))))
     }
 
     /// When the AQM's timer is due.
@@ -108,12 +115,21 @@ impl Port {
         }
     }
 
-    /// The measurements, the AQM and the totals, if this link is recorded.
-    pub(crate) fn measured(&self) -> Option<(&Meter, &AnyAqm, &Totals)> {
+    /// The measurements and the totals, if this link is recorded.
+    pub(crate) fn measured(&self) -> Option<(&Meter, &Totals)> {
         match self {
-            Port::Fifo(port) => Some((port.meter()?, port.aqm(), port.totals())),
-            Port::Served(port) => Some((port.meter()?, port.aqm(), port.totals())),
+            Port::Fifo(port) => Some((port.meter()?, port.totals())),
+            Port::Served(port) => Some((port.meter()?, port.totals())),
             Port::Plain(_) => None,
+        }
+    }
+
+    /// Shows the AQM's parameters in force.
+    pub(crate) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        match self {
+            Port::Fifo(port) => port.settings(visit),
+            Port::Served(port) => port.settings(visit),
+            Port::Plain(_) => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
-use aqumen_aqm::{Aqm, Value};
+use aqumen_aqm::Value;
 use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult};
 use aqumen_scenario::{Group, Link, Plan, Window};
 use indexmap::IndexMap;
@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use crate::control::edges;
 use crate::engine::{Engine, FlowPiece};
 use crate::meter::Piece;
+use crate::port::Port;
 
 /// The result of a finished run.
 pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu_s: f64, wall_s: f64) -> RunResult {
@@ -33,10 +34,10 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
     }
     let ports = engine.network.ports.iter().zip(&engine.network.port_links).zip(engine.series);
     for ((port, &number), series) in ports {
-        let Some((meter, aqm, totals)) = port.measured() else { continue };
+        let Some((meter, totals)) = port.measured() else { continue };
         let link = &plan.links[number as usize];
         if result.links.is_empty() {
-            result.aqm = aqm_report(link, aqm);
+            result.aqm = aqm_report(link, port);
         }
         result.cost.bottleneck_packets += totals.departures;
         let mut metrics = IndexMap::new();
@@ -53,9 +54,9 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
     result
 }
 
-fn aqm_report(link: &Link, aqm: &impl Aqm) -> AqmReport {
+fn aqm_report(link: &Link, port: &Port) -> AqmReport {
     let mut params = IndexMap::new();
-    aqm.settings(&mut |name, value| {
+    port.settings(&mut |name, value| {
         let value = match value {
             Value::Number(x) => ParamValue::Number(x),
             Value::Flag(yes) => ParamValue::Flag(yes),

@@ -93,6 +93,16 @@ fn a_flow_that_stops_frees_the_link_until_it_goes_on() {
 }
 
 #[test]
+fn flows_that_pause_behind_a_send_overhead_go_on() {
+    let mut plan = Dumbbell::exp1("pi", 12).plan();
+    let at = |secs| Instant::ZERO + Span::from_secs(secs);
+    plan.flows.iter_mut().for_each(|flow| flow.on = vec![(at(0), Some(at(4))), (at(8), None)]);
+    plan.windows = vec![aqumen_scenario::Window { name: "again".into(), start: at(9), end: at(12) }];
+    let again = &answer(&plan, Options::default()).links["bottleneck"]["again"];
+    assert!(again.utilization.unwrap() > 0.9, "{:?}", again.utilization);
+}
+
+#[test]
 fn a_finite_transfer_delivers_its_bytes_and_no_more() {
     let transport = TcpConfig { send_overhead: Span::ZERO, ..TcpConfig::modern() };
     let mut plan = Dumbbell { flows: 5, transport, ..Dumbbell::exp1("red", 30) }.plan();
@@ -142,7 +152,10 @@ fn a_host_can_stop_a_run() {
 }
 
 fn dumbbells() -> impl Strategy<Value = Dumbbell> {
-    let aqms = prop::sample::select(vec!["droptail", "red", "pi", "arm-pfc"]);
+    let aqms = prop::sample::select(vec![
+        "droptail", "red", "pi", "arm-pfc", "ared", "blue", "codel", "pie", "cobalt", "fq-codel", "fq-pie", "dualpi2",
+        "cake", "sfq", "drr",
+    ]);
     let variants = prop::sample::select(vec![Variant::Reno, Variant::NewReno, Variant::Sack]);
     let transport = (variants, any::<bool>(), any::<bool>(), any::<bool>(), 2u32..200, any::<bool>());
     (aqms, 1u32..40, 500_000u64..20_000_000, 1u32..120, transport, 0u64..1000).prop_map(

@@ -58,12 +58,16 @@ def list_things(
     if not rows:
         talk.say(f"no {kind.value} here yet")
         return 0
-    heads = list(rows[0]) if kind is not Kind.aqms else ["name", "title", "parameters", "reference"]
+    heads = list(rows[0]) if kind is not Kind.aqms else ["name", "kind", "summary", "parameters"]
     made = talk.table("", heads, numbers=False)
+    for column in made.columns[1:]:
+        column.no_wrap = False
     for row in rows:
-        cells = {**row, "parameters": ", ".join(_parameter(each) for each in row.get("params", []))}
+        cells = {**row, "parameters": ", ".join(each["name"] for each in row.get("params", []))}
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
+    if kind is Kind.aqms:
+        talk.say("units, defaults and ranges of the parameters: aqumen list aqms --json")
     return 0
 
 
@@ -79,8 +83,3 @@ def _rows(kind: Kind) -> list[dict[str, Any]]:
                 talk.say(f"left out: {error}")
         return rows
     return {Kind.transports: TRANSPORTS, Kind.traffic: TRAFFIC, Kind.papers: PAPERS}[kind]
-
-
-def _parameter(parameter: dict[str, Any]) -> str:
-    default, unit = parameter.get("default"), parameter.get("unit") or ""
-    return parameter["name"] if default is None else f"{parameter['name']}={default}{unit}"

@@ -180,35 +180,45 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
 
 def _rem(link: Link) -> tuple[str, int, dict[str, Any]]:
     params = _Params(link.aqm)
+    ecn = bool(params.take("ecn", True))
     settings = {
         "gamma_": float(params.take("gamma", 0.001)),
         "phi_": float(params.take("phi", 1.001)),
         "inw_": float(params.take("inw", 1.0)),
         "pupdtime_": float(params.take("interval", 0.002)),
         "pbo_": float(params.take("target", 20.0)),
-        "mean_pktsize_": int(params.take("mean_packet", 1000)),
-        "markpkts_": bool(params.take("ecn", True)),
-        "qib_": bool(params.take("queue_in_bytes", False)),
+        "mean_pktsize_": 1000,
+        "markpkts_": ecn,
+        "qib_": False,
     }
     params.fixed("alpha", 0.1)
-    params.done()
+    # It marks as packets leave and drops as they arrive.
+    params.fixed("signal_at", "dequeue" if ecn else "arrival")
     # Like DropTail, REM holds one packet fewer than its limit.
-    return "REM", link.buffer_pkts + 1, settings
+    limit = link.buffer_pkts if params.take("ns2_limit", False) else link.buffer_pkts + 1
+    params.done()
+    return "REM", limit, settings
 
 
 def _avq(link: Link) -> tuple[str, int, dict[str, Any]]:
     params = _Params(link.aqm)
+    ecn = bool(params.take("ecn", True))
     settings = {
         "gamma_": float(params.take("gamma", 0.98)),
         "ecnlim_": float(params.take("initial_fraction", 0.8)),
         "buflim_": float(params.take("buffer_fraction", 1.0)),
         "queue_in_bytes_": bool(params.take("bytes", False)),
         "mean_pktsize_": int(params.take("mean_packet", 1000)),
-        "markpkts_": bool(params.take("ecn", True)),
+        "markpkts_": ecn,
         "markfront_": False,
         "drop_front_": False,
     }
     params.fixed("alpha", 0.15)
+    params.fixed("form", "ns2")
+    if ecn:
+        params.fixed("spare_not_ect", True)
+    else:
+        params.superseded("spare_not_ect")
     params.done()
     return "Vq", link.buffer_pkts, settings
 

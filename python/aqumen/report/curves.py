@@ -56,11 +56,14 @@ def curves(comparison: Comparison) -> dict[str, Any]:
     plan = comparison.scenario.plan(seed, comparison.aqms[0])
     planned = {link["name"]: link for link in plan["links"]}
     first = comparison.results[0]
+    # A saturated link has the same throughput whatever the AQM, start-up apart; so the whole run is compared.
+    whole = "all" if "all" in first.windows else window
     return {
         "aqms": comparison.aqms,
         "seed": seed,
         "seeds": len(comparison.seeds),
         "window": window,
+        "end": max(end for _, end in first.windows.values()),
         "events": events(first.windows)[1:],
         "links": {
             name: {
@@ -69,7 +72,7 @@ def curves(comparison: Comparison) -> dict[str, Any]:
                 **_over_time(comparison, name, seed),
                 "cdf": _cdf(comparison, name, window),
                 "tradeoff": {
-                    aqm: _tradeoff(comparison.of(aqm), name, window, _mean_rate(planned[name], first.windows[window]))
+                    aqm: _tradeoff(comparison.of(aqm), name, whole, _mean_rate(planned[name], first.windows[whole]))
                     for aqm in comparison.aqms
                 },
             }

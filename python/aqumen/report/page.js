@@ -131,9 +131,12 @@
     }
     panel(parent, names, heading, {
       height, series, bands,
-      scales: { x: { time: false }, y: { range: () => [0, top] } },
+      scales: {
+        x: { time: false, range: (_, a, b) => (a <= t[0] && b >= t[t.length - 1] ? [0, data.end] : [a, b]) },
+        y: { range: () => [0, top] },
+      },
       padding: [10, target === null ? 12 : 66, 0, 0],
-      axes: [axis("Time, s", { size: 30 }), axis(label, { size: 54 })],
+      axes: [axis("Time, s", { size: 30, space: 64 }), axis(label, { size: 54 })],
       cursor: { sync: { key: "time", setSeries: false }, points: { show: (u, i) => u.series[i].aqm ? undefined : false }, drag: { x: true, y: false } },
       hooks: { draw: [marks(target)] },
     }, values, (u, _, named) => {
@@ -195,10 +198,12 @@
     const outline = points.map((p) => [p.x, p.y]).concat(names.flatMap((aqm) => all[aqm].ellipse));
     const span = (k, least) => {
       const v = outline.map((p) => p[k]);
-      const low = Math.min(...v), high = Math.max(...v), pad = 0.08 * Math.max(high - low, least);
-      return [low - pad, high + pad];
+      const low = Math.min(...v), high = Math.max(...v), middle = (low + high) / 2;
+      const half = 0.58 * Math.max(high - low, least);
+      return [middle - half, middle + half];
     };
-    const xs = span(0, 1), ys = span(1, 1e-3 * Math.max(...points.map((p) => p.y)));
+    // A spread of less than half a percent of the throughput is not drawn larger than it is.
+    const xs = span(0, 1), ys = span(1, 5e-3 * Math.max(...points.map((p) => p.y)));
     const spread = ys[1] - ys[0];
     const places = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(spread))));
     panel(parent, names, null, {

@@ -14,7 +14,8 @@ from aqumen.comparison import Comparison
 from aqumen.ranking import Ranking
 from aqumen.report.curves import curves
 from aqumen.report.picture import scenario_svg
-from aqumen.tables import number
+from aqumen.report.theory import theory_section
+from aqumen.tables import number, parameter
 from aqumen.transient import BAND, HOLD_S, SMOOTH_S, START_UP
 
 __all__ = ["report_html"]
@@ -64,6 +65,7 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
             f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
             "then. Mean ± half the 95 % interval over the seeds that settled."
         ),
+        theory=theory_section(comparison, ranking.window),
         picture=scenario_svg(plan),
         command=escape(command or call),
         versions=_versions(comparison, data),
@@ -252,13 +254,9 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
 def _aqms(data: dict[str, Any]) -> str:
     rows = []
     for aqm, entry in data["aqms"].items():
-        params = ", ".join(f"{name} = {_plain(value)}" for name, value in entry["params"].items())
+        params = ", ".join(f"{name} = {parameter(value)}" for name, value in entry["params"].items())
         rows.append(f"<tr><th scope='row'>{escape(aqm)}</th><td>{escape(params) or 'no parameters'}</td></tr>")
     return f'<table class="plain">{"".join(rows)}</table>'
-
-
-def _plain(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
 
 
 def _versions(comparison: Comparison, data: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ __all__ = ["scenario_svg"]
 Plan = dict[str, Any]
 Link = dict[str, Any]
 
-BOX_W, BOX_H = 148.0, 50.0
+BOX_W, BOX_H = 150.0, 62.0
 COLUMN = 250.0
 ROW = 96.0
 MARGIN = 14.0
@@ -53,7 +53,8 @@ def scenario_svg(plan: Plan) -> str:
     for router in routers:
         per_column.setdefault(columns[router], []).append(router)
     rows = max([side_rows, *map(len, per_column.values())])
-    top, height = MARGIN, rows * ROW
+    # Labels of a link stand above it.
+    top, height = MARGIN + 15 * max(0, *(min(len(link["rates"]), 4) - 1 for link in links)) * (rows == 1), rows * ROW
     left = MARGIN + BOX_W + 120
     at = {
         router: (left + column * COLUMN, top + height * (row + 0.5) / len(members))
@@ -71,8 +72,8 @@ def scenario_svg(plan: Plan) -> str:
         nth = below.get(end.node, 0)
         below[end.node] = nth + 1
         end.x = at[end.node][0] - BOX_W / 2 + (nth % 2) * 24
-        end.y = top + height + 62 + nth * (BOX_H + 34)
-    depth = top + height + (62 + max(below.values(), default=0) * (BOX_H + 34) if aside else 8)
+        end.y = top + height + 62 + nth * (BOX_H + 52)
+    depth = top + height + (62 + max(below.values(), default=0) * (BOX_H + 52) if aside else 8)
 
     parts = [_access(end, at[end.node]) for end in ends]
     drawn: set[frozenset[str]] = set()
@@ -87,7 +88,7 @@ def scenario_svg(plan: Plan) -> str:
     label = escape(f"{len(plan['flows'])} flows over {len(links)} links")
     return (
         f'<svg class="net" viewBox="0 0 {width:.0f} {depth:.0f}" role="img" aria-label="{label}" '
-        f'style="min-width:{width * 0.72:.0f}px">{"".join(parts)}</svg>'
+        f'style="min-width:{width * 0.72:.0f}px;max-width:{width * 1.1:.0f}px">{"".join(parts)}</svg>'
     )
 
 
@@ -194,11 +195,18 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
     link = both[0]
     (x1, y1), (x2, y2) = at[link["from"]], at[link["to"]]
     middle, level = (x1 + x2) / 2, (y1 + y2) / 2
-    back = [each for each in both[1:] if each["rates"] != link["rates"] or each["delay_s"] != link["delay_s"]]
-    labels = [f"{_rates(link)}, {_delays([link['delay_s']])}"]
+    labels = [f"{_rate(link['rates'][0][1])}, {_delays([link['delay_s']])}"]
+    labels += [f"{_rate(bps)} from {t:g} s" for t, bps in link["rates"][1:3]]
+    if len(link["rates"]) > 3:
+        labels.append(f"and {len(link['rates']) - 3} more changes")
     if link["record"]:
         labels.insert(0, link["name"])
-    labels += [f"back {_rates(each)}, {_delays([each['delay_s']])}" for each in back if each["from"] == link["to"]]
+    # The way back is told where its first rate or its delay is another.
+    labels += [
+        f"back {_rate(each['rates'][0][1])}, {_delays([each['delay_s']])}"
+        for each in both[1:]
+        if each["from"] == link["to"] and (each["rates"][0], each["delay_s"]) != (link["rates"][0], link["delay_s"])
+    ]
     text = "".join(
         f'<text class="lbl strong" x="{middle:.1f}" y="{level - 14 - 15 * i:.1f}" text-anchor="middle">'
         f"{escape(line)}</text>"
@@ -243,32 +251,32 @@ def _box(end: Ends, plan: Plan) -> str:
         f'<rect class="box" x="{x + shift:.1f}" y="{y + shift:.1f}" width="{BOX_W:g}" height="{BOX_H:g}" rx="6"/>'
         for shift in ((8, 4) if end.count > 1 else ())
     )
-    second = _what(end, plan) if end.sending else f"{end.count} receiver{'s' if end.count > 1 else ''}"
+    words = _what(end, plan) if end.sending else [f"{end.count} receiver{'s' if end.count > 1 else ''}"]
+    top = y + (21 if len(words) > 1 else 28)
+    below = "".join(
+        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{top + 16 + 15 * i:.1f}" text-anchor="middle">'
+        f"{escape(line)}</text>"
+        for i, line in enumerate(words)
+    )
     return (
         f'{shadows}<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{BOX_W:g}" height="{BOX_H:g}" rx="6"/>'
-        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{y + 21:.1f}" text-anchor="middle">{escape(end.group)}</text>'
-        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{y + 37:.1f}" text-anchor="middle">{escape(second)}</text>'
+        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{top:.1f}" text-anchor="middle">'
+        f"{escape(end.group)}</text>{below}"
     )
 
 
-def _what(end: Ends, plan: Plan) -> str:
+def _what(end: Ends, plan: Plan) -> list[str]:
     group = next(each for each in plan["groups"] if each["name"] == end.group)
     first = plan["flows"][group["flows"][0]]
     starts = [plan["flows"][i]["on"][0][0] for i in range(*group["flows"]) if plan["flows"][i]["on"]]
     transport = group["transport"]
+    more = []
     words = [f"{end.count} flow{'s' if end.count > 1 else ''}, {transport['variant']}{' + ECN' * transport['ecn']}"]
     if first["transfer_bytes"] is not None:
-        words.append(f"{first['transfer_bytes'] / 1e6:g} MB each")
+        more.append(f"{first['transfer_bytes'] / 1e6:g} MB each")
     if starts and min(starts) >= 2:
-        words.append(f"from {min(starts):.0f} s")
-    return ", ".join(words)
-
-
-def _rates(link: Link) -> str:
-    steps = link["rates"]
-    return (
-        _rate(steps[0][1]) + "".join(f" → {_rate(bps)} at {t:g} s" for t, bps in steps[1:3]) + " …" * (len(steps) > 3)
-    )
+        more.append(f"from {min(starts):.0f} s")
+    return [*words, ", ".join(more)] if more else words
 
 
 def _rate(bps: float) -> str:

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, Verdict};
+use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, Value, Verdict};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
@@ -220,8 +220,8 @@ impl FifoPort {
         self.meter.as_deref()
     }
 
-    pub(super) fn aqm(&self) -> &AnyAqm {
-        &self.aqm
+    pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.aqm.settings(visit);
     }
 
     pub(super) fn totals(&self) -> &Totals {

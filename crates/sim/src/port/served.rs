@@ -1,8 +1,8 @@
 //! A port that asks its queue discipline for a packet whenever the link is free. Any discipline fits; each transmission
 //! costs an event.
 
-use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{DropReason, Fates, Fifo, Handle, Qdisc, Totals};
+use aqumen_aqm::registry::AnyQdisc;
+use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::meter::Meter;
 
 pub(crate) struct ServedPort {
-    qdisc: Fifo<AnyAqm>,
+    qdisc: AnyQdisc,
     rng: Stream,
     transmitter: Transmitter,
     packets: Packets,
@@ -40,7 +40,7 @@ pub(crate) struct Sent {
 }
 
 impl ServedPort {
-    pub(super) fn new(qdisc: Fifo<AnyAqm>, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
+    pub(super) fn new(qdisc: AnyQdisc, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
         ServedPort { qdisc, rng, transmitter, packets: Packets::default(), serving: None, meter }
     }
 
@@ -111,8 +111,8 @@ impl ServedPort {
         self.meter.as_deref()
     }
 
-    pub(super) fn aqm(&self) -> &AnyAqm {
-        self.qdisc.aqm()
+    pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.qdisc.settings(visit);
     }
 
     pub(super) fn totals(&self) -> &Totals {

@@ -792,6 +792,10 @@ impl Sender {
         {
             self.cwnd = self.cwnd.max(1.0).min(f64::from(window));
         }
+        if idle && now >= self.deadline {
+            // The timer has run out while there was nothing to send again.
+            self.deadline = Instant::MAX;
+        }
     }
 
     fn extend(&mut self, cfg: &TcpConfig, more: Bytes) {

@@ -1,0 +1,136 @@
+//! Any queue discipline by name: one queue with any AQM, or one of those with several queues.
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::registry::{self, Algorithm, AnyAqm};
+use crate::{
+    Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
+    Settings, Sfq, Totals, Value, cake, drr, dualpi2, fq_codel, fq_pie, sfq,
+};
+
+macro_rules! disciplines {
+    ($($variant:ident($type:ty) = $module:ident),* $(,)?) => {
+        /// Any discipline: chosen when a run is set up, dispatched without indirection.
+        #[allow(missing_docs, reason = "each variant is the discipline of its name")]
+        #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "one per link; an indirection would cost every packet")]
+        pub enum AnyQdisc {
+            /// One queue, first in, first out, with an AQM.
+            Fifo(Fifo<AnyAqm>),
+            $($variant($type),)*
+        }
+
+        /// Every discipline of several queues, in the order in which lists show them.
+        pub(crate) const MULTI_QUEUE: &[Algorithm] = &[$($module::ALGORITHM),*];
+
+        /// The discipline of several queues called `name`; `None` if there is none.
+        fn build_multi_queue(
+            name: &str,
+            values: &[(&str, Value<'_>)],
+            network: &Network,
+            limit: Limit,
+        ) -> Option<Result<AnyQdisc, ParamError>> {
+            $(if name == $module::ALGORITHM.name {
+                return Some(
+                    Settings::check(values, $module::ALGORITHM.params)
+                        .and_then(|settings| <$type>::from_settings(&settings, network, limit))
+                        .map(AnyQdisc::$variant),
+                );
+            })*
+            None
+        }
+
+        /// Runs `$body` with the discipline inside, whatever it is.
+        macro_rules! each {
+            ($any:expr, $qdisc:ident => $body:expr) => {
+                match $any {
+                    AnyQdisc::Fifo($qdisc) => $body,
+                    $(AnyQdisc::$variant($qdisc) => $body,)*
+                }
+            };
+        }
+    };
+}
+
+disciplines! {
+    FqCodel(FqCodel) = fq_codel,
+    FqPie(FqPie) = fq_pie,
+    DualPi2(DualPi2) = dualpi2,
+    Cake(Cake) = cake,
+    Sfq(Sfq) = sfq,
+    Drr(Drr) = drr,
+}
+
+/// The discipline that `name` stands for, an algorithm or a profile, with room for `limit`. `None` if there is no such name.
+pub(crate) fn build(
+    name: &str,
+    values: &[(&str, Value<'_>)],
+    network: &Network,
+    limit: Limit,
+) -> Option<Result<AnyQdisc, ParamError>> {
+    match registry::build(name, values, network) {
+        Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::Fifo(Fifo::new(aqm, limit)))),
+        None => registry::with_profile(name, values, |name, values| build_multi_queue(name, values, network, limit)),
+    }
+}
+
+impl AnyQdisc {
+    /// Bytes of memory that it holds: its own, and what it reserved.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                AnyQdisc::Fifo(fifo) => fifo.memory_bytes(),
+                AnyQdisc::FqCodel(queues) => queues.memory_bytes(),
+                AnyQdisc::FqPie(queues) => queues.memory_bytes(),
+                AnyQdisc::Cake(cake) => cake.memory_bytes(),
+                AnyQdisc::Sfq(sfq) => sfq.memory_bytes(),
+                AnyQdisc::Drr(drr) => drr.memory_bytes(),
+                AnyQdisc::DualPi2(dual) => dual.memory_bytes(),
+            }
+    }
+}
+
+impl Qdisc for AnyQdisc {
+    #[inline]
+    fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
+        each!(self, qdisc => qdisc.enqueue(handle, packet, now, rng, fates));
+    }
+
+    #[inline]
+    fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
+        each!(self, qdisc => qdisc.dequeue(now, rng, fates))
+    }
+
+    #[inline]
+    fn transmitted(&mut self, duration: Span, now: Instant) {
+        each!(self, qdisc => qdisc.transmitted(duration, now));
+    }
+
+    fn backlog(&self) -> Backlog {
+        each!(self, qdisc => qdisc.backlog())
+    }
+
+    fn totals(&self) -> &Totals {
+        each!(self, qdisc => qdisc.totals())
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        each!(self, qdisc => qdisc.next_timer())
+    }
+
+    fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R) {
+        each!(self, qdisc => qdisc.on_timer(now, rng));
+    }
+
+    fn probability(&self) -> Probability {
+        each!(self, qdisc => qdisc.probability())
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, qdisc => qdisc.observe(visit));
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        each!(self, qdisc => qdisc.settings(visit));
+    }
+}

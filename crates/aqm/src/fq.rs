@@ -1,0 +1,531 @@
+//! Flow queueing: the scheduler of RFC 8290, with an AQM in each queue. Flows are hashed to queues; queues share the link by deficit
+//! round robin over bytes, and a queue that was empty goes first for one quantum, so that flows that send less than their share hardly
+//! wait. [`fq_codel`](crate::fq_codel) and [`fq_pie`](crate::fq_pie) name their deviations.
+//!
+//! ```text
+//!            a packet for a queue in no list: quantum of credits
+//!   idle ──────────────────────────────────────────────────────> new queues
+//!     ^                                                              │ credits used up, or empty
+//!     │ empty                                                        v
+//!     └────────────────────────────────────────────────────────── old queues ──┐ credits used up:
+//!                                                                     ^        │ one quantum more, to the end
+//!                                                                     └────────┘
+//! ```
+
+use alloc::vec::Vec;
+
+use aqumen_units::{Bytes, Instant, Probability, Span};
+
+use crate::multi::hash::FlowHash;
+use crate::multi::rounds::{Links, List};
+use crate::multi::store::{Length, Store, Waiting};
+use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM};
+use crate::{
+    Aqm, Backlog, Bound, Cx, DefaultValue, Draw, Fates, Handle, Kind, Limit, Packet, Param, ParamError, Qdisc,
+    QueueView, Settings, Totals, Unit, Value, Verdict,
+};
+
+/// RFC 8290 section 4.1: packets dropped at once when the limit is passed, at most.
+const DROP_BATCH: u32 = 64;
+/// Linux: 32 MB.
+const MEMORY_BYTES: f64 = 33_554_432.0;
+
+/// The scheduler's parameters, followed by `more` and those of the AQM of its queues.
+pub(crate) const fn params<const N: usize>(more: &[Param], of_aqm: &[Param]) -> [Param; N] {
+    let mut all = [Param::ECN; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < PARAMS.len() {
+            PARAMS[i]
+        } else if i < PARAMS.len() + more.len() {
+            more[i - PARAMS.len()]
+        } else {
+            of_aqm[i - PARAMS.len() - more.len()]
+        };
+        i += 1;
+    }
+    all
+}
+
+/// The scheduler's parameters.
+pub(crate) const PARAMS: [Param; 5] = [QUEUES_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, BATCH];
+
+const LIMIT: Param = Param::positive(
+    "limit",
+    Unit::Packets,
+    DefaultValue::Designed("the link's buffer"),
+    "packets that may wait in all queues, if the link's buffer holds more",
+);
+
+const MEMORY: Param = Param {
+    name: "memory",
+    kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e15) },
+    default: DefaultValue::number(MEMORY_BYTES),
+    doc: "bytes that may wait in all queues, if the link's buffer holds more",
+};
+
+const BATCH: Param = Param {
+    name: "drop_batch",
+    kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e6) },
+    default: DefaultValue::number(DROP_BATCH as f64),
+    doc: "most packets that the fattest queue loses at once when the limit is passed",
+};
+
+/// The parameters of the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FqParams {
+    /// Queues that flows are hashed to.
+    pub queues: usize,
+    /// Bytes that a queue may send in its turn.
+    pub quantum: u32,
+    /// Packets that may wait in all queues; `None`: as many as the link's buffer holds.
+    pub limit: Option<u32>,
+    /// Bytes that may wait in all queues.
+    pub memory: u64,
+    /// Most packets that the fattest queue loses at once.
+    pub drop_batch: u32,
+    /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and that is no matter of choice.
+    pub backlog: Option<Shown>,
+}
+
+/// A backlog that an AQM may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// That of its own queue.
+    Queue,
+    /// That of all queues.
+    All,
+}
+
+/// A bank of queues under the scheduler of RFC 8290.
+#[derive(Clone, Debug)]
+pub struct FlowQueues<A: Aqm + Clone> {
+    params: FqParams,
+    store: Store,
+    hash: FlowHash,
+    flows: Vec<Flow<A>>,
+    links: Links,
+    new: List,
+    old: List,
+    /// When the next timer of a queue is due.
+    due: Option<Instant>,
+    /// The queue whose packet is in transmission.
+    serving: usize,
+    /// Times that the limit was passed.
+    overlimits: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Flow<A> {
+    /// Bytes that it may still send in this turn.
+    credits: i64,
+    list: Membership,
+    /// Sojourn time of the packet that left this queue last.
+    last_sojourn: Span,
+    aqm: A,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Membership {
+    None,
+    New,
+    Old,
+}
+
+impl Default for FqParams {
+    fn default() -> Self {
+        FqParams {
+            queues: multi::QUEUES as usize,
+            quantum: multi::QUANTUM as u32,
+            limit: None,
+            memory: MEMORY_BYTES as u64,
+            drop_batch: DROP_BATCH,
+            backlog: None,
+        }
+    }
+}
+
+impl FqParams {
+    pub(crate) fn from_settings(settings: &Settings<'_>) -> Result<Self, ParamError> {
+        let standard = FqParams::default();
+        Ok(FqParams {
+            queues: multi::queues(settings)?,
+            quantum: multi::quantum(settings)? as u32,
+            limit: settings.whole("limit")?.map(|packets| u32::try_from(packets).unwrap_or(u32::MAX)),
+            memory: settings.whole("memory")?.map_or(standard.memory, |bytes| bytes as u64),
+            drop_batch: settings.whole("drop_batch")?.map_or(standard.drop_batch, |packets| packets as u32),
+            backlog: None,
+        })
+    }
+
+    fn within(&self, link: Limit) -> Limit {
+        Limit { packets: self.limit.unwrap_or(u32::MAX).min(link.packets), bytes: Bytes(self.memory.min(link.bytes.0)) }
+    }
+}
+
+impl<A: Aqm + Clone> FlowQueues<A> {
+    /// Empty queues with room for `limit` in all, each looked after by `aqm`.
+    pub fn new(params: FqParams, aqm: A, limit: Limit) -> Self {
+        let queues = params.queues.max(1);
+        let due = aqm.next_timer();
+        let flow = Flow { credits: 0, list: Membership::None, last_sojourn: Span::ZERO, aqm };
+        FlowQueues {
+            params,
+            store: Store::new(queues, params.within(limit)),
+            hash: FlowHash::default(),
+            flows: alloc::vec![flow; queues],
+            links: Links::new(queues),
+            new: List::EMPTY,
+            old: List::EMPTY,
+            due,
+            serving: 0,
+            overlimits: 0,
+        }
+    }
+
+    /// Bytes of memory that it holds beside itself.
+    pub fn memory_bytes(&self) -> usize {
+        self.store.memory_bytes() + self.flows.len() * (size_of::<Flow<A>>() + size_of::<(u32, u32)>())
+    }
+
+    fn quantum(&self) -> i64 {
+        self.params.quantum.max(1) as i64
+    }
+
+    /// RFC 8290 section 4.1: the queue with the most bytes loses half of its packets, a batch at most, from its head.
+    #[cold]
+    fn make_room(&mut self, arrived_at: usize, fates: &mut impl Fates) {
+        self.overlimits += 1;
+        while self.store.is_over() {
+            let fattest = self.store.longest(Length::Bytes, arrived_at);
+            let half = self.store.queue(fattest).packets.div_ceil(2);
+            for _ in 0..half.min(self.params.drop_batch.max(1)) {
+                self.store.steal_one(fattest, true, fates);
+            }
+        }
+    }
+
+    /// The next packet of a queue that its AQM lets go.
+    #[inline]
+    fn take<R: Draw>(&mut self, queue: usize, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Waiting> {
+        let flow = &mut self.flows[queue];
+        while let Some((taken, sojourn)) = self.store.pop(queue, now) {
+            flow.last_sojourn = sojourn;
+            let mut cx = self.store.cx(queue, now, rng);
+            if self.params.backlog == Some(Shown::All) {
+                let Backlog { packets, bytes } = self.store.backlog();
+                (cx.queue.packets, cx.queue.bytes) = (packets, bytes);
+            }
+            match flow.aqm.on_dequeue(&taken.packet, sojourn, &mut cx) {
+                Verdict::Drop(reason) => {
+                    self.store.lose(&taken, reason, fates);
+                    continue;
+                }
+                Verdict::Mark => self.store.mark(taken.handle, fates),
+                Verdict::Pass => {}
+            }
+            return Some(taken);
+        }
+        flow.aqm.on_idle(now);
+        None
+    }
+
+    /// Every old queue had its turn and none had credits: gives all of them the quanta of the turns in which that would go on.
+    #[cold]
+    fn save_up(&mut self) {
+        let quantum = self.quantum();
+        let turns = |queue: usize| (-self.flows[queue].credits).max(-1) / quantum + 1;
+        let idle = self.old.iter(&self.links).map(turns).min().unwrap_or(0) - 1;
+        if idle > 0 {
+            for queue in self.old.iter(&self.links) {
+                self.flows[queue].credits += idle * quantum;
+            }
+        }
+    }
+}
+
+impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
+    #[inline]
+    fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
+        self.store.arrive(packet);
+        let queue = self.hash.queue(packet.flow_hash, self.flows.len(), rng);
+        let flow = &mut self.flows[queue];
+        match flow.aqm.on_arrival(packet, &mut self.store.cx(queue, now, rng)) {
+            Verdict::Drop(reason) => return self.store.refuse(handle, reason, fates),
+            Verdict::Mark => self.store.mark(handle, fates),
+            Verdict::Pass => {}
+        }
+        self.store.push(queue, handle, packet, now);
+        if flow.list == Membership::None {
+            flow.list = Membership::New;
+            flow.credits = self.params.quantum.max(1) as i64;
+            self.new.push(&mut self.links, queue);
+        }
+        if self.store.is_over() {
+            self.make_room(queue, fates);
+        }
+    }
+
+    #[inline]
+    fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
+        let mut in_vain = 0;
+        loop {
+            // RFC 8290 section 4.2: new queues go before old ones.
+            let queue = self.new.first().or_else(|| self.old.first())?;
+            let quantum = self.quantum();
+            let flow = &mut self.flows[queue];
+            let was_new = flow.list == Membership::New;
+            let from = if was_new { &mut self.new } else { &mut self.old };
+            if flow.credits <= 0 {
+                // It sent its quantum: another one, and to the end of the old queues.
+                flow.credits += quantum;
+                flow.list = Membership::Old;
+                from.remove(&mut self.links, queue);
+                self.old.push(&mut self.links, queue);
+                in_vain += 1;
+                if in_vain > self.old.len() {
+                    self.save_up();
+                    in_vain = 0;
+                }
+                continue;
+            }
+            if let Some(taken) = self.take(queue, now, rng, fates) {
+                self.flows[queue].credits -= taken.packet.bytes as i64;
+                self.serving = queue;
+                return Some(self.store.send(&taken));
+            }
+            let from = if was_new { &mut self.new } else { &mut self.old };
+            from.remove(&mut self.links, queue);
+            // A queue that was new is not idle at once, or a flow could go first all the time by sending just below its share.
+            self.flows[queue].list = if was_new { Membership::Old } else { Membership::None };
+            if was_new {
+                self.old.push(&mut self.links, queue);
+            }
+        }
+    }
+
+    fn transmitted(&mut self, duration: Span, now: Instant) {
+        self.store.transmitted(duration);
+        self.flows[self.serving].aqm.on_departure(now);
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    fn totals(&self) -> &Totals {
+        self.store.totals()
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R) {
+        if self.due.is_none_or(|due| now < due) {
+            return;
+        }
+        for (queue, flow) in self.flows.iter_mut().enumerate() {
+            // A queue's AQM judges the delay of its own packets.
+            let totals = Totals { last_sojourn: flow.last_sojourn, ..Totals::default() };
+            let Backlog { packets, bytes } = self.store.queue(queue);
+            let queue = QueueView { packets, bytes, limit: self.store.limit(), totals: &totals };
+            flow.aqm.on_timer(&mut Cx { now, queue, rng });
+        }
+        self.due = self.flows.iter().filter_map(|flow| flow.aqm.next_timer()).min();
+    }
+
+    /// The mean over the packets that wait of what their queues' AQMs would do.
+    fn probability(&self) -> Probability {
+        if self.store.backlog().packets == 0 {
+            return Probability::ZERO;
+        }
+        let lists = self.new.iter(&self.links).chain(self.old.iter(&self.links));
+        let sum: f64 =
+            lists.map(|queue| self.store.queue(queue).packets as f64 * self.flows[queue].aqm.probability().get()).sum();
+        Probability::clamp(sum / self.store.backlog().packets as f64)
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("new_queues", self.new.len() as f64);
+        visit("old_queues", self.old.len() as f64);
+        visit("overlimits", self.overlimits as f64);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let FqParams { queues, quantum, limit, memory, drop_batch, backlog } = self.params;
+        multi::show(visit, queues, quantum as i64);
+        if let Some(limit) = limit {
+            visit("limit", Value::Number(limit as f64));
+        }
+        visit("memory", Value::Number(memory as f64));
+        visit("drop_batch", Value::Number(drop_batch as f64));
+        if let Some(shown) = backlog {
+            visit("backlog", Value::Choice(if shown == Shown::All { "all" } else { "queue" }));
+        }
+        self.flows[0].aqm.settings(visit);
+    }
+}
+
+impl<A: Aqm + Clone> FlowQueues<A> {
+    /// The new queues and the old ones, in order.
+    #[cfg(test)]
+    fn lists(&self) -> (Vec<usize>, Vec<usize>) {
+        (self.new.iter(&self.links).collect(), self.old.iter(&self.links).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DropReason;
+    use crate::multi::testing::{Fixed, Log, flow};
+
+    /// Drops packets of 999 bytes at the head, and counts how often its queue was found empty.
+    #[derive(Clone, Debug, Default)]
+    struct Picky {
+        empty: u32,
+    }
+
+    impl Aqm for Picky {
+        fn on_dequeue<R: Draw>(&mut self, packet: &Packet, _sojourn: Span, _cx: &mut Cx<'_, R>) -> Verdict {
+            if packet.bytes == 999 { Verdict::Drop(DropReason::Early) } else { Verdict::Pass }
+        }
+
+        fn on_idle(&mut self, _now: Instant) {
+            self.empty += 1;
+        }
+    }
+
+    const QUANTUM: u32 = 1000;
+
+    fn queues(limit: u32) -> (FlowQueues<Picky>, Log) {
+        let params = FqParams { quantum: QUANTUM, ..FqParams::default() };
+        (FlowQueues::new(params, Picky::default(), Limit::packets(limit)), Log::default())
+    }
+
+    fn arrive(fq: &mut FlowQueues<Picky>, log: &mut Log, packets: &[(Handle, u32, u32)]) {
+        for &(handle, of, bytes) in packets {
+            fq.enqueue(handle, &flow(of, bytes), Instant::ZERO, &mut Fixed(0.1), log);
+        }
+    }
+
+    fn next(fq: &mut FlowQueues<Picky>, log: &mut Log) -> Option<Handle> {
+        fq.dequeue(Instant::ZERO, &mut Fixed(0.1), log)
+    }
+
+    fn rest(fq: &mut FlowQueues<Picky>, log: &mut Log) -> Vec<Handle> {
+        core::iter::from_fn(|| next(fq, log)).collect()
+    }
+
+    #[test]
+    fn a_new_queue_goes_before_the_old_ones_for_one_quantum() {
+        let (mut fq, mut log) = queues(100);
+        arrive(&mut fq, &mut log, &[(10, 1, 1000), (11, 1, 1000), (12, 1, 1000), (20, 2, 1000), (21, 2, 1000)]);
+        // Each sends its quantum of one packet as a new queue, then they take turns.
+        assert_eq!(
+            [next(&mut fq, &mut log), next(&mut fq, &mut log), next(&mut fq, &mut log)],
+            [Some(10), Some(20), Some(11)]
+        );
+        // A third flow comes: before the old queues, but with its quantum only.
+        arrive(&mut fq, &mut log, &[(30, 3, 600), (31, 3, 600), (32, 3, 600)]);
+        // 600 leave 400 > 0 credits: a second packet; -200: one quantum more, to the end of the old queues, which are 1 and 2. 1 has
+        // used up its quantum and goes behind 3.
+        assert_eq!(rest(&mut fq, &mut log), [30, 31, 21, 32, 12]);
+    }
+
+    #[test]
+    fn a_new_queue_that_empties_waits_a_round_among_the_old_ones() {
+        let (mut fq, mut log) = queues(100);
+        arrive(&mut fq, &mut log, &[(10, 1, 1000), (11, 1, 1000), (20, 2, 100)]);
+        assert_eq!([next(&mut fq, &mut log), next(&mut fq, &mut log)], [Some(10), Some(20)]);
+        // Queue 2 has 900 credits and no packets: it is seen empty, and joins the old ones behind 1.
+        assert_eq!(next(&mut fq, &mut log), Some(11));
+        let (new, old) = fq.lists();
+        assert_eq!((new.len(), old.len()), (0, 2));
+        // A packet now does not make it new again: 1 goes first.
+        arrive(&mut fq, &mut log, &[(21, 2, 100), (12, 1, 100)]);
+        assert_eq!(fq.lists().0.len(), 0);
+        assert_eq!(next(&mut fq, &mut log), Some(21));
+        assert_eq!(rest(&mut fq, &mut log), [12]);
+        // All empty, all idle: the next packet makes a new queue.
+        assert_eq!(fq.lists(), (Vec::new(), Vec::new()));
+        arrive(&mut fq, &mut log, &[(22, 2, 100)]);
+        assert_eq!(fq.lists().0.len(), 1);
+    }
+
+    #[test]
+    fn a_queue_whose_packets_the_aqm_drops_is_empty_and_the_next_one_is_asked() {
+        let (mut fq, mut log) = queues(100);
+        arrive(&mut fq, &mut log, &[(10, 1, 999), (11, 1, 999), (20, 2, 1000)]);
+        assert_eq!(next(&mut fq, &mut log), Some(20));
+        assert_eq!(log.dropped, [10, 11]);
+        assert_eq!((fq.totals().early_dropped, fq.backlog().packets), (2, 0));
+        // Empty as a new queue, and, in the next round, as an old one.
+        assert_eq!(next(&mut fq, &mut log), None);
+        assert_eq!(fq.flows.iter().map(|flow| flow.aqm.empty).sum::<u32>(), 3);
+    }
+
+    #[test]
+    fn passing_the_limit_costs_the_fattest_queue_half_its_packets_from_the_head() {
+        let (mut fq, mut log) = queues(10);
+        let fat: Vec<_> = (0..9).map(|handle| (handle, 1, 1000)).collect();
+        arrive(&mut fq, &mut log, &fat);
+        arrive(&mut fq, &mut log, &[(20, 2, 100)]);
+        assert!(log.dropped.is_empty());
+        // The eleventh packet: queue 1 has 9 of them, half is 5.
+        arrive(&mut fq, &mut log, &[(21, 2, 100)]);
+        assert_eq!(log.dropped, [0, 1, 2, 3, 4]);
+        assert_eq!((fq.backlog().packets, fq.totals().overflow_dropped, fq.overlimits), (6, 5, 1));
+    }
+
+    #[test]
+    fn a_batch_is_64_packets_at_most() {
+        let (mut fq, mut log) = queues(1000);
+        let fat: Vec<_> = (0..1001).map(|handle| (handle, 1, 1000)).collect();
+        arrive(&mut fq, &mut log, &fat);
+        assert_eq!(log.dropped, (0..64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn bytes_are_limited_as_well() {
+        let params = FqParams { memory: 2500, quantum: QUANTUM, ..FqParams::default() };
+        let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(100));
+        let mut log = Log::default();
+        arrive(&mut fq, &mut log, &[(0, 1, 1000), (1, 1, 1000), (2, 2, 400)]);
+        assert!(log.dropped.is_empty());
+        arrive(&mut fq, &mut log, &[(3, 2, 400)]);
+        assert_eq!(log.dropped, [0]);
+        // A packet larger than all the memory drops itself.
+        arrive(&mut fq, &mut log, &[(4, 3, 5000)]);
+        assert_eq!(log.dropped, [0, 4]);
+    }
+
+    #[test]
+    fn turns_without_credits_cost_nothing() {
+        let params = FqParams { quantum: 1, memory: u64::MAX, ..FqParams::default() };
+        let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(100));
+        let mut log = Log::default();
+        // One packet each leaves credits of 1 - 4e9 and 1 - 3e9. After 3e9 turns queue 2 sends again and owes 2e9 - 1; queue 1 sends
+        // after 4e9 turns.
+        let huge = [(10, 1, 4_000_000_000), (20, 2, 3_000_000_000), (11, 1, 10), (21, 2, 2_000_000_000)];
+        arrive(&mut fq, &mut log, &huge);
+        assert_eq!(rest(&mut fq, &mut log), [10, 20, 21, 11]);
+    }
+
+    #[test]
+    fn backlogged_flows_share_bytes_within_a_quantum_and_a_packet() {
+        let (mut fq, mut log) = queues(100_000);
+        for number in 0..1000 {
+            for of in 0..10 {
+                arrive(&mut fq, &mut log, &[(10 * number + of, of, 100 * (of + 1) - (of == 9) as u32 * 2)]);
+            }
+        }
+        let mut bytes = [0u32; 10];
+        for _ in 0..2000 {
+            let of = next(&mut fq, &mut log).unwrap() as usize % 10;
+            bytes[of] += 100 * (of as u32 + 1) - (of == 9) as u32 * 2;
+            assert!(bytes.iter().max().unwrap() - bytes.iter().min().unwrap() <= QUANTUM + 1000, "{bytes:?}");
+        }
+    }
+}

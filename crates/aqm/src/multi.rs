@@ -1,0 +1,107 @@
+//! What the disciplines of many queues share: their packets ([`store`]), the order in which queues are served ([`rounds`]), and
+//! the hash that gives a flow its queue ([`hash`]).
+
+pub(crate) mod hash;
+pub(crate) mod rounds;
+pub(crate) mod store;
+
+use crate::{DefaultValue, Kind, Param, ParamError, Settings, Unit, Value};
+
+/// Queues when nothing is said: the number of RFC 8290 section 5.2.4, and of Linux.
+pub(crate) const QUEUES: f64 = 1024.0;
+
+/// An Ethernet frame's header and payload, bytes: RFC 8290 section 5.2.3 asks for the link's MTU and its framing.
+pub(crate) const QUANTUM: f64 = 1514.0;
+
+/// The parameter `queues`.
+pub(crate) const QUEUES_PARAM: Param = Param {
+    name: "queues",
+    kind: Kind::Number { unit: Unit::One, min: crate::Bound::Inclusive(1.0), max: crate::Bound::Inclusive(65_536.0) },
+    default: DefaultValue::number(QUEUES),
+    doc: "queues that flows are hashed to",
+};
+
+/// The parameter `quantum`.
+pub(crate) const QUANTUM_PARAM: Param = Param {
+    name: "quantum",
+    kind: Kind::Number { unit: Unit::Bytes, min: crate::Bound::Inclusive(1.0), max: crate::Bound::Inclusive(1e9) },
+    default: DefaultValue::number(QUANTUM),
+    doc: "bytes that a queue may send in its turn",
+};
+
+/// The value of `queues`.
+pub(crate) fn queues(settings: &Settings<'_>) -> Result<usize, ParamError> {
+    Ok(settings.whole("queues")?.unwrap_or(QUEUES as usize))
+}
+
+/// The value of `quantum`, bytes.
+pub(crate) fn quantum(settings: &Settings<'_>) -> Result<i64, ParamError> {
+    Ok(settings.whole("quantum")?.map_or(QUANTUM as i64, |bytes| bytes as i64))
+}
+
+/// Shows `queues` and `quantum`.
+pub(crate) fn show(visit: &mut dyn FnMut(&'static str, Value<'static>), queues: usize, quantum: i64) {
+    visit("queues", Value::Number(queues as f64));
+    visit("quantum", Value::Number(quantum as f64));
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! What the unit tests of the disciplines share.
+
+    use std::vec::Vec;
+
+    use aqumen_units::{Ecn, Rate};
+
+    use crate::{Draw, DropReason, Fates, Handle, Network, Packet};
+
+    /// A network of 1000 packets a second.
+    pub(crate) const NETWORK: Network = Network {
+        capacity: Rate::from_bps(8_000_000),
+        flows: 2.0,
+        base_rtt_s: 0.1,
+        target_pkts: 15.0,
+        packet_bytes: 1000.0,
+        link_rate: Rate::from_bps(8_000_000),
+        buffer_pkts: 1000.0,
+    };
+
+    /// Draws the same number again and again.
+    pub(crate) struct Fixed(pub(crate) f64);
+
+    impl Draw for Fixed {
+        fn uniform(&mut self) -> f64 {
+            self.0
+        }
+    }
+
+    /// What became of packets.
+    #[derive(Default)]
+    pub(crate) struct Log {
+        pub(crate) marked: Vec<Handle>,
+        pub(crate) dropped: Vec<Handle>,
+    }
+
+    impl Fates for Log {
+        fn marked(&mut self, handle: Handle) {
+            self.marked.push(handle);
+        }
+
+        fn dropped(&mut self, handle: Handle, _reason: DropReason) {
+            self.dropped.push(handle);
+        }
+    }
+
+    /// An ECN-capable packet of a flow.
+    pub(crate) fn flow(flow: u32, bytes: u32) -> Packet {
+        Packet {
+            bytes,
+            ecn: Ecn::Ect0,
+            segments: 1,
+            flow_hash: flow,
+            source_hash: flow,
+            destination_hash: flow,
+            ..Packet::default()
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Lists of queues: which queue's turn comes next. A queue is in one list at most; all lists of a discipline share the links.
+
+use alloc::vec::Vec;
+
+const NONE: u32 = u32::MAX;
+
+/// The links of all queues.
+#[derive(Clone, Debug)]
+pub(crate) struct Links(Vec<(u32, u32)>);
+
+/// A list of queues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl Links {
+    pub(crate) fn new(queues: usize) -> Self {
+        Links(alloc::vec![(NONE, NONE); queues])
+    }
+
+    /// The queue behind this one in its list.
+    pub(crate) fn after(&self, queue: usize) -> Option<usize> {
+        let after = self.0[queue].1;
+        (after != NONE).then_some(after as usize)
+    }
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+
+    /// The queue whose turn it is.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<usize> {
+        (self.head != NONE).then_some(self.head as usize)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Adds a queue that is in no list at the end.
+    #[inline]
+    pub(crate) fn push(&mut self, links: &mut Links, queue: usize) {
+        let queue = queue as u32;
+        links.0[queue as usize] = (self.tail, NONE);
+        match self.tail {
+            NONE => self.head = queue,
+            tail => links.0[tail as usize].1 = queue,
+        }
+        self.tail = queue;
+        self.len += 1;
+    }
+
+    /// Takes out a queue that is in this list.
+    #[inline]
+    pub(crate) fn remove(&mut self, links: &mut Links, queue: usize) {
+        let (before, after) = links.0[queue];
+        match before {
+            NONE => self.head = after,
+            before => links.0[before as usize].1 = after,
+        }
+        match after {
+            NONE => self.tail = before,
+            after => links.0[after as usize].0 = before,
+        }
+        self.len -= 1;
+    }
+
+    /// Moves the first queue to the end.
+    #[inline]
+    pub(crate) fn rotate(&mut self, links: &mut Links) {
+        if let Some(queue) = self.first() {
+            self.remove(links, queue);
+            self.push(links, queue);
+        }
+    }
+
+    /// The queues in order.
+    pub(crate) fn iter<'l>(&self, links: &'l Links) -> impl Iterator<Item = usize> + use<'l> {
+        core::iter::successors(self.first(), |&queue| links.after(queue))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn queues_come_in_order_and_leave_from_anywhere() {
+        let mut links = Links::new(5);
+        let (mut a, mut b) = (List::EMPTY, List::EMPTY);
+        for queue in [3, 1, 4, 0] {
+            a.push(&mut links, queue);
+        }
+        a.rotate(&mut links);
+        assert_eq!(a.iter(&links).collect::<Vec<_>>(), [1, 4, 0, 3]);
+        a.remove(&mut links, 0);
+        b.push(&mut links, 0);
+        a.remove(&mut links, 3);
+        a.remove(&mut links, 1);
+        assert_eq!((a.first(), a.len(), b.first()), (Some(4), 1, Some(0)));
+        a.remove(&mut links, 4);
+        assert_eq!((a.first(), a.len()), (None, 0));
+        a.rotate(&mut links);
+        a.push(&mut links, 2);
+        assert_eq!(a.iter(&links).collect::<Vec<_>>(), [2]);
+    }
+}

@@ -1,0 +1,334 @@
+//! The packets of a discipline: one pool, a chain through it for each queue, and the books that every discipline keeps alike.
+
+use alloc::vec::Vec;
+
+use aqumen_units::{Instant, Span};
+
+use crate::{Backlog, Cx, Draw, DropReason, Fates, Handle, Limit, Packet, QueueView, Totals};
+
+/// Room reserved at construction, packets. A larger limit is honoured, but its room grows on demand.
+const RESERVED_PKTS: u32 = 1 << 14;
+
+const NONE: u32 = u32::MAX;
+
+/// The packets of all queues of a discipline.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    slots: Vec<Slot>,
+    /// First of the slots that are free, chained by `next`.
+    free: u32,
+    chains: Vec<Chain>,
+    limit: Limit,
+    all: Backlog,
+    totals: Totals,
+    in_transmission_bytes: u32,
+}
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) handle: Handle,
+    pub(crate) packet: Packet,
+    pub(crate) arrived: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    waiting: Waiting,
+    next: u32,
+    previous: u32,
+}
+
+/// One queue.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    head: u32,
+    tail: u32,
+    packets: u32,
+    bytes: u64,
+}
+
+/// What makes one queue longer than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    Packets,
+    Bytes,
+}
+
+impl Store {
+    /// No packets, in so many queues.
+    pub(crate) fn new(queues: usize, limit: Limit) -> Self {
+        Store {
+            // A packet joins its queue before the longest one has to give way.
+            slots: Vec::with_capacity(limit.packets.min(RESERVED_PKTS) as usize + 1),
+            free: NONE,
+            chains: alloc::vec![Chain { head: NONE, tail: NONE, packets: 0, bytes: 0 }; queues],
+            limit,
+            all: Backlog::default(),
+            totals: Totals::default(),
+            in_transmission_bytes: 0,
+        }
+    }
+
+    pub(crate) fn queues(&self) -> usize {
+        self.chains.len()
+    }
+
+    pub(crate) fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// What waits in all queues.
+    #[inline]
+    pub(crate) fn backlog(&self) -> Backlog {
+        self.all
+    }
+
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// What waits in one queue.
+    #[inline]
+    pub(crate) fn queue(&self, queue: usize) -> Backlog {
+        let Chain { packets, bytes, .. } = self.chains[queue];
+        Backlog { packets, bytes }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self, queue: usize) -> bool {
+        self.chains[queue].packets == 0
+    }
+
+    /// The packet at the head of a queue.
+    #[inline]
+    pub(crate) fn head(&self, queue: usize) -> Option<&Waiting> {
+        self.slots.get(self.chains[queue].head as usize).map(|slot| &slot.waiting)
+    }
+
+    /// How long the head of a queue has waited; nothing for an empty queue.
+    pub(crate) fn head_sojourn(&self, queue: usize, now: Instant) -> Span {
+        self.head(queue).map_or(Span::ZERO, |head| now.saturating_since(head.arrived))
+    }
+
+    /// The surroundings of a call to the AQM of one queue: its own length, the totals of all.
+    #[inline]
+    pub(crate) fn cx<'a, R: Draw>(&'a self, queue: usize, now: Instant, rng: &'a mut R) -> Cx<'a, R> {
+        let Backlog { packets, bytes } = self.queue(queue);
+        Cx { now, queue: QueueView { packets, bytes, limit: self.limit, totals: &self.totals }, rng }
+    }
+
+    /// More waits than may.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.all.packets > self.limit.packets || self.all.bytes > self.limit.bytes.0
+    }
+
+    /// Whether `packet` would not fit.
+    pub(crate) fn is_full(&self, packet: &Packet) -> bool {
+        let Backlog { packets, bytes } = self.all;
+        QueueView { packets, bytes, limit: self.limit, totals: &self.totals }.is_full(packet)
+    }
+
+    /// Books an arrival. What becomes of it is booked by `push` or `refuse`.
+    #[inline]
+    pub(crate) fn arrive(&mut self, packet: &Packet) {
+        self.totals.arrivals += 1;
+        self.totals.arrived_bytes += packet.bytes as u64;
+    }
+
+    /// The arriving packet does not enter.
+    pub(crate) fn refuse(&mut self, handle: Handle, reason: DropReason, fates: &mut impl Fates) {
+        match reason {
+            DropReason::Early => self.totals.early_dropped += 1,
+            DropReason::Overflow => self.totals.overflow_dropped += 1,
+        }
+        fates.dropped(handle, reason);
+    }
+
+    /// A packet gets its mark.
+    pub(crate) fn mark(&mut self, handle: Handle, fates: &mut impl Fates) {
+        self.totals.marked += 1;
+        fates.marked(handle);
+    }
+
+    /// The arriving packet joins the end of a queue.
+    #[inline]
+    pub(crate) fn push(&mut self, queue: usize, handle: Handle, packet: &Packet, now: Instant) {
+        self.totals.accepted += 1;
+        let chain = &mut self.chains[queue];
+        let slot =
+            Slot { waiting: Waiting { handle, packet: *packet, arrived: now }, next: NONE, previous: chain.tail };
+        let place = match self.free {
+            NONE => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+            place => {
+                self.free = self.slots[place as usize].next;
+                self.slots[place as usize] = slot;
+                place
+            }
+        };
+        match chain.tail {
+            NONE => chain.head = place,
+            tail => self.slots[tail as usize].next = place,
+        }
+        chain.tail = place;
+        chain.packets += 1;
+        chain.bytes += packet.bytes as u64;
+        self.all.packets += 1;
+        self.all.bytes += packet.bytes as u64;
+    }
+
+    /// Takes the packet at the head of a queue; its sojourn time is on record.
+    #[inline]
+    pub(crate) fn pop(&mut self, queue: usize, now: Instant) -> Option<(Waiting, Span)> {
+        let waiting = self.unlink(queue, self.chains[queue].head)?;
+        let sojourn = now.saturating_since(waiting.arrived);
+        self.totals.last_sojourn = sojourn;
+        Some((waiting, sojourn))
+    }
+
+    #[inline]
+    fn unlink(&mut self, queue: usize, place: u32) -> Option<Waiting> {
+        if place == NONE {
+            return None;
+        }
+        let Slot { waiting, next, previous } = self.slots[place as usize];
+        let chain = &mut self.chains[queue];
+        match previous {
+            NONE => chain.head = next,
+            before => self.slots[before as usize].next = next,
+        }
+        match next {
+            NONE => chain.tail = previous,
+            after => self.slots[after as usize].previous = previous,
+        }
+        chain.packets -= 1;
+        chain.bytes -= waiting.packet.bytes as u64;
+        self.all.packets -= 1;
+        self.all.bytes -= waiting.packet.bytes as u64;
+        self.slots[place as usize].next = self.free;
+        self.free = place;
+        Some(waiting)
+    }
+
+    /// A packet that waited is lost.
+    pub(crate) fn lose(&mut self, lost: &Waiting, reason: DropReason, fates: &mut impl Fates) {
+        self.refuse(lost.handle, reason, fates);
+    }
+
+    /// The longest queue; among equals `first_choice`, then the first by number. It is empty only if all are.
+    pub(crate) fn longest(&self, by: Length, first_choice: usize) -> usize {
+        let length = |chain: &Chain| match by {
+            Length::Packets => (chain.packets as u64, chain.bytes),
+            // Without packets there is nothing to lose, even where packets have no bytes.
+            Length::Bytes => (chain.bytes, chain.packets as u64),
+        };
+        let (mut longest, mut most) = (first_choice, length(&self.chains[first_choice]));
+        for (queue, chain) in self.chains.iter().enumerate() {
+            let length = length(chain);
+            if length > most {
+                (longest, most) = (queue, length);
+            }
+        }
+        longest
+    }
+
+    /// A queue gives up a packet for want of room ("buffer stealing", McKenney 1990 section 4): its last, or its first.
+    pub(crate) fn steal_one(&mut self, queue: usize, from_head: bool, fates: &mut impl Fates) {
+        let chain = &self.chains[queue];
+        let lost = self.unlink(queue, if from_head { chain.head } else { chain.tail });
+        if let Some(lost) = lost {
+            self.lose(&lost, DropReason::Overflow, fates);
+        }
+    }
+
+    /// The packet just taken goes to the link.
+    #[inline]
+    pub(crate) fn send(&mut self, sent: &Waiting) -> Handle {
+        self.in_transmission_bytes = sent.packet.bytes;
+        sent.handle
+    }
+
+    /// Its transmission ended.
+    pub(crate) fn transmitted(&mut self, duration: Span) {
+        self.totals.departures += 1;
+        self.totals.departed_bytes += self.in_transmission_bytes as u64;
+        self.totals.busy += duration;
+    }
+
+    /// Bytes of memory that it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.chains.capacity() * size_of::<Chain>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Lost(std::vec::Vec<Handle>);
+
+    impl Fates for Lost {
+        fn marked(&mut self, _handle: Handle) {}
+
+        fn dropped(&mut self, handle: Handle, _reason: DropReason) {
+            self.0.push(handle);
+        }
+    }
+
+    fn packet(bytes: u32) -> Packet {
+        Packet { bytes, ..Packet::default() }
+    }
+
+    #[test]
+    fn queues_share_slots_and_keep_their_own_order() {
+        let mut store = Store::new(2, Limit::packets(4));
+        let at = Instant::from_nanos;
+        for (queue, handle) in [(0, 10), (1, 11), (0, 12), (1, 13)] {
+            store.push(queue, handle, &packet(100), at(handle as u64));
+        }
+        assert_eq!(store.queue(0), Backlog { packets: 2, bytes: 200 });
+        let (first, sojourn) = store.pop(0, at(30)).unwrap();
+        assert_eq!((first.handle, sojourn), (10, Span::from_nanos(20)));
+        store.steal_one(1, false, &mut Lost::default());
+        assert_eq!(store.queue(1).packets, 1);
+        // The slots of both are used again; no room is added.
+        let reserved = store.memory_bytes();
+        store.push(1, 14, &packet(1), at(31));
+        store.push(1, 15, &packet(1), at(32));
+        assert_eq!(store.memory_bytes(), reserved);
+        let rest: std::vec::Vec<_> =
+            core::iter::from_fn(|| store.pop(1, at(40))).map(|(waiting, _)| waiting.handle).collect();
+        assert_eq!(rest, [11, 14, 15]);
+        assert_eq!(store.pop(0, at(40)).unwrap().0.handle, 12);
+        assert_eq!((store.pop(0, at(40)).is_none(), store.backlog()), (true, Backlog::default()));
+    }
+
+    #[test]
+    fn the_longest_queue_gives_way_and_a_tie_falls_on_the_arriving_flow() {
+        let mut store = Store::new(3, Limit::packets(3));
+        let mut lost = Lost::default();
+        // Queue 0 has two small packets, queue 1 one large: by packets 0 is the longest, by bytes 1.
+        store.push(0, 0, &packet(100), Instant::ZERO);
+        store.push(0, 1, &packet(100), Instant::ZERO);
+        store.push(1, 2, &packet(1000), Instant::ZERO);
+        assert_eq!(store.longest(Length::Packets, 2), 0);
+        assert_eq!(store.longest(Length::Bytes, 2), 1);
+        store.steal_one(0, false, &mut lost);
+        store.steal_one(0, true, &mut lost);
+        assert_eq!(lost.0, [1, 0]);
+        store.steal_one(0, true, &mut lost);
+        assert_eq!((lost.0.len(), store.totals().overflow_dropped), (2, 2));
+        // Packets of the same size: a tie goes to the first choice, which is the arriving packet's queue.
+        let mut tie = Store::new(3, Limit::packets(2));
+        for queue in 0..3 {
+            tie.push(queue, queue as u32, &packet(10), Instant::ZERO);
+        }
+        assert!(tie.is_over());
+        assert_eq!(tie.longest(Length::Bytes, 2), 2);
+    }
+}

@@ -1,0 +1,423 @@
+//! Arbitrary sequences of operations against every discipline of several queues, and what they promise together.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use aqumen_aqm::registry::{self, AnyQdisc, QueueKind};
+use aqumen_aqm::{Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Qdisc, Value};
+use aqumen_units::{Bytes, Ecn, Instant, Rate, Span};
+use proptest::prelude::*;
+
+const NETWORK: Network = Network {
+    capacity: Rate::from_bps(10_000_000),
+    flows: 100.0,
+    base_rtt_s: 0.2,
+    target_pkts: 100.0,
+    packet_bytes: 1000.0,
+    link_rate: Rate::from_bps(10_000_000),
+    buffer_pkts: 300.0,
+};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Advance(u64),
+    Arrive {
+        flow: u32,
+        bytes: u32,
+        ecn: Ecn,
+    },
+    /// So many packets at once, of as many flows as the second number says.
+    Burst(u16, u32),
+    Depart,
+    /// So many packets one after the other.
+    Drain(u16),
+    /// The timer, if it is due, maybe late.
+    Timer,
+    /// The timer before it is due.
+    SpuriousTimer,
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let ecn = prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
+    let size = prop_oneof![6 => Just(1000u32), 1 => Just(0), 1 => Just(u32::MAX), 2 => any::<u32>(), 2 => 1..3000u32];
+    let flow = prop_oneof![6 => 0..4u32, 2 => 0..2000u32, 1 => any::<u32>()];
+    let time = prop_oneof![
+        6 => 0u64..10_000_000,
+        2 => 0u64..1_000_000_000,
+        // Up to a day.
+        1 => 0u64..86_400_000_000_000,
+    ];
+    let operation = prop_oneof![
+        4 => time.prop_map(Operation::Advance),
+        6 => (flow, size, ecn).prop_map(|(flow, bytes, ecn)| Operation::Arrive { flow, bytes, ecn }),
+        1 => (0u16..400, 1..300u32).prop_map(|(packets, flows)| Operation::Burst(packets, flows)),
+        4 => Just(Operation::Depart),
+        1 => (0u16..100).prop_map(Operation::Drain),
+        4 => Just(Operation::Timer),
+        1 => Just(Operation::SpuriousTimer),
+    ];
+    prop::collection::vec(operation, 1..150)
+}
+
+fn limits() -> impl Strategy<Value = Limit> {
+    let packets = prop_oneof![Just(1), Just(300), Just(u32::MAX), 1..1000u32];
+    let bytes = prop_oneof![3 => Just(u64::MAX), 1 => Just(0), 1 => 0..1_000_000u64];
+    (packets, bytes).prop_map(|(packets, bytes)| Limit { packets, bytes: Bytes(bytes) })
+}
+
+/// SplitMix64, for the draws.
+struct Random(u64);
+
+impl Draw for Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Marked(Handle),
+    Dropped(Handle, DropReason),
+    Sent(Handle),
+}
+
+#[derive(Default)]
+struct Log(Vec<Fate>);
+
+impl Fates for Log {
+    fn marked(&mut self, handle: Handle) {
+        self.0.push(Fate::Marked(handle));
+    }
+
+    fn dropped(&mut self, handle: Handle, reason: DropReason) {
+        self.0.push(Fate::Dropped(handle, reason));
+    }
+}
+
+fn packet(flow: u32, bytes: u32, ecn: Ecn) -> Packet {
+    let hosts = (flow / 3, flow / 7);
+    Packet {
+        bytes,
+        ecn,
+        segments: 1,
+        flow_hash: flow,
+        source_hash: hosts.0,
+        destination_hash: hosts.1,
+        ..Packet::default()
+    }
+}
+
+/// Everything that can be seen of a discipline.
+fn state(qdisc: &AnyQdisc) -> (f64, Option<Instant>, Vec<(&'static str, u64)>) {
+    let mut seen = Vec::new();
+    qdisc.observe(&mut |name, value| seen.push((name, value.to_bits())));
+    (qdisc.probability().get(), qdisc.next_timer(), seen)
+}
+
+/// A discipline with what a host keeps beside it.
+struct Host {
+    name: &'static str,
+    qdisc: AnyQdisc,
+    rng: Random,
+    log: Log,
+    now: Instant,
+    packets: Vec<Packet>,
+    /// Packets that wait, by handle.
+    waiting: BTreeMap<Handle, Packet>,
+    in_transmission: Option<Packet>,
+    sent_bytes: u64,
+    dropped_bytes: u64,
+    heard: usize,
+}
+
+impl Host {
+    fn new(name: &'static str, qdisc: AnyQdisc, seed: u64) -> Self {
+        Host {
+            name,
+            qdisc,
+            rng: Random(seed),
+            log: Log::default(),
+            now: Instant::ZERO,
+            packets: Vec::new(),
+            waiting: BTreeMap::new(),
+            in_transmission: None,
+            sent_bytes: 0,
+            dropped_bytes: 0,
+            heard: 0,
+        }
+    }
+
+    fn arrive(&mut self, packet: Packet) {
+        let handle = self.packets.len() as Handle;
+        self.packets.push(packet);
+        self.waiting.insert(handle, packet);
+        self.qdisc.enqueue(handle, &packet, self.now, &mut self.rng, &mut self.log);
+        self.hear();
+    }
+
+    fn depart(&mut self) {
+        if let Some(sent) = self.in_transmission.take() {
+            self.qdisc.transmitted(Span::from_millis(1), self.now);
+            self.sent_bytes += u64::from(sent.bytes);
+        }
+        let sent = self.qdisc.dequeue(self.now, &mut self.rng, &mut self.log);
+        self.hear();
+        match sent {
+            Some(handle) => {
+                self.log.0.push(Fate::Sent(handle));
+                self.heard += 1;
+                self.in_transmission = Some(self.waiting.remove(&handle).expect("it waits"));
+            }
+            None => assert!(self.waiting.is_empty(), "{}: an idle link beside {:?}", self.name, self.waiting),
+        }
+    }
+
+    /// Takes notice of marks and drops: only of packets that are there, and each packet is dropped once.
+    fn hear(&mut self) {
+        for fate in &self.log.0[self.heard..] {
+            match fate {
+                Fate::Marked(handle) => {
+                    let packet = self.waiting.get(handle).expect("a packet that is there is marked");
+                    assert!(packet.ecn.is_ect(), "{}: a mark on a packet that cannot carry it", self.name);
+                }
+                Fate::Dropped(handle, _) => {
+                    self.dropped_bytes += u64::from(self.waiting.remove(handle).expect("it waits").bytes);
+                }
+                Fate::Sent(_) => unreachable!("noted by depart"),
+            }
+        }
+        self.heard = self.log.0.len();
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Advance(nanos) => self.now += Span::from_nanos(nanos),
+            Operation::Arrive { flow, bytes, ecn } => self.arrive(packet(flow, bytes, ecn)),
+            Operation::Burst(packets, flows) => {
+                (0..u32::from(packets)).for_each(|i| self.arrive(packet(i % flows, 1000, Ecn::Ect0)));
+            }
+            Operation::Depart => self.depart(),
+            Operation::Drain(packets) => {
+                for _ in 0..packets {
+                    self.now += Span::from_micros(800);
+                    self.depart();
+                }
+            }
+            Operation::Timer => {
+                if self.qdisc.next_timer().is_some_and(|due| due <= self.now) {
+                    self.qdisc.on_timer(self.now, &mut self.rng);
+                    assert!(
+                        self.qdisc.next_timer().unwrap() > self.now,
+                        "{}: the timer is due again at once",
+                        self.name
+                    );
+                }
+            }
+            Operation::SpuriousTimer => {
+                if self.qdisc.next_timer().is_none_or(|due| due > self.now) {
+                    let before = state(&self.qdisc);
+                    self.qdisc.on_timer(self.now, &mut self.rng);
+                    assert_eq!(state(&self.qdisc), before, "{}: a spurious timer changed something", self.name);
+                }
+            }
+        }
+    }
+
+    /// Packets and bytes in = out + dropped + held, and everything within its bounds.
+    fn check(&self, limit: Limit) {
+        let name = self.name;
+        let p = self.qdisc.probability().get();
+        assert!((0.0..=1.0).contains(&p), "{name}: p = {p}");
+        self.qdisc.observe(&mut |key, value| assert!(value.is_finite(), "{name}: {key} = {value}"));
+        let (totals, backlog) = (*self.qdisc.totals(), self.qdisc.backlog());
+        assert!(backlog.packets <= limit.packets && backlog.bytes <= limit.bytes.0, "{name}: {backlog:?}");
+        assert_eq!(backlog.packets as usize, self.waiting.len(), "{name}");
+        assert_eq!(backlog.bytes, self.waiting.values().map(|packet| u64::from(packet.bytes)).sum(), "{name}");
+        assert_eq!(totals.arrivals, self.packets.len() as u64);
+        let held = u64::from(backlog.packets) + u64::from(self.in_transmission.is_some());
+        let dropped = totals.early_dropped + totals.overflow_dropped;
+        assert_eq!(totals.arrivals, totals.departures + dropped + held, "{name}: {totals:?}");
+        let in_transmission = self.in_transmission.map_or(0, |packet| u64::from(packet.bytes));
+        assert_eq!(totals.departed_bytes, self.sent_bytes);
+        assert_eq!(
+            totals.arrived_bytes,
+            self.sent_bytes + in_transmission + self.dropped_bytes + backlog.bytes,
+            "{name}: {totals:?}"
+        );
+        assert!(totals.accepted <= totals.arrivals);
+    }
+}
+
+fn run(name: &'static str, qdisc: AnyQdisc, limit: Limit, operations: &[Operation], seed: u64) -> Vec<Fate> {
+    let mut host = Host::new(name, qdisc, seed);
+    for operation in operations {
+        host.apply(operation);
+        host.check(limit);
+    }
+    let totals = *host.qdisc.totals();
+    let count = |wanted: fn(&Fate) -> bool| host.log.0.iter().filter(|fate| wanted(fate)).count() as u64;
+    assert_eq!(count(|fate| matches!(fate, Fate::Marked(_))), totals.marked);
+    assert_eq!(count(|fate| matches!(fate, Fate::Dropped(_, DropReason::Early))), totals.early_dropped);
+    assert_eq!(count(|fate| matches!(fate, Fate::Dropped(_, DropReason::Overflow))), totals.overflow_dropped);
+    host.log.0
+}
+
+/// Every discipline of several queues.
+fn rows() -> Vec<&'static registry::Algorithm> {
+    registry::algorithms().filter(|row| row.kind() == QueueKind::Multi).collect()
+}
+
+fn build(name: &str, given: &[(&str, Value<'_>)], limit: Limit) -> AnyQdisc {
+    registry::build_qdisc(name, given, &NETWORK, limit).unwrap().unwrap()
+}
+
+proptest! {
+    #![proptest_config(common::config(128))]
+
+    #[test]
+    fn packets_and_bytes_are_conserved_and_runs_repeat(operations in operations(), limit in limits(), seed: u64) {
+        for row in rows() {
+            let run = || run(row.name, build(row.name, &[], limit), limit, &operations, seed);
+            prop_assert_eq!(run(), run());
+        }
+    }
+}
+
+/// Numbers of every order of magnitude.
+fn magnitudes() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        3 => (-9.0..9.0f64).prop_map(|exponent| 10f64.powf(exponent)),
+        3 => (1u32..100).prop_map(f64::from),
+        3 => 0.0..1.0f64,
+        1 => prop::num::f64::ANY,
+    ]
+}
+
+proptest! {
+    #![proptest_config(common::config(1000))]
+
+    #[test]
+    fn any_parameters_are_refused_or_work(
+        which in 0..rows().len(),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), magnitudes()), 0..5),
+        operations in operations(),
+        limit in limits(),
+    ) {
+        let row = rows()[which];
+        let given: Vec<_> = picks.iter().map(|(index, x)| {
+            let param = index.get(row.params);
+            let value = match param.kind {
+                Kind::Number { .. } => Value::Number(*x),
+                Kind::Flag => Value::Flag(*x < 1.0),
+                Kind::Choice(words) => Value::Choice(words[(x.abs() as usize) % words.len()]),
+            };
+            (param.name, value)
+        }).collect();
+        if let Ok(qdisc) = registry::build_qdisc(row.name, &given, &NETWORK, limit).unwrap() {
+            run(row.name, qdisc, limit, &operations, 1);
+        }
+    }
+}
+
+#[test]
+fn a_name_builds_the_discipline_of_its_kind() {
+    let limit = Limit::packets(300);
+    for row in registry::algorithms() {
+        let qdisc = build(row.name, &[], limit);
+        assert_eq!(matches!(qdisc, AnyQdisc::Fifo(_)), row.kind() == QueueKind::Single, "{}", row.name);
+        // Only those of one queue are AQMs by themselves.
+        assert_eq!(registry::build(row.name, &[], &NETWORK).is_some(), row.kind() == QueueKind::Single, "{}", row.name);
+        assert_eq!(registry::find(row.name).map(|found| found.name), Some(row.name));
+    }
+    // A profile of one queue, too.
+    assert!(matches!(build("red50", &[], limit), AnyQdisc::Fifo(_)));
+    assert!(registry::build_qdisc("no-such", &[], &NETWORK, limit).is_none());
+    let mut names: Vec<_> = registry::algorithms().map(|row| row.name).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+}
+
+fn settings(qdisc: &AnyQdisc) -> Vec<(&'static str, Value<'static>)> {
+    let mut all = Vec::new();
+    qdisc.settings(&mut |name, value| all.push((name, value)));
+    all
+}
+
+#[test]
+fn the_settings_in_force_build_the_same_discipline_again() {
+    let limit = Limit::packets(300);
+    let other = Network { flows: 30.0, target_pkts: 20.0, base_rtt_s: 0.05, packet_bytes: 700.0, ..NETWORK };
+    for row in rows() {
+        let qdisc = build(row.name, &[], limit);
+        let in_force = settings(&qdisc);
+        let again = registry::build_qdisc(row.name, &in_force, &other, limit).unwrap().unwrap();
+        assert_eq!(settings(&again), in_force, "{}", row.name);
+        assert_eq!(again.next_timer(), qdisc.next_timer(), "{}", row.name);
+        let places: Vec<_> =
+            in_force.iter().map(|(key, _)| row.params.iter().position(|p| p.name == *key).unwrap()).collect();
+        assert!(places.is_sorted(), "{}: {in_force:?}", row.name);
+        // Every default of the table is in force, but for choices that are not made.
+        for param in row.params {
+            if let (aqumen_aqm::DefaultValue::Value(default), Some((_, value))) =
+                (param.default, in_force.iter().find(|(key, _)| *key == param.name))
+            {
+                let equal = match (*value, default) {
+                    // A time goes through nanoseconds.
+                    (Value::Number(x), Value::Number(y)) => (x - y).abs() <= 1e-12 * y.abs(),
+                    (x, y) => x == y,
+                };
+                assert!(equal, "{} {}: {value} is not {default}", row.name, param.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_name_and_the_reason() {
+    let message = |name: &str, key: &str, x: f64| {
+        let given = [(key, Value::Number(x))];
+        registry::build_qdisc(name, &given, &NETWORK, Limit::packets(300)).unwrap().unwrap_err().to_string()
+    };
+    assert_eq!(message("drr", "queues", 0.0), "queues = 0: must be a number of at least 1, at most 65536");
+    assert_eq!(message("sfq", "queues", 2.5), "queues = 2.5: must be a whole number");
+    assert_eq!(message("fq-codel", "target", -1.0), "target = -1: must be a number above 0 (s)");
+    assert_eq!(message("sfq", "target", 1.0), "target: not a parameter; known: queues, perturb, head_drop");
+}
+
+/// Bytes that each of ten backlogged flows gets in `packets` transmissions; flow k sends packets of 100 (k + 1) bytes.
+fn shares(name: &str, packets: u32) -> Vec<u64> {
+    const FLOWS: u32 = 10;
+    let bytes = |flow: u32| 100 * (flow + 1);
+    // So many queues that the flows do not meet; and no shares by hosts.
+    let given = [("queues", Value::Number(65_536.0)), ("isolation", Value::Choice("flows"))];
+    let mut qdisc = build(name, &given[..1 + usize::from(name == "cake")], Limit::packets(100_000));
+    let (mut rng, mut log) = (Random(7), Log::default());
+    for handle in 0..packets * FLOWS {
+        let flow = handle % FLOWS;
+        qdisc.enqueue(handle, &packet(flow, bytes(flow), Ecn::NotEct), Instant::ZERO, &mut rng, &mut log);
+    }
+    let mut sent = vec![0; FLOWS as usize];
+    for _ in 0..packets {
+        let flow = qdisc.dequeue(Instant::ZERO, &mut rng, &mut log).unwrap() % FLOWS;
+        sent[flow as usize] += u64::from(bytes(flow));
+    }
+    sent
+}
+
+#[test]
+fn round_robin_shares_packets_and_deficit_round_robin_bytes() {
+    // SFQ: 1000 turns of ten flows are 100 packets each.
+    let packets: Vec<_> = (1..).zip(shares("sfq", 1000)).map(|(k, bytes)| bytes / (100 * k)).collect();
+    assert_eq!(packets, [100; 10]);
+    // The others: within a quantum (1514 B) and a packet (1000 B) of each other.
+    for name in ["drr", "fq-codel", "fq-pie", "cake"] {
+        let bytes = shares(name, 1000);
+        let spread = bytes.iter().max().unwrap() - bytes.iter().min().unwrap();
+        assert!(spread <= 1514 + 1000, "{name}: {bytes:?}");
+    }
+}

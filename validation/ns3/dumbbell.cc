@@ -1,0 +1,348 @@
+// Runs one network of bulk TCP flows in ns-3 and writes down what happens at its recorded queues.
+//
+// The program reads a description from standard input, one statement a line, times in seconds, sizes in bytes:
+//
+//     seed N              duration T           nodes COUNT
+//     default TYPE ATTRIBUTE VALUE             a default attribute value
+//     link I FROM TO RATE_BPS DELAY LIMIT      LIMIT packets in its queue
+//     rate I TIME RATE_BPS                     a later rate
+//     disc I TYPE                              queue discipline; recorded into linkI.bin
+//     set I ATTRIBUTE VALUE                    of that discipline
+//     route AT TO_NODE LINK
+//     flow FIRST_LINK LAST_LINK START STOP BYTES      STOP < 0: never, BYTES 0: endless
+//     snapshot TIME
+//
+// Each record of linkI.bin is four doubles: time, kind, two values (see `Recorder`). At a snapshot standard output gets
+// `S TIME`, then for each flow `F BYTES_DELIVERED SEGMENTS_SENT SEGMENTS_SENT_AGAIN TIMEOUTS`; `END` comes last.
+//
+// The queue discipline sits directly above the transmitter: the device takes a packet only when it is idle. With ns-3's own
+// flow control one more packet would wait in the device's queue, unseen by the discipline.
+
+#include "ns3/applications-module.h"
+#include "ns3/core-module.h"
+#include "ns3/internet-module.h"
+#include "ns3/network-module.h"
+#include "ns3/point-to-point-module.h"
+#include "ns3/traffic-control-module.h"
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+using namespace ns3;
+
+namespace {
+
+constexpr uint16_t PORT = 5000;
+
+struct Link {
+    uint32_t from, to;
+    double rate, delay;
+    uint32_t limit;
+    std::string disc;
+    std::vector<std::pair<std::string, std::string>> attributes;
+    std::vector<std::pair<double, double>> rates;
+    Ptr<PointToPointNetDevice> device;
+    Ipv4Address address;
+    uint32_t interface;
+};
+
+struct Route {
+    uint32_t at, to, link;
+};
+
+struct Flow {
+    uint32_t first, last;
+    double start, stop;
+    uint64_t bytes;
+    Ptr<BulkSendApplication> source;
+    Ptr<PacketSink> sink;
+    SequenceNumber32 highest{0};
+    uint64_t sent{0}, again{0}, timeouts{0};
+};
+
+/// Writes what happens at one queue.
+class Recorder {
+  public:
+    enum Kind { ARRIVED, LEFT, LEFT_MARKED, EARLY_DROP, OVERFLOW_DROP, LENGTH };
+
+    Recorder(const std::string& path, Ptr<QueueDisc> disc, Ptr<PointToPointNetDevice> device)
+        : m_file(std::fopen(path.c_str(), "wb")) {
+        if (!m_file) NS_FATAL_ERROR("cannot write " << path);
+        disc->TraceConnectWithoutContext("Enqueue", MakeCallback(&Recorder::Enqueued, this));
+        disc->TraceConnectWithoutContext("DropBeforeEnqueue", MakeCallback(&Recorder::DroppedBefore, this));
+        disc->TraceConnectWithoutContext("DropAfterDequeue", MakeCallback(&Recorder::DroppedAfter, this));
+        disc->TraceConnectWithoutContext("PacketsInQueue", MakeCallback(&Recorder::Length, this));
+        device->TraceConnectWithoutContext("PhyTxBegin", MakeCallback(&Recorder::Left, this));
+    }
+
+    ~Recorder() { std::fclose(m_file); }
+
+  private:
+    void Write(Kind kind, double a = 0.0, double b = 0.0) {
+        const double record[4] = {Simulator::Now().GetSeconds(), static_cast<double>(kind), a, b};
+        std::fwrite(record, sizeof record, 1, m_file);
+    }
+
+    void Enqueued(Ptr<const QueueDiscItem> item) {
+        m_arrival[item->GetPacket()->GetUid()] = Simulator::Now().GetSeconds();
+        Write(ARRIVED);
+    }
+
+    void DroppedBefore(Ptr<const QueueDiscItem>, const char* reason) {
+        Write(ARRIVED);
+        Drop(reason);
+    }
+
+    void DroppedAfter(Ptr<const QueueDiscItem> item, const char* reason) {
+        m_arrival.erase(item->GetPacket()->GetUid());
+        Drop(reason);
+    }
+
+    void Drop(const std::string& reason) {
+        const bool full = reason.find("Overlimit") != std::string::npos || reason.find("Forced") != std::string::npos ||
+                          reason.find("Queue disc limit") != std::string::npos;
+        Write(full ? OVERFLOW_DROP : EARLY_DROP);
+    }
+
+    void Length(uint32_t, uint32_t now) { Write(LENGTH, now); }
+
+    void Left(Ptr<const Packet> packet) {
+        auto arrival = m_arrival.find(packet->GetUid());
+        if (arrival == m_arrival.end()) NS_FATAL_ERROR("a packet left that had not come");
+        const double wait = Simulator::Now().GetSeconds() - arrival->second;
+        m_arrival.erase(arrival);
+        Ptr<Packet> copy = packet->Copy();
+        PppHeader ppp;
+        copy->RemoveHeader(ppp);
+        Ipv4Header ip;
+        copy->PeekHeader(ip);
+        Write(ip.GetEcn() == Ipv4Header::ECN_CE ? LEFT_MARKED : LEFT, copy->GetSize(), wait);
+    }
+
+    std::FILE* m_file;
+    std::unordered_map<uint64_t, double> m_arrival;
+};
+
+/// Lets the discipline hand down a packet only when the transmitter is idle.
+class Gate {
+  public:
+    explicit Gate(Ptr<PointToPointNetDevice> device) {
+        auto interface = CreateObject<NetDeviceQueueInterface>();
+        device->AggregateObject(interface);
+        m_queue = interface->GetTxQueue(0);
+        device->TraceConnectWithoutContext("PhyTxBegin", MakeCallback(&Gate::Begin, this));
+        device->TraceConnectWithoutContext("PhyTxEnd", MakeCallback(&Gate::End, this));
+    }
+
+  private:
+    void Begin(Ptr<const Packet>) { m_queue->Stop(); }
+
+    // The device becomes idle only after this trace.
+    void End(Ptr<const Packet>) { Simulator::ScheduleNow(&NetDeviceQueue::Wake, m_queue); }
+
+    Ptr<NetDeviceQueue> m_queue;
+};
+
+void Sent(Flow* flow, Ptr<const Packet> packet, const TcpHeader& header, Ptr<const TcpSocketBase>) {
+    if (packet->GetSize() == 0) return;
+    const SequenceNumber32 end = header.GetSequenceNumber() + packet->GetSize();
+    ++flow->sent;
+    if (end <= flow->highest)
+        ++flow->again;
+    else
+        flow->highest = end;
+}
+
+void StateChanged(Flow* flow, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now) {
+    flow->timeouts += now == TcpSocketState::CA_LOSS;
+}
+
+void Watch(Flow* flow) {
+    Ptr<Socket> socket = flow->source->GetSocket();
+    socket->TraceConnectWithoutContext("Tx", MakeBoundCallback(&Sent, flow));
+    socket->TraceConnectWithoutContext("CongState", MakeBoundCallback(&StateChanged, flow));
+}
+
+void Snapshot(std::vector<Flow>* flows) {
+    std::cout << "S " << Simulator::Now().GetSeconds() << "\n";
+    for (const Flow& flow : *flows)
+        std::cout << "F " << flow.sink->GetTotalRx() << " " << flow.sent << " " << flow.again << " " << flow.timeouts
+                  << "\n";
+}
+
+void SetRate(Ptr<PointToPointNetDevice> device, double rate) {
+    device->SetDataRate(DataRate(static_cast<uint64_t>(rate + 0.5)));
+}
+
+}  // namespace
+
+int main() {
+    std::cout.precision(17);
+    double duration = 0.0;
+    uint32_t count = 0;
+    std::vector<Link> links;
+    std::vector<Route> routes;
+    std::vector<Flow> flows;
+    std::vector<double> snapshots;
+    for (std::string line; std::getline(std::cin, line);) {
+        std::istringstream words(line);
+        std::string what;
+        words >> what;
+        if (what == "seed") {
+            uint32_t seed;
+            words >> seed;
+            RngSeedManager::SetSeed(seed);
+        } else if (what == "duration") {
+            words >> duration;
+        } else if (what == "nodes") {
+            words >> count;
+        } else if (what == "default") {
+            std::string type, attribute, value;
+            words >> type >> attribute >> value;
+            Config::SetDefault(type + "::" + attribute, StringValue(value));
+        } else if (what == "link") {
+            uint32_t number;
+            Link link{};
+            words >> number >> link.from >> link.to >> link.rate >> link.delay >> link.limit;
+            links.push_back(link);
+        } else if (what == "rate") {
+            uint32_t number;
+            double time, rate;
+            words >> number >> time >> rate;
+            links.at(number).rates.emplace_back(time, rate);
+        } else if (what == "disc") {
+            uint32_t number;
+            words >> number;
+            words >> links.at(number).disc;
+        } else if (what == "set") {
+            uint32_t number;
+            std::string attribute, value;
+            words >> number >> attribute >> value;
+            links.at(number).attributes.emplace_back(attribute, value);
+        } else if (what == "route") {
+            Route route;
+            words >> route.at >> route.to >> route.link;
+            routes.push_back(route);
+        } else if (what == "flow") {
+            Flow flow{};
+            words >> flow.first >> flow.last >> flow.start >> flow.stop >> flow.bytes;
+            flows.push_back(flow);
+        } else if (what == "snapshot") {
+            double time;
+            words >> time;
+            snapshots.push_back(time);
+        } else if (!what.empty()) {
+            std::cerr << "unknown statement: " << line << std::endl;
+            return 2;
+        }
+        if (words.fail()) {
+            std::cerr << "cannot read: " << line << std::endl;
+            return 2;
+        }
+    }
+
+    NodeContainer nodes;
+    nodes.Create(count);
+    InternetStackHelper stack;
+    Ipv4StaticRoutingHelper routing;
+    stack.SetRoutingHelper(routing);
+    stack.SetIpv6StackInstall(false);
+    stack.Install(nodes);
+
+    // A channel for each pair of nodes; each direction has a device with a rate of its own.
+    std::map<std::pair<uint32_t, uint32_t>, Ptr<PointToPointChannel>> channels;
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> by_ends;
+    uint32_t network = 0;
+    for (uint32_t i = 0; i < links.size(); ++i) {
+        Link& link = links[i];
+        by_ends[{link.from, link.to}] = i;
+        auto& channel = channels[std::minmax(link.from, link.to)];
+        if (!channel) {
+            channel = CreateObject<PointToPointChannel>();
+            channel->SetAttribute("Delay", TimeValue(Seconds(link.delay)));
+        }
+        link.device = CreateObject<PointToPointNetDevice>();
+        link.device->SetAddress(Mac48Address::Allocate());
+        link.device->SetMtu(65535);
+        SetRate(link.device, link.rate);
+        nodes.Get(link.from)->AddDevice(link.device);
+        auto queue = CreateObject<DropTailQueue<Packet>>();
+        queue->SetMaxSize(QueueSize(QueueSizeUnit::PACKETS, link.disc.empty() ? link.limit : 1));
+        link.device->SetQueue(queue);
+        link.device->Attach(channel);
+        for (auto [time, rate] : link.rates) Simulator::Schedule(Seconds(time), &SetRate, link.device, rate);
+    }
+    for (uint32_t i = 0; i < links.size(); ++i) {
+        Link& link = links[i];
+        auto back = by_ends.find({link.to, link.from});
+        if (back == by_ends.end()) {
+            std::cerr << "link " << i << " has no way back" << std::endl;
+            return 2;
+        }
+        if (back->second < i) continue;
+        const uint32_t base = (10u << 24) + 4 * network++;
+        uint32_t host = 1;
+        for (Link* end : {&link, &links[back->second]}) {
+            auto ipv4 = nodes.Get(end->from)->GetObject<Ipv4>();
+            end->address = Ipv4Address(base + host++);
+            end->interface = ipv4->AddInterface(end->device);
+            ipv4->AddAddress(end->interface, Ipv4InterfaceAddress(end->address, Ipv4Mask("255.255.255.252")));
+            ipv4->SetUp(end->interface);
+        }
+    }
+
+    std::vector<std::unique_ptr<Gate>> gates;
+    std::vector<std::unique_ptr<Recorder>> recorders;
+    for (uint32_t i = 0; i < links.size(); ++i) {
+        Link& link = links[i];
+        if (link.disc.empty()) continue;
+        gates.push_back(std::make_unique<Gate>(link.device));
+        ObjectFactory factory(link.disc);
+        for (const auto& [attribute, value] : link.attributes) factory.Set(attribute, StringValue(value));
+        auto disc = factory.Create<QueueDisc>();
+        nodes.Get(link.from)->GetObject<TrafficControlLayer>()->SetRootQueueDiscOnDevice(link.device, disc);
+        recorders.push_back(
+            std::make_unique<Recorder>("link" + std::to_string(i) + ".bin", disc, link.device));
+    }
+
+    for (const Route& route : routes) {
+        auto table = routing.GetStaticRouting(nodes.Get(route.at)->GetObject<Ipv4>());
+        const Link& link = links.at(route.link);
+        const Ipv4Address next = links[by_ends[{link.to, link.from}]].address;
+        for (const Link& end : links)
+            if (end.from == route.to) table->AddHostRouteTo(end.address, next, link.interface);
+    }
+
+    for (Flow& flow : flows) {
+        const Link& first = links.at(flow.first);
+        const Link& last = links.at(flow.last);
+        const Ipv4Address to = links[by_ends[{last.to, last.from}]].address;
+        flow.sink = CreateObject<PacketSink>();
+        flow.sink->SetAttribute("Protocol", TypeIdValue(TcpSocketFactory::GetTypeId()));
+        const uint16_t port = PORT + nodes.Get(last.to)->GetNApplications();
+        flow.sink->SetAttribute("Local", AddressValue(InetSocketAddress(Ipv4Address::GetAny(), port)));
+        nodes.Get(last.to)->AddApplication(flow.sink);
+        flow.source = CreateObject<BulkSendApplication>();
+        flow.source->SetAttribute("Protocol", TypeIdValue(TcpSocketFactory::GetTypeId()));
+        flow.source->SetAttribute("Remote", AddressValue(InetSocketAddress(to, port)));
+        flow.source->SetAttribute("MaxBytes", UintegerValue(flow.bytes));
+        flow.source->SetAttribute("SendSize", UintegerValue(16384));
+        flow.source->SetStartTime(Seconds(flow.start));
+        if (flow.stop >= 0.0) flow.source->SetStopTime(Seconds(flow.stop));
+        nodes.Get(first.from)->AddApplication(flow.source);
+        Simulator::Schedule(Seconds(flow.start) + NanoSeconds(1), &Watch, &flow);
+    }
+
+    for (double time : snapshots) Simulator::Schedule(Seconds(time), &Snapshot, &flows);
+    Simulator::Stop(Seconds(duration));
+    Simulator::Run();
+    recorders.clear();
+    Simulator::Destroy();
+    std::cout << "END" << std::endl;
+    return 0;
+}
