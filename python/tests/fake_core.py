@@ -302,6 +302,7 @@ def list_aqms_json():
         [
             {
                 "name": name,
+                "kind": "single-queue",
                 "title": name.upper(),
                 "summary": f"What {name} does.",
                 "reference": "RFC 7567",

@@ -183,7 +183,7 @@ def test_the_python_interface():
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_ctrl_c_stops_a_long_solution(tmp_path):
     # Some seconds of work; had it gone on to its end, the answer would be there.
-    settings = ["--set", "queue.buffer=4000pkt", "--set", "queue.stages=12"]
+    settings = ["--simulate", "--set", "simulate.duration=24h"]
     command = [sys.executable, "-c", "import sys; from aqumen.cli import main; sys.exit(main())"]
     process = subprocess.Popen([*command, "mmpp", REFERENCE, *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with pytest.raises(subprocess.TimeoutExpired):

@@ -330,7 +330,7 @@ impl SampledLaw for Foreign {
 }
 
 impl Aqm for AnyAqm {
-    #[inline]
+    #[inline(always)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         each!(self, aqm => aqm.on_arrival(packet, cx))
     }

@@ -94,7 +94,7 @@ table! {
         /// The file: pcap, pcapng, or text with a time in seconds in the first column and perhaps a size in bytes in the
         /// second; relative to the model file.
         pub file: String,
-        /// Most two-state components of the fit, each with its own time scale: 1 to 3.
+        /// Most components of the fit, each with its own time scale: 1 to 3.
         pub components: u32 = 3,
         /// The interface of a pcapng whose packets count, from 0; all if absent.
         pub interface: Option<u32>,

@@ -84,7 +84,8 @@ fn a_two_state_trace_gives_its_parameters_back() {
     close(fit.source.mean_rate(), 200.0, 0.01, "rate");
     close(fit.components[0].relaxation, 3.0, 0.05, "relaxation");
     close(fit.components[0].variance, 20_000.0, 0.05, "variance");
-    close(fit.components[0].high_share, 1.0 / 3.0, 0.1, "share of the high state");
+    assert_eq!(fit.components[0].count, 1);
+    close(fit.components[0].on_share, 1.0 / 3.0, 0.1, "share of the high state");
     close(fit.poisson_pps, 100.0, 0.05, "Poisson part: the low rate");
     for t in [0.01, 0.1, 1.0, 10.0] {
         let (own, true_one) =
@@ -128,6 +129,31 @@ fn the_loss_predicted_from_a_trace_is_that_of_the_trace() {
         let replayed = replay(&file.0, None, queue, None).unwrap();
         close(predicted, exact, 0.1, "loss of the fit");
         close(predicted, replayed.loss_ratio, 0.12, "loss of the trace");
+    }
+}
+
+#[test]
+fn a_fit_of_many_sources_has_their_tail() {
+    // Four sources of two states, 5000 s of each drawn by itself and sorted. Losses span three orders of magnitude; with one
+    // ON/OFF source for each time scale the last would be too low by a factor of 20.
+    let sources = [
+        two_states("video", 300.0, 80.0, 2.0, 1.0),
+        two_states("multimedia", 260.0, 20.0, 1.25, 5.0),
+        two_states("www", 350.0, 60.0, 5.0, 3.0),
+        two_states("ftp", 280.0, 100.0, 0.5, 0.4),
+    ];
+    let mut times = Vec::new();
+    sources.iter().zip(1..).for_each(|(source, seed)| arrivals(source, seed, 5000.0, |at_ns| times.push(at_ns)));
+    times.sort_unstable();
+    let mut counter = Counter::default();
+    times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+    let fit = fit::fit("trace", counter.finish().unwrap(), 3).unwrap();
+    assert!(fit.components.iter().all(|component| component.count > 1), "{:?}", fit.components);
+    for (capacity, factor) in [(20, 1.1), (50, 1.15), (100, 1.25), (200, 2.0)] {
+        let queue = Queue { capacity, service_rate: 975.0, stages: 4 };
+        let loss = |sources: Vec<Source>| Model::new(queue, sources).unwrap().solve().unwrap().total.loss_ratio;
+        let (predicted, exact) = (loss(vec![fit.source.clone()]), loss(sources.to_vec()));
+        assert!((1.0 / factor..factor).contains(&(predicted / exact)), "L = {capacity}: {predicted}, exactly {exact}");
     }
 }
 

@@ -165,6 +165,22 @@ impl Square {
         }
         series
     }
+
+    /// exp(this matrix times `t`) of any matrix: a series for a short time, squared.
+    pub(crate) fn exponential(&self, t: f64) -> Square {
+        let norm = (0..self.n).map(|i| self.row(i).iter().map(|x| x.abs()).sum::<f64>()).fold(0.0, f64::max) * t;
+        let squarings = if norm > 0.25 { (libm::log2(norm) + 2.0).ceil().min(200.0) as i32 } else { 0 };
+        let short = self.scaled(t / 2f64.powi(squarings));
+        let (mut term, mut series) = (Square::unit(self.n), Square::unit(self.n));
+        for k in 1..=14 {
+            term = term.times(&short).scaled(1.0 / f64::from(k));
+            series = series.plus(&term);
+        }
+        for _ in 0..squarings {
+            series = series.times(&series);
+        }
+        series
+    }
 }
 
 impl std::ops::Index<(usize, usize)> for Square {

@@ -1,21 +1,23 @@
-//! A source from a trace: a superposition of two-state processes, each with its own time scale.
+//! A source from a trace: a superposition of ON/OFF processes with different time scales.
 //!
-//! The rate of J independent two-state processes with variances v_j that relax at rates kappa_j has the autocovariance
-//! sum v_j exp(-kappa_j t). Its index of dispersion of counts is
+//! J independent processes, whose rates have variances v_j and relax at kappa_j, together have the autocovariance
+//! sum v_j exp(-kappa_j t) of the rate. Their index of dispersion of counts is
 //!
 //!   I(t) = 1 + sum w_j c(kappa_j t),   w_j = 2 v_j / (a kappa_j),   c(x) = 1 - (1 - exp(-x)) / x
 //!
-//! and the third central moment of its counts is K3 + 3 (V - a t) + a t with
+//! It is linear in the w_j, so for given kappa_j the best w_j follow at once; the kappa_j are searched. The third cumulant of
+//! the integrated rate is
 //!
-//!   K3(t) = sum 6 s_j v_j h(kappa_j, t),   h = (x (1 + exp(-x)) - 2 (1 - exp(-x))) / kappa^3,   s_j = g sqrt(v_j)
+//!   K3(t) = sum 6 g v_j^1.5 h(kappa_j, t),   h = (x (1 + exp(-x)) - 2 (1 - exp(-x))) / kappa^3,   x = kappa t
 //!
-//! I(t) is linear in the w_j, so for given kappa_j the best w_j follow at once; the kappa_j are searched. One skewness g for
-//! all processes follows from the third moments, and the rest of the mean rate is a Poisson process. Three processes have
-//! eight states: three levels, as in the AAQM paper's MMPP-8.
+//! with one skewness g for all, which follows from the third moments of the counts. Each process is n equal ON/OFF sources, as
+//! minisources are: n leaves I(t) and g as they are and sets the tail. It is chosen by third and fourth moments. What is left
+//! of the mean rate is a Poisson process. Three processes of one source have eight states, three levels: the MMPP-8 of the
+//! AAQM paper.
 
 use super::Error;
 use super::counts::{autocorrelation, dispersion};
-use super::source::{Source, Superposition};
+use super::source::{Minisources, Source, Superposition};
 use super::trace::{Scale, Summary};
 
 /// A source fitted to a trace, and how well.
@@ -41,21 +43,26 @@ pub struct Fit {
     pub warnings: Vec<String>,
 }
 
-/// A two-state process of a fit. Its lower rate is zero.
+/// A process of a fit: equal ON/OFF sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Component {
     /// One over the time in which it forgets its state, kappa, per second.
     pub relaxation: f64,
     /// Variance of its rate, (packets per second) squared.
     pub variance: f64,
-    /// Packets per second in its higher state.
-    pub high_pps: f64,
-    /// Share of time in its higher state.
-    pub high_share: f64,
+    /// Number of its ON/OFF sources, n.
+    pub count: u32,
+    /// Packets per second of one that is ON.
+    pub on_pps: f64,
+    /// Share of time that one is ON.
+    pub on_share: f64,
 }
 
 /// Most components.
 pub const COMPONENTS_MAX: u32 = 3;
+
+/// Most states of a fitted source: a queue of 1000 packets with ten stages is then solved in seconds.
+const STATES_MAX: u32 = 27;
 
 /// Fits a source called `name` with at most so many components.
 pub fn fit(name: &str, trace: Summary, components_max: u32) -> Result<Fit, Error> {
@@ -68,24 +75,15 @@ pub fn fit(name: &str, trace: Summary, components_max: u32) -> Result<Fit, Error
     let chosen = curve.choose(components_max.min(COMPONENTS_MAX) as usize);
     let variances: Vec<(f64, f64)> =
         chosen.iter().map(|&(kappa, weight)| (kappa, weight * mean * kappa / 2.0)).collect();
-    // r = sqrt(share high / share low) of all processes; the mean must cover their lower rate, zero.
-    let spread: f64 = variances.iter().map(|(_, v)| v.sqrt()).sum();
     let skewness = skewness(&trace.scales, mean, &variances);
-    // r + g = 1 / r; for g above zero in the form that does not cancel.
-    let root = (skewness * skewness + 4.0).sqrt();
-    let wanted = if skewness > 0.0 { 2.0 / (root + skewness) } else { (root - skewness) / 2.0 };
-    let r = if spread > 0.0 { wanted.min(mean / spread) } else { 0.0 };
-    let mut components: Vec<Component> = variances
-        .iter()
-        .map(|&(relaxation, variance)| Component {
-            relaxation,
-            variance,
-            high_pps: variance.sqrt() * (r + 1.0 / r),
-            high_share: r * r / (1.0 + r * r),
-        })
-        .collect();
+    let counts = (1..STATES_MAX).take_while(|n| (n + 1).pow(variances.len() as u32) <= STATES_MAX);
+    let candidates = counts.map(|count| {
+        let (components, poisson_pps) = divide(mean, &variances, skewness, count);
+        (misfit(&trace.scales, mean, &components), components, poisson_pps)
+    });
+    let best = candidates.min_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    let (_, mut components, poisson_pps) = best.expect("one source each always fits");
     components.sort_by(|a, b| a.relaxation.total_cmp(&b.relaxation));
-    let poisson_pps = (mean - r * spread).max(0.0);
     let source = assemble(name, &components, poisson_pps)?;
     Ok(Fit::new(source, trace, components, poisson_pps))
 }
@@ -115,24 +113,21 @@ impl Fit {
         let [.., before, last] = &trace.scales[..] else { unreachable!("a fit has at least three scales") };
         if measured(last) > 1.2 * measured(before) {
             warnings.push(format!(
-                "the index of dispersion still rises at windows of {:.3} s: the rate drifts or is correlated over longer \
-                 times than the trace shows; losses in large buffers are underestimated",
-                last.window_s
+                "the index of dispersion still rises at windows of {}: the rate drifts or is correlated over longer times \
+                 than the trace shows; losses in large buffers are underestimated",
+                shown(last.window_s)
             ));
         }
         if let Some(scale) = trace.scales.iter().find(|scale| measured(scale) < 0.8 && scale.mean > 2.0) {
             warnings.push(format!(
-                "the trace is smoother than Poisson (index of dispersion {:.2} in windows of {:.6} s), which no MMPP is; \
-                 losses are overestimated",
+                "the trace is smoother than Poisson (index of dispersion {:.2} in windows of {}), which no MMPP is; losses \
+                 are overestimated",
                 measured(scale),
-                scale.window_s
+                shown(scale.window_s)
             ));
-        }
-        if dispersion_error > 0.15 {
-            warnings.push(format!(
-                "the fit misses the index of dispersion by {:.0} % on average",
-                100.0 * dispersion_error
-            ));
+        } else if dispersion_error > 0.15 {
+            let percent = 100.0 * dispersion_error;
+            warnings.push(format!("the fit misses the index of dispersion by {percent:.0} % on average"));
         }
         if trace.reordered > 0 {
             warnings.push(format!("{} packets have a time before that of one ahead of them", trace.reordered));
@@ -151,15 +146,20 @@ impl Fit {
     }
 }
 
+/// A time for people.
+fn shown(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.3} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
+}
+
 /// The processes and the Poisson process as one source.
 fn assemble(name: &str, components: &[Component], poisson_pps: f64) -> Result<Source, Error> {
     if components.is_empty() {
         return Source::poisson(name, poisson_pps);
     }
     let processes = components.iter().map(|component| {
-        let (down, up) =
-            (component.relaxation * (1.0 - component.high_share), component.relaxation * component.high_share);
-        Source::new(name, &[vec![-down, down], vec![up, -up]], &[component.high_pps, 0.0])
+        let Component { relaxation, count, on_pps, on_share, .. } = *component;
+        let (off_rate, on_rate) = (relaxation * (1.0 - on_share), relaxation * on_share);
+        Source::minisources(name, &Minisources { count, off_rate, on_rate, rate: on_pps })
     });
     let processes = processes.collect::<Result<Vec<_>, _>>()?;
     let together = Superposition::of(&processes);
@@ -182,6 +182,77 @@ fn third_integral(kappa: f64, t: f64) -> f64 {
         t * t * t * (1.0 / 6.0 - x / 12.0 + x * x / 40.0)
     } else {
         (x * (1.0 + libm::exp(-x)) + 2.0 * libm::expm1(-x)) / (kappa * kappa * kappa)
+    }
+}
+
+/// The processes as so many ON/OFF sources each, and what is left of the mean rate.
+fn divide(mean: f64, variances: &[(f64, f64)], skewness: f64, count: u32) -> (Vec<Component>, f64) {
+    let root_n = f64::from(count).sqrt();
+    // r = sqrt(share ON / share OFF) of each source: r + g = 1 / r with its own skewness g, in the form that does not cancel.
+    let own = skewness * root_n;
+    let root = (own * own + 4.0).sqrt();
+    let wanted = if own > 0.0 { 2.0 / (root + own) } else { (root - own) / 2.0 };
+    // Together they must not send more than the mean.
+    let spread = root_n * variances.iter().map(|(_, v)| v.sqrt()).sum::<f64>();
+    let r = if spread > 0.0 { wanted.min(mean / spread) } else { 0.0 };
+    let component = |&(relaxation, variance): &(f64, f64)| Component {
+        relaxation,
+        variance,
+        count,
+        on_pps: variance.sqrt() / root_n * (r + 1.0 / r),
+        on_share: r * r / (1.0 + r * r),
+    };
+    (variances.iter().map(component).collect(), (mean - r * spread).max(0.0))
+}
+
+/// How far third and fourth cumulants are from those measured, in units of what chance would make of them.
+fn misfit(scales: &[Scale], mean: f64, components: &[Component]) -> f64 {
+    let mut misfit = 0.0;
+    for scale in scales {
+        let (t, v) = (scale.window_s, scale.variance);
+        // Cumulants of the integrated rate from those of the count: c2 = K2 + K1, c3 = K3 + 3 K2 + K1,
+        // c4 = K4 + 6 K3 + 7 K2 + K1.
+        let k1 = mean * t;
+        let k2 = v - k1;
+        let k3 = scale.third - 3.0 * k2 - k1;
+        let k4 = scale.fourth - 6.0 * k3 - 7.0 * k2 - k1;
+        let fitted = components.iter().map(|component| component.cumulants(t));
+        let (third, fourth) = fitted.fold((0.0, 0.0), |(k3, k4), (third, fourth)| (k3 + third, k4 + fourth));
+        // Variances of the sample cumulants of n normal values: 6 v^3 / n and 24 v^4 / n.
+        let n = scale.windows as f64;
+        misfit += n * (k3 - third) * (k3 - third) / (6.0 * v * v * v);
+        misfit += n * (k4 - fourth) * (k4 - fourth) / (24.0 * v * v * v * v);
+    }
+    misfit
+}
+
+impl Component {
+    /// Third and fourth cumulant of the integral of its rate over `t_s` seconds.
+    ///
+    /// With D the rate less its mean, the moments m_k by state obey m_k' = Q m_k + k D m_(k-1), m_0 = 1: one linear system
+    /// of five blocks of two states.
+    fn cumulants(&self, t_s: f64) -> (f64, f64) {
+        let (p, q) = (self.on_share, 1.0 - self.on_share);
+        let (down, up) = (self.relaxation * q, self.relaxation * p);
+        let deviation = [self.on_pps * q, -self.on_pps * p];
+        let mut system = super::dense::Square::zero(10);
+        for k in 0..5 {
+            let i = 2 * k;
+            (system[(i, i)], system[(i, i + 1)]) = (-down, down);
+            (system[(i + 1, i)], system[(i + 1, i + 1)]) = (up, -up);
+            if k > 0 {
+                system[(i, i - 2)] = k as f64 * deviation[0] / self.on_pps;
+                system[(i + 1, i - 1)] = k as f64 * deviation[1] / self.on_pps;
+            }
+        }
+        let mut start = [0.0; 10];
+        (start[0], start[1]) = (1.0, 1.0);
+        let end = system.exponential(t_s).apply(&start);
+        let moment = |k: usize| p * end[2 * k] + q * end[2 * k + 1];
+        let (n, unit) = (f64::from(self.count), self.on_pps);
+        let (second, third, fourth) = (moment(2), moment(3), moment(4));
+        let cube = unit * unit * unit;
+        (n * third * cube, n * (fourth - 3.0 * second * second) * cube * unit)
     }
 }
 
@@ -306,4 +377,40 @@ fn subsets(n: usize, count: usize, take: &mut impl FnMut(&[usize])) {
         }
     }
     extend(n, count, &mut Vec::with_capacity(count), take);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cumulants_of_the_integrated_rate_in_closed_form() {
+        // 3 sources, ON 1/4 of the time with 80/s: v = 3 * 80^2 * 3/16 = 3600, g = (1 - 2/4) / sqrt(3 * 3/16) = 2/3.
+        let component = Component { relaxation: 2.0, variance: 3600.0, count: 3, on_pps: 80.0, on_share: 0.25 };
+        for t in [0.01, 0.5, 3.0, 40.0] {
+            let expected = 6.0 * (2.0 / 3.0) * 3600.0 * 60.0 * third_integral(2.0, t);
+            let (third, _) = component.cumulants(t);
+            assert!((third / expected - 1.0).abs() < 1e-9, "{third} is not {expected}");
+        }
+        // Within 0.1 ms the rate stands still: t^4 times its fourth cumulant, 3 * 80^4 p q (1 - 6 p q) = -2 880 000.
+        let (_, fourth) = component.cumulants(1e-4);
+        assert!((fourth / (-2_880_000.0 * 1e-16) - 1.0).abs() < 1e-3, "{fourth}");
+        // Over a long time it grows in proportion to it: of a normal variable the fourth cumulant is small against v^2.
+        let (early, late) = (component.cumulants(1000.0).1, component.cumulants(2000.0).1);
+        assert!((late / early - 2.0).abs() < 0.01, "{early} {late}");
+    }
+
+    #[test]
+    fn the_third_integral_is_smooth_where_its_two_forms_meet() {
+        // Integral of (t - u) u e^(-u): at t = 0.01 by Simpson's rule on 100 pieces.
+        let t = 0.01f64;
+        let f = |u: f64| (t - u) * u * (-u).exp();
+        let h = t / 100.0;
+        let simpson: f64 = (0..50)
+            .map(|i| f(2.0 * i as f64 * h) + 4.0 * f((2.0 * i as f64 + 1.0) * h) + f((2.0 * i as f64 + 2.0) * h))
+            .sum();
+        for kappa in [0.999_999, 1.000_001] {
+            assert!((third_integral(kappa, t) / (simpson * h / 3.0) - 1.0).abs() < 1e-5);
+        }
+    }
 }

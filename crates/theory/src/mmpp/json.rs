@@ -112,8 +112,9 @@ struct FitAnswer<'a> {
 #[derive(Serialize)]
 struct ComponentAnswer {
     relaxation_per_s: f64,
-    high_pps: f64,
-    high_share: f64,
+    count: u32,
+    on_pps: f64,
+    on_share: f64,
 }
 
 #[derive(Serialize)]
@@ -255,8 +256,9 @@ fn fit_answer(fitted: &Fitted) -> FitAnswer<'_> {
     let (fit, trace) = (&fitted.fit, &fitted.fit.trace);
     let component = |component: &super::fit::Component| ComponentAnswer {
         relaxation_per_s: component.relaxation,
-        high_pps: component.high_pps,
-        high_share: component.high_share,
+        count: component.count,
+        on_pps: component.on_pps,
+        on_share: component.on_share,
     };
     let correlation = &fit.autocorrelation;
     FitAnswer {

@@ -241,6 +241,8 @@ struct Level {
     centre: i64,
     windows: u64,
     sums: [i128; 3],
+    /// Of the fourth powers, which are too large for whole numbers.
+    fourth: f64,
     recent: [i64; LAGS],
     products: [i128; LAGS],
     /// The first count of a pair.
@@ -260,6 +262,8 @@ pub struct Scale {
     pub variance: f64,
     /// Third central moment of the count.
     pub third: f64,
+    /// Fourth cumulant of the count: fourth central moment less three squared variances.
+    pub fourth: f64,
     /// Autocorrelation at lags of 1 to [`LAGS`] windows.
     pub autocorrelation: Vec<f64>,
 }
@@ -389,7 +393,7 @@ impl Counter {
 
 impl Level {
     fn new(centre: i64) -> Self {
-        Level { centre, windows: 0, sums: [0; 3], recent: [0; LAGS], products: [0; LAGS], half: None }
+        Level { centre, windows: 0, sums: [0; 3], fourth: 0.0, recent: [0; LAGS], products: [0; LAGS], half: None }
     }
 
     fn add(&mut self, count: u64, windows: u64) {
@@ -399,6 +403,8 @@ impl Level {
         for (sum, power) in self.sums.iter_mut().zip([d, d * d, d * d * d]) {
             *sum += n * power;
         }
+        let square = off as f64 * off as f64;
+        self.fourth += windows as f64 * square * square;
         // One by one until all that is remembered equals this count; from there on products repeat.
         for _ in 0..windows.min(LAGS as u64) {
             let known = self.windows.min(LAGS as u64) as usize;
@@ -418,6 +424,9 @@ impl Level {
         let n = self.windows as f64;
         let [first, second, third] = self.sums.map(|sum| sum as f64 / n);
         let variance = (second - first * first) * n / (n - 1.0);
+        let spread = second - first * first;
+        let fourth =
+            self.fourth / n - 4.0 * first * third + 6.0 * first * first * second - 3.0 * first * first * first * first;
         let autocorrelation = self.products.iter().enumerate().map(|(lag, product)| {
             let pairs = n - (lag + 1) as f64;
             (*product as f64 / pairs - first * first) / variance
@@ -428,6 +437,7 @@ impl Level {
             mean: self.centre as f64 + first,
             variance,
             third: third - 3.0 * first * second + 2.0 * first * first * first,
+            fourth: fourth - 3.0 * spread * spread,
             autocorrelation: autocorrelation.collect(),
         }
     }
@@ -487,6 +497,8 @@ mod tests {
             assert!((scale.mean - mean).abs() < 1e-9 * mean);
             assert!((scale.variance - moment(2) * n / (n - 1.0)).abs() < 1e-9 * moment(2));
             assert!((scale.third - moment(3)).abs() < 1e-7 * moment(3).abs() + 1e-9);
+            let fourth = moment(4) - 3.0 * moment(2) * moment(2);
+            assert!((scale.fourth - fourth).abs() < 1e-7 * moment(4));
             for lag in 1..=LAGS {
                 // Products of the differences from a whole number c near the mean; c drops out up to the ends' share.
                 let expected = (lagged(lag) - mean * mean) / scale.variance;
