@@ -238,13 +238,9 @@ impl Aqm for Avq {
         self.queue.serve(since(self.served));
         self.served = Some(now);
         let room = buffer_fraction * cx.queue.limit.packets as f64 * unit;
-        let verdict = if self.queue.offer(amount, room) {
-            Verdict::Pass
-        } else if ecn && spare_not_ect && !packet.ecn.is_ect() {
-            Verdict::Pass
-        } else {
-            Verdict::signal(packet, ecn)
-        };
+        let spared = ecn && spare_not_ect && !packet.ecn.is_ect();
+        let fits = self.queue.offer(amount, room);
+        let verdict = if fits || spared { Verdict::Pass } else { Verdict::signal(packet, ecn) };
         // ns-2 forgets the update with the packet that it drops.
         if form == AvqForm::Paper || !matches!(verdict, Verdict::Drop(_)) {
             self.queue.adapt(amount, since(self.updated), form);
