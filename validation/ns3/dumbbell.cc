@@ -3,6 +3,7 @@
 // The program reads a description from standard input, one statement a line, times in seconds, sizes in bytes:
 //
 //     seed N              duration T           nodes COUNT
+//     write BYTES                              what senders write at a time
 //     default TYPE ATTRIBUTE VALUE             a default attribute value
 //     link I FROM TO RATE_BPS DELAY LIMIT      LIMIT packets in its queue
 //     rate I TIME RATE_BPS                     a later rate
@@ -187,6 +188,7 @@ int main() {
     std::cout.precision(17);
     double duration = 0.0;
     uint32_t count = 0;
+    uint32_t write = 1000;
     std::vector<Link> links;
     std::vector<Route> routes;
     std::vector<Flow> flows;
@@ -203,6 +205,8 @@ int main() {
             words >> duration;
         } else if (what == "nodes") {
             words >> count;
+        } else if (what == "write") {
+            words >> write;
         } else if (what == "default") {
             std::string type, attribute, value;
             words >> type >> attribute >> value;
@@ -341,7 +345,7 @@ int main() {
         flow.source->SetAttribute("Protocol", TypeIdValue(TcpSocketFactory::GetTypeId()));
         flow.source->SetAttribute("Remote", AddressValue(InetSocketAddress(to, port)));
         flow.source->SetAttribute("MaxBytes", UintegerValue(flow.bytes));
-        flow.source->SetAttribute("SendSize", UintegerValue(16384));
+        flow.source->SetAttribute("SendSize", UintegerValue(write));
         flow.source->SetStartTime(Seconds(flow.start));
         if (flow.stop >= 0.0) flow.source->SetStopTime(Seconds(flow.stop));
         nodes.Get(first.from)->AddApplication(flow.source);

@@ -17,9 +17,6 @@ __all__ = ["Group", "Run", "describe"]
 PPP_BYTES = 2
 """What ns-3's point-to-point device adds to a packet."""
 
-WRITE_BYTES = 16384
-"""What the program's senders write at a time."""
-
 BUILT_IN: dict[str, Any] = {
     "syn": True,
     "min_window": 2.0,
@@ -52,11 +49,14 @@ NOT_COMPARED = (
 
 @dataclass(frozen=True)
 class Group:
-    """Flows that are reported together: numbers first to last - 1, and the payload of their packets."""
+    """Flows that are reported together."""
 
     name: str
+    """As in the scenario."""
     first: int
+    """Number of its first flow."""
     last: int
+    """One more than the number of its last flow."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,23 @@ class Run:
     """What a run needs beside the text: links as the metrics want them, groups, windows."""
 
     scenario: str
+    """Its name."""
     seed: int
+    """As in the plan."""
     duration_s: float
+    """Simulated time."""
     links: tuple[Link, ...]
+    """In the plan's order."""
     groups: tuple[Group, ...]
+    """In the plan's order."""
     windows: Mapping[str, tuple[float, float]]
+    """Start and end of each, seconds."""
     sample_interval_s: float
+    """Of the series."""
     snapshots_s: tuple[float, ...]
+    """When the program prints the counters of the flows."""
     text: str
+    """What the program reads."""
 
 
 def describe(raw: Mapping[str, Any]) -> Run:
@@ -88,6 +97,8 @@ def describe(raw: Mapping[str, Any]) -> Run:
     packet_bytes = int(transports[0][1]["packet_bytes"]) if transports else 1000
     lines = [f"seed {_seed(int(raw['seed']))}", f"duration {float(raw['duration_s'])!r}", f"nodes {len(raw['nodes'])}"]
     if transports:
+        # A segment at a time: a write must fit whole into the sender's buffer.
+        lines.append(f"write {packet_bytes - int(transports[0][1]['header_bytes'])}")
         lines += [f"default ns3::{key} {value}" for key, value in _transport(*transports[0]).items()]
     lines += _links(links, packet_bytes)
     lines += [f"route {at} {to} {link}" for (at, to), link in _routes(raw, links).items()]
@@ -199,9 +210,9 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         "TcpL4Protocol RecoveryType": "ns3::TcpClassicRecovery",
         "TcpSocket SegmentSize": payload,
         "TcpSocket InitialCwnd": int(transport.pop("initial_window")),
-        # Room for what the receiver allows and for the application's next writes.
-        "TcpSocket SndBufSize": window + 4 * WRITE_BYTES,
-        "TcpSocket RcvBufSize": window,
+        # The sender's buffer limits the window: ns-3.37 crashes at times when the receiver's does.
+        "TcpSocket SndBufSize": window,
+        "TcpSocket RcvBufSize": 2 * window,
         "TcpSocket DelAckCount": 1 if delayed_s is None else 2,
         "TcpSocket DelAckTimeout": f"{0.2 if delayed_s is None else delayed_s}s",
         "TcpSocket ConnTimeout": f"{initial_rto_s}s",
