@@ -42,12 +42,18 @@ test-full: setup lint no-std types ## the long ones too: slow tests, many more r
 	@if command -v ns >/dev/null; then aqumen validate ns2; else echo 'Skipped: ns is missing.'; fi
 	$(call say,Python tests: the long ones too)
 	pytest -q
+	$(call say,Fuzzing the scenario parser)
+	scripts/fuzz
 
 check: test deny msrv docs ## all that `make test` does, then licences and sources, oldest Rust, documentation
 
 bench: setup ## measure speed: cost per packet and per AQM decision
-	$(call say,Benchmarks)
-	cargo bench --locked --workspace --bench '*'
+	$(call say,CPU per bottleneck packet over the number of flows)
+	cargo bench --locked -p aqumen-sim --bench engine
+	$(call say,Cost of an AQM decision)
+	cargo bench --locked -p aqumen-aqm --bench decide
+	$(call say,Against ns-2: alternating runs of one scenario)
+	@if command -v ns >/dev/null; then python benchmarks/versus_ns2.py; else echo 'Skipped: ns is missing.'; fi
 
 docs: setup ## build the documentation into docs/_build/html, that of the crates into target/doc
 	$(call say,Documentation)

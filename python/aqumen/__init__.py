@@ -8,6 +8,7 @@ comparison = aqumen.compare(scenario, aqms=["arm-pfc", "pi"], seeds=20)
 comparison.write_report("report.html")
 """
 
+from aqumen import aqms
 from aqumen._core import __version__
 from aqumen.comparison import Comparison, compare, run
 from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, ScenarioError
@@ -37,6 +38,7 @@ __all__ = [
     "Transient",
     "Transport",
     "__version__",
+    "aqms",
     "compare",
     "run",
 ]

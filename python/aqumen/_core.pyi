@@ -14,8 +14,12 @@ __all__ = [
     "__version__",
     "json_schema",
     "list_aqms_json",
+    "mmpp_json_schema",
+    "mmpp_solve",
+    "mmpp_solve_text",
     "run",
     "run_many",
+    "student_quantile",
     "summary",
 ]
 
@@ -49,6 +53,42 @@ class RunResult:
     def series(self, link: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
     def sojourn_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
+class Analysis:
+    @property
+    def json(self) -> str: ...
+    def controller(self) -> tuple[list[float], list[float], float | None] | None: ...
+    def plant(self, exact: bool) -> tuple[list[list[float]], list[list[float]], list[float], list[float], float]: ...
+    def plant_response(self, w: Sequence[float], exact: bool) -> tuple[list[float], list[float]]: ...
+    def loop_response(
+        self,
+        w: Sequence[float],
+        exact: bool,
+        controller: tuple[Sequence[float], Sequence[float], float | None] | None = None,
+    ) -> tuple[list[float], list[float]]: ...
+    def margins_json(
+        self, exact: bool, controller: tuple[Sequence[float], Sequence[float], float | None] | None = None
+    ) -> str: ...
+    def sampled_poles(self, gain: float = 1.0) -> tuple[list[float], list[float]] | None: ...
+    def map(
+        self, x: tuple[str, Sequence[float]], y: tuple[str, Sequence[float]], threads: int
+    ) -> tuple[list[bool], list[bool], list[float], list[float], list[float]]: ...
+    def check(
+        self,
+        duration_s: float,
+        flows: float | None = None,
+        rtt: float | None = None,
+        capacity: float | None = None,
+    ) -> tuple[float, float]: ...
+    def robust_pi(
+        self,
+        flows: tuple[float, float],
+        rtt: tuple[float, float],
+        capacity: tuple[float, float],
+        frequency: float,
+        slowest: float | None = None,
+    ) -> tuple[float, float, float, float, float, float, float]: ...
+
+def analyse(scenario: Scenario, aqm: str, at_target: bool, model: str | None = None) -> Analysis: ...
 def run(
     scenario: Scenario,
     aqm: str | None,
@@ -62,7 +102,28 @@ def run_many(
     threads: int,
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
+def run_theory(scenario: Scenario, aqm: str | None, seed: int) -> RunResult: ...
+def predict_json(scenario: Scenario, aqm: str | None, seed: int) -> str: ...
+def run_fluid(
+    scenario: Scenario,
+    aqm: str | None,
+    seed: int,
+    model: str | None = None,
+    progress: Callable[[float], bool] | None = None,
+) -> RunResult: ...
+def run_fluid_many(
+    scenario: Scenario,
+    jobs: Sequence[tuple[str | None, int]],
+    model: str | None,
+    threads: int,
+    on_done: Callable[[int, RunResult], bool],
+) -> None: ...
 def summary(values: Sequence[float]) -> tuple[float, float | None, tuple[float, float] | None, int]: ...
 def student_quantile(probability: float, freedom: float) -> float: ...
 def list_aqms_json() -> str: ...
 def json_schema() -> str: ...
+def mmpp_solve(path: str, overrides: Sequence[tuple[str, str]], simulate: bool = False) -> tuple[str, str]: ...
+def mmpp_solve_text(
+    text: str, file: str, overrides: Sequence[tuple[str, str]], simulate: bool = False
+) -> tuple[str, str]: ...
+def mmpp_json_schema() -> str: ...

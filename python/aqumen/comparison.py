@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core, engines, tables
+from aqumen.aqms import Aqm
 from aqumen.engines import Job
 from aqumen.errors import ScenarioError
 from aqumen.ranking import Ranking, rank
@@ -35,7 +36,7 @@ SEEDS_MAX = 100_000
 
 def run(
     scenario: Scenario | str | os.PathLike[str],
-    aqm: str | None = None,
+    aqm: str | Aqm | None = None,
     seed: int = 1,
     engine: str = "packet",
     *,
@@ -46,23 +47,25 @@ def run(
 
     Args:
         scenario: A scenario, or the path of its file.
-        aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`; without one the scenario's own.
+        aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of `aqumen.aqms`;
+            without one the scenario's own.
         seed: The seed; the same seed gives the same result, and the same traffic to every AQM.
-        engine: `packet`, or `ns2` where it is installed.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
         pcap: A file for the packets of the bottleneck, as pcapng.
         on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
     """
     scenario = as_scenario(scenario)
-    if aqm is not None:
-        scenario.check_aqm(aqm)
+    spec = None if aqm is None else str(aqm)
+    if spec is not None:
+        scenario.check_aqm(spec)
     check_seed(seed)
     trace = None if pcap is None else os.fspath(pcap)
-    return Result(engines.run_one(scenario, (aqm, seed), engine, trace, on_progress), aqm)
+    return Result(engines.run_one(scenario, (spec, seed), engine, trace, on_progress), spec)
 
 
 def compare(
     scenario: Scenario | str | os.PathLike[str],
-    aqms: Sequence[str],
+    aqms: Sequence[str | Aqm],
     seeds: int | Sequence[int] = 20,
     engine: str = "packet",
     *,
@@ -74,14 +77,16 @@ def compare(
 
     Args:
         scenario: A scenario, or the path of its file.
-        aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`.
+        aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of
+            `aqumen.aqms`.
         seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
-        engine: `packet`, or `ns2` where it is installed.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
         threads: How many runs at a time; without it one per core.
         out: A folder into which every finished run is written, and from which those already there are taken.
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
     """
-    gathered = Gathering(as_scenario(scenario), aqms, seeds, engine, threads=threads, out=out)
+    specs = [str(aqm) for aqm in aqms]
+    gathered = Gathering(as_scenario(scenario), specs, seeds, engine, threads=threads, out=out)
     gathered.work(on_progress)
     return gathered.comparison()
 

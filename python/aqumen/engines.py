@@ -16,9 +16,11 @@ from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Job", "run_many", "run_one"]
 
-ENGINES = ("packet", "ns2", "ns3")
+ENGINES = ("packet", "fluid", "theory", "ns2", "ns3")
 """Engines that exist today."""
-PLANNED = ("fluid", "theory", "live")
+PLANNED = ("live",)
+FLUID_MODELS = ("hollot", "ecn", "drop")
+"""Window models of the fluid engine, chosen as `fluid:hollot`; without one each flow's ECN decides."""
 
 FLOW_METRICS = (
     "goodput_bps",
@@ -42,10 +44,13 @@ def check_engine(engine: str) -> None:
     Args:
         engine: Its name.
     """
-    if engine in PLANNED:
-        raise EngineError(f"engine `{engine}` is not built yet; these are: {', '.join(ENGINES)}")
-    if engine not in ENGINES:
+    name, colon, model = engine.partition(":")
+    if name in PLANNED:
+        raise EngineError(f"engine `{name}` is not built yet; these are: {', '.join(ENGINES)}")
+    if name not in ENGINES or (colon and name != "fluid"):
         raise EngineError(f"unknown engine `{engine}`; there are: {', '.join(ENGINES)}")
+    if colon and model not in FLUID_MODELS:
+        raise EngineError(f"unknown fluid model `{model}`; there are: {', '.join(FLUID_MODELS)}")
     if engine == "ns2":
         from aqumen import ns2
 
@@ -85,7 +90,14 @@ def run_one(
         if pcap is not None:
             raise EngineError(f"engine `{engine}` writes no packet trace; leave out --pcap or use engine `packet`")
         return PEERS[engine](scenario, job)
+    if engine != "packet" and pcap is not None:
+        name = engine.partition(":")[0]
+        raise EngineError(f"engine `{name}` knows no packets; leave out --pcap or use engine `packet`")
     try:
+        if engine == "theory":
+            return _core.run_theory(scenario.core, aqm, seed)
+        if is_fluid(engine):
+            return _core.run_fluid(scenario.core, aqm, seed, fluid_model(engine), progress)
         return _core.run(scenario.core, aqm, seed, pcap, progress)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
@@ -123,9 +135,35 @@ def run_many(
                 pool.shutdown(wait=False, cancel_futures=True)
         return
     try:
-        _core.run_many(scenario.core, list(jobs), threads, on_done)
+        if engine == "theory":
+            # Milliseconds each: not worth threads.
+            for index, (aqm, seed) in enumerate(jobs):
+                if not on_done(index, _core.run_theory(scenario.core, aqm, seed)):
+                    break
+        elif is_fluid(engine):
+            _core.run_fluid_many(scenario.core, list(jobs), fluid_model(engine), threads, on_done)
+        else:
+            _core.run_many(scenario.core, list(jobs), threads, on_done)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+
+
+def is_fluid(engine: str) -> bool:
+    """Whether it is the fluid engine, with or without a model.
+
+    Args:
+        engine: Its name.
+    """
+    return engine.partition(":")[0] == "fluid"
+
+
+def fluid_model(engine: str) -> str | None:
+    """The model of `fluid:MODEL`.
+
+    Args:
+        engine: The engine's name.
+    """
+    return engine.partition(":")[2] or None
 
 
 def _ns2(scenario: Scenario, job: Job) -> Answer:

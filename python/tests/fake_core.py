@@ -302,6 +302,7 @@ def list_aqms_json():
         [
             {
                 "name": name,
+                "kind": "single-queue",
                 "title": name.upper(),
                 "summary": f"What {name} does.",
                 "reference": "RFC 7567",
@@ -317,3 +318,8 @@ def json_schema():
 
 
 __version__ = VERSION
+
+
+def predict_json(scenario, aqm, seed):
+    # Of the stand-in's link no equation holds.
+    return "{}"

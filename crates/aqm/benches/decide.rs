@@ -10,10 +10,12 @@
 use std::hint::black_box;
 use std::time::Instant as Clock;
 
+use aqumen_aqm::arm_pfc::design::MAX_DELAY;
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
-    Aqm, Ared, AredFeng, ArmPfc, ArmPfcParams, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Limit, Network, Packet,
-    Pi, Pi2, Pie, QueueView, Red, Rem, Sampled, TcpPlant, Totals,
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, ArmPfcParams, Avq, Blue, Cobalt, Codel, Cx, Draw,
+    DropTail, Limit, Network, Packet, Paqm, Pi, Pi2, Pie, QueueView, Red, Rem, Sampled, SelfTuned, TcpPlant, Totals,
+    TunableAqmMo, TunableArmPfc, TunablePi, TunableRed,
 };
 use aqumen_units::{Ecn, Instant, Rate, Span};
 
@@ -135,6 +137,17 @@ fn main() {
         "cobalt" => size_of::<Cobalt>(),
         "pi" => size_of::<Sampled<Pi>>(),
         "arm-pfc" => size_of::<Sampled<ArmPfc>>() + arm_pfc_heap(),
+        // One coefficient more; and room for delays of up to 64 samples: u, y and the coefficients.
+        "arm-pfc-adaptive" => size_of::<Sampled<ArmPfcAdaptive>>() + arm_pfc_heap() + size_of::<f64>(),
+        "st-arm-pfc" => {
+            size_of::<Sampled<SelfTuned<TunableArmPfc>>>() + (MAX_DELAY + 2 + 2 + MAX_DELAY + 4) * size_of::<f64>()
+        }
+        "paqm" => size_of::<Sampled<Paqm>>(),
+        "aqm-mo" => size_of::<Sampled<AqmMo>>(),
+        "aaqm" => size_of::<Sampled<Aaqm>>(),
+        "stpi" => size_of::<Sampled<SelfTuned<TunablePi>>>(),
+        "stred" => size_of::<Sampled<SelfTuned<TunableRed>>>(),
+        "st-aqm-mo" => size_of::<Sampled<SelfTuned<TunableAqmMo>>>(),
         _ => size_of::<AnyAqm>(),
     };
     let rows: Vec<Row> = registry::ALGORITHMS.iter().map(|row| bench.measure(row.name, size_of(row.name))).collect();
@@ -142,10 +155,10 @@ fn main() {
         let rows: Vec<String> = rows.iter().map(json).collect();
         println!("[{}]", rows.join(","));
     } else {
-        println!("{:<12} {:>12} {:>10} {:>12}", "algorithm", "decision ns", "step ns", "state bytes");
+        println!("{:<17} {:>12} {:>10} {:>12}", "algorithm", "decision ns", "step ns", "state bytes");
         for row in &rows {
             let step = row.step_ns.map_or("-".into(), |ns| format!("{ns:.1}"));
-            println!("{:<12} {:>12.2} {step:>10} {:>12}", row.name, row.decision_ns, row.state_bytes);
+            println!("{:<17} {:>12.2} {step:>10} {:>12}", row.name, row.decision_ns, row.state_bytes);
         }
     }
 }

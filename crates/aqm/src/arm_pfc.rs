@@ -9,6 +9,9 @@
 //! p(k) = clamp(p0 + u(k), 0, 1);  the history of u keeps what was applied
 //! ```
 //!
+//! With several coincidence points h, h+1, ... (eq. (24)) one u cannot meet all; it is the least-squares one. With r_i the
+//! bracket above for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
+//!
 //! Deviations:
 //! - Signs: the paper's equations have a plant with positive gain, with which p sticks at 0; here u is the change of p and
 //!   the plant's gain is -k_t. [`design`] lists the equations that are corrected.
@@ -16,6 +19,7 @@
 //!   literal reading (A) does not.
 //! - Psi = exp(-Ts / (4 R0)), the "4 R0" of the paper's text, and h = d + 3; the paper prints 0.83, which is 1.07 R0, and
 //!   h = d + 2 (profile `arm-pfc-printed`). With the printed Psi the loop oscillates for many flows or short delays.
+//! - Several coincidence points: the paper sets w(k+h) = y(k+h) "for a few points" and solves for one; see above.
 //! - Nothing is marked before the first sample, although the history of u says p0.
 
 pub mod design;
@@ -30,7 +34,9 @@ use crate::{
 };
 use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
 
-const DEFAULT_DELAY: usize = 5;
+pub(crate) const DEFAULT_DELAY: usize = 5;
+/// The most coincidence points.
+pub const MAX_POINTS: usize = 8;
 
 /// The registry's row.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
@@ -73,6 +79,16 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             },
             default: DefaultValue::Designed("d + 3"),
             doc: "coincidence point, samples ahead; above d",
+        },
+        Param {
+            name: "points",
+            kind: Kind::Number {
+                unit: Unit::One,
+                min: Bound::Inclusive(1.0),
+                max: Bound::Inclusive(MAX_POINTS as f64),
+            },
+            default: DefaultValue::number(1.0),
+            doc: "coincidence points: h, h + 1, ...; the reference is met in the least-squares sense",
         },
         Param {
             name: "psi",
@@ -118,9 +134,7 @@ pub struct ArmPfc {
     p0: f64,
     variant: Variant,
     model: Model,
-    predictor: Predictor,
-    /// Psi^h - 1.
-    pull: f64,
+    points: Box<[Point]>,
     /// u(k-1), u(k-2), ...: what was applied.
     u: Box<[f64]>,
     /// y(k-1), y(k-2), ...
@@ -130,7 +144,15 @@ pub struct ArmPfc {
     seen: Internals,
 }
 
-/// What the last step computed on its way.
+/// A coincidence point.
+#[derive(Clone, Debug)]
+struct Point {
+    predictor: Predictor,
+    /// Psi^h - 1.
+    pull: f64,
+}
+
+/// What the last step computed on its way; the first coincidence point's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Internals {
     ym: f64,
@@ -147,8 +169,10 @@ pub struct ArmPfcParams {
     pub target: f64,
     /// Samples per round trip, d.
     pub d: usize,
-    /// Coincidence point, h, samples.
+    /// First coincidence point, h, samples.
     pub h: usize,
+    /// Number of coincidence points: h, h + 1, ...
+    pub points: usize,
     /// Decay of the reference per sample, Psi, in [0, 1).
     pub psi: f64,
     /// Probability at the operating point.
@@ -165,6 +189,7 @@ impl ArmPfcParams {
             target,
             d: DEFAULT_DELAY,
             h: DEFAULT_DELAY + 3,
+            points: 1,
             psi: default_psi(DEFAULT_DELAY),
             p0: Probability::clamp(plant.operating_probability()),
             variant: Variant::B,
@@ -173,22 +198,28 @@ impl ArmPfcParams {
 }
 
 /// Psi = exp(-Ts / T_R) with T_R = 4 R0 and Ts = R0 / d.
-fn default_psi(d: usize) -> f64 {
+pub(crate) fn default_psi(d: usize) -> f64 {
     libm::exp(-1.0 / (4.0 * d as f64))
 }
 
 impl ArmPfc {
     /// The law. `d` is in 1..=[`MAX_DELAY`], `h` in d+1..=[`MAX_HORIZON`].
     pub fn new(params: ArmPfcParams) -> Result<Self, ParamError> {
-        let ArmPfcParams { plant, target, d, h, psi, p0, variant } = params;
+        let ArmPfcParams { plant, target, d, h, points, psi, p0, variant } = params;
         Param::check_positive("target", target, Unit::Packets)?;
         if !(0.0..1.0).contains(&psi) {
             return Err(ParamError::relation("psi", psi, "must be at least 0 and below 1"));
         }
         let model = Model::new(&plant, d)?;
-        let predictor = Predictor::new(&model, h)?;
+        if !(1..=MAX_POINTS).contains(&points) {
+            return Err(ParamError::relation("points", points as f64, "must be a whole number of 1 to 8"));
+        }
+        let points = (h..h.saturating_add(points))
+            .map(|h| Ok(Point { predictor: Predictor::new(&model, h)?, pull: pull(psi, h) }))
+            .collect::<Result<Box<[Point]>, ParamError>>()?;
+        let furthest = h + points.len() - 1;
         // u(k-d-2) for the one-step model; u(k-d-h-1) and y(k-h-1) for variant C.
-        let (inputs, outputs) = if variant == Variant::C { (d + h + 1, h + 1) } else { (d + 2, 2) };
+        let (inputs, outputs) = if variant == Variant::C { (d + furthest + 1, furthest + 1) } else { (d + 2, 2) };
         Ok(ArmPfc {
             capacity_bps: None,
             plant,
@@ -197,8 +228,7 @@ impl ArmPfc {
             p0: p0.get(),
             variant,
             model,
-            predictor,
-            pull: libm::pow(psi, h as f64) - 1.0,
+            points,
             u: alloc::vec![0.0; inputs].into(),
             y: alloc::vec![0.0; outputs].into(),
             modelled: [0.0; 2],
@@ -211,27 +241,73 @@ impl ArmPfc {
         &self.model
     }
 
-    /// The predictor.
-    pub const fn predictor(&self) -> &Predictor {
-        &self.predictor
+    /// The predictor of the first coincidence point.
+    pub fn predictor(&self) -> &Predictor {
+        &self.points[0].predictor
+    }
+
+    /// Target queue length, packets.
+    pub const fn target_pkts(&self) -> f64 {
+        self.target
+    }
+
+    /// Decay of the reference per sample, Psi.
+    pub const fn psi(&self) -> f64 {
+        self.psi
+    }
+
+    /// Makes room for tuning to delays of up to `d` samples.
+    pub(crate) fn reserve(&mut self, d: usize) {
+        let mut u = core::mem::take(&mut self.u).into_vec();
+        u.resize(u.len().max(d + 2), 0.0);
+        self.u = u.into();
+        let now = self.model.delay();
+        for point in &mut self.points {
+            point.predictor.reserve(point.predictor.horizon() - now + d);
+        }
+    }
+
+    /// Takes another model of the network, with gain -`gain`, for `target` packets, and decays by `psi` a sample. The period
+    /// and the distance from the delay to the coincidence points stay. Only for variants A and B. The model's past outputs
+    /// are scaled as its gain, so that u meets its consequences; no change if the model makes no sense.
+    pub(crate) fn retune(&mut self, model: Model, target: f64, psi: f64) {
+        debug_assert!(self.variant != Variant::C, "variant C remembers predictions of the old model");
+        let lead = self.predictor().horizon() - self.model.delay();
+        let usable = |n: usize| (-1e60..-1e-60).contains(&model.step_response(n));
+        if !(lead..lead + self.points.len()).all(usable) {
+            return;
+        }
+        for (point, n) in self.points.iter_mut().zip(lead..) {
+            let h = model.delay() + n;
+            point.predictor.redesign(&model, h);
+            point.pull = pull(psi, h);
+        }
+        let scale = model.gain() / self.model.gain();
+        self.modelled = self.modelled.map(|y| y * scale);
+        (self.model, self.psi, self.target) = (model, psi, target);
     }
 
     /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still there.
-    /// Zero for variants B and C. Variant A: ybar = B kappa ubar / (1 + B - Psi^h), B = beta1 + beta2 + n1 + n2,
-    /// ubar = p - p0.
+    /// Zero for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar / (1 + B - Psi^h),
+    /// B = beta1 + beta2 + n1 + n2, ubar = p - p0; with several, numerator and denominator are sums weighted by the gains.
     pub fn offset_pkts(&self, p: Probability) -> f64 {
         match self.variant {
             Variant::B | Variant::C => 0.0,
             Variant::A => {
-                let b = self.predictor.beta1() + self.predictor.beta2() + self.model.n1() + self.model.n2();
-                b * self.model.gain() * (p.get() - self.p0) / (b - self.pull)
+                let (mut above, mut below) = (0.0, 0.0);
+                for Point { predictor, pull } in &self.points {
+                    let b = predictor.beta1() + predictor.beta2() + self.model.n1() + self.model.n2();
+                    above += predictor.gain() * b;
+                    below += predictor.gain() * (b - pull);
+                }
+                above * self.model.gain() * (p.get() - self.p0) / below
             }
         }
     }
 
-    /// y_m(k) and the free response y_free(k+h) for the present error.
-    fn predict(&self, y: f64) -> (f64, f64) {
-        let (model, predictor, d) = (&self.model, &self.predictor, self.model.delay());
+    /// y_m(k) and the free response y_free(k+h) of a coincidence point for the present error.
+    fn predict(&self, predictor: &Predictor, y: f64) -> (f64, f64) {
+        let (model, d) = (&self.model, self.model.delay());
         let one_step = |y1: f64, y2: f64| model.step(y1, y2, self.u[d], self.u[d + 1]);
         let (ym, from, before) = match self.variant {
             Variant::A => (one_step(self.y[0], self.y[1]), y, self.y[0]),
@@ -245,6 +321,29 @@ impl ArmPfc {
             }
         };
         (ym, predictor.free_response(from, before, &self.u))
+    }
+
+    /// The u that brings the predictions onto the reference, and what the first coincidence point computed on its way.
+    fn solve(&self, y: f64) -> Internals {
+        let at = |point: &Point| {
+            let (ym, y_free) = self.predict(&point.predictor, y);
+            (ym, y_free, y * point.pull - y_free + ym)
+        };
+        let first = &self.points[0];
+        let (ym, y_free, wanted) = at(first);
+        let gain = first.predictor.gain();
+        let u = if self.points.len() == 1 {
+            wanted / gain
+        } else {
+            let (mut above, mut below) = (gain * wanted, gain * gain);
+            for point in &self.points[1..] {
+                let gain = point.predictor.gain();
+                above += gain * at(point).2;
+                below += gain * gain;
+            }
+            above / below
+        };
+        Internals { ym, y_free, u }
     }
 
     fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
@@ -262,6 +361,9 @@ impl ArmPfc {
         }
         if let Some(h) = settings.whole("h")? {
             params.h = h;
+        }
+        if let Some(points) = settings.whole("points")? {
+            params.points = points;
         }
         if let Some(psi) = settings.number("psi") {
             params.psi = psi;
@@ -291,11 +393,9 @@ impl SampledLaw for ArmPfc {
 
     fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
         let y = seen.queue_pkts - self.target;
-        let (ym, y_free) = self.predict(y);
-        let u = (y * self.pull - y_free + ym) / self.predictor.gain();
-        let p = Probability::clamp(self.p0 + u);
-        self.seen = Internals { ym, y_free, u };
-        self.modelled = [ym, self.modelled[0]];
+        self.seen = self.solve(y);
+        let p = Probability::clamp(self.p0 + self.seen.u);
+        self.modelled = [self.seen.ym, self.modelled[0]];
         remember(&mut self.y, y);
         // Anti-windup: the history keeps what was applied, not what was wished.
         remember(&mut self.u, p.get() - self.p0);
@@ -316,11 +416,17 @@ impl SampledLaw for ArmPfc {
         visit("r0", Value::Number(self.plant.rtt_s()));
         visit("target", Value::Number(self.target));
         visit("d", Value::Number(self.model.delay() as f64));
-        visit("h", Value::Number(self.predictor.horizon() as f64));
+        visit("h", Value::Number(self.predictor().horizon() as f64));
+        visit("points", Value::Number(self.points.len() as f64));
         visit("psi", Value::Number(self.psi));
         visit("p0", Value::Number(self.p0));
         visit("variant", Value::Choice(self.variant.name()));
     }
+}
+
+/// Psi^h - 1.
+fn pull(psi: f64, h: usize) -> f64 {
+    libm::pow(psi, h as f64) - 1.0
 }
 
 impl Variant {
@@ -334,7 +440,7 @@ impl Variant {
 }
 
 /// Puts `newest` in front; the oldest falls out. The histories are short and move once a sample.
-fn remember(history: &mut [f64], newest: f64) {
+pub(crate) fn remember(history: &mut [f64], newest: f64) {
     history.rotate_right(1);
     history[0] = newest;
 }
@@ -353,7 +459,7 @@ mod tests {
         // Ts = 0.28 / 5 = 0.056 s; Psi = exp(-0.056 / 1.12) = exp(-0.05) = 0.951229.
         assert_eq!(law.periods(), [Some(Span::from_millis(56)), None]);
         assert!((law.psi - 0.951_229).abs() < 1e-6);
-        assert_eq!((law.model.delay(), law.predictor.horizon()), (5, 8));
+        assert_eq!((law.model.delay(), law.predictor().horizon()), (5, 8));
     }
 
     #[test]
@@ -380,6 +486,35 @@ mod tests {
     }
 
     #[test]
+    fn several_coincidence_points_are_met_in_the_least_squares_sense() {
+        // A queue of 110 after rest at the target: y = 10, y_m = 0, y_free = 0 (variant B: the model has seen nothing yet).
+        // Each point asks for u_i = 10 (Psi^h_i - 1) / g_i; the answer is their mean, weighted by g_i^2.
+        let alone = |h| {
+            let law = ArmPfc::new(ArmPfcParams { h, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
+            let gain = law.predictor().gain();
+            (10.0 * (libm::pow(law.psi, h as f64) - 1.0) / gain, gain * gain)
+        };
+        let mut law = ArmPfc::new(ArmPfcParams { h: 6, points: 3, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
+        let p = law.step(0, &Observation { queue_pkts: 110.0, ..Observation::default() });
+        let all = [alone(6), alone(7), alone(8)];
+        let expected = all.iter().map(|(u, w)| u * w).sum::<f64>() / all.iter().map(|(_, w)| w).sum::<f64>();
+        assert!((p.get() - law.p0 - expected).abs() < 1e-12);
+        // h = d + 1 alone would ask for more than twice as much.
+        assert!(alone(6).0 > 2.0 * expected, "{} {expected}", alone(6).0);
+    }
+
+    #[test]
+    fn the_literal_readings_offset_with_several_points_is_where_its_law_rests() {
+        let params = ArmPfcParams { variant: Variant::A, points: 3, ..ArmPfcParams::new(plant(), 100.0) };
+        let mut law = ArmPfc::new(params).unwrap();
+        let p = Probability::new(law.p0 + 0.02).unwrap();
+        let rest = Observation { queue_pkts: 100.0 + law.offset_pkts(p), ..Observation::default() };
+        law.y.fill(law.offset_pkts(p));
+        law.u.fill(0.02);
+        assert!((law.step(0, &rest).get() - p.get()).abs() < 1e-9);
+    }
+
+    #[test]
     fn parameters_out_of_range_are_refused_by_name() {
         let refused = |params: ArmPfcParams| ArmPfc::new(params).unwrap_err().param;
         let good = ArmPfcParams::new(plant(), 100.0);
@@ -387,6 +522,9 @@ mod tests {
         assert_eq!(refused(ArmPfcParams { d: MAX_DELAY + 1, h: MAX_HORIZON, ..good }), "d");
         assert_eq!(refused(ArmPfcParams { h: 5, ..good }), "h");
         assert_eq!(refused(ArmPfcParams { h: MAX_HORIZON + 1, ..good }), "h");
+        assert_eq!(refused(ArmPfcParams { points: 0, ..good }), "points");
+        assert_eq!(refused(ArmPfcParams { points: MAX_POINTS + 1, ..good }), "points");
+        assert_eq!(refused(ArmPfcParams { h: MAX_HORIZON, points: 2, ..good }), "h");
         assert_eq!(refused(ArmPfcParams { psi: 1.0, ..good }), "psi");
         assert_eq!(refused(ArmPfcParams { target: 0.0, ..good }), "target");
     }

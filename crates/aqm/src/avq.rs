@@ -238,8 +238,8 @@ impl Aqm for Avq {
         self.queue.serve(since(self.served));
         self.served = Some(now);
         let room = buffer_fraction * cx.queue.limit.packets as f64 * unit;
-        let spared = ecn && spare_not_ect && !packet.ecn.is_ect();
         let fits = self.queue.offer(amount, room);
+        let spared = ecn && spare_not_ect && !packet.ecn.is_ect();
         let verdict = if fits || spared { Verdict::Pass } else { Verdict::signal(packet, ecn) };
         // ns-2 forgets the update with the packet that it drops.
         if form == AvqForm::Paper || !matches!(verdict, Verdict::Drop(_)) {

@@ -11,14 +11,18 @@
 //! ```
 //!
 //! Deviations:
+//! - Defaults are Linux's: `tupdate` 16 ms, alpha 0.16 Hz, beta 3.2 Hz. The rules of appendix A give 15 ms, 0.15 and 3.0 for a longest
+//!   round trip of 100 ms.
 //! - p' is kept in [0, 1]; appendix A leaves this to the implementer. Without `overload` it is kept below 1/k, as in Linux, so that
 //!   p_CL stays below its limit and the L queue is never dropped from.
 //! - A packet is refused when it does not fit; appendix A.1 refuses one when an MTU would not.
-//! - `l4s = step` marks at one delay, as Linux does (1 ms); the default is the ramp of appendix A.
-//! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A.
+//! - `l4s = step` marks at one delay, as Linux does (1 ms); the default is the ramp of appendix A. The delay is the packet's own sojourn
+//!   time.
+//! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux instead signals nothing in either queue while two packets or fewer
+//!   wait.
+//! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A, which counts no
+//!   more than one for a packet.
 //! - The default scheduler is weighted round robin with a tenth for the C queue, as in Linux; appendix A leaves the choice.
-//! - Linux tests the L queue's delay at its step by the packet's own sojourn time, as here; its two-packet floor below which
-//!   nothing is signalled is `min_packets` for the L queue, and not there for the C queue, as in appendix A.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -69,7 +73,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "min_packets",
             kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) },
             default: DefaultValue::number(1.0),
-            doc: "with no more packets than this behind it no L4S packet is marked by the L queue's delay, Th_len",
+            doc: "a packet with fewer packets than this behind it is not marked for the L queue's delay, Th_len",
         },
         Param {
             name: "scheduler",
@@ -114,7 +118,7 @@ pub struct DualPi2Params {
     pub k: f64,
     /// Marking of the L queue by its own delay.
     pub l4s: L4sMarking,
-    /// With no more packets than this behind it no L4S packet is marked by the L queue's delay.
+    /// A packet with fewer packets than this behind it is not marked for the L queue's delay.
     pub min_packets: u32,
     /// Which queue is served.
     pub scheduler: DualScheduler,
@@ -314,7 +318,7 @@ impl DualPi2 {
         }
         let counted = &mut self.counted[queue];
         *counted += share.min(1.0);
-        let chosen = *counted >= 1.0;
+        let chosen = *counted > 1.0;
         if chosen {
             *counted -= 1.0;
         }
@@ -548,11 +552,12 @@ mod tests {
             dual(DualPi2Params { l4s: L4sMarking::Step(Span::from_millis(1)), ..DualPi2Params::default() });
         arrive(&mut step, &mut log, 0, &[(0, Ecn::Ect1)]);
         assert_eq!([native(&step, 999), native(&step, 1000)], [0.0, 1.0]);
-        // The last packet of the queue is not marked for its own delay (Th_len = 1).
-        let (mut two, mut log) = dual(DualPi2Params::default());
-        arrive(&mut two, &mut log, 0, &[(0, Ecn::Ect1), (1, Ecn::Ect1)]);
-        assert_eq!(sent(&mut two, &mut log, 5_000), [0, 1]);
-        assert_eq!(log.marked, [0]);
+        // The last packet of the queue is not marked for its own delay (Th_len = 1). recur() counts to one with the first packet, and
+        // past it with the second.
+        let (mut three, mut log) = dual(DualPi2Params::default());
+        arrive(&mut three, &mut log, 0, &[0, 1, 2].map(|handle| (handle, Ecn::Ect1)));
+        assert_eq!(sent(&mut three, &mut log, 5_000), [0, 1, 2]);
+        assert_eq!(log.marked, [1]);
     }
 
     #[test]
@@ -589,27 +594,29 @@ mod tests {
     fn a_classic_packet_that_cannot_be_marked_is_dropped_and_the_next_one_sent() {
         let (mut dual, mut log) = dual(DualPi2Params { overload: false, ..DualPi2Params::default() });
         dual.base = 1.0;
-        arrive(&mut dual, &mut log, 0, &[(0, Ecn::NotEct), (1, Ecn::Ect0)]);
-        assert_eq!(sent(&mut dual, &mut log, 0), [1]);
+        // recur() passes one with the second packet.
+        arrive(&mut dual, &mut log, 0, &[(9, Ecn::NotEct), (0, Ecn::NotEct), (1, Ecn::Ect0)]);
+        assert_eq!(sent(&mut dual, &mut log, 0), [9, 1]);
         assert_eq!((log.dropped, log.marked), ([0].to_vec(), [1].to_vec()));
         assert_eq!(dual.totals().early_dropped, 1);
     }
 
     #[test]
     fn overload_drops_in_both_queues() {
-        // p' = 0.5: p_CL = 1 (no longer regulates), p_C = 0.25 = p_Cmax: ECN is off in the C queue, too.
+        // p' = 0.5: p_CL = 1 (no longer regulates), p_C = 0.25 = p_Cmax: ECN is off in the C queue, too. recur() passes one with the
+        // fifth packet.
         let (mut dual, mut log) = dual(DualPi2Params::default());
         dual.base = 0.5;
-        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3].map(|handle| (handle, Ecn::Ect0)));
-        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2]);
-        assert_eq!((&log.dropped[..], log.marked.len()), (&[3][..], 0));
-        // L queue: recur counts p_C for the drop and then p_CL for the mark of the same packet: 0.25 + 1 marks, leaves 0.25;
-        // 0.5 + 1; 0.75 + 1; 1.0 drops.
+        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4].map(|handle| (handle, Ecn::Ect0)));
+        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3]);
+        assert_eq!((&log.dropped[..], log.marked.len()), (&[4][..], 0));
+        // L queue: recur() counts p_C for the drop and then p_CL for the mark of the same packet: 0.25 + 1 marks and leaves 0.25;
+        // 0.5 + 1; 0.75 + 1; 1 + 1; 1.25 drops.
         let (mut dual, mut log) = super::tests::dual(DualPi2Params::default());
         dual.base = 0.5;
-        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3].map(|handle| (handle, Ecn::Ect1)));
-        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2]);
-        assert_eq!((&log.dropped[..], &log.marked[..]), (&[3][..], &[0, 1, 2][..]));
+        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4].map(|handle| (handle, Ecn::Ect1)));
+        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3]);
+        assert_eq!((&log.dropped[..], &log.marked[..]), (&[4][..], &[0, 1, 2, 3][..]));
         // p' goes on to one; without overload handling it stops where p_CL = 1.
         for (overload, most) in [(true, 1.0), (false, 0.5)] {
             let (mut dual, mut log) = super::tests::dual(DualPi2Params { overload, ..DualPi2Params::default() });

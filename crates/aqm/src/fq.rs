@@ -30,12 +30,18 @@ const DROP_BATCH: u32 = 64;
 /// Linux: 32 MB.
 const MEMORY_BYTES: f64 = 33_554_432.0;
 
-/// The scheduler's parameters, followed by those of the AQM of its queues.
-pub(crate) const fn params<const N: usize>(of_aqm: &[Param]) -> [Param; N] {
+/// The scheduler's parameters, followed by `more` and those of the AQM of its queues.
+pub(crate) const fn params<const N: usize>(more: &[Param], of_aqm: &[Param]) -> [Param; N] {
     let mut all = [Param::ECN; N];
     let mut i = 0;
     while i < N {
-        all[i] = if i < PARAMS.len() { PARAMS[i] } else { of_aqm[i - PARAMS.len()] };
+        all[i] = if i < PARAMS.len() {
+            PARAMS[i]
+        } else if i < PARAMS.len() + more.len() {
+            more[i - PARAMS.len()]
+        } else {
+            of_aqm[i - PARAMS.len() - more.len()]
+        };
         i += 1;
     }
     all
@@ -78,6 +84,17 @@ pub struct FqParams {
     pub memory: u64,
     /// Most packets that the fattest queue loses at once.
     pub drop_batch: u32,
+    /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and that is no matter of choice.
+    pub backlog: Option<Shown>,
+}
+
+/// A backlog that an AQM may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// That of its own queue.
+    Queue,
+    /// That of all queues.
+    All,
 }
 
 /// A bank of queues under the scheduler of RFC 8290.
@@ -123,6 +140,7 @@ impl Default for FqParams {
             limit: None,
             memory: MEMORY_BYTES as u64,
             drop_batch: DROP_BATCH,
+            backlog: None,
         }
     }
 }
@@ -136,6 +154,7 @@ impl FqParams {
             limit: settings.whole("limit")?.map(|packets| u32::try_from(packets).unwrap_or(u32::MAX)),
             memory: settings.whole("memory")?.map_or(standard.memory, |bytes| bytes as u64),
             drop_batch: settings.whole("drop_batch")?.map_or(standard.drop_batch, |packets| packets as u32),
+            backlog: None,
         })
     }
 
@@ -193,6 +212,10 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         while let Some((taken, sojourn)) = self.store.pop(queue, now) {
             flow.last_sojourn = sojourn;
             let mut cx = self.store.cx(queue, now, rng);
+            if self.params.backlog == Some(Shown::All) {
+                let Backlog { packets, bytes } = self.store.backlog();
+                (cx.queue.packets, cx.queue.bytes) = (packets, bytes);
+            }
             match flow.aqm.on_dequeue(&taken.packet, sojourn, &mut cx) {
                 Verdict::Drop(reason) => {
                     self.store.lose(&taken, reason, fates);
@@ -330,13 +353,16 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let FqParams { queues, quantum, limit, memory, drop_batch } = self.params;
+        let FqParams { queues, quantum, limit, memory, drop_batch, backlog } = self.params;
         multi::show(visit, queues, quantum as i64);
         if let Some(limit) = limit {
             visit("limit", Value::Number(limit as f64));
         }
         visit("memory", Value::Number(memory as f64));
         visit("drop_batch", Value::Number(drop_batch as f64));
+        if let Some(shown) = backlog {
+            visit("backlog", Value::Choice(if shown == Shown::All { "all" } else { "queue" }));
+        }
         self.flows[0].aqm.settings(visit);
     }
 }

@@ -6,13 +6,14 @@
 //! - `memory` (Linux) counts packets' bytes on the wire; Linux counts the memory that their buffers take.
 //! - When the limit is passed the fattest queue gives way until all fits, in batches; a batch is half its packets (RFC 8290 section
 //!   4.1), not half its bytes as in Linux. Linux adds the packets lost to CoDel's count; the RFC does not.
-//! - CoDel spares a queue of its own with an MTU or less; Linux asks the same of all queues together.
+//! - CoDel spares a queue with an MTU or less left (RFC 8289); with many flows few queues have more, and the sum of the queues is not
+//!   controlled. Linux asks the same of all queues together: `backlog = all`.
 //! - Linux takes an empty new queue out of the lists at once if there are no old queues; section 4.2 moves it to the old ones.
 
 use crate::codel::{self, Codel};
-use crate::fq::{self, FlowQueues, FqParams};
+use crate::fq::{self, FlowQueues, FqParams, Shown};
 use crate::registry::Algorithm;
-use crate::{Limit, Network, ParamError, Settings};
+use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
 
 /// The registry's row.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
@@ -20,7 +21,17 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-CoDel",
     summary: "flow queueing with CoDel in each queue: flows share the link, and sparse ones hardly wait",
     reference: "Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet: The Flow Queue CoDel packet scheduler and AQM algorithm, RFC 8290, 2018",
-    params: &fq::params::<{ fq::PARAMS.len() + codel::ALGORITHM.params.len() }>(codel::ALGORITHM.params),
+    params: &fq::params::<{ fq::PARAMS.len() + 1 + codel::ALGORITHM.params.len() }>(
+        &[BACKLOG],
+        codel::ALGORITHM.params,
+    ),
+};
+
+const BACKLOG: Param = Param {
+    name: "backlog",
+    kind: Kind::Choice(&["queue", "all"]),
+    default: DefaultValue::Value(Value::Choice("queue")),
+    doc: "what CoDel compares with `mtu`: what is left in its own queue, or in all queues, as in Linux",
 };
 
 /// Flow queueing with CoDel.
@@ -28,6 +39,75 @@ pub type FqCodel = FlowQueues<Codel>;
 
 impl FqCodel {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network, limit: Limit) -> Result<Self, ParamError> {
-        Ok(FlowQueues::new(FqParams::from_settings(settings)?, Codel::from_settings(settings, network)?, limit))
+        let shown = if settings.choice("backlog") == Some("all") { Shown::All } else { Shown::Queue };
+        let params = FqParams { backlog: Some(shown), ..FqParams::from_settings(settings)? };
+        Ok(FlowQueues::new(params, Codel::from_settings(settings, network)?, limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi::testing::{Fixed, Log, NETWORK, flow};
+    use crate::{Handle, Qdisc};
+    use aqumen_units::{Instant, Span};
+    use std::vec::Vec;
+
+    /// A link that sends one packet each millisecond. Flow 1 keeps fifty packets waiting, flow 2 sends one each 10 ms. Handles of flow 2
+    /// are odd. Returns marks with their milliseconds, up to `until_ms`.
+    fn marks(qdisc: &mut impl Qdisc, until_ms: u64) -> Vec<(u64, Handle)> {
+        let (mut rng, mut log, mut next) = (Fixed(0.5), Log::default(), 0);
+        let mut marks = Vec::new();
+        for ms in 0..until_ms {
+            let now = Instant::ZERO + Span::from_millis(ms);
+            if qdisc.next_timer().is_some_and(|due| due <= now) {
+                qdisc.on_timer(now, &mut rng);
+            }
+            if ms % 10 == 0 {
+                qdisc.enqueue(2 * ms as u32 + 1, &flow(2, 1000), now, &mut rng, &mut log);
+            }
+            while qdisc.backlog().packets < 50 {
+                qdisc.enqueue(2 * next, &flow(1, 1000), now, &mut rng, &mut log);
+                next += 1;
+            }
+            assert!(qdisc.dequeue(now, &mut rng, &mut log).is_some());
+            qdisc.transmitted(Span::from_millis(1), now + Span::from_millis(1));
+            marks.extend(log.marked.drain(..).map(|handle| (ms, handle)));
+        }
+        marks
+    }
+
+    #[test]
+    fn codel_judges_each_queue_by_itself() {
+        let mut fq = FqCodel::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();
+        let marks = marks(&mut fq, 400);
+        // Flow 1's packets have waited 5 ms from 5 ms on: signals are in order from 105 ms on, then 100, 70.7, 57.7 and 50 ms apart.
+        // A slot that is flow 2's moves a mark by a millisecond.
+        let times: Vec<u64> = marks.iter().map(|&(ms, _)| ms).collect();
+        assert_eq!(times, [105, 205, 276, 334, 384]);
+        assert!(marks.iter().all(|(_, handle)| handle % 2 == 0), "{marks:?}");
+    }
+
+    #[test]
+    fn codel_may_be_shown_the_backlog_of_all_queues_as_in_linux() {
+        // Forty flows with one packet each: every queue has nothing left behind its packet, so that CoDel is quiet, but all together have.
+        let marked = |backlog| {
+            let given = [("backlog", Value::Choice(backlog)), ("queues", Value::Number(65_536.0))];
+            let settings = Settings::check(&given, ALGORITHM.params).unwrap();
+            let mut fq = FqCodel::from_settings(&settings, &NETWORK, Limit::packets(1000)).unwrap();
+            let (mut rng, mut log) = (Fixed(0.5), Log::default());
+            for ms in 0..2000 {
+                let now = Instant::ZERO + Span::from_millis(ms);
+                while fq.backlog().packets < 40 {
+                    let next = fq.totals().arrivals as u32;
+                    fq.enqueue(next, &flow(next % 40, 1000), now, &mut rng, &mut log);
+                }
+                fq.dequeue(now, &mut rng, &mut log);
+            }
+            log.marked.len()
+        };
+        // Packets wait for 40 ms, and each queue counts for itself: signals from 100 ms on, more and more.
+        assert_eq!(marked("queue"), 0);
+        assert!(marked("all") > 40, "{}", marked("all"));
     }
 }

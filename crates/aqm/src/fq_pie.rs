@@ -20,7 +20,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-PIE",
     summary: "flow queueing with PIE in each queue",
     reference: "Al-Saadi, Armitage: Dummynet AQM v0.2: CoDel, FQ-CoDel, PIE and FQ-PIE for FreeBSD's ipfw/dummynet framework, 2016",
-    params: &fq::params::<{ fq::PARAMS.len() + pie::ALGORITHM.params.len() }>(pie::ALGORITHM.params),
+    params: &fq::params::<{ fq::PARAMS.len() + pie::ALGORITHM.params.len() }>(&[], pie::ALGORITHM.params),
 };
 
 /// Flow queueing with PIE.
@@ -29,5 +29,45 @@ pub type FqPie = FlowQueues<Pie>;
 impl FqPie {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network, limit: Limit) -> Result<Self, ParamError> {
         Ok(FlowQueues::new(FqParams::from_settings(settings)?, Pie::from_settings(settings, network)?, limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi::testing::{Fixed, Log, NETWORK, flow};
+    use crate::{Handle, Qdisc};
+    use aqumen_units::{Instant, Span};
+    use std::vec::Vec;
+
+    #[test]
+    fn pie_judges_each_queue_by_its_own_delay() {
+        // One packet each millisecond. Flow 1 keeps fifty waiting, that is 50 ms above PIE's 15; flow 2 sends one each 10 ms. Signals are
+        // marks, up to a probability of 0.1, then drops.
+        let mut fq = FqPie::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();
+        let (mut rng, mut log, mut next) = (Fixed(0.001), Log::default(), 0);
+        for ms in 0..2000u32 {
+            let now = Instant::ZERO + Span::from_millis(u64::from(ms));
+            if fq.next_timer().is_some_and(|due| due <= now) {
+                fq.on_timer(now, &mut rng);
+            }
+            if ms % 10 == 0 {
+                fq.enqueue(2 * ms + 1, &flow(2, 1000), now, &mut rng, &mut log);
+            }
+            for _ in 0..2 {
+                if fq.backlog().packets < 50 {
+                    fq.enqueue(2 * next, &flow(1, 1000), now, &mut rng, &mut log);
+                    next += 1;
+                }
+            }
+            fq.dequeue(now, &mut rng, &mut log);
+            fq.transmitted(Span::from_millis(1), now + Span::from_millis(1));
+        }
+        let signalled: Vec<Handle> = log.marked.iter().chain(&log.dropped).copied().collect();
+        assert!(signalled.len() > 10, "{signalled:?}");
+        assert!(signalled.iter().all(|handle| handle % 2 == 0), "{signalled:?}");
+        assert!(fq.probability().get() > 0.0);
+        // The timer keeps PIE's period of 15 ms: 2000 ms are past the 133rd.
+        assert_eq!(fq.next_timer(), Some(Instant::ZERO + Span::from_millis(2010)));
     }
 }

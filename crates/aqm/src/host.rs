@@ -13,7 +13,7 @@
 
 use aqumen_units::{Bytes, Instant, Probability, Span};
 
-use crate::{Packet, Value};
+use crate::{Packet, SampledLaw, Value};
 
 /// A source of uniform random numbers, owned by the host.
 pub trait Draw {
@@ -171,6 +171,12 @@ pub trait Aqm {
     /// The parameters in force, in the order of the registry's table.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
+    }
+
+    /// The control law inside, for a host that has no packets and steps it itself (the fluid engine). `None` for an
+    /// algorithm that decides packet by packet.
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        None
     }
 }
 

@@ -101,7 +101,7 @@ impl<L: SampledLaw> Sampled<L> {
 }
 
 impl<L: SampledLaw> Aqm for Sampled<L> {
-    #[inline]
+    #[inline(always)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         let p = self.applied.get();
         if p > 0.0 && !cx.queue.is_full(packet) && cx.rng.uniform() < p {
@@ -140,6 +140,10 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.law.settings(visit);
         visit("ecn", Value::Flag(self.ecn));
+    }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        Some(&mut self.law)
     }
 }
 

@@ -51,9 +51,20 @@ pub(crate) mod testing {
 
     use std::vec::Vec;
 
-    use aqumen_units::Ecn;
+    use aqumen_units::{Ecn, Rate};
 
-    use crate::{Draw, DropReason, Fates, Handle, Packet};
+    use crate::{Draw, DropReason, Fates, Handle, Network, Packet};
+
+    /// A network of 1000 packets a second.
+    pub(crate) const NETWORK: Network = Network {
+        capacity: Rate::from_bps(8_000_000),
+        flows: 2.0,
+        base_rtt_s: 0.1,
+        target_pkts: 15.0,
+        packet_bytes: 1000.0,
+        link_rate: Rate::from_bps(8_000_000),
+        buffer_pkts: 1000.0,
+    };
 
     /// Draws the same number again and again.
     pub(crate) struct Fixed(pub(crate) f64);

@@ -152,6 +152,17 @@ impl Pi {
         Pi { gains, frequency, target, p: Probability::ZERO, old_queue: 0.0 }
     }
 
+    /// The same from the probability `p` on.
+    pub const fn starting_at(self, p: Probability) -> Self {
+        Pi { p, ..self }
+    }
+
+    /// Takes other gains and another target, packets. The probability does not jump.
+    pub const fn retune(&mut self, gains: PiGains, target: f64) {
+        self.gains = gains;
+        self.target = target;
+    }
+
     /// The gains in force.
     pub const fn gains(&self) -> PiGains {
         self.gains
@@ -213,6 +224,10 @@ impl SampledLaw for Pi {
         // The increment form with a clamped p cannot wind up; the old queue advances while p is clamped, too.
         self.p = Probability::clamp(self.p.get() + a * (queue - self.target) - b * (self.old_queue - self.target));
         self.old_queue = queue;
+        self.p
+    }
+
+    fn initial(&self) -> Probability {
         self.p
     }
 

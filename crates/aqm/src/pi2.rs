@@ -229,6 +229,10 @@ impl Aqm for Pi2 {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.sampled.settings(visit);
     }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        self.sampled.law_mut()
+    }
 }
 
 #[cfg(test)]

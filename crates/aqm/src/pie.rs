@@ -493,6 +493,10 @@ impl Aqm for Pie {
         visit("mark_p", Value::Number(params.mark_p.get()));
         visit("ecn", Value::Flag(params.ecn));
     }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        Some(&mut self.law)
+    }
 }
 
 #[cfg(test)]

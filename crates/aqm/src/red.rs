@@ -504,7 +504,8 @@ impl Red {
 }
 
 impl Aqm for Red {
-    #[inline]
+    // Too large to stand where every algorithm is called.
+    #[inline(never)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         self.meet(cx);
         self.decide(packet, cx)

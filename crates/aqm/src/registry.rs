@@ -9,9 +9,11 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aqm, Ared, AredFeng, ArmPfc, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks, Limit, MAX_LOOPS, Network,
-    Observation, Packet, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, Settings, Value, Verdict,
-    ared, ared_feng, arm_pfc, avq, blue, cobalt, codel, droptail, pi, pi2, pie, red, rem,
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks,
+    Limit, MAX_LOOPS, Network, Observation, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled,
+    SampledLaw, SelfTuned, Settings, Threshold, Thresholded, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value,
+    Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt, codel, droptail, paqm, pi,
+    pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
 };
 
 pub use crate::any_qdisc::AnyQdisc;
@@ -140,9 +142,15 @@ pub const PROFILES: &[Profile] = &[
         },
         doc: "arm-pfc-printed with the paper's literal controller, variant A, which settles beside the target",
     },
+    Profile {
+        name: "aaqm-literal",
+        algorithm: "aaqm",
+        settings: &[("reading", Value::Choice("plain")), ("u", Value::Choice("literal"))],
+        doc: "AAQM as its paper prints it: steps of 0.7 and 1.0 each 10 ms, U = A / B; starves the link",
+    },
 ];
 
-/// The paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
+/// The ARM-PFC paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
 /// the printed values, and the literal controller has a profile of its own.
 const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
     ("flows", Value::Number(100.0)),
@@ -157,7 +165,17 @@ const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
 /// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they leave it open.
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
-    with_profile(name, values, |name, values| build_algorithm(name, values, network))
+    with_profile(name, values, |name, values| {
+        let over = Threshold::of(values);
+        let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_own(name)).collect();
+        let built = build_algorithm(name, &own, network)?;
+        Some(built.and_then(|aqm| {
+            Ok(match over? {
+                None => aqm,
+                Some(threshold) => AnyAqm::Thresholded(Box::new(Thresholded::new(aqm, threshold))),
+            })
+        }))
+    })
 }
 
 /// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`. `None` if
@@ -222,6 +240,7 @@ macro_rules! algorithms {
         pub enum AnyAqm {
             $($variant($type),)*
             Foreign(Sampled<Foreign>),
+            Thresholded(Box<Thresholded<AnyAqm>>),
         }
 
         /// Every algorithm of one queue, in the order in which lists show them; [`algorithms`] has all.
@@ -248,6 +267,7 @@ macro_rules! algorithms {
                 match $any {
                     $(AnyAqm::$variant($aqm) => $body,)*
                     AnyAqm::Foreign($aqm) => $body,
+                    AnyAqm::Thresholded($aqm) => $body,
                 }
             };
         }
@@ -264,6 +284,14 @@ algorithms! {
     Avq(Avq) = avq,
     Blue(Blue) = blue,
     ArmPfc(Sampled<ArmPfc>) = arm_pfc,
+    ArmPfcAdaptive(Sampled<ArmPfcAdaptive>) = arm_pfc_adaptive,
+    Paqm(Sampled<Paqm>) = paqm,
+    AqmMo(Sampled<AqmMo>) = aqm_mo,
+    Aaqm(Sampled<Aaqm>) = aaqm,
+    StPi(Sampled<SelfTuned<TunablePi>>) = stpi,
+    StRed(Sampled<SelfTuned<TunableRed>>) = stred,
+    StArmPfc(Sampled<SelfTuned<TunableArmPfc>>) = st_arm_pfc,
+    StAqmMo(Sampled<SelfTuned<TunableAqmMo>>) = st_aqm_mo,
     Codel(Codel) = codel,
     Pie(Pie) = pie,
     Pi2(Pi2) = pi2,
@@ -302,7 +330,7 @@ impl SampledLaw for Foreign {
 }
 
 impl Aqm for AnyAqm {
-    #[inline]
+    #[inline(always)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         each!(self, aqm => aqm.on_arrival(packet, cx))
     }
@@ -346,5 +374,9 @@ impl Aqm for AnyAqm {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, aqm => aqm.settings(visit));
+    }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        each!(self, aqm => aqm.law_mut())
     }
 }

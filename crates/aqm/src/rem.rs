@@ -264,6 +264,10 @@ impl Aqm for Rem {
         visit("ns2_limit", Value::Flag(self.ns2_limit));
         visit("ecn", Value::Flag(self.ecn));
     }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        self.sampled.law_mut()
+    }
 }
 
 #[cfg(test)]

@@ -94,3 +94,8 @@ fn the_index_lists_every_algorithm_and_profile() {
     }
     check("README", "profiles", &profiles);
 }
+
+#[test]
+fn the_index_shows_the_threshold_functions_parameters() {
+    check("README", "threshold", &parameters(aqumen_aqm::threshold::PARAMS));
+}

@@ -358,3 +358,44 @@ fn what_does_not_fit_together_is_refused_with_the_name_and_the_reason() {
     );
     assert_eq!(message("red", &[("weight", 0.0)]), "weight = 0: must be a number above 0, at most 1");
 }
+
+fn thresholds() -> [Vec<(&'static str, Value<'static>)>; 3] {
+    let number = |name, x| (name, Value::Number(x));
+    [
+        vec![number("threshold", 0.6)],
+        vec![
+            number("threshold", 0.95),
+            number("threshold_other", 0.3),
+            number("threshold_from", 1.5),
+            number("threshold_until", 60.0),
+        ],
+        vec![number("threshold", 0.5), ("threshold_adapt", Value::Flag(true)), number("threshold_loss", 0.02)],
+    ]
+}
+
+proptest! {
+    #![proptest_config(common::config(64))]
+
+    #[test]
+    fn the_threshold_function_breaks_nothing(operations in operations(), limit in limits(), seed: u64) {
+        for name in names() {
+            for given in thresholds() {
+                let aqm = || registry::build(name, &given, &NETWORK).unwrap().unwrap();
+                let once = run_aqm(name, aqm(), limit, &operations, seed);
+                prop_assert_eq!(once, run_aqm(name, aqm(), limit, &operations, seed));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_threshold_functions_settings_come_back_after_the_algorithms() {
+    for name in names() {
+        for given in thresholds() {
+            let row = registry::find(name).unwrap();
+            let in_force = settings(&registry::build(name, &given, &NETWORK).unwrap().unwrap());
+            assert!(in_force.ends_with(&given), "{name}: {in_force:?}");
+            assert_eq!(settings(&registry::build(row.name, &in_force, &NETWORK).unwrap().unwrap()), in_force, "{name}");
+        }
+    }
+}

@@ -393,8 +393,9 @@ fn what_does_not_fit_is_refused_with_the_name_and_the_reason() {
 fn shares(name: &str, packets: u32) -> Vec<u64> {
     const FLOWS: u32 = 10;
     let bytes = |flow: u32| 100 * (flow + 1);
-    // So many queues that the flows do not meet.
-    let mut qdisc = build(name, &[("queues", Value::Number(65_536.0))], Limit::packets(100_000));
+    // So many queues that the flows do not meet; and no shares by hosts.
+    let given = [("queues", Value::Number(65_536.0)), ("isolation", Value::Choice("flows"))];
+    let mut qdisc = build(name, &given[..1 + usize::from(name == "cake")], Limit::packets(100_000));
     let (mut rng, mut log) = (Random(7), Log::default());
     for handle in 0..packets * FLOWS {
         let flow = handle % FLOWS;

@@ -1,9 +1,12 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time.
+//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time, [`theory`] is what needs no packets, [`mmpp`] the
+//! queueing analysis.
 
 mod catalogue;
 mod many;
+mod mmpp;
+mod theory;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +28,10 @@ mod _core {
     use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary};
     #[pymodule_export]
     use crate::catalogue::list_aqms_json;
+    #[pymodule_export]
+    use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
+    #[pymodule_export]
+    use crate::theory::{Analysis, analyse, predict_json, run_fluid, run_fluid_many, run_theory};
 
     use pyo3::prelude::*;
 
@@ -152,25 +159,43 @@ fn run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
     let plan = plan(&scenario.0, seed, aqm)?;
-    let mut raised = None;
-    let mut hear = |fraction: f64| {
+    let mut listener = Listener::new(progress);
+    let options = Options { trace: pcap.as_deref(), ..Options::default() };
+    let result = py.detach(|| aqumen_sim::run(&plan, options, &mut |fraction| listener.hear(fraction)));
+    listener.answer(result.map_err(run_error))
+}
+
+/// Tells Python how far a run is, and keeps what Python raised.
+struct Listener {
+    progress: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Listener {
+    fn new(progress: Option<Py<PyAny>>) -> Self {
+        Listener { progress, raised: None }
+    }
+
+    /// Whether to go on.
+    fn hear(&mut self, fraction: f64) -> bool {
         let answer = Python::attach(|py| {
             py.check_signals()?;
-            match &progress {
+            match &self.progress {
                 Some(progress) => progress.call1(py, (fraction,))?.is_truthy(py),
                 None => Ok(true),
             }
         });
         answer.unwrap_or_else(|error| {
-            raised = Some(error);
+            self.raised = Some(error);
             false
         })
-    };
-    let options = Options { trace: pcap.as_deref(), ..Options::default() };
-    let result = py.detach(|| aqumen_sim::run(&plan, options, &mut hear));
-    match (raised, result) {
-        (Some(error), _) => Err(error),
-        (None, result) => result.map(RunResult).map_err(run_error),
+    }
+
+    fn answer(self, result: PyResult<aqumen_result::RunResult>) -> PyResult<RunResult> {
+        match self.raised {
+            Some(error) => Err(error),
+            None => result.map(RunResult),
+        }
     }
 }
 
@@ -186,7 +211,10 @@ fn run_many(
     threads: usize,
     on_done: Py<PyAny>,
 ) -> PyResult<()> {
-    many::run_many(py, &scenario.0, &jobs, threads, &on_done)
+    let engine = |plan: &aqumen_scenario::Plan, go_on: &mut dyn FnMut(f64) -> bool| {
+        aqumen_sim::run(plan, Options::default(), &mut |fraction| go_on(fraction)).map_err(run_error)
+    };
+    many::run_many(py, &scenario.0, &jobs, threads, &on_done, &engine)
 }
 
 /// Mean, standard deviation, Student's 95 % interval and number of `values`, one per run.

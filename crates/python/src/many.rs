@@ -5,11 +5,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use aqumen_scenario::Scenario;
-use aqumen_sim::Options;
+use aqumen_scenario::{Plan, Scenario};
 use pyo3::prelude::*;
 
-use crate::{RunResult, plan, run_error};
+use crate::{RunResult, plan};
+
+/// What runs a plan; it asks now and then whether to go on.
+pub(crate) type Engine<'a> =
+    dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Sync + 'a;
 
 /// How often Python may look for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -20,6 +23,7 @@ pub(crate) fn run_many(
     jobs: &[(Option<String>, u64)],
     threads: usize,
     on_done: &Py<PyAny>,
+    engine: &Engine<'_>,
 ) -> PyResult<()> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     py.detach(|| {
@@ -31,7 +35,7 @@ pub(crate) fn run_many(
                     while !stop.load(Ordering::Relaxed) {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         let Some((aqm, seed)) = jobs.get(number) else { break };
-                        let result = run_one(scenario, aqm.as_deref(), *seed, stop);
+                        let result = run_one(scenario, aqm.as_deref(), *seed, stop, engine);
                         if sender.send((number, result)).is_err() {
                             break;
                         }
@@ -59,10 +63,15 @@ pub(crate) fn run_many(
     })
 }
 
-fn run_one(scenario: &Scenario, aqm: Option<&str>, seed: u64, stop: &AtomicBool) -> PyResult<RunResult> {
+fn run_one(
+    scenario: &Scenario,
+    aqm: Option<&str>,
+    seed: u64,
+    stop: &AtomicBool,
+    engine: &Engine<'_>,
+) -> PyResult<RunResult> {
     let plan = plan(scenario, seed, aqm)?;
-    let mut go_on = |_: f64| !stop.load(Ordering::Relaxed);
-    aqumen_sim::run(&plan, Options::default(), &mut go_on).map(RunResult).map_err(run_error)
+    engine(&plan, &mut |_| !stop.load(Ordering::Relaxed)).map(RunResult)
 }
 
 /// Calls back with a finished job; whether to go on.

@@ -17,13 +17,19 @@ impl Histogram {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
+        self.record_many(value, 1);
+    }
+
+    /// Counts `value` so many times.
+    #[inline]
+    pub fn record_many(&mut self, value: u64, times: u64) {
         let bin = bin_of(value);
         if bin >= self.counts.len() {
             self.counts.resize(bin + 1, 0);
         }
-        self.counts[bin] += 1;
-        self.total += 1;
-        self.sum += value as u128;
+        self.counts[bin] += times;
+        self.total += times;
+        self.sum += value as u128 * times as u128;
     }
 
     /// Adds all that `other` counted.
@@ -123,6 +129,10 @@ mod tests {
             assert!((seen / expect - 1.0).abs() < 0.008, "{q}: {seen}");
         }
         assert_eq!(histogram.mean(), Some(50_000.5e3));
+        let (mut one_by_one, mut at_once) = (Histogram::default(), Histogram::default());
+        (0..3).for_each(|_| one_by_one.record(777));
+        at_once.record_many(777, 3);
+        assert_eq!(one_by_one, at_once);
         assert_eq!(Histogram::default().quantile(0.5), None);
     }
 

@@ -3,6 +3,7 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
+use crate::Error;
 use crate::error::suggestion;
 use crate::tree::{Node, Value};
 use crate::units::{self, Quantity};
@@ -14,6 +15,14 @@ pub(crate) struct Misfit {
     pub(crate) line: usize,
     pub(crate) value: Option<String>,
     pub(crate) message: String,
+}
+
+impl Misfit {
+    /// The error that it is in `file`.
+    pub(crate) fn in_file(self, file: &str) -> Error {
+        let Misfit { path: key, line, value, message } = self;
+        Error { file: file.into(), line, key, value, message }
+    }
 }
 
 /// A node and the dotted path that leads to it.

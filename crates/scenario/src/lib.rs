@@ -5,6 +5,7 @@
 //!
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
 //! - `schema` declares the tables, `transport` and `spec` those of transports and AQMs;
+//! - `mmpp` is the other file: a model for the queueing analysis;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod expand;
 mod field;
 mod json;
 pub mod memory;
+pub mod mmpp;
 mod network;
 mod plan;
 mod routes;

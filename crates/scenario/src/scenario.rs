@@ -32,28 +32,13 @@ impl Scenario {
     pub fn load(path: impl AsRef<Path>, overrides: &[(&str, &str)]) -> Result<Scenario, Error> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        let fail = |message: String| Error::of_file(&file, message);
-        let handle = std::fs::File::open(path).map_err(|error| fail(format!("cannot read: {error}")))?;
-        // A device or a pipe tells no size, so the limit is applied while reading.
-        let mut bytes = Vec::new();
-        let read = handle.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-        read.map_err(|error| fail(format!("cannot read: {error}")))?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(fail(format!("a scenario has at most {} MiB; this file has more", FILE_BYTES_MAX >> 20)));
-        }
+        let bytes = bytes_of_file(path, &file, "a scenario")?;
         Scenario::from_bytes(&bytes, &file, overrides)
     }
 
     /// Reads the bytes of `file` and applies `overrides`.
     pub fn from_bytes(bytes: &[u8], file: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Error> {
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let valid = &bytes[..error.valid_up_to()];
-            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-            Error { line, ..Error::of_file(file, "not UTF-8 text; a scenario is a TOML file") }
-        })?;
-        if text.contains('\0') {
-            return Err(Error::of_file(file, "a binary file; a scenario is a TOML file"));
-        }
+        let text = text_of_bytes(bytes, file, "a scenario")?;
         let mut tree = Node::parse(text, file)?;
         for (key, value) in overrides {
             tree.set(&full_key(key), value, file)?;
@@ -75,13 +60,7 @@ impl Scenario {
     }
 
     fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
-        let spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| Error {
-            file: file.into(),
-            line: misfit.line,
-            key: misfit.path,
-            value: misfit.value,
-            message: misfit.message,
-        })?;
+        let spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
         let (core, fixed) = check(&spec).map_err(|wrong| locate(&tree, file, wrong))?;
         Ok(Scenario { file: file.into(), tree, spec, core, fixed })
     }
@@ -165,6 +144,33 @@ impl Scenario {
     }
 }
 
+/// The bytes of the file at `path`, which is to be `what`: "a scenario".
+pub(crate) fn bytes_of_file(path: &Path, file: &str, what: &str) -> Result<Vec<u8>, Error> {
+    let fail = |message: String| Error::of_file(file, message);
+    let handle = std::fs::File::open(path).map_err(|error| fail(format!("cannot read: {error}")))?;
+    // A device or a pipe tells no size, so the limit is applied while reading.
+    let mut bytes = Vec::new();
+    let read = handle.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| fail(format!("cannot read: {error}")))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(fail(format!("{what} has at most {} MiB; this file has more", FILE_BYTES_MAX >> 20)));
+    }
+    Ok(bytes)
+}
+
+/// The text that `bytes` of `file` are.
+pub(crate) fn text_of_bytes<'a>(bytes: &'a [u8], file: &str, what: &str) -> Result<&'a str, Error> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let valid = &bytes[..error.valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        Error { line, ..Error::of_file(file, format!("not UTF-8 text; {what} is a TOML file")) }
+    })?;
+    if text.contains('\0') {
+        return Err(Error::of_file(file, format!("a binary file; {what} is a TOML file")));
+    }
+    Ok(text)
+}
+
 /// `bottleneck.rate` is short for `topology.bottleneck.rate`.
 fn full_key(key: &str) -> String {
     match key.split('.').next().map(str::trim) {
@@ -182,7 +188,7 @@ fn aqm_error(text: &str, message: String) -> Error {
 }
 
 /// The error at a dotted path, with the line and value that stand there.
-fn locate(tree: &Node, file: &str, (path, message): Wrong) -> Error {
+pub(crate) fn locate(tree: &Node, file: &str, (path, message): Wrong) -> Error {
     let (node, exact) = tree.nearest(&path);
     let value = match &node.value {
         Value::Table(_) => None,

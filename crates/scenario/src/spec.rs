@@ -1,7 +1,7 @@
 //! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
 
-use aqumen_aqm::registry::{self, Algorithm};
-use aqumen_aqm::{Kind, Param, Requirement, Settings};
+use aqumen_aqm::registry::{self, Algorithm, QueueKind};
+use aqumen_aqm::{Kind, Param, Requirement, Settings, threshold};
 
 use crate::OwnedValue;
 use crate::error::suggestion;
@@ -129,8 +129,11 @@ fn put(values: &mut Vec<(String, OwnedValue)>, key: &str, value: OwnedValue) {
 
 /// Reads one value by its parameter's kind and unit, and checks its range.
 fn read_value(algorithm: &Algorithm, key: &str, written: &Written) -> Result<OwnedValue, String> {
-    let Some(param) = algorithm.params.iter().find(|param| param.name == key) else {
-        let known = suggestion(key, algorithm.params.iter().map(|param| param.name));
+    // Every algorithm of one queue takes the threshold function's parameters beside its own.
+    let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
+    let params = || algorithm.params.iter().chain(common);
+    let Some(param) = params().find(|param| param.name == key) else {
+        let known = suggestion(key, params().map(|param| param.name));
         return Err(format!("not a parameter of {}{known}", algorithm.name));
     };
     let value = match param.kind {

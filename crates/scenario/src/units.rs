@@ -72,6 +72,14 @@ pub(crate) const BYTES: Quantity = Quantity {
     bare: false,
 };
 
+/// Packets per second.
+pub(crate) const PACKET_RATE: Quantity = Quantity {
+    name: "packet rate",
+    example: "975pkt/s",
+    units: &[("pkt/s", 1.0), ("kpkt/s", 1e3), ("Mpkt/s", 1e6), ("pps", 1.0), ("kpps", 1e3), ("Mpps", 1e6)],
+    bare: false,
+};
+
 const FREQUENCY: Quantity =
     Quantity { name: "frequency", example: "150Hz", units: &[("Hz", 1.0), ("kHz", 1e3), ("/s", 1.0)], bare: false };
 

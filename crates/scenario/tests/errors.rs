@@ -208,7 +208,7 @@ fn events_change_one_thing_that_can_change() {
 fn aqms_are_known_and_their_values_fit() {
     let scenario = parse(GRAPH);
     let spec = |text: &str| scenario.aqm(text).unwrap_err().to_string();
-    assert!(spec("pie").starts_with("aqm = \"pie\": no AQM \"pie\"; did you mean pi? known: slow, slower, droptail, "));
+    assert!(spec("pii").starts_with("aqm = \"pii\": no AQM \"pii\"; did you mean pi? known: slow, slower, droptail, "));
     assert!(
         spec("pi:tarjet=3pkt")
             .starts_with("aqm = \"pi:tarjet=3pkt\": tarjet = 3pkt: not a parameter of pi; did you mean target? ")
@@ -358,4 +358,24 @@ fn overrides_report_the_key_that_was_given() {
         "t.toml: a..b: cannot set: the key must be words joined by dots, such as topology.bottleneck.rate"
     );
     assert!(fail("duraton", "2s").starts_with("t.toml: duraton: unknown key; did you mean duration? "));
+}
+
+#[test]
+fn every_aqm_of_one_queue_takes_the_threshold_functions_parameters() {
+    let scenario = parse(DUMBBELL);
+    for spec in
+        ["aaqm:threshold=0.95", "pi:threshold=0.9,threshold_other=0.5,threshold_from=5s", "arm-pfc-printed:threshold=1"]
+    {
+        let plan = scenario.plan(1, Some(&scenario.aqm(spec).unwrap())).unwrap();
+        assert!(plan.links[0].aqm.build().unwrap().is_ok(), "{spec}");
+    }
+    let refused = |spec| scenario.aqm(spec).unwrap_err().to_string();
+    assert!(
+        refused("pi:threshold=1.5").contains("must be a number of at least 0, at most 1"),
+        "{}",
+        refused("pi:threshold=1.5")
+    );
+    assert!(refused("pi:treshold=0.5").contains("did you mean threshold?"), "{}", refused("pi:treshold=0.5"));
+    // Disciplines of several queues have no one buffer to measure.
+    assert!(refused("drr:threshold=0.5").contains("not a parameter of drr"), "{}", refused("drr:threshold=0.5"));
 }

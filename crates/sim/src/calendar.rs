@@ -1,157 +1,352 @@
-//! The calendar of pending events: a ring of buckets of equal width, each sorted when its turn comes.
+//! The calendar of pending events: a ring of buckets of equal width, each a short list.
 //!
-//! A packet's next event usually lies a propagation delay ahead, many buckets away: to schedule it is one append, and to
-//! reach it one step in a sorted list of a few dozen, whatever the number of flows. Events beyond the ring's horizon
-//! (retransmission timers, mostly) wait in a heap. The order of events is (moment, slot), and first come first served
-//! where both are equal, as two packets of one burst are; it does not depend on the widths, which only decide the speed.
+//! A packet's next event usually lies a propagation delay ahead, many buckets away. On average a bucket holds less than one
+//! event, so that to schedule one is to link it into an empty list, and to reach it is a step or two along the ring,
+//! whatever the number of flows. Events beyond the ring's horizon (retransmission timers, mostly) wait in a heap. The order
+//! of events is (moment, slot), and first come first served where both are equal, as two packets of one burst are; it does
+//! not depend on the widths, which only decide the speed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use crate::event::Event;
-
-/// Bits of a sorting key that tell the place of the event in its bucket.
-const INDEX_BITS: u32 = 24;
 
 pub(crate) struct Calendar {
     /// A bucket is 2^width_bits nanoseconds wide.
     width_bits: u32,
-    ring: Vec<Vec<Event>>,
+    /// The only entry of each bucket; or, with `UNSORTED`, the latest comer of several; or, in the bucket in progress, the
+    /// first of them in order.
+    ring: Vec<u32>,
     mask: u64,
-    /// Number of the bucket in progress, counted from the start of time.
-    today: u64,
-    /// Events of the bucket in progress.
-    current: Vec<Event>,
-    /// Keys (moment within the bucket, index into `current`) in order; those before `cursor` are done.
-    order: Vec<u64>,
-    cursor: usize,
-    /// Events in `ring`.
-    in_ring: usize,
+    /// The events in the ring, linked bucket by bucket, and those that were taken. A packet keeps its entry from event to
+    /// event, and one that leaves makes room for the next that comes: what is written lies in the cache.
+    entries: Vec<Entry>,
+    /// The first of the entries that are free.
+    free: u32,
+    /// Number of the bucket in progress, counted from the start of time, and its first moment.
+    day: u64,
+    day_start: u64,
     far: BinaryHeap<Reverse<Far>>,
+    /// The bucket of the first event in `far`; `u64::MAX` when there is none.
+    far_day: u64,
+}
+
+/// A place for an event. The word for its moment holds the moment's offset in the bucket and, above it, the next entry of
+/// the list: together they stay half a cache line.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Entry(Event);
+
+/// An event whose turn it is, and the entry that holds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) at: u64,
+    pub(crate) slot: u32,
+    pub(crate) entry: u32,
 }
 
 /// An event beyond the horizon, ordered by moment and slot.
 struct Far(Event);
 
+/// Set on the head of a list that is to be sorted when its turn comes: to look at its entries any sooner would be to wait
+/// for memory. Such a head is no entry's number.
+const UNSORTED: u32 = 1 << 31;
+/// The end of a list.
+const NONE: u32 = UNSORTED - 1;
+
 impl Calendar {
     /// A calendar for about `events_per_sec` events, most of them less than `horizon_ns` ahead.
     pub(crate) fn new(events_per_sec: f64, horizon_ns: u64) -> Self {
-        // About 6 events to a bucket: fewer waste buckets, more cost sorting.
-        const EVENTS_PER_BUCKET: f64 = 6.0;
-        const MAX_BUCKETS: u64 = 1 << 18;
-        let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(36)) as u64;
+        // Fewer events to a bucket make more buckets to pass, more of them more lists to walk.
+        const EVENTS_PER_BUCKET: f64 = 1.5;
+        const MAX_BUCKETS: u64 = 1 << 21;
+        let width_ns = (EVENTS_PER_BUCKET * 1e9 / events_per_sec.max(1.0)).clamp(64.0, 2f64.powi(31)) as u64;
         let mut width_bits = width_ns.ilog2();
-        while horizon_ns >> width_bits >= MAX_BUCKETS {
+        while horizon_ns >> width_bits >= MAX_BUCKETS && width_bits < 31 {
             width_bits += 1;
         }
-        let buckets = ((horizon_ns >> width_bits) + 2).next_power_of_two();
+        let buckets = ((horizon_ns >> width_bits) + 2).next_power_of_two().min(MAX_BUCKETS);
         Calendar {
             width_bits,
-            ring: (0..buckets).map(|_| Vec::new()).collect(),
+            ring: vec![NONE; buckets as usize],
             mask: buckets - 1,
-            today: 0,
-            current: Vec::new(),
-            order: Vec::new(),
-            cursor: 0,
-            in_ring: 0,
+            entries: Vec::new(),
+            free: NONE,
+            day: 0,
+            day_start: 0,
             far: BinaryHeap::new(),
+            far_day: u64::MAX,
         }
     }
 
     /// Schedules `event`. It must not lie before the event taken last.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, event: Event) {
-        debug_assert!(event.at >> self.width_bits >= self.today, "an event in the past");
-        let ahead = (event.at >> self.width_bits).wrapping_sub(self.today);
-        if ahead.wrapping_sub(1) < self.mask {
-            let bucket = (self.today + ahead) & self.mask;
-            self.ring[bucket as usize].push(event);
-            self.in_ring += 1;
-        } else if ahead == 0 {
-            self.insert_today(event);
+        if self.free == NONE {
+            self.make_room();
+        }
+        let number = self.free;
+        let entry = &mut self.entries[number as usize];
+        self.free = entry.next();
+        *entry = Entry(event);
+        self.again(number, event.at, event.slot);
+    }
+
+    /// Schedules the event taken as `entry` again.
+    #[inline(always)]
+    pub(crate) fn again(&mut self, entry: u32, at: u64, slot: u32) {
+        let day = at >> self.width_bits;
+        debug_assert!(day >= self.day, "an event in the past");
+        let it = &mut self.entries[entry as usize];
+        it.0.slot = slot;
+        if day.wrapping_sub(self.day) > self.mask {
+            return self.again_far(entry, at);
+        }
+        let head = &mut self.ring[(day & self.mask) as usize];
+        it.0.at = at & ((1 << self.width_bits) - 1) | ((*head & !UNSORTED) as u64) << 32;
+        if *head == NONE {
+            *head = entry;
+        } else if day != self.day {
+            *head = entry | UNSORTED;
         } else {
-            self.far.push(Reverse(Far(event)));
+            *head = link(&mut self.entries, *head, entry);
         }
     }
 
-    /// Takes the next event.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Event> {
-        if self.cursor == self.order.len() && !self.turn() {
+    /// Takes the next event. It stays in its entry, to be scheduled [`again`](Self::again) or to be
+    /// [released](Self::release).
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<Taken> {
+        if self.ring[(self.day & self.mask) as usize] == NONE && !self.turn() {
             return None;
         }
-        let key = self.order[self.cursor];
-        self.cursor += 1;
-        Some(self.current[(key & ((1 << INDEX_BITS) - 1)) as usize])
+        let head = &mut self.ring[(self.day & self.mask) as usize];
+        let entry = &self.entries[*head as usize];
+        let number = std::mem::replace(head, entry.next());
+        Some(Taken { at: self.day_start + entry.offset(), slot: entry.0.slot, entry: number })
     }
 
-    /// The slot of the event that comes `ahead` places after the one taken last, if it lies in the same bucket.
+    /// Number of the bucket in progress.
     #[inline]
-    pub(crate) fn upcoming(&self, ahead: usize) -> Option<u32> {
-        let key = self.order.get(self.cursor + ahead)?;
-        Some(self.current[(key & ((1 << INDEX_BITS) - 1)) as usize].slot)
+    pub(crate) fn day(&self) -> u64 {
+        self.day
     }
 
-    /// Puts an event into the rest of the bucket in progress.
-    #[cold]
-    fn insert_today(&mut self, event: Event) {
-        let offset = self.offset(event.at);
-        let (current, width) = (&self.current, INDEX_BITS);
-        let later = self.order[self.cursor..].partition_point(|&key| {
-            let other = key >> width;
-            let index = (key & ((1 << width) - 1)) as usize;
-            (other, current[index].slot) <= (offset, event.slot)
-        });
-        let index = self.current.len() as u64;
-        self.current.push(event);
-        self.order.insert(self.cursor + later, offset << INDEX_BITS | index);
+    /// Appends the slots of the events in the buckets `days` to `slots`.
+    pub(crate) fn upcoming(&self, days: Range<u64>, slots: &mut Vec<u32>) {
+        for day in days {
+            let mut next = self.ring[(day & self.mask) as usize] & !UNSORTED;
+            while let Some(entry) = self.entries.get(next as usize) {
+                slots.push(entry.0.slot);
+                next = entry.next();
+            }
+        }
+    }
+
+    /// Reads the latest comer of each of the buckets `far` and the one before it of each of the buckets `near`, so that
+    /// they are in the cache when their turn comes.
+    pub(crate) fn read_ahead(&self, near: Range<u64>, far: Range<u64>) {
+        let latest = |day| self.entries.get((self.ring[(day & self.mask) as usize] & !UNSORTED) as usize);
+        let mut seen = 0;
+        for day in far {
+            seen ^= latest(day).map_or(0, Entry::next);
+        }
+        for day in near {
+            let second = latest(day).and_then(|entry| self.entries.get(entry.next() as usize));
+            seen ^= second.map_or(0, Entry::next);
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// An event that was taken; its moment is no longer in it.
+    #[inline]
+    pub(crate) fn event(&self, entry: u32) -> &Event {
+        &self.entries[entry as usize].0
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub(crate) fn event_mut(&mut self, entry: u32) -> &mut Event {
+        &mut self.entries[entry as usize].0
+    }
+
+    /// The event taken as `entry` is over.
+    #[inline]
+    pub(crate) fn release(&mut self, entry: u32) {
+        self.entries[entry as usize].link(self.free);
+        self.free = entry;
     }
 
     /// Turns to the next bucket that holds anything and sorts it.
+    #[inline(always)]
     fn turn(&mut self) -> bool {
-        self.current.clear();
-        self.order.clear();
-        self.cursor = 0;
-        let far_day = self.far.peek().map(|Reverse(Far(event))| event.at >> self.width_bits);
-        if self.in_ring == 0 {
-            let Some(day) = far_day else { return false };
-            self.today = day;
-        } else {
-            self.today += 1;
-            while self.ring[(self.today & self.mask) as usize].is_empty() && far_day != Some(self.today) {
-                self.today += 1;
-            }
-        }
-        std::mem::swap(&mut self.current, &mut self.ring[(self.today & self.mask) as usize]);
-        self.in_ring -= self.current.len();
-        while let Some(Reverse(Far(event))) = self.far.peek() {
-            if event.at >> self.width_bits != self.today {
+        let once_around = self.day + self.mask;
+        let last = self.far_day.min(once_around);
+        while self.day < last {
+            self.day += 1;
+            let head = &mut self.ring[(self.day & self.mask) as usize];
+            if *head != NONE {
+                if *head & UNSORTED != 0 {
+                    *head = sort(&mut self.entries, *head & !UNSORTED);
+                }
                 break;
             }
-            self.current.push(*event);
-            self.far.pop();
         }
-        assert!(self.current.len() < 1 << INDEX_BITS, "too many events at once");
-        let mask = (1 << self.width_bits) - 1;
-        self.order.extend(self.current.iter().zip(0u64..).map(|(event, i)| (event.at & mask) << INDEX_BITS | i));
-        self.order.sort_unstable();
-        self.order_ties();
+        if self.day == last {
+            if self.ring[(self.day & self.mask) as usize] == NONE {
+                // Nothing but what is far, if that.
+                if self.far_day == u64::MAX {
+                    return false;
+                }
+                self.day = self.far_day;
+            }
+            if self.day == self.far_day {
+                self.take_far();
+            }
+        }
+        self.day_start = self.day << self.width_bits;
         true
     }
 
-    /// Orders events of equal moments by slot.
-    fn order_ties(&mut self) {
-        if self.order.windows(2).all(|pair| pair[0] >> INDEX_BITS != pair[1] >> INDEX_BITS) {
-            return;
+    /// Schedules the event taken as `entry` beyond the horizon.
+    #[cold]
+    #[inline(never)]
+    fn again_far(&mut self, entry: u32, at: u64) {
+        let event = self.event(entry).put_off(at);
+        self.release(entry);
+        self.far_day = self.far_day.min(at >> self.width_bits);
+        self.far.push(Reverse(Far(event)));
+    }
+
+    /// Adds the events of the bucket in progress that waited beyond the horizon. They came before those in the ring.
+    #[cold]
+    #[inline(never)]
+    fn take_far(&mut self) {
+        let bucket = (self.day & self.mask) as usize;
+        let came_later = std::mem::replace(&mut self.ring[bucket], NONE);
+        self.far_day = u64::MAX;
+        while let Some(Reverse(Far(event))) = self.far.peek() {
+            if event.at >> self.width_bits != self.day {
+                self.far_day = event.at >> self.width_bits;
+                break;
+            }
+            let event = *event;
+            self.far.pop();
+            self.push(event);
         }
-        let current = &self.current;
-        for run in self.order.chunk_by_mut(|a, b| a >> INDEX_BITS == b >> INDEX_BITS) {
-            run.sort_by_key(|&key| current[(key & ((1 << INDEX_BITS) - 1)) as usize].slot);
+        let mut next = came_later;
+        while let Some(entry) = self.entries.get_mut(next as usize) {
+            let number = std::mem::replace(&mut next, entry.next());
+            entry.link(NONE);
+            self.ring[bucket] = link(&mut self.entries, self.ring[bucket], number);
         }
     }
 
-    fn offset(&self, at: u64) -> u64 {
-        at & ((1 << self.width_bits) - 1)
+    /// Adds free entries.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let first = self.entries.len();
+        let end = (2 * first).max(64);
+        assert!(end <= NONE as usize, "too many events at once");
+        self.entries.extend((first + 1..end).map(|next| Entry::free(next as u32)));
+        self.entries.push(Entry::free(NONE));
+        self.free = first as u32;
+    }
+}
+
+/// Links entry `number` into the ordered list that begins at `head`, behind those that it equals, and returns the new head.
+#[inline]
+fn link(entries: &mut [Entry], head: u32, number: u32) -> u32 {
+    let key = entries[number as usize].key();
+    let (mut before, mut after) = (NONE, head);
+    while let Some(other) = entries.get(after as usize)
+        && other.key() <= key
+    {
+        (before, after) = (after, other.next());
+    }
+    entries[number as usize].link(after);
+    match entries.get_mut(before as usize) {
+        Some(entry) => {
+            entry.link(number);
+            head
+        }
+        None => number,
+    }
+}
+
+/// Puts a list of two or more whose latest comer stands first into order, and returns its head.
+#[inline(never)]
+fn sort(entries: &mut [Entry], head: u32) -> u32 {
+    let latest = &entries[head as usize];
+    let second = latest.next();
+    let (latest_key, earlier) = (latest.key(), &mut entries[second as usize]);
+    if earlier.next() != NONE {
+        return sort_many(entries, head);
+    }
+    if latest_key < earlier.key() {
+        return head;
+    }
+    earlier.link(head);
+    entries[head as usize].link(NONE);
+    second
+}
+
+/// The same for any number.
+#[inline(never)]
+fn sort_many(entries: &mut [Entry], head: u32) -> u32 {
+    const MANY: usize = 16;
+    let (mut reversed, mut next, mut count) = (NONE, head, 0);
+    while let Some(entry) = entries.get_mut(next as usize) {
+        let after = entry.next();
+        entry.link(reversed);
+        (reversed, next) = (next, after);
+        count += 1;
+    }
+    if count > MANY {
+        let next = |&number: &u32| Some(entries[number as usize].next());
+        let mut order: Vec<u32> = std::iter::successors(Some(reversed), next).take(count).collect();
+        order.sort_by_key(|&number| entries[number as usize].key());
+        return order.iter().rev().fold(NONE, |next, &number| {
+            entries[number as usize].link(next);
+            number
+        });
+    }
+    let mut sorted = NONE;
+    while let Some(entry) = entries.get(reversed as usize) {
+        let next = entry.next();
+        sorted = link(entries, sorted, reversed);
+        reversed = next;
+    }
+    sorted
+}
+
+impl Entry {
+    /// An entry without an event.
+    fn free(next: u32) -> Self {
+        Entry(Event::timer((next as u64) << 32, 0))
+    }
+
+    /// Orders the events of a bucket.
+    #[inline]
+    fn key(&self) -> u64 {
+        self.offset() << 32 | self.0.slot as u64
+    }
+
+    #[inline]
+    fn offset(&self) -> u64 {
+        self.0.at & u32::MAX as u64
+    }
+
+    #[inline]
+    fn next(&self) -> u32 {
+        (self.0.at >> 32) as u32
+    }
+
+    #[inline]
+    fn link(&mut self, next: u32) {
+        self.0.at = self.offset() | (next as u64) << 32;
     }
 }
 
@@ -187,10 +382,15 @@ mod tests {
         first.iter().for_each(|&(at, slot)| calendar.push(Event::timer(at, slot)));
         let mut children = children.iter();
         let mut seen = Vec::new();
-        while let Some(event) = calendar.pop() {
-            seen.push((event.at, event.slot));
-            if let Some(&(ahead, slot)) = children.next() {
-                calendar.push(Event::timer(event.at + ahead, slot));
+        while let Some(taken) = calendar.pop() {
+            seen.push((taken.at, taken.slot));
+            match children.next() {
+                Some(&(ahead, slot)) if seen.len() % 2 == 0 => calendar.again(taken.entry, taken.at + ahead, slot),
+                Some(&(ahead, slot)) => {
+                    calendar.release(taken.entry);
+                    calendar.push(Event::timer(taken.at + ahead, slot));
+                }
+                None => calendar.release(taken.entry),
             }
         }
         seen
@@ -209,8 +409,13 @@ mod tests {
         calendar.push(Event::timer(0, 0));
         calendar.pop();
         (0..4).for_each(|number| calendar.push(packet(number)));
-        let seen: Vec<u32> = std::iter::from_fn(|| calendar.pop()).map(|event| event.as_segment().seq).collect();
+        let seen = segments(calendar);
         assert_eq!(seen, [0, 1, 2, 3]);
+    }
+
+    /// Takes everything, which is segments, and tells their numbers.
+    fn segments(mut calendar: Calendar) -> Vec<u32> {
+        std::iter::from_fn(|| calendar.pop().map(|taken| calendar.event(taken.entry).as_segment().seq)).collect()
     }
 
     fn segment() -> Segment {
@@ -224,6 +429,20 @@ mod tests {
             retransmission: false,
             sent_at: Instant::ZERO,
         }
+    }
+
+    #[test]
+    fn many_events_in_one_bucket_are_in_order() {
+        // 2000 events within 4 us, in a calendar that expects one a second: all in one bucket, and each moment twice.
+        let first: Vec<(u64, u32)> = (0..2000u64).map(|k| (1000 + k * 7919 % 4000 / 4 * 4, (k % 3) as u32)).collect();
+        let mut sorted = first.clone();
+        sorted.sort();
+        assert_eq!(drain(Calendar::new(1.0, 1_000_000), &first, &[]), sorted);
+        // Packets of one burst, too many to keep in order as they come.
+        let mut calendar = Calendar::new(1e3, 1_000_000);
+        (0..200).for_each(|number| calendar.push(Event::segment(&Segment { seq: number, ..segment() })));
+        let seen = segments(calendar);
+        assert_eq!(seen, (0..200).collect::<Vec<_>>());
     }
 
     #[test]

@@ -19,9 +19,11 @@ pub(crate) enum Control {
 pub(crate) struct Agenda {
     items: Vec<(u64, Control)>,
     done: usize,
+    next: u64,
     /// Edges of windows, in order; the last is the end of the run.
     edges: Vec<u64>,
     edges_done: usize,
+    next_edge: u64,
 }
 
 impl Agenda {
@@ -40,19 +42,21 @@ impl Agenda {
         items.retain(|&(at, _)| at <= end);
         items.sort_unstable();
         items.dedup();
-        Agenda { items, done: 0, edges, edges_done: 0 }
+        let next = items.first().map_or(u64::MAX, |&(at, _)| at);
+        let next_edge = edges.first().copied().unwrap_or(u64::MAX);
+        Agenda { items, done: 0, next, edges, edges_done: 0, next_edge }
     }
 
     /// When the next item is due; `u64::MAX` when all are done.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
-        self.items.get(self.done).map_or(u64::MAX, |&(at, _)| at)
+        self.next
     }
 
     /// The next edge; `u64::MAX` after the last.
     #[inline]
     pub(crate) fn next_edge(&self) -> u64 {
-        self.edges.get(self.edges_done).copied().unwrap_or(u64::MAX)
+        self.next_edge
     }
 
     /// The next item that is due at `now`.
@@ -62,8 +66,10 @@ impl Agenda {
             return None;
         }
         self.done += 1;
+        self.next = self.items.get(self.done).map_or(u64::MAX, |&(at, _)| at);
         if control == Control::Edge {
             self.edges_done += 1;
+            self.next_edge = self.edges.get(self.edges_done).copied().unwrap_or(u64::MAX);
         }
         Some(control)
     }

@@ -14,7 +14,7 @@ use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
 use aqumen_units::{Instant, Span};
 
-use crate::calendar::Calendar;
+use crate::calendar::{Calendar, Taken};
 use crate::control::{Agenda, Control};
 use crate::event::Event;
 use crate::network::{Network, Style, Target};
@@ -29,18 +29,20 @@ pub(crate) struct Engine<'a> {
     pub(crate) network: Network,
     flows: Vec<FlowState>,
     agenda: Agenda,
-    /// Deliveries computed ahead of the next edge of a window, which they follow.
+    /// Deliveries computed ahead of the next edge of a window, which they follow: when, flow, payload.
     early_deliveries: Vec<(u64, u32, u32)>,
+    /// When the earliest delayed-acknowledgement event of each flow in the calendar comes.
+    ack_at: Vec<u64>,
     /// Acknowledgements with SACK blocks that are under way.
     acks: AckTable,
+    /// Lanes of the events that come next, in a network too large for the cache.
+    lanes_ahead: Vec<u32>,
     pub(crate) series: Vec<Series>,
     /// What each flow did in each piece between the edges of the windows.
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
-    /// Counts of each sender at the start of the piece in progress.
-    counted: Vec<SenderCounts>,
+    /// What each flow had done at the start of the piece in progress.
+    counted: Vec<FlowPiece>,
     trace: Option<Trace>,
-    /// Receivers without timers answer as soon as a segment's arrival is known.
-    prompt: bool,
     pub(crate) events: u64,
 }
 
@@ -56,24 +58,30 @@ struct Slots {
 }
 
 /// Both ends of a flow, in the order in which an event touches them: a network of many flows lives on cache lines.
-#[repr(C)]
+#[repr(C, align(64))]
 struct FlowState {
     sender: Sender,
+    rng: Stream,
     /// When the earliest retransmission event in the calendar comes.
     timer_at: u64,
     /// When the delayed send in the calendar comes.
     send_at: u64,
-    rng: Stream,
-    /// When the latest of the acknowledgements under way in the last lane arrives.
-    last_ack_at: u64,
-    /// How many there are.
-    acks_ahead: u32,
     group: u32,
+    /// Its first lane.
+    data_lane: u32,
     receiver: Receiver,
-    /// Payload delivered in the piece in progress.
-    delivered: u64,
-    /// When the earliest delayed-acknowledgement event in the calendar comes.
-    ack_at: u64,
+    acks_ahead: AcksAhead,
+}
+
+/// The acknowledgements under way in the last lane, which nothing can stop.
+#[derive(Default)]
+struct AcksAhead {
+    /// How many there are.
+    count: u32,
+    /// How many there ever were.
+    entered: u32,
+    /// When the latest arrive, in turns, nanoseconds modulo 2^32.
+    reach: [u32; Self::KNOWN as usize],
 }
 
 /// What a flow did in one piece.
@@ -103,6 +111,9 @@ struct AckTable {
 
 const NEVER: u64 = u64::MAX;
 
+/// So many flows are at hand without looking ahead.
+const FLOWS_IN_CACHE: usize = 2000;
+
 impl<'a> Engine<'a> {
     pub(crate) fn new(plan: &'a Plan, style: Style, trace: Option<Trace>) -> Result<Self, Error> {
         let network = Network::new(plan, style)?;
@@ -121,8 +132,11 @@ impl<'a> Engine<'a> {
         let flows = plan
             .flows
             .iter()
+            .zip(&network.routes)
             .zip(0u64..)
-            .map(|(flow, number)| FlowState::new(config_of(plan, flow.group), flow, plan.seed, number))
+            .map(|((flow, route), number)| {
+                FlowState::new(config_of(plan, flow.group), flow, route.data, plan.seed, number)
+            })
             .collect();
         let mut engine = Engine {
             plan,
@@ -132,11 +146,12 @@ impl<'a> Engine<'a> {
             agenda: Agenda::new(plan),
             early_deliveries: Vec::new(),
             acks: AckTable::default(),
+            lanes_ahead: Vec::new(),
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
-            counted: vec![SenderCounts::default(); plan.flows.len()],
+            counted: vec![FlowPiece::default(); plan.flows.len()],
+            ack_at: vec![NEVER; plan.flows.len()],
             trace,
-            prompt: style.collapse,
             network,
             events: 0,
         };
@@ -150,23 +165,25 @@ impl<'a> Engine<'a> {
 
     /// Runs to the end of the plan.
     pub(crate) fn run(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
-        // Far ahead in a large network the state of the flow is not in the cache: a look at it early hides the wait.
-        let look_ahead = self.flows.len() > 1000;
         let end = self.plan.duration.as_nanos();
-        while let Some(event) = self.calendar.pop() {
+        let mut look_ahead_on = if self.flows.len() > FLOWS_IN_CACHE { 0 } else { NEVER };
+        while let Some(taken) = self.calendar.pop() {
             self.events += 1;
-            if look_ahead {
-                self.look_ahead();
+            if self.calendar.day() >= look_ahead_on {
+                look_ahead_on = self.look_ahead();
             }
-            if event.slot >= self.slots.lanes {
-                self.on_lane_end(event);
-            } else if event.slot == self.slots.control {
-                self.on_control(event.at, progress)?;
-                if event.at >= end {
+            if taken.slot >= self.slots.lanes {
+                self.on_lane_end(taken);
+                continue;
+            }
+            self.calendar.release(taken.entry);
+            if taken.slot == self.slots.control {
+                self.on_control(taken.at, progress)?;
+                if taken.at >= end {
                     break;
                 }
             } else {
-                self.on_timer(event.at, event.slot);
+                self.on_timer(taken.at, taken.slot);
             }
         }
         if let Some(trace) = self.trace.take() {
@@ -176,49 +193,65 @@ impl<'a> Engine<'a> {
     }
 
     /// A packet reached the end of its lane.
-    #[inline]
-    fn on_lane_end(&mut self, event: Event) {
-        let lane_number = event.slot - self.slots.lanes;
-        let lane = &self.network.lanes[lane_number as usize];
+    #[inline(always)]
+    fn on_lane_end(&mut self, taken: Taken) {
+        let number = taken.slot - self.slots.lanes;
+        let lane = &self.network.lanes[number as usize];
         let flow = lane.flow;
         match lane.target() {
-            Target::Port(port) => self.on_port_arrival(port, flow, lane_number, event),
-            Target::Sender => self.on_ack(flow, event),
-            Target::Receiver => self.on_segment(flow, event.at, &event),
+            Target::Port(port) => self.on_port_arrival(port, flow, number, taken),
+            Target::Sender => self.on_ack(flow, taken),
+            Target::Receiver | Target::PromptReceiver => self.on_segment(flow, taken.at, taken.entry),
         }
     }
 
-    #[inline]
-    fn on_port_arrival(&mut self, number: u32, flow: u32, lane: u32, mut event: Event) {
-        let now = event.at;
-        match &mut self.network.ports[number as usize] {
-            Port::Fifo(port) => match port.arrive(now, &mut event, flow) {
-                Arrival::Leaves { start, reach } => {
-                    if let Some(trace) = &mut self.trace {
-                        let ack = self.acks.peek(&event);
-                        trace.transmit(self.network.port_links[number as usize], start, flow, &event, &ack);
-                    }
-                    self.send_down(lane + 1, reach, event);
+    #[inline(always)]
+    fn on_port_arrival(&mut self, number: u32, flow: u32, lane: u32, taken: Taken) {
+        let Taken { at: now, entry, .. } = taken;
+        let event = self.calendar.event_mut(entry);
+        let arrival = match &mut self.network.ports[number as usize] {
+            Port::Fifo(port) => port.arrive(now, event, flow),
+            Port::Plain(port) => port.arrive(now, event.bytes),
+            Port::Served(_) => return self.on_served_arrival(number, flow, now, entry),
+        };
+        match arrival {
+            Arrival::Leaves { start, reach } => {
+                if self.trace.is_some() {
+                    self.trace_transmit(number, start, flow, self.calendar.event(entry).put_off(now));
                 }
-                _ => self.acks.release(&event),
-            },
-            Port::Plain(port) => match port.arrive(now, event.bytes) {
-                Arrival::Leaves { start, reach } => {
-                    if let Some(trace) = &mut self.trace {
-                        let ack = self.acks.peek(&event);
-                        trace.transmit(self.network.port_links[number as usize], start, flow, &event, &ack);
-                    }
-                    self.send_down(lane + 1, reach, event);
-                }
-                _ => self.acks.release(&event),
-            },
-            Port::Served(port) => {
-                let mut dropped = Vec::new();
-                if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
-                    self.calendar.push(Event::timer(end, self.slots.service + number));
-                }
-                dropped.iter().for_each(|event| self.acks.release(event));
+                self.send_down(lane + 1, reach, entry);
             }
+            _ => {
+                let event = self.remove(entry);
+                self.acks.release(&event);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn on_served_arrival(&mut self, number: u32, flow: u32, now: u64, entry: u32) {
+        let event = self.remove(entry).put_off(now);
+        let Port::Served(port) = &mut self.network.ports[number as usize] else { return };
+        let mut dropped = Vec::new();
+        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
+            self.schedule_timer(end, self.slots.service + number);
+        }
+        dropped.iter().for_each(|event| self.acks.release(event));
+    }
+
+    /// Takes an event out of the calendar's hands.
+    #[inline]
+    fn remove(&mut self, entry: u32) -> Event {
+        let event = *self.calendar.event(entry);
+        self.calendar.release(entry);
+        event
+    }
+
+    #[cold]
+    fn trace_transmit(&mut self, port: u32, start: u64, flow: u32, event: Event) {
+        let ack = self.acks.peek(&event);
+        if let Some(trace) = &mut self.trace {
+            trace.transmit(self.network.port_links[port as usize], start, flow, &event, &ack);
         }
     }
 
@@ -228,33 +261,44 @@ impl<'a> Engine<'a> {
         let mut dropped = Vec::new();
         let (sent, busy_until) = port.finish(now, &mut dropped);
         if let Some(end) = busy_until {
-            self.calendar.push(Event::timer(end, self.slots.service + number));
+            self.schedule_timer(end, self.slots.service + number);
         }
         dropped.iter().for_each(|event| self.acks.release(event));
         let lane = sent.event.slot - self.slots.lanes;
         let flow = self.network.lanes[lane as usize].flow;
-        if let Some(trace) = &mut self.trace {
-            let ack = self.acks.peek(&sent.event);
-            trace.transmit(self.network.port_links[number as usize], sent.start, flow, &sent.event, &ack);
+        if self.trace.is_some() {
+            self.trace_transmit(number, sent.start, flow, sent.event);
         }
-        self.send_down(lane + 1, sent.reach, sent.event);
+        self.send_event(lane + 1, sent.reach, sent.event);
     }
 
-    /// A packet enters `lane` at `at`, which may lie ahead.
-    #[inline]
-    fn send_down(&mut self, lane: u32, at: u64, mut event: Event) {
-        let reach = self.network.cross(lane, at, &event);
-        let Network { lanes, .. } = &self.network;
-        let flow = lanes[lane as usize].flow;
-        match lanes[lane as usize].target() {
-            Target::Receiver if self.prompt && self.config(flow).delayed_ack.is_none() => {
-                return self.on_segment(flow, reach, &event);
-            }
-            Target::Sender => {
-                let state = &mut self.flows[flow as usize];
-                state.acks_ahead += 1;
-                state.last_ack_at = reach;
-            }
+    /// The packet in `entry` enters `lane` at `at`, which may lie ahead.
+    #[inline(always)]
+    fn send_down(&mut self, lane: u32, at: u64, entry: u32) {
+        let (reach, flow, target) = self.network.cross(lane, at, self.calendar.event(entry).bytes);
+        match target {
+            Target::PromptReceiver => self.on_segment_ahead(flow, lane, reach, entry),
+            _ => self.schedule(lane, reach, flow, target, entry),
+        }
+    }
+
+    /// The packet in `entry` will reach the end of `lane` at `reach`.
+    #[inline(always)]
+    fn schedule(&mut self, lane: u32, reach: u64, flow: u32, target: Target, entry: u32) {
+        if target == Target::Sender {
+            self.flows[flow as usize].acks_ahead.enter(reach);
+        }
+        self.calendar.again(entry, reach, self.slots.lanes + lane);
+    }
+
+    /// A packet that has no entry yet enters `lane` at `at`, which may lie ahead.
+    #[inline(always)]
+    fn send_event(&mut self, lane: u32, at: u64, mut event: Event) {
+        let (reach, flow, target) = self.network.cross(lane, at, event.bytes);
+        match target {
+            // No port on the way: the receiver answers now.
+            Target::PromptReceiver => return self.on_segment_event(flow, reach, &event),
+            Target::Sender => self.flows[flow as usize].acks_ahead.enter(reach),
             _ => {}
         }
         event.at = reach;
@@ -262,17 +306,36 @@ impl<'a> Engine<'a> {
         self.calendar.push(event);
     }
 
-    /// A segment reaches its receiver at `at`, which may lie ahead.
-    #[inline]
-    fn on_segment(&mut self, flow: u32, at: u64, event: &Event) {
+    /// A segment on `lane` will reach a receiver that answers at once.
+    #[inline(always)]
+    fn on_segment_ahead(&mut self, flow: u32, lane: u32, at: u64, entry: u32) {
+        let state = &mut self.flows[flow as usize];
+        let config = config_of(self.plan, state.group);
+        let event = self.calendar.event_mut(entry);
+        let segment = event.as_segment();
+        if !state.receiver.is_next(&segment) || at >= self.agenda.next_edge() {
+            return self.on_segment(flow, at, entry);
+        }
+        *event = Event::ack(&state.receiver.accept(config, &segment), config.ack_bytes);
+        let (reach, flow, target) = self.network.cross(lane + 1, at, config.ack_bytes);
+        self.schedule(lane + 1, reach, flow, target, entry);
+    }
+
+    /// A segment reaches its receiver at a moment that may lie ahead.
+    #[inline(never)]
+    fn on_segment(&mut self, flow: u32, at: u64, entry: u32) {
+        let event = self.remove(entry);
+        self.on_segment_event(flow, at, &event);
+    }
+
+    #[inline(never)]
+    fn on_segment_event(&mut self, flow: u32, at: u64, event: &Event) {
         let state = &mut self.flows[flow as usize];
         let config = config_of(self.plan, state.group);
         let before = state.receiver.delivered_bytes();
         let ack = state.receiver.on_segment(config, instant(at), &event.as_segment());
-        let delivered = (state.receiver.delivered_bytes() - before).0;
-        if at < self.agenda.next_edge() {
-            state.delivered += delivered;
-        } else {
+        if at >= self.agenda.next_edge() {
+            let delivered = (state.receiver.delivered_bytes() - before).0;
             self.early_deliveries.push((at, flow, delivered as u32));
         }
         if config.delayed_ack.is_some() {
@@ -283,7 +346,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
     fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
         let bytes = self.config(flow).ack_bytes;
         let event = if ack.sack.is_empty() {
@@ -291,25 +353,47 @@ impl<'a> Engine<'a> {
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(ack))
         };
-        self.send_down(self.network.routes[flow as usize].acks, at, event);
+        self.send_event(self.network.routes[flow as usize].acks, at, event);
     }
 
     /// An acknowledgement reaches its sender.
-    #[inline]
-    fn on_ack(&mut self, flow: u32, event: Event) {
-        let ack = self.acks.take(&event);
+    #[inline(always)]
+    fn on_ack(&mut self, flow: u32, taken: Taken) {
+        let event = self.calendar.event(taken.entry);
+        if event.table_index().is_some() {
+            return self.on_ack_in_table(flow, taken);
+        }
+        let ack = event.as_ack();
+        self.calendar.release(taken.entry);
         let state = &mut self.flows[flow as usize];
-        state.acks_ahead -= 1;
-        state.sender.on_ack(config_of(self.plan, state.group), instant(event.at), &ack);
-        self.pump(flow, event.at);
+        state.acks_ahead.count -= 1;
+        state.sender.on_ack(config_of(self.plan, state.group), instant(taken.at), &ack);
+        self.pump(flow, taken.at);
+    }
+
+    #[inline(never)]
+    fn on_ack_in_table(&mut self, flow: u32, taken: Taken) {
+        let event = self.remove(taken.entry);
+        let ack = self.acks.peek(&event);
+        self.acks.release(&event);
+        let state = &mut self.flows[flow as usize];
+        state.acks_ahead.count -= 1;
+        state.sender.on_ack(config_of(self.plan, state.group), instant(taken.at), &ack);
+        self.pump_rarely(flow, taken.at);
+    }
+
+    /// [`pump`](Self::pump) where it is not worth its own copy of the code.
+    #[inline(never)]
+    fn pump_rarely(&mut self, flow: u32, now: u64) {
+        self.pump(flow, now);
     }
 
     /// Sends what the sender has to send.
-    #[inline]
+    #[inline(always)]
     fn pump(&mut self, flow: u32, now: u64) {
         let config = self.config(flow);
         while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(config, instant(now)) {
-            self.send_segment(flow, now, &segment);
+            self.send_segment_rarely(flow, now, segment);
         }
         if config.send_overhead == Span::ZERO {
             self.transmit(flow, now, config);
@@ -320,31 +404,30 @@ impl<'a> Engine<'a> {
     }
 
     /// Sends all that the window allows.
-    #[inline]
+    #[inline(never)]
     fn transmit(&mut self, flow: u32, now: u64, config: &TcpConfig) {
         match self.flows[flow as usize].sender.allowance() {
             Some(segments) => self.transmit_some(flow, now, config, segments),
             None => {
                 while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
-                    self.send_segment(flow, now, &segment);
+                    self.send_segment_rarely(flow, now, segment);
                 }
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit_some(&mut self, flow: u32, now: u64, config: &TcpConfig, segments: u32) {
         for _ in 0..segments {
             let segment = self.flows[flow as usize].sender.transmit(config, instant(now));
-            self.send_segment(flow, now, &segment);
+            self.send_segment(flow, now, segment);
         }
     }
 
     /// Sends all that the window allows a random time from now. When nothing can reach the sender before then, it is
     /// done on the spot.
-    #[inline]
+    #[inline(always)]
     fn transmit_after_overhead(&mut self, flow: u32, now: u64, config: &TcpConfig) {
-        let notice = self.network.routes[flow as usize].notice;
         let state = &mut self.flows[flow as usize];
         let allowance = state.sender.allowance();
         if state.send_at != NEVER
@@ -353,12 +436,13 @@ impl<'a> Engine<'a> {
         {
             return;
         }
-        let at = now + (state.rng.uniform() * config.send_overhead.as_nanos() as f64) as u64;
+        // Signed, because processors convert those faster.
+        let overhead_ns = config.send_overhead.as_nanos() as i64;
+        let at = now + (state.rng.uniform() * overhead_ns as f64) as i64 as u64;
         let timer = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        let next_ack = match state.acks_ahead {
-            0 => now + notice,
-            1 => state.last_ack_at,
-            _ => now,
+        let next_ack = match state.acks_ahead.count {
+            0 => now + self.network.routes[flow as usize].notice,
+            _ => state.acks_ahead.next(now),
         };
         match allowance {
             Some(segments) if at < next_ack && at < timer && at < self.agenda.next() => {
@@ -366,40 +450,50 @@ impl<'a> Engine<'a> {
             }
             _ => {
                 state.send_at = at;
-                self.calendar.push(Event::timer(at, self.slots.send + flow));
+                self.schedule_timer(at, self.slots.send + flow);
             }
         }
     }
 
-    #[inline]
-    fn send_segment(&mut self, flow: u32, now: u64, segment: &Segment) {
-        self.send_down(self.network.routes[flow as usize].data, now, Event::segment(segment));
+    #[inline(never)]
+    fn send_segment_rarely(&mut self, flow: u32, now: u64, segment: Segment) {
+        self.send_segment(flow, now, segment);
+    }
+
+    #[inline(always)]
+    fn send_segment(&mut self, flow: u32, now: u64, segment: Segment) {
+        let lane = self.flows[flow as usize].data_lane;
+        self.send_event(lane, now, Event::segment(&segment));
     }
 
     /// Makes sure that an event stands in the calendar no later than the sender's timer.
-    #[inline]
+    #[inline(always)]
     fn arm_retransmission(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         let due = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < state.timer_at {
             state.timer_at = due;
-            self.calendar.push(Event::timer(due, self.slots.retransmission + flow));
+            self.schedule_timer(due, self.slots.retransmission + flow);
         }
+    }
+
+    #[inline(never)]
+    fn schedule_timer(&mut self, at: u64, slot: u32) {
+        self.calendar.push(Event::timer(at, slot));
     }
 
     /// The same for a receiver's delayed acknowledgement.
     fn arm_acknowledge(&mut self, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        let due = state.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
-        if due < state.ack_at {
-            state.ack_at = due;
-            self.calendar.push(Event::timer(due, self.slots.acknowledge + flow));
+        let due = self.flows[flow as usize].receiver.next_timer().map_or(NEVER, Instant::as_nanos);
+        if due < self.ack_at[flow as usize] {
+            self.ack_at[flow as usize] = due;
+            self.schedule_timer(due, self.slots.acknowledge + flow);
         }
     }
 
     fn arm_port(&mut self, port: u32) {
         if let Some(due) = self.network.ports[port as usize].next_timer() {
-            self.calendar.push(Event::timer(due, port));
+            self.schedule_timer(due, port);
         }
     }
 
@@ -430,7 +524,7 @@ impl<'a> Engine<'a> {
         state.timer_at = NEVER;
         if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
             state.sender.on_timer(config_of(self.plan, state.group), instant(now));
-            self.pump(flow, now);
+            self.pump_rarely(flow, now);
         } else {
             self.arm_retransmission(flow); // the deadline has moved on
         }
@@ -444,12 +538,11 @@ impl<'a> Engine<'a> {
     }
 
     fn on_acknowledge_timer(&mut self, now: u64, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        if state.ack_at != now {
+        if self.ack_at[flow as usize] != now {
             return;
         }
-        state.ack_at = NEVER;
-        let ack = state.receiver.on_timer(instant(now));
+        self.ack_at[flow as usize] = NEVER;
+        let ack = self.flows[flow as usize].receiver.on_timer(instant(now));
         self.arm_acknowledge(flow);
         if let Some(ack) = ack {
             self.send_ack(flow, now, &ack);
@@ -466,7 +559,7 @@ impl<'a> Engine<'a> {
         }
         let next = now + self.plan.sample_interval.as_nanos();
         if next <= self.plan.duration.as_nanos() {
-            self.calendar.push(Event::timer(next, self.slots.sampler));
+            self.schedule_timer(next, self.slots.sampler);
         }
     }
 
@@ -477,7 +570,7 @@ impl<'a> Engine<'a> {
                 Control::Resume(flow) => {
                     let state = &mut self.flows[flow as usize];
                     state.sender.resume(config_of(self.plan, state.group), instant(now));
-                    self.pump(flow, now);
+                    self.pump_rarely(flow, now);
                 }
                 Control::Pause(flow) => self.flows[flow as usize].sender.pause(instant(now)),
                 Control::Progress => {
@@ -488,7 +581,7 @@ impl<'a> Engine<'a> {
             }
         }
         if self.agenda.next() != NEVER {
-            self.calendar.push(Event::timer(self.agenda.next(), self.slots.control));
+            self.schedule_timer(self.agenda.next(), self.slots.control);
         }
         Ok(())
     }
@@ -496,57 +589,99 @@ impl<'a> Engine<'a> {
     /// A window begins or ends.
     fn on_edge(&mut self, now: u64) {
         self.network.ports.iter_mut().for_each(|port| port.edge(now));
-        for ((state, pieces), counted) in self.flows.iter_mut().zip(&mut self.flow_pieces).zip(&mut self.counted) {
+        let mut ahead = vec![0; self.flows.len()];
+        self.early_deliveries.iter().for_each(|&(_, flow, bytes)| ahead[flow as usize] += bytes as u64);
+        let flows = self.flows.iter().zip(&mut self.flow_pieces).zip(&mut self.counted).zip(&ahead);
+        for (((state, pieces), counted), ahead) in flows {
             let counts = SenderCounts::of(&state.sender);
-            let delivered = std::mem::take(&mut state.delivered);
-            pieces.push(FlowPiece { delivered, counts: counts.since(counted) });
-            *counted = counts;
+            let delivered = state.receiver.delivered_bytes().0 - ahead;
+            let before = std::mem::replace(counted, FlowPiece { delivered, counts });
+            pieces.push(FlowPiece { delivered: delivered - before.delivered, counts: counts.since(&before.counts) });
         }
         let next_edge = self.agenda.next_edge();
-        let flows = &mut self.flows;
-        self.early_deliveries.retain(|&(at, flow, bytes)| {
-            let later = at >= next_edge;
-            if !later {
-                flows[flow as usize].delivered += bytes as u64;
+        self.early_deliveries.retain(|&(at, ..)| at >= next_edge);
+    }
+
+    /// Reads what the events to come will need, step by step as each tells where the next is: the ends of the flows on the
+    /// lanes seen at the last look, the lanes of the next events, the events after those. In a large network none of it is
+    /// in the cache, and waiting for many at once takes no longer than for one. Returns the bucket of the calendar on which
+    /// it is time for the next look.
+    #[inline(never)]
+    fn look_ahead(&mut self) -> u64 {
+        const STEP: u64 = 16;
+        let lanes = &self.network.lanes;
+        let mut seen = 0;
+        for &number in &self.lanes_ahead {
+            let lane = &lanes[number as usize];
+            let state = &self.flows[lane.flow as usize];
+            seen ^= state.acks_ahead.count;
+            if lane.target() == Target::Sender {
+                seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent;
+                seen ^= lanes[state.data_lane as usize].flow;
+            } else {
+                seen ^= state.receiver.delivered_segments();
             }
-            later
+        }
+        let day = self.calendar.day() + STEP;
+        self.lanes_ahead.clear();
+        self.calendar.upcoming(day..day + STEP, &mut self.lanes_ahead);
+        self.lanes_ahead.retain_mut(|slot| {
+            let on_lane = *slot >= self.slots.lanes;
+            *slot = slot.wrapping_sub(self.slots.lanes);
+            on_lane
         });
+        for &number in &self.lanes_ahead {
+            seen ^= lanes[number as usize].flow;
+            seen ^= lanes.get(number as usize + 1).map_or(0, |lane| lane.flow);
+        }
+        self.calendar.read_ahead(day + STEP..day + 2 * STEP, day + 2 * STEP..day + 3 * STEP);
+        std::hint::black_box(seen);
+        day
     }
 
     #[inline]
     fn config(&self, flow: u32) -> &'a TcpConfig {
         config_of(self.plan, self.flows[flow as usize].group)
     }
-
-    #[inline]
-    fn look_ahead(&self) {
-        const PLACES: usize = 5;
-        if let Some(slot) = self.calendar.upcoming(PLACES)
-            && slot >= self.slots.lanes
-        {
-            let lane = &self.network.lanes[(slot - self.slots.lanes) as usize];
-            let state = &self.flows[lane.flow as usize];
-            std::hint::black_box((state.sender.cwnd(), state.group, state.receiver.delivered_segments()));
-        }
-    }
 }
 
 impl FlowState {
-    fn new(config: &TcpConfig, flow: &aqumen_scenario::Flow, seed: u64, number: u64) -> Self {
+    fn new(config: &TcpConfig, flow: &aqumen_scenario::Flow, data_lane: u32, seed: u64, number: u64) -> Self {
         let mut rng = Stream::new(seed, Kind::Endpoint, number);
         let phase = Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
         FlowState {
             sender: Sender::new(config, flow.transfer).with_clock_phase(config, phase),
-            receiver: Receiver::new(config),
-            delivered: 0,
+            rng,
             timer_at: NEVER,
             send_at: NEVER,
-            ack_at: NEVER,
-            rng,
-            last_ack_at: 0,
-            acks_ahead: 0,
             group: flow.group,
+            data_lane,
+            acks_ahead: AcksAhead::default(),
+            receiver: Receiver::new(config),
         }
+    }
+}
+
+impl AcksAhead {
+    /// Of so many the arrival is remembered.
+    const KNOWN: u32 = 32;
+
+    /// One more will arrive at `reach`.
+    #[inline]
+    fn enter(&mut self, reach: u64) {
+        self.reach[(self.entered % Self::KNOWN) as usize] = reach as u32;
+        self.entered = self.entered.wrapping_add(1);
+        self.count += 1;
+    }
+
+    /// A moment no later than the next arrival: mostly that itself. There is one.
+    #[inline]
+    fn next(&self, now: u64) -> u64 {
+        if self.count > Self::KNOWN {
+            return now;
+        }
+        let reach = self.reach[(self.entered.wrapping_sub(self.count) % Self::KNOWN) as usize];
+        now + reach.wrapping_sub(now as u32) as u64
     }
 }
 
@@ -590,15 +725,8 @@ impl AckTable {
         event.table_index().map_or_else(|| event.as_ack(), |index| self.kept[index as usize])
     }
 
-    /// The same, when the packet ends its way.
-    #[inline]
-    fn take(&mut self, event: &Event) -> Ack {
-        let ack = self.peek(event);
-        self.release(event);
-        ack
-    }
-
     /// The packet of `event` is gone.
+    #[inline]
     fn release(&mut self, event: &Event) {
         if let Some(index) = event.table_index() {
             self.free.push(index);

@@ -14,24 +14,24 @@ pub(crate) struct Event {
     pub(crate) slot: u32,
     /// Number of a segment, or the next one that an acknowledgement expects.
     number: u32,
-    /// Receive window of an acknowledgement, segments; or, with `in_table`, where the acknowledgement is kept.
+    /// Receive window of an acknowledgement, segments; or, with `IN_TABLE`, where the acknowledgement is kept.
     window: u32,
     /// Size on the wire.
     pub(crate) bytes: u16,
     /// Flags of a segment or acknowledgement.
-    flags: u8,
-    /// The acknowledgement carries SACK blocks and is kept in a table: too large to travel by value.
-    in_table: bool,
+    flags: u16,
 }
 
-const ECN_BITS: u8 = 0b11;
-const CWR: u8 = 1 << 2;
-const SYN: u8 = 1 << 3;
-const LAST: u8 = 1 << 4;
-const RETRANSMISSION: u8 = 1 << 5;
-const ECE: u8 = 1 << 6;
+const ECN_BITS: u16 = 0b11;
+const CWR: u16 = 1 << 2;
+const SYN: u16 = 1 << 3;
+const LAST: u16 = 1 << 4;
+const RETRANSMISSION: u16 = 1 << 5;
+const ECE: u16 = 1 << 6;
 /// Set on acknowledgements, clear on segments.
-const ACK: u8 = 1 << 7;
+const ACK: u16 = 1 << 7;
+/// The acknowledgement carries SACK blocks and is kept in a table: too large to travel by value.
+const IN_TABLE: u16 = 1 << 8;
 
 impl Event {
     /// A timer of `slot`: no packet.
@@ -48,7 +48,7 @@ impl Event {
             stamp: segment.sent_at.as_nanos(),
             number: segment.seq,
             bytes: segment.bytes,
-            flags: segment.ecn as u8
+            flags: segment.ecn as u16
                 | flag(segment.cwr, CWR)
                 | flag(segment.syn, SYN)
                 | flag(segment.last, LAST)
@@ -72,7 +72,8 @@ impl Event {
 
     /// An acknowledgement under way that is kept at `index` of the host's table.
     pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32) -> Self {
-        Event { window: index, in_table: true, ..Event::ack(ack, bytes) }
+        let event = Event::ack(ack, bytes);
+        Event { window: index, flags: event.flags | IN_TABLE, ..event }
     }
 
     /// The segment it carries.
@@ -93,7 +94,7 @@ impl Event {
     /// The acknowledgement it carries by value.
     #[inline]
     pub(crate) fn as_ack(&self) -> Ack {
-        debug_assert!(!self.in_table);
+        debug_assert!(self.flags & IN_TABLE == 0);
         Ack {
             ack: self.number,
             window: self.window,
@@ -101,6 +102,13 @@ impl Event {
             echo: Instant::from_nanos(self.stamp),
             sack: SackBlocks::EMPTY,
         }
+    }
+
+    /// The same at a later moment.
+    #[inline]
+    pub(crate) fn put_off(mut self, at: u64) -> Self {
+        self.at = at;
+        self
     }
 
     #[inline]
@@ -111,12 +119,12 @@ impl Event {
     /// Where in the host's table its acknowledgement is kept, if it is there.
     #[inline]
     pub(crate) fn table_index(&self) -> Option<u32> {
-        self.in_table.then_some(self.window)
+        (self.flags & IN_TABLE != 0).then_some(self.window)
     }
 
     #[inline]
     pub(crate) fn ecn(&self) -> Ecn {
-        Ecn::from_bits(self.flags & ECN_BITS)
+        Ecn::from_bits((self.flags & ECN_BITS) as u8)
     }
 
     /// Sets CE.

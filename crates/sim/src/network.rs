@@ -8,7 +8,6 @@ use aqumen_scenario::{Flow, Link, Plan};
 use aqumen_units::{Bytes, Rate};
 
 use crate::Error;
-use crate::event::Event;
 use crate::port::Port;
 
 pub(crate) struct Network {
@@ -33,6 +32,7 @@ pub(crate) struct Route {
 
 /// One stretch of a flow's way, 32 bytes. A single private link stands in the lane itself: most lanes have one.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 pub(crate) struct Lane {
     /// When the private link is free.
     free_at: u64,
@@ -63,12 +63,17 @@ enum Hops {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Port(u32),
+    /// A receiver that answers each segment at once: what it does is computed when the segment enters the lane. Its
+    /// acknowledgements leave on the lane that follows.
+    PromptReceiver,
+    /// A receiver with a timer.
     Receiver,
     Sender,
 }
 
 const RECEIVER: u32 = u32::MAX;
 const SENDER: u32 = u32::MAX - 1;
+const PROMPT_RECEIVER: u32 = u32::MAX - 2;
 
 /// A private link.
 #[derive(Clone, Copy)]
@@ -106,7 +111,9 @@ impl Network {
         let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
         for (number, flow) in plan.flows.iter().enumerate() {
             let transport = &plan.groups[flow.group as usize].transport;
-            let data = network.add_lanes(plan, number, &flow.path, &port_of, transport.packet_bytes, Target::Receiver);
+            let prompt = style.collapse && transport.delayed_ack.is_none();
+            let receiver = if prompt { Target::PromptReceiver } else { Target::Receiver };
+            let data = network.add_lanes(plan, number, &flow.path, &port_of, transport.packet_bytes, receiver);
             let acks =
                 network.add_lanes(plan, number, &flow.return_path, &port_of, transport.ack_bytes, Target::Sender);
             network.routes.push(Route { data, acks, notice: notice(plan, flow, &port_of) });
@@ -155,6 +162,7 @@ impl Network {
             usual_tx: first.map_or(0, |hop| hop.tx(usual_bytes) as u32),
             target: match target {
                 Target::Port(port) => port,
+                Target::PromptReceiver => PROMPT_RECEIVER,
                 Target::Receiver => RECEIVER,
                 Target::Sender => SENDER,
             },
@@ -165,33 +173,41 @@ impl Network {
         });
     }
 
-    /// A packet enters `lane` at `now`: when it reaches the lane's end.
-    #[inline]
-    pub(crate) fn cross(&mut self, lane: u32, now: u64, event: &Event) -> u64 {
+    /// A packet of `bytes` enters `lane` at `now`: when it reaches the lane's end, whose flow it is, and where that is.
+    #[inline(always)]
+    pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, u32, Target) {
         let lane = &mut self.lanes[lane as usize];
-        match lane.hops {
-            Hops::None => now,
-            Hops::One => {
-                let tx = if event.bytes == lane.usual_bytes {
-                    lane.usual_tx as u64
-                } else {
-                    self.hops[lane.first_hop as usize].tx(event.bytes)
-                };
-                lane.free_at = lane.free_at.max(now) + tx;
-                lane.free_at + lane.delay as u64
-            }
-            Hops::Many(n) => self.hops[lane.first_hop as usize..][..n as usize].iter_mut().fold(now, |at, hop| {
-                hop.free_at = hop.free_at.max(at) + hop.tx(event.bytes);
-                hop.free_at + hop.delay
-            }),
-        }
+        let reach = if lane.hops == Hops::One && lane.usual_bytes == bytes {
+            lane.free_at = lane.free_at.max(now) + lane.usual_tx as u64;
+            lane.free_at + lane.delay as u64
+        } else {
+            lane.cross_hops(&mut self.hops, now, bytes)
+        };
+        (reach, lane.flow, lane.target())
     }
 }
 
 impl Lane {
+    /// When a packet of `bytes` that enters at `now` reaches the end, whatever its size and the lane's links.
+    #[inline(never)]
+    fn cross_hops(&mut self, hops: &mut [Hop], now: u64, bytes: u16) -> u64 {
+        match self.hops {
+            Hops::None => now,
+            Hops::One => {
+                self.free_at = self.free_at.max(now) + hops[self.first_hop as usize].tx(bytes);
+                self.free_at + self.delay as u64
+            }
+            Hops::Many(n) => hops[self.first_hop as usize..][..n as usize].iter_mut().fold(now, |at, hop| {
+                hop.free_at = hop.free_at.max(at) + hop.tx(bytes);
+                hop.free_at + hop.delay
+            }),
+        }
+    }
+
     #[inline]
     pub(crate) fn target(&self) -> Target {
         match self.target {
+            PROMPT_RECEIVER => Target::PromptReceiver,
             RECEIVER => Target::Receiver,
             SENDER => Target::Sender,
             port => Target::Port(port),

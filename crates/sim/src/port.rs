@@ -28,7 +28,7 @@ pub(crate) use served::ServedPort;
 pub(crate) enum Port {
     Fifo(Box<FifoPort>),
     Served(Box<ServedPort>),
-    Plain(PlainPort),
+    Plain(Box<PlainPort>),
 }
 
 /// What became of a packet that arrived.
@@ -67,7 +67,7 @@ impl Port {
             Some(Ok(aqm)) => {
                 let plain = link.is_plain() && link.limit.bytes == Bytes(u64::MAX) && style.collapse;
                 return Some(Ok(if plain {
-                    Port::Plain(PlainPort::new(link.limit.packets, transmitter))
+                    Port::Plain(Box::new(PlainPort::new(link.limit.packets, transmitter)))
                 } else {
                     Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter)))
                 }));

@@ -14,7 +14,7 @@ import typer
 from typer import exceptions
 
 import aqumen
-from aqumen.cli import compare, listing, run, talk, validate
+from aqumen.cli import compare, design, listing, mmpp, run, talk, validate
 
 __all__ = ["main"]
 
@@ -28,6 +28,8 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("design")(design.design)
+app.command("mmpp")(mmpp.mmpp)
 app.command("list")(listing.list_things)
 app.command("validate")(validate.validate)
 

@@ -58,7 +58,7 @@ def list_things(
     if not rows:
         talk.say(f"no {kind.value} here yet")
         return 0
-    heads = list(rows[0]) if kind is not Kind.aqms else ["name", "summary", "parameters"]
+    heads = list(rows[0]) if kind is not Kind.aqms else ["name", "kind", "summary", "parameters"]
     made = talk.table("", heads, numbers=False)
     for column in made.columns[1:]:
         column.no_wrap = False

@@ -13,7 +13,12 @@ from aqumen.scenario import Scenario
 __all__ = ["EngineOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
 
 ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario.", show_default=False)]
-EngineOption = Annotated[str, typer.Option("--engine", metavar="ENGINE", help="packet or ns2.")]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine", metavar="ENGINE", help="packet, fluid (or fluid:hollot, fluid:ecn, fluid:drop), theory or ns2."
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario; may be repeated."),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -15,8 +16,9 @@ from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgu
 from aqumen.comparison import run as run_one
 from aqumen.result import Result
 from aqumen.store import Store, digest_of, write_text
+from aqumen.theory.explain import Beside, explain
 
-__all__ = ["run", "tables_of"]
+__all__ = ["run", "tables_of", "theory_of"]
 
 
 def run(
@@ -46,11 +48,45 @@ def run(
         write_text(store.folder / "scenario.toml", loaded.to_toml())
         store.save((aqm, seed), result.answer, digest_of(loaded, (aqm, seed), engine))
         talk.say(f"wrote {store.path((aqm, seed))}")
+    told = [] if engine == "theory" else explain(loaded, result, aqm)
     if as_json:
-        print(result.json)
+        theory: dict[str, dict[str, Any]] = {}
+        for each in told:
+            theory.setdefault(each.link, {})[each.window] = each.to_dict()
+        print(json.dumps({**result.data, "theory": theory}) if theory else result.json)
     else:
-        talk.show(*tables_of(result))
+        talk.show(*tables_of(result), *theory_of(told))
     return 0
+
+
+def theory_of(told: list[Beside]) -> list[Table | str]:
+    """Prediction beside measurement as a table for people, and what explains the difference.
+
+    Args:
+        told: The links and windows.
+    """
+    if not told:
+        return []
+    table = talk.table(
+        "\nTheory beside measurement", ["link, window", "queue pkt", "signalled", "utilisation", "sojourn ms", "W0 pkt"]
+    )
+    for each in told:
+        window = each.point.get("window_pkts")
+        table.add_row(
+            f"{each.link}, {each.window}",
+            _pair(each, "queue_mean_pkts", 1, 1),
+            _pair(each, "signal_ratio", 1, 4),
+            _pair(each, "utilization", 1, 4),
+            _pair(each, "sojourn_mean_s", 1000, 1),
+            tables.number(window, 2),
+        )
+    notes = [f"{each.link}, {each.window}: {note}" for each in told for note in each.notes]
+    return [table, *notes]
+
+
+def _pair(each: Beside, key: str, factor: float, digits: int) -> str:
+    values = (each.predicted[key], each.measured[key])
+    return " / ".join(tables.number(None if value is None else value * factor, digits) for value in values)
 
 
 def tables_of(result: Result) -> list[Table | str]:

@@ -44,6 +44,8 @@ def validate(
     as_json: JsonOption = False,
 ) -> int:
     """Compare the packet engine with ns-2 or ns-3. The exit code is 1 where a figure is not inside its bound."""
+    if yardstick is Yardstick.vectors:
+        return _vectors(as_json)
     if yardstick not in (Yardstick.ns2, Yardstick.ns3):
         raise EngineError(f"`validate {yardstick.value}` is not built yet; `validate ns2` and `validate ns3` are")
     if seeds < 2:
@@ -81,6 +83,15 @@ def validate(
     else:
         print(crosscheck.table(rows, "ns-2" if is_ns2 else "ns-3"), end="")
     return 0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED
+
+
+def _vectors(as_json: bool) -> int:
+    """Replay the known answers of the algorithms."""
+    from aqumen import vectors
+
+    replays = vectors.replay()
+    print(json.dumps(vectors.report(replays), indent=2) if as_json else vectors.table(replays), end="\n" * as_json)
+    return 0 if all(one.verdict == "equal" for one in replays) else talk.CHECK_FAILED
 
 
 def _runs(base: Path, cell: Cell, engine: str, seeds: Sequence[int], advance: Any) -> list[Mapping[str, Any]]:

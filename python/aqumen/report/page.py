@@ -14,6 +14,7 @@ from aqumen.comparison import Comparison
 from aqumen.ranking import Ranking
 from aqumen.report.curves import curves
 from aqumen.report.picture import scenario_svg
+from aqumen.report.theory import theory_section
 from aqumen.tables import number, parameter
 from aqumen.transient import BAND, HOLD_S, SMOOTH_S, START_UP
 
@@ -64,6 +65,7 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
             f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
             "then. Mean ± half the 95 % interval over the seeds that settled."
         ),
+        theory=theory_section(comparison, ranking.window),
         picture=scenario_svg(plan),
         command=escape(command or call),
         versions=_versions(comparison, data),

@@ -10,7 +10,7 @@
 //! - (20): lacks k_i (1 - alpha_i) u(k-d-1) in each line.
 //! - beta1, beta2 and eta of the predictor are not printed; their closed forms stand at [`Predictor`].
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use crate::{ParamError, TcpPlant};
 
@@ -146,39 +146,85 @@ pub struct Predictor {
     eta: f64,
     gain: f64,
     /// H_1, ..., H_h.
-    markov: Box<[f64]>,
+    markov: Vec<f64>,
     delay: usize,
 }
 
 impl Predictor {
     /// The predictor of `model` for `h` samples ahead, more than its delay.
     pub fn new(model: &Model, h: usize) -> Result<Self, ParamError> {
-        let d = model.delay;
-        if h <= d || h > MAX_HORIZON {
+        let delay = model.delay;
+        if h <= delay || h > MAX_HORIZON {
             return Err(ParamError::relation(
                 "h",
                 h as f64,
                 "must be a whole number of at least d + 1 samples, at most 128",
             ));
         }
-        let gain = model.step_response(h - d);
-        // A window of 10^15 packets, say: the response within the horizon is lost in rounding.
-        if !(-1e60..-1e-60).contains(&gain) {
-            return Err(ParamError::relation("h", h as f64, "sees no response of this network's model"));
+        let mut predictor = Predictor { beta1: 0.0, beta2: 0.0, eta: 0.0, gain: 0.0, markov: Vec::new(), delay };
+        if predictor.redesign(model, h) {
+            Ok(predictor)
+        } else {
+            Err(ParamError::relation("h", h as f64, "sees no response of this network's model"))
         }
-        Ok(Predictor {
-            beta1: model.power_sum(h + 1),
-            beta2: -model.n2() * model.power_sum(h),
-            eta: model.m2 * model.power_sum(h),
-            gain,
-            markov: (1..=h).map(|n| model.markov(n)).collect(),
-            delay: d,
-        })
+    }
+
+    /// Becomes the predictor of another `model`, for `h` samples ahead, more than its delay. Allocates only beyond
+    /// [`Predictor::reserve`]. `false`, and no change, if the response within the horizon is lost in rounding (a window of
+    /// 10^15 packets, say).
+    pub(crate) fn redesign(&mut self, model: &Model, h: usize) -> bool {
+        debug_assert!(h > model.delay && h <= MAX_HORIZON);
+        let gain = model.step_response(h - model.delay);
+        let usable = (-1e60..-1e-60).contains(&gain);
+        if usable {
+            self.beta1 = model.power_sum(h + 1);
+            self.beta2 = -model.n2() * model.power_sum(h);
+            self.eta = model.m2 * model.power_sum(h);
+            self.gain = gain;
+            self.markov.clear();
+            self.markov.extend((1..=h).map(|n| model.markov(n)));
+            self.delay = model.delay;
+        }
+        usable
+    }
+
+    /// Reserves room for horizons of up to `h` samples.
+    pub(crate) fn reserve(&mut self, h: usize) {
+        self.markov.reserve_exact(h.saturating_sub(self.markov.len()));
+    }
+
+    /// Takes coefficients that were identified: beta1, beta2, H_1, ..., H_h and eta, h as it is. `false`, and no change, if
+    /// `accept` does not like the gain that follows.
+    pub(crate) fn identify(
+        &mut self,
+        [beta1, beta2]: [f64; 2],
+        markov: impl Iterator<Item = f64> + Clone,
+        eta: f64,
+        accept: impl Fn(f64) -> bool,
+    ) -> bool {
+        let gain: f64 = markov.clone().take(self.horizon() - self.delay).sum();
+        let finite = [beta1, beta2, eta, gain].iter().all(|x| x.is_finite()) && markov.clone().all(f64::is_finite);
+        let usable = finite && accept(gain);
+        if usable {
+            (self.beta1, self.beta2, self.eta, self.gain) = (beta1, beta2, eta, gain);
+            self.markov.iter_mut().zip(markov).for_each(|(old, new)| *old = new);
+        }
+        usable
+    }
+
+    /// Delay, d, samples.
+    pub const fn delay(&self) -> usize {
+        self.delay
     }
 
     /// Coincidence point, h, samples.
     pub fn horizon(&self) -> usize {
         self.markov.len()
+    }
+
+    /// H_1, ..., H_h.
+    pub fn markov(&self) -> &[f64] {
+        &self.markov
     }
 
     /// Weight of y(k).

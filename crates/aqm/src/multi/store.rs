@@ -59,7 +59,8 @@ impl Store {
     /// No packets, in so many queues.
     pub(crate) fn new(queues: usize, limit: Limit) -> Self {
         Store {
-            slots: Vec::with_capacity(limit.packets.min(RESERVED_PKTS) as usize),
+            // A packet joins its queue before the longest one has to give way.
+            slots: Vec::with_capacity(limit.packets.min(RESERVED_PKTS) as usize + 1),
             free: NONE,
             chains: alloc::vec![Chain { head: NONE, tail: NONE, packets: 0, bytes: 0 }; queues],
             limit,

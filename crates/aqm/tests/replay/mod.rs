@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use aqumen_aqm::{Aqm, Cx, Draw, DropReason, Limit, Packet, QueueView, Red, RedCurve, RedParams, Totals, Verdict};
@@ -25,25 +26,44 @@ pub(crate) fn rows(file: &Value) -> &[Value] {
     file["rows"].as_array().unwrap()
 }
 
-/// Compares as the file asks.
+/// Compares as the file asks, and says at the end how far off the worst figure was: `aqumen validate vectors` reads that.
 pub(crate) struct Compare {
+    name: String,
+    algorithm: String,
     relative: f64,
     absolute: f64,
+    figures: Cell<u64>,
+    /// Largest error as a share of what is allowed.
+    worst: Cell<f64>,
 }
 
 impl Compare {
     pub(crate) fn of(file: &Value) -> Self {
         let tolerance = number(file, "tolerance");
-        match file["tolerance_kind"].as_str().unwrap() {
-            "absolute" => Compare { relative: 0.0, absolute: tolerance },
-            "relative" => Compare { relative: tolerance, absolute: number(file, "tolerance_abs") },
+        let (relative, absolute) = match file["tolerance_kind"].as_str().unwrap() {
+            "absolute" => (0.0, tolerance),
+            "relative" => (tolerance, number(file, "tolerance_abs")),
             kind => panic!("unknown tolerance kind {kind}"),
-        }
+        };
+        let text = |key: &str| file[key].as_str().unwrap_or_default().to_string();
+        let (figures, worst) = (Cell::new(0), Cell::new(0.0));
+        Compare { name: text("name"), algorithm: text("algorithm"), relative, absolute, figures, worst }
     }
 
     pub(crate) fn check(&self, where_: &str, key: &str, got: f64, expected: f64) {
         let room = self.relative * expected.abs() + self.absolute;
-        assert!((got - expected).abs() <= room, "{where_}: {key} is {got}, expected {expected}");
+        let error = (got - expected).abs();
+        self.figures.set(self.figures.get() + 1);
+        self.worst.set(self.worst.get().max(error / room));
+        assert!(error <= room, "{where_}: {key} is {got}, expected {expected}");
+    }
+}
+
+impl Drop for Compare {
+    fn drop(&mut self) {
+        let verdict = if std::thread::panicking() { "different" } else { "equal" };
+        let Compare { name, algorithm, figures, worst, .. } = self;
+        println!("vector\t{name}\t{algorithm}\t{}\t{:e}\t{verdict}", figures.get(), worst.get());
     }
 }
 

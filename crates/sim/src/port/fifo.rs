@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, QueueView, Totals, Value, Verdict};
+use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, Value, Verdict};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
@@ -83,14 +83,14 @@ impl FifoPort {
     }
 
     /// A packet of `flow` arrives; it may be marked on the spot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, now: u64, event: &mut Event, flow: u32) -> Arrival {
         self.catch_up(now);
         let packet = metadata(event, flow);
         let verdict = self.aqm.on_arrival(&packet, cx!(self, now));
         let full = self.view().is_full(&packet);
         if full {
-            self.aqm.on_overflow(&packet, cx!(self, now));
+            self.overflow(packet, now);
         }
         self.totals.arrivals += 1;
         self.totals.arrived_bytes += packet.bytes as u64;
@@ -124,6 +124,11 @@ impl FifoPort {
         self.waiting_bytes += packet.bytes as u64;
         self.next_change = self.next_change.min(start);
         Arrival::Leaves { start, reach: end + self.transmitter.delay }
+    }
+
+    #[cold]
+    fn overflow(&mut self, packet: Packet, now: u64) {
+        self.aqm.on_overflow(&packet, cx!(self, now));
     }
 
     /// Carries out the starts and ends of transmissions up to and including `now`, in order.
@@ -163,7 +168,7 @@ impl FifoPort {
         self.waiting_bytes -= head.bytes as u64;
         self.totals.last_sojourn = Span::from_nanos(sojourn);
         if self.hooks.departures {
-            let packet = aqumen_aqm::Packet { bytes: head.bytes, segments: 1, ..Default::default() };
+            let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
             let verdict = self.aqm.on_dequeue(&packet, Span::from_nanos(sojourn), cx!(self, now));
             debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
         }

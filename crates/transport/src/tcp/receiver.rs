@@ -59,32 +59,50 @@ impl Receiver {
     }
 
     /// A segment arrived: the acknowledgement to send now, if any.
-    #[inline(always)]
     pub fn on_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
+        if !self.is_next(segment) {
+            self.follow_marks(segment);
+            return Some(self.on_unusual(cfg, segment));
+        }
+        let (held, echo) = (self.ack_due != Instant::MAX, self.echo);
+        let ack = self.accept(cfg, segment);
+        let Some(delay) = cfg.delayed_ack.filter(|_| !segment.syn) else { return Some(ack) };
+        if held {
+            // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
+            self.echo = echo;
+            return Some(Ack { echo, ..ack });
+        }
+        self.ack_due = now + delay;
+        None
+    }
+
+    /// Whether `segment` is the next of an unbroken sequence, for [`accept`](Self::accept).
+    #[inline(always)]
+    pub fn is_next(&self, segment: &Segment) -> bool {
+        segment.seq == self.next && self.early.is_none() && self.window > 0
+    }
+
+    /// The next segment of an unbroken sequence arrived: the acknowledgement, for receivers that hold none back.
+    #[inline(always)]
+    pub fn accept(&mut self, cfg: &TcpConfig, segment: &Segment) -> Ack {
+        debug_assert!(self.is_next(segment));
+        self.follow_marks(segment);
+        self.next += 1;
+        self.deliver(cfg, segment.syn, segment.bytes);
+        self.syn_seen |= segment.syn;
+        self.echo = segment.sent_at;
+        self.acknowledge_in_order()
+    }
+
+    /// ECE from the first mark until the sender says that it has reacted (RFC 3168 section 6.1.3).
+    #[inline(always)]
+    fn follow_marks(&mut self, segment: &Segment) {
         if segment.cwr {
             self.ece = false;
         }
         if segment.ecn == Ecn::Ce {
             self.ece = true;
         }
-        if segment.seq != self.next || self.early.is_some() || self.window == 0 {
-            return Some(self.on_unusual(cfg, segment));
-        }
-        self.next += 1;
-        self.deliver(cfg, segment.syn, segment.bytes);
-        if segment.syn {
-            self.syn_seen = true;
-        } else if let Some(delay) = cfg.delayed_ack {
-            if self.ack_due == Instant::MAX {
-                // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
-                self.echo = segment.sent_at;
-                self.ack_due = now + delay;
-                return None;
-            }
-            return Some(self.acknowledge_in_order());
-        }
-        self.echo = segment.sent_at;
-        Some(self.acknowledge_in_order())
     }
 
     /// When [`on_timer`](Self::on_timer) is to be called; it changes with each segment.

@@ -43,6 +43,7 @@ impl Rto {
     }
 
     /// A segment sent at `sent` was acknowledged at `now`.
+    #[inline]
     pub(super) fn sample(&mut self, cfg: &TcpConfig, sent: Instant, now: Instant) {
         let tick = cfg.rto_tick.as_nanos().max(1);
         // A clock that only ticks sees the number of ticks between two moments, not the time.

@@ -225,13 +225,24 @@ impl Sender {
         if ack.ece && cfg.ecn {
             self.on_echo(cfg, ack.ack);
         }
+        if ack.ack > self.una && self.inflation == 0 && self.board.is_none() && ack.sack.is_empty() {
+            self.on_new_ack(cfg, now, ack);
+            self.peer_window = ack.window;
+        } else {
+            self.on_unusual_ack(cfg, now, *ack, recovered);
+        }
+    }
+
+    /// Everything but an acknowledgement of new data while nothing is known to be missing.
+    #[cold]
+    fn on_unusual_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         if cfg.variant == Variant::Sack && (self.board.is_some() || !ack.sack.is_empty()) {
             self.on_selective_ack(cfg, now, ack, recovered);
         } else if ack.ack > self.una {
             if self.inflation > 0 {
                 self.on_ack_in_recovery(cfg, now, ack, recovered);
             } else {
-                self.on_new_ack(cfg, now, ack);
+                self.on_new_ack(cfg, now, &ack);
             }
             self.peer_window = ack.window;
         } else if ack.ack == self.una {
@@ -276,7 +287,7 @@ impl Sender {
 
     /// How many segments [`poll_transmit`](Self::poll_transmit) would give now; `None` while selective acknowledgements
     /// show holes, when each choice decides the next.
-    #[inline]
+    #[inline(always)]
     pub fn allowance(&self) -> Option<u32> {
         if self.board.is_some() {
             return None;
@@ -287,7 +298,7 @@ impl Sender {
     }
 
     /// The next segment, where [`allowance`](Self::allowance) has promised one.
-    #[inline]
+    #[inline(always)]
     pub fn transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Segment {
         debug_assert!(self.may_transmit(cfg, now));
         self.count_burst();
@@ -297,14 +308,14 @@ impl Sender {
     }
 
     /// Segments that may be outstanding.
-    #[inline]
+    #[inline(always)]
     fn window(&self) -> u32 {
         (self.cwnd as u32).saturating_add(self.inflation).min(self.peer_window)
     }
 
     /// When [`on_timer`](Self::on_timer) is to be called. It may change with any call, mostly to later: a host that
     /// finds it has moved when it gets there asks again.
-    #[inline]
+    #[inline(always)]
     pub fn next_timer(&self) -> Option<Instant> {
         let idle = self.una == self.limit || (self.una == self.high && self.flags & STOPPED != 0);
         (!idle && self.deadline != Instant::MAX).then_some(self.deadline)
@@ -376,7 +387,7 @@ impl Sender {
     }
 
     /// New data was acknowledged, and no recovery is on.
-    #[inline]
+    #[inline(always)]
     fn on_new_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
         let acked = ack.ack - self.una;
         let in_flight = self.next - self.una;
@@ -397,7 +408,7 @@ impl Sender {
     }
 
     /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465).
-    #[inline]
+    #[inline(always)]
     fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32) {
         let slow_start = self.cwnd < f64::from(self.ssthresh);
         if cfg.validate_window {
@@ -412,7 +423,7 @@ impl Sender {
     }
 
     /// Round-trip samples, and the end of backoff (RFC 6298 section 3, Karn's rule).
-    #[inline]
+    #[inline(always)]
     fn measure(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, marked: bool) {
         let sent = if cfg.timestamps {
             ack.echo
@@ -463,7 +474,6 @@ impl Sender {
         self.flags |= CWR;
     }
 
-    #[cold]
     fn on_duplicate(&mut self, cfg: &TcpConfig, now: Instant) {
         self.duplicates = self.duplicates.saturating_add(1);
         if self.duplicates > DUPLICATES {
@@ -512,8 +522,7 @@ impl Sender {
     }
 
     /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
-    #[cold]
-    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
+    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         if cfg.variant == Variant::Reno || recovered {
             self.inflation = 0;
             self.end_recovery();
@@ -521,7 +530,7 @@ impl Sender {
                 let in_flight = (self.high - ack.ack).max(1) + 1;
                 self.cwnd = f64::from(self.ssthresh.min(in_flight));
             }
-            self.on_new_ack(cfg, now, ack);
+            self.on_new_ack(cfg, now, &ack);
             return;
         }
         // A partial acknowledgement: the next hole, and the window deflated by what was acknowledged less one.
@@ -553,8 +562,7 @@ impl Sender {
     }
 
     /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
-    #[cold]
-    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, recovered: bool) {
+    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         let mut board = self.board.take().unwrap_or_default();
         let mut news = 0;
         for &(first, end) in ack.sack.as_slice() {
@@ -566,7 +574,7 @@ impl Sender {
         }
         if ack.ack > self.una {
             if self.flags & RECOVERY == 0 {
-                self.on_new_ack(cfg, now, ack);
+                self.on_new_ack(cfg, now, &ack);
             } else {
                 if recovered {
                     self.flags &= !RECOVERY;
@@ -575,7 +583,7 @@ impl Sender {
                 }
                 self.una = ack.ack;
                 self.next = self.next.max(ack.ack);
-                self.measure(cfg, now, ack, ack.ece && cfg.ecn);
+                self.measure(cfg, now, &ack, ack.ece && cfg.ecn);
                 self.arm(cfg, now);
             }
             board.arrived.forget_before(self.una);
@@ -698,7 +706,7 @@ impl Sender {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn emit(&mut self, cfg: &TcpConfig, now: Instant, seq: u32) -> Segment {
         if self.una == self.high || self.deadline == Instant::MAX {
             self.arm(cfg, now);
@@ -817,7 +825,7 @@ impl Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, cfg: &TcpConfig, now: Instant) {
         self.deadline = now.saturating_add(self.rto.timeout(cfg));
     }

@@ -1,0 +1,174 @@
+//! The self-tuning structure (Zhang, Hollot, Towsley, Misra 2003): a wrapper that estimates the network at each sample and
+//! lets any law that knows how tune itself to the estimate before it steps.
+//!
+//! ```text
+//! observation ──> estimators: C^, L^ ──> R ──> law.tune(C, L, R) ──> law.step ──> p
+//! ```
+//!
+//! Deviations: the paper takes R for a constant bound on the propagation time. With a target in packets that is not safe: an
+//! eighth of the capacity turns 47 ms of waiting into 370, and a loop tuned without them oscillates. [`RoundTrip::Effective`],
+//! the default, is R = base RTT + target / C^.
+
+use aqumen_units::{Probability, Span};
+
+use crate::{
+    DefaultValue, EstimatorParams, Estimators, MAX_LOOPS, Network, Observation, Param, ParamError, SampledLaw,
+    Settings, Target, Unit, Value,
+};
+
+/// What a law tunes itself to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NetworkEstimate {
+    /// Capacity, C, packets/s.
+    pub capacity_pps: f64,
+    /// Load, L = N / (R C), one over the window in packets.
+    pub load: f64,
+    /// Round-trip time at the target, R, seconds.
+    pub rtt_s: f64,
+}
+
+/// A law whose parameters follow from capacity, load and round-trip time.
+pub trait Tunable: SampledLaw {
+    /// Takes the parameters for `network`, without a bump in its output. A law keeps those it has when the estimate gives
+    /// none that make sense.
+    fn tune(&mut self, network: &NetworkEstimate);
+
+    /// The target queue.
+    fn target(&self) -> Target;
+}
+
+/// What is known of the round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RoundTrip {
+    /// It is this many seconds, whatever the capacity.
+    Fixed(f64),
+    /// It takes this many seconds without queueing; the target's waiting time at C^ comes on top.
+    Effective(f64),
+}
+
+/// A law that tunes itself.
+#[derive(Clone, Debug)]
+pub struct SelfTuned<L> {
+    law: L,
+    estimators: Estimators,
+    round_trip: RoundTrip,
+    /// Known only when it was built from settings.
+    capacity_bps: Option<f64>,
+    rtt_s: f64,
+}
+
+/// The settings that every self-tuned algorithm reads before its law.
+pub(crate) struct Tuning {
+    pub(crate) target: Target,
+    pub(crate) round_trip: RoundTrip,
+    pub(crate) estimators: EstimatorParams,
+    pub(crate) capacity_bps: f64,
+}
+
+impl RoundTrip {
+    pub(crate) const RTT: Param = Param::positive(
+        "rtt",
+        Unit::Seconds,
+        DefaultValue::Designed("the network's base RTT"),
+        "round-trip time without queueing",
+    );
+
+    pub(crate) const WITH_QUEUE: Param =
+        Param::flag("rtt_with_queue", true, "tune to rtt + target / C^, and not to rtt alone as the paper does");
+
+    /// R at `capacity_pps`, seconds.
+    pub fn at(self, target: Target, capacity_pps: f64) -> f64 {
+        match self {
+            RoundTrip::Fixed(seconds) => seconds,
+            RoundTrip::Effective(base) => base + target.seconds(capacity_pps),
+        }
+    }
+}
+
+impl Tuning {
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let capacity_bps = settings.number("capacity").unwrap_or(network.capacity.as_bps() as f64);
+        let capacity_pps = capacity_bps / (8.0 * network.packet_bytes);
+        let target = Target::from_settings(settings, network)?;
+        let rtt = settings.number("rtt").unwrap_or(network.base_rtt_s);
+        Param::check_positive("rtt", rtt, Unit::Seconds)?;
+        let effective = RoundTrip::Effective(rtt);
+        let load = network.flows / (effective.at(target, capacity_pps) * capacity_pps);
+        let round_trip =
+            if settings.flag("rtt_with_queue").unwrap_or(true) { effective } else { RoundTrip::Fixed(rtt) };
+        let estimators = EstimatorParams::from_settings(settings, capacity_pps, load)?;
+        Ok(Tuning { target, round_trip, estimators, capacity_bps })
+    }
+
+    /// What the law is tuned to before the first sample.
+    pub(crate) fn initial(&self) -> NetworkEstimate {
+        let EstimatorParams { capacity_pps, load, .. } = self.estimators;
+        NetworkEstimate { capacity_pps, load, rtt_s: self.round_trip.at(self.target, capacity_pps) }
+    }
+}
+
+impl<L: Tunable> SelfTuned<L> {
+    /// `law`, tuned by `estimators` at each step of its first loop.
+    pub fn new(law: L, estimators: Estimators, round_trip: RoundTrip) -> Self {
+        let rtt_s = round_trip.at(law.target(), estimators.capacity_pps());
+        SelfTuned { law, estimators, round_trip, capacity_bps: None, rtt_s }
+    }
+
+    /// The law.
+    pub const fn law(&self) -> &L {
+        &self.law
+    }
+
+    /// The estimators.
+    pub const fn estimators(&self) -> &Estimators {
+        &self.estimators
+    }
+
+    /// `law`, built for the initial estimate, with what the settings say.
+    pub(crate) fn with(tuning: &Tuning, law: L) -> Result<Self, ParamError> {
+        let [Some(period), _] = law.periods() else { unreachable!("a tunable law has a first loop") };
+        let estimators = Estimators::new(tuning.estimators, period.as_secs_f64(), None)?;
+        Ok(SelfTuned { capacity_bps: Some(tuning.capacity_bps), ..SelfTuned::new(law, estimators, tuning.round_trip) })
+    }
+}
+
+impl<L: Tunable> SampledLaw for SelfTuned<L> {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        self.law.periods()
+    }
+
+    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+        if which == 0 {
+            self.estimators.update(seen);
+            let capacity_pps = self.estimators.capacity_pps();
+            self.rtt_s = self.round_trip.at(self.law.target(), capacity_pps);
+            self.law.tune(&NetworkEstimate { capacity_pps, load: self.estimators.load(), rtt_s: self.rtt_s });
+        }
+        self.law.step(which, seen)
+    }
+
+    fn initial(&self) -> Probability {
+        self.law.initial()
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.law.observe(visit);
+        self.estimators.observe(visit);
+        visit("rtt_effective", self.rtt_s);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.law.settings(visit);
+        if let Some(capacity) = self.capacity_bps {
+            visit("capacity", Value::Number(capacity));
+        }
+        visit("load", Value::Number(self.estimators.params().load));
+        let (rtt, with_queue) = match self.round_trip {
+            RoundTrip::Fixed(rtt) => (rtt, false),
+            RoundTrip::Effective(rtt) => (rtt, true),
+        };
+        visit("rtt", Value::Number(rtt));
+        visit("rtt_with_queue", Value::Flag(with_queue));
+        self.estimators.params().settings(visit);
+    }
+}

@@ -1,0 +1,78 @@
+//! A discipline allocates when it is made and never again: counted by the allocator of this test.
+
+use allocation_counter::measure;
+use aqumen_aqm::registry;
+use aqumen_aqm::{Draw, DropReason, Fates, Handle, Limit, Network, Packet, Qdisc};
+use aqumen_units::{Ecn, Instant, Rate, Span};
+
+const NETWORK: Network = Network {
+    capacity: Rate::from_bps(10_000_000),
+    flows: 100.0,
+    base_rtt_s: 0.2,
+    target_pkts: 100.0,
+    packet_bytes: 1000.0,
+    link_rate: Rate::from_bps(10_000_000),
+    buffer_pkts: 300.0,
+};
+
+/// A multiplicative step, enough for the draws.
+struct Random(u64);
+
+impl Draw for Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    marked: u32,
+    dropped: u32,
+}
+
+impl Fates for Counts {
+    fn marked(&mut self, _handle: Handle) {
+        self.marked += 1;
+    }
+
+    fn dropped(&mut self, _handle: Handle, _reason: DropReason) {
+        self.dropped += 1;
+    }
+}
+
+#[test]
+fn packets_cost_no_allocation() {
+    for row in registry::algorithms() {
+        let mut qdisc = registry::build_qdisc(row.name, &[], &NETWORK, Limit::packets(300)).unwrap().unwrap();
+        let (mut rng, mut fates) = (Random(1), Counts::default());
+        let allocations = measure(|| {
+            // Three packets come for two that leave, of 500 flows: the buffer fills and overflows, and timers run.
+            for number in 0..30_000u32 {
+                let now = Instant::ZERO + Span::from_micros(270) * u64::from(number);
+                if qdisc.next_timer().is_some_and(|due| due <= now) {
+                    qdisc.on_timer(now, &mut rng);
+                }
+                let flow = number * 7 % 500;
+                let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][number as usize % 3];
+                let packet = Packet {
+                    bytes: 500 + number % 1000,
+                    ecn,
+                    segments: 1,
+                    flow_hash: flow,
+                    source_hash: flow / 3,
+                    destination_hash: flow / 5,
+                    ..Packet::default()
+                };
+                qdisc.enqueue(number, &packet, now, &mut rng, &mut fates);
+                if number % 3 != 0 && qdisc.dequeue(now, &mut rng, &mut fates).is_some() {
+                    qdisc.transmitted(Span::from_micros(200), now);
+                }
+            }
+        });
+        assert!(fates.dropped > 1000, "{}: {} dropped", row.name, fates.dropped);
+        assert_eq!(allocations.count_total, 0, "{}", row.name);
+    }
+    // The counter counts.
+    assert!(measure(|| drop(std::hint::black_box(vec![0u8; 100]))).count_total > 0);
+}

@@ -1,0 +1,79 @@
+//! The queueing analysis as functions: a model file in, the answer as JSON out.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use aqumen_scenario::mmpp::File;
+use aqumen_theory::mmpp::{Analysis, simulate};
+use pyo3::prelude::*;
+
+use crate::refuse;
+
+/// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside it.
+/// Answers JSON, and the model as explicit TOML.
+#[pyfunction]
+#[pyo3(signature = (path, overrides, simulate = false))]
+pub(crate) fn mmpp_solve(
+    py: Python<'_>,
+    path: PathBuf,
+    overrides: Vec<(String, String)>,
+    simulate: bool,
+) -> PyResult<(String, String)> {
+    solve(py, simulate, || File::load(path, &borrowed(&overrides)))
+}
+
+/// The same for the model in `text`; `file` is its name in messages, beside which traces stand.
+#[pyfunction]
+#[pyo3(signature = (text, file, overrides, simulate = false))]
+pub(crate) fn mmpp_solve_text(
+    py: Python<'_>,
+    text: &str,
+    file: &str,
+    overrides: Vec<(String, String)>,
+    simulate: bool,
+) -> PyResult<(String, String)> {
+    solve(py, simulate, || File::parse_with(text, file, &borrowed(&overrides)))
+}
+
+/// The JSON Schema of a model file.
+#[pyfunction]
+pub(crate) fn mmpp_json_schema() -> String {
+    File::json_schema()
+}
+
+fn borrowed(overrides: &[(String, String)]) -> Vec<(&str, &str)> {
+    overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
+}
+
+/// How often Ctrl-C is looked for.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+fn solve(
+    py: Python<'_>,
+    simulated: bool,
+    read: impl FnOnce() -> Result<File, aqumen_scenario::Error>,
+) -> PyResult<(String, String)> {
+    let file = read().map_err(refuse)?;
+    let (answer, answered) = mpsc::channel();
+    // On a thread of its own, which Ctrl-C leaves behind: the solver has no place to stop at, and the program ends anyway.
+    std::thread::spawn(move || {
+        let solved = Analysis::of(&file).map(|analysis| {
+            let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
+            (analysis.to_json(compared.as_deref()), analysis.to_toml())
+        });
+        // Nobody listens after Ctrl-C.
+        let _ = answer.send(solved);
+    });
+    // A receiver is for one thread at a time, which a lock makes plain to the compiler.
+    let answered = Mutex::new(answered);
+    let wait = || answered.lock().map_or(Err(RecvTimeoutError::Disconnected), |from| from.recv_timeout(PATIENCE));
+    loop {
+        match py.detach(wait) {
+            Ok(solved) => return solved.map_err(refuse),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(refuse("the solver stopped without an answer")),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What needs no packets: the fluid engine, linear analysis and design.
+
+use aqumen_scenario::{AqmChoice, Plan};
+use aqumen_theory::Error;
+use aqumen_theory::design::{self, Place};
+use aqumen_theory::fluid::{self, Model, Options};
+use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
+use aqumen_theory::maps::{self, Axis};
+use aqumen_theory::{predict, robust};
+use pyo3::prelude::*;
+
+use crate::{Cancelled, Listener, RunResult, Scenario, many, plan, refuse};
+
+/// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `drop`, or left out: `ecn` for
+/// ECN-capable flows, `drop` for others.
+///
+/// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
+#[pyfunction]
+#[pyo3(signature = (scenario, aqm, seed, model = None, progress = None))]
+pub(crate) fn run_fluid(
+    py: Python<'_>,
+    scenario: &Scenario,
+    aqm: Option<&str>,
+    seed: u64,
+    model: Option<&str>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<RunResult> {
+    let (plan, options) = (plan(&scenario.0, seed, aqm)?, options(model)?);
+    let mut listener = Listener::new(progress);
+    let result = py.detach(|| fluid::run(&plan, options, &mut |fraction| listener.hear(fraction)));
+    listener.answer(result.map_err(error))
+}
+
+/// Runs each (SPEC, seed) of `jobs` on the fluid engine, `threads` at a time; else as `run_many`.
+#[pyfunction]
+pub(crate) fn run_fluid_many(
+    py: Python<'_>,
+    scenario: &Scenario,
+    jobs: Vec<(Option<String>, u64)>,
+    model: Option<&str>,
+    threads: usize,
+    on_done: Py<PyAny>,
+) -> PyResult<()> {
+    let options = options(model)?;
+    let engine = |plan: &Plan, go_on: &mut dyn FnMut(f64) -> bool| fluid::run(plan, options, go_on).map_err(error);
+    many::run_many(py, &scenario.0, &jobs, threads, &on_done, &engine)
+}
+
+fn options(model: Option<&str>) -> PyResult<Options> {
+    let model = match model {
+        None => None,
+        Some("hollot") => Some(Model::Hollot),
+        Some("ecn") => Some(Model::Ecn),
+        Some("drop") => Some(Model::Drop),
+        Some(other) => return Err(refuse(format!("unknown fluid model `{other}`; there are: hollot, ecn, drop"))),
+    };
+    Ok(Options { model, ..Options::default() })
+}
+
+fn error(error: Error) -> PyErr {
+    match error {
+        Error::Cancelled => Cancelled::new_err(error.to_string()),
+        error => refuse(error),
+    }
+}
+
+/// A controller as Python gets and gives it: numerator, denominator, and the period in seconds for a sampled one (then in
+/// powers of 1/z, else of s; constant terms first).
+type Parts = (Vec<f64>, Vec<f64>, Option<f64>);
+
+/// An AQM at a network, ready for questions: its gains, its loop, its margins.
+#[pyclass(frozen, module = "aqumen._core")]
+pub(crate) struct Analysis {
+    json: String,
+    choice: AqmChoice,
+    place: Place,
+    at: OperatingPoint,
+    controller: Option<Controller>,
+}
+
+#[pymethods]
+impl Analysis {
+    /// What `aqumen design --json` prints.
+    #[getter]
+    fn json(&self) -> String {
+        self.json.clone()
+    }
+
+    /// The controller, from queue in packets to probability; `None` for an AQM that is none.
+    fn controller(&self) -> Option<Parts> {
+        self.controller.as_ref().map(|controller| match controller {
+            Controller::Sampled { num, den, period_s } => (num.clone(), den.clone(), Some(*period_s)),
+            Controller::Continuous { num, den } => (num.clone(), den.clone(), None),
+        })
+    }
+
+    /// dx/dt = A x + A_d x(t - R0) + b p + b_d p(t - R0), x = (window, queue): A, A_d, b, b_d, R0.
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    fn plant(&self, exact: bool) -> ([[f64; 2]; 2], [[f64; 2]; 2], [f64; 2], [f64; 2], f64) {
+        let plant = self.plant_of(exact);
+        (plant.now, plant.delayed, plant.input_now, plant.input_delayed, plant.delay_s)
+    }
+
+    /// Response of the plant at frequencies in rad/s: real and imaginary parts of dq/dp.
+    fn plant_response(&self, w: Vec<f64>, exact: bool) -> (Vec<f64>, Vec<f64>) {
+        let plant = self.plant_of(exact);
+        w.into_iter().map(|w| plant.response(w)).map(|z| (z.re, z.im)).unzip()
+    }
+
+    /// Response of the open loop under a controller, its own by default.
+    #[pyo3(signature = (w, exact, controller = None))]
+    fn loop_response(&self, w: Vec<f64>, exact: bool, controller: Option<Parts>) -> PyResult<(Vec<f64>, Vec<f64>)> {
+        let closed = self.closed(exact, controller)?;
+        Ok(w.into_iter().map(|w| closed.response(w)).map(|z| (z.re, z.im)).unzip())
+    }
+
+    /// Margins under a controller, its own by default, as JSON.
+    #[pyo3(signature = (exact, controller = None))]
+    fn margins_json(&self, exact: bool, controller: Option<Parts>) -> PyResult<String> {
+        serde_json::to_string(&self.closed(exact, controller)?.margins()).map_err(refuse)
+    }
+
+    /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.
+    #[pyo3(signature = (gain = 1.0))]
+    fn sampled_poles(&self, gain: f64) -> Option<(Vec<f64>, Vec<f64>)> {
+        let scaled = self.controller.as_ref()?.scaled(gain);
+        let polynomial = linear::closed_loop(&self.at, &scaled, self.at.rtt_s)?;
+        Some(linear::roots(&polynomial).into_iter().map(|z| (z.re, z.im)).unzip())
+    }
+
+    /// The loop over all pairs of values of two axes, each one of `flows`, `rtt`, `capacity` (packets/s), `target`, `gain`.
+    fn map(
+        &self,
+        py: Python<'_>,
+        x: (String, Vec<f64>),
+        y: (String, Vec<f64>),
+        threads: usize,
+    ) -> PyResult<MapColumns> {
+        let axes = (axis(&x.0)?, axis(&y.0)?);
+        let map = py
+            .detach(|| maps::map(&self.choice, &self.place, (axes.0, &x.1), (axes.1, &y.1), threads))
+            .map_err(error)?;
+        let column = |of: fn(&Margins) -> Option<f64>| -> Vec<f64> {
+            map.points.iter().map(|point| of(&point.margins).unwrap_or(f64::NAN)).collect()
+        };
+        Ok((
+            map.points.iter().map(|point| point.feasible).collect(),
+            map.points.iter().map(|point| point.margins.stable).collect(),
+            column(|margins| margins.gain_margin),
+            column(|margins| margins.phase_margin_deg),
+            column(|margins| Some(margins.modulus_margin)),
+        ))
+    }
+
+    /// Mean and standard deviation of the queue when the nonlinear equations run from the equilibrium, over the last third.
+    #[pyo3(signature = (duration_s, flows = None, rtt = None, capacity = None))]
+    fn check(
+        &self,
+        py: Python<'_>,
+        duration_s: f64,
+        flows: Option<f64>,
+        rtt: Option<f64>,
+        capacity: Option<f64>,
+    ) -> PyResult<(f64, f64)> {
+        let mut place = self.place;
+        place.flows = flows.unwrap_or(place.flows);
+        place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
+        place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
+        py.detach(|| maps::check(&self.choice, &place, duration_s)).map_err(error)
+    }
+
+    /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b, K, z,
+    /// worst modulus margin, slowest crossover, worst modulus margin of the usual design.
+    #[pyo3(signature = (flows, rtt, capacity, frequency, slowest = None))]
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    fn robust_pi(
+        &self,
+        py: Python<'_>,
+        flows: [f64; 2],
+        rtt: [f64; 2],
+        capacity: [f64; 2],
+        frequency: f64,
+        slowest: Option<f64>,
+    ) -> PyResult<(f64, f64, f64, f64, f64, f64, f64)> {
+        let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
+        let found =
+            py.detach(|| robust::pi(&self.place, &range, self.at.queue_pkts, frequency, slowest)).map_err(error)?;
+        let (gains, pi) = (found.gains, found.controller);
+        Ok((gains.a(), gains.b(), pi.gain, pi.zero, found.worst, found.slowest_rad_s, found.usual_worst))
+    }
+}
+
+impl Analysis {
+    fn plant_of(&self, exact: bool) -> Plant {
+        if exact { Plant::exact(&self.at) } else { Plant::textbook(&self.at) }
+    }
+
+    fn closed(&self, exact: bool, controller: Option<Parts>) -> PyResult<Loop> {
+        let controller = match controller {
+            Some((num, den, Some(period_s))) => Controller::Sampled { num, den, period_s },
+            Some((num, den, None)) => Controller::Continuous { num, den },
+            None => self.controller.clone().ok_or_else(|| refuse("this AQM is no linear controller"))?,
+        };
+        Ok(Loop::new(self.plant_of(exact), controller))
+    }
+}
+
+/// The AQM of a SPEC for the network of a scenario's `[nominal]`, whose base RTT is the round-trip time at the target if
+/// `at_target`. `model` as in `run_fluid`, by default `hollot`.
+#[pyfunction]
+#[pyo3(signature = (scenario, aqm, at_target, model = None))]
+pub(crate) fn analyse(scenario: &Scenario, aqm: &str, at_target: bool, model: Option<&str>) -> PyResult<Analysis> {
+    let mut choice = plan(&scenario.0, 1, Some(aqm))?
+        .links
+        .into_iter()
+        .find(|link| link.record)
+        .ok_or_else(|| refuse("the scenario records no link"))?
+        .aqm;
+    let network = &mut choice.network;
+    if at_target {
+        network.base_rtt_s -= network.target_pkts / network.capacity_pps();
+        if network.base_rtt_s <= 0.0 {
+            return Err(refuse(format!(
+                "a queue of {} packets alone takes longer than the whole round trip",
+                network.target_pkts
+            )));
+        }
+    }
+    let place = Place {
+        model: options(model)?.model.unwrap_or(Model::Hollot),
+        flows: network.flows,
+        capacity_pps: network.capacity_pps(),
+        unresponsive_pps: 0.0,
+        base_rtt_s: network.base_rtt_s,
+        buffer_pkts: network.buffer_pkts,
+    };
+    let analysis = design::analyse(&choice, &place).map_err(error)?;
+    let (at, controller) = design::linearise(&choice, &place).map_err(error)?;
+    Ok(Analysis { json: serde_json::to_string(&analysis).map_err(refuse)?, choice, place, at, controller })
+}
+
+/// What the equations say of `scenario` at rest, without running anything.
+#[pyfunction]
+pub(crate) fn run_theory(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<RunResult> {
+    predict::run(&plan(&scenario.0, seed, aqm)?).map(RunResult).map_err(error)
+}
+
+/// The predictions behind `run_theory`, link by link and window by window, as JSON.
+#[pyfunction]
+pub(crate) fn predict_json(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<String> {
+    let prediction = predict::predict(&plan(&scenario.0, seed, aqm)?).map_err(error)?;
+    serde_json::to_string(&prediction).map_err(refuse)
+}
+
+/// A map's columns: feasible, stable, gain margin, phase margin in degrees, modulus margin; row by row, NaN where there is none.
+type MapColumns = (Vec<bool>, Vec<bool>, Vec<f64>, Vec<f64>, Vec<f64>);
+
+fn axis(name: &str) -> PyResult<Axis> {
+    match name {
+        "flows" => Ok(Axis::Flows),
+        "rtt" => Ok(Axis::Rtt),
+        "capacity" => Ok(Axis::Capacity),
+        "target" => Ok(Axis::Target),
+        "gain" => Ok(Axis::Gain),
+        other => Err(refuse(format!("unknown axis `{other}`; there are: flows, rtt, capacity, target, gain"))),
+    }
+}

@@ -1,0 +1,367 @@
+//! Design: the gains that an algorithm gives itself for a network, and what the linear analysis says of them there.
+//!
+//! The rules themselves stand beside their laws in `aqumen-aqm`; [`analyse`] shows their result, closes the loop, and warns
+//! where a design is outside the range in which its theory holds.
+
+use aqumen_aqm::registry::{self, AnyAqm};
+use aqumen_aqm::{Aqm, Kind, PieLaw, SampledLaw, TcpPlant, Unit, Value};
+use aqumen_scenario::AqmChoice;
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::Error;
+use crate::fluid::{Model, RedLaw, Share};
+use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, spectral_radius};
+
+/// The network in which a design is to work; it need not be the one it was made for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// The fluid model.
+    pub model: Model,
+    /// Number of long-lived flows, N.
+    pub flows: f64,
+    /// Capacity, C, packets/s.
+    pub capacity_pps: f64,
+    /// Traffic that ignores signals, u0, packets/s.
+    pub unresponsive_pps: f64,
+    /// Round-trip time without queueing, T_p, seconds.
+    pub base_rtt_s: f64,
+    /// Room of the queue, packets.
+    pub buffer_pkts: f64,
+}
+
+/// A quantity of a design.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Gain {
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Choice(String),
+    /// Several numbers.
+    List(Vec<f64>),
+}
+
+/// What the linear analysis says of an AQM at a place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Name of the algorithm.
+    pub aqm: String,
+    /// Parameters in force and what follows from them, by the symbols of their source.
+    pub gains: IndexMap<String, Gain>,
+    /// Margins; null for an AQM that is no linear controller.
+    pub margins: Option<LoopMargins>,
+    /// Where it is to hold the queue.
+    pub operating_point: Point,
+    /// What is to be seen in a run.
+    pub expected: Expected,
+    /// What speaks against the design here.
+    pub warnings: Vec<String>,
+}
+
+/// Margins of the loop with the textbook's plant, which the design rules shape; beside them those with the exact plant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoopMargins {
+    /// With the textbook's plant.
+    #[serde(flatten)]
+    pub textbook: Margins,
+    /// With the exact linearisation of the fluid model.
+    pub exact: Margins,
+    /// Largest pole of the sampled loop with the textbook's plant; null for a controller that is not sampled.
+    pub spectral_radius: Option<f64>,
+    /// How the controller was found: `equation` or `probe`.
+    pub controller: &'static str,
+}
+
+/// The operating point, and the plant's constants there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The equilibrium.
+    #[serde(flatten)]
+    pub at: OperatingPoint,
+    /// Load, L = 1 / W0.
+    pub load: f64,
+    /// Plant gain at rest, k_t, packets per unit of probability.
+    pub gain_pkts: f64,
+    /// Time constants of queue and window, tau1 and tau2, seconds.
+    pub time_constants_s: [f64; 2],
+}
+
+/// What is to be seen in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// Mean queue, packets.
+    pub queue_pkts: f64,
+    /// Steady-state offset from the target, packets; null without a target.
+    pub offset_pkts: Option<f64>,
+    /// Share of the packets that are marked or lost.
+    pub probability: f64,
+    /// Period of the oscillation that is to be expected, seconds; null for a stable loop.
+    pub oscillation_period_s: Option<f64>,
+}
+
+/// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
+const WINDOW_OF_TIMEOUTS: f64 = 4.0;
+
+/// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
+pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
+    let built = build(choice)?;
+    let target = target_pkts(choice, &settings(&built), place);
+    let at = rest(&built, place, target)?;
+    Ok((at, Controller::of(choice, &at).map(|(controller, _)| controller)))
+}
+
+/// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
+pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
+    let built = build(choice)?;
+    let mut gains = settings(&built);
+    let target = target_pkts(choice, &gains, place);
+    let mut warnings = Vec::new();
+    let at = rest(&built, place, target)?;
+    let plant = plant_of(&at)?;
+    derived(&built, &at, &plant, &mut gains, &mut warnings);
+
+    let controller = Controller::of(choice, &at);
+    let margins = controller.map(|(controller, probe)| LoopMargins {
+        textbook: Loop::new(Plant::textbook(&at), controller.clone()).margins(),
+        exact: Loop::new(Plant::exact(&at), controller.clone()).margins(),
+        spectral_radius: spectral_radius(&at, &controller, at.rtt_s),
+        controller: if probe.is_some() { "probe" } else { "equation" },
+    });
+    let expected = expect(&at, place, target, margins.as_ref());
+    warn(&at, place, target, margins.as_ref(), &built, &mut warnings);
+    let operating_point = Point {
+        at,
+        load: plant.load(),
+        gain_pkts: plant.gain_pkts(),
+        time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
+    };
+    Ok(Analysis { aqm: choice.name.clone(), gains, margins, operating_point, expected, warnings })
+}
+
+/// The AQM, if anything can be said of it.
+fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
+    let (link, aqm) = ("design".into(), choice.name.clone());
+    match choice.build() {
+        None => Err(Error::UnknownAqm { link, aqm }),
+        Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
+        Some(Ok(built @ (AnyAqm::DropTail(_) | AnyAqm::Red(_)))) => Ok(built),
+        Some(Ok(mut built)) => match built.law_mut() {
+            Some(_) => Ok(built),
+            None => Err(Error::NoLaw { link, aqm }),
+        },
+    }
+}
+
+/// The target queue, packets: as given, or what a target delay makes of it at this capacity.
+fn target_pkts(choice: &AqmChoice, gains: &IndexMap<String, Gain>, place: &Place) -> Option<f64> {
+    let Some(Gain::Number(target)) = gains.get("target") else { return None };
+    let row = registry::find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
+    match row.kind {
+        Kind::Number { unit: Unit::Seconds, .. } => Some(target * place.capacity_pps),
+        _ => Some(*target),
+    }
+}
+
+fn settings(aqm: &AnyAqm) -> IndexMap<String, Gain> {
+    let mut gains = IndexMap::new();
+    aqm.settings(&mut |name, value| {
+        let gain = match value {
+            Value::Number(x) => Gain::Number(x),
+            Value::Flag(yes) => Gain::Flag(yes),
+            Value::Choice(word) => Gain::Choice(word.into()),
+        };
+        gains.insert(name.to_string(), gain);
+    });
+    gains
+}
+
+fn plant_of(at: &OperatingPoint) -> Result<TcpPlant, Error> {
+    TcpPlant::new(at.flows, at.capacity_pps, at.rtt_s)
+        .and_then(|plant| plant.with_unresponsive(at.unresponsive_pps))
+        .map_err(|error| Error::Unsupported(error.to_string()))
+}
+
+/// Where the AQM lets the queue come to rest.
+fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
+    let at = |queue: f64| {
+        let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+        OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)
+    };
+    match (aqm, target) {
+        (AnyAqm::Red(red), _) => {
+            // The curve rises with the queue, the probability that holds the queue falls with it.
+            let red = RedLaw::new(red.params());
+            let (mut low, mut high) = (0.0, place.buffer_pkts.min(red.curve.end()));
+            for _ in 0..100 {
+                let queue = 0.5 * (low + high);
+                if red.probability(queue) < at(queue)?.probability {
+                    low = queue;
+                } else {
+                    high = queue;
+                }
+            }
+            at(high)
+        }
+        (AnyAqm::ArmPfc(arm), Some(target)) => {
+            // Variant A settles beside the target, and there another probability is needed.
+            let mut queue = target;
+            for _ in 0..200 {
+                let p = aqumen_units::Probability::clamp(at(queue)?.probability);
+                queue = 0.5 * (queue + (target + arm.law().offset_pkts(p)).clamp(0.0, place.buffer_pkts));
+            }
+            at(queue)
+        }
+        (AnyAqm::DropTail(_), _) => at(place.buffer_pkts),
+        (_, Some(target)) => at(target.min(place.buffer_pkts)),
+        (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
+    }
+}
+
+/// What follows from the parameters, by the symbols of the sources.
+fn derived(
+    aqm: &AnyAqm,
+    at: &OperatingPoint,
+    plant: &TcpPlant,
+    gains: &mut IndexMap<String, Gain>,
+    warnings: &mut Vec<String>,
+) {
+    let mut put = |name: &str, value: f64| {
+        gains.insert(name.into(), Gain::Number(value));
+    };
+    match aqm {
+        AnyAqm::Pi(pi) => {
+            let Some(period) = pi.law().periods()[0] else { return };
+            let continuous = pi.law().gains().continuous(1.0 / period.as_secs_f64());
+            put("K", continuous.gain);
+            put("z", continuous.zero);
+            put("k_p", continuous.proportional());
+        }
+        AnyAqm::ArmPfc(arm) => {
+            let (model, predictor) = (arm.law().model(), arm.law().predictor());
+            let [tau1, tau2] = [plant.queue_time_s(), plant.window_time_s()];
+            let gamma = model.period_s() / libm::hypot(tau1, tau2);
+            put("T_s", model.period_s());
+            put("gamma", gamma);
+            for (name, value) in [
+                ("kappa", model.gain()),
+                ("n1", model.n1()),
+                ("n2", model.n2()),
+                ("m1", model.m1()),
+                ("m2", model.m2()),
+                ("beta1", predictor.beta1()),
+                ("beta2", predictor.beta2()),
+                ("eta", predictor.eta()),
+                ("g", predictor.gain()),
+            ] {
+                put(name, value);
+            }
+            gains.insert("c".into(), Gain::List(predictor.c().to_vec()));
+            if !(0.1..=0.25).contains(&gamma) {
+                warnings.push(format!(
+                    "gamma = T_s / sqrt(tau1^2 + tau2^2) = {gamma:.4} is outside the 0.1 to 0.25 that the paper asks for"
+                ));
+            }
+        }
+        AnyAqm::Red(red) => {
+            let params = red.params();
+            let slope = params.curve.slope();
+            let pole = -at.capacity_pps * libm::log1p(-params.weight.min(1.0 - 1e-12));
+            put("L_RED", slope);
+            put("K", pole);
+            // Hollot et al.: L_RED k_t <= sqrt((w_g / K)^2 + 1), w_g a tenth of the slower pole of the plant.
+            let w_g = 0.1 * (1.0 / plant.window_time_s()).min(1.0 / at.rtt_s);
+            let gain = slope * plant.gain_pkts();
+            put("w_g", w_g);
+            if gain > 1.0 {
+                let stable = w_g / (gain * gain - 1.0).sqrt();
+                put("K_stable", stable);
+                put("weight_stable", -libm::expm1(-stable / at.capacity_pps));
+                if pole > stable {
+                    warnings.push(format!(
+                        "the average follows too fast for Hollot's rule: weight at most {:.3e} instead of {:.3e}",
+                        -libm::expm1(-stable / at.capacity_pps),
+                        params.weight
+                    ));
+                }
+            }
+        }
+        AnyAqm::Pie(pie) => {
+            // What the auto-tuning makes of alpha and beta there.
+            let params = pie.law().params();
+            let divisor = if params.auto_tune { PieLaw::divisor(Share::of(aqm).law(at.probability)) } else { 1.0 };
+            put("alpha_tuned", params.alpha_hz / divisor);
+            put("beta_tuned", params.beta_hz / divisor);
+        }
+        _ => {}
+    }
+}
+
+fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Option<&LoopMargins>) -> Expected {
+    let queue = at.saturated_queue_pkts().unwrap_or(at.queue_pkts).clamp(0.0, place.buffer_pkts);
+    let unstable = margins.filter(|margins| !margins.exact.stable);
+    Expected {
+        queue_pkts: queue,
+        offset_pkts: target.map(|target| queue - target),
+        probability: at.probability.min(1.0),
+        oscillation_period_s: unstable
+            .and_then(|margins| margins.exact.phase_crossover_rad_s)
+            .map(|w| 2.0 * std::f64::consts::PI / w),
+    }
+}
+
+fn warn(
+    at: &OperatingPoint,
+    place: &Place,
+    target: Option<f64>,
+    margins: Option<&LoopMargins>,
+    aqm: &AnyAqm,
+    warnings: &mut Vec<String>,
+) {
+    let window = at.window_pkts;
+    if !at.feasible {
+        let queue = at.saturated_queue_pkts().unwrap_or(f64::NAN);
+        warnings.push(format!(
+            "out of reach: p0 = 2 / W0^2 = {:.3} is above 1; with every packet marked the queue settles at {queue:.1} packets",
+            at.probability
+        ));
+    }
+    if window < WINDOW_OF_TIMEOUTS {
+        warnings.push(format!(
+            "windows of {window:.2} packets: too small to repair a loss without a time-out, which the model does not have"
+        ));
+    }
+    if matches!(aqm, AnyAqm::ArmPfc(_)) && (window - 2.0).abs() < 0.05 {
+        warnings.push(
+            "W0 is near 2, where both time constants are equal and the paper's eq. (13) divides by zero; the design here does not"
+                .into(),
+        );
+    }
+    if let Some(target) = target.filter(|target| *target >= place.buffer_pkts) {
+        warnings.push(format!("the target of {target} packets does not fit into a buffer of {}", place.buffer_pkts));
+    }
+    let Some(margins) = margins else { return };
+    let exact = &margins.exact;
+    if !exact.stable {
+        let gain = exact.gain_margin.unwrap_or(f64::NAN);
+        let period = exact.phase_crossover_rad_s.map_or(f64::NAN, |w| 2.0 * std::f64::consts::PI / w);
+        warnings
+            .push(format!("unstable: gain margin {gain:.3}, a limit cycle of about {period:.2} s is to be expected"));
+        return;
+    }
+    if exact.gain_margin.is_some_and(|gain| gain < 1.8) || exact.phase_margin_deg.is_some_and(|phase| phase < 25.0) {
+        warnings.push(format!(
+            "little margin: gain {:.2}, phase {:.1} degrees",
+            exact.gain_margin.unwrap_or(f64::INFINITY),
+            exact.phase_margin_deg.unwrap_or(f64::NAN)
+        ));
+    }
+    if let AnyAqm::ArmPfc(arm) = aqm {
+        let period = arm.law().model().period_s();
+        if exact.delay_margin_s.is_some_and(|delay| delay < period) {
+            warnings.push(format!("one more sample of delay ({period:.4} s) makes the loop unstable"));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Why an engine of this crate could not answer.
+
+use std::fmt;
+
+use aqumen_aqm::ParamError;
+
+/// Why an engine of this crate could not answer.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A link names an AQM that does not exist.
+    UnknownAqm {
+        /// The link.
+        link: String,
+        /// The name.
+        aqm: String,
+    },
+    /// An AQM's parameters do not fit.
+    Aqm {
+        /// The link.
+        link: String,
+        /// The AQM.
+        aqm: String,
+        /// What is wrong.
+        source: Box<ParamError>,
+    },
+    /// An algorithm that decides packet by packet, and of which no averaged law is known.
+    NoLaw {
+        /// The link.
+        link: String,
+        /// The AQM.
+        aqm: String,
+    },
+    /// Something that these models do not have; in words, with what to do.
+    Unsupported(String),
+    /// The host asked to stop.
+    Cancelled,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::UnknownAqm { link, aqm } => write!(f, "link {link}: there is no AQM called {aqm}"),
+            Error::Aqm { link, aqm, source } => write!(f, "link {link}: {aqm}: {source}"),
+            Error::NoLaw { link, aqm } => {
+                write!(f, "link {link}: {aqm} decides packet by packet and has no averaged law; use engine packet")
+            }
+            Error::Unsupported(words) => f.write_str(words),
+            Error::Cancelled => f.write_str("the run was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Aqm { source, .. } => Some(source.as_ref()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! From a plan to classes and queues.
+
+use std::collections::BTreeMap;
+
+use aqumen_aqm::Aqm;
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_scenario::{AqmChoice, Flow, Link, Plan};
+
+use super::control::{Control, RedLaw};
+use super::model::{Class, Join, Model, Network, Queue};
+use crate::Error;
+
+/// Flows of a group whose base RTTs are within this ratio share an average window.
+const RTT_RATIO: f64 = 1.25;
+/// The most classes that a group's spread of RTTs makes.
+const RTT_CLASSES_MAX: usize = 8;
+
+/// What flows of one class have in common: their group, and the queues on their way.
+type Alike = (u32, Vec<usize>);
+
+/// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared links
+/// that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable follow
+/// [`Model::Ecn`], others [`Model::Drop`].
+pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
+    let links = modelled_links(plan);
+    let number = |link: u32| links.iter().position(|&known| known == link as usize);
+    // The order of a BTreeMap, so that a plan gives the same classes on every machine.
+    let mut alike: BTreeMap<Alike, Vec<(f64, &Flow)>> = BTreeMap::new();
+    for flow in &plan.flows {
+        let path: Vec<usize> = flow.path.iter().filter_map(|&link| number(link)).collect();
+        alike.entry((flow.group, path)).or_default().push((base_rtt_s(plan, flow), flow));
+    }
+    let mut classes = Vec::new();
+    for ((group, path), mut flows) in alike {
+        flows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (shortest, longest) = (flows[0].0, flows[flows.len() - 1].0);
+        let spread = libm::log(longest / shortest) / libm::log(RTT_RATIO);
+        let parts = (libm::ceil(spread) as usize).clamp(1, RTT_CLASSES_MAX);
+        for part in 0..parts {
+            let edge = |k: usize| shortest + (longest - shortest) * k as f64 / parts as f64;
+            let members: Vec<_> = flows
+                .iter()
+                .filter(|(rtt, _)| (part == 0 || *rtt > edge(part)) && (part + 1 == parts || *rtt <= edge(part + 1)))
+                .collect();
+            if members.is_empty() {
+                continue;
+            }
+            let transport = &plan.groups[group as usize].transport;
+            let payload = f64::from(transport.packet_bytes - transport.header_bytes);
+            let mut joins: Vec<Join> = members
+                .iter()
+                .flat_map(|(_, flow)| {
+                    flow.on.iter().map(|&(from, until)| Join {
+                        flows: 1.0,
+                        from_ns: from.as_nanos(),
+                        until_ns: until.map(|until| until.as_nanos()),
+                        transfer_pkts: flow.transfer.map(|bytes| bytes.0 as f64 / payload),
+                    })
+                })
+                .collect();
+            joins.sort_by_key(|join| join.from_ns);
+            classes.push(Class {
+                group,
+                members: members.len() as f64,
+                model: model.unwrap_or(if transport.ecn { Model::Ecn } else { Model::Drop }),
+                base_rtt_s: members.iter().map(|(rtt, _)| rtt).sum::<f64>() / members.len() as f64,
+                path: path.clone(),
+                packet_bytes: f64::from(transport.packet_bytes),
+                initial_window: f64::from(transport.initial_window).max(1.0),
+                min_window: 1.0,
+                max_window: f64::from(transport.receive_window).max(f64::from(transport.initial_window)),
+                joins,
+            });
+        }
+    }
+    let queues = links.iter().map(|&link| queue(plan, link)).collect::<Result<_, _>>()?;
+    Ok(Network { classes, queues, sample_at_start: false })
+}
+
+/// Numbers of the links that become queues.
+pub(crate) fn modelled_links(plan: &Plan) -> Vec<usize> {
+    let mut users = vec![0u32; plan.links.len()];
+    for flow in &plan.flows {
+        for &link in &flow.path {
+            users[link as usize] += 1;
+        }
+    }
+    let mut modelled: Vec<bool> = plan.links.iter().map(|link| link.record).collect();
+    for flow in &plan.flows {
+        let rates = |record: bool| {
+            let of_kind =
+                flow.path.iter().map(|&link| &plan.links[link as usize]).filter(move |link| link.record == record);
+            of_kind.map(slowest_bps)
+        };
+        let narrowest = rates(true).min().unwrap_or(u64::MAX);
+        for &link in &flow.path {
+            let link = link as usize;
+            modelled[link] |= users[link] > 1 && slowest_bps(&plan.links[link]) < narrowest;
+        }
+    }
+    (0..plan.links.len()).filter(|&link| modelled[link]).collect()
+}
+
+/// Mean size of the packets that cross a link, bytes; of the nominal network if none does.
+pub(crate) fn packet_bytes(plan: &Plan, link: usize) -> f64 {
+    let sizes = || {
+        let crossing = plan.flows.iter().filter(|flow| flow.path.contains(&(link as u32)));
+        crossing.map(|flow| f64::from(plan.groups[flow.group as usize].transport.packet_bytes))
+    };
+    match sizes().count() {
+        0 => plan.links[link].aqm.network.packet_bytes,
+        flows => sizes().sum::<f64>() / flows as f64,
+    }
+}
+
+fn slowest_bps(link: &Link) -> u64 {
+    link.rates.iter().map(|(_, rate)| rate.as_bps()).min().unwrap_or(u64::MAX)
+}
+
+/// Propagation and transmission on the way there and back, without waiting, seconds.
+pub(crate) fn base_rtt_s(plan: &Plan, flow: &Flow) -> f64 {
+    let transport = &plan.groups[flow.group as usize].transport;
+    let way = |links: &[u32], bytes: u16| -> f64 {
+        let time = |&link: &u32| {
+            let link = &plan.links[link as usize];
+            link.delay.as_secs_f64() + f64::from(bytes) * 8.0 / link.rates[0].1.as_bps() as f64
+        };
+        links.iter().map(time).sum()
+    };
+    way(&flow.path, transport.packet_bytes) + way(&flow.return_path, transport.ack_bytes)
+}
+
+fn queue(plan: &Plan, number: usize) -> Result<Queue, Error> {
+    let link = &plan.links[number];
+    let bytes = packet_bytes(plan, number);
+    Ok(Queue {
+        rates: link.rates.iter().map(|&(at, rate)| (at.as_nanos(), rate.as_bps() as f64 / (8.0 * bytes))).collect(),
+        buffer_pkts: f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / bytes),
+        packet_bytes: bytes,
+        unresponsive_pps: 0.0,
+        initial_pkts: 0.0,
+        control: control(&link.name, &link.aqm)?,
+    })
+}
+
+/// The AQM that `choice` builds as a fluid queue has it; `link` is the name in errors.
+pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
+    let (name, aqm) = (link.to_string(), choice.name.clone());
+    let mut built = match choice.build() {
+        None => return Err(Error::UnknownAqm { link: name, aqm }),
+        Some(Err(source)) => return Err(Error::Aqm { link: name, aqm, source: Box::new(source) }),
+        Some(Ok(built)) => built,
+    };
+    match &built {
+        AnyAqm::DropTail(_) => return Ok(Control::None),
+        AnyAqm::Red(red) => return Ok(Control::Red(RedLaw::new(red.params()))),
+        _ => {}
+    }
+    Ok(if built.law_mut().is_some() { Control::Law(built) } else { Control::Packets(built) })
+}

@@ -1,0 +1,348 @@
+//! How an AQM drives the equations: its control law at its own instants, or the law that its decisions obey on average.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, RedCurve, RedParams, Value};
+use aqumen_units::{Instant, Probability};
+
+use super::packets::{Packets, Passed};
+
+/// The AQM of a fluid queue.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would gain nothing")]
+pub enum Control {
+    /// None: the buffer's end alone.
+    None,
+    /// One with a control law inside.
+    Law(AnyAqm),
+    /// RED, averaged over its packets.
+    Red(RedLaw),
+    /// One that decides packet by packet: asked for evenly spaced packets.
+    Packets(AnyAqm),
+}
+
+/// RED as the average over its packets sees it.
+///
+/// The average follows the queue with K = -r ln(1 - w), r being the arrivals per second (the capacity while the link idles,
+/// when the average falls as if it were full). Signals are spread out: with the curve at p_b, the gap between two is spread
+/// evenly from 1/p_b to 2/p_b packets with `wait`, from 1 to 1/p_b without, so that their share of the packets is about
+/// p_b / 1.5 or 2 p_b, not p_b.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedLaw {
+    /// Over the average queue in packets.
+    pub curve: RedCurve,
+    /// -ln(1 - w) per arrival.
+    pub decay: f64,
+    /// At least 1/p_b packets pass between two signals.
+    pub wait: bool,
+    /// Whether signals are marks where a packet can carry one.
+    pub ecn: bool,
+    /// The probability above which signals are losses all the same, and the average from which every packet is lost.
+    pub mark_limit: (f64, f64),
+}
+
+impl RedLaw {
+    /// The averaged law of RED with these parameters.
+    pub fn new(params: &RedParams) -> Self {
+        RedLaw {
+            curve: params.curve,
+            decay: -libm::log1p(-params.weight.min(1.0 - 1e-12)),
+            wait: params.wait,
+            ecn: params.ecn,
+            mark_limit: (if params.use_mark_p { params.mark_p.get() } else { 1.0 }, params.curve.end()),
+        }
+    }
+
+    /// Share of the packets that are signalled while the average is `average`.
+    pub fn probability(&self, average: f64) -> f64 {
+        let base = self.curve.probability(average);
+        if base <= 0.0 {
+            return 0.0;
+        }
+        // Nothing up to `from` packets, then a chance of 1 / (span - j) at the j-th further packet: the chances that none
+        // was signalled are 1 - j / span, and their sum is the mean gap.
+        let (from, span) = if self.wait {
+            let from = libm::ceil(1.0 / base);
+            (from, 2.0 / base - from)
+        } else {
+            (1.0, 1.0 / base - 1.0)
+        };
+        let n = libm::floor(span);
+        let further = if n > 0.0 { n - n * (n + 1.0) / (2.0 * span) } else { 0.0 };
+        1.0 / (from + further)
+    }
+
+    /// The average that holds the share `p`; the curve's end if none does.
+    pub fn average_at(&self, p: f64) -> f64 {
+        let (mut low, mut high) = (0.0, self.curve.end());
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if self.probability(middle) < p {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+
+    /// Whether a signal is a loss although the packet could carry a mark.
+    fn loses(&self, average: f64) -> bool {
+        !self.ecn || average >= self.mark_limit.1 || self.curve.probability(average) > self.mark_limit.0
+    }
+}
+
+/// What share of the packets an AQM signals when its law says p.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// p.
+    Plain,
+    /// PIE spaces signals out (RFC 8033 section 5.4): none until the probabilities since the last one sum up to 0.85, then
+    /// with p. Gaps average 0.85/p + 1/p - 0.85 packets.
+    Derandomized,
+}
+
+impl Share {
+    /// That of `aqm`.
+    pub fn of(aqm: &AnyAqm) -> Self {
+        let mut share = Share::Plain;
+        aqm.settings(&mut |name, value| {
+            if let ("derandomize", Value::Flag(true)) = (name, value) {
+                share = Share::Derandomized;
+            }
+        });
+        share
+    }
+
+    /// The share of the packets when the law says `p`.
+    pub fn of_law(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => p,
+            Share::Derandomized => p / (1.85 - 0.85 * p),
+        }
+    }
+
+    /// What the law has to say for the share `p` of the packets.
+    pub fn law(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => p,
+            Share::Derandomized => 1.85 * p / (1.0 + 0.85 * p),
+        }
+    }
+
+    /// Slope of the share over what the law says, where the share is `p`.
+    pub fn slope(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => 1.0,
+            Share::Derandomized => 1.85 / ((1.85 - 0.85 * self.law(p)) * (1.85 - 0.85 * self.law(p))),
+        }
+    }
+}
+
+/// Totals of a queue since the start, in packets and seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    pub(crate) arrivals: f64,
+    pub(crate) accepted: f64,
+    pub(crate) departures: f64,
+    pub(crate) busy_s: f64,
+}
+
+/// What a queue shows its AQM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    pub(crate) queue_pkts: f64,
+    pub(crate) packet_bytes: f64,
+    pub(crate) sojourn_s: f64,
+    pub(crate) totals: Totals,
+}
+
+/// A control with its clocks.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    control: Control,
+    /// The packets of a [`Control::Packets`], which has moved in here.
+    packets: Option<Packets>,
+    loops: [Option<Loop>; MAX_LOOPS],
+    applied: Probability,
+    ecn: bool,
+    share: Share,
+    /// The probability above which signals are losses all the same.
+    mark_limit: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loop {
+    period_ns: u64,
+    due_ns: u64,
+    last_ns: u64,
+    totals: Totals,
+}
+
+impl Driver {
+    /// `buffer_pkts`, `packet_bytes` and `ect` (whether packets can carry marks) are for those that look at packets.
+    pub(crate) fn new(
+        mut control: Control,
+        sample_at_start: bool,
+        buffer_pkts: f64,
+        packet_bytes: f64,
+        ect: bool,
+    ) -> Self {
+        let mut driver = Driver {
+            control: Control::None,
+            packets: None,
+            loops: [None; MAX_LOOPS],
+            applied: Probability::ZERO,
+            ecn: true,
+            share: Share::Plain,
+            mark_limit: 1.0,
+        };
+        if let Control::Law(aqm) = &mut control {
+            (driver.ecn, driver.mark_limit) = marking(aqm);
+            driver.share = Share::of(aqm);
+            if let Some(law) = aqm.law_mut() {
+                driver.applied = law.initial();
+                driver.loops = law.periods().map(|period| {
+                    let period_ns = period?.as_nanos().max(1);
+                    let due_ns = if sample_at_start { 0 } else { period_ns };
+                    Some(Loop { period_ns, due_ns, last_ns: 0, totals: Totals::default() })
+                });
+            }
+        }
+        match control {
+            Control::Packets(aqm) => driver.packets = Some(Packets::new(aqm, buffer_pkts, packet_bytes, ect)),
+            control => driver.control = control,
+        }
+        driver
+    }
+
+    /// When the law steps next, nanoseconds.
+    #[inline]
+    pub(crate) fn due_ns(&self) -> u64 {
+        if let Some(packets) = &self.packets {
+            return packets.due_ns();
+        }
+        self.loops.iter().flatten().map(|l| l.due_ns).min().unwrap_or(u64::MAX)
+    }
+
+    /// Steps every loop that is due; whether one was.
+    pub(crate) fn sample(&mut self, now_ns: u64, view: View) -> bool {
+        if let Some(packets) = &mut self.packets {
+            packets.on_timer(now_ns, view.queue_pkts);
+            return true;
+        }
+        let mut stepped = false;
+        let Control::Law(aqm) = &mut self.control else { return false };
+        let Some(law) = aqm.law_mut() else { return false };
+        for which in 0..MAX_LOOPS {
+            let Some(l) = &mut self.loops[which] else { continue };
+            if l.due_ns > now_ns {
+                continue;
+            }
+            let (new, old) = (view.totals, l.totals);
+            let departures_pkts = new.departures - old.departures;
+            let seen = Observation {
+                now: Instant::from_nanos(now_ns),
+                interval_s: (now_ns - l.last_ns) as f64 * 1e-9,
+                queue_pkts: view.queue_pkts,
+                queue_bytes: view.queue_pkts * view.packet_bytes,
+                arrivals_pkts: new.arrivals - old.arrivals,
+                accepted_pkts: new.accepted - old.accepted,
+                departures_pkts,
+                departures_bytes: departures_pkts * view.packet_bytes,
+                busy_s: new.busy_s - old.busy_s,
+                sojourn_s: view.sojourn_s,
+                applied: self.applied,
+            };
+            l.last_ns = now_ns;
+            l.totals = new;
+            l.due_ns += l.period_ns;
+            self.applied = law.step(which, &seen);
+            stepped = true;
+        }
+        stepped
+    }
+
+    /// Share of the packets that are signalled, given the average queue.
+    #[inline]
+    pub(crate) fn probability(&self, average: f64) -> f64 {
+        if let Some(packets) = &self.packets {
+            return packets.probability();
+        }
+        match &self.control {
+            Control::None | Control::Packets(_) => 0.0,
+            Control::Law(_) => self.share.of_law(self.applied.get()),
+            Control::Red(red) => red.probability(average),
+        }
+    }
+
+    /// Whether signals to ECN-capable packets are losses.
+    #[inline]
+    pub(crate) fn loses_marks(&self, average: f64) -> bool {
+        if let Some(packets) = &self.packets {
+            return packets.loses();
+        }
+        match &self.control {
+            Control::None | Control::Packets(_) => false,
+            Control::Law(_) => !self.ecn || self.applied.get() > self.mark_limit,
+            Control::Red(red) => red.loses(average),
+        }
+    }
+
+    /// What went through the queue in a step, for one that looks at packets.
+    #[inline]
+    pub(crate) fn meet(&mut self, from_ns: u64, to_ns: u64, passed: Passed, queue_pkts: f64, sojourn_s: f64) {
+        if let Some(packets) = &mut self.packets {
+            packets.meet(from_ns, to_ns, passed, queue_pkts, sojourn_s);
+        }
+    }
+
+    /// The probability as traces show it: what the algorithm calls so, not the single signals of one that looks at packets.
+    pub(crate) fn shown_probability(&self, average: f64) -> f64 {
+        match &self.packets {
+            Some(packets) => packets.aqm.probability().get(),
+            None => self.probability(average),
+        }
+    }
+
+    /// -ln(1 - w) of the average queue; zero without one.
+    pub(crate) fn decay(&self) -> f64 {
+        match &self.control {
+            Control::Red(red) => red.decay,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Whether `aqm` marks, and up to which probability.
+fn marking(aqm: &AnyAqm) -> (bool, f64) {
+    let (mut ecn, mut limit) = (true, 1.0);
+    aqm.settings(&mut |name, value| match (name, value) {
+        ("ecn", Value::Flag(yes)) => ecn = yes,
+        ("mark_p", Value::Number(p)) => limit = p,
+        _ => {}
+    });
+    (ecn, limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreading_signals_out_changes_their_share() {
+        let law = |wait| RedLaw {
+            curve: RedCurve::new(50.0, 150.0, 0.1, true).unwrap(),
+            decay: 0.002,
+            wait,
+            ecn: true,
+            mark_limit: (1.0, 300.0),
+        };
+        // At 150 the curve gives 0.1: gaps of 10 to 19 packets average 14.5; gaps of 1 to 9 average 5.
+        assert!((law(true).probability(150.0) - 1.0 / 14.5).abs() < 1e-12);
+        assert!((law(false).probability(150.0) - 1.0 / 5.0).abs() < 1e-12);
+        // At the end every packet is signalled, whatever the spreading.
+        assert_eq!((law(true).probability(300.0), law(false).probability(300.0)), (1.0, 1.0));
+        let back = law(true);
+        assert!((back.average_at(back.probability(120.0)) - 120.0).abs() < 1e-9);
+    }
+}

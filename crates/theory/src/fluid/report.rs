@@ -1,0 +1,230 @@
+//! From a moving network to the result: the same metrics as the packet engine's, of fluid.
+
+use aqumen_aqm::{Aqm, Value};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, ParamValue, RunResult, Series};
+use aqumen_scenario::{Plan, Window};
+use indexmap::IndexMap;
+
+use super::classes::modelled_links;
+use super::integrate::{ClassTotals, Fluid, QueueTotals};
+use crate::Error;
+
+/// How often the host hears of progress.
+const REPORTS: u64 = 20;
+
+/// Moves `fluid` through the whole of `plan` and measures it.
+pub(crate) fn measure(
+    plan: &Plan,
+    fluid: &mut Fluid,
+    progress: &mut dyn FnMut(f64) -> bool,
+) -> Result<RunResult, Error> {
+    let links = modelled_links(plan);
+    let duration = plan.duration.as_nanos();
+    let mut edges: Vec<u64> =
+        plan.windows.iter().flat_map(|window| [window.start.as_nanos(), window.end.as_nanos()]).collect();
+    edges.extend([0, duration]);
+    edges.retain(|&at| at <= duration);
+    edges.sort_unstable();
+    edges.dedup();
+
+    let interval = plan.sample_interval.as_nanos().max(1);
+    let samples = (1..).map(|k| k * interval).take_while(|&at| at <= duration);
+    let reports = (1..=REPORTS).map(|k| (duration as u128 * k as u128 / REPORTS as u128) as u64);
+    let mut stops: Vec<u64> = edges.iter().copied().chain(samples).chain(reports).collect();
+    stops.sort_unstable();
+    stops.dedup();
+
+    let mut marks = Marks { edges, queues: Vec::new(), classes: Vec::new(), sojourn: vec![Vec::new(); links.len()] };
+    let mut series = vec![Series::default(); links.len()];
+    let mut reported = 0;
+    for at in stops {
+        fluid.advance(at);
+        if marks.edges.binary_search(&at).is_ok() {
+            marks.queues.push((0..links.len()).map(|j| fluid.queue_totals(j)).collect());
+            marks.classes.push((0..fluid.classes()).map(|k| fluid.class_totals(k)).collect());
+            for (j, kept) in marks.sojourn.iter_mut().enumerate() {
+                kept.push(fluid.take_sojourn(j));
+            }
+        }
+        if at > 0 && at % interval == 0 {
+            for (j, series) in series.iter_mut().enumerate() {
+                series.t_s.push(at as f64 * 1e-9);
+                series.queue_pkts.push(fluid.queue_pkts(j));
+                series.probability.push(fluid.shown_probability(j));
+            }
+        }
+        let share = (at as u128 * REPORTS as u128 / duration.max(1) as u128) as u64;
+        if share > reported {
+            reported = share;
+            if !progress(share as f64 / REPORTS as f64) {
+                return Err(Error::Cancelled);
+            }
+        }
+    }
+    Ok(result(plan, fluid, &links, &marks, series))
+}
+
+/// The largest change between two results: of a window's mean or deviation of the queue, as a share of the buffer.
+pub(crate) fn largest_change(plan: &Plan, old: &RunResult, new: &RunResult) -> f64 {
+    let mut largest: f64 = 0.0;
+    for link in plan.links.iter().filter(|link| link.record) {
+        let (Some(old), Some(new)) = (old.links.get(&link.name), new.links.get(&link.name)) else { continue };
+        let room = f64::from(link.limit.packets).min(new.values().map(|m| m.queue_mean_pkts).fold(1.0, f64::max) * 3.0);
+        for (a, b) in old.values().zip(new.values()) {
+            let moved = (a.queue_mean_pkts - b.queue_mean_pkts).abs().max((a.queue_std_pkts - b.queue_std_pkts).abs());
+            largest = largest.max(moved / room);
+        }
+    }
+    largest
+}
+
+/// Totals at the edges of the windows.
+struct Marks {
+    edges: Vec<u64>,
+    queues: Vec<Vec<QueueTotals>>,
+    classes: Vec<Vec<ClassTotals>>,
+    /// Of each queue, what came in before each edge and after the one before.
+    sojourn: Vec<Vec<Histogram>>,
+}
+
+impl Marks {
+    /// Numbers of a window's first and last edge.
+    fn ends(&self, window: &Window) -> (usize, usize) {
+        let find = |at: u64| self.edges.binary_search(&at).unwrap_or_else(|after| after.min(self.edges.len() - 1));
+        (find(window.start.as_nanos()), find(window.end.as_nanos()))
+    }
+}
+
+fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Vec<Series>) -> RunResult {
+    let mut result = RunResult {
+        schema: aqumen_result::SCHEMA,
+        aqumen: env!("CARGO_PKG_VERSION"),
+        scenario: plan.scenario.clone(),
+        engine: "fluid",
+        aqm: AqmReport::default(),
+        seed: plan.seed,
+        windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
+        links: IndexMap::new(),
+        flows: IndexMap::new(),
+        cost: Cost::default(),
+        series: IndexMap::new(),
+        sojourn: IndexMap::new(),
+    };
+    for (number, group) in plan.groups.iter().enumerate() {
+        let of_window =
+            |window: &Window| (window.name.clone(), flow_metrics(plan, fluid, number as u32, marks, window));
+        result.flows.insert(group.name.clone(), plan.windows.iter().map(of_window).collect());
+    }
+    for ((j, &number), series) in links.iter().enumerate().zip(series) {
+        let link = &plan.links[number];
+        if !link.record {
+            continue;
+        }
+        if result.links.is_empty() {
+            result.aqm = aqm_report(plan, number);
+        }
+        let (mut metrics, mut sojourns) = (IndexMap::new(), IndexMap::new());
+        for window in &plan.windows {
+            let (from, to) = marks.ends(window);
+            let mut sojourn = Histogram::default();
+            marks.sojourn[j][from + 1..=to].iter().for_each(|part| sojourn.merge(part));
+            let grown = (&marks.queues[from][j], &marks.queues[to][j]);
+            metrics.insert(window.name.clone(), link_metrics(plan, fluid, (j, number), grown, &sojourn, window));
+            sojourns.insert(window.name.clone(), sojourn);
+        }
+        result.cost.bottleneck_packets += fluid.queue_totals(j).departures as u64;
+        result.links.insert(link.name.clone(), metrics);
+        result.sojourn.insert(link.name.clone(), sojourns);
+        result.series.insert(link.name.clone(), series);
+    }
+    result
+}
+
+fn aqm_report(plan: &Plan, number: usize) -> AqmReport {
+    let choice = &plan.links[number].aqm;
+    let mut params = IndexMap::new();
+    if let Some(Ok(aqm)) = choice.build() {
+        aqm.settings(&mut |name, value| {
+            let value = match value {
+                Value::Number(x) => ParamValue::Number(x),
+                Value::Flag(yes) => ParamValue::Flag(yes),
+                Value::Choice(word) => ParamValue::Choice(word.into()),
+            };
+            params.insert(name.to_string(), value);
+        });
+    }
+    AqmReport { name: choice.name.clone(), params }
+}
+
+fn link_metrics(
+    plan: &Plan,
+    fluid: &Fluid,
+    (j, number): (usize, usize),
+    (old, new): (&QueueTotals, &QueueTotals),
+    sojourn: &Histogram,
+    window: &Window,
+) -> LinkMetrics {
+    let target = plan.links[number].target_pkts;
+    let length_s = (window.end - window.start).as_secs_f64();
+    let mean = (new.area - old.area) / length_s;
+    let mean_square = (new.area_squared - old.area_squared) / length_s;
+    let about = |target: f64, mean: f64, mean_square: f64| {
+        (mean_square - 2.0 * target * mean + target * target).max(0.0).sqrt()
+    };
+    let [sum, squares, n] = [0, 1, 2].map(|i| new.sampled[i] - old.sampled[i]);
+    let arrivals = new.arrivals - old.arrivals;
+    let ratio = |count: f64| (arrivals > 0.0).then(|| count / arrivals);
+    let whole = |count: f64| libm::round(count.max(0.0)) as u64;
+    let (marked, early) = (new.marked - old.marked, new.early - old.early);
+    let (overflow, departures) = (new.overflow - old.overflow, new.departures - old.departures);
+    let capacity = fluid.capacity_pkts(j, window.start.as_nanos(), window.end.as_nanos());
+    let seconds = |ns: f64| ns * 1e-9;
+    LinkMetrics {
+        utilization: (capacity > 0.0).then(|| departures / capacity),
+        queue_mean_pkts: mean,
+        queue_std_pkts: (mean_square - mean * mean).max(0.0).sqrt(),
+        qacd_pkts: target.map(|target| about(target, mean, mean_square)),
+        qacd_sampled_pkts: target.filter(|_| n > 0.0).map(|target| about(target, sum / n, squares / n)),
+        sojourn_mean_s: sojourn.mean().map(seconds),
+        sojourn_p50_s: sojourn.quantile(0.50).map(seconds),
+        sojourn_p95_s: sojourn.quantile(0.95).map(seconds),
+        sojourn_p99_s: sojourn.quantile(0.99).map(seconds),
+        arrivals_pkts: whole(arrivals),
+        departures_pkts: whole(departures),
+        marked_pkts: whole(marked),
+        early_dropped_pkts: whole(early),
+        overflow_dropped_pkts: whole(overflow),
+        mark_ratio: ratio(marked),
+        early_drop_ratio: ratio(early),
+        overflow_drop_ratio: ratio(overflow),
+    }
+}
+
+fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &Window) -> FlowMetrics {
+    let (from, to) = marks.ends(window);
+    let transport = &plan.groups[group as usize].transport;
+    let payload_bits = 8.0 * f64::from(transport.packet_bytes - transport.header_bytes);
+    let length_s = (window.end - window.start).as_secs_f64();
+    let (mut sum, mut squares, mut flows) = (ClassTotals::default(), 0.0, 0.0);
+    for k in (0..fluid.classes()).filter(|&k| fluid.group(k) == group) {
+        let (old, new) = (&marks.classes[from][k], &marks.classes[to][k]);
+        let delivered = new.delivered - old.delivered;
+        sum.sent += new.sent - old.sent;
+        sum.lost += new.lost - old.lost;
+        sum.delivered += delivered;
+        sum.rtt_pkts_s += new.rtt_pkts_s - old.rtt_pkts_s;
+        let members = fluid.members(k);
+        flows += members;
+        squares += delivered * delivered / members;
+    }
+    FlowMetrics {
+        goodput_bps: sum.delivered * payload_bits / length_s,
+        jain_fairness: (squares > 0.0).then(|| sum.delivered * sum.delivered / (flows * squares)),
+        rtt_mean_s: (sum.sent > 0.0).then(|| sum.rtt_pkts_s / sum.sent),
+        retransmitted_ratio: (sum.sent > 0.0).then(|| sum.lost / sum.sent),
+        timeouts: None,
+        delay_mean_s: None,
+        jitter_mean_s: None,
+        loss_ratio: None,
+    }
+}

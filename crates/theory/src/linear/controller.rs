@@ -1,0 +1,283 @@
+//! The AQM's part of the loop: from the queue to the probability.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Observation, PiController, PiGains, SampledLaw, Value, Variant};
+use aqumen_scenario::AqmChoice;
+use aqumen_units::{Instant, Probability};
+use num_complex::Complex64;
+
+use super::complex::{cis, polynomial};
+use super::point::OperatingPoint;
+use crate::fluid::{RedLaw, Share};
+
+/// A linear controller, from queue (packets) to probability.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Controller {
+    /// D(z) = num(z^-1) / den(z^-1), constant terms first, once a period, its answer held in between.
+    Sampled {
+        /// Numerator.
+        num: Vec<f64>,
+        /// Denominator.
+        den: Vec<f64>,
+        /// Period, seconds.
+        period_s: f64,
+    },
+    /// C(s) = num(s) / den(s), constant terms first.
+    Continuous {
+        /// Numerator.
+        num: Vec<f64>,
+        /// Denominator.
+        den: Vec<f64>,
+    },
+}
+
+/// How a control law of which no transfer function is known was linearised: by its answer to an impulse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probe {
+    /// Samples until the law rested at the operating point.
+    pub settled: usize,
+    /// Samples of the answer that were kept.
+    pub kept: usize,
+}
+
+/// Samples after which a law must rest.
+const SETTLE_MAX: usize = 200_000;
+/// Samples of an answer at most.
+const ANSWER_MAX: usize = 20_000;
+
+impl Controller {
+    /// D(e^{jwT}) of a sampled controller, the hold left out; C(jw) of another.
+    pub fn response(&self, w: f64) -> Complex64 {
+        let s = Complex64::new(0.0, w);
+        match self {
+            Controller::Sampled { num, den, period_s } => {
+                let back = cis(-w * period_s);
+                polynomial(num, back) / polynomial(den, back)
+            }
+            Controller::Continuous { num, den } => polynomial(num, s) / polynomial(den, s),
+        }
+    }
+
+    /// The same with `factor` times the gain.
+    pub fn scaled(&self, factor: f64) -> Self {
+        let times = |num: &[f64]| num.iter().map(|c| c * factor).collect();
+        match self {
+            Controller::Sampled { num, den, period_s } => {
+                Controller::Sampled { num: times(num), den: den.clone(), period_s: *period_s }
+            }
+            Controller::Continuous { num, den } => Controller::Continuous { num: times(num), den: den.clone() },
+        }
+    }
+
+    /// The period of a sampled controller.
+    pub fn period_s(&self) -> Option<f64> {
+        match self {
+            Controller::Sampled { period_s, .. } => Some(*period_s),
+            _ => None,
+        }
+    }
+
+    /// The velocity form p += a e - b e_old.
+    pub fn of_pi(gains: PiGains, frequency: f64) -> Self {
+        Controller::Sampled { num: vec![gains.a(), -gains.b()], den: vec![1.0, -1.0], period_s: 1.0 / frequency }
+    }
+
+    /// C(s) = K (1 + s / z) / s.
+    pub fn of_continuous_pi(pi: PiController) -> Self {
+        Controller::Continuous { num: vec![pi.gain, pi.gain / pi.zero], den: vec![0.0, 1.0] }
+    }
+
+    /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
+    pub fn of_red(red: &RedLaw, probability: f64, capacity_pps: f64) -> Self {
+        let average = red.average_at(probability);
+        // The share goes in small jumps, since gaps are whole packets: the slope is taken over several of them.
+        let h = (0.1 * (average - red.curve.min_th())).max(1e-6 * average.max(1.0));
+        let gain = (red.probability(average + h) - red.probability(average - h)) / (2.0 * h);
+        Controller::Continuous { num: vec![gain], den: vec![1.0, 1.0 / (red.decay * capacity_pps)] }
+    }
+
+    /// The controller of any AQM with a control law of one loop, found by asking the law alone: it is driven to the operating
+    /// point and answers an impulse of the queue.
+    pub fn probed(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Probe)> {
+        probe(choice, at)
+    }
+
+    /// The controller of an AQM at an operating point, and how it was found where no transfer function is known. `None` for
+    /// one that does not control (DropTail), that has no law, or whose law does not come to rest there.
+    pub fn of(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
+        match choice.build()?.ok()? {
+            AnyAqm::Pi(pi) => {
+                let period = pi.law().periods()[0]?.as_secs_f64();
+                Some((Controller::of_pi(pi.law().gains(), 1.0 / period), None))
+            }
+            AnyAqm::ArmPfc(arm) => Some((arm_pfc(&arm), None)),
+            AnyAqm::Red(red) => {
+                Some((Controller::of_red(&RedLaw::new(red.params()), at.probability, at.capacity_pps), None))
+            }
+            _ => Controller::probed(choice, at).map(|(controller, probe)| (controller, Some(probe))),
+        }
+    }
+}
+
+/// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
+/// B: (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C: their y_m and y_free put in.
+fn arm_pfc(arm: &aqumen_aqm::Sampled<aqumen_aqm::ArmPfc>) -> Controller {
+    let law = arm.law();
+    let (model, predictor) = (law.model(), law.predictor());
+    let (mut psi, mut variant) = (0.0, Variant::B);
+    law.settings(&mut |name, value| match (name, value) {
+        ("psi", Value::Number(x)) => psi = x,
+        ("variant", Value::Choice(word)) => {
+            variant = match word {
+                "A" => Variant::A,
+                "C" => Variant::C,
+                _ => Variant::B,
+            }
+        }
+        _ => {}
+    });
+    let (d, h) = (model.delay(), predictor.horizon());
+    let pull = libm::pow(psi, h as f64) - 1.0;
+    let (beta1, beta2) = (predictor.beta1(), predictor.beta2());
+    // g + F.
+    let mut own = vec![predictor.gain()];
+    own.extend_from_slice(predictor.c());
+    own.push(predictor.eta());
+    let mut model_num = vec![0.0; d + 3];
+    (model_num[d + 1], model_num[d + 2]) = (model.m1(), model.m2());
+    let model_den = [1.0, model.n1(), model.n2()];
+    let (num, den) = match variant {
+        Variant::A => (vec![pull - beta1, -model.n1() - beta2, -model.n2()], difference(&own, &model_num)),
+        Variant::B => {
+            let num: Vec<f64> = model_den.iter().map(|c| c * pull).collect();
+            (num, difference(&multiply(&own, &model_den), &multiply(&model_num, &[1.0 - beta1, -beta2])))
+        }
+        Variant::C => {
+            let mut num = vec![0.0; h + 2];
+            num[0] += pull - beta1;
+            num[1] -= beta2;
+            num[h] += beta1;
+            num[h + 1] += beta2;
+            let mut applied = vec![0.0; d + h + 2];
+            (1..=h).for_each(|n| applied[d + n] = model.markov(n));
+            applied[d + h + 1] = predictor.eta();
+            (num, difference(&own, &applied))
+        }
+    };
+    Controller::Sampled { num, den, period_s: model.period_s() }
+}
+
+/// Drives a law to the operating point, then takes its answer to an impulse of the queue; twice, in both directions, for
+/// the mean. The answer's increments are the numerator over 1 - z^-1, so that an integrator's answer may end.
+fn probe(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Controller, Probe)> {
+    let build = || choice.build().and_then(Result::ok);
+    let mut first = Driven::new(build()?, at)?;
+    // Queue above the equilibrium while the probability is too low: any law with an integrator comes to rest.
+    let settled = first.settle(SETTLE_MAX)?;
+    let height = 1e-3 * at.queue_pkts.max(1.0);
+    let answer = |sign: f64| -> Option<Vec<f64>> {
+        let mut driven = Driven::new(build()?, at)?;
+        driven.settle(SETTLE_MAX)?;
+        let rest = driven.applied;
+        let impulse = driven.step(at.queue_pkts + sign * height) - rest;
+        let tail = (1..ANSWER_MAX).map(|_| driven.step(at.queue_pkts) - rest);
+        Some(std::iter::once(impulse).chain(tail).map(|p| sign * p / height).collect())
+    };
+    let (up, down) = (answer(1.0)?, answer(-1.0)?);
+    let slope = first.share.slope(at.probability);
+    let answer: Vec<f64> = up.iter().zip(&down).map(|(a, b)| 0.5 * slope * (a + b)).collect();
+    let mut num: Vec<f64> = Vec::with_capacity(answer.len());
+    let mut before = 0.0;
+    for value in answer {
+        num.push(value - before);
+        before = value;
+    }
+    let largest = num.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    if !(largest > 0.0 && largest.is_finite()) {
+        return None;
+    }
+    let kept = num.iter().rposition(|x| x.abs() > 1e-9 * largest).map_or(0, |last| last + 1);
+    num.truncate(kept);
+    Some((Controller::Sampled { num, den: vec![1.0, -1.0], period_s: first.period_s }, Probe { settled, kept }))
+}
+
+/// A law with the world around it at rest but for the queue.
+struct Driven {
+    aqm: AnyAqm,
+    at: OperatingPoint,
+    packet_bytes: f64,
+    period_s: f64,
+    period_ns: u64,
+    now_ns: u64,
+    queue_pkts: f64,
+    applied: f64,
+    share: Share,
+}
+
+impl Driven {
+    fn new(mut aqm: AnyAqm, at: &OperatingPoint) -> Option<Self> {
+        let share = Share::of(&aqm);
+        let law = aqm.law_mut()?;
+        // Two loops are no single transfer function.
+        let [Some(period), None] = law.periods() else { return None };
+        let applied = law.initial().get();
+        let (period_s, period_ns) = (period.as_secs_f64(), period.as_nanos().max(1));
+        let queue_pkts = at.queue_pkts;
+        Some(Driven { aqm, at: *at, packet_bytes: 1000.0, period_s, period_ns, now_ns: 0, queue_pkts, applied, share })
+    }
+
+    fn step(&mut self, queue_pkts: f64) -> f64 {
+        self.now_ns += self.period_ns;
+        let passed = self.at.capacity_pps * self.period_s;
+        // A queue that grew took in more than it let go.
+        let accepted = passed + queue_pkts - self.queue_pkts;
+        self.queue_pkts = queue_pkts;
+        let seen = Observation {
+            now: Instant::from_nanos(self.now_ns),
+            interval_s: self.period_s,
+            queue_pkts,
+            queue_bytes: queue_pkts * self.packet_bytes,
+            arrivals_pkts: accepted,
+            accepted_pkts: accepted,
+            departures_pkts: passed,
+            departures_bytes: passed * self.packet_bytes,
+            busy_s: self.period_s,
+            sojourn_s: queue_pkts / self.at.capacity_pps,
+            applied: Probability::clamp(self.applied),
+        };
+        if let Some(law) = self.aqm.law_mut() {
+            self.applied = law.step(0, &seen).get();
+        }
+        self.applied
+    }
+
+    /// Samples until probability and queue rest at the operating point.
+    fn settle(&mut self, most: usize) -> Option<usize> {
+        let (q0, p0) = (self.at.queue_pkts, self.share.law(self.at.probability));
+        let mut calm = 0;
+        for k in 0..most {
+            let error = ((p0 - self.applied) / p0).clamp(-1.0, 1.0);
+            self.step(q0 * (1.0 + 0.2 * error));
+            calm = if error.abs() < 1e-6 { calm + 1 } else { 0 };
+            if calm > 2000 {
+                return Some(k);
+            }
+        }
+        None
+    }
+}
+
+fn multiply(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; a.len() + b.len() - 1];
+    for (i, x) in a.iter().enumerate() {
+        for (j, y) in b.iter().enumerate() {
+            out[i + j] += x * y;
+        }
+    }
+    out
+}
+
+fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let at = |c: &[f64], k: usize| c.get(k).copied().unwrap_or(0.0);
+    (0..a.len().max(b.len())).map(|k| at(a, k) - at(b, k)).collect()
+}

@@ -1,0 +1,128 @@
+//! Stability maps: a fixed controller over two quantities of the network, and the fluid runs that check their boundary.
+
+use std::thread;
+
+use aqumen_scenario::AqmChoice;
+
+use crate::Error;
+use crate::design::{Place, linearise};
+use crate::fluid::{self, Class, Fluid, Network, Queue};
+use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution};
+
+/// A quantity that a map varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Number of flows, N.
+    Flows,
+    /// Base RTT, T_p, seconds.
+    Rtt,
+    /// Capacity, C, packets/s.
+    Capacity,
+    /// Queue at rest, q0, packets.
+    Target,
+    /// Factor on the controller.
+    Gain,
+}
+
+/// One point of a map.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Whether a probability in [0, 1] holds the queue there.
+    pub feasible: bool,
+    /// Margins with the exact plant.
+    pub margins: Margins,
+}
+
+/// A map, row by row: `points[j * x.len() + i]` is at (x_i, y_j).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Map {
+    /// The points.
+    pub points: Vec<Point>,
+    /// Values of the first axis.
+    pub x: Vec<f64>,
+    /// Values of the second.
+    pub y: Vec<f64>,
+}
+
+/// The loop of `choice` over all pairs of values of two axes, on `threads` threads. The controller is the one that `choice`
+/// designs for the network it carries; where it depends on the operating point (RED), it is taken anew at each point, and
+/// where it had to be probed, once at `place`.
+pub fn map(
+    choice: &AqmChoice,
+    place: &Place,
+    x: (Axis, &[f64]),
+    y: (Axis, &[f64]),
+    threads: usize,
+) -> Result<Map, Error> {
+    if x.0 == y.0 {
+        return Err(Error::Unsupported("a map needs two different axes".into()));
+    }
+    let (at, controller) = linearise(choice, place)?;
+    let Some(controller) = controller else {
+        return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
+    };
+    let moving = matches!(controller, Controller::Continuous { .. });
+    let total = x.1.len() * y.1.len();
+    let each = total.div_ceil(threads.max(1)).max(1);
+    let point = |k: usize| -> Result<Point, Error> {
+        let coordinates = [(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])];
+        let (mut place, mut queue, mut gain) = (*place, at.queue_pkts, 1.0);
+        for (axis, value) in coordinates {
+            match axis {
+                Axis::Flows => place.flows = value,
+                Axis::Rtt => place.base_rtt_s = value,
+                Axis::Capacity => place.capacity_pps = value,
+                Axis::Target => queue = value,
+                Axis::Gain => gain = value,
+            }
+        }
+        let (at, controller) = if moving {
+            let (at, moved) = linearise(choice, &place)?;
+            (at, moved.unwrap_or_else(|| controller.clone()))
+        } else {
+            let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = place;
+            (OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?, controller.clone())
+        };
+        let closed = Loop { plant: Plant::exact(&at), controller: controller.scaled(gain), images: 0 };
+        Ok(Point { feasible: at.feasible, margins: closed.margins_at(Resolution::COARSE) })
+    };
+    let points = thread::scope(|scope| {
+        let starts = (0..total).step_by(each);
+        let workers: Vec<_> = starts
+            .map(|from| scope.spawn(move || (from..total.min(from + each)).map(point).collect::<Result<Vec<_>, _>>()))
+            .collect();
+        let mut points = Vec::with_capacity(total);
+        for worker in workers {
+            points.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok::<_, Error>(points)
+    })?;
+    Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
+}
+
+/// What the nonlinear equations do at `place` with `choice`: mean and standard deviation of the queue over the last third of
+/// `duration_s`, from a start at the equilibrium.
+pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64, f64), Error> {
+    let (at, _) = linearise(choice, place)?;
+    let class = Class {
+        initial_window: at.window_pkts.max(1.0),
+        ..Class::endless(place.model, place.flows, place.base_rtt_s, vec![0])
+    };
+    let queue = Queue {
+        initial_pkts: at.queue_pkts.min(place.buffer_pkts),
+        unresponsive_pps: place.unresponsive_pps,
+        ..Queue::new(place.capacity_pps, place.buffer_pkts, fluid::control("map", choice)?)
+    };
+    let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
+    let mut fluid = Fluid::new(network, (place.base_rtt_s / 100.0).min(2e-3))?;
+    let (mut sum, mut squares) = (0.0, 0.0);
+    let samples = 2000;
+    for k in 0..samples {
+        let t = duration_s * (2.0 + f64::from(k) / f64::from(samples)) / 3.0;
+        fluid.advance((t * 1e9) as u64);
+        let q = fluid.queue_pkts(0);
+        (sum, squares) = (sum + q, squares + q * q);
+    }
+    let mean = sum / f64::from(samples);
+    Ok((mean, (squares / f64::from(samples) - mean * mean).max(0.0).sqrt()))
+}

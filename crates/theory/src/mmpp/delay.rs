@@ -1,0 +1,137 @@
+//! The distribution of a packet's delay: waiting and service.
+//!
+//! A packet that is accepted when k stages are left waits for these and then for its own m: its delay is Erlang distributed
+//! with k + m stages, each exponential with rate m mu. Over all accepted packets the delay is a mixture of such.
+
+use super::sum::{Sum, sum};
+
+/// A mixture of Erlang distributions with one stage rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delay {
+    /// Stages of the packet's own service, m.
+    stages: usize,
+    /// Stages per second, m mu.
+    stage_rate: f64,
+    /// below[k]: share of accepted packets that find at most k stages.
+    below: Vec<f64>,
+    /// above[k]: share that finds more than k.
+    above: Vec<f64>,
+    mean_s: f64,
+    variance_s2: f64,
+}
+
+impl Delay {
+    /// From the accepted packets per second that find k stages, k = 0, 1, ... Not defined (NaN) where none is accepted.
+    pub(crate) fn of(found: &[f64], stages: usize, stage_rate: f64) -> Self {
+        let accepted = sum(found.iter().copied());
+        let share = |k: usize| found[k] / accepted;
+        let mean = sum((0..found.len()).map(|k| share(k) * (k + stages) as f64));
+        // Var = E[n] + Var[n] stages squared: nothing cancels.
+        let spread = sum((0..found.len()).map(|k| {
+            let off = (k + stages) as f64 - mean;
+            share(k) * off * off
+        }));
+        let mut running = Sum::default();
+        let below = (0..found.len())
+            .map(|k| {
+                running.add(share(k));
+                running.value().min(1.0)
+            })
+            .collect();
+        let mut above = vec![0.0; found.len()];
+        let mut running = Sum::default();
+        for k in (1..found.len()).rev() {
+            running.add(share(k));
+            above[k - 1] = running.value();
+        }
+        let variance_s2 = (mean + spread) / (stage_rate * stage_rate);
+        Delay { stages, stage_rate, below, above, mean_s: mean / stage_rate, variance_s2 }
+    }
+
+    /// Mean, seconds.
+    pub fn mean_s(&self) -> f64 {
+        self.mean_s
+    }
+
+    /// Variance, seconds squared.
+    pub fn variance_s2(&self) -> f64 {
+        self.variance_s2
+    }
+
+    /// Standard deviation, seconds.
+    pub fn std_s(&self) -> f64 {
+        self.variance_s2.sqrt()
+    }
+
+    /// Probability of a delay of at most `t_s`.
+    pub fn cdf(&self, t_s: f64) -> f64 {
+        self.ended(t_s, |done| if done < self.stages { 0.0 } else { at(&self.below, done - self.stages, 1.0) })
+    }
+
+    /// Probability of a delay above `t_s`, precise in the tail.
+    pub fn survival(&self, t_s: f64) -> f64 {
+        self.ended(t_s, |done| if done < self.stages { 1.0 } else { at(&self.above, done - self.stages, 0.0) })
+    }
+
+    /// The delay that a share `p` of the packets does not exceed, seconds; not defined (NaN) outside 0 <= p < 1.
+    pub fn quantile(&self, p: f64) -> f64 {
+        if !(0.0..1.0).contains(&p) || self.mean_s.is_nan() {
+            return f64::NAN;
+        }
+        if p == 0.0 {
+            return 0.0;
+        }
+        // Whichever side is small is compared, so that 0.999999 is as precise as 0.000001.
+        let short = |t_s: f64| if p < 0.5 { self.cdf(t_s) < p } else { self.survival(t_s) > 1.0 - p };
+        let (mut low, mut high) = (0.0, self.mean_s);
+        while short(high) {
+            (low, high) = (high, 2.0 * high);
+        }
+        for _ in 0..200 {
+            let middle = (low + high) / 2.0;
+            if middle <= low || middle >= high {
+                break;
+            }
+            if short(middle) { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// The mean of `value` over the number of stages that end within `t_s`: Poisson distributed, summed outwards from its
+    /// mode, without logarithms.
+    fn ended(&self, t_s: f64, value: impl Fn(usize) -> f64) -> f64 {
+        let expected = self.stage_rate * t_s;
+        if expected.is_nan() || self.mean_s.is_nan() {
+            return f64::NAN;
+        }
+        if expected <= 0.0 {
+            return value(0);
+        }
+        // All stages that there can be have ended, with certainty to the last bit.
+        let most = (self.below.len() + self.stages) as f64;
+        if expected > 2.0 * most + 1000.0 {
+            return value(usize::MAX);
+        }
+        let mode = expected.floor();
+        let (mut weight, mut total) = (Sum::default(), Sum::default());
+        let mut take = |term: f64, count: f64| {
+            weight.add(term);
+            total.add(term * value(count as usize));
+        };
+        take(1.0, mode);
+        for (step, from) in [(1.0, mode), (-1.0, mode)] {
+            let (mut term, mut count) = (1.0f64, from);
+            while term > 1e-40 && (step > 0.0 || count > 0.0) {
+                term *= if step > 0.0 { expected / (count + 1.0) } else { count / expected };
+                count += step;
+                take(term, count);
+            }
+        }
+        total.value() / weight.value()
+    }
+}
+
+fn at(values: &[f64], k: usize, beyond: f64) -> f64 {
+    // Beyond the last stage that anyone finds.
+    if k + 1 >= values.len() { beyond } else { values[k] }
+}

@@ -1,0 +1,197 @@
+//! Small dense matrices of Markov chains: the modulating chains of sources have a few states, at most some hundreds.
+
+use super::sum::sum;
+
+/// A square matrix, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Square {
+    n: usize,
+    a: Vec<f64>,
+}
+
+impl Square {
+    pub(crate) fn zero(n: usize) -> Self {
+        Square { n, a: vec![0.0; n * n] }
+    }
+
+    pub(crate) fn unit(n: usize) -> Self {
+        let mut unit = Square::zero(n);
+        (0..n).for_each(|i| unit[(i, i)] = 1.0);
+        unit
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.n
+    }
+
+    pub(crate) fn row(&self, i: usize) -> &[f64] {
+        &self.a[i * self.n..(i + 1) * self.n]
+    }
+
+    pub(crate) fn scaled(&self, factor: f64) -> Square {
+        Square { n: self.n, a: self.a.iter().map(|x| x * factor).collect() }
+    }
+
+    pub(crate) fn plus(&self, other: &Square) -> Square {
+        Square { n: self.n, a: self.a.iter().zip(&other.a).map(|(x, y)| x + y).collect() }
+    }
+
+    pub(crate) fn times(&self, other: &Square) -> Square {
+        let mut product = Square::zero(self.n);
+        for i in 0..self.n {
+            for k in 0..self.n {
+                let x = self[(i, k)];
+                if x != 0.0 {
+                    for j in 0..self.n {
+                        product[(i, j)] += x * other[(k, j)];
+                    }
+                }
+            }
+        }
+        product
+    }
+
+    /// This matrix times the column `v`.
+    pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
+        (0..self.n).map(|i| self.row(i).iter().zip(v).map(|(x, y)| x * y).sum()).collect()
+    }
+
+    /// The solution x of (this matrix) x = `b`, by elimination with row pivots.
+    pub(crate) fn solve(&self, b: &[f64]) -> Vec<f64> {
+        let n = self.n;
+        let (mut a, mut x) = (self.clone(), b.to_vec());
+        for k in 0..n {
+            let pivot = (k..n).max_by(|&i, &j| a[(i, k)].abs().total_cmp(&a[(j, k)].abs())).unwrap_or(k);
+            if pivot != k {
+                (0..n).for_each(|j| a.a.swap(k * n + j, pivot * n + j));
+                x.swap(k, pivot);
+            }
+            for i in k + 1..n {
+                let factor = a[(i, k)] / a[(k, k)];
+                if factor != 0.0 {
+                    for j in k + 1..n {
+                        a[(i, j)] -= factor * a[(k, j)];
+                    }
+                    x[i] -= factor * x[k];
+                }
+            }
+        }
+        for i in (0..n).rev() {
+            for j in i + 1..n {
+                x[i] -= a[(i, j)] * x[j];
+            }
+            x[i] /= a[(i, i)];
+        }
+        x
+    }
+
+    /// Whether, as the generator of a Markov chain, every state can be reached from every other; otherwise two states, from
+    /// the first of which the second cannot be reached.
+    pub(crate) fn irreducible(&self) -> Result<(), (usize, usize)> {
+        let reached = |forward: bool| {
+            let mut seen = vec![false; self.n];
+            let mut open = vec![0];
+            seen[0] = true;
+            while let Some(i) = open.pop() {
+                for j in 0..self.n {
+                    let rate = if forward { self[(i, j)] } else { self[(j, i)] };
+                    if i != j && rate > 0.0 && !seen[j] {
+                        seen[j] = true;
+                        open.push(j);
+                    }
+                }
+            }
+            seen.iter().position(|seen| !seen)
+        };
+        match (reached(true), reached(false)) {
+            (Some(state), _) => Err((0, state)),
+            (_, Some(state)) => Err((state, 0)),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// The stationary distribution of the irreducible generator that this is, by the elimination of Grassmann, Taksar and
+    /// Heyman: it adds, multiplies and divides nonnegative numbers only, so that every entry has its full precision.
+    pub(crate) fn stationary(&self) -> Vec<f64> {
+        let n = self.n;
+        let mut a = self.clone();
+        for i in (1..n).rev() {
+            let out: f64 = (0..i).map(|j| a[(i, j)]).sum();
+            for p in 0..i {
+                a[(p, i)] /= out;
+                let via = a[(p, i)];
+                for t in 0..i {
+                    if t != p {
+                        let step = via * a[(i, t)];
+                        a[(p, t)] += step;
+                    }
+                }
+            }
+        }
+        let mut x = vec![1.0; n];
+        for i in 1..n {
+            x[i] = (0..i).map(|p| x[p] * a[(p, i)]).sum();
+        }
+        let total = sum(x.iter().copied());
+        x.iter_mut().for_each(|x| *x /= total);
+        x
+    }
+
+    /// exp(this matrix times `t`) of a generator: a series of nonnegative terms for a short time, squared until it is long.
+    pub(crate) fn transition(&self, t: f64) -> Square {
+        let n = self.n;
+        let fastest = (0..n).map(|i| -self[(i, i)]).fold(0.0, f64::max);
+        if fastest * t == 0.0 {
+            return Square::unit(n);
+        }
+        // Beyond 2^60 sojourns the chain is stationary to the last bit.
+        let squarings = (libm::log2(fastest * t) + 2.0).ceil().clamp(0.0, 60.0) as u32;
+        let x = (fastest * t).min(2f64.powi(58)) / 2f64.powi(squarings as i32);
+        let jump = Square::unit(n).plus(&self.scaled(1.0 / fastest));
+        let (mut term, mut series) = (Square::unit(n), Square::unit(n));
+        for k in 1..=24 {
+            term = term.times(&jump).scaled(x / f64::from(k));
+            series = series.plus(&term);
+        }
+        for i in 0..=squarings {
+            if i > 0 {
+                series = series.times(&series);
+            }
+            // Rows are probabilities: making them so keeps errors from growing with every squaring.
+            for row in series.a.chunks_mut(n) {
+                let total: f64 = row.iter().sum();
+                row.iter_mut().for_each(|x| *x /= total);
+            }
+        }
+        series
+    }
+
+    /// exp(this matrix times `t`) of any matrix: a series for a short time, squared.
+    pub(crate) fn exponential(&self, t: f64) -> Square {
+        let norm = (0..self.n).map(|i| self.row(i).iter().map(|x| x.abs()).sum::<f64>()).fold(0.0, f64::max) * t;
+        let squarings = if norm > 0.25 { (libm::log2(norm) + 2.0).ceil().min(200.0) as i32 } else { 0 };
+        let short = self.scaled(t / 2f64.powi(squarings));
+        let (mut term, mut series) = (Square::unit(self.n), Square::unit(self.n));
+        for k in 1..=14 {
+            term = term.times(&short).scaled(1.0 / f64::from(k));
+            series = series.plus(&term);
+        }
+        for _ in 0..squarings {
+            series = series.times(&series);
+        }
+        series
+    }
+}
+
+impl std::ops::Index<(usize, usize)> for Square {
+    type Output = f64;
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        &self.a[i * self.n + j]
+    }
+}
+
+impl std::ops::IndexMut<(usize, usize)> for Square {
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        &mut self.a[i * self.n + j]
+    }
+}

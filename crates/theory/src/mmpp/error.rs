@@ -1,0 +1,48 @@
+//! What can be wrong with a model.
+
+use std::fmt;
+
+/// Why a model cannot be solved or a trace cannot be fitted. Nothing has been computed then.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A generator is none, or its chain does not lead from each state to all others.
+    Generator(String),
+    /// Arrival rates that are no rates.
+    Rates(String),
+    /// The queue, its thresholds or the simulation make no sense.
+    Queue(String),
+    /// The solution needs more memory than there is, bytes.
+    TooLarge {
+        /// States of the chain.
+        states: u64,
+        /// Bytes it takes.
+        needed: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
+    /// A trace that cannot be read or says too little.
+    Trace(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Generator(message) | Error::Rates(message) | Error::Queue(message) | Error::Trace(message) => {
+                f.write_str(message)
+            }
+            Error::TooLarge { states, needed, available } => {
+                let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+                write!(
+                    f,
+                    "the chain has {states} states and takes {:.1} GiB of memory, but {:.1} are free; use fewer source \
+                     states, fewer service stages or a smaller buffer",
+                    gib(*needed),
+                    gib(*available)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,301 @@
+//! A model from its file: presets, minisources, captures, thresholds.
+
+use std::path::PathBuf;
+
+use aqumen_scenario::mmpp::{self as written, File, MiniModel, PacketRate, Preset};
+use aqumen_scenario::{Buffer, Error as FileError, Name, Named};
+
+use super::early::{Action, Adaptation};
+use super::fit::{Fit, fit};
+use super::measures::Measures;
+use super::model::{Model, Queue};
+use super::replay::{Replay, replay};
+use super::simulate::Runs;
+use super::source::{Minisources, Source};
+use super::trace::{self, Counter};
+
+/// A model file, made into a model and solved.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// Name of the model.
+    pub name: String,
+    /// One line that says what is modelled.
+    pub title: Option<String>,
+    /// The model, with the thresholds that were found if they were searched.
+    pub model: Model,
+    /// Its solution.
+    pub measures: Measures,
+    /// The search for thresholds, if there was one.
+    pub adaptation: Option<Adaptation>,
+    /// How its simulation is to be run.
+    pub runs: Runs,
+    /// Sources that were fitted to traces, in order.
+    pub fits: Vec<Fitted>,
+    /// What a user should know before believing it.
+    pub warnings: Vec<String>,
+}
+
+/// A source that was fitted to a trace.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The file.
+    pub path: PathBuf,
+    /// The fit.
+    pub fit: Fit,
+    /// The trace itself through the queue, where it is the only source and there are no thresholds.
+    pub replay: Option<Replay>,
+}
+
+/// The sources of the AAQM paper, with two states each: name, rates in packets per second, transitions per second from the
+/// first state and back. The paper gives none: these are the figures of the reference case of `docs/theory/mmpp.md`.
+const PAPER: [(&str, [f64; 2], [f64; 2]); 4] = [
+    ("video", [300.0, 80.0], [2.0, 1.0]),
+    ("multimedia", [260.0, 20.0], [1.25, 5.0]),
+    ("www", [350.0, 60.0], [5.0, 3.0]),
+    ("ftp", [280.0, 100.0], [0.5, 0.4]),
+];
+
+impl Analysis {
+    /// Builds and solves the model of `file`.
+    pub fn of(file: &File) -> Result<Self, FileError> {
+        let spec = file.spec();
+        let (mut warnings, mut fits) = (Vec::new(), Vec::new());
+        let mut sources = spec.preset.map_or(Vec::new(), preset);
+        for (i, source) in spec.sources.iter().enumerate() {
+            sources.push(match &source.trace {
+                Some(trace) => {
+                    let fitted = fitted(file, i, &source.name.0, trace, &mut warnings)?;
+                    let source = fitted.fit.source.clone();
+                    fits.push(fitted);
+                    source
+                }
+                None => build(file, i, source, &mut warnings)?,
+            });
+        }
+        let queue = queue(file, &fits, &mut warnings)?;
+        let at_queue = |error: super::Error| file.error("queue", error.to_string());
+        let mut model = Model::new(queue, sources).map_err(|error| match error {
+            super::Error::Rates(message) | super::Error::Generator(message) => file.error("sources", message),
+            other => file.error("queue", other.to_string()),
+        })?;
+        let mut adaptation = None;
+        if let Some(early) = &spec.early {
+            (model, adaptation) = with_early(model, early).map_err(at_queue)?;
+        }
+        let measures = model.solve().map_err(at_queue)?;
+        if let ([fitted], [_], None) = (&mut fits[..], model.sources(), &spec.early) {
+            let interface = spec.sources.iter().find_map(|source| source.trace.as_ref()?.interface);
+            let sized = fitted.fit.trace.bytes_mean.is_some();
+            let link_bps = spec.queue.link.filter(|_| sized).map(|link| link.as_bps() as f64);
+            let replayed = replay(&fitted.path, interface, queue, link_bps);
+            fitted.replay = Some(replayed.map_err(|error| file.error("sources.0.trace.file", error.to_string()))?);
+        }
+        if let Some(Adaptation { loss_ratio_max, .. }) = adaptation {
+            for (source, stream) in model.sources().iter().zip(&measures.sources) {
+                if stream.loss_ratio > loss_ratio_max {
+                    warnings.push(format!(
+                        "{} loses {:.3} % even with the highest threshold; the target is {:.3} %",
+                        source.name(),
+                        100.0 * stream.loss_ratio,
+                        100.0 * loss_ratio_max
+                    ));
+                }
+            }
+        }
+        let seconds = |span: aqumen_units::Span| span.as_nanos() as f64 / 1e9;
+        let runs = Runs {
+            duration_s: seconds(spec.simulate.duration),
+            warmup_s: seconds(spec.simulate.warmup),
+            seeds: spec.simulate.seeds,
+        };
+        let (name, title) = (spec.name.0.clone(), spec.title.clone());
+        Ok(Analysis { name, title, model, measures, adaptation, runs, fits, warnings })
+    }
+}
+
+impl Analysis {
+    /// The model as a file that needs no preset, no capture and no search: every rate and threshold written out. It reads
+    /// back as the same model.
+    pub fn to_toml(&self) -> String {
+        let queue = self.model.queue();
+        let source = |source: &Source| written::Source {
+            name: Name(source.name().into()),
+            rate: None,
+            rates: source.rates().iter().map(|rate| PacketRate(*rate)).collect(),
+            generator: source.generator(),
+            minisources: None,
+            trace: None,
+        };
+        let thresholds: Vec<(String, written::Threshold)> = self
+            .model
+            .sources()
+            .iter()
+            .zip(self.model.thresholds())
+            .filter_map(|(source, threshold)| Some((source.name().into(), written::Threshold::Packets((*threshold)?))))
+            .collect();
+        let action = match self.model.action() {
+            Action::Drop => written::Action::Drop,
+            Action::Mark => written::Action::Mark,
+        };
+        let span = |seconds: f64| aqumen_units::Span::from_nanos((seconds * 1e9 + 0.5) as u64);
+        written::Spec {
+            name: Name(self.name.clone()),
+            title: self.title.clone(),
+            description: None,
+            preset: None,
+            queue: written::Queue {
+                buffer: Buffer::Packets(queue.capacity),
+                service: Some(PacketRate(queue.service_rate)),
+                link: None,
+                packet: None,
+                stages: Some(queue.stages),
+            },
+            sources: self.model.sources().iter().map(source).collect(),
+            early: (!thresholds.is_empty()).then_some(written::Early {
+                action,
+                threshold: None,
+                thresholds: Named(thresholds),
+                adapt: None,
+            }),
+            simulate: written::Simulate {
+                duration: span(self.runs.duration_s),
+                warmup: span(self.runs.warmup_s),
+                seeds: self.runs.seeds,
+            },
+        }
+        .to_toml()
+    }
+}
+
+fn preset(preset: Preset) -> Vec<Source> {
+    let source = |(name, rates, [down, up]): (&str, [f64; 2], [f64; 2])| {
+        Source::new(name, &[vec![-down, down], vec![up, -up]], &rates).expect("the preset's sources are right")
+    };
+    let mut sources: Vec<Source> = PAPER.into_iter().map(source).collect();
+    if preset == Preset::Paper8 {
+        let merged = Source::merged("www-ftp", &sources.split_off(2)).expect("the preset's sources are right");
+        sources.push(merged);
+    }
+    sources
+}
+
+fn build(file: &File, i: usize, source: &written::Source, warnings: &mut Vec<String>) -> Result<Source, FileError> {
+    let name = &source.name.0;
+    let at = |key: &str| format!("sources.{i}{key}");
+    if let Some(PacketRate(rate)) = source.rate {
+        return Source::poisson(name, rate).map_err(|error| file.error(&at(".rate"), error.to_string()));
+    }
+    if let Some(mini) = &source.minisources {
+        let per_second = |span: aqumen_units::Span| 1e9 / span.as_nanos() as f64;
+        let minisources = Minisources {
+            count: mini.count,
+            off_rate: per_second(mini.on),
+            on_rate: per_second(mini.off),
+            rate: mini.rate.0,
+        };
+        let built = match mini.model {
+            MiniModel::Exact => Source::minisources(name, &minisources),
+            MiniModel::TwoState => {
+                warnings.push(format!(
+                    "{name}: two states have the index of dispersion of the {} minisources but not their losses, which may \
+                     be orders of magnitude higher; model = \"exact\" has {} states",
+                    mini.count,
+                    mini.count + 1
+                ));
+                Source::minisources_in_two_states(name, &minisources)
+            }
+        };
+        return built.map_err(|error| file.error(&at(".minisources"), error.to_string()));
+    }
+    let rates: Vec<f64> = source.rates.iter().map(|rate| rate.0).collect();
+    Source::new(name, &source.generator, &rates).map_err(|error| {
+        let key = if matches!(error, super::Error::Rates(_)) { ".rates" } else { ".generator" };
+        file.error(&at(key), error.to_string())
+    })
+}
+
+fn fitted(
+    file: &File,
+    i: usize,
+    name: &str,
+    written: &written::Trace,
+    warnings: &mut Vec<String>,
+) -> Result<Fitted, FileError> {
+    let path = file.trace_path(written);
+    let wrong = |error: super::Error| file.error(&format!("sources.{i}.trace.file"), error.to_string());
+    let mut counter = Counter::default();
+    let complete = trace::read(&path, written.interface, |arrival| counter.take(arrival)).map_err(wrong)?;
+    let fit = fit(name, counter.finish().map_err(wrong)?, written.components).map_err(wrong)?;
+    if !complete {
+        warnings.push(format!("{name}: the capture stops in the middle of a packet; what comes before counts"));
+    }
+    warnings.extend(fit.warnings.iter().map(|warning| format!("{name}: {warning}")));
+    Ok(Fitted { path, fit, replay: None })
+}
+
+/// More stages make the queue dearer to solve but hardly different.
+const STAGES_FITTED_MAX: u32 = 10;
+
+fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Queue, FileError> {
+    let written = &file.spec().queue;
+    let Buffer::Packets(capacity) = written.buffer else { unreachable!("checked: the buffer is in packets") };
+    // Sizes over all captures that tell them: packets per second, mean and mean square.
+    let sized = fits.iter().filter_map(|fitted| {
+        let trace = &fitted.fit.trace;
+        Some((trace.rate_pps, trace.bytes_mean?, trace.bytes_scv?))
+    });
+    let (rate, bytes, square) = sized.fold((0.0, 0.0, 0.0), |(rate, bytes, square), (pps, mean, scv)| {
+        (rate + pps, bytes + pps * mean, square + pps * mean * mean * (1.0 + scv))
+    });
+    let mean = (rate > 0.0 && bytes > 0.0).then(|| bytes / rate);
+    let service_rate = match (written.service, written.link, written.packet) {
+        (Some(PacketRate(rate)), ..) => rate,
+        (None, Some(link), Some(packet)) => link.as_bps() as f64 / (8.0 * packet.0 as f64),
+        (None, Some(link), None) => match mean {
+            Some(bytes) => link.as_bps() as f64 / (8.0 * bytes),
+            None => {
+                let message = "packet is missing, and the traces tell no sizes; give packet = \"1282B\"";
+                return Err(file.error("queue", message));
+            }
+        },
+        (None, None, _) => unreachable!("checked: service or link is given"),
+    };
+    let stages = match (written.stages, written.link, mean) {
+        (Some(stages), ..) => stages,
+        (None, Some(_), Some(mean)) => {
+            let scv = square / rate / (mean * mean) - 1.0;
+            if scv > 1.2 {
+                warnings.push(format!(
+                    "packet sizes vary more than an exponential service (squared coefficient of variation {scv:.2}); delays \
+                     are underestimated"
+                ));
+            }
+            if scv * f64::from(STAGES_FITTED_MAX) > 1.0 {
+                (1.0 / scv).round().max(1.0) as u32
+            } else {
+                STAGES_FITTED_MAX
+            }
+        }
+        _ => 1,
+    };
+    Ok(Queue { capacity, service_rate, stages })
+}
+
+fn with_early(model: Model, early: &written::Early) -> Result<(Model, Option<Adaptation>), super::Error> {
+    if let Some(adapt) = &early.adapt {
+        let adaptation =
+            Adaptation { loss_ratio_max: adapt.loss, lowest: adapt.lowest, highest: adapt.highest, step: adapt.step };
+        return Ok((model.adapted(&adaptation)?, Some(adaptation)));
+    }
+    let capacity = model.queue().capacity;
+    let thresholds = model.sources().iter().map(|source| {
+        let own = early.thresholds.get(source.name()).or(early.threshold.as_ref());
+        own.map(|threshold| threshold.packets(capacity))
+    });
+    let thresholds = thresholds.collect();
+    let action = match early.action {
+        written::Action::Drop => Action::Drop,
+        written::Action::Mark => Action::Mark,
+    };
+    Ok((model.with_thresholds(action, thresholds)?, None))
+}

@@ -1,0 +1,416 @@
+//! A source from a trace: a superposition of ON/OFF processes with different time scales.
+//!
+//! J independent processes, whose rates have variances v_j and relax at kappa_j, together have the autocovariance
+//! sum v_j exp(-kappa_j t) of the rate. Their index of dispersion of counts is
+//!
+//!   I(t) = 1 + sum w_j c(kappa_j t),   w_j = 2 v_j / (a kappa_j),   c(x) = 1 - (1 - exp(-x)) / x
+//!
+//! It is linear in the w_j, so for given kappa_j the best w_j follow at once; the kappa_j are searched. The third cumulant of
+//! the integrated rate is
+//!
+//!   K3(t) = sum 6 g v_j^1.5 h(kappa_j, t),   h = (x (1 + exp(-x)) - 2 (1 - exp(-x))) / kappa^3,   x = kappa t
+//!
+//! with one skewness g for all, which follows from the third moments of the counts. Each process is n equal ON/OFF sources, as
+//! minisources are: n leaves I(t) and g as they are and sets the tail. It is chosen by third and fourth moments. What is left
+//! of the mean rate is a Poisson process. Three processes of one source have eight states, three levels: the MMPP-8 of the
+//! AAQM paper.
+
+use super::Error;
+use super::counts::{autocorrelation, dispersion};
+use super::source::{Minisources, Source, Superposition};
+use super::trace::{Scale, Summary};
+
+/// A source fitted to a trace, and how well.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The source.
+    pub source: Source,
+    /// What the trace says.
+    pub trace: Summary,
+    /// Its two-state processes, slowest first.
+    pub components: Vec<Component>,
+    /// Packets per second of the Poisson process beside them.
+    pub poisson_pps: f64,
+    /// For each scale of the trace, the index of dispersion measured and fitted.
+    pub dispersion: Vec<(f64, f64)>,
+    /// Root of the mean squared relative error of these.
+    pub dispersion_error: f64,
+    /// Window at which the autocorrelation is compared, seconds.
+    pub window_s: f64,
+    /// Autocorrelation of the counts in such windows at lags 1, 2, ..., measured and fitted.
+    pub autocorrelation: Vec<(f64, f64)>,
+    /// What a user should know before believing it.
+    pub warnings: Vec<String>,
+}
+
+/// A process of a fit: equal ON/OFF sources.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Component {
+    /// One over the time in which it forgets its state, kappa, per second.
+    pub relaxation: f64,
+    /// Variance of its rate, (packets per second) squared.
+    pub variance: f64,
+    /// Number of its ON/OFF sources, n.
+    pub count: u32,
+    /// Packets per second of one that is ON.
+    pub on_pps: f64,
+    /// Share of time that one is ON.
+    pub on_share: f64,
+}
+
+/// Most components.
+pub const COMPONENTS_MAX: u32 = 3;
+
+/// Most states of a fitted source: a queue of 1000 packets with ten stages is then solved in seconds.
+const STATES_MAX: u32 = 27;
+
+/// Fits a source called `name` with at most so many components.
+pub fn fit(name: &str, trace: Summary, components_max: u32) -> Result<Fit, Error> {
+    if trace.scales.len() < 3 {
+        let message = "the trace is too short: it has too few windows in which to count packets";
+        return Err(Error::Trace(message.into()));
+    }
+    let mean = trace.rate_pps;
+    let curve = Curve::of(&trace.scales);
+    let chosen = curve.choose(components_max.min(COMPONENTS_MAX) as usize);
+    let variances: Vec<(f64, f64)> =
+        chosen.iter().map(|&(kappa, weight)| (kappa, weight * mean * kappa / 2.0)).collect();
+    let skewness = skewness(&trace.scales, mean, &variances);
+    let counts = (1..STATES_MAX).take_while(|n| (n + 1).pow(variances.len() as u32) <= STATES_MAX);
+    let candidates = counts.map(|count| {
+        let (components, poisson_pps) = divide(mean, &variances, skewness, count);
+        (misfit(&trace.scales, mean, &components), components, poisson_pps)
+    });
+    let best = candidates.min_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    let (_, mut components, poisson_pps) = best.expect("one source each always fits");
+    components.sort_by(|a, b| a.relaxation.total_cmp(&b.relaxation));
+    let source = assemble(name, &components, poisson_pps)?;
+    Ok(Fit::new(source, trace, components, poisson_pps))
+}
+
+impl Fit {
+    fn new(source: Source, trace: Summary, components: Vec<Component>, poisson_pps: f64) -> Self {
+        let own = std::slice::from_ref(&source);
+        let measured = |scale: &Scale| scale.variance / scale.mean;
+        let curve: Vec<(f64, f64)> =
+            trace.scales.iter().map(|scale| (measured(scale), dispersion(own, scale.window_s))).collect();
+        let squares: f64 = curve.iter().map(|(measured, fitted)| (fitted / measured - 1.0).powi(2)).sum();
+        let dispersion_error = (squares / curve.len() as f64).sqrt();
+        // A quarter of the time scale that carries most of the variance: the lags then span four of them.
+        let main = components.iter().max_by(|a, b| {
+            let weight = |c: &Component| c.variance / c.relaxation;
+            weight(a).total_cmp(&weight(b))
+        });
+        let wanted_s = main.map_or(10.0 / trace.rate_pps, |main| 0.25 / main.relaxation);
+        let enough: Vec<&Scale> = trace.scales.iter().filter(|scale| scale.windows >= 100).collect();
+        let distance = |scale: &Scale| libm::fabs(libm::log(scale.window_s / wanted_s));
+        let scale = enough.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(&trace.scales[0]);
+        let fitted = autocorrelation(own, scale.window_s, scale.autocorrelation.len() as u32);
+        let correlation = scale.autocorrelation.iter().copied().zip(fitted).collect();
+        let window_s = scale.window_s;
+
+        let mut warnings = Vec::new();
+        let [.., before, last] = &trace.scales[..] else { unreachable!("a fit has at least three scales") };
+        if measured(last) > 1.2 * measured(before) {
+            warnings.push(format!(
+                "the index of dispersion still rises at windows of {}: the rate drifts or is correlated over longer times \
+                 than the trace shows; losses in large buffers are underestimated",
+                shown(last.window_s)
+            ));
+        }
+        if let Some(scale) = trace.scales.iter().find(|scale| measured(scale) < 0.8 && scale.mean > 2.0) {
+            warnings.push(format!(
+                "the trace is smoother than Poisson (index of dispersion {:.2} in windows of {}), which no MMPP is; losses \
+                 are overestimated",
+                measured(scale),
+                shown(scale.window_s)
+            ));
+        } else if dispersion_error > 0.15 {
+            let percent = 100.0 * dispersion_error;
+            warnings.push(format!("the fit misses the index of dispersion by {percent:.0} % on average"));
+        }
+        if trace.reordered > 0 {
+            warnings.push(format!("{} packets have a time before that of one ahead of them", trace.reordered));
+        }
+        Fit {
+            source,
+            trace,
+            components,
+            poisson_pps,
+            dispersion: curve,
+            dispersion_error,
+            window_s,
+            autocorrelation: correlation,
+            warnings,
+        }
+    }
+}
+
+/// A time for people.
+fn shown(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.3} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
+}
+
+/// The processes and the Poisson process as one source.
+fn assemble(name: &str, components: &[Component], poisson_pps: f64) -> Result<Source, Error> {
+    if components.is_empty() {
+        return Source::poisson(name, poisson_pps);
+    }
+    let processes = components.iter().map(|component| {
+        let Component { relaxation, count, on_pps, on_share, .. } = *component;
+        let (off_rate, on_rate) = (relaxation * (1.0 - on_share), relaxation * on_share);
+        Source::minisources(name, &Minisources { count, off_rate, on_rate, rate: on_pps })
+    });
+    let processes = processes.collect::<Result<Vec<_>, _>>()?;
+    let together = Superposition::of(&processes);
+    let states = together.states();
+    let rates: Vec<f64> =
+        (0..states).map(|j| poisson_pps + together.rates.iter().map(|of| of[j]).sum::<f64>()).collect();
+    let generator: Vec<Vec<f64>> = (0..states).map(|j| together.generator.row(j).to_vec()).collect();
+    Source::new(name, &generator, &rates)
+}
+
+/// c(x) = 1 - (1 - exp(-x)) / x.
+fn rise(x: f64) -> f64 {
+    if x < 1e-4 { x / 2.0 - x * x / 6.0 } else { 1.0 + libm::expm1(-x) / x }
+}
+
+/// The integral of (t - u) u exp(-kappa u) over u from 0 to t.
+fn third_integral(kappa: f64, t: f64) -> f64 {
+    let x = kappa * t;
+    if x < 0.01 {
+        t * t * t * (1.0 / 6.0 - x / 12.0 + x * x / 40.0)
+    } else {
+        (x * (1.0 + libm::exp(-x)) + 2.0 * libm::expm1(-x)) / (kappa * kappa * kappa)
+    }
+}
+
+/// The processes as so many ON/OFF sources each, and what is left of the mean rate.
+fn divide(mean: f64, variances: &[(f64, f64)], skewness: f64, count: u32) -> (Vec<Component>, f64) {
+    let root_n = f64::from(count).sqrt();
+    // r = sqrt(share ON / share OFF) of each source: r + g = 1 / r with its own skewness g, in the form that does not cancel.
+    let own = skewness * root_n;
+    let root = (own * own + 4.0).sqrt();
+    let wanted = if own > 0.0 { 2.0 / (root + own) } else { (root - own) / 2.0 };
+    // Together they must not send more than the mean.
+    let spread = root_n * variances.iter().map(|(_, v)| v.sqrt()).sum::<f64>();
+    let r = if spread > 0.0 { wanted.min(mean / spread) } else { 0.0 };
+    let component = |&(relaxation, variance): &(f64, f64)| Component {
+        relaxation,
+        variance,
+        count,
+        on_pps: variance.sqrt() / root_n * (r + 1.0 / r),
+        on_share: r * r / (1.0 + r * r),
+    };
+    (variances.iter().map(component).collect(), (mean - r * spread).max(0.0))
+}
+
+/// How far third and fourth cumulants are from those measured, in units of what chance would make of them.
+fn misfit(scales: &[Scale], mean: f64, components: &[Component]) -> f64 {
+    let mut misfit = 0.0;
+    for scale in scales {
+        let (t, v) = (scale.window_s, scale.variance);
+        // Cumulants of the integrated rate from those of the count: c2 = K2 + K1, c3 = K3 + 3 K2 + K1,
+        // c4 = K4 + 6 K3 + 7 K2 + K1.
+        let k1 = mean * t;
+        let k2 = v - k1;
+        let k3 = scale.third - 3.0 * k2 - k1;
+        let k4 = scale.fourth - 6.0 * k3 - 7.0 * k2 - k1;
+        let fitted = components.iter().map(|component| component.cumulants(t));
+        let (third, fourth) = fitted.fold((0.0, 0.0), |(k3, k4), (third, fourth)| (k3 + third, k4 + fourth));
+        // Variances of the sample cumulants of n normal values: 6 v^3 / n and 24 v^4 / n.
+        let n = scale.windows as f64;
+        misfit += n * (k3 - third) * (k3 - third) / (6.0 * v * v * v);
+        misfit += n * (k4 - fourth) * (k4 - fourth) / (24.0 * v * v * v * v);
+    }
+    misfit
+}
+
+impl Component {
+    /// Third and fourth cumulant of the integral of its rate over `t_s` seconds.
+    ///
+    /// With D the rate less its mean, the moments m_k by state obey m_k' = Q m_k + k D m_(k-1), m_0 = 1: one linear system
+    /// of five blocks of two states.
+    fn cumulants(&self, t_s: f64) -> (f64, f64) {
+        let (p, q) = (self.on_share, 1.0 - self.on_share);
+        let (down, up) = (self.relaxation * q, self.relaxation * p);
+        let deviation = [self.on_pps * q, -self.on_pps * p];
+        let mut system = super::dense::Square::zero(10);
+        for k in 0..5 {
+            let i = 2 * k;
+            (system[(i, i)], system[(i, i + 1)]) = (-down, down);
+            (system[(i + 1, i)], system[(i + 1, i + 1)]) = (up, -up);
+            if k > 0 {
+                system[(i, i - 2)] = k as f64 * deviation[0] / self.on_pps;
+                system[(i + 1, i - 1)] = k as f64 * deviation[1] / self.on_pps;
+            }
+        }
+        let mut start = [0.0; 10];
+        (start[0], start[1]) = (1.0, 1.0);
+        let end = system.exponential(t_s).apply(&start);
+        let moment = |k: usize| p * end[2 * k] + q * end[2 * k + 1];
+        let (n, unit) = (f64::from(self.count), self.on_pps);
+        let (second, third, fourth) = (moment(2), moment(3), moment(4));
+        let cube = unit * unit * unit;
+        (n * third * cube, n * (fourth - 3.0 * second * second) * cube * unit)
+    }
+}
+
+/// The skewness g of all processes that fits the third moments of the counts best.
+fn skewness(scales: &[Scale], mean: f64, variances: &[(f64, f64)]) -> f64 {
+    let (mut along, mut square) = (0.0, 0.0);
+    for scale in scales {
+        let t = scale.window_s;
+        let measured = scale.third - 3.0 * scale.variance + 2.0 * mean * t;
+        let unit: f64 = variances.iter().map(|(kappa, v)| 6.0 * v * v.sqrt() * third_integral(*kappa, t)).sum();
+        let weight = scale.windows as f64 / (scale.variance * scale.variance * scale.variance);
+        along += weight * measured * unit;
+        square += weight * unit * unit;
+    }
+    if square > 0.0 { along / square } else { 0.0 }
+}
+
+/// The measured index of dispersion, and how much each point of it counts.
+struct Curve {
+    t: Vec<f64>,
+    excess: Vec<f64>,
+    weight: Vec<f64>,
+}
+
+impl Curve {
+    fn of(scales: &[Scale]) -> Self {
+        let ratio: Vec<f64> = scales.iter().map(|scale| scale.variance / scale.mean).collect();
+        // A variance of n windows is uncertain by 2/n at least, squared and relative; 1 % is enough for any.
+        let weight = |(scale, ratio): (&Scale, &f64)| 1.0 / (ratio * ratio * (2.0 / scale.windows as f64 + 1e-4));
+        Curve {
+            t: scales.iter().map(|scale| scale.window_s).collect(),
+            weight: scales.iter().zip(&ratio).map(weight).collect(),
+            excess: ratio.iter().map(|ratio| ratio - 1.0).collect(),
+        }
+    }
+
+    /// The components (kappa, w) that explain the curve: as few as do it about as well.
+    fn choose(&self, most: usize) -> Vec<(f64, f64)> {
+        // Six per decade, from a fifth of the longest window to five times the shortest.
+        let (low, high) = (0.2 / self.t[self.t.len() - 1], 5.0 / self.t[0]);
+        let steps = (6.0 * libm::log10(high / low)).ceil() as u32;
+        let grid: Vec<f64> = (0..=steps).map(|i| low * libm::exp10(f64::from(i) / 6.0)).collect();
+        let penalty = 2.0 * libm::log(self.t.len() as f64);
+        let mut best = (self.misfit(&[]).0, Vec::new());
+        for count in 1..=most {
+            let mut found: Option<(f64, Vec<f64>)> = None;
+            subsets(grid.len(), count, &mut |chosen| {
+                let kappas: Vec<f64> = chosen.iter().map(|i| grid[*i]).collect();
+                let (misfit, weights) = self.misfit(&kappas);
+                // With a weight of zero or less it is a smaller set in disguise.
+                let better = found.as_ref().is_none_or(|(least, _)| misfit < *least);
+                if better && weights.iter().all(|w| *w > 0.0) {
+                    found = Some((misfit, kappas));
+                }
+            });
+            let Some((misfit, kappas)) = found else { break };
+            let (misfit, kappas) = self.refine(misfit, kappas);
+            let score = misfit + penalty * count as f64;
+            if score < best.0 {
+                best = (score, kappas);
+            }
+        }
+        let weights = self.misfit(&best.1).1;
+        best.1.into_iter().zip(weights).collect()
+    }
+
+    /// Moves each kappa as long as that helps, in ever smaller steps.
+    fn refine(&self, mut misfit: f64, mut kappas: Vec<f64>) -> (f64, Vec<f64>) {
+        let mut step = 1.2;
+        while step > 1.001 {
+            let mut moved = false;
+            for i in 0..kappas.len() {
+                for factor in [step, 1.0 / step] {
+                    let mut tried = kappas.clone();
+                    tried[i] *= factor;
+                    let (other, weights) = self.misfit(&tried);
+                    if other < misfit && weights.iter().all(|w| *w > 0.0) {
+                        (misfit, kappas, moved) = (other, tried, true);
+                    }
+                }
+            }
+            if !moved {
+                step = step.sqrt();
+            }
+        }
+        (misfit, kappas)
+    }
+
+    /// The least weighted sum of squares with these kappas, and the w that reach it, of any sign.
+    fn misfit(&self, kappas: &[f64]) -> (f64, Vec<f64>) {
+        let n = kappas.len();
+        let rises: Vec<Vec<f64>> =
+            kappas.iter().map(|kappa| self.t.iter().map(|t| rise(kappa * t)).collect()).collect();
+        let dot = |x: &[f64], y: &[f64]| -> f64 {
+            x.iter().zip(y).zip(&self.weight).map(|((x, y), weight)| x * y * weight).sum()
+        };
+        let mut weights = Vec::new();
+        if n > 0 {
+            let mut normal = super::dense::Square::zero(n);
+            for i in 0..n {
+                (0..n).for_each(|j| normal[(i, j)] = dot(&rises[i], &rises[j]));
+            }
+            let right: Vec<f64> = rises.iter().map(|rise| dot(rise, &self.excess)).collect();
+            weights = normal.solve(&right);
+        }
+        let residual: Vec<f64> =
+            (0..self.t.len()).map(|l| self.excess[l] - (0..n).map(|i| weights[i] * rises[i][l]).sum::<f64>()).collect();
+        (dot(&residual, &residual), weights)
+    }
+}
+
+/// Calls `take` with every choice of `count` among `0..n`, in order.
+fn subsets(n: usize, count: usize, take: &mut impl FnMut(&[usize])) {
+    fn extend(n: usize, left: usize, chosen: &mut Vec<usize>, take: &mut impl FnMut(&[usize])) {
+        if left == 0 {
+            return take(chosen);
+        }
+        for next in chosen.last().map_or(0, |last| last + 1)..n {
+            chosen.push(next);
+            extend(n, left - 1, chosen, take);
+            chosen.pop();
+        }
+    }
+    extend(n, count, &mut Vec::with_capacity(count), take);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cumulants_of_the_integrated_rate_in_closed_form() {
+        // 3 sources, ON 1/4 of the time with 80/s: v = 3 * 80^2 * 3/16 = 3600, g = (1 - 2/4) / sqrt(3 * 3/16) = 2/3.
+        let component = Component { relaxation: 2.0, variance: 3600.0, count: 3, on_pps: 80.0, on_share: 0.25 };
+        for t in [0.01, 0.5, 3.0, 40.0] {
+            let expected = 6.0 * (2.0 / 3.0) * 3600.0 * 60.0 * third_integral(2.0, t);
+            let (third, _) = component.cumulants(t);
+            assert!((third / expected - 1.0).abs() < 1e-9, "{third} is not {expected}");
+        }
+        // Within 0.1 ms the rate stands still: t^4 times its fourth cumulant, 3 * 80^4 p q (1 - 6 p q) = -2 880 000.
+        let (_, fourth) = component.cumulants(1e-4);
+        assert!((fourth / (-2_880_000.0 * 1e-16) - 1.0).abs() < 1e-3, "{fourth}");
+        // Over a long time it grows in proportion to it: of a normal variable the fourth cumulant is small against v^2.
+        let (early, late) = (component.cumulants(1000.0).1, component.cumulants(2000.0).1);
+        assert!((late / early - 2.0).abs() < 0.01, "{early} {late}");
+    }
+
+    #[test]
+    fn the_third_integral_is_smooth_where_its_two_forms_meet() {
+        // Integral of (t - u) u e^(-u): at t = 0.01 by Simpson's rule on 100 pieces.
+        let t = 0.01f64;
+        let f = |u: f64| (t - u) * u * (-u).exp();
+        let h = t / 100.0;
+        let simpson: f64 = (0..50)
+            .map(|i| f(2.0 * i as f64 * h) + 4.0 * f((2.0 * i as f64 + 1.0) * h) + f((2.0 * i as f64 + 2.0) * h))
+            .sum();
+        for kappa in [0.999_999, 1.000_001] {
+            assert!((third_integral(kappa, t) / (simpson * h / 3.0) - 1.0).abs() < 1e-5);
+        }
+    }
+}

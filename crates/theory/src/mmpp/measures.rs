@@ -1,0 +1,151 @@
+//! What a user wants to know of the queue, from its stationary distribution.
+
+use super::delay::Delay;
+use super::early::Action;
+use super::solve::{Distribution, packets};
+use super::sum::{Sum, sum};
+
+/// The answer to a model. Ratios are over the packets offered; what is not defined, such as the loss of a source that sends
+/// nothing, is NaN.
+#[derive(Clone, Debug)]
+pub struct Measures {
+    /// Probability of b packets in the system, the one in service counted, b = 0 to L; averaged over time.
+    pub occupancy: Vec<f64>,
+    /// Mean number of packets in the system, E\[N\].
+    pub occupancy_mean_pkts: f64,
+    /// Its variance.
+    pub occupancy_variance_pkts2: f64,
+    /// Share of time in which the server is busy.
+    pub utilization: f64,
+    /// Packets served per second.
+    pub throughput_pps: f64,
+    /// Each source.
+    pub sources: Vec<Stream>,
+    /// All sources together.
+    pub total: Stream,
+}
+
+/// What the packets of one source, or of all, meet.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Packets offered per second.
+    pub offered_pps: f64,
+    /// Packets accepted per second.
+    pub accepted_pps: f64,
+    /// Packets per second that find the buffer full.
+    pub overflow_pps: f64,
+    /// Packets per second dropped early by the threshold function.
+    pub early_dropped_pps: f64,
+    /// Packets per second accepted with a mark of the threshold function.
+    pub marked_pps: f64,
+    /// Share lost, early or by overflow.
+    pub loss_ratio: f64,
+    /// Share lost by overflow.
+    pub overflow_drop_ratio: f64,
+    /// Share dropped early.
+    pub early_drop_ratio: f64,
+    /// Share marked.
+    pub mark_ratio: f64,
+    /// Delay of those accepted: waiting and service.
+    pub delay: Delay,
+}
+
+/// A solved queue.
+pub(crate) struct Solved<'a> {
+    pub(crate) distribution: &'a Distribution,
+    /// rates[s][j]: packets per second of source s in joint state j.
+    pub(crate) rates: &'a [Vec<f64>],
+    /// early[s][b]: probability of a drop or mark of source s with b packets present.
+    pub(crate) early: &'a [Vec<f64>],
+    pub(crate) action: Action,
+    pub(crate) capacity: usize,
+    pub(crate) stages: usize,
+    pub(crate) stage_rate: f64,
+}
+
+impl Solved<'_> {
+    pub(crate) fn measures(&self) -> Measures {
+        let (last, states) = (self.capacity * self.stages, self.rates[0].len());
+        // Probability of b packets and joint state j, and of b packets.
+        let mut joint = vec![vec![Sum::default(); states]; self.capacity + 1];
+        for k in 0..=last {
+            let level = &mut joint[packets(k, self.stages)];
+            self.distribution.at(k).iter().zip(level).for_each(|(p, sum)| sum.add(*p));
+        }
+        let joint: Vec<Vec<f64>> =
+            joint.iter().map(|level| level.iter().map(|sum| sum.value()).collect::<Vec<f64>>()).collect();
+        let occupancy: Vec<f64> = joint.iter().map(|level| sum(level.iter().copied())).collect();
+        let mean = sum(occupancy.iter().enumerate().map(|(b, p)| b as f64 * p));
+        let variance = sum(occupancy.iter().enumerate().map(|(b, p)| (b as f64 - mean) * (b as f64 - mean) * p));
+        // A packet leaves when the last stage of its service ends.
+        let throughput_pps = self.stage_rate
+            * sum((0..self.capacity).flat_map(|b| self.distribution.at(b * self.stages + 1).iter().copied()));
+
+        let counts: Vec<Rates> = (0..self.rates.len()).map(|s| self.rates_of(s, &joint)).collect();
+        let sources: Vec<Stream> = counts.iter().map(|rates| self.stream(rates)).collect();
+        let mut all = Rates { found: vec![0.0; counts[0].found.len()], ..Rates::default() };
+        for rates in &counts {
+            all.offered += rates.offered;
+            all.overflow += rates.overflow;
+            all.chosen += rates.chosen;
+            all.found.iter_mut().zip(&rates.found).for_each(|(all, own)| *all += own);
+        }
+        Measures {
+            occupancy_mean_pkts: mean,
+            occupancy_variance_pkts2: variance,
+            utilization: sum(occupancy[1..].iter().copied()),
+            throughput_pps,
+            total: self.stream(&all),
+            sources,
+            occupancy,
+        }
+    }
+
+    fn rates_of(&self, s: usize, joint: &[Vec<f64>]) -> Rates {
+        let at_level = |b: usize| sum(joint[b].iter().zip(&self.rates[s]).map(|(p, rate)| p * rate));
+        let levels: Vec<f64> = (0..=self.capacity).map(at_level).collect();
+        let admitted = |b: usize| if self.action == Action::Drop { 1.0 - self.early[s][b] } else { 1.0 };
+        Rates {
+            offered: sum(levels.iter().copied()),
+            overflow: levels[self.capacity],
+            chosen: sum((0..self.capacity).map(|b| levels[b] * self.early[s][b])),
+            found: (0..=(self.capacity - 1) * self.stages)
+                .map(|k| {
+                    let arriving: f64 =
+                        self.distribution.at(k).iter().zip(&self.rates[s]).map(|(p, rate)| p * rate).sum();
+                    arriving * admitted(packets(k, self.stages))
+                })
+                .collect(),
+        }
+    }
+
+    fn stream(&self, rates: &Rates) -> Stream {
+        let Rates { offered, overflow, chosen, ref found } = *rates;
+        let (dropped, marked) = if self.action == Action::Drop { (chosen, 0.0) } else { (0.0, chosen) };
+        let share = |pps: f64| if offered > 0.0 { pps / offered } else { f64::NAN };
+        Stream {
+            offered_pps: offered,
+            accepted_pps: sum(found.iter().copied()),
+            overflow_pps: overflow,
+            early_dropped_pps: dropped,
+            marked_pps: marked,
+            loss_ratio: share(overflow + dropped),
+            overflow_drop_ratio: share(overflow),
+            early_drop_ratio: share(dropped),
+            mark_ratio: share(marked),
+            delay: Delay::of(found, self.stages, self.stage_rate),
+        }
+    }
+}
+
+/// Packets per second of one source, or of all.
+#[derive(Default)]
+struct Rates {
+    offered: f64,
+    /// With the buffer full.
+    overflow: f64,
+    /// Chosen by the threshold function while there is room.
+    chosen: f64,
+    /// Accepted with k stages left.
+    found: Vec<f64>,
+}

@@ -1,0 +1,285 @@
+//! The same model as a packet simulation: every arrival, every service, nothing of the chain that is solved.
+//!
+//! Sources change state and send by their own random streams, services draw Erlang times, the buffer holds packets with
+//! their arrival times. Independent runs, one for each seed, give confidence intervals to set beside the prediction.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aqumen_aqm::Draw;
+use aqumen_result::Summary;
+use aqumen_scenario::streams::{Kind, Stream as Random};
+
+use super::early::Action;
+use super::measures::Measures;
+use super::model::Model;
+
+/// How long and how often to simulate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Runs {
+    /// Measured time of a run, seconds.
+    pub duration_s: f64,
+    /// Time before it, seconds.
+    pub warmup_s: f64,
+    /// Number of runs, with seeds 1, 2, ...
+    pub seeds: u32,
+}
+
+/// One measure: predicted, and simulated over all runs.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// Name of the measure.
+    pub measure: &'static str,
+    /// Of which source; `None`: of the queue or of all packets.
+    pub source: Option<usize>,
+    /// The prediction; NaN where it is not defined.
+    pub predicted: f64,
+    /// Mean and 95 % confidence interval of the runs; `None` where no run has a value.
+    pub simulated: Option<Summary>,
+}
+
+impl Compared {
+    /// Whether the prediction lies within the confidence interval; `None` where there is none.
+    pub fn inside(&self) -> Option<bool> {
+        let [low, high] = self.simulated?.ci95?;
+        // A measure that is the same in all runs has an interval of no width.
+        let slack = 1e-9 * self.predicted.abs();
+        Some(low - slack <= self.predicted && self.predicted <= high + slack)
+    }
+}
+
+/// What is counted of a source's packets, or of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    offered: u64,
+    overflowed: u64,
+    dropped: u64,
+    marked: u64,
+    served: u64,
+    late: u64,
+    delay_s: f64,
+    delay_s2: f64,
+}
+
+/// What is counted in one run.
+#[derive(Clone, Debug)]
+struct Counted {
+    sources: Vec<Count>,
+    occupancy_pkts_s: f64,
+    busy_s: f64,
+}
+
+/// Simulates `model` and sets each measure beside its prediction. The seeds are spread over the cores; the answer is the
+/// same for any number of them.
+pub fn simulate(model: &Model, predicted: &Measures, runs: &Runs) -> Vec<Compared> {
+    let late_s: Vec<f64> = predicted.sources.iter().map(|source| source.delay.quantile(0.99)).collect();
+    let seeds = runs.seeds as usize;
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(seeds);
+    let next = AtomicUsize::new(0);
+    let mut counted: Vec<(usize, Counted)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= seeds {
+                    return done;
+                }
+                done.push((i, run(model, &late_s, runs, i as u64 + 1)));
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic")).collect()
+    });
+    counted.sort_by_key(|(i, _)| *i);
+    let counted: Vec<Counted> = counted.into_iter().map(|(_, counted)| counted).collect();
+    compare(predicted, &counted, runs.duration_s)
+}
+
+fn compare(predicted: &Measures, counted: &[Counted], duration_s: f64) -> Vec<Compared> {
+    let mut all = Vec::new();
+    let mut add = |measure, source, predicted, value: &dyn Fn(&Counted) -> f64| {
+        let values: Vec<f64> = counted.iter().map(value).filter(|x| !x.is_nan()).collect();
+        all.push(Compared { measure, source, predicted, simulated: Summary::of(&values) });
+    };
+    add("utilization", None, predicted.utilization, &|c| c.busy_s / duration_s);
+    add("occupancy_mean_pkts", None, predicted.occupancy_mean_pkts, &|c| c.occupancy_pkts_s / duration_s);
+    let streams = predicted.sources.iter().enumerate().map(|(s, stream)| (Some(s), stream));
+    for (source, stream) in std::iter::once((None, &predicted.total)).chain(streams) {
+        let ratio = |part: fn(&Count) -> u64, whole: fn(&Count) -> u64| {
+            move |c: &Counted| {
+                let count = c.of(source);
+                part(&count) as f64 / whole(&count) as f64
+            }
+        };
+        let offered = |c: &Count| c.offered;
+        add("offered_pps", source, stream.offered_pps, &|c| c.of(source).offered as f64 / duration_s);
+        add("loss_ratio", source, stream.loss_ratio, &ratio(|c| c.overflowed + c.dropped, offered));
+        add("overflow_drop_ratio", source, stream.overflow_drop_ratio, &ratio(|c| c.overflowed, offered));
+        add("early_drop_ratio", source, stream.early_drop_ratio, &ratio(|c| c.dropped, offered));
+        add("mark_ratio", source, stream.mark_ratio, &ratio(|c| c.marked, offered));
+        add("delay_mean_s", source, stream.delay.mean_s(), &|c| c.of(source).delay_s / c.of(source).served as f64);
+        add("delay_std_s", source, stream.delay.std_s(), &|c| {
+            let count = c.of(source);
+            let mean = count.delay_s / count.served as f64;
+            (count.delay_s2 / count.served as f64 - mean * mean).max(0.0).sqrt()
+        });
+        if source.is_some() {
+            add("delay_above_p99_ratio", source, 0.01, &ratio(|c| c.late, |c| c.served));
+        }
+    }
+    all
+}
+
+impl Counted {
+    fn of(&self, source: Option<usize>) -> Count {
+        match source {
+            Some(s) => self.sources[s],
+            None => self.sources.iter().fold(Count::default(), |sum, c| Count {
+                offered: sum.offered + c.offered,
+                overflowed: sum.overflowed + c.overflowed,
+                dropped: sum.dropped + c.dropped,
+                marked: sum.marked + c.marked,
+                served: sum.served + c.served,
+                late: sum.late + c.late,
+                delay_s: sum.delay_s + c.delay_s,
+                delay_s2: sum.delay_s2 + c.delay_s2,
+            }),
+        }
+    }
+}
+
+/// A source on its way.
+struct Sender<'a> {
+    source: &'a super::Source,
+    random: Random,
+    state: usize,
+    /// When it sends or changes state next.
+    next_s: f64,
+}
+
+impl<'a> Sender<'a> {
+    fn start(source: &'a super::Source, mut random: Random) -> Self {
+        let state = pick(source.state_shares(), random.uniform());
+        let mut sender = Sender { source, random, state, next_s: 0.0 };
+        sender.wait();
+        sender
+    }
+
+    fn wait(&mut self) {
+        let rate = self.source.rates()[self.state] - self.source.generator[(self.state, self.state)];
+        self.next_s += if rate > 0.0 { exponential(&mut self.random) / rate } else { f64::INFINITY };
+    }
+
+    /// What happens at `next_s`; whether it is a packet.
+    fn act(&mut self) -> bool {
+        let (send, leave) = (self.source.rates()[self.state], -self.source.generator[(self.state, self.state)]);
+        let drawn = self.random.uniform() * (send + leave);
+        let sends = drawn < send;
+        if !sends {
+            let mut to: Vec<f64> = self.source.generator.row(self.state).to_vec();
+            to[self.state] = 0.0;
+            self.state = pick(&to, (drawn - send) / leave);
+        }
+        self.wait();
+        sends
+    }
+}
+
+/// Hands the times of the packets that `source` sends within `duration_s` to `take`, nanoseconds from the start.
+pub fn arrivals(source: &super::Source, seed: u64, duration_s: f64, mut take: impl FnMut(i64)) {
+    let mut sender = Sender::start(source, Random::new(seed, Kind::Traffic, 0));
+    while sender.next_s < duration_s {
+        let at_s = sender.next_s;
+        if sender.act() {
+            take((at_s * 1e9) as i64);
+        }
+    }
+}
+
+/// The index that `u` in [0, 1) falls on, with `weights` of any sum.
+fn pick(weights: &[f64], u: f64) -> usize {
+    let mut left = u * weights.iter().sum::<f64>();
+    for (i, weight) in weights.iter().enumerate() {
+        left -= weight;
+        if left < 0.0 {
+            return i;
+        }
+    }
+    // Rounding left a little over: the last that can be.
+    weights.iter().rposition(|weight| *weight > 0.0).unwrap_or(0)
+}
+
+/// Exponential with mean 1.
+fn exponential(random: &mut Random) -> f64 {
+    -libm::log(1.0 - random.uniform())
+}
+
+fn run(model: &Model, late_s: &[f64], runs: &Runs, seed: u64) -> Counted {
+    let queue = model.queue();
+    let early = model.early();
+    let stage_rate = queue.service_rate * f64::from(queue.stages);
+    let mut senders: Vec<Sender<'_>> = model
+        .sources()
+        .iter()
+        .enumerate()
+        .map(|(s, source)| Sender::start(source, Random::new(seed, Kind::Traffic, s as u64)))
+        .collect();
+    let (mut service, mut coin) = (Random::new(seed, Kind::Link, 0), Random::new(seed, Kind::Aqm, 0));
+    let mut serve = || (0..queue.stages).map(|_| exponential(&mut service)).sum::<f64>() / stage_rate;
+    // Arrival times and sources; the first is in service.
+    let mut present: VecDeque<(f64, usize)> = VecDeque::with_capacity((queue.capacity as usize).min(1 << 20));
+    let mut service_ends_s = f64::INFINITY;
+    let (start_s, end_s) = (runs.warmup_s, runs.warmup_s + runs.duration_s);
+    let mut last_s = start_s;
+    let mut counted = Counted { sources: vec![Count::default(); senders.len()], occupancy_pkts_s: 0.0, busy_s: 0.0 };
+    loop {
+        let s = (0..senders.len()).min_by(|&a, &b| senders[a].next_s.total_cmp(&senders[b].next_s)).unwrap_or(0);
+        let now_s = senders[s].next_s.min(service_ends_s);
+        let until_s = now_s.min(end_s);
+        if until_s > last_s {
+            let span_s = until_s - last_s;
+            counted.occupancy_pkts_s += span_s * present.len() as f64;
+            counted.busy_s += if present.is_empty() { 0.0 } else { span_s };
+            last_s = until_s;
+        }
+        if now_s >= end_s {
+            return counted;
+        }
+        if service_ends_s <= senders[s].next_s {
+            let (arrived_s, source) = present.pop_front().expect("a service that ends had a packet");
+            service_ends_s = if present.is_empty() { f64::INFINITY } else { now_s + serve() };
+            if now_s >= start_s {
+                let (count, delay_s) = (&mut counted.sources[source], now_s - arrived_s);
+                count.served += 1;
+                count.delay_s += delay_s;
+                count.delay_s2 += delay_s * delay_s;
+                count.late += u64::from(delay_s > late_s[source]);
+            }
+            continue;
+        }
+        if !senders[s].act() {
+            continue;
+        }
+        let mut unheard = Count::default();
+        let count = if now_s >= start_s { &mut counted.sources[s] } else { &mut unheard };
+        count.offered += 1;
+        if present.len() >= queue.capacity as usize {
+            count.overflowed += 1;
+            continue;
+        }
+        let chance = early[s][present.len()];
+        if chance > 0.0 && coin.uniform() < chance {
+            match model.action() {
+                Action::Drop => {
+                    count.dropped += 1;
+                    continue;
+                }
+                Action::Mark => count.marked += 1,
+            }
+        }
+        present.push_back((now_s, s));
+        if present.len() == 1 {
+            service_ends_s = now_s + serve();
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The stationary distribution of MMPP/Erlang(m)/1/L, exactly.
+//!
+//! A state is (k, j): k service stages left in the system, 0 to L m, and j the joint state of the sources. Counted as
+//! i = k M + j the generator is banded: a stage that ends leads M states down, an arrival m M states up. Elimination from
+//! the top (Grassmann, Taksar, Heyman) fills nothing outside the band and only adds, multiplies and divides nonnegative
+//! numbers: every probability has its full relative precision, however small. Diagonals are never stored.
+//!
+//! Cost: L m^2 M^3 multiplications; memory: M (L m + 1) (m M + M + 1) numbers.
+
+use super::dense::Square;
+use super::sum::sum;
+
+/// What the solver needs to know of the queue.
+pub(crate) struct Chain<'a> {
+    /// Q of the sources together, M by M.
+    pub(crate) generator: &'a Square,
+    /// admitted[b][j]: arrivals per second that enter when b packets are present, b below L.
+    pub(crate) admitted: &'a [Vec<f64>],
+    /// m.
+    pub(crate) stages: usize,
+    /// m mu: stages per second.
+    pub(crate) stage_rate: f64,
+}
+
+/// Probabilities of (k, j), k from 0 to L m.
+#[derive(Clone, Debug)]
+pub(crate) struct Distribution {
+    states: usize,
+    p: Vec<f64>,
+}
+
+impl Distribution {
+    /// The probabilities of the joint states with `k` stages left.
+    pub(crate) fn at(&self, k: usize) -> &[f64] {
+        &self.p[k * self.states..(k + 1) * self.states]
+    }
+}
+
+/// Packets present when `k` stages are left.
+pub(crate) fn packets(k: usize, stages: usize) -> usize {
+    k.div_ceil(stages)
+}
+
+/// Memory that [`Chain::solve`] takes, bytes.
+pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
+    let (states, stages, capacity) = (states as u64, stages as u64, capacity as u64);
+    let rows = capacity.saturating_mul(stages).saturating_add(1).saturating_mul(states);
+    let width = states.saturating_mul(stages + 1).saturating_add(1);
+    rows.saturating_mul(width + 1).saturating_mul(8)
+}
+
+/// Beyond this the unnormalised probabilities are scaled down; a power of two, so that nothing is rounded.
+const LARGE: f64 = f64::from_bits((1023 + 660) << 52);
+const SCALE: f64 = f64::from_bits((1023 - 660) << 52);
+
+impl Chain<'_> {
+    pub(crate) fn solve(&self) -> Distribution {
+        let states = self.generator.len();
+        let (down, up) = (states, states * self.stages);
+        let top = self.admitted.len() * self.stages;
+        let rows = (top + 1) * states;
+        // Row p holds columns p - down to p + up; column c stands at p * width + c + down - p.
+        let width = down + up + 1;
+        let mut a = vec![0.0; rows * width];
+        for k in 0..=top {
+            let b = packets(k, self.stages);
+            for j in 0..states {
+                let row = &mut a[(k * states + j) * width..][..width];
+                for to in 0..states {
+                    if to != j {
+                        row[down + to - j] = self.generator[(j, to)];
+                    }
+                }
+                if k > 0 {
+                    row[0] = self.stage_rate;
+                }
+                if b < self.admitted.len() {
+                    row[width - 1] = self.admitted[b][j];
+                }
+            }
+        }
+        let mut out = vec![0.0; down];
+        for i in (1..rows).rev() {
+            let first = i.saturating_sub(down);
+            let out = &mut out[..i - first];
+            out.copy_from_slice(&a[i * width + first + down - i..][..i - first]);
+            let leaving: f64 = out.iter().sum();
+            for p in i.saturating_sub(up)..i {
+                let row = &mut a[p * width..][..width];
+                let via = row[i + down - p];
+                if via != 0.0 {
+                    let via = via / leaving;
+                    row[i + down - p] = via;
+                    // Column p, the diagonal, may be among them: it is never read.
+                    for (cell, rate) in row[first + down - p..][..out.len()].iter_mut().zip(out.iter()) {
+                        *cell += via * rate;
+                    }
+                }
+            }
+        }
+        let mut x = vec![0.0; rows];
+        x[0] = 1.0;
+        for p in 0..rows {
+            if x[p] > LARGE {
+                x[..rows.min(p + up + 1)].iter_mut().for_each(|x| *x *= SCALE);
+            }
+            let here = x[p];
+            let ahead = rows.min(p + up + 1) - (p + 1);
+            let row = &a[p * width + down + 1..][..ahead];
+            for (x, step) in x[p + 1..][..ahead].iter_mut().zip(row) {
+                *x += here * step;
+            }
+        }
+        let total = sum(x.iter().copied());
+        x.iter_mut().for_each(|x| *x /= total);
+        Distribution { states, p: x }
+    }
+}

@@ -1,0 +1,250 @@
+//! Sources: Markov-modulated Poisson processes (MMPP), one or many at a time.
+//!
+//! A source is in one of a few states; it changes state as a Markov chain with generator Q and sends packets as a Poisson
+//! process with the rate of its state. Independent sources together are again an MMPP: the Kronecker sum of their chains.
+
+use super::dense::Square;
+use super::{Error, counts};
+
+/// A Markov-modulated Poisson process.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: String,
+    /// Q, transitions per second; rows sum to 0.
+    pub(crate) generator: Square,
+    /// Packets per second in each state.
+    rates: Vec<f64>,
+    /// Probabilities of the states in the long run.
+    pub(crate) stationary: Vec<f64>,
+}
+
+/// Independent ON/OFF sources, all alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Minisources {
+    /// How many, n.
+    pub count: u32,
+    /// From ON to OFF, alpha: one over the mean time ON, per second.
+    pub off_rate: f64,
+    /// From OFF to ON, beta: one over the mean time OFF, per second.
+    pub on_rate: f64,
+    /// Rate of one that is ON, packets per second.
+    pub rate: f64,
+}
+
+impl Source {
+    /// A source called `name` with `generator` (rows of Q, per second) and `rates` (packets per second) of its states.
+    pub fn new(name: impl Into<String>, generator: &[Vec<f64>], rates: &[f64]) -> Result<Self, Error> {
+        let n = rates.len();
+        if n == 0 || generator.len() != n || generator.iter().any(|row| row.len() != n) {
+            return Err(Error::Generator(format!("must be {n} by {n}: one row and one column for each rate")));
+        }
+        if let Some(rate) = rates.iter().find(|rate| !(rate.is_finite() && **rate >= 0.0)) {
+            return Err(Error::Rates(format!("a rate is {rate}; it must be finite and at least 0")));
+        }
+        let mut matrix = Square::zero(n);
+        for (i, row) in generator.iter().enumerate() {
+            let out: f64 = (0..n).filter(|j| *j != i).map(|j| row[j]).sum();
+            if let Some(j) = (0..n).find(|&j| !row[j].is_finite() || (j != i && row[j] < 0.0)) {
+                let entry = row[j];
+                let message = format!("row {}, column {} is {entry}; it must be finite and at least 0", i + 1, j + 1);
+                return Err(Error::Generator(message));
+            }
+            if !out.is_finite() || (out + row[i]).abs() > 1e-9 * out {
+                let message = format!(
+                    "row {} sums to {}; the diagonal must be minus the sum of the others, {}",
+                    i + 1,
+                    out + row[i],
+                    -out
+                );
+                return Err(Error::Generator(message));
+            }
+            (0..n).for_each(|j| matrix[(i, j)] = if i == j { -out } else { row[j] });
+        }
+        Source::of(name.into(), matrix, rates.to_vec())
+    }
+
+    fn of(name: String, generator: Square, rates: Vec<f64>) -> Result<Self, Error> {
+        if let Err((from, to)) = generator.irreducible() {
+            let message = format!("state {} cannot be reached from state {}; each must lead to all", to + 1, from + 1);
+            return Err(Error::Generator(message));
+        }
+        let stationary = generator.stationary();
+        Ok(Source { name, generator, rates, stationary })
+    }
+
+    /// A Poisson process of `rate` packets per second: one state.
+    pub fn poisson(name: impl Into<String>, rate: f64) -> Result<Self, Error> {
+        Source::new(name, &[vec![0.0]], &[rate])
+    }
+
+    /// `minisources` together, exactly: the number that are ON is a birth-death chain of n + 1 states.
+    pub fn minisources(name: impl Into<String>, minisources: &Minisources) -> Result<Self, Error> {
+        let Minisources { count, off_rate, on_rate, rate } = *minisources;
+        minisources.check()?;
+        let n = count as usize;
+        let mut generator = Square::zero(n + 1);
+        for on in 0..=n {
+            if on < n {
+                generator[(on, on + 1)] = (n - on) as f64 * on_rate;
+            }
+            if on > 0 {
+                generator[(on, on - 1)] = on as f64 * off_rate;
+            }
+            generator[(on, on)] = -((n - on) as f64 * on_rate + on as f64 * off_rate);
+        }
+        Source::of(name.into(), generator, (0..=n).map(|on| on as f64 * rate).collect())
+    }
+
+    /// `minisources` together, approximated by two states, the first the higher. Mean, variance and third central moment of
+    /// the rate and the whole index of dispersion curve are right, yet losses may be wrong by orders of magnitude.
+    pub fn minisources_in_two_states(name: impl Into<String>, minisources: &Minisources) -> Result<Self, Error> {
+        let Minisources { count, off_rate, on_rate, rate } = *minisources;
+        minisources.check()?;
+        let (n, on) = (f64::from(count), on_rate / (off_rate + on_rate));
+        let moments = RateMoments {
+            mean: n * rate * on,
+            variance: n * rate * rate * on * (1.0 - on),
+            skewness: (1.0 - 2.0 * on) / (n * on * (1.0 - on)).sqrt(),
+        };
+        moments.in_two_states(name, off_rate + on_rate)
+    }
+
+    /// Two states in place of `sources` together: mean, variance and third central moment of the rate and the index of
+    /// dispersion over a long time are those of the superposition.
+    pub fn merged(name: impl Into<String>, sources: &[Source]) -> Result<Self, Error> {
+        let mean = sources.iter().map(Source::mean_rate).sum();
+        let variance: f64 = sources.iter().map(|source| source.central_moment(2)).sum();
+        let third: f64 = sources.iter().map(|source| source.central_moment(3)).sum();
+        let long_run: f64 = sources.iter().map(|source| counts::Counts::of(source).excess_slope()).sum();
+        if variance == 0.0 {
+            return Source::poisson(name, mean);
+        }
+        // A two-state source with variance v that relaxes at rate r has the excess slope 2 v / r.
+        let relaxation = 2.0 * variance / long_run;
+        RateMoments { mean, variance, skewness: third / (variance * variance.sqrt()) }.in_two_states(name, relaxation)
+    }
+
+    /// What the source is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Number of states.
+    pub fn states(&self) -> usize {
+        self.rates.len()
+    }
+
+    /// Packets per second in each state.
+    pub fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
+    /// The generator Q, row by row, per second.
+    pub fn generator(&self) -> Vec<Vec<f64>> {
+        (0..self.states()).map(|i| self.generator.row(i).to_vec()).collect()
+    }
+
+    /// Share of time in each state.
+    pub fn state_shares(&self) -> &[f64] {
+        &self.stationary
+    }
+
+    /// Packets per second in the long run.
+    pub fn mean_rate(&self) -> f64 {
+        self.stationary.iter().zip(&self.rates).map(|(p, rate)| p * rate).sum()
+    }
+
+    /// Central moment of the rate over the states.
+    pub(crate) fn central_moment(&self, order: u32) -> f64 {
+        let mean = self.mean_rate();
+        let power = |x: f64| (0..order).fold(1.0, |product, _| product * x);
+        self.stationary.iter().zip(&self.rates).map(|(p, rate)| p * power(rate - mean)).sum()
+    }
+
+    /// The same source under another name.
+    pub fn renamed(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+}
+
+impl Minisources {
+    fn check(&self) -> Result<(), Error> {
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        if self.count == 0 || !positive(self.off_rate) || !positive(self.on_rate) {
+            return Err(Error::Generator("minisources need a count and mean times ON and OFF above 0".into()));
+        }
+        if !(self.rate.is_finite() && self.rate >= 0.0) {
+            return Err(Error::Rates(format!("the rate is {}; it must be finite and at least 0", self.rate)));
+        }
+        Ok(())
+    }
+}
+
+/// Mean, variance and skewness of a rate.
+struct RateMoments {
+    mean: f64,
+    variance: f64,
+    skewness: f64,
+}
+
+impl RateMoments {
+    /// The two-state source with these moments that forgets its state at `relaxation` per second; with mean and variance
+    /// alone where the lower rate would be negative.
+    fn in_two_states(&self, name: impl Into<String>, relaxation: f64) -> Result<Source, Error> {
+        let RateMoments { mean: a, variance: v, skewness: g } = *self;
+        if v == 0.0 {
+            return Source::poisson(name, a);
+        }
+        let mut high_share = (1.0 - g / (4.0 + g * g).sqrt()) / 2.0;
+        let mut high = a + (v * (1.0 - high_share) / high_share).sqrt();
+        let mut low = a - (v * high_share / (1.0 - high_share)).sqrt();
+        if low < 0.0 {
+            low = 0.0;
+            high_share = a * a / (v + a * a);
+            high = a / high_share;
+        }
+        let (down, up) = (relaxation * (1.0 - high_share), relaxation * high_share);
+        Source::new(name, &[vec![-down, down], vec![up, -up]], &[high, low])
+    }
+}
+
+/// Independent sources together: the Kronecker sum, states counted with the first source most significant.
+#[derive(Clone, Debug)]
+pub(crate) struct Superposition {
+    /// Q of all together.
+    pub(crate) generator: Square,
+    /// rates[s][j]: packets per second of source s in joint state j.
+    pub(crate) rates: Vec<Vec<f64>>,
+}
+
+impl Superposition {
+    pub(crate) fn of(sources: &[Source]) -> Self {
+        let states: usize = sources.iter().map(Source::states).product();
+        let mut generator = Square::zero(states);
+        let (mut rates, mut inner) = (Vec::new(), states);
+        for source in sources {
+            let n = source.states();
+            inner /= n;
+            let own = |j: usize| j / inner % n;
+            rates.push((0..states).map(|j| source.rates[own(j)]).collect());
+            for j in 0..states {
+                for to in 0..n {
+                    if to != own(j) {
+                        let other = j - own(j) * inner + to * inner;
+                        generator[(j, other)] += source.generator[(own(j), to)];
+                    }
+                }
+            }
+        }
+        for j in 0..states {
+            let out: f64 = generator.row(j).iter().sum();
+            generator[(j, j)] = -out;
+        }
+        Superposition { generator, rates }
+    }
+
+    pub(crate) fn states(&self) -> usize {
+        self.generator.len()
+    }
+}

@@ -1,0 +1,510 @@
+//! Traces of packets: pcap, pcapng, or text with a time in each line, read as a stream and counted in windows of all sizes.
+//!
+//! Memory does not grow with the trace: each window size keeps sums only, and each next size is made of pairs of the last.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::PcapNgReader;
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{Endianness, PcapError, TsResolution};
+
+use super::Error;
+
+/// A packet of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it was seen, nanoseconds from any epoch.
+    pub at_ns: i64,
+    /// Its size on the wire, if the trace tells it.
+    pub bytes: Option<u32>,
+}
+
+/// Whether a trace was read to its end; false if its last record is cut off, as in a capture that was interrupted.
+pub type Complete = bool;
+
+/// Reads the trace at `path` and hands its packets, those of one pcapng `interface` or of all, to `take` in file order.
+pub fn read(path: &Path, interface: Option<u32>, mut take: impl FnMut(Arrival)) -> Result<Complete, Error> {
+    let failed = |error: io::Error| Error::Trace(format!("cannot read {}: {error}", path.display()));
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(Error::Trace(format!("cannot read {}: it is a directory", path.display())));
+    }
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let magic: Vec<u8> = reader.fill_buf().map_err(failed)?.iter().take(4).copied().collect();
+    let named = |message: String| Error::Trace(format!("{}: {message}", path.display()));
+    match magic[..] {
+        [0xa1, 0xb2, 0xc3, 0xd4] | [0xd4, 0xc3, 0xb2, 0xa1] | [0xa1, 0xb2, 0x3c, 0x4d] | [0x4d, 0x3c, 0xb2, 0xa1] => {
+            pcap(reader, &mut take).map_err(named)
+        }
+        [0x0a, 0x0d, 0x0d, 0x0a] => pcapng(reader, interface, &mut take).map_err(named),
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] => Err(named("it is compressed; unpack it first".into())),
+        _ => text(reader, &mut take).map(|()| true).map_err(named),
+    }
+}
+
+/// Whether a capture simply stops in the middle of a record.
+fn cut_off(error: &PcapError) -> bool {
+    match error {
+        PcapError::IncompleteBuffer => true,
+        PcapError::IoError(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+        _ => false,
+    }
+}
+
+fn pcap(reader: impl Read, take: &mut impl FnMut(Arrival)) -> Result<Complete, String> {
+    let mut reader = PcapReader::new(reader).map_err(|error| format!("not a pcap: {error}"))?;
+    let per_unit = if reader.header().ts_resolution == TsResolution::NanoSecond { 1 } else { 1000 };
+    let mut packets = 0u64;
+    // Raw packets: the checks of others refuse captures of headers alone.
+    while let Some(packet) = reader.next_raw_packet() {
+        match packet {
+            Ok(packet) => {
+                let at_ns = i64::from(packet.ts_sec) * 1_000_000_000 + i64::from(packet.ts_frac) * per_unit;
+                take(Arrival { at_ns, bytes: Some(packet.orig_len) });
+                packets += 1;
+            }
+            Err(error) if cut_off(&error) => return Ok(false),
+            Err(error) => return Err(format!("packet {}: {error}", packets + 1)),
+        }
+    }
+    Ok(true)
+}
+
+fn pcapng(reader: impl Read, interface: Option<u32>, take: &mut impl FnMut(Arrival)) -> Result<Complete, String> {
+    const OBSOLETE_PACKET: u32 = 2;
+    const ENHANCED_PACKET: u32 = 6;
+    let mut reader = PcapNgReader::new(reader).map_err(|error| format!("not a pcapng: {error}"))?;
+    let mut packets = 0u64;
+    loop {
+        let big = reader.section().endianness == Endianness::Big;
+        let (kind, head) = match reader.next_raw_block() {
+            None => return Ok(true),
+            Some(Ok(block)) => (block.type_, block.body.get(..20).and_then(|head| <[u8; 20]>::try_from(head).ok())),
+            Some(Err(error)) if cut_off(&error) => return Ok(false),
+            Some(Err(error)) => return Err(format!("after packet {packets}: {error}")),
+        };
+        if kind != ENHANCED_PACKET && kind != OBSOLETE_PACKET {
+            continue;
+        }
+        packets += 1;
+        let head = head.ok_or_else(|| format!("packet {packets}: its block is too short"))?;
+        let word = |i: usize| {
+            let bytes = [head[4 * i], head[4 * i + 1], head[4 * i + 2], head[4 * i + 3]];
+            if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        };
+        // An obsolete packet has 16 bits of interface and 16 of a drop count there.
+        let of = match (kind == OBSOLETE_PACKET, big) {
+            (false, _) => word(0),
+            (true, true) => word(0) >> 16,
+            (true, false) => word(0) & 0xffff,
+        };
+        if interface.is_some_and(|wanted| wanted != of) {
+            continue;
+        }
+        let described = reader.interfaces().get(of as usize);
+        let units = u64::from(word(1)) << 32 | u64::from(word(2));
+        let at_ns = described.and_then(|described| nanoseconds(described, units));
+        let at_ns = at_ns.ok_or_else(|| format!("packet {packets}: its time cannot be told"))?;
+        take(Arrival { at_ns, bytes: Some(word(4)) });
+    }
+}
+
+/// The time of a packet in nanoseconds: in units of `if_tsresol`, microseconds without it, plus `if_tsoffset` seconds.
+fn nanoseconds(interface: &InterfaceDescriptionBlock<'_>, units: u64) -> Option<i64> {
+    let (mut resolution, mut offset_s) = (6u8, 0i128);
+    for option in &interface.options {
+        match option {
+            InterfaceDescriptionOption::IfTsResol(value) => resolution = *value,
+            InterfaceDescriptionOption::IfTsOffset(value) => offset_s = i128::from(*value as i64),
+            _ => {}
+        }
+    }
+    let exponent = u32::from(resolution & 0x7f);
+    let per_second =
+        if resolution & 0x80 == 0 { 10u128.checked_pow(exponent)? } else { 1u128.checked_shl(exponent)? };
+    let whole = u128::from(units) / per_second;
+    // Of less than a second, at most 2^64 units: the product fits.
+    let fraction = u128::from(units) % per_second * 1_000_000_000 / per_second;
+    i64::try_from((i128::try_from(whole).ok()? + offset_s) * 1_000_000_000 + fraction as i128).ok()
+}
+
+/// Longest line of a text.
+const LINE_MAX: u64 = 4096;
+
+fn text(mut reader: impl BufRead, take: &mut impl FnMut(Arrival)) -> Result<(), String> {
+    let (mut line, mut number, mut seen) = (Vec::new(), 0u64, false);
+    loop {
+        line.clear();
+        number += 1;
+        let read = (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
+        if read == 0 {
+            return Ok(());
+        }
+        let fail = |message: &str| Err(format!("line {number}: {message}"));
+        if read as u64 == LINE_MAX && line.last() != Some(&b'\n') {
+            return fail("longer than 4096 characters; a trace has a time in seconds in each line");
+        }
+        let Ok(shown) = std::str::from_utf8(&line) else {
+            return fail("neither a capture nor text; a trace is a pcap, a pcapng or text with a time in each line");
+        };
+        let shown = shown.trim_start_matches('\u{feff}').trim();
+        if shown.is_empty() || shown.starts_with('#') {
+            continue;
+        }
+        let mut fields = shown.split([',', ';', '\t', ' ']).filter(|field| !field.is_empty());
+        let Some(at_ns) = fields.next().and_then(decimal_ns) else {
+            // A first line of column heads.
+            if !seen {
+                seen = true;
+                continue;
+            }
+            return fail("must begin with a time in seconds, such as 0.0012");
+        };
+        seen = true;
+        let bytes = match fields.next() {
+            None => None,
+            Some(field) => match field.parse::<u32>() {
+                Ok(bytes) => Some(bytes),
+                Err(_) => return fail("the second column must be a size in bytes, such as 1500"),
+            },
+        };
+        take(Arrival { at_ns, bytes });
+    }
+}
+
+/// A decimal number of seconds in nanoseconds, exactly: times since 1970 have more digits than a float holds.
+fn decimal_ns(text: &str) -> Option<i64> {
+    let text = text.trim_matches('"');
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok().filter(|e| e.abs() <= 40)?),
+        None => (digits, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if (whole.is_empty() && fraction.is_empty()) || mantissa.len() > 30 {
+        return None;
+    }
+    let mut value: i128 = 0;
+    for byte in whole.bytes().chain(fraction.bytes()) {
+        value = value * 10 + i128::from(char::from(byte).to_digit(10)?);
+    }
+    let shift = exponent - fraction.len() as i32 + 9;
+    let ns = if shift >= 0 {
+        value.checked_mul(10i128.checked_pow(shift as u32)?)?
+    } else {
+        let unit = 10i128.checked_pow(shift.unsigned_abs())?;
+        (value + unit / 2) / unit
+    };
+    i64::try_from(if negative { -ns } else { ns }).ok()
+}
+
+/// Lags at which the autocorrelation of counts is kept, for each window size.
+pub const LAGS: usize = 16;
+
+/// Packets looked at before the smallest window is chosen.
+const PILOT: usize = 4096;
+
+/// Fewest windows of a size of which anything is said.
+pub(crate) const WINDOWS_MIN: u64 = 20;
+
+/// Counts the packets of a trace.
+#[derive(Debug, Default)]
+pub struct Counter {
+    pilot: Vec<i64>,
+    /// Width of the smallest windows, nanoseconds; 0 until it is chosen.
+    base_ns: u64,
+    levels: Vec<Level>,
+    /// Packets per smallest window in the pilot.
+    expected: f64,
+    first_ns: i64,
+    last_ns: i64,
+    /// Number of the smallest window that is being filled, and the packets in it.
+    window: u64,
+    inside: u64,
+    packets: u64,
+    reordered: u64,
+    sized: u64,
+    bytes: u128,
+    bytes2: u128,
+}
+
+/// Sums over the windows of one size. Counts are kept as differences from a whole number near their mean, so that no digits
+/// are lost and the sums are exact.
+#[derive(Debug)]
+struct Level {
+    centre: i64,
+    windows: u64,
+    sums: [i128; 3],
+    /// Of the fourth powers, which are too large for whole numbers.
+    fourth: f64,
+    recent: [i64; LAGS],
+    products: [i128; LAGS],
+    /// The first count of a pair.
+    half: Option<u64>,
+}
+
+/// What a trace says: figures of its counts in windows of one size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    /// Width of the windows, seconds.
+    pub window_s: f64,
+    /// Number of windows.
+    pub windows: u64,
+    /// Mean count.
+    pub mean: f64,
+    /// Variance of the count.
+    pub variance: f64,
+    /// Third central moment of the count.
+    pub third: f64,
+    /// Fourth cumulant of the count: fourth central moment less three squared variances.
+    pub fourth: f64,
+    /// Autocorrelation at lags of 1 to [`LAGS`] windows.
+    pub autocorrelation: Vec<f64>,
+}
+
+/// What a trace says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Number of packets.
+    pub packets: u64,
+    /// Time from the first to the last, seconds.
+    pub duration_s: f64,
+    /// Packets per second.
+    pub rate_pps: f64,
+    /// Mean size, bytes, if the trace tells sizes.
+    pub bytes_mean: Option<f64>,
+    /// Squared coefficient of variation of the size.
+    pub bytes_scv: Option<f64>,
+    /// Packets whose time lay before that of one ahead of them; they count as if they had come together with it.
+    pub reordered: u64,
+    /// Counts in windows of all sizes of which the trace has enough, each twice as wide as the one before.
+    pub scales: Vec<Scale>,
+}
+
+impl Counter {
+    /// Takes the next packet.
+    pub fn take(&mut self, arrival: Arrival) {
+        if self.packets == 0 {
+            (self.first_ns, self.last_ns) = (arrival.at_ns, arrival.at_ns);
+        }
+        self.packets += 1;
+        if let Some(bytes) = arrival.bytes {
+            let bytes = u128::from(bytes);
+            (self.sized, self.bytes, self.bytes2) = (self.sized + 1, self.bytes + bytes, self.bytes2 + bytes * bytes);
+        }
+        if arrival.at_ns < self.last_ns {
+            self.reordered += 1;
+        }
+        self.last_ns = self.last_ns.max(arrival.at_ns);
+        if self.base_ns > 0 {
+            return self.count(self.last_ns);
+        }
+        self.pilot.push(self.last_ns);
+        if self.pilot.len() == PILOT {
+            self.choose_base();
+        }
+    }
+
+    /// What all packets together say.
+    pub fn finish(mut self) -> Result<Summary, Error> {
+        if self.base_ns == 0 {
+            self.choose_base();
+        }
+        const PACKETS_MIN: u64 = 100;
+        let duration_s = self.last_ns.abs_diff(self.first_ns) as f64 / 1e9;
+        if self.packets < PACKETS_MIN || duration_s == 0.0 {
+            let message = format!(
+                "the trace has {} packets in {duration_s} s; a fit needs at least {PACKETS_MIN}, not all at once",
+                self.packets
+            );
+            return Err(Error::Trace(message));
+        }
+        let sized = self.sized as f64;
+        let bytes_mean = (self.sized > 0).then(|| self.bytes as f64 / sized);
+        let bytes_scv = bytes_mean.map(|mean| (self.bytes2 as f64 / sized / (mean * mean) - 1.0).max(0.0));
+        let scales = self.levels.iter().enumerate().filter(|(_, level)| level.windows >= WINDOWS_MIN);
+        let scales = scales.map(|(i, level)| level.scale(self.base_ns as f64 * 2f64.powi(i as i32) / 1e9)).collect();
+        Ok(Summary {
+            packets: self.packets,
+            duration_s,
+            rate_pps: (self.packets - 1) as f64 / duration_s,
+            bytes_mean,
+            bytes_scv,
+            reordered: self.reordered,
+            scales,
+        })
+    }
+
+    /// The smallest windows hold about one packet: 1, 2 or 5 times a power of ten nanoseconds, at most the mean gap.
+    fn choose_base(&mut self) {
+        let pilot = std::mem::take(&mut self.pilot);
+        let span_ns = self.last_ns.abs_diff(self.first_ns);
+        let gap_ns = (span_ns / (pilot.len() as u64).saturating_sub(1).max(1)).max(1);
+        let mut unit = 1u64;
+        while unit <= gap_ns / 10 {
+            unit *= 10;
+        }
+        self.base_ns = [5, 2, 1].into_iter().map(|n| n * unit).find(|width| *width <= gap_ns).unwrap_or(1);
+        self.expected = pilot.len() as f64 * self.base_ns as f64 / span_ns.max(1) as f64;
+        for at_ns in pilot {
+            self.count(at_ns);
+        }
+    }
+
+    fn count(&mut self, at_ns: i64) {
+        let window = at_ns.abs_diff(self.first_ns) / self.base_ns;
+        if window > self.window {
+            let empty = window - self.window - 1;
+            self.close(0, self.inside, 1);
+            self.close(0, 0, empty);
+            (self.window, self.inside) = (window, 0);
+        }
+        self.inside += 1;
+    }
+
+    /// Closes so many windows of a size, each with the same `count`; more than one only where that is 0.
+    fn close(&mut self, i: usize, count: u64, windows: u64) {
+        if windows == 0 {
+            return;
+        }
+        if i == self.levels.len() {
+            let centre = (self.expected * 2f64.powi(i as i32)).min(1e15) as i64;
+            self.levels.push(Level::new(centre));
+        }
+        let level = &mut self.levels[i];
+        level.add(count, windows);
+        let mut left = windows;
+        if let Some(first) = level.half.take() {
+            left -= 1;
+            self.close(i + 1, first + count, 1);
+        }
+        if left % 2 == 1 {
+            self.levels[i].half = Some(count);
+        }
+        self.close(i + 1, 2 * count, left / 2);
+    }
+}
+
+impl Level {
+    fn new(centre: i64) -> Self {
+        Level { centre, windows: 0, sums: [0; 3], fourth: 0.0, recent: [0; LAGS], products: [0; LAGS], half: None }
+    }
+
+    fn add(&mut self, count: u64, windows: u64) {
+        let off = count as i64 - self.centre;
+        let d = i128::from(off);
+        let n = i128::from(windows);
+        for (sum, power) in self.sums.iter_mut().zip([d, d * d, d * d * d]) {
+            *sum += n * power;
+        }
+        let square = off as f64 * off as f64;
+        self.fourth += windows as f64 * square * square;
+        // One by one until all that is remembered equals this count; from there on products repeat.
+        for _ in 0..windows.min(LAGS as u64) {
+            let known = self.windows.min(LAGS as u64) as usize;
+            for (lag, product) in self.products.iter_mut().enumerate().take(known) {
+                let earlier = self.recent[((self.windows - 1 - lag as u64) % LAGS as u64) as usize];
+                *product += d * i128::from(earlier);
+            }
+            self.recent[(self.windows % LAGS as u64) as usize] = off;
+            self.windows += 1;
+        }
+        let rest = windows.saturating_sub(LAGS as u64);
+        self.products.iter_mut().for_each(|product| *product += i128::from(rest) * d * d);
+        self.windows += rest;
+    }
+
+    fn scale(&self, window_s: f64) -> Scale {
+        let n = self.windows as f64;
+        let [first, second, third] = self.sums.map(|sum| sum as f64 / n);
+        let variance = (second - first * first) * n / (n - 1.0);
+        let spread = second - first * first;
+        let fourth =
+            self.fourth / n - 4.0 * first * third + 6.0 * first * first * second - 3.0 * first * first * first * first;
+        let autocorrelation = self.products.iter().enumerate().map(|(lag, product)| {
+            let pairs = n - (lag + 1) as f64;
+            (*product as f64 / pairs - first * first) / variance
+        });
+        Scale {
+            window_s,
+            windows: self.windows,
+            mean: self.centre as f64 + first,
+            variance,
+            third: third - 3.0 * first * second + 2.0 * first * first * first,
+            fourth: fourth - 3.0 * spread * spread,
+            autocorrelation: autocorrelation.collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_to_the_nanosecond() {
+        assert_eq!(decimal_ns("0.5"), Some(500_000_000));
+        assert_eq!(decimal_ns("1700000000.123456789"), Some(1_700_000_000_123_456_789));
+        assert_eq!(decimal_ns("1.5e-3"), Some(1_500_000));
+        assert_eq!(decimal_ns("-2"), Some(-2_000_000_000));
+        assert_eq!(decimal_ns("0.0000000015"), Some(2));
+        for wrong in ["", ".", "time", "1.2.3", "1e99", "99999999999999999999", "nan", "--1"] {
+            assert_eq!(decimal_ns(wrong), None, "{wrong}");
+        }
+    }
+
+    /// Counts of `arrivals` (in ns) in the windows of one level, the hard way.
+    fn by_hand(arrivals: &[i64], width: i64) -> Vec<i64> {
+        let full = (arrivals.last().unwrap() - arrivals[0]) / width;
+        let mut counts = vec![0; full as usize];
+        for at in arrivals {
+            let window = ((at - arrivals[0]) / width) as usize;
+            if window < counts.len() {
+                counts[window] += 1;
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn windows_of_every_size_are_counted_like_by_hand_also_across_long_gaps() {
+        // Gaps of 1 to 2000 ns in a fixed pattern, with a pause of 300 000 ns every 500 packets.
+        let mut arrivals = vec![1_000_000_007];
+        for i in 0..5000i64 {
+            let gap = 1 + (i * i * 7919) % 2000 + if i % 500 == 0 { 300_000 } else { 0 };
+            arrivals.push(arrivals[i as usize] + gap);
+        }
+        let mut counter = Counter::default();
+        arrivals.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+        let summary = counter.finish().unwrap();
+        assert!(summary.scales.len() > 8, "{}", summary.scales.len());
+        for scale in &summary.scales {
+            let counts = by_hand(&arrivals, (scale.window_s * 1e9).round() as i64);
+            let n = counts.len() as f64;
+            let mean = counts.iter().sum::<i64>() as f64 / n;
+            let moment = |order: i32| counts.iter().map(|x| (*x as f64 - mean).powi(order)).sum::<f64>() / n;
+            let lagged = |lag: usize| {
+                let products = counts.iter().zip(&counts[lag..]).map(|(x, y)| (*x as f64) * (*y as f64));
+                products.sum::<f64>() / (n - lag as f64)
+            };
+            assert_eq!(scale.windows, counts.len() as u64);
+            assert!((scale.mean - mean).abs() < 1e-9 * mean);
+            assert!((scale.variance - moment(2) * n / (n - 1.0)).abs() < 1e-9 * moment(2));
+            assert!((scale.third - moment(3)).abs() < 1e-7 * moment(3).abs() + 1e-9);
+            let fourth = moment(4) - 3.0 * moment(2) * moment(2);
+            assert!((scale.fourth - fourth).abs() < 1e-7 * moment(4));
+            for lag in 1..=LAGS {
+                // Products of the differences from a whole number c near the mean; c drops out up to the ends' share.
+                let expected = (lagged(lag) - mean * mean) / scale.variance;
+                let ends = 4.0 * lag as f64 * (mean + 3.0 * moment(2).sqrt()).powi(2) / n / scale.variance;
+                assert!((scale.autocorrelation[lag - 1] - expected).abs() < ends + 1e-9, "lag {lag}");
+            }
+        }
+    }
+}

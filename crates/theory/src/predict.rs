@@ -1,0 +1,276 @@
+//! The theory engine: what the equations say of a scenario at rest, window by window, without running anything.
+//!
+//! Every flow is counted at the link that leaves it the least capacity; the flows counted at a link, its capacity and their
+//! base RTT are taken as averages over the window. The operating point there is the answer; whether the loop is stable there
+//! says how far to trust it.
+
+use aqumen_aqm::{Aqm, Value};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult, Series};
+use aqumen_scenario::{Flow, Plan, Window};
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::Error;
+use crate::design::{Analysis, Place, analyse};
+use crate::fluid::Model;
+
+/// What is to be expected of one link in one window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkPrediction {
+    /// Flows that this link holds back, on average over the window.
+    pub flows: f64,
+    /// Capacity, packets/s, on average over the window.
+    pub capacity_pps: f64,
+    /// Round-trip time without queueing of those flows, seconds (harmonic mean).
+    pub base_rtt_s: f64,
+    /// Whether signals are marks.
+    pub ecn: bool,
+    /// Departed / capacity.
+    pub utilization: f64,
+    /// Packets waiting.
+    pub queue_pkts: f64,
+    /// Share of the packets that are marked or lost.
+    pub probability: f64,
+    /// The linear analysis; null where no flow is held back.
+    pub analysis: Option<Analysis>,
+}
+
+/// Predictions of each recorded link in each window.
+pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
+
+/// What is to be expected of each recorded link of `plan` in each window.
+pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
+    let mut prediction = Prediction::new();
+    for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record) {
+        let mut windows = IndexMap::new();
+        for window in &plan.windows {
+            windows.insert(window.name.clone(), at_link(plan, number, window)?);
+        }
+        prediction.insert(link.name.clone(), windows);
+    }
+    Ok(prediction)
+}
+
+/// Runs `plan` on the theory engine.
+pub fn run(plan: &Plan) -> Result<RunResult, Error> {
+    let wall = std::time::Instant::now();
+    let prediction = predict(plan)?;
+    let mut result = RunResult {
+        schema: aqumen_result::SCHEMA,
+        aqumen: env!("CARGO_PKG_VERSION"),
+        scenario: plan.scenario.clone(),
+        engine: "theory",
+        aqm: aqm_report(plan),
+        seed: plan.seed,
+        windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
+        links: IndexMap::new(),
+        flows: IndexMap::new(),
+        cost: Cost::default(),
+        series: IndexMap::new(),
+        sojourn: IndexMap::new(),
+    };
+    for (name, windows) in &prediction {
+        let link = plan.links.iter().find(|link| link.name == *name);
+        let target = link.and_then(|link| link.target_pkts);
+        let metrics = plan.windows.iter().map(|w| (w.name.clone(), link_metrics(&windows[&w.name], target, w)));
+        result.links.insert(name.clone(), metrics.collect());
+        result.series.insert(name.clone(), series(plan, windows));
+        result
+            .sojourn
+            .insert(name.clone(), plan.windows.iter().map(|w| (w.name.clone(), Default::default())).collect());
+    }
+    for (group, entry) in plan.groups.iter().enumerate() {
+        let of_window = |w: &Window| (w.name.clone(), flow_metrics(plan, group as u32, w, &prediction));
+        result.flows.insert(entry.name.clone(), plan.windows.iter().map(of_window).collect());
+    }
+    result.cost.wall_s = wall.elapsed().as_secs_f64();
+    result.cost.cpu_s = result.cost.wall_s;
+    Ok(result)
+}
+
+/// Share of `window` in which `flow` is on.
+fn presence(flow: &Flow, window: &Window) -> f64 {
+    let length = (window.end - window.start).as_secs_f64();
+    let on = flow.on.iter().map(|&(from, until)| {
+        let until = until.unwrap_or(window.end).min(window.end);
+        until.saturating_since(from.max(window.start)).as_secs_f64()
+    });
+    if length > 0.0 { on.sum::<f64>() / length } else { 0.0 }
+}
+
+/// Mean rate of a link over `window`, bit/s.
+fn mean_bps(plan: &Plan, link: usize, window: &Window) -> f64 {
+    let rates = &plan.links[link].rates;
+    let length = (window.end - window.start).as_secs_f64();
+    let parts = rates.iter().enumerate().map(|(k, &(at, rate))| {
+        let until = rates.get(k + 1).map_or(window.end, |next| next.0).min(window.end);
+        rate.as_bps() as f64 * until.saturating_since(at.max(window.start)).as_secs_f64()
+    });
+    if length > 0.0 { parts.sum::<f64>() / length } else { rates[0].1.as_bps() as f64 }
+}
+
+/// Number of the link that leaves each of `flows` the least capacity: the lowest rate per flow that crosses it.
+fn bottleneck_of(plan: &Plan, flow: &Flow, users: &[f64], window: &Window) -> Option<usize> {
+    let share = |link: usize| mean_bps(plan, link, window) / users[link].max(1e-9);
+    flow.path.iter().map(|&link| link as usize).min_by(|&a, &b| share(a).total_cmp(&share(b)))
+}
+
+fn users(plan: &Plan, window: &Window) -> Vec<f64> {
+    let mut users = vec![0.0; plan.links.len()];
+    for flow in &plan.flows {
+        for &link in &flow.path {
+            users[link as usize] += presence(flow, window);
+        }
+    }
+    users
+}
+
+fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction, Error> {
+    let link = &plan.links[number];
+    let users = users(plan, window);
+    let held: Vec<(&Flow, f64)> = plan
+        .flows
+        .iter()
+        .map(|flow| (flow, presence(flow, window)))
+        .filter(|(flow, on)| *on > 0.0 && bottleneck_of(plan, flow, &users, window) == Some(number))
+        .collect();
+    let packet_bytes = crate::fluid::packet_bytes(plan, number);
+    let capacity_pps = mean_bps(plan, number, window) / (8.0 * packet_bytes);
+    let flows: f64 = held.iter().map(|(_, on)| on).sum();
+    let transport = |flow: &Flow| &plan.groups[flow.group as usize].transport;
+    let ecn = held.iter().filter(|(flow, _)| transport(flow).ecn).map(|(_, on)| on).sum::<f64>() > 0.5 * flows;
+    let base_rtt_s = flows / held.iter().map(|(flow, on)| on / crate::fluid::base_rtt_s(plan, flow)).sum::<f64>();
+    let idle = |utilization: f64| LinkPrediction {
+        flows,
+        capacity_pps,
+        base_rtt_s,
+        ecn,
+        utilization,
+        queue_pkts: 0.0,
+        probability: 0.0,
+        analysis: None,
+    };
+    if flows == 0.0 {
+        return Ok(idle(0.0));
+    }
+    // Flows that their windows hold back, not the link.
+    let most: f64 = held
+        .iter()
+        .map(|(flow, on)| on * f64::from(transport(flow).receive_window) / crate::fluid::base_rtt_s(plan, flow))
+        .sum();
+    if most <= capacity_pps {
+        return Ok(idle(most / capacity_pps));
+    }
+    let buffer_pkts = f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes);
+    let model = if ecn { Model::Ecn } else { Model::Drop };
+    let place = Place { model, flows, capacity_pps, unresponsive_pps: 0.0, base_rtt_s, buffer_pkts };
+    let place = if link.aqm.name == "droptail" { Place { model: Model::Drop, ..place } } else { place };
+    let analysis = analyse(&link.aqm, &place)?;
+    Ok(LinkPrediction {
+        utilization: 1.0,
+        queue_pkts: analysis.expected.queue_pkts,
+        probability: analysis.expected.probability,
+        analysis: Some(analysis),
+        ..idle(1.0)
+    })
+}
+
+fn aqm_report(plan: &Plan) -> AqmReport {
+    let Some(choice) = plan.links.iter().find(|link| link.record).map(|link| &link.aqm) else {
+        return AqmReport::default();
+    };
+    let mut params = IndexMap::new();
+    if let Some(Ok(aqm)) = choice.build() {
+        aqm.settings(&mut |name, value| {
+            let value = match value {
+                Value::Number(x) => ParamValue::Number(x),
+                Value::Flag(yes) => ParamValue::Flag(yes),
+                Value::Choice(word) => ParamValue::Choice(word.into()),
+            };
+            params.insert(name.to_string(), value);
+        });
+    }
+    AqmReport { name: choice.name.clone(), params }
+}
+
+fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> LinkMetrics {
+    let length_s = (window.end - window.start).as_secs_f64();
+    let stable = at.analysis.as_ref().and_then(|analysis| analysis.margins.as_ref()).is_none_or(|m| m.exact.stable);
+    // Of an oscillation this theory knows that it comes and its period, not its height.
+    let spread = if stable { 0.0 } else { f64::NAN };
+    let departures = at.utilization * at.capacity_pps * length_s;
+    let (marked, lost) = if at.ecn { (at.probability, 0.0) } else { (0.0, at.probability) };
+    let overflow = at.analysis.as_ref().is_some_and(|analysis| analysis.aqm == "droptail");
+    let (marked, early, overflow) = if overflow { (0.0, 0.0, at.probability) } else { (marked, lost, 0.0) };
+    let arrivals = departures / (1.0 - early - overflow);
+    let whole = |x: f64| libm::round(x) as u64;
+    let ratio = |x: f64| (arrivals > 0.0).then_some(x);
+    let sojourn = ratio(at.queue_pkts / at.capacity_pps);
+    LinkMetrics {
+        utilization: Some(at.utilization),
+        queue_mean_pkts: at.queue_pkts,
+        queue_std_pkts: spread,
+        qacd_pkts: target.map(|target| libm::hypot(at.queue_pkts - target, spread)),
+        qacd_sampled_pkts: target.map(|target| libm::hypot(at.queue_pkts - target, spread)),
+        sojourn_mean_s: sojourn,
+        sojourn_p50_s: sojourn,
+        sojourn_p95_s: sojourn.filter(|_| stable),
+        sojourn_p99_s: sojourn.filter(|_| stable),
+        arrivals_pkts: whole(arrivals),
+        departures_pkts: whole(departures),
+        marked_pkts: whole(arrivals * marked),
+        early_dropped_pkts: whole(arrivals * early),
+        overflow_dropped_pkts: whole(arrivals * overflow),
+        mark_ratio: ratio(marked),
+        early_drop_ratio: ratio(early),
+        overflow_drop_ratio: ratio(overflow),
+    }
+}
+
+fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Prediction) -> FlowMetrics {
+    let transport = &plan.groups[group as usize].transport;
+    let payload = f64::from(transport.packet_bytes - transport.header_bytes);
+    let users = users(plan, window);
+    let (mut goodput, mut squares, mut rtts, mut lost, mut n) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for flow in plan.flows.iter().filter(|flow| flow.group == group) {
+        let on = presence(flow, window);
+        n += 1.0;
+        let Some(at) = bottleneck_of(plan, flow, &users, window)
+            .and_then(|link| prediction.get(&plan.links[link].name))
+            .and_then(|windows| windows.get(&window.name))
+            .filter(|_| on > 0.0)
+        else {
+            continue;
+        };
+        // Equal windows: rates as 1 / R.
+        let wait = at.queue_pkts / at.capacity_pps;
+        let (own, mean) = (crate::fluid::base_rtt_s(plan, flow) + wait, at.base_rtt_s + wait);
+        let rate = on * at.utilization * at.capacity_pps / at.flows * mean / own * payload * 8.0;
+        goodput += rate;
+        squares += rate * rate;
+        rtts += rate * own;
+        lost += if at.ecn { 0.0 } else { rate * at.probability };
+    }
+    FlowMetrics {
+        goodput_bps: goodput,
+        jain_fairness: (squares > 0.0).then(|| goodput * goodput / (n * squares)),
+        rtt_mean_s: (goodput > 0.0).then(|| rtts / goodput),
+        retransmitted_ratio: (goodput > 0.0).then(|| lost / goodput),
+        ..FlowMetrics::default()
+    }
+}
+
+/// The predictions as lines over time: of the shortest window that a moment lies in.
+fn series(plan: &Plan, windows: &IndexMap<String, LinkPrediction>) -> Series {
+    let mut series = Series::default();
+    let interval = plan.sample_interval.as_nanos().max(1);
+    for k in 1..=plan.duration.as_nanos() / interval {
+        let at = aqumen_units::Instant::from_nanos(k * interval);
+        let shortest = plan.windows.iter().filter(|w| w.start <= at && at <= w.end).min_by_key(|w| w.end - w.start);
+        let Some(here) = shortest.map(|w| &windows[&w.name]) else { continue };
+        series.t_s.push(at.as_secs_f64());
+        series.queue_pkts.push(here.queue_pkts);
+        series.probability.push(here.probability);
+    }
+    series
+}

@@ -1,0 +1,128 @@
+//! Designs with known numbers.
+
+use aqumen_aqm::Network;
+use aqumen_scenario::{AqmChoice, OwnedValue};
+use aqumen_theory::design::{Analysis, Gain, Place, analyse};
+use aqumen_theory::fluid::Model;
+use aqumen_units::Rate;
+
+fn choice(name: &str, values: &[(&str, OwnedValue)], network: Network) -> AqmChoice {
+    let values = values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    AqmChoice { name: name.into(), values, network }
+}
+
+fn network(bps: u64, flows: f64, r0: f64, target: f64) -> Network {
+    let rate = Rate::from_bps(bps);
+    Network {
+        capacity: rate,
+        flows,
+        base_rtt_s: r0 - target / (bps as f64 / 8000.0),
+        target_pkts: target,
+        packet_bytes: 1000.0,
+        link_rate: rate,
+        buffer_pkts: 300.0,
+    }
+}
+
+fn place(network: &Network) -> Place {
+    Place {
+        model: Model::Hollot,
+        flows: network.flows,
+        capacity_pps: network.capacity_pps(),
+        unresponsive_pps: 0.0,
+        base_rtt_s: network.base_rtt_s,
+        buffer_pkts: network.buffer_pkts,
+    }
+}
+
+fn number(analysis: &Analysis, name: &str) -> f64 {
+    match &analysis.gains[name] {
+        Gain::Number(x) => *x,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn pi_for_the_classic_network() {
+    // K = z sqrt((z R0)^2 + 1) / k_t with z = 2N / (R0^2 C) = 120 / 226.935 = 0.52879, k_t = (R0 C)^3 / (4 N^2) = 54518.
+    let network = network(30_000_000, 60.0, 0.246, 175.0);
+    let analysis = analyse(&choice("pi", &[], network), &place(&network)).unwrap();
+    assert!((number(&analysis, "a") / 1.8528e-5 - 1.0).abs() < 1e-4);
+    assert_eq!(number(&analysis, "frequency"), 160.0);
+    // PM = 90 - w_g R0 - atan(w_g R0), w_g R0 = 0.52879 * 0.246 = 0.13008 rad: 90 - 7.4532 - 7.4112 = 75.136 degrees, less
+    // half a sample of hold, 0.52879 / 320 rad = 0.095 degrees; the bilinear zero adds nothing here.
+    let margins = analysis.margins.unwrap();
+    assert!((margins.textbook.phase_margin_deg.unwrap() - 75.04).abs() < 0.02, "{margins:?}");
+    assert!(margins.textbook.stable && margins.exact.stable && margins.spectral_radius.unwrap() < 1.0);
+    assert!(analysis.warnings.is_empty(), "{:?}", analysis.warnings);
+}
+
+#[test]
+fn arm_pfc_for_the_papers_network() {
+    let network = network(10_000_000, 100.0, 0.28, 100.0);
+    let analysis = analyse(&choice("arm-pfc", &[("h", OwnedValue::Number(7.0))], network), &place(&network)).unwrap();
+    for (name, expected) in [
+        ("d", 5.0),
+        ("T_s", 0.056),
+        ("gamma", 0.0992),
+        ("beta1", 2.714_617_541_175),
+        ("beta2", -2.020_644_345_810),
+        ("eta", -27.509_781_549_235),
+        ("g", -39.871_589_332_492),
+    ] {
+        let got = number(&analysis, name);
+        assert!((got / expected - 1.0).abs() < if name == "gamma" { 1e-3 } else { 1e-10 }, "{name}: {got}");
+    }
+    let Gain::List(c) = &analysis.gains["c"] else { panic!("c is a list") };
+    for (got, expected) in c.iter().zip([-41.258405950, -49.526783491, -54.595702837, -57.228792968, -58.031425090]) {
+        assert!((got / expected - 1.0).abs() < 1e-9, "{c:?}");
+    }
+    assert!(analysis.warnings.iter().any(|w| w.contains("gamma")), "{:?}", analysis.warnings);
+    assert!(analysis.warnings.iter().any(|w| w.contains("time-out")), "{:?}", analysis.warnings);
+}
+
+#[test]
+fn what_no_probability_can_hold_is_said() {
+    // 300 flows: W0 = 7/6, p0 = 72/49; with p = 1 the queue settles at 1250 (sqrt(2) 300/1250 - 0.2) = 174.26.
+    let network = network(10_000_000, 100.0, 0.28, 100.0);
+    let crowded = Place { flows: 300.0, ..place(&network) };
+    let analysis = analyse(&choice("pi", &[], network), &crowded).unwrap();
+    assert!(analysis.warnings[0].contains("174.3 packets"), "{:?}", analysis.warnings);
+    assert!((analysis.expected.queue_pkts - 174.26).abs() < 0.01);
+    assert!(!analysis.operating_point.at.feasible);
+}
+
+#[test]
+fn the_literal_arm_pfc_is_expected_beside_its_target() {
+    // The paper's controller, variant A: 110, 105, 90 flows leave the queue 13.68, 6.86, -13.83 packets off.
+    let network = network(10_000_000, 100.0, 0.28, 100.0);
+    let values = [
+        ("h", OwnedValue::Number(7.0)),
+        ("psi", OwnedValue::Number(0.83)),
+        ("variant", OwnedValue::Choice("A".into())),
+    ];
+    for (flows, offset) in [(110.0, 13.68), (105.0, 6.86), (90.0, -13.83)] {
+        let there = Place { flows, ..place(&network) };
+        let analysis = analyse(&choice("arm-pfc", &values, network), &there).unwrap();
+        let got = analysis.expected.offset_pkts.unwrap();
+        assert!((got - offset).abs() < 0.01, "{flows} flows: {got}, expected {offset}");
+    }
+}
+
+#[test]
+fn hollots_red_is_at_the_edge_of_its_rule() {
+    // N = 60, R0 = 0.246, C = 3750, K = 0.005, L_RED = 1.86e-4: w_g = 0.0529 and 10.14 <= 10.62.
+    let network = network(30_000_000, 60.0, 0.246, 175.0);
+    let values = [
+        ("min_th", OwnedValue::Number(100.0)),
+        ("max_th", OwnedValue::Number(637.63)),
+        ("max_p", OwnedValue::Number(0.1)),
+        ("weight", OwnedValue::Number(1.33e-6)),
+    ];
+    let red = analyse(&choice("red", &values, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
+    assert!((number(&red, "L_RED") / 1.86e-4 - 1.0).abs() < 1e-3 && (number(&red, "K") / 0.005 - 1.0).abs() < 5e-3);
+    assert!(red.margins.unwrap().exact.stable);
+    let fast = [&values[..3], &[("weight", OwnedValue::Number(0.002))]].concat();
+    let red = analyse(&choice("red", &fast, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
+    assert!(red.warnings.iter().any(|w| w.contains("too fast")), "{:?}", red.warnings);
+}

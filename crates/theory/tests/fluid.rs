@@ -1,0 +1,264 @@
+//! The equations by themselves: equilibria, oscillations, several classes and queues.
+
+use aqumen_aqm::registry::{AnyAqm, Foreign};
+use aqumen_aqm::{ArmPfc, ArmPfcParams, Pi, PiGains, Red, RedCurve, RedParams, Sampled, SampledLaw, TcpPlant, Variant};
+use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue, RedLaw};
+use aqumen_theory::linear::OperatingPoint;
+use aqumen_units::Probability;
+
+fn law(law: impl SampledLaw + Send + 'static) -> Control {
+    Control::Law(AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true)))
+}
+
+/// The PI of the ARM-PFC paper's comparison with its gains a thousand times larger, which regulates.
+fn pi() -> Control {
+    law(Pi::new(PiGains::new(6.48e-4, 6.42e-4).unwrap(), 150.0, 100.0))
+}
+
+/// The ARM-PFC paper's controller as printed: h = 7, Psi = 0.83.
+fn arm_pfc(variant: Variant) -> Control {
+    let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
+    law(ArmPfc::new(ArmPfcParams { h: 7, psi: 0.83, variant, ..ArmPfcParams::new(plant, 100.0) }).unwrap())
+}
+
+fn one_class(model: Model, flows: f64, capacity: f64, control: Control) -> Network {
+    Network {
+        classes: vec![Class::endless(model, flows, 0.2, vec![0])],
+        queues: vec![Queue::new(capacity, 300.0, control)],
+        sample_at_start: true,
+    }
+}
+
+/// Mean and standard deviation of queue `queue` from `from_s` to `to_s`.
+fn statistics(fluid: &mut Fluid, queue: usize, from_s: u64, to_s: u64) -> (f64, f64) {
+    let (mut sum, mut squares, mut n) = (0.0, 0.0, 0.0);
+    for ms in (from_s * 1000..to_s * 1000).step_by(5) {
+        fluid.advance(ms * 1_000_000);
+        let q = fluid.queue_pkts(queue);
+        (sum, squares, n) = (sum + q, squares + q * q, n + 1.0);
+    }
+    let mean = sum / n;
+    (mean, (squares / n - mean * mean).max(0.0).sqrt())
+}
+
+fn settle(network: Network, step_s: f64) -> (f64, f64) {
+    statistics(&mut Fluid::new(network, step_s).unwrap(), 0, 60, 100)
+}
+
+#[test]
+fn every_model_comes_to_rest_at_its_equilibrium() {
+    for (model, flows, capacity) in [
+        (Model::Hollot, 100.0, 1250.0),
+        (Model::Hollot, 120.0, 1000.0),
+        (Model::Ecn, 120.0, 1000.0),
+        (Model::Ecn, 300.0, 1250.0),
+        (Model::Drop, 120.0, 1000.0),
+    ] {
+        let at = OperatingPoint::new(model, flows, capacity, 0.0, 0.2, 100.0).unwrap();
+        let mut fluid = Fluid::new(one_class(model, flows, capacity, pi()), 1e-3).unwrap();
+        fluid.advance(200_000_000_000);
+        for (what, got, expected) in [
+            ("queue", fluid.queue_pkts(0), 100.0),
+            ("window", fluid.window_pkts(0), at.window_pkts),
+            ("probability", fluid.probability(0), at.probability),
+        ] {
+            assert!((got / expected - 1.0).abs() < 1e-3, "{model:?} N = {flows}: {what} {got}, expected {expected}");
+        }
+    }
+}
+
+#[test]
+fn without_an_equilibrium_every_packet_is_marked_and_the_queue_settles_where_that_holds_it() {
+    // 300 flows: 1250 (sqrt(2) 300/1250 - 0.2) = 174.26 packets.
+    let mut fluid = Fluid::new(one_class(Model::Hollot, 300.0, 1250.0, pi()), 1e-3).unwrap();
+    fluid.advance(100_000_000_000);
+    assert_eq!(fluid.probability(0), 1.0);
+    assert!((fluid.queue_pkts(0) - 174.26).abs() < 0.1, "{}", fluid.queue_pkts(0));
+}
+
+#[test]
+fn unresponsive_traffic_takes_its_part() {
+    // 250 of 1250: W0 = 0.28 * 1000 / 100 = 2.8, p0 = 2/2.8^2.
+    let mut network = one_class(Model::Hollot, 100.0, 1250.0, pi());
+    network.queues[0].unresponsive_pps = 250.0;
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    fluid.advance(150_000_000_000);
+    assert!((fluid.window_pkts(0) - 2.8).abs() < 1e-2 && (fluid.probability(0) - 0.2551).abs() < 1e-3);
+}
+
+/// What a separate program gets from the same equations (means and deviations of the queue over the last 40 of 100 s).
+#[test]
+fn arm_pfc_behaves_off_its_operating_point_as_computed_elsewhere() {
+    use Variant::{A, B, C};
+    for (model, flows, capacity, variant, mean, deviation) in [
+        (Model::Hollot, 100.0, 1250.0, A, 100.0, 0.0),
+        (Model::Hollot, 100.0, 1250.0, C, 100.0, 0.0),
+        (Model::Hollot, 120.0, 1000.0, A, 141.0, 6.4),
+        (Model::Hollot, 120.0, 1000.0, B, 100.0, 0.0),
+        (Model::Hollot, 120.0, 1000.0, C, 97.3, 3.4),
+        (Model::Ecn, 120.0, 1000.0, A, 125.6, 4.7),
+        (Model::Ecn, 120.0, 1000.0, B, 100.0, 0.0),
+        (Model::Ecn, 120.0, 1000.0, C, 99.2, 2.7),
+        (Model::Hollot, 50.0, 1250.0, A, 15.0, 9.0),
+        (Model::Hollot, 200.0, 1250.0, A, 220.0, 5.0),
+    ] {
+        let (got, spread) = settle(one_class(model, flows, capacity, arm_pfc(variant)), 0.5e-3);
+        let case = format!("{model:?} N = {flows} {variant:?}");
+        // Chatter at the sampling instants depends on the last bit; its mean does not.
+        let (allowed, spread_allowed) = if deviation == 0.0 { (0.1, 0.1) } else { (1.5, 2.0) };
+        assert!((got - mean).abs() < allowed, "{case}: {got} +- {spread}, expected {mean} +- {deviation}");
+        assert!(
+            (spread - deviation).abs() < spread_allowed,
+            "{case}: {got} +- {spread}, expected {mean} +- {deviation}"
+        );
+    }
+}
+
+#[test]
+fn the_printed_pi_does_not_regulate_in_a_hundred_seconds() {
+    let printed = || law(Pi::new(PiGains::new(6.48e-7, 6.42e-7).unwrap(), 150.0, 100.0));
+    let (mean, deviation) = settle(one_class(Model::Hollot, 100.0, 1250.0, printed()), 1e-3);
+    assert!((mean - 273.0).abs() < 3.0 && (deviation - 29.0).abs() < 4.0, "{mean} +- {deviation}");
+}
+
+#[test]
+fn halving_the_step_hardly_moves_the_answer() {
+    let at = |step_s| {
+        let mut fluid = Fluid::new(one_class(Model::Ecn, 120.0, 1000.0, pi()), step_s).unwrap();
+        (1..=20)
+            .map(|k| {
+                fluid.advance(k * 500_000_000);
+                fluid.queue_pkts(0)
+            })
+            .collect::<Vec<_>>()
+    };
+    let (coarse, fine) = (at(0.5e-3), at(0.25e-3));
+    for (coarse, fine) in coarse.iter().zip(&fine) {
+        assert!((coarse - fine).abs() < 1e-4 * 300.0, "{coarse} {fine}");
+    }
+}
+
+#[test]
+fn classes_share_by_their_round_trips() {
+    // All see one p, so in the hollot model all have one window: rates are as 1 / R.
+    let class = |rtt| Class::endless(Model::Hollot, 50.0, rtt, vec![0]);
+    let network = Network {
+        classes: vec![class(0.1), class(0.3)],
+        queues: vec![Queue::new(1250.0, 300.0, pi())],
+        sample_at_start: false,
+    };
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    fluid.advance(200_000_000_000);
+    let (short, long) = (fluid.window_pkts(0), fluid.window_pkts(1));
+    assert!((short / long - 1.0).abs() < 1e-3, "{short} {long}");
+    let rate = |k: usize| 50.0 * fluid.window_pkts(k) / fluid.round_trip_s(k);
+    // R = 0.18 and 0.38.
+    assert!((rate(0) / rate(1) - 0.38 / 0.18).abs() < 0.01);
+    assert!((rate(0) + rate(1) - 1250.0).abs() < 1.0);
+}
+
+#[test]
+fn of_two_queues_in_a_row_the_narrow_one_fills() {
+    for (first, second, full) in [(1000.0, 1500.0, 0), (1500.0, 1000.0, 1)] {
+        let queues = [first, second].map(|capacity| Queue::new(capacity, 300.0, pi()));
+        let network = Network {
+            classes: vec![Class::endless(Model::Ecn, 100.0, 0.2, vec![0, 1])],
+            queues: queues.into(),
+            sample_at_start: false,
+        };
+        let mut fluid = Fluid::new(network, 1e-3).unwrap();
+        let other = 1 - full;
+        let (mean, deviation) = statistics(&mut fluid, full, 60, 100);
+        assert!((mean - 100.0).abs() < 0.5 && deviation < 0.5, "{first} {second}: {mean} +- {deviation}");
+        assert!(fluid.queue_pkts(other) < 1e-6 && fluid.probability(other) == 0.0);
+    }
+}
+
+#[test]
+fn crossing_traffic_at_two_bottlenecks() {
+    // A long class over both queues, a short one over each: both queues at their target, and by symmetry the short classes
+    // do alike. A long flow sees 1 - (1-p)^2 and has the smaller window.
+    let long = Class::endless(Model::Ecn, 40.0, 0.2, vec![0, 1]);
+    let short = |queue| Class::endless(Model::Ecn, 40.0, 0.2, vec![queue]);
+    let network = Network {
+        classes: vec![long, short(0), short(1)],
+        queues: vec![Queue::new(1000.0, 300.0, pi()), Queue::new(1000.0, 300.0, pi())],
+        sample_at_start: false,
+    };
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    fluid.advance(300_000_000_000);
+    for queue in [0, 1] {
+        assert!((fluid.queue_pkts(queue) - 100.0).abs() < 0.5, "{}", fluid.queue_pkts(queue));
+    }
+    assert!((fluid.window_pkts(1) / fluid.window_pkts(2) - 1.0).abs() < 1e-2);
+    let p = 1.0 - (1.0 - fluid.probability(0)) * (1.0 - fluid.probability(1));
+    // W^2 = 2 (1-p) / p.
+    let expected = (2.0 * (1.0 - p) / p).sqrt();
+    assert!((fluid.window_pkts(0) / expected - 1.0).abs() < 1e-2, "{} {expected}", fluid.window_pkts(0));
+    let rate = |k: usize| 40.0 * fluid.window_pkts(k) / fluid.round_trip_s(k);
+    assert!((rate(0) + rate(1) - 1000.0).abs() < 2.0);
+}
+
+#[test]
+fn a_transfer_ends_when_it_is_delivered() {
+    // One class of four flows on an empty wide link, window 1 (held by its limit), RTT 0.1: 10 packets/s each; 25 packets
+    // take 2.5 s.
+    let join = Join { flows: 4.0, from_ns: 0, until_ns: None, transfer_pkts: Some(25.0) };
+    let class = Class { max_window: 1.0, joins: vec![join], ..Class::endless(Model::Ecn, 4.0, 0.1, vec![0]) };
+    let network = Network {
+        classes: vec![class],
+        queues: vec![Queue::new(1000.0, 100.0, Control::None)],
+        sample_at_start: false,
+    };
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    fluid.advance(2_490_000_000);
+    assert_eq!(fluid.flows(0), 4.0);
+    fluid.advance(2_510_000_000);
+    assert_eq!(fluid.flows(0), 0.0);
+}
+
+#[test]
+fn networks_without_sense_are_refused() {
+    let refused = |change: &dyn Fn(&mut Network)| {
+        let mut network = one_class(Model::Ecn, 10.0, 1000.0, Control::None);
+        change(&mut network);
+        Fluid::new(network, 1e-3).unwrap_err().to_string()
+    };
+    assert!(refused(&|n| n.queues[0].rates[0].1 = 0.0).contains("capacity"));
+    assert!(refused(&|n| n.queues[0].rates.clear()).contains("capacity"));
+    assert!(refused(&|n| n.queues[0].buffer_pkts = f64::NAN).contains("buffer"));
+    assert!(refused(&|n| n.classes[0].base_rtt_s = 1e-3).contains("base RTT"));
+    assert!(refused(&|n| n.classes[0].min_window = 0.0).contains("windows"));
+    assert!(refused(&|n| n.classes[0].path = vec![7]).contains("no such queue"));
+    assert!(Fluid::new(one_class(Model::Ecn, 1.0, 1.0, Control::None), f64::NAN).is_err());
+}
+
+#[test]
+fn red_asked_packet_by_packet_does_what_its_averaged_law_says() {
+    // Thresholds and weight for a loop that is stable.
+    let red = || {
+        Red::new(RedParams {
+            curve: RedCurve::new(50.0, 250.0, 0.5, true).unwrap(),
+            weight: 2e-5,
+            link_pps: 1250.0,
+            wait: true,
+            bytes: false,
+            queue_in_bytes: false,
+            mean_packet: 1000,
+            use_mark_p: false,
+            mark_p: Probability::ZERO,
+            ecn: true,
+        })
+        .unwrap()
+    };
+    let law = Control::Red(RedLaw::new(red().params()));
+    let asked = Control::Packets(AnyAqm::Red(red()));
+    let late = |control| {
+        statistics(&mut Fluid::new(one_class(Model::Ecn, 100.0, 1250.0, control), 1e-3).unwrap(), 0, 400, 500)
+    };
+    let ((averaged, calm), (packets, rough)) = (late(law), late(asked));
+    assert!(
+        (averaged / packets - 1.0).abs() < 0.02 && calm < 3.0 && rough < 12.0,
+        "{averaged} +- {calm}, {packets} +- {rough}"
+    );
+}

@@ -1,0 +1,191 @@
+//! The linear analysis against the laws themselves and against the nonlinear equations.
+
+use aqumen_aqm::registry::{AnyAqm, Foreign};
+use aqumen_aqm::{
+    ArmPfc, ArmPfcParams, Crossover, MAX_LOOPS, Network as Nominal, Observation, PiController, Sampled, SampledLaw,
+    TcpPlant, Variant,
+};
+use aqumen_scenario::{AqmChoice, OwnedValue};
+use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
+use aqumen_theory::linear::{Complex64, Controller, Loop, OperatingPoint, Plant, spectral_radius};
+use aqumen_units::{Probability, Rate, Span};
+
+/// The ARM-PFC paper's design point.
+fn design_point(model: Model) -> OperatingPoint {
+    OperatingPoint::new(model, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap()
+}
+
+fn choice(name: &str, values: &[(&str, OwnedValue)]) -> AqmChoice {
+    AqmChoice {
+        name: name.into(),
+        values: values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
+        network: Nominal {
+            capacity: Rate::from_bps(10_000_000),
+            flows: 100.0,
+            base_rtt_s: 0.2,
+            target_pkts: 100.0,
+            packet_bytes: 1000.0,
+            link_rate: Rate::from_bps(10_000_000),
+            buffer_pkts: 300.0,
+        },
+    }
+}
+
+fn arm_pfc(variant: &str) -> Controller {
+    let values = [
+        ("h", OwnedValue::Number(7.0)),
+        ("psi", OwnedValue::Number(0.83)),
+        ("variant", OwnedValue::Choice(variant.into())),
+    ];
+    Controller::of(&choice("arm-pfc", &values), &design_point(Model::Hollot)).unwrap().0
+}
+
+/// A filter's answer to an impulse.
+fn impulse(controller: &Controller, samples: usize) -> Vec<f64> {
+    let Controller::Sampled { num, den, .. } = controller else { panic!("not sampled") };
+    let mut out: Vec<f64> = Vec::new();
+    for k in 0..samples {
+        let past: f64 = (1..den.len().min(k + 1)).map(|j| den[j] * out[k - j]).sum();
+        out.push((num.get(k).copied().unwrap_or(0.0) - past) / den[0]);
+    }
+    out
+}
+
+#[test]
+fn the_transfer_functions_of_arm_pfc_are_what_the_law_does() {
+    let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
+    for (name, variant) in [("A", Variant::A), ("B", Variant::B), ("C", Variant::C)] {
+        let params = ArmPfcParams { h: 7, psi: 0.83, variant, ..ArmPfcParams::new(plant, 100.0) };
+        let mut law = ArmPfc::new(params).unwrap();
+        let height = 1e-3;
+        let p0 = params.p0.get();
+        for (k, expected) in impulse(&arm_pfc(name), 60).into_iter().enumerate() {
+            let queue_pkts = if k == 0 { 100.0 + height } else { 100.0 };
+            let p = law.step(0, &Observation { queue_pkts, ..Observation::default() });
+            let got = (p.get() - p0) / height;
+            assert!((got - expected).abs() < 1e-9, "variant {name}, sample {k}: {got}, {expected}");
+        }
+    }
+}
+
+#[test]
+fn the_sampled_loops_of_arm_pfc_have_the_poles_of_its_derivation() {
+    // 50-digit arithmetic on the corrected equations: dominant poles; largest stable gain; radius for a true delay of 3, 4,
+    // 5, 6, 7 samples where the model has 5.
+    let cases = [
+        ("A", 0.8300, 1.62, [1.21, 1.14, 0.83, 1.11, 1.17]),
+        ("B", 0.8920, 2.80, [1.004, 0.927, 0.892, 0.930, 1.002]),
+        ("C", 0.8300, 1.38, [1.19, 1.07, 0.83, 1.12, 1.16]),
+    ];
+    let at = design_point(Model::Hollot);
+    for (name, pole, gain, delays) in cases {
+        let controller = arm_pfc(name);
+        let radius = spectral_radius(&at, &controller, 0.28).unwrap();
+        assert!((radius - pole).abs() < 5e-4, "{name}: {radius}");
+        let with = |factor| spectral_radius(&at, &controller.scaled(factor), 0.28).unwrap();
+        assert!(
+            with(gain - 0.01) < 1.0 && with(gain + 0.01) > 1.0,
+            "{name}: {} {}",
+            with(gain - 0.01),
+            with(gain + 0.01)
+        );
+        for (samples, expected) in (3..).zip(delays) {
+            let radius = spectral_radius(&at, &controller, 0.056 * f64::from(samples)).unwrap();
+            assert!((radius - expected).abs() < 6e-3, "{name}, {samples} samples: {radius}, {expected}");
+        }
+    }
+}
+
+#[test]
+fn frequency_response_and_poles_agree_on_where_a_sampled_loop_becomes_unstable() {
+    let at = design_point(Model::Hollot);
+    let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
+    let pi = PiController::design(&plant, Crossover::Lower);
+    for frequency in [12.0, 31.7, 160.0] {
+        let controller = Controller::of_pi(pi.sampled(frequency).unwrap(), frequency);
+        let margins = Loop { images: 400, ..Loop::new(Plant::textbook(&at), controller.clone()) }.margins();
+        let critical = margins.gain_margin.unwrap();
+        let radius = spectral_radius(&at, &controller.scaled(critical), 0.28).unwrap();
+        assert!((radius - 1.0).abs() < 1e-5, "{frequency} Hz: {critical} {radius}");
+        assert!(margins.stable && spectral_radius(&at, &controller, 0.28).unwrap() < 1.0);
+    }
+}
+
+#[test]
+fn a_law_that_is_only_asked_answers_as_its_equation() {
+    // The probe knows nothing of PI but what it says; the transfer function is (a - b z^-1) / (1 - z^-1).
+    let at = design_point(Model::Hollot);
+    let known = Controller::of(&choice("pi", &[]), &at).unwrap().0;
+    let (probed, probe) = Controller::probed(&choice("pi", &[]), &at).unwrap();
+    assert!(probe.kept < 5, "{probe:?}");
+    for w in [0.01, 0.3, 2.0, 20.0, 200.0] {
+        let ratio = probed.response(w) / known.response(w);
+        assert!((ratio - 1.0).norm_sqr().sqrt() < 1e-6, "at {w}: {ratio}");
+    }
+}
+
+/// A probability that swings about `mean`.
+struct Sine {
+    mean: f64,
+    amplitude: f64,
+    w: f64,
+    period: Span,
+}
+
+impl SampledLaw for Sine {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(self.period), None]
+    }
+
+    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+        // The middle of what is held, so that holding delays nothing.
+        let t = seen.now.as_secs_f64() + 0.5 * self.period.as_secs_f64();
+        Probability::clamp(self.mean + self.amplitude * (self.w * t).sin())
+    }
+
+    fn initial(&self) -> Probability {
+        Probability::clamp(self.mean)
+    }
+}
+
+/// dq/dp at `w` of the nonlinear equations, by a swing of 1 %.
+fn swing(at: &OperatingPoint, w: f64) -> Complex64 {
+    let amplitude = 0.01 * at.probability;
+    let law = Sine { mean: at.probability, amplitude, w, period: Span::from_micros(500) };
+    let control = Control::Law(AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true)));
+    let class = Class { initial_window: at.window_pkts, ..Class::endless(at.model, at.flows, at.base_rtt_s, vec![0]) };
+    let queue = Queue {
+        initial_pkts: at.queue_pkts,
+        unresponsive_pps: at.unresponsive_pps,
+        ..Queue::new(at.capacity_pps, 1e6, control)
+    };
+    let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
+    let mut fluid = Fluid::new(network, 0.5e-3).unwrap();
+    let period = 2.0 * std::f64::consts::PI / w;
+    // Ten seconds and whole periods of transient, then four periods.
+    let from = (15.0 / period).ceil() * period;
+    let samples = 4000;
+    let mut sum = Complex64::ZERO;
+    for k in 0..samples {
+        let t = from + 4.0 * period * (f64::from(k) / f64::from(samples));
+        fluid.advance((t * 1e9).round() as u64);
+        let angle = w * fluid.now_ns() as f64 * 1e-9;
+        sum += Complex64::new(angle.sin(), angle.cos()) * fluid.queue_pkts(0);
+    }
+    sum * 2.0 / f64::from(samples) / amplitude
+}
+
+#[test]
+fn the_nonlinear_equations_answer_a_small_swing_as_the_exact_plant_says() {
+    for model in [Model::Hollot, Model::Ecn, Model::Drop] {
+        for unresponsive in [0.0, 250.0] {
+            let at = OperatingPoint::new(model, 100.0, 1250.0, unresponsive, 0.2, 100.0).unwrap();
+            let plant = Plant::exact(&at);
+            for w in [0.5, 2.0, 5.0] {
+                let ratio = swing(&at, w) / plant.response(w);
+                let (gain, phase) = (ratio.norm_sqr().sqrt() - 1.0, ratio.im.atan2(ratio.re).to_degrees());
+                assert!(gain.abs() < 1e-3 && phase.abs() < 0.5, "{model:?}, u0 {unresponsive}, {w}: {gain} {phase}");
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The theory engine on whole scenarios, against the fluid engine.
+
+use aqumen_result::RunResult;
+use aqumen_scenario::{Plan, Scenario};
+use aqumen_theory::{fluid, predict};
+
+fn plan(name: &str, aqm: &str, changes: &[(&str, &str)]) -> Plan {
+    let path = format!("{}/../../experiments/arm-pfc/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let scenario = Scenario::load(path, &[]).unwrap();
+    let scenario = changes.iter().fold(scenario, |scenario, (key, value)| scenario.with(key, value).unwrap());
+    let spec = scenario.aqm(aqm).unwrap();
+    scenario.plan(1, Some(&spec)).unwrap()
+}
+
+fn fluid(plan: &Plan) -> RunResult {
+    fluid::run(plan, fluid::Options::default(), &mut |_| true).unwrap()
+}
+
+#[test]
+fn where_the_loop_is_stable_the_fluid_engine_settles_on_the_prediction() {
+    for (name, aqm) in [("exp1", "arm-pfc"), ("exp1", "pi"), ("exp4", "pi"), ("exp3-n50", "arm-pfc")] {
+        let plan = plan(name, aqm, &[]);
+        let (predicted, run) = (predict::run(&plan).unwrap(), fluid(&plan));
+        assert_eq!(predicted.engine, "theory");
+        let (a, b) = (&predicted.links["bottleneck"]["steady"], &run.links["bottleneck"]["steady"]);
+        assert!((a.queue_mean_pkts - b.queue_mean_pkts).abs() < 1.0, "{name} {aqm}");
+        let (p, q) = (a.mark_ratio.unwrap(), b.mark_ratio.unwrap());
+        assert!((p / q - 1.0).abs() < 0.02, "{name} {aqm}: {p} {q}");
+        let (r, s) = (&predicted.flows["ftp"]["steady"], &run.flows["ftp"]["steady"]);
+        assert!((r.goodput_bps / s.goodput_bps - 1.0).abs() < 0.01);
+        assert!((r.rtt_mean_s.unwrap() / s.rtt_mean_s.unwrap() - 1.0).abs() < 0.02);
+    }
+}
+
+#[test]
+fn where_it_is_not_the_oscillation_comes_with_its_period() {
+    // RED with a fast average and few flows.
+    let plan = plan("exp3-n50", "red:min_th=50pkt,max_th=150pkt,max_p=0.3,weight=0.002", &[]);
+    let prediction = predict::predict(&plan).unwrap();
+    let analysis = prediction["bottleneck"]["steady"].analysis.as_ref().unwrap();
+    assert!(!analysis.margins.as_ref().unwrap().exact.stable);
+    let expected = analysis.expected.oscillation_period_s.unwrap();
+    let run = fluid(&plan);
+    let series = &run.series["bottleneck"];
+    let mean = run.links["bottleneck"]["steady"].queue_mean_pkts;
+    // Upward crossings of the mean in the second half.
+    let half = series.t_s.len() / 2;
+    let crossings: Vec<f64> = (half..series.t_s.len() - 1)
+        .filter(|&k| series.queue_pkts[k] < mean && series.queue_pkts[k + 1] >= mean)
+        .map(|k| series.t_s[k])
+        .collect();
+    assert!(crossings.len() > 4, "no oscillation");
+    let period = (crossings[crossings.len() - 1] - crossings[0]) / (crossings.len() - 1) as f64;
+    assert!((period / expected - 1.0).abs() < 0.35, "seen {period} s, expected {expected} s");
+    assert!(predict::run(&plan).unwrap().links["bottleneck"]["steady"].queue_std_pkts.is_nan());
+}
+
+#[test]
+fn windows_follow_their_events() {
+    // Experiment 5: 1250, 750, 1250 packets/s.
+    let plan = plan("exp5", "arm-pfc", &[]);
+    let prediction = predict::predict(&plan).unwrap();
+    let capacity = |window: &str| prediction["bottleneck"][window].capacity_pps;
+    assert!((capacity("narrow") - 750.0).abs() < 1e-6 && (capacity("wide") - 1250.0).abs() < 1e-6);
+    // Experiment 2: flows come and go.
+    let prediction = predict::predict(&self::plan("exp2", "arm-pfc", &[])).unwrap();
+    let flows: Vec<f64> = prediction["bottleneck"].values().map(|at| at.flows).collect();
+    assert!(
+        flows.iter().any(|n| (*n - 100.0).abs() < 1.0) && flows.iter().any(|n| (*n - 150.0).abs() < 1.0),
+        "{flows:?}"
+    );
+}
+
+#[test]
+fn flows_that_their_windows_hold_back_leave_the_link_idle() {
+    // 120 windows of one packet and 200 ms: at most 600 of 1000 packets/s.
+    let changes =
+        [("flows.0.transport", "{ preset = \"ns2\", ecn = true, packet = \"1000B\", receive_window = \"1pkt\" }")];
+    let plan = plan("exp1", "pi", &changes);
+    let at = &predict::predict(&plan).unwrap()["bottleneck"]["steady"];
+    assert!(at.analysis.is_none() && at.queue_pkts == 0.0 && (at.utilization - 0.59).abs() < 0.03, "{at:?}");
+}

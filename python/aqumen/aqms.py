@@ -1,0 +1,1034 @@
+"""AQMs as typed objects, each a SPEC: `aqumen.run(scenario, aqm=aqumen.aqms.Pi(target=100))`.
+
+A parameter that is left out takes its default, or is designed from the scenario's nominal network. A number is in the
+unit that the field names; a text may have any unit of its kind ("5ms", "100pkt"). Values are checked when a scenario
+meets the AQM.
+
+Generated from the registry by scripts/aqm-classes: do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
+
+__all__ = [
+    "Aaqm",
+    "Aqm",
+    "AqmMo",
+    "Ared",
+    "AredFeng",
+    "ArmPfc",
+    "ArmPfcAdaptive",
+    "Avq",
+    "Blue",
+    "Cake",
+    "Cobalt",
+    "Codel",
+    "Droptail",
+    "Drr",
+    "Dualpi2",
+    "FqCodel",
+    "FqPie",
+    "Paqm",
+    "Pi",
+    "Pi2",
+    "Pie",
+    "Red",
+    "Rem",
+    "Sfq",
+    "StAqmMo",
+    "StArmPfc",
+    "Stpi",
+    "Stred",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aqm:
+    """An AQM with its parameters."""
+
+    name: ClassVar[str]
+    """The name in a SPEC."""
+
+    def spec(self) -> str:
+        """The SPEC: the name, and the parameters that are given."""
+        given = []
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is None:
+                continue
+            if isinstance(value, bool):
+                text = str(value).lower()
+            elif isinstance(value, str):
+                text = value
+            else:
+                text = f"{value!r}{each.metadata.get('unit', '')}"
+            given.append(f"{each.name.rstrip('_')}={text}")
+        return self.name + (":" + ",".join(given) if given else "")
+
+    def __str__(self) -> str:
+        return self.spec()
+
+
+def _in(unit: str) -> Any:
+    # A number that a SPEC wants with its unit.
+    return field(default=None, metadata={"unit": unit})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Droptail(Aqm):
+    """DropTail: no AQM: packets are discarded when the buffer is full.
+
+    Kind: single-queue. Source: -.
+    """
+
+    name = "droptail"
+    ns2_limit: bool | None = None
+    """Hold one packet less than the limit, as ns-2 does (by default false)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Red(Aqm):
+    """RED: random early detection: a signal with a probability that rises with the average queue.
+
+    Kind: single-queue. Source: Floyd, Jacobson: Random early detection gateways for congestion avoidance, 1993;
+    ns-2.35.
+    """
+
+    name = "red"
+    min_th: float | str | None = _in("pkt")
+    """Average queue where signals begin (pkt; by default by the rule `thresholds`; max_th / 3 when only that is given;
+    at least 0)."""
+    max_th: float | str | None = _in("pkt")
+    """Average queue where the probability reaches max_p (pkt; by default 3 min_th; above 0)."""
+    thresholds: Literal["target", "ns2-auto"] | None = None
+    """Rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2) (by default target)."""
+    target_delay: float | str | None = _in("s")
+    """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
+    max_p: float | str | None = None
+    """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
+    weight: float | str | None = None
+    """Weight of one arrival in the average, w (by default by the rule `weight_rule`; above 0; at most 1)."""
+    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"] | None = None
+    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s (by
+    default fixed)."""
+    link_delay: float | str | None = _in("s")
+    """Propagation delay of the link, for weight_rule = ns2-auto (s; by default 0; at least 0)."""
+    gentle: bool | None = None
+    """Above max_th the probability rises to 1 at 2 max_th instead of jumping, ns-2's gentle_ (by default true)."""
+    wait: bool | None = None
+    """At least 1/p packets pass between two signals, ns-2's wait_ (by default true)."""
+    bytes: bool | None = None
+    """A packet's probability grows with its size, ns-2's bytes_ (by default false)."""
+    queue_in_bytes: bool | None = None
+    """Average the queue in bytes, ns-2's queue_in_bytes_ (by default false)."""
+    mean_packet: float | str | None = _in("B")
+    """Mean packet size for both byte modes and the idle time, a whole number, ns-2's mean_pktsize_ (B; by default the
+    network's packet size; at least 1; at most 1000000000)."""
+    use_mark_p: bool | None = None
+    """Drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_ (by default false)."""
+    mark_p: float | str | None = None
+    """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ared(Aqm):
+    """ARED: RED that adapts its maximum probability to hold the average queue in the middle of its thresholds.
+
+    Kind: single-queue. Source: Floyd, Gummadi, Shenker: Adaptive RED: an algorithm for increasing the robustness of
+    RED's AQM, 2001; ns-2.35.
+    """
+
+    name = "ared"
+    min_th: float | str | None = _in("pkt")
+    """Average queue where signals begin (pkt; by default by the rule `thresholds`; max_th / 3 when only that is given;
+    at least 0)."""
+    max_th: float | str | None = _in("pkt")
+    """Average queue where the probability reaches max_p (pkt; by default 3 min_th; above 0)."""
+    thresholds: Literal["target", "ns2-auto"] | None = None
+    """Rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2) (by default target)."""
+    target_delay: float | str | None = _in("s")
+    """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
+    max_p: float | str | None = None
+    """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
+    weight: float | str | None = None
+    """Weight of one arrival in the average, w (by default by the rule `weight_rule`; above 0; at most 1)."""
+    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"] | None = None
+    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s (by
+    default ns2-1s)."""
+    link_delay: float | str | None = _in("s")
+    """Propagation delay of the link, for weight_rule = ns2-auto (s; by default 0; at least 0)."""
+    gentle: bool | None = None
+    """Above max_th the probability rises to 1 at 2 max_th instead of jumping, ns-2's gentle_ (by default true)."""
+    wait: bool | None = None
+    """At least 1/p packets pass between two signals, ns-2's wait_ (by default true)."""
+    bytes: bool | None = None
+    """A packet's probability grows with its size, ns-2's bytes_ (by default false)."""
+    queue_in_bytes: bool | None = None
+    """Average the queue in bytes, ns-2's queue_in_bytes_ (by default false)."""
+    mean_packet: float | str | None = _in("B")
+    """Mean packet size for both byte modes and the idle time, a whole number, ns-2's mean_pktsize_ (B; by default the
+    network's packet size; at least 1; at most 1000000000)."""
+    use_mark_p: bool | None = None
+    """Drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_ (by default false)."""
+    mark_p: float | str | None = None
+    """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+    alpha: float | str | None = None
+    """Largest step of max_p upwards (by default 0.01; above 0)."""
+    beta: float | str | None = None
+    """Factor of max_p downwards (by default 0.9; at least 0; at most 1)."""
+    top: float | str | None = None
+    """Max_p grows only below this (by default 0.5; at least 0; at most 1)."""
+    bottom: float | str | None = None
+    """Max_p shrinks only above this (by default 0.01; at least 0; at most 1)."""
+    interval: float | str | None = _in("s")
+    """Least time between two changes (s; by default 0.5; above 0)."""
+    ns2_stale_gentle: bool | None = None
+    """Keep the curve above max_th as it was at the start, as ns-2 does (by default false)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AredFeng(Aqm):
+    """ARED (Feng): RED that scales its maximum probability when the average queue leaves its thresholds.
+
+    Kind: single-queue. Source: Feng, Kandlur, Saha, Shin: A self-configuring RED gateway, 1999; ns-2.35.
+    """
+
+    name = "ared-feng"
+    min_th: float | str | None = _in("pkt")
+    """Average queue where signals begin (pkt; by default by the rule `thresholds`; max_th / 3 when only that is given;
+    at least 0)."""
+    max_th: float | str | None = _in("pkt")
+    """Average queue where the probability reaches max_p (pkt; by default 3 min_th; above 0)."""
+    thresholds: Literal["target", "ns2-auto"] | None = None
+    """Rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2) (by default target)."""
+    target_delay: float | str | None = _in("s")
+    """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
+    max_p: float | str | None = None
+    """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
+    weight: float | str | None = None
+    """Weight of one arrival in the average, w (by default by the rule `weight_rule`; above 0; at most 1)."""
+    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"] | None = None
+    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s (by
+    default fixed)."""
+    link_delay: float | str | None = _in("s")
+    """Propagation delay of the link, for weight_rule = ns2-auto (s; by default 0; at least 0)."""
+    gentle: bool | None = None
+    """Above max_th the probability rises to 1 at 2 max_th instead of jumping, ns-2's gentle_ (by default true)."""
+    wait: bool | None = None
+    """At least 1/p packets pass between two signals, ns-2's wait_ (by default true)."""
+    bytes: bool | None = None
+    """A packet's probability grows with its size, ns-2's bytes_ (by default false)."""
+    queue_in_bytes: bool | None = None
+    """Average the queue in bytes, ns-2's queue_in_bytes_ (by default false)."""
+    mean_packet: float | str | None = _in("B")
+    """Mean packet size for both byte modes and the idle time, a whole number, ns-2's mean_pktsize_ (B; by default the
+    network's packet size; at least 1; at most 1000000000)."""
+    use_mark_p: bool | None = None
+    """Drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_ (by default false)."""
+    mark_p: float | str | None = None
+    """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+    alpha: float | str | None = None
+    """Divisor of max_p when the average falls below min_th (by default 3; at least 1; at most 1000000)."""
+    beta: float | str | None = None
+    """Factor of max_p when the average rises above max_th (by default 2; at least 1; at most 1000000)."""
+    ns2_stale_gentle: bool | None = None
+    """Keep the curve above max_th as it was at the start, as ns-2 does (by default false)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pi(Aqm):
+    """PI: proportional-integral control of the queue length.
+
+    Kind: single-queue. Source: Hollot, Misra, Towsley, Gong: On designing improved controllers for AQM routers
+    supporting TCP flows, 2001.
+    """
+
+    name = "pi"
+    a: float | str | None = None
+    """Weight of the present error (1/pkt; by default by the rule `crossover`; above 0)."""
+    b: float | str | None = None
+    """Weight of the previous error, below a (1/pkt; by default by the rule `crossover`; above 0)."""
+    frequency: float | str | None = _in("Hz")
+    """Samples per second, f_s (Hz; by default 160; at least 0.001; at most 1000000)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    crossover: Literal["min", "hollot", "delay"] | None = None
+    """Design rule for the gains: crossover at the window pole z (hollot), at 0.5 / R0 (delay) or the lower (min) (by
+    default min)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rem(Aqm):
+    """REM: random exponential marking: a price integrates rate and queue mismatch, the probability is exponential in
+    it.
+
+    Kind: single-queue. Source: Athuraliya, Low, Li, Yin: REM: active queue management, 2001; ns-2.35.
+    """
+
+    name = "rem"
+    gamma: float | str | None = None
+    """Step of the price per packet of mismatch (by default 0.001; above 0)."""
+    phi: float | str | None = None
+    """Base of the exponential: p = 1 - phi^(-price) (by default 1.001; above 1)."""
+    alpha: float | str | None = None
+    """Weight of the queue's mismatch beside that of the rate (by default 0.1; at least 0)."""
+    inw: float | str | None = None
+    """Weight of one interval in the average of the arrivals, ns-2's inw_ (by default 1; above 0; at most 1)."""
+    interval: float | str | None = _in("s")
+    """Time between updates, T (s; by default 0.002; above 0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    signal_at: Literal["arrival", "dequeue"] | None = None
+    """Signal packets as they arrive, or mark ECN-capable ones as they leave and spare the others, ns-2's markpkts_ (by
+    default arrival)."""
+    ns2_limit: bool | None = None
+    """Hold one packet less than the limit, as ns-2 does (by default false)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Avq(Aqm):
+    """AVQ: adaptive virtual queue: signals what would overflow a slower virtual link, whose rate follows the arrivals.
+
+    Kind: single-queue. Source: Kunniyur, Srikant: Analysis and design of an adaptive virtual queue (AVQ) algorithm,
+    2001; ns-2.35.
+    """
+
+    name = "avq"
+    gamma: float | str | None = None
+    """Utilisation that the virtual capacity aims at (by default 0.98; above 0; at most 1)."""
+    alpha: float | str | None = None
+    """Speed of the virtual capacity's adaptation, 1/s (by default 0.15; above 0; at most 1000000)."""
+    initial_fraction: float | str | None = None
+    """Virtual capacity at the start over the link's, ns-2's ecnlim_ (by default 0.8; at least 0; at most 1)."""
+    buffer_fraction: float | str | None = None
+    """Virtual buffer over the real one, ns-2's buflim_ (by default 1; above 0)."""
+    form: Literal["paper", "ns2"] | None = None
+    """How the virtual capacity is updated: as the paper prints it, or as ns-2 does (by default paper)."""
+    bytes: bool | None = None
+    """Count bytes instead of packets, ns-2's queue_in_bytes_ (by default false)."""
+    mean_packet: float | str | None = _in("B")
+    """Mean packet size that turns the buffer's packets into bytes (B; by default the network's packet size; above
+    0)."""
+    spare_not_ect: bool | None = None
+    """With ecn, let a chosen packet pass that cannot carry a mark, as ns-2 does (by default false)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blue(Aqm):
+    """BLUE: the probability rises when the buffer overflows and falls when the link is idle.
+
+    Kind: single-queue. Source: Feng, Kandlur, Saha, Shin: BLUE: a new class of active queue management algorithms,
+    1999.
+    """
+
+    name = "blue"
+    freeze_time: float | str | None = _in("s")
+    """Least time between two steps (s; by default 0.01; above 0)."""
+    increment: float | str | None = None
+    """Step at an overflow, d1 (by default 0.001; at least 0; at most 1)."""
+    decrement: float | str | None = None
+    """Step at an idle link, d2 (by default 0.0002; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default false)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmPfc(Aqm):
+    """ARM-PFC: predictive functional control of the queue length with an ARMarkov model.
+
+    Kind: single-queue. Source: Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks,
+    2007.
+    """
+
+    name = "arm-pfc"
+    capacity: float | str | None = _in("bit/s")
+    """Capacity the model assumes, C (bit/s; by default the network's capacity; above 0)."""
+    flows: float | str | None = None
+    """Flows the model assumes, N (by default the network's flows; above 0)."""
+    r0: float | str | None = _in("s")
+    """Round-trip time at the target, R0 (s; by default base RTT + target / capacity; above 0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    d: float | str | None = None
+    """Samples per round trip: the period is Ts = R0 / d (by default 5; at least 1; at most 64)."""
+    h: float | str | None = None
+    """Coincidence point, samples ahead; above d (by default d + 3; at least 2; at most 128)."""
+    points: float | str | None = None
+    """Coincidence points: h, h + 1, ...; the reference is met in the least-squares sense (by default 1; at least 1; at
+    most 8)."""
+    psi: float | str | None = None
+    """Decay of the reference trajectory per sample, Psi (by default exp(-1 / (4 d)): the reference decays in 4 R0; at
+    least 0; below 1)."""
+    p0: float | str | None = None
+    """Probability at the operating point (by default 2 (N / (R0 C))^2, at most 1; at least 0; at most 1)."""
+    variant: Literal["A", "B", "C"] | None = None
+    """What the prediction starts from: measured queues (A), an internal model (B), measured queues h samples ago (C)
+    (by default B)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmPfcAdaptive(Aqm):
+    """Adaptive ARM-PFC: ARM-PFC whose model follows estimates of capacity and load, or is identified online.
+
+    Kind: single-queue. Source: Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks,
+    2007.
+    """
+
+    name = "arm-pfc-adaptive"
+    method: Literal["AD3", "AD2"] | None = None
+    """The model follows estimates of capacity and load (AD3), or is identified by least squares (AD2) (by default
+    AD3)."""
+    capacity: float | str | None = _in("bit/s")
+    """Capacity the design assumes, and initial estimate, C (bit/s; by default the network's capacity; above 0)."""
+    flows: float | str | None = None
+    """Flows the design assumes, N (by default the network's flows; above 0)."""
+    r0: float | str | None = _in("s")
+    """Round-trip time at the target, R0 (s; by default base RTT + target / capacity; above 0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    d: float | str | None = None
+    """Samples per round trip: the period is Ts = R0 / d (by default 5; at least 1; at most 64)."""
+    h: float | str | None = None
+    """Coincidence point, samples ahead; above d (by default d + 4 with AD3, d + 2 with AD2; at least 2; at most
+    128)."""
+    psi: float | str | None = None
+    """Decay of the reference trajectory per sample, Psi (by default exp(-1 / (4 d)): the reference decays in 4 R0; at
+    least 0; below 1)."""
+    p0: float | str | None = None
+    """Probability at the operating point (by default 2 (N / (R0 C))^2, at most 1; at least 0; at most 1)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    forgetting: float | str | None = None
+    """AD2: weight of the past per sample, lambda (by default 0.998; at least 0.5; at most 1)."""
+    covariance: float | str | None = None
+    """AD2: initial covariance, P0 (by default 0.001; above 0; at most 1000000000)."""
+    dead_zone: float | str | None = _in("pkt")
+    """AD2: smaller prediction errors teach nothing (pkt; by default 2; at least 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paqm(Aqm):
+    """PAQM: proportional-integral-differential control with a predicted queue.
+
+    Kind: single-queue. Source: Ryu: PAQM, an adaptive and proactive queue management for end-to-end TCP congestion
+    control.
+    """
+
+    name = "paqm"
+    alpha: float | str | None = None
+    """Step of the probability for an error as large as the target (by default 1e-6 per packet of buffer; above 0)."""
+    period: float | str | None = _in("s")
+    """Sampling period, Ts; below target / capacity (s; by default 50 ms, at most 15/16 of target / capacity; above
+    0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    buffer: float | str | None = _in("pkt")
+    """B; above the target (pkt; by default the queue's limit; above 0)."""
+    reading: Literal["X", "SUM", "DPI", "I"] | None = None
+    """PI on one side of the target, else D (X); both always (SUM); D, and PI on one side (DPI); PI alone (I) (by
+    default X)."""
+    bound_ratio: bool | None = None
+    """Bound the ratio of increments in the prediction (by default true)."""
+    ratio_max: float | str | None = None
+    """Greatest ratio of successive increments (by default 2; at least 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AqmMo(Aqm):
+    """AQM-MO: two loops, window and queue, with gains by the optimal margin method.
+
+    Kind: single-queue. Source: Radwa: Queue management using optimal margin method to improve bottleneck link
+    performance, 2015.
+    """
+
+    name = "aqm-mo"
+    capacity: float | str | None = _in("bit/s")
+    """Capacity the design assumes, C (bit/s; by default the network's capacity; above 0)."""
+    flows: float | str | None = None
+    """Flows the design assumes, N; few rather than many (by default the network's flows; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing, Tp; large rather than small (s; by default the network's base RTT; above 0)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    adapt_n: bool | None = None
+    """Schedule the gains by the number of flows that the average p tells of (by default false)."""
+    design: Literal["D1c", "D1", "D0"] | None = None
+    """Delay-aware closed form (D1c), delay-aware magnitude optimum (D1), or delay-free as in the paper (D0) (by default
+    D1c)."""
+    h1: float | str | None = _in("s")
+    """Period of the inner loop (s; by default R0 / 10, 1 to 100 ms; at least 1e-06; at most 1000000)."""
+    h2: float | str | None = _in("s")
+    """Period of the outer loop (s; by default 2 h1; at least 1e-06; at most 1000000)."""
+    tau_rate: float | str | None = _in("s")
+    """Time constant of the arrival rate's filter (s; by default R0 / 2; above 0)."""
+    tau_queue: float | str | None = _in("s")
+    """Time constant of the queue's filter; 0: none (s; by default 0; at least 0)."""
+    p_max: float | str | None = None
+    """Greatest probability (by default 1; above 0; at most 1)."""
+    x_bound: float | str | None = None
+    """Bound of the outer integrator, in windows W0, x_b (by default 0.5; above 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aaqm(Aqm):
+    """AAQM: adapts the probability until arrivals match what the link could send; no target queue.
+
+    Kind: single-queue. Source: Rahmani, Ahlund, Kanter: Design of active queue management for robust control on access
+    router for heterogeneous networks, 2011.
+    """
+
+    name = "aaqm"
+    p1: float | str | None = None
+    """Fall of the probability while U < 1, in the unit of `reading`; at most p2 (by default 0.7; at least 0)."""
+    p2: float | str | None = None
+    """Rise of the probability while U >= 1, in the unit of `reading` (by default 1; above 0)."""
+    period: float | str | None = _in("s")
+    """T; at least 3 packets' transmission time (s; by default 10 ms, at least 3 packets' transmission; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Capacity at which the link's idle time is counted, C (bit/s; by default the link's rate; above 0)."""
+    reading: Literal["rate", "plain", "percent"] | None = None
+    """P1 and p2 are probability per second (rate), per T (plain), percentage points per T (percent) (by default
+    rate)."""
+    u: Literal["capacity", "literal"] | None = None
+    """Arrivals over what the link could have sent (capacity), or over departures as printed (literal) (by default
+    capacity)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stpi(Aqm):
+    """STPI: PI control of the queue length that tunes itself to estimates of capacity and load.
+
+    Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
+    networks, 2003.
+    """
+
+    name = "stpi"
+    beta: float | str | None = None
+    """Crossover at beta / R: 0.5 leaves a phase margin of 35 degrees, 0.3 leaves 56 (by default 0.5; above 0; at most
+    0.6)."""
+    frequency: float | str | None = _in("Hz")
+    """Samples per second, f_s (Hz; by default 160; at least 0.001; at most 1000000)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stred(Aqm):
+    """STRED: RED that tunes thresholds, slope and averaging to estimates of capacity and load.
+
+    Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
+    networks, 2003.
+    """
+
+    name = "stred"
+    b_r: float | str | None = None
+    """Crossover w_g = b_r min(2 L / R, 1 / R) (by default 0.5; above 0; at most 2)."""
+    frequency: float | str | None = _in("Hz")
+    """Samples per second (Hz; by default 20; at least 0.001; at most 1000000)."""
+    target: float | str | None = _in("pkt")
+    """Queue at the middle of RED's range for the initial capacity; it keeps its waiting time when C^ moves (pkt; by
+    default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """T_d: waiting time at the middle of RED's range; instead of target (s; by default target / capacity; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StArmPfc(Aqm):
+    """ST-ARM-PFC: ARM-PFC that tunes itself to estimates of capacity, load and round-trip time.
+
+    Kind: single-queue. Source: Bigdeli, Haeri 2007 within the structure of Zhang, Hollot, Towsley, Misra 2003.
+    """
+
+    name = "st-arm-pfc"
+    d: float | str | None = None
+    """Samples per initial round trip: the period is Ts = R / d (by default 5; at least 1; at most 16)."""
+    lead: float | str | None = None
+    """Coincidence point: so many samples beyond the delay (by default 4; at least 1; at most 32)."""
+    pace: float | str | None = None
+    """Time constant of the reference trajectory, round trips (by default 4; above 0)."""
+    p0: float | str | None = None
+    """Probability at the operating point (by default 2 L^2 of the initial load, at most 1; at least 0; at most 1)."""
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StAqmMo(Aqm):
+    """ST-AQM-MO: AQM-MO that tunes itself to estimates of capacity, load and round-trip time.
+
+    Kind: single-queue. Source: Radwa 2015 within the structure of Zhang, Hollot, Towsley, Misra 2003.
+    """
+
+    name = "st-aqm-mo"
+    target: float | str | None = _in("pkt")
+    """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    design: Literal["D1c", "D1", "D0"] | None = None
+    """Delay-aware closed form (D1c), delay-aware magnitude optimum (D1), or delay-free as in the paper (D0) (by default
+    D1c)."""
+    h1: float | str | None = _in("s")
+    """Period of the inner loop (s; by default R0 / 10, 1 to 100 ms; at least 1e-06; at most 1000000)."""
+    h2: float | str | None = _in("s")
+    """Period of the outer loop (s; by default 2 h1; at least 1e-06; at most 1000000)."""
+    tau_rate: float | str | None = _in("s")
+    """Time constant of the arrival rate's filter (s; by default R0 / 2; above 0)."""
+    tau_queue: float | str | None = _in("s")
+    """Time constant of the queue's filter; 0: none (s; by default 0; at least 0)."""
+    p_max: float | str | None = None
+    """Greatest probability (by default 1; above 0; at most 1)."""
+    x_bound: float | str | None = None
+    """Bound of the outer integrator, in windows W0, x_b (by default 0.5; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
+    load: float | str | None = None
+    """Initial estimate of the load, L = N / (R C), 1/packets (by default the network's flows / (R0 C), between l_min
+    and l_max; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
+    rtt_with_queue: bool | None = None
+    """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    tau_c: float | str | None = _in("s")
+    """Time constant of the capacity's estimate (s; by default 5; above 0)."""
+    tau_l: float | str | None = _in("s")
+    """Time constant of the load's estimate (s; by default 10; above 0)."""
+    c_min: float | str | None = None
+    """Least capacity estimated, packets/s (by default 1; above 0)."""
+    l_min: float | str | None = None
+    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    above 0; at most 1)."""
+    l_max: float | str | None = None
+    """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codel(Aqm):
+    """CoDel: controlled delay: signals packets at the head while the least sojourn time of an interval is above a
+    target.
+
+    Kind: single-queue. Source: Nichols, Jacobson, McGregor, Iyengar: Controlled Delay Active Queue Management, RFC
+    8289, 2018.
+    """
+
+    name = "codel"
+    target: float | str | None = _in("s")
+    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    interval: float | str | None = _in("s")
+    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    mtu: float | str | None = _in("B")
+    """With this much or less left in the queue nothing is signalled (B; by default 1500; at least 0; at most
+    1000000000)."""
+    ce_threshold: float | str | None = _in("s")
+    """Sojourn time above which every ECN-capable packet is marked, Linux's ce_threshold (s; by default none: off; above
+    0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pie(Aqm):
+    """PIE: proportional-integral control of the queueing delay, with steps scaled to the probability and safeguards.
+
+    Kind: single-queue. Source: Pan, Natarajan, Baker, White: PIE: a lightweight control scheme to address the
+    bufferbloat problem, RFC 8033, 2017.
+    """
+
+    name = "pie"
+    target: float | str | None = _in("s")
+    """Queueing delay, QDELAY_REF (s; by default 0.015; above 0)."""
+    interval: float | str | None = _in("s")
+    """Time between updates, T_UPDATE; halve alpha with it (s; by default 0.015; above 0)."""
+    alpha: float | str | None = _in("Hz")
+    """Weight of the delay's error (Hz; by default 0.125; above 0)."""
+    beta: float | str | None = _in("Hz")
+    """Weight of the delay's change (Hz; by default 1.25; at least 0)."""
+    burst: float | str | None = _in("s")
+    """Time for which a burst at an empty queue is spared, MAX_BURST (s; by default 0.15; at least 0)."""
+    auto_tune: bool | None = None
+    """Scale the steps down while the probability is small (by default true)."""
+    cap: bool | None = None
+    """From a probability of 0.1 on, rise by at most 0.02 an update (by default true)."""
+    delay_boost: bool | None = None
+    """Above a delay of 250 ms rise by 0.02 an update, as Linux does (by default false)."""
+    derandomize: bool | None = None
+    """Space signals out by summing the probability since the last one (by default true)."""
+    on_off: bool | None = None
+    """Work only from a third of the buffer on, until the queue has been empty with p = 0 (by default false)."""
+    delay: Literal["sojourn", "rate"] | None = None
+    """Take the delay from the last packet's sojourn time, or from the backlog and the measured departure rate (by
+    default sojourn)."""
+    mean_packet: float | str | None = _in("B")
+    """With two of these or less waiting nothing is signalled (B; by default the network's packet size; above 0)."""
+    mark_p: float | str | None = None
+    """Highest probability at which packets are marked, MAX_ECNTH (by default 0.1; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pi2(Aqm):
+    """PI2: proportional-integral control of the queueing delay; the output is squared for Classic traffic.
+
+    Kind: single-queue. Source: De Schepper, Bondarenko, Tsang, Briscoe: PI2: a linearized AQM for both Classic and
+    Scalable TCP, CoNEXT 2016.
+    """
+
+    name = "pi2"
+    target: float | str | None = _in("s")
+    """Queueing delay (s; by default 0.02; above 0)."""
+    interval: float | str | None = _in("s")
+    """Time between updates, T (s; by default 0.032; above 0)."""
+    alpha: float | str | None = _in("Hz")
+    """Weight of the delay's error, on p' (Hz; by default 0.3125; above 0)."""
+    beta: float | str | None = _in("Hz")
+    """Weight of the delay's change, on p' (Hz; by default 3.125; at least 0)."""
+    coupling: float | str | None = None
+    """Probability of an ECT(1) packet over p', k (by default 2; at least 1; at most 1000)."""
+    max_p: float | str | None = None
+    """Highest probability for Classic packets (by default 0.25; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cobalt(Aqm):
+    """COBALT: CoDel for traffic that answers, BLUE for traffic that does not.
+
+    Kind: single-queue. Source: Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Taht: Design and evaluation of
+    COBALT queue discipline, 2019.
+    """
+
+    name = "cobalt"
+    target: float | str | None = _in("s")
+    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    interval: float | str | None = _in("s")
+    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    mtu: float | str | None = _in("B")
+    """With this much or less left in the queue CoDel is quiet; zero: it never is for that reason (B; by default 0; at
+    least 0; at most 1000000000)."""
+    increment: float | str | None = None
+    """BLUE's step at an overflow (by default 0.00390625; at least 0; at most 1)."""
+    decrement: float | str | None = None
+    """BLUE's step at an empty queue (by default 0.000244140625; at least 0; at most 1)."""
+    blue_threshold: float | str | None = _in("s")
+    """Sojourn time above which BLUE sees an overflow (s; by default 0.4; above 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FqCodel(Aqm):
+    """FQ-CoDel: flow queueing with CoDel in each queue: flows share the link, and sparse ones hardly wait.
+
+    Kind: multi-queue. Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet: The Flow Queue CoDel packet
+    scheduler and AQM algorithm, RFC 8290, 2018.
+    """
+
+    name = "fq-codel"
+    queues: float | str | None = None
+    """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    quantum: float | str | None = _in("B")
+    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    limit: float | str | None = _in("pkt")
+    """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
+    0)."""
+    memory: float | str | None = _in("B")
+    """Bytes that may wait in all queues, if the link's buffer holds more (B; by default 33554432; at least 1; at most
+    1000000000000000)."""
+    drop_batch: float | str | None = _in("pkt")
+    """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
+    most 1000000)."""
+    backlog: Literal["queue", "all"] | None = None
+    """What CoDel compares with `mtu`: what is left in its own queue, or in all queues, as in Linux (by default
+    queue)."""
+    target: float | str | None = _in("s")
+    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    interval: float | str | None = _in("s")
+    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    mtu: float | str | None = _in("B")
+    """With this much or less left in the queue nothing is signalled (B; by default 1500; at least 0; at most
+    1000000000)."""
+    ce_threshold: float | str | None = _in("s")
+    """Sojourn time above which every ECN-capable packet is marked, Linux's ce_threshold (s; by default none: off; above
+    0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FqPie(Aqm):
+    """FQ-PIE: flow queueing with PIE in each queue.
+
+    Kind: multi-queue. Source: Al-Saadi, Armitage: Dummynet AQM v0.2: CoDel, FQ-CoDel, PIE and FQ-PIE for FreeBSD's
+    ipfw/dummynet framework, 2016.
+    """
+
+    name = "fq-pie"
+    queues: float | str | None = None
+    """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    quantum: float | str | None = _in("B")
+    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    limit: float | str | None = _in("pkt")
+    """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
+    0)."""
+    memory: float | str | None = _in("B")
+    """Bytes that may wait in all queues, if the link's buffer holds more (B; by default 33554432; at least 1; at most
+    1000000000000000)."""
+    drop_batch: float | str | None = _in("pkt")
+    """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
+    most 1000000)."""
+    target: float | str | None = _in("s")
+    """Queueing delay, QDELAY_REF (s; by default 0.015; above 0)."""
+    interval: float | str | None = _in("s")
+    """Time between updates, T_UPDATE; halve alpha with it (s; by default 0.015; above 0)."""
+    alpha: float | str | None = _in("Hz")
+    """Weight of the delay's error (Hz; by default 0.125; above 0)."""
+    beta: float | str | None = _in("Hz")
+    """Weight of the delay's change (Hz; by default 1.25; at least 0)."""
+    burst: float | str | None = _in("s")
+    """Time for which a burst at an empty queue is spared, MAX_BURST (s; by default 0.15; at least 0)."""
+    auto_tune: bool | None = None
+    """Scale the steps down while the probability is small (by default true)."""
+    cap: bool | None = None
+    """From a probability of 0.1 on, rise by at most 0.02 an update (by default true)."""
+    delay_boost: bool | None = None
+    """Above a delay of 250 ms rise by 0.02 an update, as Linux does (by default false)."""
+    derandomize: bool | None = None
+    """Space signals out by summing the probability since the last one (by default true)."""
+    on_off: bool | None = None
+    """Work only from a third of the buffer on, until the queue has been empty with p = 0 (by default false)."""
+    delay: Literal["sojourn", "rate"] | None = None
+    """Take the delay from the last packet's sojourn time, or from the backlog and the measured departure rate (by
+    default sojourn)."""
+    mean_packet: float | str | None = _in("B")
+    """With two of these or less waiting nothing is signalled (B; by default the network's packet size; above 0)."""
+    mark_p: float | str | None = None
+    """Highest probability at which packets are marked, MAX_ECNTH (by default 0.1; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dualpi2(Aqm):
+    """DualPI2: two coupled queues: scalable (L4S) traffic is marked early and served first, classic traffic held at a
+    delay.
+
+    Kind: multi-queue. Source: RFC 9332.
+    """
+
+    name = "dualpi2"
+    target: float | str | None = _in("s")
+    """Target queuing delay of classic traffic (s; by default 0.015; above 0)."""
+    tupdate: float | str | None = _in("s")
+    """Time between updates of p', Tupdate (s; by default 0.016; at least 1e-06; at most 1000)."""
+    alpha: float | str | None = _in("Hz")
+    """Integral gain, per second of delay beyond the target and update (Hz; by default 0.16; at least 0; at most
+    1000000)."""
+    beta: float | str | None = _in("Hz")
+    """Proportional gain, per second of change of the delay and update (Hz; by default 3.2; at least 0; at most
+    1000000)."""
+    k: float | str | None = None
+    """Coupling factor: L4S packets are marked with k p' (by default 2; at least 1; at most 100)."""
+    l4s: Literal["ramp", "step"] | None = None
+    """Marking of the L queue by its own delay: from min_th on ever more (ramp), or all from `step` on (by default
+    ramp)."""
+    min_th: float | str | None = _in("s")
+    """Delay of the L queue where the ramp begins, minTh (s; by default 0.0008; at least 0; at most 1000)."""
+    range: float | str | None = _in("s")
+    """Length of the ramp (s; by default 0.0004; at least 0; at most 1000)."""
+    step: float | str | None = _in("s")
+    """Delay of the L queue where the step lies (s; by default 0.001; at least 0; at most 1000)."""
+    min_packets: float | str | None = _in("pkt")
+    """A packet with fewer packets than this behind it is not marked for the L queue's delay, Th_len (pkt; by default 1;
+    at least 0; at most 1000000)."""
+    scheduler: Literal["wrr", "ts-fifo"] | None = None
+    """Weighted round robin, or first come first served with a head start for the L queue (by default wrr)."""
+    classic_share: float | str | None = None
+    """Share of the link that wrr leaves to the C queue (by default 0.1; at least 0; at most 1)."""
+    shift: float | str | None = _in("s")
+    """Head start of the L queue with ts-fifo (s; by default 0.05; at least 0; at most 1000)."""
+    overload: bool | None = None
+    """Drop L4S packets, and drop instead of marking, when p' is too high to regulate (by default true)."""
+    selection: Literal["recur", "random"] | None = None
+    """Which packets are chosen: evenly spaced (recur), or each by chance (by default recur)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cake(Aqm):
+    """CAKE: flow and host isolation with COBALT in each queue: the core of CAKE, the link being the rate.
+
+    Kind: multi-queue. Source: Hoeiland-Joergensen, Taht, Morton: Piece of CAKE, a comprehensive queue management
+    solution for home gateways, 2018.
+    """
+
+    name = "cake"
+    queues: float | str | None = None
+    """Queues that flows are hashed to, rounded up to a multiple of 8 (by default 1024; at least 8; at most 65536)."""
+    quantum: float | str | None = _in("B")
+    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    limit: float | str | None = _in("pkt")
+    """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
+    0)."""
+    isolation: (
+        Literal["triple", "dual-src", "dual-dst", "flows", "hosts", "src-host", "dst-host", "flow-blind"] | None
+    ) = None
+    """Who has a queue, and between whom the link is shared first: by flow and both hosts (triple), by flow and source
+    or destination (dual), by flow alone, by host alone, or one queue for all (by default triple)."""
+    target: float | str | None = _in("s")
+    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    interval: float | str | None = _in("s")
+    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    mtu: float | str | None = _in("B")
+    """With this much or less left in the queue CoDel is quiet; zero: it never is for that reason (B; by default 0; at
+    least 0; at most 1000000000)."""
+    increment: float | str | None = None
+    """BLUE's step at an overflow (by default 0.00390625; at least 0; at most 1)."""
+    decrement: float | str | None = None
+    """BLUE's step at an empty queue (by default 0.000244140625; at least 0; at most 1)."""
+    blue_threshold: float | str | None = _in("s")
+    """Sojourn time above which BLUE sees an overflow (s; by default 0.4; above 0)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sfq(Aqm):
+    """SFQ: stochastic fairness queueing: hashed flows take turns packet by packet.
+
+    Kind: multi-queue. Source: McKenney: Stochastic fairness queueing, INFOCOM 1990.
+    """
+
+    name = "sfq"
+    queues: float | str | None = None
+    """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    perturb: float | str | None = _in("s")
+    """Time after which the hash is changed; 0: never (s; by default 0; at least 0; at most 1000000)."""
+    head_drop: bool | None = None
+    """A queue that has to give way loses its first packet instead of its last (by default false)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drr(Aqm):
+    """DRR: deficit round robin: hashed flows share the link by bytes.
+
+    Kind: multi-queue. Source: Shreedhar, Varghese: Efficient fair queuing using deficit round robin, SIGCOMM 1995.
+    """
+
+    name = "drr"
+    queues: float | str | None = None
+    """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    quantum: float | str | None = _in("B")
+    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    head_drop: bool | None = None
+    """A queue that has to give way loses its first packet instead of its last (by default false)."""

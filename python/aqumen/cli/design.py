@@ -1,0 +1,149 @@
+"""`aqumen design`: the gains of an AQM for a network, and its margins there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from aqumen.cli import talk
+from aqumen.cli.options import JsonOption
+from aqumen.errors import OutputError, ScenarioError
+from aqumen.theory import Design, RobustPi, StabilityMap, robust_pi, stability_map
+from aqumen.theory import design as design_for
+
+__all__ = ["design", "tables_of"]
+
+MAP_POINTS = 100
+"""Points along each axis of a map."""
+
+
+def design(
+    aqm: Annotated[str, typer.Argument(metavar="SPEC", help="The AQM: pi, arm-pfc:h=7.", show_default=False)],
+    capacity: Annotated[str, typer.Option("--capacity", metavar="RATE", help="Capacity: 30Mbit.", show_default=False)],
+    flows: Annotated[float, typer.Option("--flows", metavar="N", help="Long-lived flows.", show_default=False)],
+    rtt: Annotated[str | None, typer.Option("--rtt", metavar="TIME", help="Base RTT, without queueing.")] = None,
+    r0: Annotated[str | None, typer.Option("--r0", metavar="TIME", help="Round-trip time at the target.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="PKTS", help="Target queue: 100pkt.")] = None,
+    packet: Annotated[str, typer.Option("--packet", metavar="BYTES", help="Packet size on the wire.")] = "1000B",
+    buffer: Annotated[str | None, typer.Option("--buffer", metavar="PKTS", help="Room of the queue.")] = None,
+    model: Annotated[str, typer.Option("--model", metavar="MODEL", help="hollot, ecn or drop.")] = "hollot",
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the loop into this file.")] = None,
+    kind: Annotated[str, typer.Option("--kind", help="nyquist, bode, nichols, step or locus.")] = "nyquist",
+    map_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="AXIS=FROM:TO",
+            help="Twice: a stability map over flows, rtt (s), capacity (pkt/s), target (pkt) or gain, into --plot.",
+        ),
+    ] = None,
+    robust: Annotated[
+        list[str] | None,
+        typer.Option("--robust", metavar="AXIS=FROM:TO", help="The PI that holds over ranges of flows, rtt, capacity."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Design an AQM for a network and show its margins."""
+    if (rtt is None) == (r0 is None):
+        raise ScenarioError("give either --rtt (without queueing) or --r0 (at the target)")
+    found = design_for(
+        aqm, capacity=capacity, flows=flows, rtt=rtt, r0=r0, target=target, packet=packet, buffer=buffer, model=model
+    )
+    if map_ and plot is None:
+        raise ScenarioError("--map needs --plot FILE to draw into")
+    best = _robust(found, robust) if robust else None
+    if best is not None:
+        found.data["robust"] = best.to_dict()
+    if plot is not None:
+        figure = _map(found, map_).plot() if map_ else found.plot(kind)
+        try:
+            figure.savefig(plot)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"cannot write {plot}: {error}") from None
+        talk.say(f"wrote {plot}")
+    if as_json:
+        print(found.json)
+    else:
+        talk.show(*tables_of(found))
+        if best is not None:
+            talk.show(_robust_table(best))
+        for warning in found.warnings:
+            talk.say(f"warning: {warning}")
+    return 0
+
+
+def _span(text: str) -> tuple[str, float, float]:
+    name, equals, ends = text.partition("=")
+    low, colon, high = ends.partition(":")
+    try:
+        if equals and colon:
+            return name.strip(), float(low), float(high)
+    except ValueError:
+        pass
+    raise ScenarioError(f"{text}: write it as AXIS=FROM:TO with plain numbers, for instance flows=10:200")
+
+
+def _map(found: Design, axes: list[str]) -> StabilityMap:
+    spans = [_span(axis) for axis in axes]
+    if len(spans) != 2:
+        raise ScenarioError("a map has two axes: give --map twice")
+    (x, x_low, x_high), (y, y_low, y_high) = spans
+    if min(x_low, x_high, y_low, y_high) <= 0:
+        raise ScenarioError("the ends of an axis must be above 0")
+    return stability_map(found, x, np.geomspace(x_low, x_high, MAP_POINTS), y, np.geomspace(y_low, y_high, MAP_POINTS))
+
+
+def _robust(found: Design, ranges: list[str]) -> RobustPi:
+    spans = {name: (low, high) for name, low, high in map(_span, ranges)}
+    unknown = [name for name in spans if name not in ("flows", "rtt", "capacity")]
+    if unknown:
+        raise ScenarioError(f"--robust {unknown[0]}: there are flows, rtt (s), capacity (pkt/s)")
+    return robust_pi(found, flows=spans.get("flows"), rtt_s=spans.get("rtt"), capacity_pps=spans.get("capacity"))
+
+
+def _robust_table(best: RobustPi) -> Table:
+    table = talk.table("\nRobust PI", ["", "value"])
+    for name, value in best.to_dict().items():
+        table.add_row(name, _plain(value))
+    return table
+
+
+def tables_of(found: Design) -> list[Table | str]:
+    """The design as tables for people.
+
+    Args:
+        found: The design.
+    """
+    point = found.operating_point
+    heading = (
+        f"{found.aqm} for N = {point['flows']:g}, C = {point['capacity_pps']:g} pkt/s, R0 = {point['rtt_s']:.6g} s: "
+        f"W0 = {point['window_pkts']:.4g} pkt, p0 = {point['probability']:.4g}, queue {point['queue_pkts']:.4g} pkt"
+    )
+    gains = talk.table("\nGains", ["gain", "value"])
+    for name, value in found.gains.items():
+        gains.add_row(name, _plain(value))
+    lines: list[Table | str] = [heading, gains]
+    if found.margins is not None:
+        margins = talk.table("\nMargins", ["margin", "textbook plant", "exact plant"])
+        exact = found.margins["exact"]
+        for name, value in exact.items():
+            margins.add_row(name, _plain(found.margins[name]), _plain(value))
+        margins.add_row("spectral_radius", _plain(found.margins["spectral_radius"]), "")
+        lines.append(margins)
+    return lines
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return ", ".join(f"{x:.6g}" for x in value)
+    return str(value)

@@ -1,0 +1,148 @@
+"""`aqumen mmpp`: occupancy, delay, loss and marks of bursty sources before a finite buffer, exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from aqumen import mmpp as analysis
+from aqumen import tables
+from aqumen.cli import talk
+from aqumen.cli.options import JsonOption, SetOption
+from aqumen.errors import OutputError, ScenarioError
+from aqumen.store import write_text
+
+__all__ = ["mmpp", "tables_of"]
+
+
+def mmpp(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL.toml|CAPTURE",
+            help="The model; or a pcap, a pcapng or a text of times, to which a source is fitted.",
+            show_default=False,
+        ),
+    ],
+    buffer: Annotated[str | None, typer.Option("--buffer", metavar="N", help='Packets it holds: "100pkt".')] = None,
+    link: Annotated[str | None, typer.Option("--link", metavar="RATE", help='Rate of the link: "10Mbit".')] = None,
+    service: Annotated[
+        str | None, typer.Option("--service", metavar="RATE", help='Or packets served: "975pkt/s".')
+    ] = None,
+    set_: SetOption = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Simulate the model packet by packet beside the prediction.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer.")] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Write the model, fully explicit.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Solve a queueing model: MMPP sources, Erlang service, a finite buffer."""
+    settings = {"queue.buffer": buffer, "queue.link": link, "queue.service": service}
+    changes = {key: f'"{value}"' for key, value in settings.items() if value is not None}
+    for change in set_ or []:
+        key, equals, value = change.partition("=")
+        if not equals or not key.strip():
+            raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set queue.buffer=40pkt")
+        changes[key.strip()] = value.strip()
+    for path in (plot, save):
+        if path is not None and not path.parent.is_dir():
+            raise OutputError(f"cannot write {path}: the folder {path.parent} does not exist")
+    if model.suffix == ".toml":
+        answer = analysis.solve(model, changes, simulate)
+    else:
+        if "queue.buffer" not in changes or not {"queue.link", "queue.service"} & set(changes):
+            raise ScenarioError(f"{model}: a capture needs a queue: give --buffer 100pkt and --link 10Mbit")
+        answer = analysis.predict(model, changes, simulate)
+    if plot is not None:
+        figure = answer.plot()
+        try:
+            figure.savefig(plot)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"cannot write {plot}: {error}") from None
+        talk.say(f"wrote {plot}")
+    if save is not None:
+        write_text(save, answer.toml)
+        talk.say(f"wrote {save}")
+    if as_json:
+        print(answer.json)
+    else:
+        talk.show(*tables_of(answer.data))
+    return 0
+
+
+def tables_of(data: dict[str, Any]) -> list[Table | str]:
+    """The answer as tables for people.
+
+    Args:
+        data: The answer.
+    """
+    queue = data["queue"]
+    server = f"{queue['service_pps']:.6g} packets/s, Erlang-{queue['stages']}, room for {queue['buffer_pkts']}"
+    shown: list[Table | str] = [
+        f"{data['title'] or data['model']}: {data['states']} states",
+        f"server {server}; load {data['load']:.4f}, utilisation {data['utilization']:.7f}",
+        f"in the system {data['occupancy_mean_pkts']:.4f} packets on average, "
+        f"standard deviation {data['occupancy_std_pkts']:.4f}",
+    ]
+    heads = ["source", "offered/s", "loss", "overflow", "early", "marked", "threshold"]
+    streams = talk.table("\nPackets", [*heads, "delay ms", "std ms", "p50", "p95", "p99", "p99.9"])
+    for name, stream in {**data["sources"], "all": data["total"]}.items():
+        ratios = [_ratio(stream[f"{key}_ratio"]) for key in ("loss", "overflow_drop", "early_drop", "mark")]
+        delays = [_milliseconds(stream[f"delay_{key}_s"]) for key in ("mean", "std", "p50", "p95", "p99", "p999")]
+        threshold = tables.number(stream.get("threshold_pkts"), 1)
+        streams.add_row(name, tables.number(stream["offered_pps"], 2), *ratios, threshold, *delays)
+    shown.append(streams)
+    for name, fit in data.get("fits", {}).items():
+        shown += _fit(name, fit)
+    if "simulation" in data:
+        shown.append(_simulation(data["simulation"]))
+    shown += [f"\nNote: {warning}" for warning in data["warnings"]]
+    return shown
+
+
+def _fit(name: str, fit: dict[str, Any]) -> list[Table | str]:
+    heading = (
+        f"\n{name}: {fit['packets']} packets in {fit['duration_s']:.6g} s, {fit['rate_pps']:.6g}/s; "
+        f"{fit['states']} states fitted"
+    )
+    made = talk.table("", ["window s", "index of dispersion", "fitted", "error %"])
+    curve = fit["dispersion"]
+    for window, measured, fitted in zip(curve["window_s"], curve["measured"], curve["fitted"], strict=True):
+        made.add_row(f"{window:.4g}", f"{measured:.4f}", f"{fitted:.4f}", f"{100 * (fitted / measured - 1):+.1f}")
+    shown: list[Table | str] = [heading, made]
+    replay = fit.get("replay")
+    if replay is not None:
+        shown.append(
+            f"the trace itself through this queue: loss {_ratio(replay['loss_ratio'])}, "
+            f"mean delay {_milliseconds(replay['delay_mean_s'])} ms, utilisation {replay['utilization']:.4f}"
+        )
+    return shown
+
+
+def _simulation(simulation: dict[str, Any]) -> Table:
+    made = talk.table(
+        f"\nSimulated packet by packet: {simulation['seeds']} runs of {simulation['duration_s']:g} s",
+        ["source, measure", "predicted", "simulated", "95 % interval", "inside"],
+    )
+    for name, measures in {"all": simulation["total"], **simulation["sources"]}.items():
+        for measure, entry in measures.items():
+            if not entry["predicted"] and not entry["mean"]:
+                continue
+            interval = "–" if entry["ci95"] is None else " to ".join(f"{end:.6g}" for end in entry["ci95"])
+            cells = [f"{entry[key]:.6g}" if entry[key] is not None else "–" for key in ("predicted", "mean")]
+            made.add_row(f"{name}, {measure}", *cells, interval, {True: "yes", False: "no"}.get(entry["inside"], "–"))
+    return made
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.6g}" if value else "0"
+
+
+def _milliseconds(value: float | None) -> str:
+    return tables.number(None if value is None else value * 1000, 4)

@@ -1,0 +1,127 @@
+"""The queueing analysis: bursty sources before a finite buffer, solved exactly.
+
+from aqumen import mmpp
+
+answer = mmpp.solve("examples/mmpp/reference.toml")
+answer.data["total"]["loss_ratio"]
+answer.plot().savefig("reference.pdf")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqumen import _core
+from aqumen.errors import ScenarioError
+from aqumen.plot import COLOURS
+from aqumen.tables import optional
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["QueueAnalysis", "predict", "solve"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class QueueAnalysis:
+    """The answer to a model; `docs/formats/mmpp.md` defines every key of its data."""
+
+    json: str
+    """What `aqumen mmpp --json` prints."""
+    toml: str
+    """The model as a file that needs no preset, no capture and no search for thresholds."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The answer as Python data."""
+        return dict(json.loads(self.json))
+
+    def plot(self) -> Figure:
+        """Occupancy and delay distributions; below them what a fit was made to, if there was one."""
+        return _plot(self.data)
+
+    def __repr__(self) -> str:
+        data = self.data
+        return f"QueueAnalysis({data['model']!r}, loss_ratio={data['total']['loss_ratio']:.6g})"
+
+
+def solve(
+    model: str | os.PathLike[str],
+    settings: Mapping[str, str] | None = None,
+    simulate: bool = False,
+) -> QueueAnalysis:
+    """Solve a model file.
+
+    Args:
+        model: The file.
+        settings: Values to change, as `--set KEY=VALUE` does: `{"queue.buffer": "40pkt"}`.
+        simulate: Whether to simulate the model packet by packet, too.
+    """
+    try:
+        return QueueAnalysis(*_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate))
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def predict(
+    capture: str | os.PathLike[str],
+    settings: Mapping[str, str],
+    simulate: bool = False,
+) -> QueueAnalysis:
+    """Fit a source to a capture and solve it before a queue.
+
+    Args:
+        capture: A pcap, a pcapng, or text with a time in seconds in each line.
+        settings: The queue at least: `{"queue.link": "10Mbit", "queue.buffer": "100pkt"}`.
+        simulate: Whether to simulate the model packet by packet, too.
+    """
+    path = Path(capture)
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in path.stem)[:64] or "trace"
+    sources = f'[{{name = "trace", trace = {{file = {json.dumps(path.name, ensure_ascii=False)}}}}}]'
+    overrides = [("name", f'"{name}"'), ("sources", sources), *settings.items()]
+    try:
+        return QueueAnalysis(*_core.mmpp_solve_text("", os.fspath(path), overrides, simulate))
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def _plot(data: dict[str, Any]) -> Figure:
+    optional("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
+    fits = data.get("fits", {})
+    rows = 1 + len(fits)
+    # Not made by pyplot, which would keep it alive for ever.
+    figure = Figure(figsize=(10.0, 3.6 * rows), layout="constrained")
+    axes = figure.subplots(rows, 2, squeeze=False)
+    for each in axes.flat:
+        each.spines[["top", "right"]].set_visible(False)
+    occupancy, delay = axes[0]
+    occupancy.step(range(len(data["occupancy"])), data["occupancy"], where="mid", color=COLOURS[0], linewidth=1.2)
+    occupancy.set(
+        xlabel="Packets in the system", ylabel="Probability", yscale="log", title=data["title"] or data["model"]
+    )
+    curves = data["delay_distribution"]
+    milliseconds = [t * 1000 for t in curves["delay_s"]]
+    shown = {"all": curves["share_longer"]["total"], **curves["share_longer"]["sources"]}
+    for i, (name, share) in enumerate(shown.items()):
+        delay.plot(milliseconds, share, color=COLOURS[i % len(COLOURS)], linewidth=1.2, label=name)
+    delay.set(xlabel="Delay, ms", ylabel="Share of packets delayed longer", yscale="log", ylim=(5e-5, 1.1))
+    delay.legend(frameon=False)
+    for (name, fit), (dispersion, correlation) in zip(fits.items(), axes[1:], strict=True):
+        scales = fit["dispersion"]
+        dispersion.plot(scales["window_s"], scales["measured"], "o", color=COLOURS[0], markersize=4, label="measured")
+        dispersion.plot(scales["window_s"], scales["fitted"], color=COLOURS[1], linewidth=1.2, label="fitted")
+        dispersion.set(xlabel="Window, s", ylabel="Index of dispersion", xscale="log", yscale="log", title=name)
+        dispersion.legend(frameon=False)
+        lags = fit["autocorrelation"]
+        correlation.plot(lags["lag_s"], lags["measured"], "o", color=COLOURS[0], markersize=4, label="measured")
+        correlation.plot(lags["lag_s"], lags["fitted"], color=COLOURS[1], linewidth=1.2, label="fitted")
+        correlation.set(xlabel="Lag, s", ylabel=f"Autocorrelation, windows of {lags['window_s']:.3g} s", title=name)
+        correlation.legend(frameon=False)
+    return figure

@@ -1,0 +1,58 @@
+"""The report's section that sets the equations beside the runs."""
+
+from __future__ import annotations
+
+from html import escape
+
+from aqumen.comparison import Comparison
+from aqumen.tables import number
+from aqumen.theory.explain import Beside, explain
+
+__all__ = ["theory_section"]
+
+COLUMNS = (
+    ("queue_mean_pkts", "Queue, packets", 1.0, 1),
+    ("signal_ratio", "Signalled, %", 100.0, 2),
+    ("utilization", "Utilisation, %", 100.0, 2),
+    ("sojourn_mean_s", "Sojourn, ms", 1000.0, 1),
+)
+
+
+def theory_section(comparison: Comparison, window: str) -> str:
+    """A table of predictions and measurements in one window, first seed, and likely causes; empty without predictions.
+
+    Args:
+        comparison: The comparison.
+        window: The window.
+    """
+    if comparison.results[0].engine == "theory":
+        return ""
+    rows, notes = [], []
+    for aqm in comparison.aqms:
+        for each in explain(comparison.scenario, comparison.of(aqm)[0], aqm):
+            if each.window != window:
+                continue
+            cells = "".join(f"<td>{_cell(each, key, factor, digits)}</td>" for key, _, factor, digits in COLUMNS)
+            margin = number(each.point.get("gain_margin"), 2)
+            rows.append(
+                f'<tr><th class="name">{escape(aqm)}</th><td>{escape(each.link)}</td>{cells}'
+                f"<td>{number(each.point.get('window_pkts'), 2)}</td><td>{margin}</td></tr>"
+            )
+            notes += [f"<li><b>{escape(aqm)}</b>: {escape(note)}.</li>" for note in each.notes]
+    if not rows:
+        return ""
+    head = "".join(f"<th>{title}</th>" for _, title, _, _ in COLUMNS)
+    return (
+        "<section>\n<h2>Theory beside measurement</h2>\n"
+        '<div class="wide"><table class="settle"><thead><tr><th class="name">AQM</th><th>Link</th>'
+        f"{head}<th>W0, packets</th><th>Gain margin</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>\n"
+        f'<p class="note">Predicted / measured, window {escape(window)}, seed {comparison.results[0].seed}. '
+        "Predictions are the equilibrium of the fluid equations.</p>\n"
+        + (f"<ul>{''.join(notes)}</ul>\n" if notes else "")
+        + "</section>"
+    )
+
+
+def _cell(each: Beside, key: str, factor: float, digits: int) -> str:
+    values = (each.predicted[key], each.measured[key])
+    return " / ".join(number(None if value is None else value * factor, digits) for value in values)

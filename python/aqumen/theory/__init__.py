@@ -1,0 +1,25 @@
+"""What can be said without simulating a packet: design, margins, stability, predictions.
+
+from aqumen import theory
+
+design = theory.design("pi", capacity="30Mbit", flows=60, r0="246ms")
+design.gains["a"], design.margins["phase_margin_deg"]
+design.plot("nyquist")
+theory.stability_map(design, "flows", range(10, 200), "rtt", [0.05, 0.1, 0.2, 0.4]).plot()
+"""
+
+from aqumen.theory.design import Design, design
+from aqumen.theory.explain import Beside, explain, predict
+from aqumen.theory.maps import RobustPi, StabilityMap, robust_pi, stability_map
+
+__all__ = [
+    "Beside",
+    "Design",
+    "RobustPi",
+    "StabilityMap",
+    "design",
+    "explain",
+    "predict",
+    "robust_pi",
+    "stability_map",
+]

@@ -1,0 +1,254 @@
+"""Design of an AQM for a network: gains, operating point, margins, and the loop to look at."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aqumen import _core
+from aqumen.errors import ScenarioError
+from aqumen.result import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Design", "design"]
+
+SCHEMA = 1
+"""Version of the JSON of a design. It grows when a key changes its meaning or goes away."""
+TARGET_SHARE = 0.2
+"""Share of the round trip at the target that the queue takes, when no target is given."""
+BUFFER_TARGETS = 3.0
+"""Room of the queue in targets, when no buffer is given."""
+MODELS = ("hollot", "ecn", "drop")
+"""Fluid models of the operating point."""
+
+Complexes = NDArray[np.complex128]
+
+
+def design(
+    aqm: str,
+    *,
+    capacity: str | float,
+    flows: float,
+    rtt: str | float | None = None,
+    r0: str | float | None = None,
+    target: str | float | None = None,
+    packet: str | float = "1000B",
+    buffer: str | float | None = None,
+    model: str = "hollot",
+) -> Design:
+    """Design an AQM for a network and analyse its loop.
+
+    Args:
+        aqm: A SPEC: `pi`, `arm-pfc:h=7`.
+        capacity: Capacity of the link: `30Mbit`, or bits per second.
+        flows: Number of long-lived flows.
+        rtt: Round-trip time without queueing: `200ms`, or seconds. Either this or `r0`.
+        r0: Round-trip time at the target, queueing included.
+        target: Target queue: `100pkt`, or packets; without it a fifth of the round trip at the target.
+        packet: Packet size on the wire: `1000B`, or bytes.
+        buffer: Room of the queue: `300pkt`, or packets; without it three targets.
+        model: Fluid model of the operating point: `hollot`, `ecn` or `drop`.
+    """
+    if (rtt is None) == (r0 is None):
+        raise ScenarioError("give either rtt (without queueing) or r0 (at the target)")
+    if model not in MODELS:
+        raise ScenarioError(f"unknown fluid model `{model}`; there are: {', '.join(MODELS)}")
+    given = {
+        "capacity": _written(capacity, "bit"),
+        "flows": repr(float(flows)),
+        "base_rtt": _written(r0 if rtt is None else rtt, "s"),
+        "packet": _written(packet, "B"),
+    }
+    if target is None:
+        # The numbers behind the units are known to the parser alone.
+        nominal = json.loads(_network(given, "100pkt", "300pkt").plan_json(1, "droptail"))["nominal"]
+        pps = nominal["capacity_bps"] / (8 * nominal["packet_bytes"])
+        share = TARGET_SHARE if rtt is None else TARGET_SHARE / (1 - TARGET_SHARE)
+        target = max(1.0, round(share * nominal["base_rtt_s"] * pps))
+    target = _written(target, "pkt")
+    if buffer is None:
+        number = re.match(r"[\d.eE+-]+", target)
+        buffer = BUFFER_TARGETS * float(number.group()) if number else target
+    scenario = _network(given, target, _written(buffer, "pkt"))
+    try:
+        return Design(_core.analyse(scenario, aqm, rtt is None, model))
+    except _core.ScenarioError as error:
+        raise ScenarioError(_place(str(error))) from None
+
+
+class Design:
+    """An AQM with its gains at a network, and its loop."""
+
+    def __init__(self, core: _core.Analysis) -> None:
+        """Wrap what the analysis found.
+
+        Args:
+            core: The compiled analysis.
+        """
+        self.core: _core.Analysis = core
+        """The compiled analysis."""
+        found: dict[str, Any] = json.loads(core.json)
+        self.data: dict[str, Any] = {"schema": SCHEMA, "aqumen": _core.__version__, **found}
+        """Everything, as `aqumen design --json` prints it."""
+
+    @property
+    def aqm(self) -> str:
+        """Name of the algorithm."""
+        return str(self.data["aqm"])
+
+    @property
+    def gains(self) -> dict[str, Any]:
+        """Parameters in force and what follows from them, by the symbols of their source."""
+        return dict(self.data["gains"])
+
+    @property
+    def margins(self) -> dict[str, Any] | None:
+        """Margins with the textbook's plant, under `exact` those with the exact one; `None` without a controller."""
+        found: dict[str, Any] | None = self.data["margins"]
+        return found
+
+    @property
+    def operating_point(self) -> dict[str, Any]:
+        """Where the queue is to rest, and the plant's constants there."""
+        return dict(self.data["operating_point"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What speaks against the design."""
+        return list(self.data["warnings"])
+
+    @property
+    def json(self) -> str:
+        """Everything as JSON text."""
+        return json.dumps(self.data)
+
+    def frequencies(self, points: int = 2000) -> Floats:
+        """Frequencies around the crossover, rad/s, up to half the sampling frequency.
+
+        Args:
+            points: How many.
+        """
+        delay = self.operating_point["rtt_s"]
+        margins = self.margins or {}
+        centre = margins.get("crossover_rad_s") or 1 / delay
+        parts = self.core.controller()
+        top = 100 * max(centre, 1 / delay)
+        if parts is not None and parts[2] is not None:
+            top = min(top, np.pi / parts[2])
+        return np.geomspace(min(0.01 * centre, 0.1 * top), top, points)
+
+    def plant_response(self, w: ArrayLike, *, exact: bool = True) -> Complexes:
+        """Response of the queue (packets) to the probability, delay and all.
+
+        Args:
+            w: Frequencies, rad/s.
+            exact: The exact linearisation of the fluid model; else the textbook's.
+        """
+        real, imaginary = self.core.plant_response(_list(w), exact)
+        return np.array(real) + 1j * np.array(imaginary)
+
+    def loop_response(self, w: ArrayLike, *, exact: bool = True, controller: Any = None) -> Complexes:
+        """Response of the open loop; -1 is the critical point.
+
+        Args:
+            w: Frequencies, rad/s.
+            exact: The exact linearisation of the fluid model; else the textbook's.
+            controller: Another controller, a transfer function of python-control from packets to probability.
+        """
+        parts = None if controller is None else _parts(controller)
+        real, imaginary = self.core.loop_response(_list(w), exact, parts)
+        return np.array(real) + 1j * np.array(imaginary)
+
+    def margins_with(self, controller: Any, *, exact: bool = True) -> dict[str, Any]:
+        """Margins of the loop with another controller.
+
+        Args:
+            controller: A transfer function of python-control from packets to probability, continuous or sampled.
+            exact: The exact linearisation of the fluid model; else the textbook's.
+        """
+        return dict(json.loads(self.core.margins_json(exact, _parts(controller))))
+
+    def poles(self, gain: float = 1.0) -> Complexes | None:
+        """Poles of the sampled loop with the textbook's plant; `None` where the controller is not sampled.
+
+        Args:
+            gain: A factor on the controller, for root loci.
+        """
+        found = self.core.sampled_poles(gain)
+        return None if found is None else np.array(found[0]) + 1j * np.array(found[1])
+
+    def to_control(self, pade_order: int = 6) -> tuple[Any, Any, Any]:
+        """Plant, controller and open loop as objects of python-control.
+
+        The plant is the textbook's with a Pade approximation of its delay, the loop a table of the exact response.
+
+        Args:
+            pade_order: Order of the approximation.
+        """
+        from aqumen.theory.interop import to_control
+
+        return to_control(self, pade_order)
+
+    def plot(self, kind: str = "nyquist") -> Figure:
+        """Draw the loop.
+
+        Args:
+            kind: `nyquist`, `bode`, `nichols`, `step` or `locus`.
+        """
+        from aqumen.theory.plots import plot
+
+        return plot(self, kind)
+
+    def __repr__(self) -> str:
+        return f"Design({self.aqm!r}, warnings={len(self.warnings)})"
+
+
+def _list(w: ArrayLike) -> list[float]:
+    return [float(x) for x in np.atleast_1d(np.asarray(w, dtype=np.float64))]
+
+
+def _parts(controller: Any) -> tuple[Sequence[float], Sequence[float], float | None]:
+    from aqumen.theory.interop import from_control
+
+    return from_control(controller)
+
+
+def _written(value: str | float | None, unit: str) -> str:
+    return value if isinstance(value, str) else f"{value!r}{unit}"
+
+
+def _network(given: dict[str, str], target: str, buffer: str) -> _core.Scenario:
+    # A scenario gives SPECs and units their one parser; only its nominal network matters.
+    text = f"""
+name = "design"
+duration = "1s"
+aqm = "droptail"
+topology = {{ preset = "dumbbell", bottleneck = {{ rate = {json.dumps(given["capacity"])}, delay = "1ms", buffer = {
+        json.dumps(buffer)
+    } }}, access = {{ rate = "1Gbit", delay = "1ms" }} }}
+flows = [{{ name = "flow", count = 1, transport = "modern" }}]
+[nominal]
+capacity = {json.dumps(given["capacity"])}
+flows = {given["flows"]}
+base_rtt = {json.dumps(given["base_rtt"])}
+packet = {json.dumps(given["packet"])}
+target = {json.dumps(target)}
+"""
+    try:
+        return _core.Scenario.parse(text, "design")
+    except _core.ScenarioError as error:
+        raise ScenarioError(_place(str(error))) from None
+
+
+def _place(message: str) -> str:
+    """The message without the place in a file that the user never saw."""
+    message = re.sub(r"^design(:\d+)?: ", "", message)
+    message = re.sub(r"^(nominal|topology\.bottleneck)\.", "", message)
+    return re.sub(r"^rate\b", "capacity", re.sub(r"^base_rtt\b", "round trip", message))

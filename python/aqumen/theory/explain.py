@@ -1,0 +1,235 @@
+"""What the equations predict beside what a run measured, and the likely cause where the two differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aqumen import _core
+from aqumen.errors import ScenarioError
+from aqumen.result import Floats, Result
+from aqumen.scenario import Scenario
+
+__all__ = ["Beside", "beside", "explain", "oscillation_period_s", "predict"]
+
+QUANTITIES = (
+    ("queue_mean_pkts", "queue, packets"),
+    ("signal_ratio", "marked or lost, share"),
+    ("utilization", "utilisation"),
+    ("sojourn_mean_s", "sojourn, s"),
+)
+"""What is set side by side, with its title."""
+SMALL_WINDOW_PKTS = 4.0
+"""Windows below this hardly ever repair a loss without a time-out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Prediction and measurement of one link in one window."""
+
+    link: str
+    """The link."""
+    window: str
+    """The window."""
+    predicted: dict[str, float | None]
+    """What the equations say, by the names of `QUANTITIES`."""
+    measured: dict[str, float | None]
+    """What the run measured."""
+    point: dict[str, float]
+    """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s` if any."""
+    notes: list[str]
+    """The likely cause of what differs, most important first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"predicted": self.predicted, "measured": self.measured, "point": self.point, "notes": self.notes}
+
+
+def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1) -> dict[str, Any]:
+    """What the equations say of a scenario: by link and window, operating point, margins and expectations.
+
+    Args:
+        scenario: The scenario.
+        aqm: The AQM, a SPEC; without one the scenario's own.
+        seed: The seed that places delays and starts.
+    """
+    try:
+        return dict(json.loads(_core.predict_json(scenario.core, aqm, seed)))
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def explain(scenario: Scenario, result: Result, aqm: str | None = None) -> list[Beside]:
+    """Prediction beside measurement of each link in each window; empty for an AQM of which no law is known.
+
+    Args:
+        scenario: The scenario that was run.
+        result: The run.
+        aqm: The AQM as it was asked for; without one the scenario's own.
+    """
+    try:
+        prediction = predict(scenario, aqm, result.seed)
+    except ScenarioError:
+        return []
+    found = []
+    for link, windows in prediction.items():
+        if link not in result.data["links"]:
+            continue
+        series = result.series(link)
+        for window, expected in windows.items():
+            begin, end = result.data["windows"][window]
+            inside = (series.t_s > begin) & (series.t_s <= end)
+            timeouts = [of[window]["timeouts"] for of in result.data["flows"].values()]
+            found.append(
+                beside(
+                    link,
+                    window,
+                    expected,
+                    result.data["links"][link][window],
+                    oscillation_period_s(series.t_s[inside], series.queue_pkts[inside]),
+                    sum(t for t in timeouts if t is not None) if any(t is not None for t in timeouts) else None,
+                )
+            )
+    return found
+
+
+def beside(
+    link: str,
+    window: str,
+    expected: Mapping[str, Any],
+    measured: Mapping[str, Any],
+    period_s: float | None,
+    timeouts: int | None,
+) -> Beside:
+    """Set one prediction beside one measurement.
+
+    Args:
+        link: The link.
+        window: The window.
+        expected: A window of `predict`.
+        measured: The metrics of the link in that window.
+        period_s: Period of the oscillation that was seen.
+        timeouts: Time-outs of all flows, where the engine counts them.
+    """
+    analysis = expected["analysis"]
+    ratios = [measured[f"{kind}_ratio"] for kind in ("mark", "early_drop", "overflow_drop")]
+    signalled = None if None in ratios else sum(ratios)
+    wait = expected["queue_pkts"] / expected["capacity_pps"]
+    predicted = {
+        "queue_mean_pkts": expected["queue_pkts"],
+        "signal_ratio": expected["probability"],
+        "utilization": expected["utilization"],
+        "sojourn_mean_s": wait,
+    }
+    seen = {**{key: measured[key] for key, _ in QUANTITIES if key != "signal_ratio"}, "signal_ratio": signalled}
+    point: dict[str, float] = {}
+    if analysis is not None:
+        rest = analysis["operating_point"]
+        point = {"window_pkts": rest["window_pkts"], "probability": rest["probability"]}
+        exact = (analysis["margins"] or {}).get("exact", {})
+        for name, value in (
+            ("gain_margin", exact.get("gain_margin")),
+            ("phase_margin_deg", exact.get("phase_margin_deg")),
+            ("oscillation_period_s", analysis["expected"]["oscillation_period_s"]),
+        ):
+            if value is not None:
+                point[name] = value
+    notes = _notes(expected, measured, signalled, period_s, timeouts)
+    return Beside(link=link, window=window, predicted=predicted, measured=seen, point=point, notes=notes)
+
+
+def _notes(
+    expected: Mapping[str, Any],
+    measured: Mapping[str, Any],
+    signalled: float | None,
+    period_s: float | None,
+    timeouts: int | None,
+) -> list[str]:
+    analysis = expected["analysis"]
+    if analysis is None:
+        held = (
+            "no flow is held back by this link" if expected["flows"] == 0 else "the flows' own windows hold them back"
+        )
+        return [f"{held}: the queue is expected to be empty"]
+    notes: list[str] = []
+    rest, margins = analysis["operating_point"], analysis["margins"]
+    queue, deviation = measured["queue_mean_pkts"], measured["queue_std_pkts"] or 0.0
+    # An engine that does not measure the deviation gives none.
+    swings = deviation > 0.25 * max(queue or 0.0, 1.0)
+    seen = f"seen {period_s:.2g} s" if period_s is not None and swings else "none seen"
+    if not rest["feasible"]:
+        notes.append(
+            f"p0 = {rest['probability']:.2f} would have to be above 1: every packet is signalled, "
+            "and the queue settles where that holds it"
+        )
+    if margins is not None and not margins["exact"]["stable"]:
+        gain, period = margins["exact"]["gain_margin"], analysis["expected"]["oscillation_period_s"]
+        if gain is not None and period is not None:
+            notes.append(f"gain margin {gain:.2f}: limit cycle expected, period {period:.2g} s, {seen}")
+        else:
+            notes.append(f"unstable: oscillation expected, {seen}")
+    elif swings and margins is not None:
+        gain = margins["exact"]["gain_margin"]
+        least = "no limit to its gain" if gain is None else f"a gain margin of {gain:.2f}"
+        notes.append(
+            f"the loop has {least}, yet the queue swings by ±{deviation:.0f} packets"
+            + (f" with period {period_s:.2g} s" if period_s is not None else "")
+            + ": changes of the network in this window, or packets where the equations have averages"
+        )
+    if rest["window_pkts"] < SMALL_WINDOW_PKTS:
+        counted = "" if timeouts is None else f" ({timeouts} seen)"
+        notes.append(
+            f"windows of {rest['window_pkts']:.1f} packets, under {SMALL_WINDOW_PKTS:g}: time-outs rule{counted}"
+        )
+    predicted = expected["probability"]
+    if signalled is not None and predicted > 0 and not 0.75 <= signalled / predicted <= 1.33:
+        cause = (
+            "signals that come together count once a round trip, and a time-out costs more than half a window"
+            if signalled < predicted
+            else "more traffic, or quicker recovery, than the equations have"
+        )
+        notes.append(f"a share of {signalled:.3g} is signalled where {predicted:.3g} was expected: {cause}")
+    if queue is not None and abs(queue - expected["queue_pkts"]) > max(5.0, 0.15 * expected["queue_pkts"]):
+        notes.append(_offset(analysis, measured, queue, expected["queue_pkts"]))
+    return notes
+
+
+def _offset(analysis: Mapping[str, Any], measured: Mapping[str, Any], queue: float, expected: float) -> str:
+    said = f"the queue averages {queue:.0f} packets where {expected:.0f} were expected"
+    overflow, use = measured["overflow_drop_ratio"] or 0.0, measured["utilization"] or 0.0
+    if overflow > 1e-3 and analysis["aqm"] != "droptail":
+        return f"{said}: the buffer overflows ({overflow:.1%} lost), where the AQM's answer is cut off"
+    if use < 0.98:
+        return f"{said}: the queue runs empty (utilisation {use:.1%}), where it cannot swing as far down as up"
+    if analysis["margins"] is None:
+        return f"{said}: this AQM has no operating point of its own"
+    return f"{said}: start-up and changes are part of this window, or the operating point is not reached in it"
+
+
+def oscillation_period_s(t_s: Floats | Sequence[float], queue_pkts: Floats | Sequence[float]) -> float | None:
+    """The period at which a queue repeats itself; `None` if it does not.
+
+    Args:
+        t_s: Equally spaced times, seconds.
+        queue_pkts: Packets waiting.
+    """
+    t, queue = np.asarray(t_s, dtype=float), np.asarray(queue_pkts, dtype=float)
+    if len(t) < 32:
+        return None
+    around = queue - queue.mean()
+    power = float(around @ around)
+    if power <= 1e-9 * len(t):
+        return None
+    spectrum = np.fft.rfft(around, 2 * len(t))
+    correlation = np.fft.irfft(spectrum * np.conj(spectrum))[: len(t) // 2] / power
+    below = np.flatnonzero(correlation < 0)
+    if not len(below):
+        return None
+    first = int(below[0])
+    peak = first + int(np.argmax(correlation[first:]))
+    # A quarter of what repeats is left over at the lag: noise alone leaves less.
+    return float((t[1] - t[0]) * peak) if correlation[peak] > 0.25 else None

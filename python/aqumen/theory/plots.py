@@ -1,0 +1,145 @@
+"""The loop drawn: Nyquist, Bode, Nichols, step response, root locus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aqumen.errors import ScenarioError
+from aqumen.plot import COLOURS
+from aqumen.tables import optional
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from aqumen.result import Floats
+    from aqumen.theory.design import Design
+
+__all__ = ["KINDS", "plot", "step_response"]
+
+
+def plot(design: Design, kind: str) -> Figure:
+    """Draw the loop of a design.
+
+    Args:
+        design: The design.
+        kind: One of `KINDS`.
+    """
+    if kind not in KINDS:
+        raise ScenarioError(f"unknown plot `{kind}`; there are: {', '.join(KINDS)}")
+    if design.margins is None:
+        raise ScenarioError(f"{design.aqm} is no linear controller: there is no loop to draw")
+    pyplot = optional("matplotlib.pyplot", "plot")
+    figure = pyplot.figure(figsize=(6.4, 5.0), layout="constrained")
+    KINDS[kind](design, figure)
+    return figure  # type: ignore[no-any-return]
+
+
+def step_response(design: Design, duration_s: float | None = None) -> tuple[Floats, Floats]:
+    """The queue after a step of the target, in the linear sampled loop: times in seconds, queue in steps.
+
+    The loop's closed response is transformed back; sampled and continuous controllers alike, the delay exact.
+
+    Args:
+        design: The design.
+        duration_s: How long; without it forty times 1 / crossover.
+    """
+    margins = design.margins or {}
+    centre = margins.get("crossover_rad_s") or 1 / design.operating_point["rtt_s"]
+    if not margins.get("exact", margins).get("stable"):
+        raise ScenarioError("the loop is unstable: its step response grows without bound")
+    duration = 40 / centre if duration_s is None else duration_s
+    t = np.linspace(0, duration, 600)
+    # y(t) = (2/pi) integral of Re T(jw) sin(wt)/w dw, for a stable loop.
+    parts = design.core.controller()
+    top = 200 * max(centre, 1 / design.operating_point["rtt_s"])
+    if parts is not None and parts[2] is not None:
+        top = min(top, np.pi / parts[2])
+    w = np.linspace(0, top, max(40_000, int(4 * top * duration)))
+    loop = design.loop_response(w[1:])
+    closed = loop / (1 + loop)
+    # A loop that integrates follows at rest; the first point has the second's value otherwise.
+    real = np.real(np.concatenate([closed[:1], closed]))
+    y = np.array([2 / np.pi * np.trapezoid(real * x * np.sinc(w * x / np.pi), w) for x in t])
+    return t, y
+
+
+def _nyquist(design: Design, figure: Any) -> None:
+    axes = figure.subplots()
+    w = design.frequencies(6000)
+    for exact, label, colour in ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1])):
+        loop = design.loop_response(w, exact=exact)
+        axes.plot(loop.real, loop.imag, color=colour, label=label, linewidth=1.2)
+    circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
+    axes.plot(circle.real, circle.imag, color="#9aa3ad", linewidth=0.7, linestyle=":")
+    axes.plot([-1], [0], "+", color="#3a4149", markersize=10)
+    axes.set(xlim=(-2.2, 1.2), ylim=(-2.2, 1.2), aspect="equal", xlabel="Re L", ylabel="Im L", title=_title(design))
+    axes.legend(frameon=False)
+
+
+def _bode(design: Design, figure: Any) -> None:
+    gain, phase = figure.subplots(2, 1, sharex=True)
+    w = design.frequencies(4000)
+    for exact, label, colour in ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1])):
+        loop = design.loop_response(w, exact=exact)
+        gain.semilogx(w, 20 * np.log10(np.abs(loop)), color=colour, label=label, linewidth=1.2)
+        phase.semilogx(w, np.degrees(np.unwrap(np.angle(loop))), color=colour, linewidth=1.2)
+    gain.axhline(0, color="#9aa3ad", linewidth=0.7)
+    phase.axhline(-180, color="#9aa3ad", linewidth=0.7)
+    gain.set(ylabel="Gain, dB", title=_title(design))
+    gain.legend(frameon=False)
+    phase.set(xlabel="Frequency, rad/s", ylabel="Phase, degrees", ylim=(-720, 0))
+
+
+def _nichols(design: Design, figure: Any) -> None:
+    axes = figure.subplots()
+    w = design.frequencies(4000)
+    for exact, label, colour in ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1])):
+        loop = design.loop_response(w, exact=exact)
+        phase = np.degrees(np.unwrap(np.angle(loop)))
+        axes.plot(phase, 20 * np.log10(np.abs(loop)), color=colour, label=label, linewidth=1.2)
+    axes.plot([-180], [0], "+", color="#3a4149", markersize=10)
+    axes.set(xlim=(-540, 0), ylim=(-40, 40), xlabel="Phase, degrees", ylabel="Gain, dB", title=_title(design))
+    axes.legend(frameon=False)
+
+
+def _step(design: Design, figure: Any) -> None:
+    axes = figure.subplots()
+    t, y = step_response(design)
+    axes.plot(t, y, color=COLOURS[0], linewidth=1.2)
+    axes.axhline(1, color="#9aa3ad", linewidth=0.7, linestyle=":")
+    axes.set(xlabel="Time, s", ylabel="Queue, steps of the target", title=_title(design))
+
+
+def _locus(design: Design, figure: Any) -> None:
+    if design.poles() is None:
+        raise ScenarioError(f"{design.aqm} is not sampled: there is no root locus in z to draw")
+    axes = figure.subplots()
+    for gain in np.geomspace(0.05, 5, 120):
+        poles = design.poles(float(gain))
+        assert poles is not None
+        axes.plot(poles.real, poles.imag, ".", color=COLOURS[0], markersize=1.5)
+    own = design.poles()
+    assert own is not None
+    axes.plot(own.real, own.imag, "x", color=COLOURS[1], label="gain 1")
+    circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
+    axes.plot(circle.real, circle.imag, color="#9aa3ad", linewidth=0.7)
+    axes.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", xlabel="Re z", ylabel="Im z", title=_title(design))
+    axes.legend(frameon=False)
+
+
+def _title(design: Design) -> str:
+    point = design.operating_point
+    return f"{design.aqm}: N = {point['flows']:g}, C = {point['capacity_pps']:g} pkt/s, R0 = {point['rtt_s']:.3g} s"
+
+
+KINDS: dict[str, Callable[[Design, Any], None]] = {
+    "nyquist": _nyquist,
+    "bode": _bode,
+    "nichols": _nichols,
+    "step": _step,
+    "locus": _locus,
+}
+"""The plots by name."""

@@ -1,0 +1,254 @@
+"""Design, linear analysis, maps, the fluid and theory engines, as Python sees them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import aqumen
+from aqumen import theory
+from aqumen.cli import main
+from aqumen.theory.explain import beside, oscillation_period_s
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "arm-pfc"
+
+
+@pytest.fixture(scope="module")
+def classic():
+    return theory.design("pi", capacity="30Mbit", flows=60, r0="246ms")
+
+
+def test_design_pi_prints_the_gains_of_hollots_rule(capsys):
+    args = ["design", "pi", "--capacity", "30Mbit", "--flows", "60", "--r0", "246ms", "--packet", "1000B", "--json"]
+    assert main(args) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == 1
+    assert found["gains"]["a"] == pytest.approx(1.8528e-5, rel=1e-4)
+    assert found["gains"]["frequency"] == 160
+    # 90 - w R - atan(w R) with w R = 0.13008: 75.14 degrees, less half a sample of hold.
+    assert found["margins"]["phase_margin_deg"] == pytest.approx(75.04, abs=0.02)
+    assert found["warnings"] == []
+
+
+def test_design_arm_pfc_prints_its_predictor(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "100", "--r0", "280ms", "--target", "100pkt"]
+    assert main(["design", "arm-pfc:h=7", *network, "--json"]) == 0
+    gains = json.loads(capsys.readouterr().out)["gains"]
+    assert gains["d"] == 5
+    for name, expected in (
+        ("T_s", 0.056),
+        ("beta1", 2.714617541175),
+        ("beta2", -2.020644345810),
+        ("eta", -27.509781549235),
+    ):
+        assert gains[name] == pytest.approx(expected, rel=1e-10)
+
+
+def test_design_for_people_names_margins_and_warnings(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "100", "--rtt", "200ms", "--target", "100pkt"]
+    assert main(["design", "red", *network]) == 0
+    out, err = capsys.readouterr()
+    assert "gain_margin" in out
+    assert "L_RED" in out
+    assert "too fast for Hollot's rule" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "expect"),
+    [
+        ("pi --capacity 30Mbit --flows 60", "either --rtt (without queueing) or --r0"),
+        ("pi --capacity 30Mbit --flows 60 --rtt 1s --r0 1s", "either --rtt"),
+        ("px --capacity 30Mbit --flows 60 --r0 246ms", 'no AQM "px"; did you mean pi?'),
+        ("pi --capacity fast --flows 60 --r0 246ms", "capacity"),
+        ("pi --capacity 30Mbit --flows 0 --r0 246ms", "flows"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --target 2000pkt", "longer than the whole round trip"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --model tcp", "unknown fluid model"),
+        ("droptail --capacity 30Mbit --flows 60 --r0 246ms --plot x.png", "no linear controller"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --plot x.png --kind pie", "unknown plot"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows=1:2", "--map needs --plot"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows --plot x.png", "AXIS=FROM:TO"),
+        ("codel --capacity 30Mbit --flows 60 --r0 246ms", "packet by packet"),
+    ],
+)
+def test_a_design_that_cannot_be_made_says_why_in_one_line(capsys, args, expect):
+    if "--plot" in args:
+        pytest.importorskip("matplotlib")
+    assert main(["design", *args.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert expect in err
+    assert err.count("\n") == 1
+
+
+def test_numbers_and_texts_design_the_same(classic):
+    same = theory.design("pi", capacity=30e6, flows=60.0, r0=0.246, target=184, packet=1000)
+    assert same.gains == classic.gains
+
+
+def test_without_a_target_the_queue_takes_a_fifth_of_the_round_trip(classic):
+    # 0.2 * 0.246 * 3750 = 184.5; of 200 ms without queueing a quarter: 0.25 * 0.2 * 3750 = 187.5.
+    assert classic.operating_point["queue_pkts"] == 184
+    base = theory.design("pi", capacity="30Mbit", flows=60, rtt="200ms")
+    assert base.operating_point["queue_pkts"] == 188
+
+
+def test_the_response_is_that_of_the_equations(classic):
+    # Textbook: k_t e^{-jwR} / ((1 + jw tau1)(1 + jw tau2)), negative.
+    point = classic.operating_point
+    w = np.array([0.1, 1.0, 5.0])
+    tau1, tau2 = point["time_constants_s"]
+    expected = -point["gain_pkts"] * np.exp(-1j * w * point["rtt_s"]) / ((1 + 1j * w * tau1) * (1 + 1j * w * tau2))
+    np.testing.assert_allclose(classic.plant_response(w, exact=False), expected, rtol=1e-12)
+
+
+def test_margins_agree_with_python_control(classic):
+    control = pytest.importorskip("control")
+    plant, controller, _ = classic.to_control(pade_order=12)
+    # The hold of a fast sampler is half a sample of delay; compared without it, in continuous time.
+    gains = classic.gains
+    continuous = control.tf([gains["K"] / gains["z"], gains["K"]], [1, 0])
+    gain, phase, w_gain, w_phase = control.margin(-plant * continuous)
+    ours = classic.margins_with(continuous, exact=False)
+    assert ours["gain_margin"] == pytest.approx(gain, rel=1e-4)
+    assert ours["phase_margin_deg"] == pytest.approx(phase, rel=1e-4)
+    assert ours["phase_crossover_rad_s"] == pytest.approx(w_gain, rel=1e-4)
+    assert ours["crossover_rad_s"] == pytest.approx(w_phase, rel=1e-4)
+    # A sampled controller comes back as it went out.
+    assert classic.margins_with(controller)["gain_margin"] == pytest.approx(
+        classic.margins["exact"]["gain_margin"], rel=1e-9
+    )
+
+
+def test_the_poles_of_the_sampled_loop_cross_the_circle_at_the_gain_margin(classic):
+    margin = classic.margins["gain_margin"]
+    below, above = (np.abs(classic.poles(margin * factor)).max() for factor in (0.999, 1.001))
+    assert below < 1 < above
+
+
+@pytest.mark.parametrize("kind", ["nyquist", "bode", "nichols", "step", "locus"])
+def test_every_plot_is_drawn(classic, kind, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    figure = classic.plot(kind)
+    figure.savefig(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 5000
+    pyplot.close(figure)
+
+
+def test_the_step_response_settles_on_one(classic):
+    from aqumen.theory.plots import step_response
+
+    t, y = step_response(classic)
+    assert y[0] == pytest.approx(0, abs=0.02)
+    # Nothing happens before a round trip has passed.
+    assert abs(y[t < 0.2]).max() < 0.02
+    assert y[-100:] == pytest.approx(1, abs=0.02)
+
+
+def test_a_map_has_its_boundary_where_the_equations_swing(classic):
+    found = theory.stability_map(classic, "flows", np.geomspace(5, 200, 60), "rtt", [0.1, 0.2, 0.4])
+    assert found.stable.shape == (3, 60)
+    row = found.stable[2]
+    assert not row[0]
+    assert row[-1]
+    edge = found.x[1][int(np.argmax(row))]
+    _, calm = classic.core.check(200.0, flows=edge * 1.4, rtt=0.4)
+    _, swinging = classic.core.check(200.0, flows=edge * 0.7, rtt=0.4)
+    assert calm < 2 < swinging
+
+
+def test_ten_thousand_points_of_a_map_are_no_wait(classic):
+    found = theory.stability_map(classic, "flows", np.geomspace(5, 500, 100), "rtt", np.geomspace(0.05, 0.6, 100))
+    assert found.stable.size == 10_000
+    assert found.stable.any()
+    assert not found.stable.all()
+
+
+def test_a_robust_pi_holds_where_the_usual_one_does_not(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt"]
+    assert main(["design", "pi", *network, "--robust", "flows=15:200", "--json"]) == 0
+    robust = json.loads(capsys.readouterr().out)["robust"]
+    assert robust["worst_modulus_margin"] == pytest.approx(0.5, abs=0.01)
+    assert robust["usual_worst_modulus_margin"] < robust["worst_modulus_margin"]
+    # The SPEC that it prints can be run.
+    again = theory.design(robust["spec"], capacity="10Mbit", flows=15, rtt="200ms", target="100pkt")
+    assert again.margins["exact"]["stable"]
+
+
+@pytest.mark.parametrize("engine", ["fluid", "fluid:hollot", "theory"])
+def test_the_engines_without_packets_answer_as_the_others(engine, capsys):
+    args = ["run", str(EXPERIMENTS / "exp1.toml"), "--aqm", "arm-pfc", "--engine", engine, "--json"]
+    assert main(args) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["engine"] == engine.partition(":")[0]
+    steady = found["links"]["bottleneck"]["steady"]
+    assert steady["queue_mean_pkts"] == pytest.approx(100, abs=0.5)
+    assert steady["utilization"] == pytest.approx(1, abs=1e-3)
+    assert 0.2 < steady["mark_ratio"] < 0.35
+
+
+def test_comparisons_run_on_the_fluid_engine(tmp_path):
+    compared = aqumen.compare(EXPERIMENTS / "exp1.toml", ["arm-pfc", "pi"], seeds=2, engine="fluid")
+    means = compared.to_dict()["aqms"]["pi"]["links"]["bottleneck"]["steady"]["queue_mean_pkts"]
+    assert means["mean"] == pytest.approx(100, abs=0.5)
+    report = tmp_path / "report.html"
+    compared.write_report(report)
+    assert "Theory beside measurement" in report.read_text()
+
+
+def test_a_run_is_set_beside_its_prediction(capsys):
+    assert main(["run", str(EXPERIMENTS / "exp1.toml"), "--aqm", "pi", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
+    assert told["predicted"]["queue_mean_pkts"] == pytest.approx(100)
+    assert told["measured"]["queue_mean_pkts"] == pytest.approx(100, abs=5)
+    # W0 = 2.5 or so: time-outs, and far fewer marks than the equations ask for.
+    assert any("time-outs rule" in note for note in told["notes"])
+    assert any("share of" in note for note in told["notes"])
+    assert main(["run", str(EXPERIMENTS / "exp1.toml"), "--aqm", "pi"]) == 0
+    assert "Theory beside measurement" in capsys.readouterr().out
+
+
+def test_an_expected_limit_cycle_is_recognised():
+    scenario = aqumen.Scenario.load(EXPERIMENTS / "exp3-n50.toml")
+    aqm = "red:min_th=50pkt,max_th=150pkt,max_p=0.3,weight=0.002"
+    told = theory.explain(scenario, aqumen.run(scenario, aqm, engine="fluid"), aqm)
+    (steady,) = (each for each in told if each.window == "steady")
+    note = next(note for note in steady.notes if "limit cycle expected" in note)
+    assert "seen" in note
+    assert "none seen" not in note
+
+
+def test_an_aqm_without_a_law_is_refused_by_name_and_leaves_no_section(capsys):
+    args = ["run", str(EXPERIMENTS / "exp1.toml"), "--aqm", "codel", "--set", "duration=5s"]
+    assert main([*args, "--engine", "theory"]) == 2
+    assert "codel decides packet by packet" in capsys.readouterr().err
+    assert main([*args, "--json"]) == 0
+    assert "theory" not in json.loads(capsys.readouterr().out)
+
+
+def test_periods_are_found_in_what_repeats_and_not_in_noise():
+    t = np.arange(0, 60, 0.1)
+    noise = np.random.default_rng(1).normal(size=t.size)
+    assert oscillation_period_s(t, 100 + 30 * np.sin(2 * np.pi * t / 4.1) + 5 * noise) == pytest.approx(4.1, abs=0.1)
+    assert oscillation_period_s(t, noise) is None
+    assert oscillation_period_s(t, np.full(t.size, 7.0)) is None
+    assert oscillation_period_s(t[:5], noise[:5]) is None
+
+
+def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
+    expected = {
+        "analysis": None,
+        "flows": 0.0,
+        "queue_pkts": 0.0,
+        "capacity_pps": 1000.0,
+        "probability": 0.0,
+        "utilization": 0.3,
+    }
+    measured = dict.fromkeys(
+        ("queue_mean_pkts", "queue_std_pkts", "utilization", "sojourn_mean_s", "mark_ratio", "early_drop_ratio"), None
+    )
+    told = beside("link", "all", expected, {**measured, "overflow_drop_ratio": None}, None, None)
+    assert told.measured["signal_ratio"] is None
+    assert told.notes == ["no flow is held back by this link: the queue is expected to be empty"]
