@@ -1,7 +1,9 @@
 //! The AQM's part of the loop: from the queue to the probability.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Observation, PiController, PiGains, SampledLaw, Value, Variant};
+use aqumen_aqm::{
+    Aqm, ArmPfc, Observation, Paqm, PiController, PiGains, RemParams, Sampled, SampledLaw, Value, Variant,
+};
 use aqumen_scenario::AqmChoice;
 use aqumen_units::{Instant, Probability};
 use num_complex::Complex64;
@@ -87,6 +89,18 @@ impl Controller {
         Controller::Continuous { num: vec![pi.gain, pi.gain / pi.zero], den: vec![0.0, 1.0] }
     }
 
+    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue that
+    /// grew is so many arrivals above what the link sends.
+    pub fn of_rem(rem: &RemParams, probability: f64) -> Self {
+        let gain = libm::log(rem.phi) * (1.0 - probability) * rem.gamma;
+        let (w, alpha) = (rem.inw, rem.alpha);
+        Controller::Sampled {
+            num: vec![gain * (w + alpha), -gain * (w + alpha * (1.0 - w))],
+            den: vec![1.0, -(2.0 - w), 1.0 - w],
+            period_s: rem.interval.as_secs_f64(),
+        }
+    }
+
     /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
     pub fn of_red(red: &RedLaw, probability: f64, capacity_pps: f64) -> Self {
         let average = red.average_at(probability);
@@ -111,6 +125,8 @@ impl Controller {
                 Some((Controller::of_pi(pi.law().gains(), 1.0 / period), None))
             }
             AnyAqm::ArmPfc(arm) => Some((arm_pfc(&arm), None)),
+            AnyAqm::Paqm(paqm) => paqm_of(&paqm).map(|controller| (controller, None)),
+            AnyAqm::Rem(rem) => Some((Controller::of_rem(rem.law().params(), at.probability.min(1.0)), None)),
             AnyAqm::Red(red) => {
                 Some((Controller::of_red(&RedLaw::new(red.params()), at.probability, at.capacity_pps), None))
             }
@@ -119,9 +135,31 @@ impl Controller {
     }
 }
 
+/// PAQM on one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target) over
+/// 1 - z^-1; in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the law switches
+/// and has no slope.
+fn paqm_of(paqm: &Sampled<Paqm>) -> Option<Controller> {
+    let law = paqm.law();
+    let (mut alpha, mut target, mut buffer, mut adds) = (0.0, 0.0, 0.0, false);
+    law.settings(&mut |name, value| match (name, value) {
+        ("alpha", Value::Number(x)) => alpha = x,
+        ("target", Value::Number(x)) => target = x,
+        ("buffer", Value::Number(x)) => buffer = x,
+        ("reading", Value::Choice(word)) => adds = matches!(word, "SUM" | "DPI"),
+        _ => {}
+    });
+    let integral = 0.5 * alpha / target;
+    let extrapolated = if adds { alpha / (buffer - target) } else { 0.0 };
+    Some(Controller::Sampled {
+        num: vec![integral + 2.0 * extrapolated, integral - extrapolated],
+        den: vec![1.0, -1.0],
+        period_s: law.periods()[0]?.as_secs_f64(),
+    })
+}
+
 /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
 /// B: (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C: their y_m and y_free put in.
-fn arm_pfc(arm: &aqumen_aqm::Sampled<aqumen_aqm::ArmPfc>) -> Controller {
+fn arm_pfc(arm: &Sampled<ArmPfc>) -> Controller {
     let law = arm.law();
     let (model, predictor) = (law.model(), law.predictor());
     let (mut psi, mut variant) = (0.0, Variant::B);
