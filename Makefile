@@ -40,6 +40,8 @@ test-full: setup lint no-std types ## the long ones too: slow tests, many more r
 	cargo test --locked --workspace --no-fail-fast -- --include-ignored
 	$(call say,Validation against ns-2)
 	@if command -v ns >/dev/null; then aqumen validate ns2; else echo 'Skipped: ns is missing.'; fi
+	$(call say,Validation against ns-3)
+	@if [ -e /usr/include/ns3/core-module.h ]; then aqumen validate ns3 --seeds 8; else echo 'Skipped: ns-3 is missing.'; fi
 	$(call say,Python tests: the long ones too)
 	pytest -q
 	$(call say,Fuzzing the scenario parser)

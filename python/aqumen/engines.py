@@ -16,9 +16,9 @@ from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Job", "run_many", "run_one"]
 
-ENGINES = ("packet", "fluid", "theory", "ns2")
+ENGINES = ("packet", "fluid", "theory", "ns2", "ns3")
 """Engines that exist today."""
-PLANNED = ("live", "ns3")
+PLANNED = ("live",)
 FLUID_MODELS = ("hollot", "ecn", "drop")
 """Window models of the fluid engine, chosen as `fluid:hollot`; without one each flow's ECN decides."""
 
@@ -58,6 +58,13 @@ def check_engine(engine: str) -> None:
             ns2.find_ns()
         except ns2.Ns2Error as error:
             raise EngineError(str(error)) from None
+    if engine == "ns3":
+        from aqumen import ns3
+
+        try:
+            ns3.find_program()
+        except ns3.Ns3Error as error:
+            raise EngineError(str(error)) from None
 
 
 def run_one(
@@ -79,10 +86,10 @@ def run_one(
     check_engine(engine)
     aqm, seed = job
     threads_within_memory(scenario, 1)
-    if engine == "ns2":
+    if engine in PEERS:
         if pcap is not None:
-            raise EngineError("engine `ns2` writes no packet trace; leave out --pcap or use engine `packet`")
-        return _ns2(scenario, job)
+            raise EngineError(f"engine `{engine}` writes no packet trace; leave out --pcap or use engine `packet`")
+        return PEERS[engine](scenario, job)
     if engine != "packet" and pcap is not None:
         name = engine.partition(":")[0]
         raise EngineError(f"engine `{name}` knows no packets; leave out --pcap or use engine `packet`")
@@ -115,11 +122,11 @@ def run_many(
         on_done: Called with the index of a job and its answer; `False` leaves out the rest.
     """
     check_engine(engine)
-    if engine == "ns2":
+    if engine in PEERS:
         from concurrent.futures import ThreadPoolExecutor, as_completed
 
         with ThreadPoolExecutor(threads) as pool:
-            running = {pool.submit(_ns2, scenario, job): index for index, job in enumerate(jobs)}
+            running = {pool.submit(PEERS[engine], scenario, job): index for index, job in enumerate(jobs)}
             try:
                 for done in as_completed(running):
                     if not on_done(running[done], done.result()):
@@ -164,13 +171,27 @@ def _ns2(scenario: Scenario, job: Job) -> Answer:
 
     aqm, seed = job
     try:
-        return Ns2Answer(ns2.run(scenario.plan(seed, aqm)))
+        return PeerAnswer(ns2.run(scenario.plan(seed, aqm)))
     except ns2.Ns2Error as error:
         raise EngineError(str(error)) from None
 
 
-class Ns2Answer:
-    """What ns-2 answered, with the keys of every run."""
+def _ns3(scenario: Scenario, job: Job) -> Answer:
+    from aqumen import ns3
+
+    aqm, seed = job
+    try:
+        return PeerAnswer(ns3.run(scenario.plan(seed, aqm)))
+    except ns3.Ns3Error as error:
+        raise EngineError(str(error)) from None
+
+
+PEERS: dict[str, Callable[[Scenario, Job], Answer]] = {"ns2": _ns2, "ns3": _ns3}
+"""Simulators of others that run as programs of their own."""
+
+
+class PeerAnswer:
+    """What a peer answered, with the keys of every run."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         """Take the engine's dictionary.

@@ -3,11 +3,12 @@
 // The program reads a description from standard input, one statement a line, times in seconds, sizes in bytes:
 //
 //     seed N              duration T           nodes COUNT
+//     write BYTES                              what senders write at a time
 //     default TYPE ATTRIBUTE VALUE             a default attribute value
 //     link I FROM TO RATE_BPS DELAY LIMIT      LIMIT packets in its queue
 //     rate I TIME RATE_BPS                     a later rate
 //     disc I TYPE                              queue discipline; recorded into linkI.bin
-//     set I ATTRIBUTE VALUE                    of that discipline
+//     set I ATTRIBUTE VALUE                    of that discipline; `quantum` of FqCoDelQueueDisc, too
 //     route AT TO_NODE LINK
 //     flow FIRST_LINK LAST_LINK START STOP BYTES      STOP < 0: never, BYTES 0: endless
 //     snapshot TIME
@@ -28,6 +29,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <unordered_map>
@@ -89,7 +91,7 @@ class Recorder {
     }
 
     void Enqueued(Ptr<const QueueDiscItem> item) {
-        m_arrival[item->GetPacket()->GetUid()] = Simulator::Now().GetSeconds();
+        m_arrival[PeekPointer(item->GetPacket())] = Simulator::Now().GetSeconds();
         Write(ARRIVED);
     }
 
@@ -99,7 +101,7 @@ class Recorder {
     }
 
     void DroppedAfter(Ptr<const QueueDiscItem> item, const char* reason) {
-        m_arrival.erase(item->GetPacket()->GetUid());
+        m_arrival.erase(PeekPointer(item->GetPacket()));
         Drop(reason);
     }
 
@@ -112,7 +114,7 @@ class Recorder {
     void Length(uint32_t, uint32_t now) { Write(LENGTH, now); }
 
     void Left(Ptr<const Packet> packet) {
-        auto arrival = m_arrival.find(packet->GetUid());
+        auto arrival = m_arrival.find(PeekPointer(packet));
         if (arrival == m_arrival.end()) NS_FATAL_ERROR("a packet left that had not come");
         const double wait = Simulator::Now().GetSeconds() - arrival->second;
         m_arrival.erase(arrival);
@@ -125,7 +127,8 @@ class Recorder {
     }
 
     std::FILE* m_file;
-    std::unordered_map<uint64_t, double> m_arrival;
+    // By address: fragments of one write share their packet number.
+    std::unordered_map<const Packet*, double> m_arrival;
 };
 
 /// Lets the discipline hand down a packet only when the transmitter is idle.
@@ -185,6 +188,7 @@ int main() {
     std::cout.precision(17);
     double duration = 0.0;
     uint32_t count = 0;
+    uint32_t write = 1000;
     std::vector<Link> links;
     std::vector<Route> routes;
     std::vector<Flow> flows;
@@ -201,6 +205,8 @@ int main() {
             words >> duration;
         } else if (what == "nodes") {
             words >> count;
+        } else if (what == "write") {
+            words >> write;
         } else if (what == "default") {
             std::string type, attribute, value;
             words >> type >> attribute >> value;
@@ -303,8 +309,16 @@ int main() {
         if (link.disc.empty()) continue;
         gates.push_back(std::make_unique<Gate>(link.device));
         ObjectFactory factory(link.disc);
-        for (const auto& [attribute, value] : link.attributes) factory.Set(attribute, StringValue(value));
+        uint32_t quantum = 0;
+        for (const auto& [attribute, value] : link.attributes) {
+            // No attribute in ns-3: the device's MTU unless set by a call.
+            if (attribute == "quantum")
+                quantum = static_cast<uint32_t>(std::stoul(value));
+            else
+                factory.Set(attribute, StringValue(value));
+        }
         auto disc = factory.Create<QueueDisc>();
+        if (auto fair = DynamicCast<FqCoDelQueueDisc>(disc)) fair->SetQuantum(quantum);
         nodes.Get(link.from)->GetObject<TrafficControlLayer>()->SetRootQueueDiscOnDevice(link.device, disc);
         recorders.push_back(
             std::make_unique<Recorder>("link" + std::to_string(i) + ".bin", disc, link.device));
@@ -331,7 +345,7 @@ int main() {
         flow.source->SetAttribute("Protocol", TypeIdValue(TcpSocketFactory::GetTypeId()));
         flow.source->SetAttribute("Remote", AddressValue(InetSocketAddress(to, port)));
         flow.source->SetAttribute("MaxBytes", UintegerValue(flow.bytes));
-        flow.source->SetAttribute("SendSize", UintegerValue(16384));
+        flow.source->SetAttribute("SendSize", UintegerValue(write));
         flow.source->SetStartTime(Seconds(flow.start));
         if (flow.stop >= 0.0) flow.source->SetStopTime(Seconds(flow.stop));
         nodes.Get(first.from)->AddApplication(flow.source);

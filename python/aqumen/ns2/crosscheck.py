@@ -1,4 +1,4 @@
-"""Are the packet engine and ns-2 equivalent? Two one-sided tests per metric, against bounds that were set beforehand.
+"""Are the packet engine and another simulator equivalent? Two one-sided tests per metric, with bounds set beforehand.
 
 For each metric the means over the seeds of both sides are subtracted, and the 95 % interval of that difference (Welch:
 unequal variances) has to lie inside the equivalence bound. A difference that is merely "not significant" does not pass:
@@ -31,19 +31,19 @@ __all__ = [
     "validate",
 ]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the JSON layout of `report`."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The largest difference that counts as none: `relative` to ns-2's mean or `absolute`, whichever is larger."""
+    """The largest difference that counts as none: `relative` to the other's mean or `absolute`, whichever is larger."""
 
     relative: float
     absolute: float
 
     def at(self, mean: float) -> float:
-        """The bound where ns-2's mean is `mean`."""
+        """The bound where the other's mean is `mean`."""
         return max(self.relative * abs(mean), self.absolute)
 
 
@@ -84,7 +84,7 @@ def _cells() -> list[Cell]:
     more = {
         "ARED": "ared:ns2_stale_gentle=true",
         "REM20": "rem-ns2",
-        "REM100": "rem-ns2:target=100",
+        "REM100": "rem-ns2:target=100pkt",
         "AVQ": "avq-ns2",
     }
     return [
@@ -101,7 +101,7 @@ CELLS: list[Cell] = _cells()
 
 @dataclass(frozen=True)
 class Row:
-    """One metric of one cell: both sides over their seeds, the difference ours - ns-2, the bound and the verdict."""
+    """One metric of one cell: both sides over their seeds, the difference ours - theirs, the bound and the verdict."""
 
     experiment: str
     aqm: str
@@ -110,9 +110,9 @@ class Row:
     ours_mean: float
     ours_std: float
     ours_n: int
-    ns2_mean: float
-    ns2_std: float
-    ns2_n: int
+    theirs_mean: float
+    theirs_std: float
+    theirs_n: int
     difference: float
     low: float
     high: float
@@ -120,11 +120,13 @@ class Row:
     verdict: str
 
 
-def measures(result: Mapping[str, Any], window: str, link: str = "bottleneck") -> dict[str, float]:
+def measures(
+    result: Mapping[str, Any], window: str, link: str = "bottleneck", bounds: Mapping[str, Bound] = METRICS
+) -> dict[str, float]:
     """The compared metrics of one run, from the result of either engine."""
     metrics = result["links"][link][window]
-    values = {name: float(metrics[name]) for name in METRICS if name != "drop_ratio"}
-    return values | {"drop_ratio": float(metrics["early_drop_ratio"]) + float(metrics["overflow_drop_ratio"])}
+    drops = float(metrics["early_drop_ratio"]) + float(metrics["overflow_drop_ratio"])
+    return {name: drops if name == "drop_ratio" else float(metrics[name]) for name in bounds}
 
 
 def compare(
@@ -132,8 +134,9 @@ def compare(
     aqm: str,
     window: str,
     ours: Sequence[Mapping[str, float]],
-    ns2: Sequence[Mapping[str, float]],
+    theirs: Sequence[Mapping[str, float]],
     *,
+    bounds: Mapping[str, Bound] = METRICS,
     standard_errors: float = 0.0,
     confidence: float = 0.95,
 ) -> list[Row]:
@@ -143,9 +146,9 @@ def compare(
     of the difference.
     """
     rows = []
-    for metric, bound in METRICS.items():
+    for metric, bound in bounds.items():
         a = np.array([run[metric] for run in ours])
-        b = np.array([run[metric] for run in ns2])
+        b = np.array([run[metric] for run in theirs])
         difference = float(a.mean() - b.mean())
         half, error = _welch(a, b, confidence)
         limit = max(bound.at(float(b.mean())), standard_errors * error)
@@ -183,10 +186,11 @@ def validate(
     cells: Iterable[Cell],
     seeds: Sequence[int],
     packet: Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]],
-    ns2: Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]],
+    theirs: Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]],
     *,
     windows: Sequence[str] = ("all", "steady"),
     link: str = "bottleneck",
+    bounds: Mapping[str, Bound] = METRICS,
     standard_errors: float = 0.0,
     more_seeds: Sequence[int] = (),
 ) -> list[Row]:
@@ -199,7 +203,7 @@ def validate(
     """
 
     def rows_of(cell: Cell, seeds: Sequence[int]) -> list[Row]:
-        ours, theirs = packet(cell, seeds), ns2(cell, seeds)
+        own, other = packet(cell, seeds), theirs(cell, seeds)
         return [
             row
             for window in windows
@@ -207,8 +211,9 @@ def validate(
                 cell.experiment,
                 cell.label,
                 window,
-                [measures(result, window, link) for result in ours],
-                [measures(result, window, link) for result in theirs],
+                [measures(result, window, link, bounds) for result in own],
+                [measures(result, window, link, bounds) for result in other],
+                bounds=bounds,
                 standard_errors=standard_errors,
             )
             if window == "all" or row.metric != "utilization"
@@ -223,21 +228,21 @@ def validate(
     return rows
 
 
-def report(rows: Sequence[Row]) -> dict[str, Any]:
+def report(rows: Sequence[Row], engine: str = "ns2", bounds: Mapping[str, Bound] = METRICS) -> dict[str, Any]:
     """The comparison as JSON: bounds, rows, and how many rows have each verdict."""
     verdicts = [row.verdict for row in rows]
     return {
         "schema": SCHEMA,
-        "engine": "ns2",
-        "bounds": {name: asdict(bound) for name, bound in METRICS.items()},
+        "engine": engine,
+        "bounds": {name: asdict(bound) for name, bound in bounds.items()},
         "rows": [asdict(row) for row in rows],
         "verdicts": {name: verdicts.count(name) for name in ("equivalent", "unclear", "different")},
     }
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row], theirs: str = "ns-2") -> str:
     """The comparison as text, a line per metric, and a last line with the count of verdicts."""
-    header = ("experiment", "aqm", "window", "metric", "ours", "ns-2", "difference, 95 %", "bound", "verdict")
+    header = ("experiment", "aqm", "window", "metric", "ours", theirs, "difference, 95 %", "bound", "verdict")
     lines = [header]
     for row in rows:
         digits = 2 if row.metric.endswith("_pkts") else 5
@@ -248,7 +253,7 @@ def table(rows: Sequence[Row]) -> str:
                 row.window,
                 row.metric,
                 f"{row.ours_mean:.{digits}f} ±{row.ours_std:.{digits}f}",
-                f"{row.ns2_mean:.{digits}f} ±{row.ns2_std:.{digits}f}",
+                f"{row.theirs_mean:.{digits}f} ±{row.theirs_std:.{digits}f}",
                 f"{row.difference:+.{digits}f} [{row.low:+.{digits}f}, {row.high:+.{digits}f}]",
                 f"±{row.bound:.{digits}f}",
                 row.verdict,

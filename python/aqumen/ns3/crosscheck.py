@@ -1,0 +1,36 @@
+"""What is compared with ns-3: two networks under each AQM that both have, and how large a difference counts as none.
+
+The comparison itself is that with ns-2: see `aqumen.ns2.crosscheck`.
+"""
+
+from aqumen.ns2.crosscheck import Bound, Cell
+
+__all__ = ["CELLS", "METRICS"]
+
+METRICS: dict[str, Bound] = {
+    "utilization": Bound(0.0, 0.01),
+    "queue_mean_pkts": Bound(0.15, 1.0),
+    "mark_ratio": Bound(0.20, 0.0005),
+    "drop_ratio": Bound(0.20, 0.0005),
+}
+"""What is compared. Two TCPs meet here, not one program and its copy: the bounds are wider than those of ns-2."""
+
+
+def _cells() -> list[Cell]:
+    aqms = {
+        "DropTail": "droptail",
+        "CoDel": "codel",
+        "PIE": "pie:derandomize=false",
+        "COBALT": "cobalt",
+        "FQ-CoDel": "fq-codel",
+    }
+    networks = {"small windows": "ns3/small-windows.toml", "large windows": "ns3/large-windows.toml"}
+    return [
+        Cell(network, scenario, (), label, spec)
+        for network, scenario in networks.items()
+        for label, spec in aqms.items()
+    ]
+
+
+CELLS: list[Cell] = _cells()
+"""Scenario files in the folder `validation`."""

@@ -1,0 +1,192 @@
+"""Runs the ns-3 program on a plan and turns what it wrote into the result that every engine returns (`run --json`)."""
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aqumen.ns2.trace import QueueTrace, length_at, link_metrics
+
+from .build import find_program
+from .describe import Run, describe
+from .errors import Ns3Failed
+
+__all__ = ["read_trace", "run", "run_many"]
+
+SCHEMA = 1
+"""Version of the result's layout."""
+
+_ARRIVED, _LEFT, _LEFT_MARKED, _EARLY, _OVERFLOW, _LENGTH = range(6)
+
+
+@dataclass
+class _Output:
+    """What a run printed, and what it cost."""
+
+    snapshots: list[list[tuple[int, int, int, int]]]
+    """For each snapshot and flow: bytes delivered, segments sent, of these again, timeouts."""
+    cpu_s: float
+    wall_s: float
+
+
+def run(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Simulate one plan (one scenario, one seed) in ns-3."""
+    described = describe(plan)
+    program = find_program()
+    with tempfile.TemporaryDirectory(prefix="aqumen-ns3-") as name:
+        directory = Path(name)
+        output = _execute(program, described.text, directory)
+        links: dict[str, Any] = {}
+        series: dict[str, Any] = {}
+        packets = 0
+        samples = np.arange(0.0, described.duration_s + 1e-9, described.sample_interval_s)
+        for i, link in enumerate(described.links):
+            if not link.record:
+                continue
+            trace = read_trace(directory / f"link{i}.bin")
+            packets += len(trace.left_s)
+            links[link.name] = {
+                window: link_metrics(trace, link, start, end) for window, (start, end) in described.windows.items()
+            }
+            series[link.name] = {
+                "t": samples.tolist(),
+                "queue_pkts": length_at(trace, samples).tolist(),
+                "p": [None] * len(samples),
+            }
+    recorded = [link for link in described.links if link.record]
+    aqm = recorded[0].aqm if recorded else None
+    return {
+        "schema": SCHEMA,
+        "aqumen": _version(),
+        "scenario": described.scenario,
+        "engine": "ns3",
+        "aqm": None if aqm is None else {"name": aqm.name, "params": dict(aqm.params)},
+        "seed": described.seed,
+        "windows": {name: list(window) for name, window in described.windows.items()},
+        "links": links,
+        "flows": _groups(described, output),
+        "series": series,
+        "cost": {"cpu_s": output.cpu_s, "wall_s": output.wall_s, "events": None, "bottleneck_packets": packets},
+    }
+
+
+def _execute(program: Path, text: str, directory: Path) -> _Output:
+    begin = time.perf_counter()
+    (directory / "in").write_text(text, encoding="ascii")
+    with (
+        (directory / "in").open("rb") as into,
+        (directory / "out").open("wb") as out,
+        (directory / "err").open("wb") as err,
+    ):
+        process = subprocess.Popen([str(program)], cwd=directory, stdin=into, stdout=out, stderr=err)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        process.returncode = os.waitstatus_to_exitcode(status)
+    lines = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
+    if process.returncode != 0 or not lines or lines[-1] != "END":
+        complaint = (directory / "err").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        said = complaint[0] if complaint else (lines[-1] if lines else "nothing")
+        raise Ns3Failed(f"ns-3 stopped with status {process.returncode} and said: {said}")
+    snapshots: list[list[tuple[int, int, int, int]]] = []
+    for line in lines[:-1]:
+        kind, *words = line.split()
+        if kind == "S":
+            snapshots.append([])
+        else:
+            delivered, sent, again, timeouts = (int(word) for word in words)
+            snapshots[-1].append((delivered, sent, again, timeouts))
+    return _Output(snapshots, usage.ru_utime + usage.ru_stime, time.perf_counter() - begin)
+
+
+def read_trace(path: Path) -> QueueTrace:
+    """Read what the program recorded at a queue."""
+    time_s, kind, first, second = np.fromfile(path, dtype=np.float64).reshape(-1, 4).T
+    left = (kind == _LEFT) | (kind == _LEFT_MARKED)
+    length = kind == _LENGTH
+    return QueueTrace(
+        arrived_s=time_s[kind == _ARRIVED],
+        left_s=time_s[left],
+        left_bytes=first[left],
+        wait_s=second[left],
+        marked=kind[left] == _LEFT_MARKED,
+        early_drop_s=time_s[kind == _EARLY],
+        overflow_drop_s=time_s[kind == _OVERFLOW],
+        change_s=time_s[length],
+        length_pkts=first[length],
+    )
+
+
+def _groups(described: Run, output: _Output) -> dict[str, Any]:
+    return {
+        group.name: {
+            window: _group_metrics(described, output, range(group.first, group.last), start, end)
+            for window, (start, end) in described.windows.items()
+        }
+        for group in described.groups
+    }
+
+
+def _group_metrics(described: Run, output: _Output, flows: range, start_s: float, end_s: float) -> dict[str, Any]:
+    """Goodput, fairness, retransmissions, timeouts of some flows over a window."""
+
+    def at(time_s: float) -> np.ndarray[Any, Any]:
+        if time_s == 0.0:
+            return np.zeros((len(flows), 4))
+        return np.array(output.snapshots[described.snapshots_s.index(time_s)])[flows.start : flows.stop]
+
+    delivered, sent, again, timeouts = (at(end_s) - at(start_s)).T
+    goodputs = delivered * 8.0 / (end_s - start_s)
+    squares = float(np.dot(goodputs, goodputs))
+    return {
+        "goodput_bps": float(goodputs.sum()),
+        "jain_fairness": float(goodputs.sum()) ** 2 / (len(goodputs) * squares) if squares > 0.0 else None,
+        "rtt_mean_s": None,
+        "retransmitted_ratio": float(again.sum() / sent.sum()) if sent.sum() else None,
+        "timeouts": int(timeouts.sum()),
+    }
+
+
+def _version() -> str:
+    try:
+        return version("aqumen")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def run_many(
+    plans: Sequence[Mapping[str, Any]],
+    *,
+    workers: int | None = None,
+    on_done: Callable[[int, dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Simulate several plans, each in a process of its own, on all cores (or `workers`); results in their order.
+
+    `on_done` is called with (index, result) as each one finishes.
+    """
+    find_program()
+    results: list[dict[str, Any]] = [{} for _ in plans]
+
+    def one(index: int) -> None:
+        results[index] = run(plans[index])
+        if on_done is not None:
+            on_done(index, results[index])
+
+    pool = ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1)
+    try:
+        for future in [pool.submit(one, index) for index in range(len(plans))]:
+            future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return results

@@ -1,0 +1,268 @@
+"""The ns-3 engine: what it hands to the program, what it reads back, and a run that can be worked out by hand."""
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run, run_many
+from aqumen.ns3.build import _compile
+from aqumen.ns3.crosscheck import CELLS, METRICS
+from aqumen.ns3.describe import describe
+from aqumen.ns3.runner import read_trace
+
+
+@pytest.fixture
+def ns3() -> None:
+    """Skips the test where ns-3 is missing; with CI=true nothing may be skipped."""
+    try:
+        find_program()
+    except Ns3Missing as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+TRANSPORT: dict[str, Any] = {
+    "preset": "modern",
+    "variant": "sack",
+    "ecn": True,
+    "packet_bytes": 1000,
+    "header_bytes": 52,
+    "ack_bytes": 52,
+    "initial_window": 10,
+    "receive_window": 10,
+    "delayed_ack_s": None,
+    "min_rto_s": 1.0,
+    "max_rto_s": 60.0,
+    "initial_rto_s": 1.0,
+    "limited_transmit": True,
+    "timestamps": True,
+    "min_window": 2.0,
+    "halve_flight": False,
+    "send_overhead_s": 0.0,
+    "syn": True,
+}
+
+CODEL = {"name": "codel", "params": {"target": 0.005, "interval": 0.1, "mtu": 1500.0, "ecn": True}}
+
+
+def plan(
+    aqm: dict[str, Any] | None = None, *, flows: int = 1, window: int = 10, duration_s: float = 20.0, seed: int = 1
+) -> dict[str, Any]:
+    """Senders with links of their own (100 Mbit/s, 40 ms) over a bottleneck of 8 Mbit/s, 20 ms, 300 packets."""
+    plain = {"name": "droptail", "params": {"ns2_limit": False}}
+    nodes = ["left", "right"]
+    links: list[dict[str, Any]] = []
+
+    def link(name: str, tail: int, head: int, rate: float, delay_s: float, record: bool = False) -> int:
+        links.append(
+            {
+                "name": name,
+                "from": tail,
+                "to": head,
+                "rates": [[0.0, rate]],
+                "delay_s": delay_s,
+                "buffer_pkts": 300 if record else 100_000,
+                "aqm": (aqm or plain) if record else plain,
+                "record": record,
+                "target_pkts": None,
+            }
+        )
+        return len(links) - 1
+
+    there, back = link("bottleneck", 0, 1, 8e6, 0.02, True), link("back", 1, 0, 8e6, 0.02)
+    paths = []
+    for k in range(flows):
+        source, sink = len(nodes), len(nodes) + 1
+        nodes += [f"source{k}", f"sink{k}"]
+        up, down = link(f"up{k}", source, 0, 100e6, 0.04), link(f"down{k}", 0, source, 100e6, 0.04)
+        out, into = link(f"out{k}", 1, sink, 100e6, 0.04), link(f"in{k}", sink, 1, 100e6, 0.04)
+        paths.append(
+            {
+                "group": 0,
+                "path": [up, there, out],
+                "return_path": [into, back, down],
+                "on": [[0.1 * k, None]],
+                "transfer_bytes": None,
+            }
+        )
+    return {
+        "scenario": "test",
+        "seed": seed,
+        "duration_s": duration_s,
+        "nodes": nodes,
+        "links": links,
+        "groups": [{"name": "ftp", "transport": TRANSPORT | {"receive_window": window}, "flows": [0, flows]}],
+        "flows": paths,
+        "windows": {"all": [0.0, duration_s], "steady": [duration_s / 2, duration_s]},
+        "sample_interval_s": 0.1,
+    }
+
+
+def test_every_parameter_is_handed_over() -> None:
+    lines = describe(plan(CODEL)).text.splitlines()
+    assert "disc 0 ns3::CoDelQueueDisc" in lines
+    # Ours is quiet with 1500 bytes left, ns-3's with less than its bound.
+    for line in ("set 0 Target 0.005s", "set 0 Interval 0.1s", "set 0 MinBytes 1501", "set 0 MaxSize 300p"):
+        assert line in lines
+    # 948 bytes of data make 1000 on the wire; ns-3's device adds 2, and its rate makes up for it: 8e6 * 1.002.
+    assert "default ns3::TcpSocket SegmentSize 948" in lines
+    assert "link 0 0 1 8016000.0 0.02 300" in lines
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variant": "reno"}, "group 'ftp': ns-3 runs sack or newreno here, not 'reno'"),
+        ({"min_window": 0.0}, "group 'ftp': ns-3 has min_window = 2.0 built in, not 0.0"),
+        ({"send_overhead_s": 0.001}, "group 'ftp': ns-3 has send_overhead_s = 0.0 built in, not 0.001"),
+        ({"header_bytes": 40}, "group 'ftp': ns-3's headers are 52 bytes with timestamps"),
+        ({"vegas": 1}, "group 'ftp': ns-3 here has no transport option 'vegas'"),
+    ],
+)
+def test_a_transport_that_ns3_does_not_have_is_refused(change: dict[str, Any], message: str) -> None:
+    raw = plan()
+    raw["groups"][0]["transport"] |= change
+    with pytest.raises(Ns3Unsupported, match="^" + message.replace("(", r"\(") + "$"):
+        describe(raw)
+
+
+def test_a_network_that_ns3_does_not_have_is_refused() -> None:
+    uneven = plan()
+    uneven["links"][1]["delay_s"] = 0.03
+    with pytest.raises(Ns3Unsupported, match="same delay both ways"):
+        describe(uneven)
+    twice = plan()
+    twice["flows"][0]["on"] = [[0.0, 1.0], [2.0, None]]
+    with pytest.raises(Ns3Unsupported, match="start once"):
+        describe(twice)
+    two = plan(flows=2)
+    two["groups"] = [
+        {"name": "a", "transport": TRANSPORT, "flows": [0, 1]},
+        {"name": "b", "transport": TRANSPORT | {"ecn": False}, "flows": [1, 2]},
+    ]
+    with pytest.raises(Ns3Unsupported, match="groups 'a' and 'b' differ"):
+        describe(two)
+
+
+def test_an_aqm_that_ns3_does_not_have_is_refused() -> None:
+    with pytest.raises(
+        Ns3Unsupported, match="ns-3 here has no AQM 'pi'; it has cobalt, codel, droptail, fq-codel, pie"
+    ):
+        describe(plan({"name": "pi", "params": {}}))
+    with pytest.raises(Ns3Unsupported, match="AQM 'codel' in ns-3 has no parameter 'magic'"):
+        describe(plan({"name": "codel", "params": CODEL["params"] | {"magic": 1.0}}))  # type: ignore[operator]
+    with pytest.raises(Ns3Unsupported, match="AQM 'cobalt' in ns-3 has mtu = 0 built in, not 1500"):
+        describe(plan({"name": "cobalt", "params": {"mtu": 1500}}))
+
+
+def test_a_trace_is_read_by_kind(tmp_path: Path) -> None:
+    records = [
+        (0.5, 0, 0, 0),
+        (0.5, 5, 1, 0),
+        (1.0, 5, 0, 0),
+        (1.0, 2, 1000, 0.5),
+        (1.5, 0, 0, 0),
+        (1.5, 3, 0, 0),
+        (2.0, 0, 0, 0),
+        (2.0, 4, 0, 0),
+    ]
+    path = tmp_path / "link0.bin"
+    path.write_bytes(b"".join(struct.pack("<4d", *record) for record in records))
+    trace = read_trace(path)
+    assert trace.arrived_s.tolist() == [0.5, 1.5, 2.0]
+    assert (trace.left_s.tolist(), trace.wait_s.tolist(), trace.marked.tolist()) == ([1.0], [0.5], [True])
+    assert (trace.early_drop_s.tolist(), trace.overflow_drop_s.tolist()) == ([1.5], [2.0])
+    assert (trace.change_s.tolist(), trace.length_pkts.tolist()) == ([0.5, 1.0], [1.0, 0.0])
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AQUMEN_NS3", "/no/such/program")
+    with pytest.raises(Ns3Missing, match="AQUMEN_NS3 names no program: /no/such/program"):
+        find_program()
+    monkeypatch.delenv("AQUMEN_NS3")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(Ns3Missing, match=r"apt-get install g\+\+"):
+        find_program()
+    failing = tmp_path / "compiler"
+    failing.write_text("#!/bin/sh\necho 'x.cc:1: error: no' >&2\nexit 1\n", encoding="ascii")
+    failing.chmod(0o755)
+    with pytest.raises(Ns3Failed, match=r"^the ns-3 program does not compile: x\.cc:1: error: no$"):
+        _compile(str(failing), tmp_path / "x.cc", tmp_path / "build" / "x")
+
+
+def test_the_cells_are_scenario_files() -> None:
+    folder = Path(__file__).parents[2] / "validation"
+    assert all((folder / cell.scenario).is_file() for cell in CELLS)
+    assert {cell.label for cell in CELLS} >= {"CoDel", "PIE", "FQ-CoDel", "COBALT"}
+    assert METRICS["queue_mean_pkts"].at(100.0) == 15.0
+
+
+@pytest.mark.usefixtures("ns3")
+def test_a_window_limited_flow_sends_its_window_each_round_trip() -> None:
+    result = run(plan())
+    # There: 1000 B at 100, 8, 100 Mbit/s, 0.08 + 1 + 0.08 ms, and 100 ms of delay; back 52 B and 100 ms likewise.
+    rtt = 0.2 + 1.16e-3 + 52 * 8 * (1 / 8e6 + 2 / 100e6)
+    expected = 10 * 948 * 8 / rtt
+    steady = result["flows"]["ftp"]["steady"]
+    # A window more or less at either end of 10 s; the device's 2 bytes and 8 of the ACK's headers cost 0.1 %.
+    assert steady["goodput_bps"] == pytest.approx(expected, rel=rtt / 10 + 0.001)
+    assert steady["retransmitted_ratio"] == 0.0
+    link = result["links"]["bottleneck"]["steady"]
+    # The window leaves at 100 Mbit/s and arrives at 8: packet k of a burst waits k 0.92 ms, once; then acknowledgements
+    # keep it spread, and nothing waits, not even behind the device.
+    assert link["queue_mean_pkts"] == 0.0
+    assert link["departures_pkts"] == pytest.approx(10 / rtt * 10, abs=11)
+
+
+@pytest.mark.usefixtures("ns3")
+def test_the_queue_holds_its_limit_and_all_packets_are_accounted_for() -> None:
+    result = run(plan(flows=10, window=1000))
+    link = result["links"]["bottleneck"]["all"]
+    assert link["overflow_dropped_pkts"] > 0
+    gone = link["departures_pkts"] + link["overflow_dropped_pkts"] + link["early_dropped_pkts"]
+    assert 0 <= link["arrivals_pkts"] - gone <= 301
+    assert max(result["series"]["bottleneck"]["queue_pkts"]) <= 300
+    assert link["utilization"] == pytest.approx(1.0, abs=0.1)
+    # 1000 B at 8 Mbit/s take 1 ms: a full link's mean queue and mean sojourn time go together (Little).
+    steady = result["links"]["bottleneck"]["steady"]
+    assert steady["sojourn_mean_s"] == pytest.approx(steady["queue_mean_pkts"] * 1e-3, rel=0.05)
+
+
+@pytest.mark.usefixtures("ns3")
+def test_seeds_differ_and_repeat() -> None:
+    pie = {
+        "name": "pie",
+        "params": {
+            "target": 0.015,
+            "interval": 0.015,
+            "alpha": 0.125,
+            "beta": 1.25,
+            "burst": 0.15,
+            "mean_packet": 1000,
+            "cap": True,
+            "derandomize": False,
+            "delay": "sojourn",
+            "mark_p": 0.1,
+            "ecn": True,
+        },
+    }
+    one, again, other = run_many([plan(pie, flows=10, window=1000, seed=seed) for seed in (1, 1, 2)])
+    assert one["links"] == again["links"]
+    assert one["links"] != other["links"]
+    assert one["links"]["bottleneck"]["all"]["marked_pkts"] > 0
+    assert np.isfinite(one["cost"]["cpu_s"])
+
+
+@pytest.mark.usefixtures("ns3")
+def test_a_program_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failing = tmp_path / "dumbbell"
+    failing.write_text("#!/bin/sh\necho 'all is lost' >&2\nexit 3\n", encoding="ascii")
+    failing.chmod(0o755)
+    monkeypatch.setenv("AQUMEN_NS3", str(failing))
+    with pytest.raises(Ns3Failed, match=r"^ns-3 stopped with status 3 and said: all is lost$"):
+        run(plan())
