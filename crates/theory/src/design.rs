@@ -299,6 +299,18 @@ fn derived(
                 }
             }
         }
+        AnyAqm::AqmMo(mo) => {
+            let gains = mo.law().gains();
+            for (name, value) in [
+                ("T_first", gains.t_first),
+                ("k_po", gains.k_po),
+                ("T_io", gains.t_io),
+                ("T_do", gains.t_do),
+                ("K_p", gains.k_p),
+            ] {
+                put(name, value);
+            }
+        }
         AnyAqm::Pie(pie) => {
             // What the auto-tuning makes of alpha and beta there.
             let params = pie.law().params();

@@ -2,7 +2,7 @@
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{
-    Aqm, ArmPfc, Observation, Paqm, PiController, PiGains, RemParams, Sampled, SampledLaw, Value, Variant,
+    Aqm, AqmMo, ArmPfc, Observation, Paqm, PiController, PiGains, RemParams, Sampled, SampledLaw, Value, Variant,
 };
 use aqumen_scenario::AqmChoice;
 use aqumen_units::{Instant, Probability};
@@ -126,6 +126,7 @@ impl Controller {
             }
             AnyAqm::ArmPfc(arm) => Some((arm_pfc(&arm), None)),
             AnyAqm::Paqm(paqm) => paqm_of(&paqm).map(|controller| (controller, None)),
+            AnyAqm::AqmMo(mo) => Some((aqm_mo(&mo, choice.network.packet_bytes), None)),
             AnyAqm::Rem(rem) => Some((Controller::of_rem(rem.law().params(), at.probability.min(1.0)), None)),
             AnyAqm::Red(red) => {
                 Some((Controller::of_red(&RedLaw::new(red.params()), at.probability, at.capacity_pps), None))
@@ -155,6 +156,35 @@ fn paqm_of(paqm: &Sampled<Paqm>) -> Option<Controller> {
         den: vec![1.0, -1.0],
         period_s: law.periods()[0]?.as_secs_f64(),
     })
+}
+
+/// AQM-MO without its adaptation, both loops in continuous time, the half periods and filters as lags t_F and t_q:
+/// C(s) = ((R0 s / (1 + t_F s) + 1) / N + k_po (1 + 1/(T_io s)) / (1 + t_q s)) / (T_first s) + K_p / (1 + t_q s).
+/// The window's estimate sees the arrivals' rate, C + dq/dt, times R0, and the queue itself.
+fn aqm_mo(mo: &Sampled<AqmMo>, packet_bytes: f64) -> Controller {
+    let law = mo.law();
+    let names = ["h1", "h2", "tau_rate", "tau_queue", "flows", "rtt", "capacity"];
+    let mut given = [0.0; 7];
+    law.settings(&mut |name, value| {
+        if let (Some(k), Value::Number(x)) = (names.iter().position(|known| *known == name), value) {
+            given[k] = x;
+        }
+    });
+    let [h1, h2, tau_rate, tau_queue, flows, base_rtt, bps] = given;
+    let (t_f, t_q) = (tau_rate + 0.5 * h1, tau_queue + 0.5 * h2);
+    let capacity = bps / (8.0 * packet_bytes);
+    let r0 = base_rtt + law.target().seconds(capacity);
+    // As the law does: at most as many flows as have windows of two.
+    let n = flows.min(0.5 * r0 * capacity);
+    let gains = law.gains();
+    let (t_first, t_io) = (gains.t_first, gains.t_io);
+    let (lag_f, lag_q) = ([1.0, t_f], [1.0, t_q]);
+    // Everything over N T_first s T_io s (1 + t_F s) (1 + t_q s).
+    let den = multiply(&multiply(&lag_f, &lag_q), &[0.0, 0.0, n * t_first * t_io]);
+    let window = multiply(&multiply(&[1.0, r0 + t_f], &[0.0, t_io]), &lag_q);
+    let queue = multiply(&multiply(&[1.0, t_io], &[gains.k_po * n]), &lag_f);
+    let direct = multiply(&[0.0, 0.0, gains.k_p * t_first * n * t_io], &lag_f);
+    Controller::Continuous { num: difference(&difference(&window, &negated(&queue)), &negated(&direct)), den }
 }
 
 /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
@@ -313,6 +343,10 @@ fn multiply(a: &[f64], b: &[f64]) -> Vec<f64> {
         }
     }
     out
+}
+
+fn negated(a: &[f64]) -> Vec<f64> {
+    a.iter().map(|x| -x).collect()
 }
 
 fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
