@@ -18,7 +18,7 @@ ENGINES := Cargo.toml Cargo.lock $(shell find crates \( -name tests -o -name ben
 
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help setup demo test test-full check bench docs lock clean
+.PHONY: help setup demo test test-full check bench coverage docs lock clean
 .PHONY: programs lint no-std test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
@@ -56,6 +56,10 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 	cargo bench --locked -p aqumen-aqm --bench decide
 	$(call say,Against ns-2: alternating runs of one scenario)
 	@if command -v ns >/dev/null; then python benchmarks/versus_ns2.py; else echo 'Skipped: ns is missing.'; fi
+
+coverage: ## line coverage of the algorithms by their tests; fails below 95 %
+	$(call say,Coverage of crates/aqm)
+	scripts/coverage --summary-only
 
 docs: setup ## build the documentation into docs/_build/html, that of the crates into target/doc
 	$(call say,Documentation)

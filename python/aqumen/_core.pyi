@@ -7,18 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Analysis",
     "Cancelled",
     "RunResult",
     "Scenario",
     "ScenarioError",
     "__version__",
+    "analyse",
     "json_schema",
     "list_aqms_json",
     "mmpp_json_schema",
     "mmpp_solve",
     "mmpp_solve_text",
+    "predict_json",
     "run",
+    "run_fluid",
+    "run_fluid_many",
     "run_many",
+    "run_theory",
     "student_quantile",
     "summary",
 ]
@@ -53,6 +59,7 @@ class RunResult:
     def series(self, link: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
     def sojourn_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
+@final
 class Analysis:
     @property
     def json(self) -> str: ...

@@ -60,7 +60,7 @@ pub enum ParamValue {
 /// What a link did in one window. Ratios are over arrivals; an undefined one (no arrivals, no target) is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkMetrics {
-    /// Departed bits / capacity bits.
+    /// Departed bits / capacity bits; of a packet in transmission at an edge of the window, the part inside counts.
     pub utilization: Option<f64>,
     /// Time average of the packets waiting.
     pub queue_mean_pkts: f64,

@@ -11,6 +11,8 @@ pub(crate) struct Meter {
     piece: Piece,
     /// Totals of the queue at the start of the piece in progress.
     totals: Totals,
+    /// Bits of the packet then in transmission that were sent at the start of the piece in progress.
+    partly_sent_bits: f64,
     /// Finished pieces, in order.
     pub(crate) pieces: Vec<Piece>,
 }
@@ -28,6 +30,8 @@ pub(crate) struct Piece {
     pub(crate) sampled: Moments,
     /// What the totals grew by.
     pub(crate) grown: Totals,
+    /// Bits sent at the end of the piece, less bits sent at its start, of the packets then in transmission.
+    pub(crate) partly_sent_bits: f64,
 }
 
 /// Sum, sum of squares, and number of values.
@@ -59,10 +63,13 @@ impl Meter {
         self.piece.sampled.add(queue as f64);
     }
 
-    /// A window begins or ends at `now`: closes the piece in progress.
-    pub(crate) fn edge(&mut self, now: u64, queue: u32, totals: &Totals) {
+    /// A window begins or ends at `now`: closes the piece in progress. Of the packet in transmission `partly_sent_bits` are
+    /// on the wire.
+    pub(crate) fn edge(&mut self, now: u64, queue: u32, totals: &Totals, partly_sent_bits: f64) {
         self.advance(now, queue);
         self.piece.grown = difference(totals, &self.totals);
+        self.piece.partly_sent_bits = partly_sent_bits - self.partly_sent_bits;
+        self.partly_sent_bits = partly_sent_bits;
         self.totals = *totals;
         self.pieces.push(std::mem::take(&mut self.piece));
     }
@@ -78,6 +85,7 @@ impl Piece {
         self.sampled.sum_squared += later.sampled.sum_squared;
         self.sampled.n += later.sampled.n;
         self.grown = sum(&self.grown, &later.grown);
+        self.partly_sent_bits += later.partly_sent_bits;
     }
 }
 
@@ -132,15 +140,16 @@ mod tests {
         let totals = |arrivals| Totals { arrivals, ..Totals::default() };
         meter.advance(10, 0); // empty for 10 ns
         meter.advance(15, 4); // 4 packets for 5 ns
-        meter.edge(20, 2, &totals(3)); // 2 packets for 5 ns
+        meter.edge(20, 2, &totals(3), 800.0); // 2 packets for 5 ns
         meter.sampled(6);
-        meter.edge(30, 2, &totals(7)); // 2 packets for 10 ns
+        meter.edge(30, 2, &totals(7), 300.0); // 2 packets for 10 ns
         let [first, second] = &meter.pieces[..] else { panic!("two pieces") };
         assert_eq!((first.area, first.area_squared, first.grown.arrivals), (30, 100, 3));
         assert_eq!((second.area, second.area_squared, second.grown.arrivals), (20, 40, 4));
         let mut whole = first.clone();
         whole.merge(second);
         assert_eq!((whole.area, whole.grown.arrivals), (50, 7));
+        assert_eq!((second.partly_sent_bits, whole.partly_sent_bits), (-500.0, 300.0));
         assert_eq!(whole.sampled.rms_about(4.0), Some(2.0));
     }
 }

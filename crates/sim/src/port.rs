@@ -172,6 +172,11 @@ fn metadata(event: &Event, flow: u32) -> Packet {
     }
 }
 
+/// Bits of a packet that are on the wire at `now`, when its transmission lasts from `start` to `end`.
+fn sent_bits(bytes: u32, start: u64, end: u64, now: u64) -> f64 {
+    8.0 * bytes as f64 * (now - start) as f64 / (end - start) as f64
+}
+
 fn instant(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }

@@ -89,7 +89,7 @@ fn link_metrics(link: &Link, piece: &Piece, window: &Window) -> LinkMetrics {
     let capacity = capacity_bits(link, window);
     let seconds = |ns: f64| ns * 1e-9;
     LinkMetrics {
-        utilization: (capacity > 0.0).then(|| grown.departed_bytes as f64 * 8.0 / capacity),
+        utilization: (capacity > 0.0).then(|| (grown.departed_bytes as f64 * 8.0 + piece.partly_sent_bits) / capacity),
         queue_mean_pkts: mean,
         queue_std_pkts: (mean_square - mean * mean).max(0.0).sqrt(),
         qacd_pkts: link.target_pkts.map(|target| (mean_square - 2.0 * target * mean + target * target).max(0.0).sqrt()),

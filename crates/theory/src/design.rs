@@ -102,6 +102,8 @@ pub struct Expected {
     pub oscillation_period_s: Option<f64>,
 }
 
+/// Gain margin that a suggested gain is to leave.
+const STABLE_GAIN_MARGIN: f64 = 3.0;
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
 const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 
@@ -130,6 +132,12 @@ pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
         spectral_radius: spectral_radius(&at, &controller, at.rtt_s),
         controller: if probe.is_some() { "probe" } else { "equation" },
     });
+    if let (AnyAqm::Paqm(_), Some(Gain::Number(alpha)), Some(gain)) =
+        (&built, gains.get("alpha"), margins.as_ref().and_then(|margins| margins.exact.gain_margin))
+    {
+        // The margin goes as 1 / alpha.
+        gains.insert("alpha_stable".into(), Gain::Number(alpha * gain / STABLE_GAIN_MARGIN));
+    }
     let expected = expect(&at, place, target, margins.as_ref());
     warn(&at, place, target, margins.as_ref(), &built, &mut warnings);
     let operating_point = Point {
@@ -157,6 +165,9 @@ fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
 
 /// The target queue, packets: as given, or what a target delay makes of it at this capacity.
 fn target_pkts(choice: &AqmChoice, gains: &IndexMap<String, Gain>, place: &Place) -> Option<f64> {
+    if let Some(Gain::Number(delay)) = gains.get("target_delay") {
+        return Some(delay * place.capacity_pps);
+    }
     let Some(Gain::Number(target)) = gains.get("target") else { return None };
     let row = registry::find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
     match row.kind {
@@ -286,6 +297,18 @@ fn derived(
                         params.weight
                     ));
                 }
+            }
+        }
+        AnyAqm::AqmMo(mo) => {
+            let gains = mo.law().gains();
+            for (name, value) in [
+                ("T_first", gains.t_first),
+                ("k_po", gains.k_po),
+                ("T_io", gains.t_io),
+                ("T_do", gains.t_do),
+                ("K_p", gains.k_p),
+            ] {
+                put(name, value);
             }
         }
         AnyAqm::Pie(pie) => {

@@ -7,7 +7,7 @@ use aqumen_scenario::AqmChoice;
 use crate::Error;
 use crate::design::{Place, linearise};
 use crate::fluid::{self, Class, Fluid, Network, Queue};
-use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution};
+use crate::linear::{Loop, Margins, OperatingPoint, Plant, Resolution};
 
 /// A quantity that a map varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub fn map(
     let Some(controller) = controller else {
         return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
     };
-    let moving = matches!(controller, Controller::Continuous { .. });
+    let moving = choice.name == "red";
     let total = x.1.len() * y.1.len();
     let each = total.div_ceil(threads.max(1)).max(1);
     let point = |k: usize| -> Result<Point, Error> {

@@ -126,3 +126,22 @@ fn hollots_red_is_at_the_edge_of_its_rule() {
     let red = analyse(&choice("red", &fast, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
     assert!(red.warnings.iter().any(|w| w.contains("too fast")), "{:?}", red.warnings);
 }
+
+#[test]
+fn paqm_is_told_an_alpha_that_is_stable() {
+    // At light load its own alpha = 8e-4 oscillates; the suggested one has a gain margin of 3.
+    let network = Network { buffer_pkts: 800.0, ..network(30_000_000, 60.0, 0.24 + 200.0 / 3750.0, 200.0) };
+    let given = |alpha: f64| {
+        let values = [("alpha", OwnedValue::Number(alpha)), ("period", OwnedValue::Number(0.05))];
+        analyse(&choice("paqm", &values, network), &place(&network)).unwrap()
+    };
+    let own = given(8e-4);
+    assert!(!own.margins.as_ref().unwrap().exact.stable, "{:?}", own.margins);
+    // The integrator alone, with a delay of R + Ts, was computed elsewhere: 0.23; the hold and the mean of two samples make
+    // one sample of delay.
+    assert!((own.margins.as_ref().unwrap().textbook.gain_margin.unwrap() - 0.23).abs() < 0.01, "{:?}", own.margins);
+    assert!(own.warnings.iter().any(|w| w.contains("limit cycle")), "{:?}", own.warnings);
+    let better = given(number(&own, "alpha_stable"));
+    let margin = better.margins.unwrap().exact.gain_margin.unwrap();
+    assert!((margin - 3.0).abs() < 0.05, "{margin}");
+}

@@ -1,10 +1,13 @@
 //! The equations by themselves: equilibria, oscillations, several classes and queues.
 
-use aqumen_aqm::registry::{AnyAqm, Foreign};
-use aqumen_aqm::{ArmPfc, ArmPfcParams, Pi, PiGains, Red, RedCurve, RedParams, Sampled, SampledLaw, TcpPlant, Variant};
+use aqumen_aqm::registry::{self, AnyAqm, Foreign};
+use aqumen_aqm::{
+    ArmPfc, ArmPfcParams, Network as Nominal, Pi, PiGains, Red, RedCurve, RedParams, Sampled, SampledLaw, TcpPlant,
+    Value, Variant,
+};
 use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue, RedLaw};
 use aqumen_theory::linear::OperatingPoint;
-use aqumen_units::Probability;
+use aqumen_units::{Probability, Rate};
 
 fn law(law: impl SampledLaw + Send + 'static) -> Control {
     Control::Law(AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true)))
@@ -261,4 +264,63 @@ fn red_asked_packet_by_packet_does_what_its_averaged_law_says() {
         (averaged / packets - 1.0).abs() < 0.02 && calm < 3.0 && rough < 12.0,
         "{averaged} +- {calm}, {packets} +- {rough}"
     );
+}
+
+fn built(
+    name: &str,
+    values: &[(&str, Value<'_>)],
+    capacity_pps: f64,
+    flows: f64,
+    base_rtt_s: f64,
+    target: f64,
+    buffer: f64,
+) -> Control {
+    let rate = Rate::from_bps((capacity_pps * 8000.0) as u64);
+    let network = Nominal {
+        capacity: rate,
+        flows,
+        base_rtt_s,
+        target_pkts: target,
+        packet_bytes: 1000.0,
+        link_rate: rate,
+        buffer_pkts: buffer,
+    };
+    Control::Law(registry::build(name, values, &network).unwrap().unwrap())
+}
+
+#[test]
+fn paqm_oscillates_at_light_load_and_long_delay_only() {
+    // Its gain margin is 0.23 at 60 flows and 240 ms, 2.04 at 63 flows and 120 ms.
+    let run = |flows, base| {
+        let alpha = [("alpha", Value::Number(8e-4)), ("period", Value::Number(0.05))];
+        let control = built("paqm", &alpha, 3750.0, flows, base, 200.0, 800.0);
+        let network = Network {
+            classes: vec![Class::endless(Model::Drop, flows, base, vec![0])],
+            queues: vec![Queue::new(3750.0, 800.0, control)],
+            sample_at_start: true,
+        };
+        statistics(&mut Fluid::new(network, 1e-3).unwrap(), 0, 100, 300)
+    };
+    let (mean, deviation) = run(63.0, 0.12);
+    assert!((mean - 200.0).abs() < 1.0 && deviation < 1.0, "{mean} +- {deviation}");
+    let (mean, deviation) = run(60.0, 0.24);
+    assert!(deviation > 100.0, "{mean} +- {deviation}");
+}
+
+#[test]
+fn stred_with_hollots_slow_average_chases_its_own_load_estimate() {
+    // 60 flows at 3750 packets/s, target 175: with b_r = 0.1 a limit cycle of hundreds of packets, with 0.5 at rest.
+    let run = |b_r: f64| {
+        let control = built("stred", &[("b_r", Value::Number(b_r))], 3750.0, 60.0, 0.2, 175.0, 800.0);
+        let network = Network {
+            classes: vec![Class::endless(Model::Hollot, 60.0, 0.2, vec![0])],
+            queues: vec![Queue::new(3750.0, 800.0, control)],
+            sample_at_start: true,
+        };
+        statistics(&mut Fluid::new(network, 2e-3).unwrap(), 0, 150, 300)
+    };
+    let (mean, deviation) = run(0.5);
+    assert!((mean - 175.0).abs() < 6.0 && deviation < 10.0, "{mean} +- {deviation}");
+    let (mean, deviation) = run(0.1);
+    assert!(deviation > 80.0, "{mean} +- {deviation}");
 }

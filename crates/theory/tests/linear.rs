@@ -189,3 +189,47 @@ fn the_nonlinear_equations_answer_a_small_swing_as_the_exact_plant_says() {
         }
     }
 }
+
+#[test]
+fn rem_and_pie_answer_as_their_equations() {
+    let at = design_point(Model::Ecn);
+    // REM with a price that moves quickly enough to be probed.
+    let values = [("gamma", OwnedValue::Number(0.02)), ("phi", OwnedValue::Number(1.01))];
+    let known = Controller::of(&choice("rem", &values), &at).unwrap().0;
+    let (probed, _) = Controller::probed(&choice("rem", &values), &at).unwrap();
+    for w in [0.01, 0.3, 2.0, 20.0] {
+        let ratio = probed.response(w) / known.response(w);
+        assert!((ratio - 1.0).norm_sqr().sqrt() < 1e-3, "REM at {w}: {ratio}");
+    }
+    // PIE at its target of 15 ms, p = 0.2 or so, not tuned down there: dp = alpha e + beta (e - e_old), e = q/C, and of the
+    // packets p / (1.85 - 0.85 p) are signalled.
+    let at = OperatingPoint::new(Model::Ecn, 100.0, 1250.0, 0.0, 0.2, 0.015 * 1250.0).unwrap();
+    let (probed, _) = Controller::probed(&choice("pie", &[]), &at).unwrap();
+    let (alpha, beta) = (0.125 / 1250.0, 1.25 / 1250.0);
+    let p = 1.85 * at.probability / (1.0 + 0.85 * at.probability);
+    let slope = 1.85 / ((1.85 - 0.85 * p) * (1.85 - 0.85 * p));
+    let num = vec![slope * (alpha + beta), -slope * beta];
+    let known = Controller::Sampled { num, den: vec![1.0, -1.0], period_s: 0.015 };
+    for w in [0.01, 0.3, 2.0, 20.0] {
+        let ratio = probed.response(w) / known.response(w);
+        assert!((ratio - 1.0).norm_sqr().sqrt() < 1e-3, "PIE at {w}: {ratio}");
+    }
+}
+
+#[test]
+fn paqms_gain_margins_are_those_of_its_integrator() {
+    // The integrator alone, alpha / (target Ts) = 8e-5 per packet and second, at 3750 packets/s and target 200; computed
+    // elsewhere with a delay of R + Ts.
+    for (base, cases) in [
+        (0.12, [(40.0, 0.79), (60.0, 1.84), (100.0, 5.4), (189.0, 21.0)]),
+        (0.24, [(40.0, 0.10), (60.0, 0.23), (126.0, 1.06), (378.0, 11.0)]),
+    ] {
+        for (flows, expected) in cases {
+            let at = OperatingPoint::new(Model::Hollot, flows, 3750.0, 0.0, base, 200.0).unwrap();
+            let plant = Plant::textbook(&at).with_delay(at.rtt_s + 0.05);
+            let integrator = Controller::Continuous { num: vec![8e-5], den: vec![0.0, 1.0] };
+            let margin = Loop::new(plant, integrator).margins().gain_margin.unwrap();
+            assert!((margin / expected - 1.0).abs() < 0.05, "{base} s, {flows}: {margin}, expected {expected}");
+        }
+    }
+}

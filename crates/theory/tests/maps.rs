@@ -44,7 +44,7 @@ fn steps(from: f64, to: f64, n: usize) -> Vec<f64> {
 
 #[test]
 fn the_boundary_of_a_map_is_where_the_equations_begin_to_swing() {
-    for name in ["pi", "arm-pfc"] {
+    for name in ["pi", "arm-pfc", "aqm-mo"] {
         let choice = choice(name, &[]);
         let (flows, rtts) = (steps(8.0, 400.0, 60), steps(0.05, 0.6, 8));
         let map = map(&choice, &place(), (Axis::Flows, &flows), (Axis::Rtt, &rtts), 2).unwrap();

@@ -1,4 +1,4 @@
-"""Writes dde_hollot.json and dde_ecn.json: the window and queue equations with a constant probability, solved by jitcdde.
+"""Writes dde_hollot.json and dde_ecn.json: window and queue under a constant probability, solved by jitcdde.
 
 Run: pip install jitcdde==1.8.* && python generate_dde.py
 """

@@ -9,7 +9,7 @@ use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, V
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
-use super::{Arrival, Transmitter, instant, metadata};
+use super::{Arrival, Transmitter, instant, metadata, sent_bits};
 use crate::event::Event;
 use crate::meter::Meter;
 
@@ -212,7 +212,8 @@ impl FifoPort {
     pub(super) fn edge(&mut self, now: u64) {
         self.catch_up_before(now);
         if let Some(meter) = &mut self.meter {
-            meter.edge(now, self.waiting.len() as u32, &self.totals);
+            let partly = self.serving.map_or(0.0, |head| sent_bits(head.bytes, head.start, head.end, now));
+            meter.edge(now, self.waiting.len() as u32, &self.totals, partly);
         }
     }
 

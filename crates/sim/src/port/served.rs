@@ -6,7 +6,7 @@ use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
-use super::{Arrival, Transmitter, instant, metadata};
+use super::{Arrival, Transmitter, instant, metadata, sent_bits};
 use crate::event::Event;
 use crate::meter::Meter;
 
@@ -15,8 +15,8 @@ pub(crate) struct ServedPort {
     rng: Stream,
     transmitter: Transmitter,
     packets: Packets,
-    /// The packet in transmission, and when it started.
-    serving: Option<(Handle, u64)>,
+    /// The packet in transmission, and when that started and ends.
+    serving: Option<(Handle, u64, u64)>,
     meter: Option<Box<Meter>>,
 }
 
@@ -59,7 +59,7 @@ impl ServedPort {
 
     /// The transmission under way ends: hands the packet back, and says when the next one's transmission ends.
     pub(crate) fn finish(&mut self, now: u64, dropped: &mut Vec<Event>) -> (Sent, Option<u64>) {
-        let (handle, start) = self.serving.take().expect("a transmission is under way");
+        let (handle, start, _) = self.serving.take().expect("a transmission is under way");
         self.qdisc.transmitted(Span::from_nanos(now - start), instant(now));
         let event = self.packets.release(handle);
         let busy_until = self.serve(now);
@@ -74,9 +74,10 @@ impl ServedPort {
         if let Some(meter) = &mut self.meter {
             meter.sojourn(self.qdisc.totals().last_sojourn.as_nanos());
         }
-        self.serving = Some((handle, now));
         let bytes = self.packets.kept[handle as usize].bytes as u32;
-        Some(now + self.transmitter.duration(bytes, now))
+        let end = now + self.transmitter.duration(bytes, now);
+        self.serving = Some((handle, now, end));
+        Some(end)
     }
 
     /// Tells the meter that the queue was as it is until `now`.
@@ -103,7 +104,10 @@ impl ServedPort {
 
     pub(super) fn edge(&mut self, now: u64) {
         if let Some(meter) = &mut self.meter {
-            meter.edge(now, self.qdisc.backlog().packets, self.qdisc.totals());
+            let partly = self.serving.map_or(0.0, |(handle, start, end)| {
+                sent_bits(self.packets.kept[handle as usize].bytes as u32, start, end, now)
+            });
+            meter.edge(now, self.qdisc.backlog().packets, self.qdisc.totals(), partly);
         }
     }
 

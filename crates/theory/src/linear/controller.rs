@@ -1,7 +1,9 @@
 //! The AQM's part of the loop: from the queue to the probability.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Observation, PiController, PiGains, SampledLaw, Value, Variant};
+use aqumen_aqm::{
+    Aqm, AqmMo, ArmPfc, Observation, Paqm, PiController, PiGains, RemParams, Sampled, SampledLaw, Value, Variant,
+};
 use aqumen_scenario::AqmChoice;
 use aqumen_units::{Instant, Probability};
 use num_complex::Complex64;
@@ -87,6 +89,18 @@ impl Controller {
         Controller::Continuous { num: vec![pi.gain, pi.gain / pi.zero], den: vec![0.0, 1.0] }
     }
 
+    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue that
+    /// grew is so many arrivals above what the link sends.
+    pub fn of_rem(rem: &RemParams, probability: f64) -> Self {
+        let gain = libm::log(rem.phi) * (1.0 - probability) * rem.gamma;
+        let (w, alpha) = (rem.inw, rem.alpha);
+        Controller::Sampled {
+            num: vec![gain * (w + alpha), -gain * (w + alpha * (1.0 - w))],
+            den: vec![1.0, -(2.0 - w), 1.0 - w],
+            period_s: rem.interval.as_secs_f64(),
+        }
+    }
+
     /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
     pub fn of_red(red: &RedLaw, probability: f64, capacity_pps: f64) -> Self {
         let average = red.average_at(probability);
@@ -111,6 +125,9 @@ impl Controller {
                 Some((Controller::of_pi(pi.law().gains(), 1.0 / period), None))
             }
             AnyAqm::ArmPfc(arm) => Some((arm_pfc(&arm), None)),
+            AnyAqm::Paqm(paqm) => paqm_of(&paqm).map(|controller| (controller, None)),
+            AnyAqm::AqmMo(mo) => Some((aqm_mo(&mo, choice.network.packet_bytes), None)),
+            AnyAqm::Rem(rem) => Some((Controller::of_rem(rem.law().params(), at.probability.min(1.0)), None)),
             AnyAqm::Red(red) => {
                 Some((Controller::of_red(&RedLaw::new(red.params()), at.probability, at.capacity_pps), None))
             }
@@ -119,9 +136,60 @@ impl Controller {
     }
 }
 
+/// PAQM on one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target) over
+/// 1 - z^-1; in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the law switches
+/// and has no slope.
+fn paqm_of(paqm: &Sampled<Paqm>) -> Option<Controller> {
+    let law = paqm.law();
+    let (mut alpha, mut target, mut buffer, mut adds) = (0.0, 0.0, 0.0, false);
+    law.settings(&mut |name, value| match (name, value) {
+        ("alpha", Value::Number(x)) => alpha = x,
+        ("target", Value::Number(x)) => target = x,
+        ("buffer", Value::Number(x)) => buffer = x,
+        ("reading", Value::Choice(word)) => adds = matches!(word, "SUM" | "DPI"),
+        _ => {}
+    });
+    let integral = 0.5 * alpha / target;
+    let extrapolated = if adds { alpha / (buffer - target) } else { 0.0 };
+    Some(Controller::Sampled {
+        num: vec![integral + 2.0 * extrapolated, integral - extrapolated],
+        den: vec![1.0, -1.0],
+        period_s: law.periods()[0]?.as_secs_f64(),
+    })
+}
+
+/// AQM-MO without its adaptation, both loops in continuous time, the half periods and filters as lags t_F and t_q:
+/// C(s) = ((R0 s / (1 + t_F s) + 1) / N + k_po (1 + 1/(T_io s)) / (1 + t_q s)) / (T_first s) + K_p / (1 + t_q s).
+/// The window's estimate sees the arrivals' rate, C + dq/dt, times R0, and the queue itself.
+fn aqm_mo(mo: &Sampled<AqmMo>, packet_bytes: f64) -> Controller {
+    let law = mo.law();
+    let names = ["h1", "h2", "tau_rate", "tau_queue", "flows", "rtt", "capacity"];
+    let mut given = [0.0; 7];
+    law.settings(&mut |name, value| {
+        if let (Some(k), Value::Number(x)) = (names.iter().position(|known| *known == name), value) {
+            given[k] = x;
+        }
+    });
+    let [h1, h2, tau_rate, tau_queue, flows, base_rtt, bps] = given;
+    let (t_f, t_q) = (tau_rate + 0.5 * h1, tau_queue + 0.5 * h2);
+    let capacity = bps / (8.0 * packet_bytes);
+    let r0 = base_rtt + law.target().seconds(capacity);
+    // As the law does: at most as many flows as have windows of two.
+    let n = flows.min(0.5 * r0 * capacity);
+    let gains = law.gains();
+    let (t_first, t_io) = (gains.t_first, gains.t_io);
+    let (lag_f, lag_q) = ([1.0, t_f], [1.0, t_q]);
+    // Everything over N T_first s T_io s (1 + t_F s) (1 + t_q s).
+    let den = multiply(&multiply(&lag_f, &lag_q), &[0.0, 0.0, n * t_first * t_io]);
+    let window = multiply(&multiply(&[1.0, r0 + t_f], &[0.0, t_io]), &lag_q);
+    let queue = multiply(&multiply(&[1.0, t_io], &[gains.k_po * n]), &lag_f);
+    let direct = multiply(&[0.0, 0.0, gains.k_p * t_first * n * t_io], &lag_f);
+    Controller::Continuous { num: difference(&difference(&window, &negated(&queue)), &negated(&direct)), den }
+}
+
 /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
 /// B: (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C: their y_m and y_free put in.
-fn arm_pfc(arm: &aqumen_aqm::Sampled<aqumen_aqm::ArmPfc>) -> Controller {
+fn arm_pfc(arm: &Sampled<ArmPfc>) -> Controller {
     let law = arm.law();
     let (model, predictor) = (law.model(), law.predictor());
     let (mut psi, mut variant) = (0.0, Variant::B);
@@ -275,6 +343,10 @@ fn multiply(a: &[f64], b: &[f64]) -> Vec<f64> {
         }
     }
     out
+}
+
+fn negated(a: &[f64]) -> Vec<f64> {
+    a.iter().map(|x| -x).collect()
 }
 
 fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
