@@ -74,6 +74,7 @@ def validate(
             seed_list(seeds),
             lambda cell, which: of("packet", cell, which),
             lambda cell, which: of(peer, cell, which),
+            windows=("all", "steady") if is_ns2 else with_ns3.WINDOWS,
             bounds=bounds,
             # A run of ns-3 takes ten seconds: there, an unclear row stays so.
             more_seeds=seed_list(MORE * seeds) if is_ns2 else (),

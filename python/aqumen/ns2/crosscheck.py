@@ -199,7 +199,7 @@ def validate(
     A cell with a row that `seeds` leave unclear is run again with `more_seeds`, if there are any: all its rows then
     come from those.
 
-    Utilisation is compared over the window `all` alone: over `steady` every saturated link has 1.
+    Utilisation is compared over the first window alone: over `steady`, the second, every saturated link has 1.
     """
 
     def rows_of(cell: Cell, seeds: Sequence[int]) -> list[Row]:
@@ -216,7 +216,7 @@ def validate(
                 bounds=bounds,
                 standard_errors=standard_errors,
             )
-            if window == "all" or row.metric != "utilization"
+            if window == windows[0] or row.metric != "utilization"
         ]
 
     rows = []

@@ -5,7 +5,7 @@ The comparison itself is that with ns-2: see `aqumen.ns2.crosscheck`.
 
 from aqumen.ns2.crosscheck import Bound, Cell
 
-__all__ = ["CELLS", "METRICS"]
+__all__ = ["CELLS", "METRICS", "WINDOWS"]
 
 METRICS: dict[str, Bound] = {
     "utilization": Bound(0.0, 0.01),
@@ -14,6 +14,9 @@ METRICS: dict[str, Bound] = {
     "drop_ratio": Bound(0.20, 0.0005),
 }
 """What is compared. Two TCPs meet here, not one program and its copy: the bounds are wider than those of ns-2."""
+
+WINDOWS = ("steady",)
+"""Not the start: how the hundreds of losses of slow start are repaired is the business of the TCPs."""
 
 
 def _cells() -> list[Cell]:
