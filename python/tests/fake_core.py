@@ -296,11 +296,6 @@ def summary(values):
     return mean, std, (mean - half, mean + half), n
 
 
-def predict_json(scenario, aqm, seed):
-    """No predictions: of the made-up answers there is no theory."""
-    return "{}"
-
-
 def list_aqms_json():
     parameter = {"unit": "pkt", "default": 100.0, "min": 0.0, "max": None, "choices": None, "doc": "Target queue."}
     return json.dumps(
