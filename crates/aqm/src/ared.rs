@@ -217,7 +217,7 @@ impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
         self.red.settings(visit);
         self.rule.settings(visit);
         if let Some(interval) = self.interval {
-            visit("interval", Value::Number(interval.as_secs_f64()));
+            visit("interval", Value::seconds(interval));
         }
         visit(STALE_GENTLE.name, Value::Flag(self.stale_gentle));
     }

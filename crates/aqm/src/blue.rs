@@ -131,7 +131,7 @@ impl Aqm for Blue {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        visit("freeze_time", Value::Number(self.law.freeze.as_secs_f64()));
+        visit("freeze_time", Value::seconds(self.law.freeze));
         visit("increment", Value::Number(self.law.increment));
         visit("decrement", Value::Number(self.law.decrement));
         visit("ecn", Value::Flag(self.ecn));

@@ -288,12 +288,12 @@ impl Aqm for Cobalt {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, ecn } = self.params;
-        visit("target", Value::Number(target.as_secs_f64()));
-        visit("interval", Value::Number(interval.as_secs_f64()));
+        visit("target", Value::seconds(target));
+        visit("interval", Value::seconds(interval));
         visit("mtu", Value::Number(mtu as f64));
         visit("increment", Value::Number(increment));
         visit("decrement", Value::Number(decrement));
-        visit("blue_threshold", Value::Number(blue_threshold.as_secs_f64()));
+        visit("blue_threshold", Value::seconds(blue_threshold));
         visit("ecn", Value::Flag(ecn));
     }
 }

@@ -305,11 +305,11 @@ impl Aqm for Codel {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let CodelParams { target, interval, mtu, ce_threshold, ecn } = self.params;
-        visit("target", Value::Number(target.as_secs_f64()));
-        visit("interval", Value::Number(interval.as_secs_f64()));
+        visit("target", Value::seconds(target));
+        visit("interval", Value::seconds(interval));
         visit("mtu", Value::Number(mtu as f64));
         if let Some(threshold) = ce_threshold {
-            visit("ce_threshold", Value::Number(threshold.as_secs_f64()));
+            visit("ce_threshold", Value::seconds(threshold));
         }
         visit("ecn", Value::Flag(ecn));
     }

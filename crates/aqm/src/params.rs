@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use aqumen_units::Rate;
+use aqumen_units::{Rate, Span};
 
 /// The unit in which a number is kept. The scenario's parser turns `150Hz`, `5ms` or `100pkt` into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +216,13 @@ impl Param {
     }
 }
 
+impl Value<'_> {
+    /// A length of time, seconds, as short as it was written: 15 ms is 0.015, not 0.015000000000000001.
+    pub fn seconds(span: Span) -> Self {
+        Value::Number(span.as_nanos() as f64 / 1e9)
+    }
+}
+
 impl DefaultValue {
     /// A number.
     pub const fn number(x: f64) -> Self {
@@ -405,6 +412,12 @@ mod tests {
         assert_eq!(settings.number("target"), Some(50.0));
         assert_eq!(settings.flag("ecn"), Some(false));
         assert_eq!(settings.choice("variant"), None);
+    }
+
+    #[test]
+    fn a_time_is_shown_as_it_was_written() {
+        assert_eq!(Value::seconds(Span::from_millis(15)).to_string(), "0.015");
+        assert_eq!(Value::seconds(Span::from_millis(150)).to_string(), "0.15");
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl SampledLaw for Pi2Law {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let Pi2Params { target_s, interval, alpha_hz, beta_hz, coupling, max_p } = self.params;
         visit("target", Value::Number(target_s));
-        visit("interval", Value::Number(interval.as_secs_f64()));
+        visit("interval", Value::seconds(interval));
         visit("alpha", Value::Number(alpha_hz));
         visit("beta", Value::Number(beta_hz));
         visit("coupling", Value::Number(coupling));

@@ -298,7 +298,7 @@ impl SampledLaw for PieLaw {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let PieLawParams { target_s, interval, alpha_hz, beta_hz, .. } = self.params;
         visit("target", Value::Number(target_s));
-        visit("interval", Value::Number(interval.as_secs_f64()));
+        visit("interval", Value::seconds(interval));
         visit("alpha", Value::Number(alpha_hz));
         visit("beta", Value::Number(beta_hz));
     }
@@ -482,7 +482,7 @@ impl Aqm for Pie {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let params = &self.params;
         self.law.settings(visit);
-        visit("burst", Value::Number(params.burst.as_secs_f64()));
+        visit("burst", Value::seconds(params.burst));
         visit("auto_tune", Value::Flag(params.law.auto_tune));
         visit("cap", Value::Flag(params.law.cap));
         visit("delay_boost", Value::Flag(params.law.delay_boost));

@@ -172,7 +172,7 @@ impl SampledLaw for RemLaw {
         visit("phi", Value::Number(phi));
         visit("alpha", Value::Number(alpha));
         visit("inw", Value::Number(inw));
-        visit("interval", Value::Number(interval.as_secs_f64()));
+        visit("interval", Value::seconds(interval));
         visit("target", Value::Number(target_pkts));
     }
 }
