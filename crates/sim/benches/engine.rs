@@ -39,7 +39,7 @@ fn main() {
         return;
     }
     let columns = ["flows", "packets", "cpu_s", "ns_per_packet", "events_per_packet", "utilization", "bytes_per_flow"];
-    let line = |cells: [String; 7]| println!("{}", cells.map(|cell| format!("{cell:>17}")).concat().trim_start());
+    let line = |cells: [String; 7]| println!("{}", cells.map(|cell| format!("{cell:>19}")).concat());
     line(columns.map(str::to_string));
     for row in chosen.map(measure) {
         line(columns.map(|column| match &row[column] {
