@@ -17,6 +17,7 @@ use aqumen_units::{Instant, Span};
 use crate::calendar::{Calendar, Taken};
 use crate::control::{Agenda, Control};
 use crate::event::Event;
+use crate::measure::{Measures, Standing};
 use crate::network::{Network, Style, Target};
 use crate::port::{Arrival, Port};
 use crate::trace::Trace;
@@ -42,6 +43,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
     /// What each flow had done at the start of the piece in progress.
     counted: Vec<FlowPiece>,
+    pub(crate) measures: Measures,
     trace: Option<Trace>,
     pub(crate) events: u64,
 }
@@ -150,6 +152,7 @@ impl<'a> Engine<'a> {
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
             counted: vec![FlowPiece::default(); plan.flows.len()],
+            measures: Measures::new(plan),
             ack_at: vec![NEVER; plan.flows.len()],
             trace,
             network,
@@ -557,6 +560,11 @@ impl<'a> Engine<'a> {
                 series.probability.push(probability);
             }
         }
+        let flows = &self.flows;
+        self.measures.sample(self.plan, now, |flow| {
+            let sender = &flows[flow as usize].sender;
+            Standing { cwnd: sender.cwnd(), acknowledged: sender.acknowledged_segments() }
+        });
         let next = now + self.plan.sample_interval.as_nanos();
         if next <= self.plan.duration.as_nanos() {
             self.schedule_timer(next, self.slots.sampler);
@@ -589,6 +597,7 @@ impl<'a> Engine<'a> {
     /// A window begins or ends.
     fn on_edge(&mut self, now: u64) {
         self.network.ports.iter_mut().for_each(|port| port.edge(now));
+        self.measures.edge();
         let mut ahead = vec![0; self.flows.len()];
         self.early_deliveries.iter().for_each(|&(_, flow, bytes)| ahead[flow as usize] += bytes as u64);
         let flows = self.flows.iter().zip(&mut self.flow_pieces).zip(&mut self.counted).zip(&ahead);

@@ -4,13 +4,15 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `calendar` (the order of events), `meter` and `report` (what comes out).
+//! queue and transmitter of a link), `calendar` (the order of events), `meter`,
+//! `measure` and `report` (what comes out).
 
 mod calendar;
 mod control;
 mod engine;
 mod error;
 mod event;
+mod measure;
 mod meter;
 mod network;
 mod port;
