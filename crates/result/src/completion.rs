@@ -27,7 +27,7 @@ struct Class {
     slowdowns: f64,
 }
 
-/// The statistics of [`Completions`]; `None` where nothing has finished, not even a count where there are no transfers.
+/// The statistics of [`Completions`]; `None` where nothing has finished, and throughout where there are no transfers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompletionMetrics([[Option<f64>; 6]; 4]);
 
@@ -76,7 +76,11 @@ impl Serialize for CompletionMetrics {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (key, value) in self.iter() {
-            map.serialize_entry(key, &value)?;
+            match value {
+                // A count is a whole number.
+                Some(count) if key.ends_with("_count") => map.serialize_entry(key, &(count as u64))?,
+                value => map.serialize_entry(key, &value)?,
+            }
         }
         map.end()
     }
@@ -112,6 +116,6 @@ mod tests {
         first.merge(&second);
         assert_eq!(first.metrics(), all.metrics());
         let printed = serde_json::to_string(&Completions::default().metrics()).unwrap();
-        assert!(printed.starts_with(r#"{"fct_under_10kB_count":0.0,"fct_under_10kB_mean_s":null"#), "{printed}");
+        assert!(printed.starts_with(r#"{"fct_under_10kB_count":0,"fct_under_10kB_mean_s":null"#), "{printed}");
     }
 }

@@ -2,20 +2,21 @@
 
 use aqumen_result::emodel::{self, Codec};
 use aqumen_result::{Completions, FlowMetrics, Histogram, Jitter, Runs};
-use aqumen_scenario::Plan;
+use aqumen_scenario::{Group, Plan};
 use aqumen_units::{Bytes, Rate};
 
 /// The measurements of all groups.
 pub(crate) struct Classes {
     groups: Vec<Class>,
-    media: Vec<Media>,
     /// What each flow's receiver remembers from packet to packet.
     receptions: Vec<Reception>,
 }
 
 /// One group.
-#[derive(Default)]
 struct Class {
+    /// Whether any of its flows transfers something finite.
+    transfers: bool,
+    media: Media,
     piece: ClassPiece,
     /// Finished pieces, in order.
     pieces: Vec<ClassPiece>,
@@ -67,8 +68,7 @@ pub(crate) enum Media {
 impl Classes {
     pub(crate) fn new(plan: &Plan) -> Self {
         Classes {
-            groups: plan.groups.iter().map(|_| Class::default()).collect(),
-            media: plan.groups.iter().map(|_| Media::None).collect(),
+            groups: plan.groups.iter().map(|group| Class::new(plan, group)).collect(),
             receptions: vec![Reception::default(); plan.flows.len()],
         }
     }
@@ -94,7 +94,7 @@ impl Classes {
     /// Message `number` of `flow` reached the application `nanos` after it was made, `whole` or with parts missing.
     pub(crate) fn on_delivery(&mut self, plan: &Plan, flow: u32, number: u32, nanos: u64, whole: bool) {
         let group = plan.flows[flow as usize].group as usize;
-        let Media::Video { deadline_ns } = self.media[group] else { return };
+        let Media::Video { deadline_ns } = self.groups[group].media else { return };
         let reception = &mut self.receptions[flow as usize];
         let piece = &mut self.groups[group].piece;
         if number >= reception.next_message {
@@ -128,8 +128,22 @@ impl Classes {
     pub(crate) fn fill(&self, metrics: &mut FlowMetrics, group: usize, pieces: impl Iterator<Item = usize>, length_s: f64) {
         let mut sum = ClassPiece::default();
         pieces.for_each(|k| sum.merge(&self.groups[group].pieces[k]));
-        sum.fill_packets(metrics, self.media[group], length_s);
-        sum.fill_transfers(metrics);
+        sum.fill_packets(metrics, self.groups[group].media, length_s);
+        if self.groups[group].transfers {
+            sum.fill_transfers(metrics);
+        }
+    }
+}
+
+impl Class {
+    fn new(plan: &Plan, group: &Group) -> Self {
+        let flows = &plan.flows[group.flows.start as usize..group.flows.end as usize];
+        Class {
+            transfers: flows.iter().any(|flow| flow.transfer.is_some()),
+            media: Media::None,
+            piece: ClassPiece::default(),
+            pieces: Vec::new(),
+        }
     }
 }
 
