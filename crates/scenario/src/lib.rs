@@ -34,4 +34,4 @@ pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, Spread, TIME_M
 pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
 pub use scenario::Scenario;
 pub use spec::{AqmSpec, Profile, Written};
-pub use transport::{PRESETS, Preset, Transport};
+pub use transport::{PRESETS, Preset, Protocol, Transport};

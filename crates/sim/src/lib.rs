@@ -11,11 +11,13 @@ mod control;
 mod engine;
 mod error;
 mod event;
+mod measure;
 mod meter;
 mod network;
 mod port;
 mod report;
 mod trace;
+mod traffic;
 
 use std::path::Path;
 
