@@ -7,6 +7,7 @@ use aqumen_aqm::registry::{self, AnyAqm, AnyQdisc};
 use aqumen_aqm::{Limit, Network, ParamError, Value};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
+use crate::Traffic;
 use crate::transport::Protocol;
 
 /// A scenario made explicit for one seed.
@@ -89,6 +90,8 @@ pub struct Group {
     pub preset: String,
     /// The transport of its flows.
     pub transport: Protocol,
+    /// What its applications send.
+    pub traffic: Traffic,
     /// Its flows.
     pub flows: Range<u32>,
 }

@@ -810,8 +810,7 @@ impl AcksAhead {
 }
 
 impl FlowPiece {
-    const NOTHING: FlowPiece =
-        FlowPiece { delivered: 0, counts: SenderCounts::NOTHING, reception: Reception::NOTHING };
+    const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING, reception: Reception::NOTHING };
 
     fn of_tcp(sender: &Sender, receiver: &Receiver) -> Self {
         FlowPiece {

@@ -41,14 +41,8 @@ pub(crate) struct Reception {
 }
 
 impl Reception {
-    pub(crate) const NOTHING: Reception = Reception {
-        received: 0,
-        expected: 0,
-        delay_sum_ns: 0,
-        jitter_sum_ns: 0.0,
-        jitter_ns: 0.0,
-        last_delay_ns: 0,
-    };
+    pub(crate) const NOTHING: Reception =
+        Reception { received: 0, expected: 0, delay_sum_ns: 0, jitter_sum_ns: 0.0, jitter_ns: 0.0, last_delay_ns: 0 };
 
     /// A packet arrived at the sink.
     pub(crate) fn arrived(&mut self, now: Instant, packet: &Packet) {

@@ -156,7 +156,9 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
     // Flows that their windows hold back, not the link.
     let most: f64 = held
         .iter()
-        .map(|(flow, on)| on * f64::from(transport(flow).window_pkts().unwrap_or(u32::MAX)) / crate::fluid::base_rtt_s(plan, flow))
+        .map(|(flow, on)| {
+            on * f64::from(transport(flow).window_pkts().unwrap_or(u32::MAX)) / crate::fluid::base_rtt_s(plan, flow)
+        })
         .sum();
     if most <= capacity_pps {
         return Ok(idle(most / capacity_pps));
