@@ -4,8 +4,8 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `calendar` (the order of events), `meter`,
-//! `measure` and `report` (what comes out).
+//! queue and transmitter of a link), `calendar` (the order of events), `traffic` (what applications send), `meter`, `measure`
+//! and `report` (what comes out).
 
 mod calendar;
 mod control;
@@ -18,6 +18,7 @@ mod network;
 mod port;
 mod report;
 mod trace;
+pub mod traffic;
 
 use std::path::Path;
 

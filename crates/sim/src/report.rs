@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use crate::control::edges;
 use crate::engine::{Engine, FlowPiece};
-use crate::measure::share::Share;
+use crate::measure::share::{Share, is_endless};
 use crate::meter::{Meter, Piece};
 use crate::port::Port;
 
@@ -34,8 +34,7 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
         let pieces = &engine.flow_pieces[group.flows.start as usize..group.flows.end as usize];
         let by_window = |window: &Window| {
             let mut metrics = flow_metrics(group, pieces, &edges, window);
-            let length_s = (window.end - window.start).as_secs_f64();
-            engine.measures.classes.fill(&mut metrics, number, pieces_in(&edges, window), length_s);
+            engine.measures.fill(&mut metrics, plan, number as u32, pieces_in(&edges, window), window);
             (window.name.clone(), metrics)
         };
         result.flows.insert(group.name.clone(), plan.windows.iter().map(by_window).collect());
@@ -170,7 +169,7 @@ fn judge_sharing(
     metrics.fairness_mean = share.fairness_mean(window);
     metrics.convergence_s = share.convergence_s(window);
     let endless = plan.flows.iter().zip(flow_pieces);
-    let endless = endless.filter(|(flow, _)| flow.transfer.is_none() && flow.path.contains(&number));
+    let endless = endless.filter(|(flow, _)| is_endless(plan, flow) && flow.path.contains(&number));
     let mean_rtt_and_bytes = endless.map(|(_, pieces)| {
         let (mut sum, mut samples, mut bytes) = (0, 0, 0);
         for piece in pieces_in(edges, window).map(|k| &pieces[k]) {
@@ -213,7 +212,6 @@ fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window:
     let delivered = sum.delivered as f64;
     let counts = &sum.counts;
     let transport = &group.transport;
-    let packet = f64::from(transport.packet_bytes);
     let goodput_bps = delivered * 8.0 / (window.end - window.start).as_secs_f64();
     FlowMetrics {
         goodput_bps,
@@ -221,7 +219,7 @@ fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window:
         rtt_mean_s: (counts.rtt_samples > 0).then(|| counts.rtt_sum_ns as f64 * 1e-9 / counts.rtt_samples as f64),
         retransmitted_ratio: (counts.sent > 0).then(|| counts.retransmitted as f64 / counts.sent as f64),
         timeouts: Some(counts.timeouts),
-        throughput_bps: Some(goodput_bps * packet / (packet - f64::from(transport.header_bytes))),
+        throughput_bps: Some(goodput_bps * f64::from(transport.packet_bytes()) / f64::from(transport.payload_bytes())),
         ..FlowMetrics::default()
     }
 }

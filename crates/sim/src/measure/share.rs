@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use aqumen_result::{Synchrony, jain};
-use aqumen_scenario::{Plan, Window};
+use aqumen_scenario::{Flow, Plan, Traffic, Window};
 
 use super::Standing;
 
@@ -41,7 +41,7 @@ impl Share {
     pub(crate) fn new(plan: &Plan, link: u32) -> Self {
         let crossing: Vec<u32> = (0u32..)
             .zip(&plan.flows)
-            .filter(|(_, flow)| flow.transfer.is_none() && flow.path.contains(&link))
+            .filter(|(_, flow)| is_endless(plan, flow) && flow.path.contains(&link))
             .map(|(number, _)| number)
             .collect();
         let n = crossing.len().min(WATCHED);
@@ -118,8 +118,13 @@ impl Share {
 }
 
 fn payload_bytes(plan: &Plan, flow: u32) -> f64 {
-    let transport = &plan.groups[plan.flows[flow as usize].group as usize].transport;
-    f64::from(transport.packet_bytes - transport.header_bytes)
+    f64::from(plan.groups[plan.flows[flow as usize].group as usize].transport.payload_bytes())
+}
+
+/// Whether `flow` is a TCP transfer without end.
+pub(crate) fn is_endless(plan: &Plan, flow: &Flow) -> bool {
+    let group = &plan.groups[flow.group as usize];
+    flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
 }
 
 /// Whether the application of `flow` offered data throughout.

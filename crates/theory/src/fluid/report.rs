@@ -235,7 +235,7 @@ fn judge_series(metrics: &mut LinkMetrics, plan: &Plan, target: Option<f64>, ser
 fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &Window) -> FlowMetrics {
     let (from, to) = marks.ends(window);
     let transport = &plan.groups[group as usize].transport;
-    let payload_bits = 8.0 * f64::from(transport.packet_bytes - transport.header_bytes);
+    let payload_bits = 8.0 * f64::from(transport.payload_bytes());
     let length_s = (window.end - window.start).as_secs_f64();
     let (mut sum, mut squares, mut flows) = (ClassTotals::default(), 0.0, 0.0);
     for k in (0..fluid.classes()).filter(|&k| fluid.group(k) == group) {
@@ -255,7 +255,7 @@ fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &
         rtt_mean_s: (sum.sent > 0.0).then(|| sum.rtt_pkts_s / sum.sent),
         retransmitted_ratio: (sum.sent > 0.0).then(|| sum.lost / sum.sent),
         timeouts: None,
-        throughput_bps: Some(sum.delivered * 8.0 * f64::from(transport.packet_bytes) / length_s),
+        throughput_bps: Some(sum.delivered * 8.0 * f64::from(transport.packet_bytes()) / length_s),
         ..FlowMetrics::default()
     }
 }
