@@ -35,7 +35,7 @@ FLOW_METRICS = (
     "delay_p50_s",
     "delay_p95_s",
     "delay_p99_s",
-    "loss_run_mean_pkts",
+    "loss_burst_mean_pkts",
     "frames",
     "frame_loss_ratio",
     "r_factor",

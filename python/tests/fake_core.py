@@ -242,7 +242,7 @@ class RunResult:
             "loss_ratio": None,
             "throughput_bps": self.utilization * 4e6,
             **dict.fromkeys(
-                ("delay_p50_s", "delay_p95_s", "delay_p99_s", "loss_run_mean_pkts", "frames", "frame_loss_ratio"),
+                ("delay_p50_s", "delay_p95_s", "delay_p99_s", "loss_burst_mean_pkts", "frames", "frame_loss_ratio"),
             ),
             **dict.fromkeys(("r_factor", "mos", "refused", "pages", "page_load_mean_s", "page_load_p50_s")),
             **dict.fromkeys(("page_load_p95_s", "page_load_p99_s")),

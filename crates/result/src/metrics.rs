@@ -159,7 +159,7 @@ pub struct FlowMetrics {
     /// Its 99th percentile.
     pub delay_p99_s: Option<f64>,
     /// Mean number of packets lost one directly after the other.
-    pub loss_run_mean_pkts: Option<f64>,
+    pub loss_burst_mean_pkts: Option<f64>,
     /// Video: frames that should have been shown.
     pub frames: Option<u64>,
     /// Video: frames of which a packet was lost or late / frames.

@@ -158,7 +158,7 @@ impl ClassPiece {
         // Late ones that were counted as missing in the piece before may make more arrivals than were expected.
         let loss = self.expected.saturating_sub(self.arrived) as f64 / self.expected as f64;
         metrics.loss_ratio = Some(loss);
-        metrics.loss_run_mean_pkts = self.losses.mean();
+        metrics.loss_burst_mean_pkts = self.losses.mean();
         match media {
             Media::None => {}
             Media::Voice(codec, packet) => {
