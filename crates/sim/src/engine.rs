@@ -651,10 +651,11 @@ impl<'a> Engine<'a> {
                 series.probability.push(probability);
             }
         }
-        let flows = &self.flows;
+        let (flows, configs) = (&self.flows, &self.configs);
         self.measures.sample(self.plan, now, |flow| {
-            let sender = &flows[flow as usize].sender;
-            Standing { cwnd: sender.cwnd(), acknowledged: sender.acknowledged_segments() }
+            let FlowState { sender, group, .. } = &flows[flow as usize];
+            let most = f64::from(configs[*group as usize].receive_window);
+            Standing { window: sender.cwnd().min(most), acknowledged: sender.acknowledged_segments() }
         });
         let next = now + self.plan.sample_interval.as_nanos();
         if next <= self.plan.duration.as_nanos() {

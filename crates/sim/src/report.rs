@@ -149,8 +149,8 @@ fn judge_series(metrics: &mut LinkMetrics, plan: &Plan, link: &Link, meter: &Met
     // Sample k ends the interval from (k - 1) steps on.
     let step = plan.sample_interval.as_nanos();
     let (start, end) = (window.start.as_nanos().div_ceil(step) as usize, (window.end.as_nanos() / step) as usize);
-    metrics.loss_dispersion =
-        meter.lost_per_sample.get(start..end).and_then(|counts| dispersion(counts.iter().copied()));
+    let counts = meter.lost_per_sample.get(start..end.min(meter.lost_per_sample.len()));
+    metrics.loss_dispersion = counts.and_then(|counts| dispersion(counts.iter().copied()));
 }
 
 /// How the flows that cross link `number` share it.

@@ -25,8 +25,8 @@ pub(crate) struct Measures {
 /// Where an endless TCP transfer is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Standing {
-    /// Congestion window, segments.
-    pub(crate) cwnd: f64,
+    /// What congestion and receiver let it have under way, segments.
+    pub(crate) window: f64,
     /// Segments acknowledged.
     pub(crate) acknowledged: u32,
 }

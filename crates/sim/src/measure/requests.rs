@@ -62,12 +62,13 @@ fn asks(plan: &Plan, group: u32) -> bool {
     matches!(plan.groups[group as usize].traffic, Traffic::Transfers(_))
 }
 
-/// How long a transfer takes where there is nobody else: a round trip over the links, and the bytes at the rate of the slowest
-/// on the way there; nanoseconds, above 0.
+/// How long it takes to bring the bytes of a transfer over where there is nobody else: the delay of the links, and the bytes at
+/// the rate of the slowest; nanoseconds, above 0.
 fn ideal_ns(plan: &Plan, served: &Served) -> f64 {
     let flow = &plan.flows[served.flow as usize];
-    let delay = |path: &[u32]| path.iter().map(|&link| plan.links[link as usize].delay.as_nanos()).sum::<u64>();
-    let slowest = flow.path.iter().map(|&link| plan.links[link as usize].rates[0].1).min();
+    let links = || flow.path.iter().map(|&link| &plan.links[link as usize]);
+    let delay: u64 = links().map(|link| link.delay.as_nanos()).sum();
+    let slowest = links().map(|link| link.rates[0].1).min();
     let sending = slowest.map_or(0, |rate| rate.time_for(Bytes(served.bytes)).as_nanos());
-    (delay(&flow.path) + delay(&flow.return_path) + sending).max(1) as f64
+    (delay + sending).max(1) as f64
 }

@@ -67,7 +67,7 @@ impl Share {
         if self.flows.len() < 2 {
             return;
         }
-        self.piece.sample(self.flows.iter().map(|&flow| standing(flow).cwnd));
+        self.piece.sample(self.flows.iter().map(|&flow| standing(flow).window));
         let full = self.acknowledged.len() > self.steps;
         let mut latest = if full { self.acknowledged.pop_front() } else { None }.unwrap_or_default();
         latest.clear();
