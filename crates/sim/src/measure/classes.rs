@@ -209,6 +209,7 @@ mod tests {
             [[flows]]
             name = "one"
             transport = "udp"
+            traffic = { kind = "cbr", rate = "100kbit" }
         "#;
         let plan = Scenario::parse(text, "one").unwrap().plan(1, None).unwrap();
         let mut classes = Classes::new(&plan);
