@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Analysis",
     "Cancelled",
+    "Replay",
     "RunResult",
     "Scenario",
     "ScenarioError",
@@ -27,6 +28,7 @@ __all__ = [
     "run_theory",
     "student_quantile",
     "summary",
+    "survey",
 ]
 
 __version__: str
@@ -134,3 +136,16 @@ def mmpp_solve_text(
     text: str, file: str, overrides: Sequence[tuple[str, str]], simulate: bool = False
 ) -> tuple[str, str]: ...
 def mmpp_json_schema() -> str: ...
+
+@final
+class Replay:
+    @property
+    def setup_json(self) -> str: ...
+    def check_aqm(self, spec: str) -> None: ...
+    def run(self, spec: str, out: str | None = None, progress: Callable[[float], bool] | None = None) -> str: ...
+
+def survey(
+    capture: str,
+    settings: Sequence[tuple[str, str | float]],
+    progress: Callable[[float], bool] | None = None,
+) -> Replay: ...
