@@ -7,6 +7,7 @@ use crate::field::{Buffer, Name};
 use crate::network::{Core, Wrong};
 use crate::schema::{Event, Group, Spec, Topology};
 use crate::spec::{AqmSpec, check_profiles};
+use crate::traffic::Traffic;
 use crate::units::show_span;
 
 /// Most flows of a scenario.
@@ -103,6 +104,9 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
         if stop > end {
             return wrong("stop", format!("must be within the run of {}", show_span(end)));
         }
+    }
+    if group.transfer.is_some() && group.traffic != Traffic::Bulk {
+        return wrong("transfer", format!("belongs to bulk traffic; {} has sizes of its own", group.traffic.kind()));
     }
     let mut last = Span::ZERO;
     for (k, off) in group.off.iter().enumerate() {

@@ -16,7 +16,8 @@ pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
         .iter()
         .map(|group| {
             let transport = Transport::to_json(&group.preset, &group.transport);
-            json!({"name": group.name, "transport": transport, "flows": [group.flows.start, group.flows.end]})
+            let flows = [group.flows.start, group.flows.end];
+            json!({"name": group.name, "transport": transport, "traffic": group.traffic.to_json(), "flows": flows})
         })
         .collect();
     let flows: Vec<Value> = plan

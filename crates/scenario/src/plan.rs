@@ -8,6 +8,8 @@ use aqumen_aqm::{Limit, Network, ParamError, Value};
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
+use crate::Traffic;
+
 /// A scenario made explicit for one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -88,6 +90,8 @@ pub struct Group {
     pub preset: String,
     /// The transport of its flows.
     pub transport: TcpConfig,
+    /// What its applications send.
+    pub traffic: Traffic,
     /// Its flows.
     pub flows: Range<u32>,
 }

@@ -112,6 +112,7 @@ impl Dumbbell {
                 name: "ftp".into(),
                 preset: "ns2".into(),
                 transport: self.transport,
+                traffic: aqumen_scenario::Traffic::Bulk,
                 flows: 0..self.flows,
             }],
             nominal: network,
