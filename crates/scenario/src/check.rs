@@ -127,7 +127,7 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
 
 /// A buffer in bytes holds at least one packet of the largest kind.
 fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
-    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes).max().unwrap_or(0);
+    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(0);
     let check = |buffer: Buffer, path: String| match buffer {
         Buffer::Bytes(bytes) if bytes.0 < u64::from(largest) => {
             wrong(path, format!("holds less than one packet of {largest}B"))

@@ -38,4 +38,4 @@ pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
 pub use scenario::Scenario;
 pub use spec::{AqmSpec, Profile, Written};
 pub use traffic::Traffic;
-pub use transport::{PRESETS, Preset, Transport};
+pub use transport::{PRESETS, Preset, Protocol, Transport};

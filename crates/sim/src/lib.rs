@@ -12,6 +12,7 @@ mod control;
 mod engine;
 mod error;
 mod event;
+mod measure;
 mod meter;
 mod network;
 mod port;
