@@ -18,6 +18,7 @@ pub(super) struct Voip {
     suppress: bool,
     talk: Draws,
     silence: Draws,
+    started: bool,
     /// Whether somebody talks, and how much longer that lasts after the last frame; `None` before the start.
     state: Option<(bool, f64)>,
 }
@@ -31,6 +32,7 @@ impl Voip {
             suppress: spec.suppress,
             talk: Draws::new(&spec.talk.0),
             silence: Draws::new(&spec.silence.0),
+            started: false,
             state: None,
         }
     }
@@ -66,11 +68,9 @@ impl Voip {
 impl Source for Voip {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
         // The first frame ends somewhere within an interval, so that calls that start together are not in step.
-        let begin = if self.state.is_none() { rng.uniform() - 1.0 } else { 0.0 };
+        let begin = if self.started { 0.0 } else { rng.uniform() - 1.0 };
+        self.started = true;
         let frames = self.frames(rng);
-        if self.state.is_none() {
-            self.state = Some((true, 0.0));
-        }
         Step::At(after(now, (frames + begin) * self.interval_ns), Action::Write(self.bytes))
     }
 }
