@@ -63,6 +63,8 @@ pub enum Scope {
 pub struct Kind {
     /// Its name.
     pub name: &'static str,
+    /// What it consists of: transfers, packets or frames.
+    pub sends: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
     /// Where it comes from.
@@ -71,12 +73,13 @@ pub struct Kind {
     schema: fn() -> serde_json::Value,
 }
 
-/// Every kind: name, summary, reference, variant of [`Traffic`] with its table.
+/// Every kind: name, variant of [`Traffic`] with its table, what it sends, summary, reference.
 macro_rules! kinds {
-    ($( $name:literal $variant:ident: $summary:literal, $reference:literal; )*) => {
+    ($( $name:literal $variant:ident $sends:literal: $summary:literal, $reference:literal; )*) => {
         const KINDS: &[Kind] = &[
             Kind {
                 name: "bulk",
+                sends: "transfers",
                 summary: "one transfer that starts with the flow, endless unless the group has transfer",
                 reference: "-",
                 read: |at| at.only(&[]).map(|()| Traffic::Bulk),
@@ -84,6 +87,7 @@ macro_rules! kinds {
             },
             $( Kind {
                 name: $name,
+                sends: $sends,
                 summary: $summary,
                 reference: $reference,
                 read: |at| $variant::read(at).map(Traffic::$variant),
@@ -128,22 +132,29 @@ macro_rules! kinds {
 }
 
 kinds! {
-    "transfers" Transfers: "finite transfers, at random moments or a think time after the last", "Barford, Crovella 1998";
-    "web" Web: "web sessions: pages of a main object and embedded ones, with time to read", "IEEE 802.16m-08/004, section 10.1";
-    "cbr" Cbr: "packets of one size at one rate", "-";
-    "poisson" Poisson: "packets at the moments of a Poisson process, sizes of any law", "Kleinrock 1975";
-    "on-off" OnOff: "one rate in periods ON, silence in periods OFF, of any law", "Willinger, Taqqu, Sherman, Wilson 1997";
-    "self-similar" SelfSimilar: "the sum of many ON/OFF sources with heavy tails: long-range dependent",
+    "transfers" Transfers "transfers": "finite transfers, at random moments or a think time after the last", "Barford, Crovella 1998";
+    "web" Web "transfers": "web sessions: pages of a main object and embedded ones, with time to read", "IEEE 802.16m-08/004, section 10.1";
+    "cbr" Cbr "packets": "packets of one size at one rate", "-";
+    "poisson" Poisson "packets": "packets at the moments of a Poisson process, sizes of any law", "Kleinrock 1975";
+    "on-off" OnOff "packets": "one rate in periods ON, silence in periods OFF, of any law", "Willinger, Taqqu, Sherman, Wilson 1997";
+    "self-similar" SelfSimilar "packets": "the sum of many ON/OFF sources with heavy tails: long-range dependent",
         "Taqqu, Willinger, Sherman 1997";
-    "voip" Voip: "voice: a codec's frames while somebody talks", "ITU-T P.59; RFC 3551";
-    "mmpp" Mmpp: "a Markov-modulated Poisson process, the same as in the queueing analysis",
+    "voip" Voip "frames": "voice: a codec's frames while somebody talks", "ITU-T P.59; RFC 3551";
+    "mmpp" Mmpp "packets": "a Markov-modulated Poisson process, the same as in the queueing analysis",
         "Fischer, Meier-Hellstern 1993";
-    "video" Video: "frames of the sizes in a trace", "Fitzek, Reisslein 2001";
+    "video" Video "frames": "frames of the sizes in a trace", "Fitzek, Reisslein 2001";
 }
 
 /// Every kind of traffic.
 pub fn kinds() -> &'static [Kind] {
     KINDS
+}
+
+impl Kind {
+    /// The JSON Schema of its table, without `kind`.
+    pub(crate) fn schema(&self) -> serde_json::Value {
+        (self.schema)()
+    }
 }
 
 impl Traffic {
@@ -199,7 +210,7 @@ impl Field for Traffic {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let mut choices = vec![json!({"enum": names, "description": "name of the kind"})];
         for kind in KINDS {
-            let mut schema = (kind.schema)();
+            let mut schema = kind.schema();
             schema["description"] = kind.summary.into();
             schema["properties"]["kind"] = json!({"const": kind.name});
             if let Some(required) = schema["required"].as_array_mut() {

@@ -134,9 +134,8 @@ fn assert_counts(what: &str, sent: &[Packet], [window_s, apart_s, duration_s]: [
 
 #[test]
 fn poisson_packets_have_a_dispersion_of_one() {
-    let source = traffic(
-        "{ kind = \"poisson\", rate = \"500pkt/s\", packet = { law = \"exponential\", mean = \"400B\" } }",
-    );
+    let source =
+        traffic("{ kind = \"poisson\", rate = \"500pkt/s\", packet = { law = \"exponential\", mean = \"400B\" } }");
     let sent = packets(&source, 1, 1000.0);
     assert_counts("Poisson", &sent, [0.1, 0.2, 1000.0], 50.0, 50.0);
     let sizes: Vec<f64> = sent.iter().map(|packet| f64::from(packet.bytes)).collect();
@@ -178,8 +177,8 @@ fn a_pareto_on_off_source_starts_in_the_long_run() {
 fn an_mmpp_has_the_mean_and_dispersion_of_its_chain() {
     let (a, b, s, r, t) = (300.0, 80.0, 2.0, 1.0, 0.5f64);
     let (c, mean) = (s + r, (a * r + b * s) / (s + r));
-    let dispersion = 1.0
-        + 2.0 * (a - b) * (a - b) * s * r / (c * c * (a * r + b * s)) * (1.0 - (1.0 - f64::exp(-c * t)) / (c * t));
+    let dispersion =
+        1.0 + 2.0 * (a - b) * (a - b) * s * r / (c * c * (a * r + b * s)) * (1.0 - (1.0 - f64::exp(-c * t)) / (c * t));
     for source in [
         "{ kind = \"mmpp\", preset = \"paper16\", source = \"video\" }",
         "{ kind = \"mmpp\", rates = [\"300pkt/s\", \"80pkt/s\"], generator = [[-2.0, 2.0], [1.0, -1.0]] }",
@@ -191,7 +190,8 @@ fn an_mmpp_has_the_mean_and_dispersion_of_its_chain() {
 
 #[test]
 fn minisources_have_the_dispersion_of_their_sum() {
-    let source = "{ kind = \"mmpp\", minisources = { count = 20, on = \"350ms\", off = \"650ms\", rate = \"50pkt/s\" } }";
+    let source =
+        "{ kind = \"mmpp\", minisources = { count = 20, on = \"350ms\", off = \"650ms\", rate = \"50pkt/s\" } }";
     let sent = packets(&traffic(source), 1, 8000.0);
     // 20 telegraph processes of 50 packets/s, c = 1 / 0.35 + 1 / 0.65, and the variance of a Poisson process.
     let variance = 20.0 * telegraph(50.0, 0.35, 1.0 / 0.35 + 1.0 / 0.65, 0.5) + 175.0;
@@ -263,8 +263,7 @@ fn a_call_talks_as_long_as_its_law_says_in_frames_of_its_codec() {
     assert!(gaps.iter().all(|gap| (gap + 10).is_multiple_of(20_000_000) || gap % 20_000_000 < 10), "all on one grid");
     assert!(sent.iter().all(|packet| packet.bytes == 160));
     // A spurt of n frames is left at each with probability 1 - exp(-0.020 / 1.004).
-    let spurts: Vec<f64> =
-        gaps.split(|gap| *gap > 30_000_000).map(|gaps| gaps.len() as f64 + 1.0).skip(1).collect();
+    let spurts: Vec<f64> = gaps.split(|gap| *gap > 30_000_000).map(|gaps| gaps.len() as f64 + 1.0).skip(1).collect();
     assert_mean("frames of a spurt", &spurts[..spurts.len() - 1], 1.0 / (1.0 - f64::exp(-0.020 / 1.004)));
     let codec = packets(&traffic("{ kind = \"voip\", codec = \"g729\", suppress = false }"), 1, 10.0);
     assert!(codec.iter().all(|packet| packet.bytes == 20) && codec.len() == 500);
@@ -384,7 +383,9 @@ fn a_source_that_was_paused_does_not_catch_up() {
 
 #[test]
 fn the_same_seed_gives_the_same_packets() {
-    for source in ["{ kind = \"mmpp\", preset = \"paper16\" }", "\"voip\"", "{ kind = \"self-similar\", rate = \"1Mbit\" }"] {
+    for source in
+        ["{ kind = \"mmpp\", preset = \"paper16\" }", "\"voip\"", "{ kind = \"self-similar\", rate = \"1Mbit\" }"]
+    {
         let source = traffic(source);
         assert_eq!(packets(&source, 5, 10.0), packets(&source, 5, 10.0));
         assert_ne!(packets(&source, 5, 10.0), packets(&source, 6, 10.0));
