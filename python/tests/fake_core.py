@@ -313,6 +313,19 @@ def list_aqms_json():
     )
 
 
+def list_transports_json():
+    params = [{"name": "ecn", "unit": "flag", "choices": None, "default": True, "doc": "Whether packets are ECN-capable."}]
+    row = {"name": "modern", "kind": "tcp", "summary": "TCP of today.", "reference": "RFC 9293", "params": params}
+    return json.dumps([row])
+
+
+def list_traffic_json():
+    bulk = {"name": "bulk", "kind": "transfers", "summary": "One transfer.", "reference": "-", "params": []}
+    rate = {"name": "rate", "unit": "rate", "choices": None, "default": None, "required": True, "doc": "The rate."}
+    cbr = {"name": "cbr", "kind": "packets", "summary": "Packets at one rate.", "reference": "-", "params": [rate]}
+    return json.dumps([bulk, cbr])
+
+
 def json_schema():
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"})
 

@@ -1,4 +1,5 @@
-//! The AQMs as data: what `aqumen list aqms --json` prints and the typed parameter tables are made of.
+//! What there is, as data: AQMs, transports, traffic. `aqumen list --json` prints it, and the typed parameter tables are made of
+//! it.
 
 use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value};
@@ -34,6 +35,18 @@ pub(crate) fn list_aqms_json() -> String {
         })
     });
     Json::Array(rows.chain(profiles).collect()).to_string()
+}
+
+/// Every preset of a transport with its settings, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_transports_json() -> String {
+    aqumen_scenario::list::transports().to_string()
+}
+
+/// Every kind of traffic with its parameters, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_traffic_json() -> String {
+    aqumen_scenario::list::traffic().to_string()
 }
 
 /// Names that a SPEC may start with in any scenario.

@@ -17,6 +17,7 @@ mod expand;
 mod field;
 mod json;
 pub mod law;
+pub mod list;
 pub mod memory;
 pub mod mmpp;
 mod network;

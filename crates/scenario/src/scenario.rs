@@ -60,7 +60,12 @@ impl Scenario {
     }
 
     fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
-        let spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
+        let mut spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
+        let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+        for (i, group) in spec.flows.iter_mut().enumerate() {
+            let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
+            group.traffic.load(directory).map_err(at)?;
+        }
         let (core, fixed) = check(&spec).map_err(|wrong| locate(&tree, file, wrong))?;
         Ok(Scenario { file: file.into(), tree, spec, core, fixed })
     }

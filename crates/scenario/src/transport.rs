@@ -1,6 +1,6 @@
 //! The transport of a flow group: a preset of the transport crate, and what differs from it.
 
-mod settings;
+pub(crate) mod settings;
 mod tcp;
 mod udp;
 

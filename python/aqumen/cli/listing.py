@@ -30,19 +30,6 @@ class Kind(StrEnum):
     scenarios = "scenarios"
 
 
-# What a scenario's `transport` and `flows` accept today.
-TRANSPORTS = [
-    {
-        "name": "modern",
-        "summary": "TCP as today's RFCs describe it; variant reno, newreno or sack",
-        "reference": "RFC 9293",
-    },
-    {"name": "ns2", "summary": "TCP as ns-2.35 does it, for cross-checks; the same variants", "reference": "ns-2.35"},
-]
-TRAFFIC = [
-    {"name": "endless", "summary": "Transfers without end: a group of flows without `transfer`"},
-    {"name": "transfer", "summary": 'Transfers of so many bytes: `transfer = "1MB"`'},
-]
 PAPERS = [{"name": "arm-pfc", "summary": "ARM-PFC, an optimized AQM congestion controller in TCP/IP networks (2007)"}]
 
 
@@ -58,7 +45,7 @@ def list_things(
     if not rows:
         talk.say(f"no {kind.value} here yet")
         return 0
-    heads = list(rows[0]) if kind is not Kind.aqms else ["name", "kind", "summary", "parameters"]
+    heads = list(rows[0]) if "params" not in rows[0] else ["name", "kind", "summary", "parameters"]
     made = talk.table("", heads, numbers=False)
     for column in made.columns[1:]:
         column.no_wrap = False
@@ -66,14 +53,19 @@ def list_things(
         cells = {**row, "parameters": ", ".join(each["name"] for each in row.get("params", []))}
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
-    if kind is Kind.aqms:
-        talk.say("units, defaults and ranges of the parameters: aqumen list aqms --json")
+    if "params" in rows[0]:
+        talk.say(f"units, defaults and meaning of the parameters: aqumen list {kind.value} --json")
     return 0
 
 
 def _rows(kind: Kind) -> list[dict[str, Any]]:
-    if kind is Kind.aqms:
-        return list(json.loads(_core.list_aqms_json()))
+    of_core = {
+        Kind.aqms: _core.list_aqms_json,
+        Kind.transports: _core.list_transports_json,
+        Kind.traffic: _core.list_traffic_json,
+    }
+    if kind in of_core:
+        return list(json.loads(of_core[kind]()))
     if kind is Kind.scenarios:
         rows = []
         for path in experiments():
@@ -82,4 +74,4 @@ def _rows(kind: Kind) -> list[dict[str, Any]]:
             except ScenarioError as error:
                 talk.say(f"left out: {error}")
         return rows
-    return {Kind.transports: TRANSPORTS, Kind.traffic: TRAFFIC, Kind.papers: PAPERS}[kind]
+    return PAPERS
