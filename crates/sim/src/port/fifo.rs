@@ -97,15 +97,15 @@ impl FifoPort {
         match verdict {
             _ if full => {
                 self.totals.overflow_dropped += 1;
-                return Arrival::Dropped;
+                return self.lose();
             }
             Verdict::Drop(DropReason::Overflow) => {
                 self.totals.overflow_dropped += 1;
-                return Arrival::Dropped;
+                return self.lose();
             }
             Verdict::Drop(DropReason::Early) => {
                 self.totals.early_dropped += 1;
-                return Arrival::Dropped;
+                return self.lose();
             }
             Verdict::Mark => {
                 self.totals.marked += 1;
@@ -124,6 +124,15 @@ impl FifoPort {
         self.waiting_bytes += packet.bytes as u64;
         self.next_change = self.next_change.min(start);
         Arrival::Leaves { start, reach: end + self.transmitter.delay }
+    }
+
+    /// The packet that arrived last is lost.
+    #[cold]
+    fn lose(&mut self) -> Arrival {
+        if let Some(meter) = &mut self.meter {
+            meter.lost(self.totals.arrivals);
+        }
+        Arrival::Dropped
     }
 
     #[cold]
@@ -206,6 +215,9 @@ impl FifoPort {
 
     pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {
         self.catch_up_before(now);
+        if let Some(meter) = &mut self.meter {
+            meter.sample(&self.totals);
+        }
         (self.waiting.len() as u32, self.aqm.probability().get())
     }
 
