@@ -380,7 +380,7 @@ impl Qdisc for DualPi2 {
                 Fate::Pass => {}
             }
             self.account(queue, taken.packet.bytes);
-            return Some(self.store.send(&taken));
+            return Some(self.store.send(&taken, now));
         }
     }
 
