@@ -67,6 +67,8 @@ def list_things(
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
     if kind is Kind.aqms:
+        common = next((row["common_params"] for row in rows if row["common_params"]), [])
+        talk.say(f"every AQM of one queue also takes: {', '.join(each['name'] for each in common)}")
         talk.say("units, defaults and ranges of the parameters: aqumen list aqms --json")
     return 0
 
