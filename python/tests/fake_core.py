@@ -356,6 +356,7 @@ def list_aqms_json():
                 "summary": f"What {name} does.",
                 "reference": "RFC 7567",
                 "params": [{"name": "target", **parameter}] if PARAMS[name] else [],
+                "common_params": [{"name": "threshold", **parameter}],
             }
             for name in BEHAVIOUR
         ]

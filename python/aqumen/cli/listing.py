@@ -53,6 +53,9 @@ def list_things(
         cells = {**row, "parameters": ", ".join(each["name"] for each in row.get("params", []))}
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
+    if kind is Kind.aqms:
+        common = next((row["common_params"] for row in rows if row["common_params"]), [])
+        talk.say(f"every AQM of one queue also takes: {', '.join(each['name'] for each in common)}")
     if "params" in rows[0]:
         talk.say(f"units, defaults and meaning of the parameters: aqumen list {kind.value} --json")
     return 0
