@@ -36,7 +36,7 @@ def fake_core(monkeypatch):
 
     for name in ("Cancelled", "RunResult", "Scenario", "ScenarioError", "__version__"):
         monkeypatch.setattr(_core, name, getattr(fake_core, name), raising=False)
-    for name in ("json_schema", "list_aqms_json", "predict_json", "run", "run_many", "summary"):
+    for name in ("experiments", "json_schema", "list_aqms_json", "predict_json", "run", "run_many", "summary"):
         monkeypatch.setattr(_core, name, getattr(fake_core, name), raising=False)
     return fake_core
 

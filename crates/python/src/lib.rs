@@ -1,6 +1,6 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time, [`theory`] is what needs no packets, [`mmpp`] the
+//! [`catalogue`] lists the AQMs and the papers' experiments, [`many`] runs several runs at a time, [`theory`] is what needs no packets, [`mmpp`] the
 //! queueing analysis.
 
 mod catalogue;
@@ -27,7 +27,7 @@ mod _core {
     #[pymodule_export]
     use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary};
     #[pymodule_export]
-    use crate::catalogue::list_aqms_json;
+    use crate::catalogue::{experiments, list_aqms_json};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]

@@ -36,5 +36,5 @@ pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, TIME_MAX};
 pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
 pub use scenario::Scenario;
 pub use spec::{AqmSpec, Profile, Written};
-pub use spread::{Exponential, Law, List, Normal, Spread};
+pub use spread::{Shape, Spread};
 pub use transport::{PRESETS, Preset, Transport};

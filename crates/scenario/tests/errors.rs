@@ -214,18 +214,22 @@ fn distributions_and_lists_fit_their_group() {
         "t.toml:20: flows.0.start: lists 3 values for 4 flows; the count must be a multiple of 3"
     );
     assert_eq!(start("start = { list = [] }"), "t.toml:20: flows.0.start: list must have at least one time");
-    assert_eq!(start("start = {}"), "t.toml:20: flows.0.start: must have one of normal, exponential and list");
+    assert_eq!(start("start = {}"), "t.toml:20: flows.0.start.law: missing; it must be a name, such as \"ftp\"");
     assert_eq!(
-        start("start = { normal = [\"1s\"] }"),
-        "t.toml:20: flows.0.start: normal has a mean and a standard deviation, such as [\"40ms\", \"5ms\"]"
+        start("start = { law = \"cauchy\" }"),
+        "t.toml:20: flows.0.start.law = \"cauchy\": no such law; known: normal, exponential"
     );
     assert_eq!(
-        start("start = { normal = [\"5s\", \"1s\"], least = \"9s\" }"),
-        "t.toml:20: flows.0.start: least must be below most, and both within 1s to 9s"
+        start("start = { law = \"normal\", mean = \"5s\", std = \"0s\" }"),
+        "t.toml:20: flows.0.start: std must be above 0s; for one value write it alone"
     );
     assert_eq!(
-        start("start = { exponential = \"1s\", least = \"3s\", most = \"2s\" }"),
-        "t.toml:20: flows.0.start: least must be below most"
+        start("start = { law = \"normal\", mean = \"5s\", std = \"1s\", min = \"9s\" }"),
+        "t.toml:20: flows.0.start: min must be below max, and between them a part of 1s to 9s, four std about the mean"
+    );
+    assert_eq!(
+        start("start = { law = \"exponential\", mean = \"1s\", min = \"3s\", max = \"2s\" }"),
+        "t.toml:20: flows.0.start: min must be below max"
     );
     // 20 ms each way over the bottleneck, and up to 45 ms on each of four access links.
     assert_eq!(rtt("\"200ms\""), "t.toml:20: flows.0.rtt = \"200ms\": must be at least that of the links, 220ms");

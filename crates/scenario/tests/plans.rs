@@ -325,7 +325,7 @@ fn round_trips_are_what_the_group_says() {
 
 #[test]
 fn another_kind_of_spread_moves_no_other_draw() {
-    let text = with(PARKING_LOT, "start = { exponential = \"1s\", most = \"5s\" }", "start = \"0s\"");
+    let text = with(PARKING_LOT, "start = { law = \"exponential\", mean = \"1s\", max = \"5s\" }", "start = \"0s\"");
     let (a, b) = (plan(PARKING_LOT, 3), plan(&text, 3));
     let delays = |plan: &Plan| plan.links.iter().map(|link| link.delay).collect::<Vec<_>>();
     assert_eq!(delays(&a), delays(&b));

@@ -12,7 +12,7 @@ from aqumen import _core
 from aqumen.cli import talk
 from aqumen.cli.options import JsonOption
 from aqumen.errors import ScenarioError
-from aqumen.experiments import experiments
+from aqumen.experiments import PAPERS, experiments
 from aqumen.scenario import Scenario
 
 __all__ = ["list_things"]
@@ -43,7 +43,12 @@ TRAFFIC = [
     {"name": "endless", "summary": "Transfers without end: a group of flows without `transfer`"},
     {"name": "transfer", "summary": 'Transfers of so many bytes: `transfer = "1MB"`'},
 ]
-PAPERS = [{"name": "arm-pfc", "summary": "ARM-PFC, an optimized AQM congestion controller in TCP/IP networks (2007)"}]
+
+# What a person is shown; all else is in the JSON.
+HEADS = {
+    Kind.aqms: ["name", "kind", "summary", "parameters"],
+    Kind.scenarios: ["name", "title", "duration", "aqm"],
+}
 
 
 def list_things(
@@ -58,7 +63,7 @@ def list_things(
     if not rows:
         talk.say(f"no {kind.value} here yet")
         return 0
-    heads = list(rows[0]) if kind is not Kind.aqms else ["name", "kind", "summary", "parameters"]
+    heads = HEADS.get(kind, list(rows[0]))
     made = talk.table("", heads, numbers=False)
     for column in made.columns[1:]:
         column.no_wrap = False
@@ -66,6 +71,8 @@ def list_things(
         cells = {**row, "parameters": ", ".join(each["name"] for each in row.get("params", []))}
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
+    if kind is Kind.scenarios:
+        talk.say("run one by its name: aqumen run arm-pfc/exp1")
     if kind is Kind.aqms:
         talk.say("units, defaults and ranges of the parameters: aqumen list aqms --json")
     return 0
@@ -75,11 +82,20 @@ def _rows(kind: Kind) -> list[dict[str, Any]]:
     if kind is Kind.aqms:
         return list(json.loads(_core.list_aqms_json()))
     if kind is Kind.scenarios:
-        rows = []
-        for path in experiments():
-            try:
-                rows.append({"file": str(path), "title": Scenario.load(path).title})
-            except ScenarioError as error:
-                talk.say(f"left out: {error}")
-        return rows
-    return {Kind.transports: TRANSPORTS, Kind.traffic: TRAFFIC, Kind.papers: PAPERS}[kind]
+        return _scenarios()
+    if kind is Kind.papers:
+        return [{"name": name, "summary": summary} for name, summary in PAPERS.items()]
+    return {Kind.transports: TRANSPORTS, Kind.traffic: TRAFFIC}[kind]
+
+
+def _scenarios() -> list[dict[str, Any]]:
+    """The experiments that can be read; the others are told of."""
+    rows = []
+    for experiment in experiments():
+        try:
+            Scenario.parse(experiment.text, str(experiment.file or experiment.name))
+        except ScenarioError as error:
+            talk.say(f"left out: {error}")
+            continue
+        rows.append(experiment.row())
+    return rows

@@ -126,7 +126,7 @@ access = { rate = "1Gbit", delay = "1ms" }
 [[flows]]
 name = "through"
 count = 4
-start = { exponential = "1s", most = "5s" }
+start = { law = "exponential", mean = "1s", max = "5s" }
 rtt = { list = ["100ms", "200ms"] }
 transport = "ns2"
 
@@ -135,7 +135,7 @@ name = "cross"
 count = 3
 from = "r1"
 to = "r2"
-extra_rtt = { normal = ["40ms", "10ms"] }
+extra_rtt = { law = "normal", mean = "40ms", std = "10ms" }
 transport = "ns2"
 
 [[events]]
