@@ -7,6 +7,7 @@ use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, al
 use crate::parking_lot::ParkingLot;
 use crate::spec::Profile;
 use crate::spread::Spread;
+use crate::traffic::Traffic;
 use crate::transport::Transport;
 
 table! {
@@ -155,6 +156,8 @@ table! {
         pub count: u32 = 1,
         /// The transport: the name of a preset, or a table of a preset and what differs from it.
         pub transport: Transport,
+        /// What the applications send: a kind of traffic, or a table of `kind` and its parameters.
+        pub traffic: Traffic = Traffic::Bulk,
         /// When a flow starts, or whence each takes it.
         pub start: Spread = Spread::fixed(Span::ZERO),
         /// When the flows stop offering data; the end of the run if absent.
