@@ -94,3 +94,10 @@ fn value(value: &Value<'_>) -> Json {
         Value::Choice(word) => json!(word),
     }
 }
+
+/// The scenario files of the papers' experiments, in order of their names: name and text.
+#[pyfunction]
+pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
+    const ALL: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+    ALL.to_vec()
+}

@@ -1,7 +1,7 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists what there is, [`many`] runs several runs at a time, [`theory`] is what needs no packets, [`mmpp`] the
-//! queueing analysis, [`mod@replay`] captures before a queue.
+//! [`catalogue`] lists what there is, the papers' experiments among it, [`many`] runs several runs at a time, [`theory`] is what
+//! needs no packets, [`mmpp`] the queueing analysis, [`mod@replay`] captures before a queue.
 
 mod catalogue;
 mod many;
@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary, transient};
     #[pymodule_export]
-    use crate::catalogue::{list_aqms_json, list_traffic_json, list_transports_json};
+    use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
