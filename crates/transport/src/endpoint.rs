@@ -6,7 +6,7 @@
 
 use aqumen_units::{Ecn, Instant, Span};
 
-use crate::udp;
+use crate::{sctp, udp};
 
 /// A packet, by value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,12 @@ pub struct Packet {
 pub enum Body {
     /// A datagram of [`udp`].
     Datagram(udp::Datagram),
+    /// A message that sets up an association of [`sctp`].
+    Setup(sctp::Setup),
+    /// A DATA chunk of [`sctp`].
+    Data(sctp::Data),
+    /// A selective acknowledgement of [`sctp`].
+    Sack(sctp::Sack),
 }
 
 // Hosts keep packets by value in their events.
@@ -69,7 +75,8 @@ pub struct Stats {
     pub rtt_samples: u64,
     /// Their sum.
     pub rtt_sum: Span,
-    /// Bytes of messages that reached the application (sink end).
+    /// Bytes of messages that reached the application, of incomplete ones too where they are handed over in parts (sink
+    /// end).
     pub delivered_bytes: u64,
 }
 
@@ -80,6 +87,10 @@ pub struct Stats {
 pub trait Endpoint {
     /// The application hands over a message (source end; a sink ignores it).
     fn write(&mut self, now: Instant, message: Message);
+
+    /// From now on the application always has something to send, or no longer (source end): data without end for a bulk
+    /// transfer. Transports that send as they are told ignore it.
+    fn set_endless(&mut self, _now: Instant, _on: bool) {}
 
     /// A packet arrived. One that does not belong here is ignored.
     fn on_packet(&mut self, now: Instant, packet: &Packet);

@@ -1,5 +1,6 @@
 //! The table of presets in the documentation is the one the code gives.
 
+use aqumen_transport::sctp::SctpConfig;
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_transport::udp::UdpConfig;
 use aqumen_units::Span;
@@ -114,4 +115,46 @@ fn the_table_of_udp_is_the_one_in_the_page() {
     let UdpConfig { packet_bytes, header_bytes } = UdpConfig::standard();
     assert_row(page, "packet_bytes", packet_bytes);
     assert_row(page, "header_bytes", header_bytes);
+}
+
+/// The cells of the rows of a configuration, fields in the order they are declared.
+fn sctp_rows(cfg: &SctpConfig) -> Vec<(&'static str, String)> {
+    let SctpConfig {
+        ecn,
+        packet_bytes,
+        header_bytes,
+        streams,
+        handshake,
+        initial_window,
+        receive_window,
+        delayed_sack,
+        max_burst,
+        min_rto,
+        max_rto,
+        initial_rto,
+    } = *cfg;
+    vec![
+        ("ecn", either(ecn)),
+        ("packet_bytes", packet_bytes.to_string()),
+        ("header_bytes", header_bytes.to_string()),
+        ("streams", streams.to_string()),
+        ("handshake", either(handshake)),
+        ("initial_window", initial_window.map_or("RFC".to_string(), |window| window.to_string())),
+        ("receive_window", receive_window.to_string()),
+        ("delayed_sack", delay(delayed_sack)),
+        ("max_burst", limit(max_burst)),
+        ("min_rto", min_rto.to_string()),
+        ("max_rto", max_rto.to_string()),
+        ("initial_rto", initial_rto.to_string()),
+    ]
+}
+
+#[test]
+fn the_table_of_sctp_is_the_one_in_the_page() {
+    let page = include_str!("../../../docs/transports/sctp.md");
+    for ((field, standard), (_, ns2)) in
+        sctp_rows(&SctpConfig::standard()).into_iter().zip(sctp_rows(&SctpConfig::ns2()))
+    {
+        assert_row(page, field, format!("{standard} | {ns2}"));
+    }
 }
