@@ -85,12 +85,15 @@ pub struct Stats {
 /// After every other call that takes the time the host polls [`poll_transmit`](Self::poll_transmit) until `None`, and at
 /// the sink end [`poll_delivery`](Self::poll_delivery) too. Time never goes backwards.
 pub trait Endpoint {
+    /// Begins to offer data of its own: without end, or an encoder's frames (source end). It does nothing at a transport
+    /// that sends only what is written.
+    fn start(&mut self, _now: Instant) {}
+
+    /// Offers nothing more of its own; what was sent is still repaired (source end).
+    fn stop(&mut self, _now: Instant) {}
+
     /// The application hands over a message (source end; a sink ignores it).
     fn write(&mut self, now: Instant, message: Message);
-
-    /// From now on the application always has something to send, or no longer (source end): data without end for a bulk
-    /// transfer. Transports that send as they are told ignore it.
-    fn set_endless(&mut self, _now: Instant, _on: bool) {}
 
     /// A packet arrived. One that does not belong here is ignored.
     fn on_packet(&mut self, now: Instant, packet: &Packet);

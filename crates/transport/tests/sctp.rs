@@ -12,7 +12,7 @@ const CFG: SctpConfig = SctpConfig { handshake: false, ..SctpConfig::standard() 
 /// A bulk transfer that has sent its first window at time zero.
 fn bulk(cfg: &SctpConfig) -> (SctpSource, Vec<u32>) {
     let mut source = SctpSource::new(cfg);
-    source.set_endless(at(0), true);
+    source.start(at(0));
     let sent = tsns(&packets(&mut source, at(0)));
     (source, sent)
 }
@@ -317,7 +317,7 @@ fn a_mark_halves_the_window_once_for_each_window_of_data() {
     let cfg = SctpConfig { ecn: true, initial_window: Some(10 * 1468), max_burst: 0, ..CFG };
     let mut source = SctpSource::new(&cfg);
     let mut sink = SctpSink::new(&cfg);
-    source.set_endless(at(0), true);
+    source.start(at(0));
     let mut sent = packets(&mut source, at(0));
     assert!(sent.iter().all(|packet| packet.ecn == Ecn::Ect0));
     sent[1].ecn = Ecn::Ce;

@@ -70,7 +70,7 @@ proptest! {
         let mut luck = Luck(seed | 1);
         let mut source = SctpSource::new(&cfg);
         let mut sink = SctpSink::new(&cfg);
-        source.set_endless(at(0), true);
+        source.start(at(0));
         for step in 0..400 {
             let now = at(step * 100);
             let near = |luck: &mut Luck| if luck.percent(10) { luck.below(1 << 32) as u32 } else { luck.below(30) as u32 };

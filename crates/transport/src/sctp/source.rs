@@ -279,17 +279,19 @@ impl SctpSource {
 }
 
 impl Endpoint for SctpSource {
+    fn start(&mut self, now: Instant) {
+        self.wake(now);
+        self.endless = true;
+    }
+
+    fn stop(&mut self, _now: Instant) {
+        self.endless = false;
+    }
+
     fn write(&mut self, now: Instant, message: Message) {
         self.wake(now);
         let next = self.accept(message);
         self.waiting.push_back(next);
-    }
-
-    fn set_endless(&mut self, now: Instant, on: bool) {
-        if on {
-            self.wake(now);
-        }
-        self.endless = on;
     }
 
     fn on_packet(&mut self, now: Instant, packet: &Packet) {
