@@ -6,7 +6,7 @@
 
 use aqumen_units::{Ecn, Instant, Span};
 
-use crate::{sctp, udp};
+use crate::{rtp, sctp, udp};
 
 /// A packet, by value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,12 @@ pub struct Packet {
 pub enum Body {
     /// A datagram of [`udp`].
     Datagram(udp::Datagram),
+    /// A part of a frame, of [`rtp`].
+    Media(rtp::Media),
+    /// A sender report of RTCP, of [`rtp`].
+    SenderReport(rtp::SenderReport),
+    /// A receiver report of RTCP, of [`rtp`].
+    Report(rtp::ReceiverReport),
     /// A message that sets up an association of [`sctp`].
     Setup(sctp::Setup),
     /// A DATA chunk of [`sctp`].

@@ -1,5 +1,6 @@
 //! The table of presets in the documentation is the one the code gives.
 
+use aqumen_transport::rtp::RtpConfig;
 use aqumen_transport::sctp::SctpConfig;
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_transport::udp::UdpConfig;
@@ -156,5 +157,39 @@ fn the_table_of_sctp_is_the_one_in_the_page() {
         sctp_rows(&SctpConfig::standard()).into_iter().zip(sctp_rows(&SctpConfig::ns2()))
     {
         assert_row(page, field, format!("{standard} | {ns2}"));
+    }
+}
+
+fn rtp_rows(cfg: &RtpConfig) -> Vec<(&'static str, String)> {
+    let RtpConfig {
+        control,
+        ecn,
+        packet_bytes,
+        header_bytes,
+        frame_interval,
+        report_interval,
+        initial_rate,
+        min_rate,
+        max_rate,
+    } = *cfg;
+    vec![
+        ("control", format!("{control:?}").to_lowercase()),
+        ("ecn", either(ecn)),
+        ("packet_bytes", packet_bytes.to_string()),
+        ("header_bytes", header_bytes.to_string()),
+        ("frame_interval", frame_interval.to_string()),
+        ("report_interval", report_interval.to_string()),
+        ("initial_rate", initial_rate.to_string()),
+        ("min_rate", min_rate.to_string()),
+        ("max_rate", max_rate.to_string()),
+    ]
+}
+
+#[test]
+fn the_table_of_rtp_is_the_one_in_the_page() {
+    let page = include_str!("../../../docs/transports/rtp.md");
+    let [rtp, tfrc, nada] = [RtpConfig::standard(), RtpConfig::tfrc(), RtpConfig::nada()].map(|cfg| rtp_rows(&cfg));
+    for ((one, two), three) in rtp.iter().zip(&tfrc).zip(&nada) {
+        assert_row(page, one.0, format!("{} | {} | {}", one.1, two.1, three.1));
     }
 }
