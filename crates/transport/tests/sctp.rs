@@ -100,7 +100,7 @@ fn a_window_that_was_not_used_does_not_grow() {
 /// on it grows by one chunk for 8808 bytes acknowledged.
 #[test]
 fn three_reports_retransmit_and_halve_and_congestion_avoidance_follows() {
-    let cfg = SctpConfig { initial_window: Some(14_680), max_burst: 0, ..CFG };
+    let cfg = SctpConfig { initial_window_bytes: Some(14_680), max_burst: 0, ..CFG };
     let (mut source, sent) = bulk(&cfg);
     assert_eq!(sent, (1..=10).collect::<Vec<_>>());
     assert_eq!(answer(&mut source, at(100), sack(0, &[(2, 2)])), [11]);
@@ -130,7 +130,7 @@ fn three_reports_retransmit_and_halve_and_congestion_avoidance_follows() {
 /// A SACK that repeats what is known overtakes nothing: only the highest newly acknowledged chunk counts.
 #[test]
 fn a_repeated_sack_is_no_report() {
-    let cfg = SctpConfig { initial_window: Some(14_680), ..CFG };
+    let cfg = SctpConfig { initial_window_bytes: Some(14_680), ..CFG };
     let (mut source, _) = bulk(&cfg);
     for _ in 0..5 {
         answer(&mut source, at(100), sack(0, &[(2, 2)]));
@@ -145,7 +145,7 @@ fn a_repeated_sack_is_no_report() {
 /// again after three reports; then chunk 1 arrives (report one of chunk 9, by 10 and 11 before: two), and so on.
 #[test]
 fn in_recovery_an_advance_reports_all_that_is_missing() {
-    let cfg = SctpConfig { initial_window: Some(12 * 1468), max_burst: 0, ..CFG };
+    let cfg = SctpConfig { initial_window_bytes: Some(12 * 1468), max_burst: 0, ..CFG };
     let (mut source, _) = bulk(&cfg);
     answer(&mut source, at(100), sack(0, &[(3, 3)]));
     answer(&mut source, at(100), sack(0, &[(3, 4)]));
@@ -201,7 +201,7 @@ fn the_timeout_follows_the_round_trips() {
 
 #[test]
 fn at_most_max_burst_packets_answer_one_event() {
-    let (mut source, _) = bulk(&SctpConfig { initial_window: Some(14_680), ..CFG });
+    let (mut source, _) = bulk(&SctpConfig { initial_window_bytes: Some(14_680), ..CFG });
     assert_eq!(source.flight(), 4 * 1468);
     // Window 14 680, nothing in flight: still four.
     assert_eq!(answer(&mut source, at(100), sack(4, &[])), [5, 6, 7, 8]);
@@ -209,7 +209,7 @@ fn at_most_max_burst_packets_answer_one_event() {
 
 #[test]
 fn a_window_shrinks_to_its_half_for_each_timeout_of_silence() {
-    let mut source = SctpSource::new(&SctpConfig { initial_window: Some(29_360), ..CFG });
+    let mut source = SctpSource::new(&SctpConfig { initial_window_bytes: Some(29_360), ..CFG });
     source.write(at(0), Message { bytes: 1452, number: 0, created_at: at(0) });
     packets(&mut source, at(0));
     answer(&mut source, at(10), sack(1, &[])); // RTO: the minimum, 1 s
@@ -222,7 +222,7 @@ fn a_window_shrinks_to_its_half_for_each_timeout_of_silence() {
 #[test]
 fn the_receiver_window_holds_new_data_back() {
     let (mut source, sent) =
-        bulk(&SctpConfig { receive_window: 10_000, initial_window: Some(29_360), max_burst: 0, ..CFG });
+        bulk(&SctpConfig { receive_window_bytes: 10_000, initial_window_bytes: Some(29_360), max_burst: 0, ..CFG });
     assert_eq!(sent.len(), 6);
     let closed = Sack::new(6, 0);
     assert_eq!(answer(&mut source, at(100), closed), [7]);
@@ -295,7 +295,7 @@ fn a_sack_names_the_lowest_and_the_highest_blocks() {
 
 #[test]
 fn a_stream_waits_for_its_own_losses_only() {
-    let cfg = SctpConfig { streams: 2, initial_window: Some(29_360), ..CFG };
+    let cfg = SctpConfig { streams: 2, initial_window_bytes: Some(29_360), ..CFG };
     let mut source = SctpSource::new(&cfg);
     for number in 0..4 {
         source.write(at(0), Message { bytes: 100 + number, number, created_at: at(0) });
@@ -314,7 +314,7 @@ fn a_stream_waits_for_its_own_losses_only() {
 
 #[test]
 fn a_mark_halves_the_window_once_for_each_window_of_data() {
-    let cfg = SctpConfig { ecn: true, initial_window: Some(10 * 1468), max_burst: 0, ..CFG };
+    let cfg = SctpConfig { ecn: true, initial_window_bytes: Some(10 * 1468), max_burst: 0, ..CFG };
     let mut source = SctpSource::new(&cfg);
     let mut sink = SctpSink::new(&cfg);
     source.start(at(0));

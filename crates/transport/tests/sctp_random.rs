@@ -18,7 +18,7 @@ fn configs() -> impl Strategy<Value = SctpConfig> {
                 handshake,
                 streams,
                 max_burst: burst,
-                receive_window: window,
+                receive_window_bytes: window,
                 delayed_sack: delayed.then(|| Span::from_millis(200)),
                 ..preset
             }

@@ -23,7 +23,7 @@ mod source;
 mod tfrc;
 
 pub use config::{Control, RtpConfig};
-pub use sink::RtpSink;
+pub use sink::{REPORT_BYTES, RtpSink};
 pub use source::RtpSource;
 pub use tfrc::throughput;
 
@@ -51,6 +51,12 @@ pub struct Media {
 pub struct SenderReport {
     /// Middle 32 bits of the NTP timestamp: seconds in 16 bits, and their fraction in 16.
     pub ntp: u32,
+    /// The same moment by the media clock.
+    pub timestamp: u32,
+    /// Media packets sent so far.
+    pub packets: u32,
+    /// Media in them (bytes, modulo 2^32).
+    pub octets: u32,
 }
 
 /// A receiver report with its one report block (RFC 3550 section 6.4.1), and what the rate control wants to know.

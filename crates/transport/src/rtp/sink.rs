@@ -178,7 +178,7 @@ impl Endpoint for RtpSink {
     }
 }
 
-/// IPv4, UDP, RTCP header with SSRC, one report block (bytes).
-const REPORT_BYTES: u16 = 20 + 8 + 8 + 24;
+/// Size on the wire of a receiver report: IPv4, UDP, RTCP header with SSRC, one report block (bytes).
+pub const REPORT_BYTES: u16 = 20 + 8 + 8 + 24;
 /// What the rate control needs beside it: three numbers of 32 bits.
 const FEEDBACK_BYTES: u16 = 12;

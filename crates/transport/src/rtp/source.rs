@@ -19,6 +19,8 @@ pub struct RtpSource {
     encoder: Encoder,
     /// Sequence number of the next media packet.
     seq: u32,
+    /// Media sent (bytes).
+    octets: u32,
     /// Smoothed round trip.
     rtt: Option<Span>,
     /// When the next sender report is due; `None`: none before media is sent.
@@ -62,6 +64,7 @@ impl RtpSource {
             due: Instant::ZERO,
             encoder: Encoder::default(),
             seq: 0,
+            octets: 0,
             rtt: None,
             report_at: None,
             active: false,
@@ -143,7 +146,9 @@ impl RtpSource {
         }
         // A timestamp of zero means none.
         let ntp = ticks(now.as_nanos(), 1 << 16).max(1);
-        Some(self.packet(now, REPORT_BYTES, Ecn::NotEct, Body::SenderReport(SenderReport { ntp })))
+        let timestamp = ticks(now.as_nanos(), CLOCK_HZ);
+        let report = SenderReport { ntp, timestamp, packets: self.seq, octets: self.octets };
+        Some(self.packet(now, REPORT_BYTES, Ecn::NotEct, Body::SenderReport(report)))
     }
 
     fn media(&mut self, now: Instant) -> Option<Packet> {
@@ -164,6 +169,7 @@ impl RtpSource {
             self.frames.pop_front();
         }
         self.seq = self.seq.wrapping_add(1);
+        self.octets = self.octets.wrapping_add(u32::from(payload));
         self.active = true;
         self.last_media = Some(now);
         self.report_at.get_or_insert(now);

@@ -19,9 +19,9 @@ pub struct SctpConfig {
     /// Whether the association is set up before data flows: two round trips.
     pub handshake: bool,
     /// Congestion window at the start (chunk bytes); `None`: RFC 9260 section 7.2.1, min(4 PMDCS, max(2 PMDCS, 4404)).
-    pub initial_window: Option<u32>,
+    pub initial_window_bytes: Option<u32>,
     /// The receiver's buffer (chunk bytes). Also the initial slow-start threshold, as section 7.2.1 suggests.
-    pub receive_window: u32,
+    pub receive_window_bytes: u32,
     /// How long a SACK may be held back, for at most two packets (section 6.2); `None`: one for each packet.
     pub delayed_sack: Option<Span>,
     /// Most packets that leave in answer to one event, fast retransmissions aside (Max.Burst of section 6.1); 0: no
@@ -44,8 +44,8 @@ impl SctpConfig {
             header_bytes: 48,
             streams: 1,
             handshake: true,
-            initial_window: None,
-            receive_window: 1 << 20,
+            initial_window_bytes: None,
+            receive_window_bytes: 1 << 20,
             delayed_sack: Some(Span::from_millis(200)),
             max_burst: 4,
             min_rto: Span::from_secs(1),
@@ -57,7 +57,7 @@ impl SctpConfig {
     /// `Agent/SCTP` of ns-2.35, for cross-checks: it begins with a window of two MTU and a timeout of 3 s. Its receiver
     /// window of 64 KiB is not kept, since it would be the bottleneck of every scenario.
     pub const fn ns2() -> Self {
-        SctpConfig { initial_window: Some(3000), initial_rto: Span::from_secs(3), ..SctpConfig::standard() }
+        SctpConfig { initial_window_bytes: Some(3000), initial_rto: Span::from_secs(3), ..SctpConfig::standard() }
     }
 
     /// User data in a full packet (bytes).
@@ -73,7 +73,7 @@ impl SctpConfig {
     /// The congestion window at the start (chunk bytes).
     pub fn first_window(&self) -> u32 {
         let chunk = self.chunk_bytes();
-        self.initial_window.unwrap_or((4 * chunk).min((2 * chunk).max(4404)))
+        self.initial_window_bytes.unwrap_or((4 * chunk).min((2 * chunk).max(4404)))
     }
 
     /// Checks every field.
@@ -85,10 +85,10 @@ impl SctpConfig {
             return Err(ConfigError { field: "packet_bytes", value: f64::from(self.packet_bytes), range });
         }
         number("streams", self.streams, 1, 65_535, "1 to 65535")?;
-        if let Some(window) = self.initial_window {
-            number("initial_window", window, 1, 1 << 30, "1 to 2^30 bytes")?;
+        if let Some(window) = self.initial_window_bytes {
+            number("initial_window_bytes", window, 1, 1 << 30, "1 to 2^30 bytes")?;
         }
-        number("receive_window", self.receive_window, 1_500, 1 << 30, "1500 to 2^30 bytes")?;
+        number("receive_window_bytes", self.receive_window_bytes, 1_500, 1 << 30, "1500 to 2^30 bytes")?;
         if let Some(delay) = self.delayed_sack {
             // RFC 9260 section 6.2: no implementation may wait for longer than 500 ms.
             span("delayed_sack", delay, Span::from_nanos(1), Span::from_millis(500), "above 0 s, at most 0.5 s")?;

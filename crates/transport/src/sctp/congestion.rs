@@ -20,7 +20,7 @@ impl Window {
     pub(super) fn new(cfg: &SctpConfig) -> Self {
         Window {
             cwnd: cfg.first_window(),
-            ssthresh: cfg.receive_window,
+            ssthresh: cfg.receive_window_bytes,
             partial: 0,
             exit: None,
             reduced_at: 0,

@@ -14,7 +14,7 @@
 //! - One path, no heartbeats, no shutdown, no limit on retransmissions: a simulated peer does not die.
 //! - The receiver never discards what it has acknowledged (no reneging), so an acknowledged gap stays so.
 //! - A SACK has at most ten gap ack blocks, the five lowest and the five highest; the sender adds up what it learns.
-//! - Chunks are not padded to four bytes, and a message may be empty.
+//! - Reporting a reaction to a mark (CWR) costs no bytes, chunks are not padded to four, and a message may be empty.
 //! - A message goes to the stream that its number gives, modulo the number of streams; users of sockets choose freely.
 
 mod chunks;
@@ -31,7 +31,7 @@ pub use source::SctpSource;
 use crate::Message;
 
 /// The header of a DATA chunk (bytes).
-const CHUNK_HEADER: u16 = 16;
+pub const CHUNK_HEADER: u16 = 16;
 /// Most gap ack blocks of a [`Sack`].
 const BLOCKS: usize = 10;
 
@@ -109,8 +109,8 @@ pub enum Setup {
 }
 
 impl Setup {
-    /// Size of its chunk (bytes); a state cookie of 100 bytes.
-    fn bytes(self) -> u16 {
+    /// Size of its chunk (bytes), with a state cookie of 100 bytes.
+    pub const fn bytes(self) -> u16 {
         match self {
             Setup::Init => 20,
             Setup::InitAck => 124,

@@ -74,7 +74,7 @@ impl SctpSink {
         }
         self.follow_marks(ecn, data);
         let gaps = !self.early.is_empty();
-        let fits = self.held.saturating_add(data.bytes()) <= self.cfg.receive_window;
+        let fits = self.held.saturating_add(data.bytes()) <= self.cfg.receive_window_bytes;
         // The next chunk is taken in any case: it is what the others wait for.
         let new = data.tsn > self.cumulative && (fits || data.tsn == self.cumulative + 1);
         if new && self.arrive(data.tsn) {
@@ -134,7 +134,7 @@ impl SctpSink {
     fn answer(&mut self) -> Sack {
         self.sack = Due::Never;
         self.unanswered = 0;
-        let window = self.cfg.receive_window.saturating_sub(self.held);
+        let window = self.cfg.receive_window_bytes.saturating_sub(self.held);
         let mut sack = Sack { marked: self.marked, ..Sack::new(self.cumulative, window) };
         let runs = self.early.as_slice();
         let omitted = BLOCKS / 2..(BLOCKS / 2).max((runs.len() + BLOCKS / 2).saturating_sub(BLOCKS));

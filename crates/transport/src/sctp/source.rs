@@ -88,7 +88,7 @@ impl SctpSource {
             rto: Rto::new(cfg),
             deadline: None,
             timed: None,
-            peer_window: cfg.receive_window,
+            peer_window: cfg.receive_window_bytes,
             burst: 0,
             urgent: false,
             cwr: None,
