@@ -2,6 +2,7 @@
 
 use aqumen_units::Span;
 
+use crate::Protocol;
 use crate::error::suggestion;
 use crate::field::{Buffer, Name};
 use crate::network::{Core, Wrong};
@@ -90,6 +91,13 @@ fn wrong<T>(path: impl Into<String>, message: impl Into<String>) -> Result<T, Wr
 fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if twin {
         return wrong("name", "there is another group of this name");
+    }
+    if matches!(group.transport.config, Protocol::Udp(_)) && group.traffic == Traffic::Bulk && group.transfer.is_none()
+    {
+        return wrong(
+            "traffic",
+            "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",
+        );
     }
     if group.count == 0 {
         return wrong("count", "must be at least 1");

@@ -121,11 +121,30 @@ pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String
             Some(value) => value.to_string(),
             None => String::new(),
         };
-        let defaults: Vec<String> = presets.iter().map(|(name, config)| format!("{name}: {}", show(*config))).collect();
-        schema["description"] = format!("{} ({})", setting.doc, defaults.join(", ")).into();
+        let defaults: Vec<(&str, String)> = presets.iter().map(|(name, config)| (*name, show(*config))).collect();
+        schema["description"] = format!("{} ({})", setting.doc, summary(&defaults)).into();
         properties.insert(setting.key.into(), schema);
     }
     properties
+}
+
+/// The value that each preset has, in few words: "ns2: 2pkt, others: 10pkt".
+fn summary(defaults: &[(&str, String)]) -> String {
+    let count = |value: &String| defaults.iter().filter(|(_, other)| other == value).count();
+    let most = defaults.iter().map(|(_, value)| count(value)).max().unwrap_or(0);
+    // The first of the most frequent values, if it stands for more than one preset.
+    let usual = defaults.iter().map(|(_, value)| value).find(|value| most > 1 && count(value) == most);
+    let mut parts: Vec<String> = defaults
+        .iter()
+        .filter(|(_, value)| Some(value) != usual)
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    match usual {
+        Some(usual) if parts.is_empty() => return usual.clone(),
+        Some(usual) => parts.push(format!("others: {usual}")),
+        None => {}
+    }
+    parts.join(", ")
 }
 
 impl<C> Kind<C> {
