@@ -9,13 +9,17 @@ from numpy.typing import NDArray
 __all__ = [
     "Analysis",
     "Cancelled",
+    "Replay",
     "RunResult",
     "Scenario",
     "ScenarioError",
     "__version__",
     "analyse",
+    "experiments",
     "json_schema",
     "list_aqms_json",
+    "list_traffic_json",
+    "list_transports_json",
     "mmpp_json_schema",
     "mmpp_solve",
     "mmpp_solve_text",
@@ -27,6 +31,7 @@ __all__ = [
     "run_theory",
     "student_quantile",
     "summary",
+    "survey",
     "transient",
 ]
 
@@ -136,10 +141,26 @@ def transient(
     stop_s: float,
 ) -> tuple[float | None, float] | None: ...
 def student_quantile(probability: float, freedom: float) -> float: ...
+def experiments() -> list[tuple[str, str]]: ...
 def list_aqms_json() -> str: ...
+def list_traffic_json() -> str: ...
+def list_transports_json() -> str: ...
 def json_schema() -> str: ...
 def mmpp_solve(path: str, overrides: Sequence[tuple[str, str]], simulate: bool = False) -> tuple[str, str]: ...
 def mmpp_solve_text(
     text: str, file: str, overrides: Sequence[tuple[str, str]], simulate: bool = False
 ) -> tuple[str, str]: ...
 def mmpp_json_schema() -> str: ...
+
+@final
+class Replay:
+    @property
+    def setup_json(self) -> str: ...
+    def check_aqm(self, spec: str) -> None: ...
+    def run(self, spec: str, out: str | None = None, progress: Callable[[float], bool] | None = None) -> str: ...
+
+def survey(
+    capture: str,
+    settings: Sequence[tuple[str, str | float]],
+    progress: Callable[[float], bool] | None = None,
+) -> Replay: ...

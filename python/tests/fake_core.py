@@ -40,6 +40,10 @@ duration = "100s"
 """
 
 
+def experiments():
+    return [("paper/shipped", TOML)]
+
+
 class ScenarioError(ValueError):
     pass
 
@@ -356,10 +360,24 @@ def list_aqms_json():
                 "summary": f"What {name} does.",
                 "reference": "RFC 7567",
                 "params": [{"name": "target", **parameter}] if PARAMS[name] else [],
+                "common_params": [{"name": "threshold", **parameter}],
             }
             for name in BEHAVIOUR
         ]
     )
+
+
+def list_transports_json():
+    params = [{"name": "ecn", "unit": "flag", "choices": None, "default": True, "doc": "Whether packets are ECN-capable."}]
+    row = {"name": "modern", "kind": "tcp", "summary": "TCP of today.", "reference": "RFC 9293", "params": params}
+    return json.dumps([row])
+
+
+def list_traffic_json():
+    bulk = {"name": "bulk", "kind": "transfers", "summary": "One transfer.", "reference": "-", "params": []}
+    rate = {"name": "rate", "unit": "rate", "choices": None, "default": None, "required": True, "doc": "The rate."}
+    cbr = {"name": "cbr", "kind": "packets", "summary": "Packets at one rate.", "reference": "-", "params": [rate]}
+    return json.dumps([bulk, cbr])
 
 
 def json_schema():

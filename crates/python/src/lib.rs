@@ -1,11 +1,12 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists the AQMs, [`many`] runs several runs at a time, [`theory`] is what needs no packets, [`mmpp`] the
-//! queueing analysis.
+//! [`catalogue`] lists what there is, the papers' experiments among it, [`many`] runs several runs at a time, [`theory`] is what
+//! needs no packets, [`mmpp`] the queueing analysis, [`mod@replay`] captures before a queue.
 
 mod catalogue;
 mod many;
 mod mmpp;
+mod replay;
 mod theory;
 
 use std::path::PathBuf;
@@ -29,9 +30,11 @@ mod _core {
         Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary, transient,
     };
     #[pymodule_export]
-    use crate::catalogue::list_aqms_json;
+    use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
+    #[pymodule_export]
+    use crate::replay::{Replay, survey};
     #[pymodule_export]
     use crate::theory::{Analysis, analyse, predict_json, run_fluid, run_fluid_many, run_theory};
 

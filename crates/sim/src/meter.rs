@@ -186,6 +186,7 @@ fn combine(a: &Totals, b: &Totals, op: fn(u64, u64) -> u64) -> Totals {
         early_dropped: op(a.early_dropped, b.early_dropped),
         overflow_dropped: op(a.overflow_dropped, b.overflow_dropped),
         busy: aqumen_units::Span::from_nanos(op(a.busy.as_nanos(), b.busy.as_nanos())),
+        transmitting_since: a.transmitting_since,
         last_sojourn: a.last_sojourn,
     }
 }

@@ -12,7 +12,12 @@ from aqumen.scenario import Scenario
 
 __all__ = ["EngineOption", "EnginesOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
 
-ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario.", show_default=False)]
+ScenarioArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SCENARIO", help="A scenario file, or the name of an experiment: arm-pfc/exp1.", show_default=False
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(

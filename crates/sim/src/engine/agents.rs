@@ -1,6 +1,8 @@
 //! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s.
 
 use aqumen_scenario::Protocol;
+use aqumen_transport::rtp::{RtpSink, RtpSource};
+use aqumen_transport::sctp::{SctpSink, SctpSource};
 use aqumen_transport::udp::{UdpSink, UdpSource};
 use aqumen_transport::{Endpoint, Message, Stats};
 use aqumen_units::Instant;
@@ -34,6 +36,8 @@ impl Agent {
         let (source, sink): (Box<dyn Endpoint>, Box<dyn Endpoint>) = match protocol {
             Protocol::Tcp(_) => return None,
             Protocol::Udp(config) => (Box::new(UdpSource::new(config)), Box::new(UdpSink::new(config))),
+            Protocol::Rtp(config) => (Box::new(RtpSource::new(config)), Box::new(RtpSink::new(config))),
+            Protocol::Sctp(config) => (Box::new(SctpSource::new(config)), Box::new(SctpSink::new(config))),
         };
         let end = |endpoint| End { endpoint, timer_at: NEVER };
         Some(Agent { source: end(source), sink: end(sink) })

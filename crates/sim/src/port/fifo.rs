@@ -155,6 +155,7 @@ impl FifoPort {
             self.totals.departures += 1;
             self.totals.departed_bytes += sent.bytes as u64;
             self.totals.busy += Span::from_nanos(sent.end - sent.start);
+            self.totals.transmitting_since = None;
             if self.hooks.departures {
                 self.aqm.on_departure(instant(now));
                 if self.waiting.is_empty() {
@@ -176,6 +177,7 @@ impl FifoPort {
         self.waiting.pop_front();
         self.waiting_bytes -= head.bytes as u64;
         self.totals.last_sojourn = Span::from_nanos(sojourn);
+        self.totals.transmitting_since = Some(instant(now));
         if self.hooks.departures {
             let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
             let verdict = self.aqm.on_dequeue(&packet, Span::from_nanos(sojourn), cx!(self, now));
