@@ -2,7 +2,7 @@
 
 use aqumen_result::emodel::{self, Codec};
 use aqumen_result::{FlowMetrics, Histogram, Jitter, Runs};
-use aqumen_scenario::{Plan, Traffic};
+use aqumen_scenario::{Plan, Traffic, traffic};
 use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
 
@@ -51,7 +51,6 @@ struct ClassPiece {
 
 /// What an application makes of its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "voice and video come with their traffic sources"))]
 enum Media {
     /// Nothing that depends on their time.
     None,
@@ -60,6 +59,9 @@ enum Media {
     /// Frames, of which those count that are complete so long after they were made.
     Video(Span),
 }
+
+/// One-way delay beyond which a conversation with pictures is no longer one: ITU-T G.1010, table I.1.
+const FRAME_DEADLINE: Span = Span::from_millis(400);
 
 impl Classes {
     pub(crate) fn new(plan: &Plan) -> Self {
@@ -130,7 +132,19 @@ impl Classes {
 impl Media {
     fn of(traffic: &Traffic) -> Self {
         match traffic {
-            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Cbr(_) | Traffic::OnOff(_) => Media::None,
+            Traffic::Voip(voip) => {
+                let codec = match voip.codec {
+                    traffic::Codec::G711 => Codec::G711,
+                    traffic::Codec::G729 => Codec::G729A,
+                    traffic::Codec::G723 => Codec::G723,
+                    // G.113 has no pair of Ie and Bpl for them, or they are wideband, which G.107 does not rate.
+                    _ => return Media::None,
+                };
+                let (_, packet) = voip.codec.frame();
+                Media::Voice(codec, packet)
+            }
+            Traffic::Video(_) => Media::Video(FRAME_DEADLINE),
+            _ => Media::None,
         }
     }
 }
