@@ -1,6 +1,6 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
 
-use aqumen_transport::tcp::{Ack, SackBlocks, Segment};
+use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment};
 use aqumen_units::{Ecn, Instant};
 
 /// Something that happens at a moment. Equal moments are ordered by slot, never by when the event was made.
@@ -30,7 +30,7 @@ const RETRANSMISSION: u16 = 1 << 5;
 const ECE: u16 = 1 << 6;
 /// Set on acknowledgements, clear on segments.
 const ACK: u16 = 1 << 7;
-/// The acknowledgement carries SACK blocks and is kept in a table: too large to travel by value.
+/// The acknowledgement carries SACK blocks or feedback and is kept in a table: too large to travel by value.
 const IN_TABLE: u16 = 1 << 8;
 
 impl Event {
@@ -57,7 +57,7 @@ impl Event {
         }
     }
 
-    /// An acknowledgement without SACK blocks under way.
+    /// An acknowledgement without SACK blocks and feedback under way.
     #[inline]
     pub(crate) fn ack(ack: &Ack, bytes: u16) -> Self {
         Event {
@@ -101,6 +101,7 @@ impl Event {
             ece: self.flags & ECE != 0,
             echo: Instant::from_nanos(self.stamp),
             sack: SackBlocks::EMPTY,
+            feedback: Feedback::None,
         }
     }
 
@@ -154,7 +155,8 @@ mod tests {
         assert_eq!(event.as_segment(), segment);
         event.mark();
         assert_eq!(event.as_segment(), Segment { ecn: Ecn::Ce, ..segment });
-        let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack: SackBlocks::EMPTY };
+        let (sack, feedback) = (SackBlocks::EMPTY, Feedback::None);
+        let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack, feedback };
         let event = Event::ack(&ack, 40);
         assert!(event.is_ack());
         assert_eq!((event.as_ack(), event.table_index()), (ack, None));
