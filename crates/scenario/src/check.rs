@@ -7,6 +7,7 @@ use crate::field::{Buffer, Name};
 use crate::network::{Core, Wrong};
 use crate::schema::{Event, Group, Spec, Topology};
 use crate::spec::{AqmSpec, check_profiles};
+use crate::traffic::Traffic;
 use crate::units::show_span;
 
 /// Most flows of a scenario.
@@ -104,6 +105,9 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
             return wrong("stop", format!("must be within the run of {}", show_span(end)));
         }
     }
+    if group.transfer.is_some() && group.traffic != Traffic::Bulk {
+        return wrong("transfer", format!("belongs to bulk traffic; {} has sizes of its own", group.traffic.kind()));
+    }
     let mut last = Span::ZERO;
     for (k, off) in group.off.iter().enumerate() {
         let until = off.end.unwrap_or(end);
@@ -120,7 +124,7 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
 
 /// A buffer in bytes holds at least one packet of the largest kind.
 fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
-    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes).max().unwrap_or(0);
+    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(0);
     let check = |buffer: Buffer, path: String| match buffer {
         Buffer::Bytes(bytes) if bytes.0 < u64::from(largest) => {
             wrong(path, format!("holds less than one packet of {largest}B"))

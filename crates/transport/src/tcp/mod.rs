@@ -8,11 +8,12 @@ mod config;
 mod congestion;
 mod receiver;
 mod rto;
-mod scoreboard;
+pub(crate) mod scoreboard;
 mod sender;
 mod wire;
 
-pub use config::{ConfigError, TcpConfig, Variant};
+pub use crate::check::ConfigError;
+pub use config::{TcpConfig, Variant};
 pub use congestion::Congestion;
 pub use receiver::Receiver;
 pub use sender::{Sender, Stats};
