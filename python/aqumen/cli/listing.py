@@ -38,6 +38,20 @@ TRANSPORTS = [
         "reference": "RFC 9293",
     },
     {"name": "ns2", "summary": "TCP as ns-2.35 does it, for cross-checks; the same variants", "reference": "ns-2.35"},
+    {"name": "cubic", "summary": "modern with CUBIC and HyStart++", "reference": "RFC 9438, RFC 9406"},
+    {"name": "dctcp", "summary": "modern with DCTCP: reacts to the fraction of marks", "reference": "RFC 8257"},
+    {
+        "name": "prague",
+        "summary": "modern with TCP Prague: ECT(1), counted marks, paced",
+        "reference": "draft-briscoe-iccrg-prague-congestion-control-04",
+    },
+    {
+        "name": "bbr",
+        "summary": "modern with BBR version 1: a model of bandwidth and round trip, paced",
+        "reference": "draft-cardwell-iccrg-bbr-congestion-control-00",
+    },
+    {"name": "vegas", "summary": "modern with Vegas: a few packets in the queue", "reference": "Brakmo, Peterson 1995"},
+    {"name": "ledbat", "summary": "modern with LEDBAT: yields to others", "reference": "RFC 6817"},
 ]
 TRAFFIC = [
     {"name": "endless", "summary": "Transfers without end: a group of flows without `transfer`"},

@@ -100,7 +100,7 @@ pub(crate) fn to_json<C: Config>(mut config: C, fields: &mut serde_json::Map<Str
     }
 }
 
-/// The JSON Schema of each setting; `presets` tell the defaults.
+/// The JSON Schema of each setting; `presets` tell the defaults, from the third on where they differ from the second.
 pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String, serde_json::Value> {
     let mut properties = serde_json::Map::new();
     for setting in C::SETTINGS {
@@ -110,7 +110,11 @@ pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String
             Some(value) => value.to_string(),
             None => String::new(),
         };
-        let defaults: Vec<String> = presets.iter().map(|(name, config)| format!("{name}: {}", show(*config))).collect();
+        let values: Vec<(&str, String)> = presets.iter().map(|(name, config)| (*name, show(*config))).collect();
+        // Most presets of TCP are the second, `modern`, with little changed.
+        let second = values.get(1).map(|(_, value)| value.clone());
+        let told = values.iter().enumerate().filter(|(place, (_, value))| *place < 2 || Some(value) != second.as_ref());
+        let defaults: Vec<String> = told.map(|(_, (name, value))| format!("{name}: {value}")).collect();
         schema["description"] = format!("{} ({})", setting.doc, defaults.join(", ")).into();
         properties.insert(setting.key.into(), schema);
     }
