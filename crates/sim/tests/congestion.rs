@@ -81,7 +81,7 @@ fn one_cubic_flow_fills_50_mbit_at_100_ms() {
 fn dctcp_keeps_a_short_queue_at_full_rate() {
     // 100 Mbit/s, 10 ms: 83 packets. A step at 30 packets is above the 83 / 7 that RFC 8257 section 3.1's K needs.
     let transport = TcpConfig { delayed_ack: None, ..TcpConfig::dctcp() };
-    let values = [("min_th", 30.0), ("max_th", 30.5), ("max_p", 1.0), ("w", 1.0)];
+    let values = [("min_th", 30.0), ("max_th", 30.5), ("max_p", 1.0), ("weight", 1.0)];
     let step = values.map(|(name, value)| (name, OwnedValue::Number(value)));
     let plan = with_aqm(network(100, 10, 500, 20, &[transport, transport]), "red", &step);
     let result = answer(&plan);

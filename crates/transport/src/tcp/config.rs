@@ -264,9 +264,7 @@ impl TcpConfig {
         let lacks = |field, range| Err(ConfigError { field, value: 0.0, range });
         match self.congestion {
             Congestion::Bbr if self.variant != Variant::Sack => lacks("variant", "sack: BBR counts what arrives"),
-            Congestion::Dctcp | Congestion::Prague if !self.ecn => {
-                lacks("ecn", "true: DCTCP and Prague live on marks")
-            }
+            Congestion::Dctcp | Congestion::Prague if !self.ecn => lacks("ecn", "true: DCTCP and Prague live on marks"),
             Congestion::Bbr | Congestion::Prague if !self.pacing => lacks("pacing", "true: BBR and Prague are paced"),
             Congestion::Ledbat if !self.timestamps => {
                 lacks("timestamps", "true: LEDBAT measures the delay of each segment")

@@ -16,8 +16,8 @@ use alloc::vec::Vec;
 
 use aqumen_units::{Bytes, Ecn, Instant};
 
-use super::scoreboard::Runs;
 use super::congestion::Needs;
+use super::scoreboard::Runs;
 use super::{Ack, Feedback, SackBlocks, Segment, TcpConfig, Variant};
 
 /// The receiving end of a connection.
@@ -214,7 +214,14 @@ impl Receiver {
     #[inline(always)]
     fn acknowledge_in_order(&mut self) -> Ack {
         self.ack_due = Instant::MAX;
-        Ack { ack: self.next, window: self.window, ece: self.ece, echo: self.echo, sack: SackBlocks::EMPTY, feedback: Feedback::None }
+        Ack {
+            ack: self.next,
+            window: self.window,
+            ece: self.ece,
+            echo: self.echo,
+            sack: SackBlocks::EMPTY,
+            feedback: Feedback::None,
+        }
     }
 
     #[inline(never)]

@@ -39,12 +39,7 @@ pub(super) struct Ledbat {
 
 impl Ledbat {
     pub(super) fn new() -> Self {
-        Ledbat {
-            base: [Span::MAX; BASE_HISTORY],
-            current: [Span::MAX; CURRENT_FILTER],
-            turn: 0,
-            minute: Instant::ZERO,
-        }
+        Ledbat { base: [Span::MAX; BASE_HISTORY], current: [Span::MAX; CURRENT_FILTER], turn: 0, minute: Instant::ZERO }
     }
 
     /// Section 2.4.2: half, once a round trip.
@@ -53,7 +48,8 @@ impl Ledbat {
     }
 
     pub(super) fn on_ack(&mut self, acked: &Acked, window: &mut Window) {
-        if let Some(delay) = acked.delay {
+        // The SYN is shorter than a data packet, and so is its delay.
+        if let Some(delay) = acked.delay.filter(|_| !acked.opening) {
             self.note(acked.now, delay);
         }
         let Some(queuing_s) = self.queuing_delay_s() else { return };

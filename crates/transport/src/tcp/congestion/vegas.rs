@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!   once a round trip:  diff = cwnd (rtt - base) / rtt
-//!   slow start:         double while diff <= gamma = 1, else end it
+//!   slow start:         double every second round trip while diff <= gamma = 1, else end it
 //!   afterwards:         cwnd + 1 if diff < alpha = 2, cwnd - 1 if diff > beta = 4
 //! ```
 //!
 //! Deviations: the round trip is the smallest of a round, which delayed acknowledgements do not spoil (as in Linux and
-//! ns-3); with fewer than three samples a round counts as Reno's. Slow start doubles each round, not every second one. The
-//! paper's finer timeouts are left out: losses are found and answered as by Reno.
+//! ns-3); with fewer than three samples a round counts as Reno's. The paper's finer timeouts are left out: losses are found
+//! and answered as by Reno.
 
 use aqumen_units::Span;
 
@@ -29,11 +29,13 @@ pub(super) struct Vegas {
     samples: u32,
     /// The round ends when this segment is acknowledged.
     end: u32,
+    /// Slow start rests in this round, so that the round trip shows what the last one's growth did.
+    rests: bool,
 }
 
 impl Vegas {
     pub(super) fn new() -> Self {
-        Vegas { base: Span::MAX, smallest: Span::MAX, samples: 0, end: 0 }
+        Vegas { base: Span::MAX, smallest: Span::MAX, samples: 0, end: 0, rests: false }
     }
 
     pub(super) fn on_loss(&mut self) -> f64 {
@@ -41,13 +43,14 @@ impl Vegas {
     }
 
     pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
-        if let Some(rtt) = acked.rtt {
+        // The SYN is shorter than a data packet: its round trip would count as one without a queue.
+        if let Some(rtt) = acked.rtt.filter(|_| !acked.opening) {
             self.base = self.base.min(rtt);
             self.smallest = self.smallest.min(rtt);
             self.samples += 1;
         }
         let slow_start = window.in_slow_start();
-        let grows = may_grow(cfg, acked, window) && !acked.echo;
+        let grows = may_grow(cfg, acked, window) && !acked.echo && !(slow_start && self.rests);
         if acked.una < self.end {
             if slow_start && grows {
                 window.cwnd = reno_growth(window.cwnd, true, acked.counted(cfg));
@@ -59,6 +62,7 @@ impl Vegas {
         }
         let (smallest, samples) = (self.smallest, self.samples);
         (self.smallest, self.samples, self.end) = (Span::MAX, 0, acked.high);
+        self.rests = !self.rests;
         if samples < 3 {
             if grows {
                 let counted = if slow_start { acked.counted(cfg) } else { window.cwnd };
@@ -89,7 +93,7 @@ mod tests {
     use super::super::tests::acked;
     use super::*;
 
-    /// Rounds of ten acknowledgements: the window after each. `base` is the smallest round trip so far.
+    /// The window after a round of ten acknowledgements; `base_ms` is the smallest round trip so far.
     fn after_round(cwnd: f64, ssthresh: u32, base_ms: u64, rtt_ms: u64) -> Window {
         let cfg = TcpConfig::vegas();
         let mut vegas = Vegas { base: Span::from_millis(base_ms), end: 10, ..Vegas::new() };
@@ -117,6 +121,12 @@ mod tests {
     fn slow_start_doubles_until_one_packet_waits() {
         // Ten acknowledgements, ten segments, no queue.
         assert_eq!(after_round(10.0, 1000, 100, 100).cwnd, 20.0);
+        // The round after it rests.
+        let cfg = TcpConfig::vegas();
+        let mut vegas = Vegas { base: Span::from_millis(100), end: 10, rests: true, ..Vegas::new() };
+        let mut window = Window { cwnd: 20.0, ssthresh: 1000 };
+        vegas.on_ack(&cfg, &Acked { una: 5, high: 20, flight: 1_000_000, ..acked() }, &mut window);
+        assert_eq!(window.cwnd, 20.0);
         // Nine segments more, 19 x 20 / 120 = 3.2 > 1: the target is 19 x 100 / 120 + 1 = 16.83.
         let window = after_round(10.0, 1000, 100, 120);
         assert!((window.cwnd - (19.0 / 1.2 + 1.0)).abs() < 1e-9, "{window:?}");
