@@ -129,7 +129,7 @@ impl Classes {
 impl Media {
     fn of(traffic: &Traffic) -> Self {
         match traffic {
-            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Cbr(_) | Traffic::OnOff(_) => Media::None,
+            _ => Media::None,
         }
     }
 }
