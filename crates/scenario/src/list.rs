@@ -13,6 +13,19 @@ const ABOUT: &[(&str, &str, &str)] = &[
         "TCP as today's RFCs describe it: SACK, ECN, ten segments to begin with",
         "RFC 9293, RFC 5681, RFC 6675",
     ),
+    ("cubic", "modern with CUBIC and HyStart++", "RFC 9438, RFC 9406"),
+    ("dctcp", "modern with DCTCP: reacts to the fraction of marks", "RFC 8257"),
+    ("prague", "modern with TCP Prague: ECT(1), counted marks, paced", "draft-briscoe-iccrg-prague-congestion-control-04"),
+    (
+        "bbr",
+        "modern with BBR version 1: a model of bandwidth and round trip, paced",
+        "draft-cardwell-iccrg-bbr-congestion-control-00",
+    ),
+    ("vegas", "modern with Vegas: a few packets in the queue", "Brakmo, Peterson 1995"),
+    ("ledbat", "modern with LEDBAT: yields to others", "RFC 6817"),
+    ("rtp-tfrc", "RTP at the rate of TCP's throughput equation", "RFC 3550, RFC 5348"),
+    ("rtp-nada", "RTP at a rate that follows delay, loss and marks", "RFC 3550, RFC 8698"),
+    ("sctp-ns2", "SCTP as ns-2.35 does it, for cross-checks", "ns-2.35"),
 ];
 
 /// Every preset of a transport with its settings.
@@ -23,6 +36,8 @@ pub fn transports() -> Value {
             Protocol::Udp(config) => {
                 ("udp", "UDP: datagrams, sent as they are written", "RFC 768", settings::rows(config))
             }
+            Protocol::Rtp(config) => ("rtp", "RTP with RTCP receiver reports", "RFC 3550", settings::rows(config)),
+            Protocol::Sctp(config) => ("sctp", "SCTP", "RFC 9260", settings::rows(config)),
         };
         let about = ABOUT.iter().find(|(known, ..)| known == name);
         let (summary, reference) = about.map_or((summary, reference), |(_, summary, reference)| (*summary, *reference));

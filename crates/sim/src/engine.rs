@@ -19,7 +19,7 @@ use aqumen_result::Series;
 use aqumen_scenario::Plan;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
+use aqumen_transport::tcp::{Ack, Feedback, Receiver, Segment, Sender, TcpConfig};
 use aqumen_units::{Instant, Span};
 
 use crate::calendar::{Calendar, Taken};
@@ -50,7 +50,7 @@ pub(crate) struct Engine<'a> {
     /// Flows of other transports.
     agents: Vec<Agent>,
     applications: Applications,
-    /// Acknowledgements with SACK blocks that are under way.
+    /// Acknowledgements with SACK blocks or feedback that are under way.
     acks: Table<Ack>,
     /// Packets of other transports that are under way.
     packets: Table<Packet>,
@@ -85,7 +85,7 @@ struct FlowState {
     rng: Stream,
     /// When the earliest retransmission event in the calendar comes.
     timer_at: u64,
-    /// When the delayed send in the calendar comes.
+    /// When the delayed send in the calendar comes: put off by an overhead or by pacing.
     send_at: u64,
     group: u32,
     /// Its first lane.
@@ -416,7 +416,7 @@ impl<'a> Engine<'a> {
 
     fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
         let (bytes, epoch) = (self.config(flow).ack_bytes, self.flows[flow as usize].epoch);
-        let event = if ack.sack.is_empty() {
+        let event = if ack.sack.is_empty() && ack.feedback == Feedback::None {
             Event::ack(ack, bytes, epoch)
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(*ack), epoch)
@@ -498,7 +498,20 @@ impl<'a> Engine<'a> {
                 while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
                     self.send_segment_rarely(flow, now, segment);
                 }
+                self.arm_paced_send(flow, now, config);
             }
+        }
+    }
+
+    /// Pacing holds a segment back: it leaves by the delayed send of its flow.
+    #[cold]
+    fn arm_paced_send(&mut self, flow: u32, now: u64, config: &TcpConfig) {
+        let state = &mut self.flows[flow as usize];
+        if state.send_at == NEVER
+            && let Some(release) = state.sender.next_send(config, instant(now))
+        {
+            state.send_at = release.as_nanos();
+            self.schedule_timer(release.as_nanos(), self.slots.send + flow);
         }
     }
 

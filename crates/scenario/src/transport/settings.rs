@@ -111,7 +111,7 @@ pub(crate) fn to_json<C: Config>(mut config: C, fields: &mut serde_json::Map<Str
     }
 }
 
-/// The JSON Schema of each setting; `presets` tell the defaults.
+/// The JSON Schema of each setting; `presets` tell the defaults, from the third on where they differ from the second.
 pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String, serde_json::Value> {
     let mut properties = serde_json::Map::new();
     for setting in C::SETTINGS {
