@@ -89,7 +89,8 @@ def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:
     runs = f"{len(comparison.results)} runs"
     if not comparison.complete:
         runs = f"<strong>{len(comparison.results)} of {comparison.wanted} runs, stopped early</strong>"
-    aqms, engines = (list(dict.fromkeys(names)) for names in zip(*((r.spec, r.engine) for r in comparison.results)))
+    aqms = dict.fromkeys(run.spec for run in comparison.results)
+    engines = dict.fromkeys(run.engine for run in comparison.results)
     words = [
         f"{len(aqms)} AQM{'s' if len(aqms) > 1 else ''}",
         f"{len(comparison.seeds)} seed{'s' if len(comparison.seeds) > 1 else ''}",

@@ -1,8 +1,8 @@
 """The scenario as a picture: routers, links with names, rates and delays, flow groups; drawn as SVG from the plan.
 
 Hosts that only send or receive are drawn as one symbol per flow group, however many they are, and so are their access
-links. Where many groups stand one above the other, as in an access network, their symbols are low and hold what else would
-stand beside the lines.
+links. Where many groups stand one above the other, as in an access network, their symbols are low and hold what else
+would stand beside the lines.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ def scenario_svg(plan: Plan) -> str:
     for end in ends:
         end.low = side_rows > ROWS_MAX
     # Labels of a link stand above it.
-    top, height = MARGIN + 15 * max(0, *(min(len(link["rates"]), 4) - 1 for link in links)) * (rows == 1), rows * row_height
+    top, height = (
+        MARGIN + 15 * max(0, *(min(len(link["rates"]), 4) - 1 for link in links)) * (rows == 1),
+        rows * row_height,
+    )
     left = MARGIN + BOX_W + 120
     at = {
         router: (left + column * COLUMN, top + height * (row + 0.5) / len(members))
@@ -266,9 +269,9 @@ def _box(end: Ends, plan: Plan) -> str:
         title, words = f"{end.group}: {what[0].partition(',')[0]}", [", ".join(_access_label(end.access))]
     top = y + (15 if end.low else 21 if len(words) > 1 else 28)
     fit = ' textLength="142" lengthAdjust="spacingAndGlyphs"' if len(title) > 18 else ""
+    first = top + (14 if end.low else 16)
     below = "".join(
-        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{top + (14 if end.low else 16) + 15 * i:.1f}" text-anchor="middle">'
-        f"{escape(line)}</text>"
+        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{first + 15 * i:.1f}" text-anchor="middle">{escape(line)}</text>'
         for i, line in enumerate(words)
     )
     return (
