@@ -6,19 +6,23 @@
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
 //! - `schema` declares the tables, `transport` and `spec` those of transports and AQMs;
 //! - `mmpp` is the other file: a model for the queueing analysis;
+//! - `channel` has the media and losses of links, `rates` reads their traces, `line` is what the plan holds of them;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
 #![forbid(unsafe_code)]
 
+pub mod channel;
 mod check;
 mod error;
 mod expand;
 mod field;
 mod json;
+mod line;
 pub mod memory;
 pub mod mmpp;
 mod network;
 mod plan;
+mod rates;
 mod routes;
 mod scenario;
 pub mod schema;
@@ -31,6 +35,7 @@ mod units;
 pub use check::{FLOWS_MAX, SAMPLES_MAX};
 pub use error::Error;
 pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, Spread, TIME_MAX};
+pub use line::{Line, Medium, Opportunities};
 pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
 pub use scenario::Scenario;
 pub use spec::{AqmSpec, Profile, Written};

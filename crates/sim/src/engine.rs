@@ -221,7 +221,12 @@ impl<'a> Engine<'a> {
                 }
                 self.send_down(lane + 1, reach, entry);
             }
-            _ => {
+            other => {
+                if let Arrival::Lost { start } = other
+                    && self.trace.is_some()
+                {
+                    self.trace_transmit(number, start, flow, self.calendar.event(entry).put_off(now));
+                }
                 let event = self.remove(entry);
                 self.acks.release(&event);
             }
@@ -264,12 +269,16 @@ impl<'a> Engine<'a> {
             self.schedule_timer(end, self.slots.service + number);
         }
         dropped.iter().for_each(|event| self.acks.release(event));
+        let Some(sent) = sent else { return };
         let lane = sent.event.slot - self.slots.lanes;
         let flow = self.network.lanes[lane as usize].flow;
         if self.trace.is_some() {
             self.trace_transmit(number, sent.start, flow, sent.event);
         }
-        self.send_event(lane + 1, sent.reach, sent.event);
+        match sent.reach {
+            Some(reach) => self.send_event(lane + 1, reach, sent.event),
+            None => self.acks.release(&sent.event),
+        }
     }
 
     /// The packet in `entry` enters `lane` at `at`, which may lie ahead.

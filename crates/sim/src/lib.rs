@@ -4,9 +4,10 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `calendar` (the order of events), `meter` and `report` (what comes out).
+//! queue and transmitter of a link), `channel` (media with a law of their own), `calendar` (the order of events), `meter` and `report` (what comes out).
 
 mod calendar;
+mod channel;
 mod control;
 mod engine;
 mod error;

@@ -8,6 +8,7 @@ use aqumen_scenario::{Flow, Link, Plan};
 use aqumen_units::{Bytes, Rate};
 
 use crate::Error;
+use crate::control::edges;
 use crate::port::Port;
 
 pub(crate) struct Network {
@@ -97,6 +98,7 @@ impl Network {
         let users = users(plan);
         let private: Vec<bool> =
             plan.links.iter().zip(&users).map(|(link, users)| style.collapse && is_private(link, users)).collect();
+        let edges = edges(plan);
         let mut ports = Vec::new();
         let mut port_links = Vec::new();
         let mut port_of = vec![None; plan.links.len()];
@@ -106,7 +108,7 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            ports.push(port_of_link(link, plan.seed, number as u32, style)?);
+            ports.push(port_of_link(link, plan.seed, number as u32, style, &edges)?);
         }
         let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
         for (number, flow) in plan.flows.iter().enumerate() {
@@ -262,8 +264,8 @@ fn is_private(link: &Link, users: &Users) -> bool {
     users.flows == 1 && link.is_plain() && fits && link.rates.len() == 1
 }
 
-fn port_of_link(link: &Link, seed: u64, number: u32, style: Style) -> Result<Port, Error> {
-    Port::new(link, seed, number, style)
+fn port_of_link(link: &Link, seed: u64, number: u32, style: Style, edges: &[u64]) -> Result<Port, Error> {
+    Port::new(link, seed, number, style, edges)
         .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
         .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) })
 }
@@ -273,7 +275,7 @@ fn port_of_link(link: &Link, seed: u64, number: u32, style: Style) -> Result<Por
 fn notice(plan: &Plan, flow: &Flow, port_of: &[Option<u32>]) -> u64 {
     let mut sum = 0;
     for &link in flow.return_path.iter().rev().chain(flow.path.iter().rev()) {
-        sum += plan.links[link as usize].delay.as_nanos();
+        sum += plan.links[link as usize].delay_min().as_nanos();
         if port_of[link as usize].is_some() {
             break;
         }

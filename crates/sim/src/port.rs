@@ -7,14 +7,16 @@
 //! without AQM and measurements.
 
 mod fifo;
+mod loss;
 mod plain;
 mod served;
+mod transmitter;
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Aqm, Fifo, Packet, ParamError, Totals, Value};
 use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_units::{Bytes, Instant, Rate};
+use aqumen_units::{Bytes, Instant};
 
 use crate::event::Event;
 use crate::meter::Meter;
@@ -23,6 +25,7 @@ use crate::network::Style;
 pub(crate) use fifo::FifoPort;
 pub(crate) use plain::PlainPort;
 pub(crate) use served::ServedPort;
+use transmitter::Transmitter;
 
 /// Any kind of port.
 pub(crate) enum Port {
@@ -38,27 +41,24 @@ pub(crate) enum Arrival {
     Leaves { start: u64, reach: u64 },
     /// It waits; a service event tells when it leaves. `busy_until` is set when its transmission started at once.
     Waits { busy_until: Option<u64> },
+    /// It will be transmitted from `start` on, and get lost on the wire.
+    Lost { start: u64 },
     /// It is gone.
     Dropped,
 }
 
-/// The transmitter of a link: its rates and its propagation delay.
-#[derive(Clone, Debug)]
-struct Transmitter {
-    /// Rate from each moment on; never empty.
-    rates: Vec<(u64, Rate)>,
-    /// Index of the rate in force at the last start of a transmission.
-    current: usize,
-    delay: u64,
-    /// The last size asked for and the time it takes at the current rate: packets mostly repeat their size.
-    cached: (u32, u64),
-}
-
 impl Port {
-    /// The port at the head of `link`, whose number in the plan is `number`. `None` if nothing has the name of its AQM.
-    pub(crate) fn new(link: &Link, seed: u64, number: u32, style: Style) -> Option<Result<Self, ParamError>> {
+    /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows. `None` if nothing
+    /// has the name of its AQM.
+    pub(crate) fn new(
+        link: &Link,
+        seed: u64,
+        number: u32,
+        style: Style,
+        edges: &[u64],
+    ) -> Option<Result<Self, ParamError>> {
         let rng = Stream::new(seed, Kind::Aqm, number as u64);
-        let transmitter = Transmitter::new(link);
+        let transmitter = Transmitter::new(link, seed, number, edges);
         let meter = link.record.then(Box::<Meter>::default);
         let qdisc = match link.aqm.build() {
             Some(Ok(aqm)) if style.served || aqm.hooks().decides_at_head => {
@@ -124,6 +124,15 @@ impl Port {
         }
     }
 
+    /// Bits that a medium of its own offered between the edges of the windows; `None` for a wire.
+    pub(crate) fn offered_bits(&mut self) -> Option<Vec<f64>> {
+        match self {
+            Port::Fifo(port) => port.offered_bits(),
+            Port::Served(port) => port.offered_bits(),
+            Port::Plain(_) => None,
+        }
+    }
+
     /// Shows the AQM's parameters in force.
     pub(crate) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         match self {
@@ -131,30 +140,6 @@ impl Port {
             Port::Served(port) => port.settings(visit),
             Port::Plain(_) => {}
         }
-    }
-}
-
-impl Transmitter {
-    fn new(link: &Link) -> Self {
-        let rates = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate)).collect();
-        Transmitter { rates, current: 0, delay: link.delay.as_nanos(), cached: (0, 0) }
-    }
-
-    /// How long `bytes` take when their transmission starts at `start`, which never goes back.
-    #[inline]
-    fn duration(&mut self, bytes: u32, start: u64) -> u64 {
-        if self.rates.get(self.current + 1).is_some_and(|&(from, _)| from <= start) {
-            while self.rates.get(self.current + 1).is_some_and(|&(from, _)| from <= start) {
-                self.current += 1;
-            }
-            self.cached = (0, 0);
-        }
-        if self.cached.0 != bytes {
-            // Two packets never leave one link at the same nanosecond: a transmission takes at least one.
-            let duration = self.rates[self.current].1.time_for(Bytes(bytes as u64)).as_nanos().max(1);
-            self.cached = (bytes, duration);
-        }
-        self.cached.1
     }
 }
 
