@@ -305,7 +305,11 @@ impl Field for Losses {
     }
 
     fn write(&self) -> Option<toml::Value> {
-        if self.0 == (Loss { random: self.0.random, ..Loss::default() }) { self.0.random.write() } else { self.0.write() }
+        if self.0 == (Loss { random: self.0.random, ..Loss::default() }) {
+            self.0.random.write()
+        } else {
+            self.0.write()
+        }
     }
 
     fn schema() -> serde_json::Value {
@@ -374,7 +378,8 @@ mod tests {
     #[test]
     fn independent_causes_of_loss_add_up_as_probabilities() {
         // Bad 1/11 of the time: 0.5 / 11 are lost there. With 1 % at random: 1 - 0.99 (1 - 1/22) = 0.055.
-        let burst = Burst { bad: Chance(0.5), to_bad: Some(Chance(0.01)), to_good: Some(Chance(0.1)), ..all_defaults() };
+        let burst =
+            Burst { bad: Chance(0.5), to_bad: Some(Chance(0.01)), to_good: Some(Chance(0.1)), ..all_defaults() };
         let loss = Loss { random: Chance(0.01), burst: Some(burst), ..Loss::default() };
         assert!((loss.mean(1000) - 0.055).abs() < 1e-15);
     }

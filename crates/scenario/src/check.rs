@@ -142,9 +142,9 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     }
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
         if let Some(access) = &way.access {
-            loss(&access.loss, if group.access.is_some() { "" } else { "topology.access" }).map_err(|(key, message)| {
-                (if group.access.is_some() { format!("flows.{i}.access{key}") } else { key }, message)
-            })?;
+            loss(&access.loss, if group.access.is_some() { "" } else { "topology.access" }).map_err(
+                |(key, message)| (if group.access.is_some() { format!("flows.{i}.access{key}") } else { key }, message),
+            )?;
             let own = if group.access.is_some() { format!("flows.{i}.access") } else { "topology.access".into() };
             check(access.buffer, format!("{own}.buffer"))?;
         }
@@ -237,10 +237,7 @@ fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
         Some(_) if !of_link => return wrong("link", "belongs to capacity, delay, loss, state and aqm"),
         Some(name) => drop(core.link("link", &name.0)?),
         // Of a dumbbell the bottleneck is meant, which is the first.
-        None if of_link
-            && core.under_test().count() != 1
-            && matches!(spec.topology, Topology::Graph(_)) =>
-        {
+        None if of_link && core.under_test().count() != 1 && matches!(spec.topology, Topology::Graph(_)) => {
             return wrong("", "link is missing; it names the link that changes");
         }
         None => {}

@@ -210,9 +210,10 @@ fn place(
             to,
             delay,
             rates: vec![(Instant::ZERO, access.rate)],
-            line: access.loss.as_ref().map(|losses| {
-                Box::new(Line { losses: vec![(Instant::ZERO, losses.0.clone())], ..Line::default() })
-            }),
+            line: access
+                .loss
+                .as_ref()
+                .map(|losses| Box::new(Line { losses: vec![(Instant::ZERO, losses.0.clone())], ..Line::default() })),
             limit: limit(access.buffer),
             aqm: AqmChoice { name: "droptail".into(), values: Vec::new(), network },
             target_pkts: None,

@@ -104,9 +104,8 @@ impl Line {
 /// FNV-1a over the numbers, in hexadecimal: tells one trace from another.
 fn fingerprint(numbers: &[u64]) -> String {
     let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     format!("{hash:016x}")
 }
 

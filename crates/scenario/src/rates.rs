@@ -33,11 +33,7 @@ type Change = (Span, u64);
 pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, folder: &Path) -> Result<Resolved, Wrong> {
     let varying = match capacity {
         Capacity::Constant(rate) => {
-            return Ok(Resolved {
-                rates: vec![(Instant::ZERO, *rate)],
-                outages: Vec::new(),
-                medium: Medium::Wire,
-            });
+            return Ok(Resolved { rates: vec![(Instant::ZERO, *rate)], outages: Vec::new(), medium: Medium::Wire });
         }
         Capacity::Varying(varying) => varying,
     };
@@ -76,7 +72,10 @@ pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, folder: &
     let last = changes[changes.len() - 1].0;
     let period = match varying.period {
         Some(period) if period <= last => {
-            return wrong("period", format!("must be longer than {}, when the last one begins", units::show_span(last)));
+            return wrong(
+                "period",
+                format!("must be longer than {}, when the last one begins", units::show_span(last)),
+            );
         }
         period => period.unwrap_or(Span::MAX),
     };

@@ -242,9 +242,8 @@ impl Field for AqmChange {
         match &at.node.value {
             Value::Text(text) => Ok(AqmChange::Spec(text.clone())),
             Value::Table(entries) if !entries.is_empty() => {
-                let read = |(key, node): &(String, crate::tree::Node)| {
-                    Ok((key.clone(), Written::read(&at.below(key, node))?))
-                };
+                let read =
+                    |(key, node): &(String, crate::tree::Node)| Ok((key.clone(), Written::read(&at.below(key, node))?));
                 Ok(AqmChange::Params(entries.iter().map(read).collect::<Result<_, Misfit>>()?))
             }
             _ => Err(at.misfit(format!("must be {}", Self::WHAT))),

@@ -510,8 +510,10 @@ impl<'a> Engine<'a> {
     fn on_timer(&mut self, now: u64, slot: u32) {
         let slots = &self.slots;
         if slot < slots.control {
-            self.network.ports[slot as usize].on_timer(now);
-            self.arm_port(slot);
+            // A timer of an AQM that was replaced comes to nothing.
+            if self.network.ports[slot as usize].on_timer(now) {
+                self.arm_port(slot);
+            }
         } else if slot == slots.sampler {
             self.sample(now);
         } else if slot < slots.retransmission {
@@ -576,6 +578,7 @@ impl<'a> Engine<'a> {
         while let Some(control) = self.agenda.take(now) {
             match control {
                 Control::Edge => self.on_edge(now),
+                Control::ReplaceAqm { link, change } => self.replace_aqm(now, link, change),
                 Control::Resume(flow) => {
                     let state = &mut self.flows[flow as usize];
                     state.sender.resume(config_of(self.plan, state.group), instant(now));
@@ -593,6 +596,18 @@ impl<'a> Engine<'a> {
             self.schedule_timer(self.agenda.next(), self.slots.control);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn replace_aqm(&mut self, now: u64, link: u32, change: u32) {
+        let line = self.plan.links[link as usize].line.as_ref();
+        let Some((_, choice)) = line.and_then(|line| line.aqms.get(change as usize)) else { return };
+        // The plan was made of AQMs that can be built; a link that nobody uses has no port.
+        let Some(port) = self.network.port_links.iter().position(|number| *number == link) else { return };
+        if let Some(Ok(aqm)) = choice.build() {
+            self.network.ports[port].replace_aqm(aqm, now);
+            self.arm_port(port as u32);
+        }
     }
 
     /// A window begins or ends.

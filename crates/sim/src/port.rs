@@ -12,10 +12,12 @@ mod plain;
 mod served;
 mod transmitter;
 
-use aqumen_aqm::registry::AnyQdisc;
+use std::rc::Rc;
+
+use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
 use aqumen_aqm::{Aqm, Fifo, Packet, ParamError, Totals, Value};
-use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_scenario::{Link, Plan};
 use aqumen_units::{Bytes, Instant};
 
 use crate::event::Event;
@@ -56,14 +58,16 @@ impl Port {
         number: u32,
         style: Style,
         edges: &[u64],
+        identities: &Rc<Identities>,
     ) -> Option<Result<Self, ParamError>> {
         let rng = Stream::new(seed, Kind::Aqm, number as u64);
         let transmitter = Transmitter::new(link, seed, number, edges);
         let meter = link.record.then(Box::<Meter>::default);
+        // An AQM that comes later may decide at the head as well.
+        let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());
+        let served = style.served || later.flatten().any(|aqm| aqm.hooks().decides_at_head);
         let qdisc = match link.aqm.build() {
-            Some(Ok(aqm)) if style.served || aqm.hooks().decides_at_head => {
-                Ok(AnyQdisc::Fifo(Fifo::new(aqm, link.limit)))
-            }
+            Some(Ok(aqm)) if served || aqm.hooks().decides_at_head => Ok(AnyQdisc::Fifo(Fifo::new(aqm, link.limit))),
             Some(Ok(aqm)) => {
                 let plain = link.is_plain() && link.limit.bytes == Bytes(u64::MAX) && style.collapse;
                 return Some(Ok(if plain {
@@ -75,7 +79,11 @@ impl Port {
             Some(Err(error)) => Err(error),
             None => link.aqm.build_qdisc(link.limit)?,
         };
-        Some(qdisc.map(|qdisc| Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter)))))
+        Some(
+            qdisc.map(|qdisc| {
+                Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter, identities.clone())))
+            }),
+        )
     }
 
     /// When the AQM's timer is due.
@@ -87,11 +95,24 @@ impl Port {
         }
     }
 
-    /// The AQM's timer is due.
-    pub(crate) fn on_timer(&mut self, now: u64) {
+    /// The AQM's timer may be due. `false`: it is not, and nothing has changed.
+    pub(crate) fn on_timer(&mut self, now: u64) -> bool {
+        if self.next_timer().is_none_or(|due| due > now) {
+            return false;
+        }
         match self {
             Port::Fifo(port) => port.on_timer(now),
             Port::Served(port) => port.on_timer(now),
+            Port::Plain(_) => {}
+        }
+        true
+    }
+
+    /// `aqm` takes over the queue, with the packets in it, before the packet events of `now`.
+    pub(crate) fn replace_aqm(&mut self, aqm: AnyAqm, now: u64) {
+        match self {
+            Port::Fifo(port) => port.replace_aqm(aqm, now),
+            Port::Served(port) => port.replace_aqm(aqm, now),
             Port::Plain(_) => {}
         }
     }
@@ -143,7 +164,7 @@ impl Port {
     }
 }
 
-/// What an AQM may know of a packet of `flow`.
+/// What an AQM of one queue may know of a packet of `flow`; of its class and hosts see [`Identities`].
 #[inline]
 fn metadata(event: &Event, flow: u32) -> Packet {
     Packet {
@@ -154,6 +175,25 @@ fn metadata(event: &Event, flow: u32) -> Packet {
         flow_hash: flow,
         source_hash: flow,
         destination_hash: flow,
+    }
+}
+
+/// Class and hosts of each flow, for disciplines that tell them apart.
+#[derive(Debug)]
+pub(crate) struct Identities(Vec<(u8, u32)>);
+
+impl Identities {
+    /// Those of the flows of `plan`.
+    pub(crate) fn new(plan: &Plan) -> Rc<Self> {
+        let of_flow = |flow: &aqumen_scenario::Flow| (plan.groups[flow.group as usize].class, flow.hosts);
+        Rc::new(Identities(plan.flows.iter().map(of_flow).collect()))
+    }
+
+    /// What a discipline may know of a packet of `flow`. Hosts are told apart on each side by themselves, so that a packet and
+    /// its acknowledgement need no more than one number.
+    fn metadata(&self, event: &Event, flow: u32) -> Packet {
+        let (class, hosts) = self.0[flow as usize];
+        Packet { class, source_hash: hosts, destination_hash: hosts, ..metadata(event, flow) }
     }
 }
 

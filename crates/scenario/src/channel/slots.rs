@@ -45,9 +45,7 @@ impl Slotting {
 
     /// Share of time in which there is no handover under way: T / (T + t).
     pub fn availability(&self) -> f64 {
-        self.handover.map_or(1.0, |(every, lasts)| {
-            every.as_secs_f64() / (every.as_secs_f64() + lasts.as_secs_f64())
-        })
+        self.handover.map_or(1.0, |(every, lasts)| every.as_secs_f64() / (every.as_secs_f64() + lasts.as_secs_f64()))
     }
 
     /// Bits per second carried on average when there is always something to send.

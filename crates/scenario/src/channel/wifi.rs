@@ -149,7 +149,8 @@ impl Wifi {
     pub fn level_bps(&self, scheme: usize) -> f64 {
         let bytes = self.packet.0 as u32;
         let each = self.air_bytes(bytes);
-        let packets = (1..=self.aggregate).take_while(|n| *n == 1 || self.fits(scheme, *n, u64::from(*n) * each)).count();
+        let packets =
+            (1..=self.aggregate).take_while(|n| *n == 1 || self.fits(scheme, *n, u64::from(*n) * each)).count();
         let (p, busy) = (self.collision(), self.busy_ns() as f64);
         let slot = (1.0 - p) * SLOT_NS as f64 + p * busy;
         let (mut time, mut reached) = (DIFS_NS as f64, 1.0);

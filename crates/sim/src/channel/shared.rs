@@ -47,7 +47,11 @@ impl Medium {
         while self.change <= at {
             self.offered.advance(self.change, self.shared.rate_bps(self.busy));
             let (starting, stopping) = (self.starting(), self.stopping());
-            if self.rng.uniform() * (starting + stopping) < starting { self.busy += 1 } else { self.busy -= 1 }
+            if self.rng.uniform() * (starting + stopping) < starting {
+                self.busy += 1
+            } else {
+                self.busy -= 1
+            }
             self.change = self.next_change(self.change);
         }
     }

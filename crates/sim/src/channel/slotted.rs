@@ -53,8 +53,7 @@ struct Slotted<S> {
 /// The slots of radio conditions.
 pub(super) fn radio(slotting: &Slotting, offered: Offered, stream: &dyn Fn(Use) -> Stream) -> Box<dyn Channel> {
     let level_bps = (0..slotting.budgets.len()).map(|level| slotting.level_bps(level)).collect();
-    let radio =
-        Radio::new(&slotting.log_weights, level_bps, slotting.coherence, slotting.handover, offered, stream);
+    let radio = Radio::new(&slotting.log_weights, level_bps, slotting.coherence, slotting.handover, offered, stream);
     let processes = slotting.retransmission.map_or(0, |arq| arq.round);
     Slotted::boxed(RadioSlots {
         length: slotting.slot.as_nanos(),

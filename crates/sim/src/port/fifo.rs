@@ -228,6 +228,13 @@ impl FifoPort {
         self.aqm.on_timer(cx!(self, now));
     }
 
+    pub(super) fn replace_aqm(&mut self, mut aqm: AnyAqm, now: u64) {
+        self.catch_up_before(now);
+        aqm.take_over(Some(&self.aqm), instant(now), &self.totals);
+        self.hooks = aqm.hooks();
+        self.aqm = aqm;
+    }
+
     pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {
         self.catch_up_before(now);
         (self.waiting.len() as u32, self.aqm.probability().get())

@@ -1,19 +1,22 @@
 //! A port that asks its queue discipline for a packet whenever the link is free. Any discipline fits; each transmission
 //! costs an event.
 
-use aqumen_aqm::registry::AnyQdisc;
+use std::rc::Rc;
+
+use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
 use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
 use super::transmitter::{Booking, Transmitter};
-use super::{Arrival, instant, metadata, sent_bits};
+use super::{Arrival, Identities, instant, sent_bits};
 use crate::event::Event;
 use crate::meter::Meter;
 
 pub(crate) struct ServedPort {
     qdisc: AnyQdisc,
     rng: Stream,
+    identities: Rc<Identities>,
     transmitter: Transmitter,
     packets: Packets,
     /// The packet in transmission.
@@ -52,15 +55,31 @@ pub(crate) struct Sent {
 }
 
 impl ServedPort {
-    pub(super) fn new(qdisc: AnyQdisc, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
-        ServedPort { qdisc, rng, transmitter, packets: Packets::default(), serving: None, opens: None, meter }
+    pub(super) fn new(
+        qdisc: AnyQdisc,
+        rng: Stream,
+        transmitter: Transmitter,
+        meter: Option<Box<Meter>>,
+        identities: Rc<Identities>,
+    ) -> Self {
+        ServedPort {
+            qdisc,
+            rng,
+            identities,
+            transmitter,
+            packets: Packets::default(),
+            serving: None,
+            opens: None,
+            meter,
+        }
     }
 
     /// A packet of `flow` arrives. Packets that this displaces, itself included, go to `dropped`.
     pub(crate) fn arrive(&mut self, now: u64, event: &Event, flow: u32, dropped: &mut Vec<Event>) -> Arrival {
         self.account(now);
         let handle = self.packets.keep(*event);
-        self.qdisc.enqueue(handle, &metadata(event, flow), instant(now), &mut self.rng, &mut self.packets);
+        let packet = self.identities.metadata(event, flow);
+        self.qdisc.enqueue(handle, &packet, instant(now), &mut self.rng, &mut self.packets);
         // A packet that was dropped at an idle link leaves the link as idle as it was.
         let idle = self.serving.is_none() && self.opens.is_none() && self.qdisc.backlog().packets > 0;
         let busy_until = if idle { self.serve(now) } else { None };
@@ -122,6 +141,10 @@ impl ServedPort {
             meter.sampled(self.qdisc.backlog().packets);
         }
         self.qdisc.on_timer(instant(now), &mut self.rng);
+    }
+
+    pub(super) fn replace_aqm(&mut self, aqm: AnyAqm, now: u64) {
+        self.qdisc.replace_aqm(aqm, instant(now));
     }
 
     pub(super) fn sample(&self) -> (u32, f64) {

@@ -69,8 +69,7 @@ impl Transmitter {
                 over: 0,
                 delays: line.delays.iter().map(|(at, delay)| (at.as_nanos(), delay.as_nanos())).collect(),
                 begun: 0,
-                losses: (!line.losses.is_empty())
-                    .then(|| Losses::new(&line.losses, Use::Loss.stream(seed, number))),
+                losses: (!line.losses.is_empty()).then(|| Losses::new(&line.losses, Use::Loss.stream(seed, number))),
                 last_reach: 0,
                 booked: VecDeque::new(),
             })
