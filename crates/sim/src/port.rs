@@ -65,9 +65,12 @@ impl Port {
         let meter = link.record.then(Box::<Meter>::default);
         // An AQM that comes later may decide at the head as well.
         let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());
-        let served = style.served || later.flatten().any(|aqm| aqm.hooks().decides_at_head);
+        let by_class = |aqm: &AnyAqm| identities.classes() && matches!(aqm, AnyAqm::Thresholded(_));
+        let served = style.served || later.flatten().any(|aqm| aqm.hooks().decides_at_head || by_class(&aqm));
         let qdisc = match link.aqm.build() {
-            Some(Ok(aqm)) if served || aqm.hooks().decides_at_head => Ok(AnyQdisc::Fifo(Fifo::new(aqm, link.limit))),
+            Some(Ok(aqm)) if served || aqm.hooks().decides_at_head || by_class(&aqm) => {
+                Ok(AnyQdisc::Fifo(Fifo::new(aqm, link.limit)))
+            }
             Some(Ok(aqm)) => {
                 let plain = link.is_plain() && link.limit.bytes == Bytes(u64::MAX) && style.collapse;
                 return Some(Ok(if plain {
@@ -187,6 +190,11 @@ impl Identities {
     pub(crate) fn new(plan: &Plan) -> Rc<Self> {
         let of_flow = |flow: &aqumen_scenario::Flow| (plan.groups[flow.group as usize].class, flow.hosts);
         Rc::new(Identities(plan.flows.iter().map(of_flow).collect()))
+    }
+
+    /// Whether there is more than the default class.
+    fn classes(&self) -> bool {
+        self.0.iter().any(|(class, _)| *class != 0)
     }
 
     /// What a discipline may know of a packet of `flow`. Hosts are told apart on each side by themselves, so that a packet and

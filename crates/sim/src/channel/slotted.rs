@@ -91,14 +91,14 @@ impl<S: Slots + 'static> Slotted<S> {
 impl<S: Slots + 'static> Channel for Slotted<S> {
     fn ready(&mut self, at: u64) -> u64 {
         // A slot that has begun goes on as long as one packet follows the other.
-        let goes_on = self.opened.is_some() && self.left > 0 && at <= self.free_at;
-        if goes_on {
-            return at;
-        }
-        if self.opened.is_some() || self.slot.at < at {
+        let follows = self.opened.is_some() && at <= self.free_at;
+        if follows && self.left == 0 {
+            // The next one may have begun at the same moment.
+            self.turn(self.slot.at);
+        } else if !follows && (self.opened.is_some() || self.slot.at < at) {
             self.turn(at);
         }
-        self.slot.at
+        self.slot.at.max(at)
     }
 
     fn transmit(&mut self, packet: Taken) -> Passage {

@@ -77,3 +77,96 @@ fn step(burst: &Burst, now: u64, bad: &mut bool, until: &mut u64, rng: &mut Stre
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Use;
+    use aqumen_scenario::channel::Chance;
+    use aqumen_units::Span;
+
+    const N: u64 = 200_000;
+
+    /// Whether each of `N` packets of `bytes`, sent each millisecond, is lost.
+    fn fates(loss: Loss, bytes: u32) -> Vec<bool> {
+        let mut losses = Losses::new(&[(Instant::ZERO, loss)], Use::Loss.stream(1, 0));
+        (0..N).map(|k| losses.strikes(k * 1_000_000, bytes)).collect()
+    }
+
+    fn share(fates: &[bool]) -> f64 {
+        fates.iter().filter(|lost| **lost).count() as f64 / fates.len() as f64
+    }
+
+    fn bursts(burst: Burst) -> Loss {
+        Loss { burst: Some(burst), ..Loss::default() }
+    }
+
+    fn chances(good: f64, bad: f64) -> Burst {
+        let (good, bad) = (Chance(good), Chance(bad));
+        Burst { good, bad, to_bad: None, to_good: None, mean_good: None, mean_bad: None }
+    }
+
+    /// Of independent losses with probability `p` the share is within 3.29 standard errors of p, 99.9 %.
+    fn assert_independent(loss: Loss, bytes: u32) {
+        let p = loss.mean(bytes);
+        let got = share(&fates(loss, bytes));
+        assert!((got - p).abs() < 3.29 * (p * (1.0 - p) / N as f64).sqrt(), "{got}, not {p}");
+    }
+
+    #[test]
+    fn random_losses_and_bit_errors_come_as_often_as_they_should() {
+        assert_independent(Loss { random: Chance(0.02), ..Loss::default() }, 1500);
+        let noisy = Loss { bit_errors: Chance(1e-5), ..Loss::default() };
+        assert_independent(noisy.clone(), 1500);
+        assert_independent(noisy, 40);
+    }
+
+    #[test]
+    fn bursts_have_the_rate_and_length_of_the_gilbert_elliott_model() {
+        // Gilbert: all is lost in the bad state. Share to_bad / (to_bad + to_good) = 1/11; runs of losses are geometric with mean
+        // 1 / to_good = 10 and standard deviation sqrt(90).
+        let burst = Burst { to_bad: Some(Chance(0.01)), to_good: Some(Chance(0.1)), ..chances(0.0, 1.0) };
+        let loss = bursts(burst);
+        let fates_of = fates(loss.clone(), 1000);
+        // The state is an autoregression of correlation 1 - 0.01 - 0.1 = 0.89: the variance of its mean is (1 + 0.89) / (1 - 0.89) times that
+        // of independent packets.
+        let (p, got) = (1.0 / 11.0, share(&fates_of));
+        assert!((loss.mean(1000) - p).abs() < 1e-12);
+        let error = (p * (1.0 - p) / N as f64 * 1.89 / 0.11).sqrt();
+        assert!((got - p).abs() < 3.29 * error, "{got}, not {p}");
+        let runs = fates_of.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        let length = fates_of.iter().filter(|lost| **lost).count() as f64 / runs;
+        assert!((length - 10.0).abs() < 3.29 * (90.0 / runs).sqrt(), "{length}");
+    }
+
+    #[test]
+    fn both_states_lose_with_their_own_probability() {
+        let burst = Burst { to_bad: Some(Chance(0.02)), to_good: Some(Chance(0.08)), ..chances(0.01, 0.5) };
+        // 0.8 x 0.01 + 0.2 x 0.5 = 0.108. Variance of the state's part 0.49^2 x 0.16 x (1 + 0.9) / (1 - 0.9), of the coins at most 0.25.
+        let (p, got) = (0.108, share(&fates(bursts(burst.clone()), 1000)));
+        assert!((burst.mean() - p).abs() < 1e-12);
+        let error = ((0.49 * 0.49 * 0.16 * 19.0 + 0.25) / N as f64).sqrt();
+        assert!((got - p).abs() < 3.29 * error, "{got}, not {p}");
+    }
+
+    #[test]
+    fn states_can_last_for_times_instead_of_packets() {
+        let times = (Some(Span::from_millis(900)), Some(Span::from_millis(100)));
+        let burst = Burst { mean_good: times.0, mean_bad: times.1, ..chances(0.0, 1.0) };
+        let (p, got) = (0.1, share(&fates(bursts(burst.clone()), 1000)));
+        assert!((burst.mean() - p).abs() < 1e-12);
+        // Correlation exp(-t / 90 ms): the variance of the mean over 200 s is 2 x 0.09 s / 200 s times p (1 - p).
+        let error = (p * (1.0 - p) * 2.0 * 0.09 / 200.0f64).sqrt();
+        assert!((got - p).abs() < 3.29 * error, "{got}, not {p}");
+    }
+
+    #[test]
+    fn losses_begin_and_end_when_they_should() {
+        let all = Loss { random: Chance(1.0), ..Loss::default() };
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let changes = [(at(10), all), (at(20), Loss::default())];
+        let mut losses = Losses::new(&changes, Use::Loss.stream(1, 0));
+        let lost: Vec<u64> = (0..30).filter(|ms| losses.strikes(ms * 1_000_000, 1000)).collect();
+        assert_eq!(lost, (10..20).collect::<Vec<u64>>());
+    }
+}
