@@ -4,6 +4,7 @@ use std::path::Path;
 
 use aqumen_units::Span;
 
+use crate::Protocol;
 use crate::channel::LinkState;
 use crate::error::suggestion;
 use crate::field::{Buffer, Name};
@@ -11,6 +12,7 @@ use crate::line::Medium;
 use crate::network::{Core, Wrong, loss};
 use crate::schema::{Event, Group, Spec, Topology};
 use crate::spec::{AqmChange, AqmSpec, check_profiles};
+use crate::traffic::Traffic;
 use crate::units::show_span;
 
 /// Most flows of a scenario.
@@ -37,6 +39,7 @@ pub(crate) fn check(spec: &Spec, folder: &Path) -> Result<(Core, Vec<Option<AqmS
     }
     let (nodes, links) = match &spec.topology {
         Topology::Dumbbell(_) => (2, 1),
+        Topology::ParkingLot(row) => (row.rate.len() + 1, row.rate.len()),
         Topology::Graph(graph) => (graph.nodes.len(), graph.links.len()),
     };
     for (key, count) in [
@@ -64,6 +67,7 @@ pub(crate) fn check(spec: &Spec, folder: &Path) -> Result<(Core, Vec<Option<AqmS
     }
     let core = Core::new(spec, folder)?;
     check_buffers(spec, &core)?;
+    check_lists(spec, &core)?;
     check_events(spec, &core)?;
     check_windows(spec)?;
     if let Some(flows) = spec.nominal.flows
@@ -94,6 +98,13 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if twin {
         return wrong("name", "there is another group of this name");
     }
+    if matches!(group.transport.config, Protocol::Udp(_)) && group.traffic == Traffic::Bulk && group.transfer.is_none()
+    {
+        return wrong(
+            "traffic",
+            "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",
+        );
+    }
     if group.count == 0 {
         return wrong("count", "must be at least 1");
     }
@@ -114,6 +125,12 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
             return wrong("stop", format!("must be within the run of {}", show_span(end)));
         }
     }
+    if group.transfer.is_some() && group.traffic != Traffic::Bulk {
+        return wrong("transfer", format!("belongs to bulk traffic; {} has sizes of its own", group.traffic.kind()));
+    }
+    group.traffic.check().map_err(|(key, message)| {
+        (if key.is_empty() { "traffic".to_string() } else { format!("traffic.{key}") }, message)
+    })?;
     let mut last = Span::ZERO;
     for (k, off) in group.off.iter().enumerate() {
         let until = off.end.unwrap_or(end);
@@ -130,7 +147,7 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
 
 /// A buffer in bytes holds at least one packet of the largest kind.
 fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
-    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes).max().unwrap_or(0);
+    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(0);
     let check = |buffer: Buffer, path: String| match buffer {
         Buffer::Bytes(bytes) if bytes.0 < u64::from(largest) => {
             wrong(path, format!("holds less than one packet of {largest}B"))
@@ -147,6 +164,26 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
             )?;
             let own = if group.access.is_some() { format!("flows.{i}.access") } else { "topology.access".into() };
             check(access.buffer, format!("{own}.buffer"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A list deals its values evenly.
+fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
+        let access = way.access.as_ref().map(|access| &access.delay);
+        let own =
+            if group.access.is_some() { format!("flows.{i}.access.delay") } else { "topology.access.delay".into() };
+        for (path, spread) in [
+            (format!("flows.{i}.start"), Some(&group.start)),
+            (own, access),
+            (format!("flows.{i}.extra_rtt"), Some(&group.extra_rtt)),
+            (format!("flows.{i}.rtt"), group.rtt.as_ref()),
+        ] {
+            if let Some(message) = spread.and_then(|spread| spread.misfit_for(group.count)) {
+                return wrong(path, message);
+            }
         }
     }
     Ok(())
@@ -237,7 +274,7 @@ fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
         Some(_) if !of_link => return wrong("link", "belongs to capacity, delay, loss, state and aqm"),
         Some(name) => drop(core.link("link", &name.0)?),
         // Of a dumbbell the bottleneck is meant, which is the first.
-        None if of_link && core.under_test().count() != 1 && matches!(spec.topology, Topology::Graph(_)) => {
+        None if of_link && core.under_test().count() != 1 && !matches!(spec.topology, Topology::Dumbbell(_)) => {
             return wrong("", "link is missing; it names the link that changes");
         }
         None => {}

@@ -62,7 +62,7 @@ impl Port {
     ) -> Option<Result<Self, ParamError>> {
         let rng = Stream::new(seed, Kind::Aqm, number as u64);
         let transmitter = Transmitter::new(link, seed, number, edges);
-        let meter = link.record.then(Box::<Meter>::default);
+        let meter = link.record.then(|| Box::new(Meter::new(link.target_pkts)));
         // An AQM that comes later may decide at the head as well.
         let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());
         let by_class = |aqm: &AnyAqm| identities.classes() && matches!(aqm, AnyAqm::Thresholded(_));

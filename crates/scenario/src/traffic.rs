@@ -1,0 +1,223 @@
+//! What the applications of a flow group send: `traffic` of a group, by a kind and its parameters.
+//!
+//! Each kind is a table of the schema. [`kinds`] lists them with their parameters for documentation and command line.
+//! `crates/sim` makes the sources; `docs/traffic.md` has formulas and references.
+
+mod files;
+mod frames;
+mod tables;
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::error::suggestion;
+use crate::field::{At, Field, Misfit, as_json};
+use crate::tree::{Node, Value};
+
+pub use files::{FrameFile, ModelFile};
+pub use frames::Frames;
+pub use tables::{
+    Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar, Transfers, Video, Voip, Web,
+};
+
+/// What the applications of a flow group send.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Traffic {
+    /// One transfer that starts with the flow, endless unless the group says how much.
+    Bulk,
+    /// Finite transfers, one after another.
+    Transfers(Transfers),
+    /// Pages of objects.
+    Web(Web),
+    /// Packets of one size at one rate.
+    Cbr(Cbr),
+    /// Packets at the moments of a Poisson process.
+    Poisson(Poisson),
+    /// Packets at one rate in periods ON, none in periods OFF.
+    OnOff(OnOff),
+    /// The sum of many ON/OFF sources with heavy tails.
+    SelfSimilar(SelfSimilar),
+    /// Voice with talk spurts.
+    Voip(Voip),
+    /// A Markov-modulated Poisson process.
+    Mmpp(Mmpp),
+    /// Frames of a trace.
+    Video(Video),
+}
+
+/// A key and what is wrong there.
+type Wrong = (&'static str, String);
+
+/// Whose the arrivals are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Each flow has a source of its own.
+    Flow,
+    /// The group has one source; each transfer takes an idle flow of the group and is refused if there is none.
+    Group,
+}
+
+/// A kind of traffic, for lists and documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// Its name.
+    pub name: &'static str,
+    /// What it consists of: transfers, packets or frames.
+    pub sends: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub reference: &'static str,
+    read: fn(&At<'_>) -> Result<Traffic, Misfit>,
+    schema: fn() -> serde_json::Value,
+}
+
+/// Every kind: name, variant of [`Traffic`] with its table, what it sends, summary, reference.
+macro_rules! kinds {
+    ($( $name:literal $variant:ident $sends:literal: $summary:literal, $reference:literal; )*) => {
+        const KINDS: &[Kind] = &[
+            Kind {
+                name: "bulk",
+                sends: "transfers",
+                summary: "one transfer that starts with the flow, endless unless the group has transfer",
+                reference: "-",
+                read: |at| at.only(&[]).map(|()| Traffic::Bulk),
+                schema: || json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false}),
+            },
+            $( Kind {
+                name: $name,
+                sends: $sends,
+                summary: $summary,
+                reference: $reference,
+                read: |at| $variant::read(at).map(Traffic::$variant),
+                schema: $variant::schema,
+            }, )*
+        ];
+
+        impl Traffic {
+            /// The name of its kind.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    Traffic::Bulk => "bulk",
+                    $( Traffic::$variant(_) => $name, )*
+                }
+            }
+
+            /// What its values must be, one against another. Files have been read.
+            pub(crate) fn check(&self) -> Result<(), Wrong> {
+                match self {
+                    Traffic::Bulk => Ok(()),
+                    $( Traffic::$variant(kind) => kind.check(), )*
+                }
+            }
+
+            /// Reads the files that it names, from `directory`.
+            pub(crate) fn load(&mut self, directory: &Path) -> Result<(), Wrong> {
+                let parts = match self {
+                    Traffic::Bulk => Vec::new(),
+                    $( Traffic::$variant(kind) => kind.parts(), )*
+                };
+                parts.into_iter().try_for_each(|(key, part)| part.load(directory).map_err(|message| (key, message)))
+            }
+
+            fn parameters(&self) -> Option<toml::Value> {
+                match self {
+                    Traffic::Bulk => None,
+                    $( Traffic::$variant(kind) => kind.write(), )*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    "transfers" Transfers "transfers": "finite transfers, at random moments or a think time after the last", "Barford, Crovella 1998";
+    "web" Web "transfers": "web sessions: pages of a main object and embedded ones, with time to read", "IEEE 802.16m-08/004, section 10.1";
+    "cbr" Cbr "packets": "packets of one size at one rate", "-";
+    "poisson" Poisson "packets": "packets at the moments of a Poisson process, sizes of any law", "Kleinrock 1975";
+    "on-off" OnOff "packets": "one rate in periods ON, silence in periods OFF, of any law", "Willinger, Taqqu, Sherman, Wilson 1997";
+    "self-similar" SelfSimilar "packets": "the sum of many ON/OFF sources with heavy tails: long-range dependent",
+        "Taqqu, Willinger, Sherman 1997";
+    "voip" Voip "frames": "voice: a codec's frames while somebody talks", "ITU-T P.59; RFC 3551";
+    "mmpp" Mmpp "packets": "a Markov-modulated Poisson process, the same as in the queueing analysis",
+        "Fischer, Meier-Hellstern 1993";
+    "video" Video "frames": "frames of the sizes in a trace", "Fitzek, Reisslein 2001";
+}
+
+/// Every kind of traffic.
+pub fn kinds() -> &'static [Kind] {
+    KINDS
+}
+
+impl Kind {
+    /// The JSON Schema of its table, without `kind`.
+    pub(crate) fn schema(&self) -> serde_json::Value {
+        (self.schema)()
+    }
+}
+
+impl Traffic {
+    /// Whose the arrivals are.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Traffic::Transfers(transfers) if transfers.think.is_none() => Scope::Group,
+            _ => Scope::Flow,
+        }
+    }
+
+    /// The traffic as the plan's JSON has it: as it is written in a scenario.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        self.write().as_ref().map_or(serde_json::Value::Null, as_json)
+    }
+}
+
+impl Field for Traffic {
+    const WHAT: &'static str = "a kind of traffic, such as \"bulk\", or a table with kind";
+
+    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+        // "voip" is short for { kind = "voip" }.
+        let (kind, rest) = match &at.node.value {
+            Value::Table(entries) => {
+                let rest = entries.iter().filter(|(key, _)| key != "kind").cloned().collect();
+                let kind = at.node.get("kind").ok_or_else(|| at.misfit("kind is missing; such as kind = \"cbr\""))?;
+                (at.below("kind", kind), Node { value: Value::Table(rest), line: at.node.line })
+            }
+            _ => (at.clone(), Node { value: Value::Table(Vec::new()), line: at.node.line }),
+        };
+        let name = String::read(&kind)?;
+        let Some(found) = KINDS.iter().find(|known| known.name == name) else {
+            let known = suggestion(&name, KINDS.iter().map(|known| known.name));
+            return Err(kind.misfit(format!("no such kind of traffic{known}")));
+        };
+        (found.read)(&At { node: &rest, path: at.path.clone() })
+    }
+
+    fn write(&self) -> Option<toml::Value> {
+        let kind = toml::Value::String(self.kind().into());
+        match self.parameters() {
+            Some(toml::Value::Table(parameters)) if !parameters.is_empty() => {
+                let mut table = toml::Table::new();
+                table.insert("kind".into(), kind);
+                table.extend(parameters);
+                Some(toml::Value::Table(table))
+            }
+            _ => Some(kind),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        let mut choices = vec![json!({"enum": names, "description": "name of the kind"})];
+        for kind in KINDS {
+            let mut schema = kind.schema();
+            schema["description"] = kind.summary.into();
+            schema["properties"]["kind"] = json!({"const": kind.name});
+            if let Some(required) = schema["required"].as_array_mut() {
+                required.insert(0, "kind".into());
+            }
+            choices.push(schema);
+        }
+        json!({"anyOf": choices})
+    }
+}
