@@ -9,7 +9,7 @@ use aqumen_units::{Instant, Span};
 /// The measurements of all groups.
 pub(crate) struct Classes {
     groups: Vec<Class>,
-    /// What each flow's receiver remembers from packet to packet.
+    /// What each flow's receiver remembers from packet to packet; empty where all flows are of TCP.
     receptions: Vec<Reception>,
 }
 
@@ -66,9 +66,10 @@ const FRAME_DEADLINE: Span = Span::from_millis(400);
 impl Classes {
     pub(crate) fn new(plan: &Plan) -> Self {
         let class = |media| Class { media, piece: ClassPiece::default(), pieces: Vec::new() };
+        let any = plan.groups.iter().any(|group| group.transport.tcp().is_none());
         Classes {
             groups: plan.groups.iter().map(|group| class(Media::of(&group.traffic))).collect(),
-            receptions: vec![Reception::default(); plan.flows.len()],
+            receptions: vec![Reception::default(); if any { plan.flows.len() } else { 0 }],
         }
     }
 
