@@ -21,7 +21,7 @@ from aqumen.mismatch import mismatch
 from aqumen.store import write_text
 from aqumen.transient import SMOOTH_S
 
-__all__ = ["compare", "tables_of"]
+__all__ = ["compare", "means_table", "tables_of"]
 
 
 def compare(
@@ -152,18 +152,25 @@ def measures_tables(comparison: Comparison, link: str, window: str) -> list[Tabl
     ]
     sizes = [([*names, title], each) for names, metrics in flows for title, each in transfers_by_size(metrics)]
     shown: list[Table | str] = [
-        _measures_table(f"{link}: queue, losses, fairness", ["AQM"], LINK_COLUMNS, links),
-        _measures_table("Flow groups", ["AQM", "group"], FLOW_COLUMNS, flows),
+        means_table(f"{link}: queue, losses, fairness", ["AQM"], LINK_COLUMNS, links),
+        means_table("Flow groups", ["AQM", "group"], FLOW_COLUMNS, flows),
     ]
     if sizes:
-        shown.append(_measures_table("Transfers by size", ["AQM", "group", "size"], TRANSFER_COLUMNS, sizes))
+        shown.append(means_table("Transfers by size", ["AQM", "group", "size"], TRANSFER_COLUMNS, sizes))
     return shown
 
 
-def _measures_table(
-    title: str, names: list[str], columns: Sequence[Column], rows: list[tuple[list[str], dict[str, Any]]]
+def means_table(
+    title: str, names: list[str], columns: Sequence[Column], rows: Sequence[tuple[list[str], dict[str, Any]]]
 ) -> Table:
-    """Means of what is defined for any row; intervals are in the JSON and in the report."""
+    """Means of what is defined for any row; intervals are in the JSON and in the report.
+
+    Args:
+        title: Its title.
+        names: Heads of the columns that name a row.
+        columns: The columns.
+        rows: Names and summaries of each row.
+    """
     shown = defined(columns, [metrics for _, metrics in rows])
     made = talk.table(f"\n{title}", [*names, *(f"{head}\n{unit}" for _, head, unit, _, _ in shown)])
     for column in made.columns[: len(names)]:
