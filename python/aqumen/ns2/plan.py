@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import Ns2Unsupported
+from .others import Sctp, Udp, read_sctp, read_udp
 
 __all__ = ["Aqm", "Flow", "Group", "Link", "Plan", "Transport"]
 
@@ -85,7 +86,7 @@ class Group:
     """Flows that are reported together: numbers first to last - 1."""
 
     name: str
-    transport: Transport
+    transport: Transport | Sctp | Udp
     first: int
     last: int
 
@@ -121,14 +122,26 @@ _BUILT_IN: dict[str, Any] = {
 }
 
 
-def _transport(raw: Mapping[str, Any], group: str) -> Transport:
+def _transport(raw: Mapping[str, Any], traffic: Any, group: str) -> Transport | Sctp | Udp:
+    preset = str(raw.get("preset", "ns2"))
+    if preset.startswith("sctp"):
+        return read_sctp(raw, traffic, group)
+    if preset == "udp":
+        return read_udp(raw, traffic, group)
+    if traffic != "bulk":
+        raise Ns2Unsupported(f"group '{group}': over TCP ns-2 runs bulk traffic here")
+    return _tcp(raw, group)
+
+
+def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     known = {field.name for field in fields(Transport)}
     values: dict[str, Any] = {}
     for name, value in raw.items():
         name = _ALIASES.get(name, name)
         if name == "preset":
             if value != "ns2":
-                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport preset 'ns2' only, not '{value}'")
+                known = "ns2, sctp-ns2 and udp"
+                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {known}, not '{value}'")
         elif name in known:
             values[name] = value
         elif name not in _BUILT_IN:
@@ -182,7 +195,12 @@ class Plan:
             for link in raw["links"]
         )
         groups = tuple(
-            Group(group["name"], _transport(group["transport"], group["name"]), group["flows"][0], group["flows"][1])
+            Group(
+                name=group["name"],
+                transport=_transport(group["transport"], group.get("traffic", "bulk"), group["name"]),
+                first=group["flows"][0],
+                last=group["flows"][1],
+            )
             for group in raw["groups"]
         )
         flows = tuple(
