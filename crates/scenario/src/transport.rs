@@ -2,7 +2,7 @@
 
 mod rtp;
 mod sctp;
-mod settings;
+pub(crate) mod settings;
 mod tcp;
 mod udp;
 
@@ -45,6 +45,12 @@ pub type Preset = (&'static str, fn() -> Protocol);
 pub const PRESETS: &[Preset] = &[
     ("ns2", || Protocol::Tcp(TcpConfig::ns2())),
     ("modern", || Protocol::Tcp(TcpConfig::modern())),
+    ("cubic", || Protocol::Tcp(TcpConfig::cubic())),
+    ("dctcp", || Protocol::Tcp(TcpConfig::dctcp())),
+    ("prague", || Protocol::Tcp(TcpConfig::prague())),
+    ("bbr", || Protocol::Tcp(TcpConfig::bbr())),
+    ("vegas", || Protocol::Tcp(TcpConfig::vegas())),
+    ("ledbat", || Protocol::Tcp(TcpConfig::ledbat())),
     ("udp", || Protocol::Udp(UdpConfig::standard())),
     ("rtp", || Protocol::Rtp(RtpConfig::standard())),
     ("rtp-tfrc", || Protocol::Rtp(RtpConfig::tfrc())),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use aqumen_scenario::Plan;
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::Ack;
+use aqumen_transport::tcp::{Ack, Feedback};
 use aqumen_units::Bytes;
 use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
 use pcap_file::DataLink;
@@ -164,6 +164,11 @@ impl Trace {
         let mut tcp = TcpHeader::new(RECEIVER_PORT, SENDER_PORT, 1, ack.window.min(u16::MAX as u32) as u16);
         tcp.ack = true;
         tcp.ece = ack.ece;
+        if let Feedback::Marks(count) = ack.feedback {
+            // ACE, the three flags AE, CWR and ECE (RFC 9768 section 3.2.2): the count from 5 on, modulo 8.
+            let ace = count.wrapping_add(5);
+            (tcp.ns, tcp.cwr, tcp.ece) = (ace & 4 != 0, ace & 2 != 0, ace & 1 != 0);
+        }
         tcp.acknowledgment_number = in_bytes(ack.ack);
         let blocks: Vec<(u32, u32)> =
             ack.sack.as_slice().iter().map(|&(first, end)| (in_bytes(first), in_bytes(end))).collect();

@@ -28,6 +28,9 @@ fn window(value: Option<u32>) -> String {
 fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
     let TcpConfig {
         variant,
+        congestion,
+        hystart,
+        pacing,
         ecn,
         packet_bytes,
         header_bytes,
@@ -61,6 +64,9 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
     } = *cfg;
     vec![
         ("variant", format!("{variant:?}")),
+        ("congestion", format!("{congestion:?}")),
+        ("hystart", either(hystart)),
+        ("pacing", either(pacing)),
         ("ecn", either(ecn)),
         ("packet_bytes", packet_bytes.to_string()),
         ("header_bytes", header_bytes.to_string()),

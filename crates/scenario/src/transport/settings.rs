@@ -4,7 +4,7 @@ use aqumen_units::{Rate, Span};
 use serde_json::json;
 
 use crate::error::suggestion;
-use crate::field::{At, Field, Misfit};
+use crate::field::{At, Field, Misfit, as_json};
 use crate::tree::Value;
 use crate::units;
 
@@ -111,7 +111,7 @@ pub(crate) fn to_json<C: Config>(mut config: C, fields: &mut serde_json::Map<Str
     }
 }
 
-/// The JSON Schema of each setting; `presets` tell the defaults.
+/// The JSON Schema of each setting; `presets` tell the defaults, from the third on where they differ from the second.
 pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String, serde_json::Value> {
     let mut properties = serde_json::Map::new();
     for setting in C::SETTINGS {
@@ -126,6 +126,17 @@ pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String
         properties.insert(setting.key.into(), schema);
     }
     properties
+}
+
+/// Every setting with its value in `config`, for lists.
+pub(crate) fn rows<C: Config>(mut config: C) -> Vec<serde_json::Value> {
+    let row = |setting: &Setting<C>| {
+        let mut row = crate::list::param(setting.key, &setting.kind.schema());
+        row["default"] = setting.kind.write(&mut config).as_ref().map_or(serde_json::Value::Null, as_json);
+        row["doc"] = setting.doc.into();
+        row
+    };
+    C::SETTINGS.iter().map(row).collect()
 }
 
 /// The value that each preset has, in few words: "ns2: 2pkt, others: 10pkt".
