@@ -249,6 +249,7 @@ fn heavy_tailed_on_off_sources_together_are_self_similar() {
     // Long-range dependence makes the mean converge slowly: its deviation falls as n^(H - 1), not n^-0.5.
     assert!((mean - 100.0).abs() < 10.0, "{mean}");
     let found = hurst(&series, 3..11);
+    println!("H = {found}");
     assert!((found - 0.8).abs() < 0.05, "H = {found}");
 }
 
