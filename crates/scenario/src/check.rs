@@ -35,6 +35,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> 
     }
     let (nodes, links) = match &spec.topology {
         Topology::Dumbbell(_) => (2, 1),
+        Topology::ParkingLot(row) => (row.rate.len() + 1, row.rate.len()),
         Topology::Graph(graph) => (graph.nodes.len(), graph.links.len()),
     };
     for (key, count) in [
@@ -62,6 +63,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> 
     }
     let core = Core::new(spec)?;
     check_buffers(spec, &core)?;
+    check_lists(spec, &core)?;
     check_events(spec, &core)?;
     check_windows(spec)?;
     if let Some(flows) = spec.nominal.flows
@@ -154,6 +156,26 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// A list deals its values evenly.
+fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
+        let access = way.access.as_ref().map(|access| &access.delay);
+        let own =
+            if group.access.is_some() { format!("flows.{i}.access.delay") } else { "topology.access.delay".into() };
+        for (path, spread) in [
+            (format!("flows.{i}.start"), Some(&group.start)),
+            (own, access),
+            (format!("flows.{i}.extra_rtt"), Some(&group.extra_rtt)),
+            (format!("flows.{i}.rtt"), group.rtt.as_ref()),
+        ] {
+            if let Some(message) = spread.and_then(|spread| spread.misfit_for(group.count)) {
+                return wrong(path, message);
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check_events(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     for (i, event) in spec.events.iter().enumerate() {
         check_event(spec, core, event).map_err(|(key, message)| {
@@ -198,7 +220,7 @@ fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
         // Of a dumbbell the bottleneck is meant, which is the first.
         None if event.capacity.is_some()
             && core.under_test().count() != 1
-            && matches!(spec.topology, Topology::Graph(_)) =>
+            && !matches!(spec.topology, Topology::Dumbbell(_)) =>
         {
             return wrong("", "link is missing; it names the link whose capacity changes");
         }

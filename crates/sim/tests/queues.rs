@@ -129,6 +129,7 @@ fn transfers_at_random_moments_deliver_what_was_asked_for() {
     // Every transfer arrives whole; 1000 are expected in 50 s, Poisson.
     assert!((transfers - transfers.round()).abs() < 1e-6, "{transfers}");
     assert!((transfers - 1000.0).abs() < 3.29 * 1000f64.sqrt(), "{transfers}");
+    assert_eq!(result.flows["f"]["all"].refused, Some(0));
 }
 
 #[test]
@@ -138,6 +139,9 @@ fn transfers_that_find_no_idle_flow_are_refused() {
     let transfers = goodput_bytes(&result) / 100_000.0;
     assert!((transfers - transfers.round()).abs() < 1e-6, "{transfers}");
     assert!(transfers > 50.0 && transfers < 1000.0, "{transfers}");
+    // Those served and those refused are those that came: 5000 are expected in 50 s, Poisson.
+    let came = transfers + result.flows["f"]["all"].refused.unwrap() as f64;
+    assert!((came - 5000.0).abs() < 3.29 * 5000f64.sqrt(), "{came}");
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn web_sessions_begin_and_end() {
     let result = run(&applications(4, session));
     // 4 sessions of 3 pages of 20 kB, all before the flows stop.
     assert!((goodput_bytes(&result) - 4.0 * 3.0 * 20_000.0).abs() < 1e-3, "{}", goodput_bytes(&result));
-    assert_eq!(result.flows["f"]["all"].timeouts, Some(0));
+    assert_eq!(result.flows["f"]["all"].pages, Some(12));
 }
 
 #[test]
