@@ -185,6 +185,9 @@ class Plan:
             )
             for link in raw["links"]
         )
+        for group in raw["groups"]:
+            if group.get("traffic", "bulk") != "bulk":
+                raise Ns2Unsupported(f"group '{group['name']}': ns-2 here has bulk traffic only")
         groups = tuple(
             Group(group["name"], _transport(group["transport"], group["name"]), group["flows"][0], group["flows"][1])
             for group in raw["groups"]
