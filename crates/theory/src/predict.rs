@@ -40,6 +40,7 @@ pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
+    crate::fluid::bulk_only(plan)?;
     let mut prediction = Prediction::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();

@@ -201,6 +201,9 @@ class Plan:
             )
             for link in raw["links"]
         )
+        for group in raw["groups"]:
+            if group.get("traffic", "bulk") != "bulk":
+                raise Ns2Unsupported(f"group '{group['name']}': ns-2 here has bulk traffic only")
         groups = tuple(
             Group(
                 name=group["name"],

@@ -97,6 +97,9 @@ class Run:
 def describe(raw: Mapping[str, Any]) -> Run:
     """Read the scenario's expansion and write it for the program; raises `Ns3Unsupported`."""
     links = tuple(_link(link, raw) for link in raw["links"])
+    for group in raw["groups"]:
+        if group.get("traffic", "bulk") != "bulk":
+            raise Ns3Unsupported(f"group '{group['name']}': ns-3 here has bulk traffic only")
     transports = [(group["name"], dict(group["transport"])) for group in raw["groups"]]
     for name, transport in transports[1:]:
         if transport != transports[0][1]:

@@ -2,7 +2,7 @@
 
 use aqumen_result::emodel::{self, Codec};
 use aqumen_result::{FlowMetrics, Histogram, Jitter, Runs};
-use aqumen_scenario::{Plan, Traffic};
+use aqumen_scenario::{Plan, Traffic, traffic};
 use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
 
@@ -59,6 +59,10 @@ enum Media {
     /// Frames, of which those count that are complete so long after they were made.
     Video(Span),
 }
+
+/// A frame that is not whole so long after it was made is not shown: the delay of interactive video that ITU-T G.1010 still
+/// accepts.
+const FRAME_PATIENCE: Span = Span::from_millis(400);
 
 impl Classes {
     pub(crate) fn new(plan: &Plan) -> Self {
@@ -129,6 +133,16 @@ impl Classes {
 impl Media {
     fn of(traffic: &Traffic) -> Self {
         match traffic {
+            Traffic::Voip(call) => {
+                let (_, packet) = call.codec.frame();
+                match call.codec {
+                    traffic::Codec::G711 => Media::Voice(Codec::G711, packet),
+                    traffic::Codec::G729 => Media::Voice(Codec::G729A, packet),
+                    // Of the others the E-model here knows no impairment.
+                    _ => Media::None,
+                }
+            }
+            Traffic::Video(_) => Media::Video(FRAME_PATIENCE),
             _ => Media::None,
         }
     }

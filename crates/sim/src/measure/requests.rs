@@ -59,7 +59,7 @@ impl Requests {
 
 /// Whether the applications of `group` ask for anything finite.
 fn asks(plan: &Plan, group: u32) -> bool {
-    matches!(plan.groups[group as usize].traffic, Traffic::Transfers(_))
+    matches!(plan.groups[group as usize].traffic, Traffic::Transfers(_) | Traffic::Web(_))
 }
 
 /// How long it takes to bring the bytes of a transfer over where there is nobody else: the delay of the links, and the bytes at
