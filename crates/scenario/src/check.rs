@@ -2,6 +2,7 @@
 
 use aqumen_units::Span;
 
+use crate::Protocol;
 use crate::error::suggestion;
 use crate::field::{Buffer, Name};
 use crate::network::{Core, Wrong};
@@ -34,6 +35,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> 
     }
     let (nodes, links) = match &spec.topology {
         Topology::Dumbbell(_) => (2, 1),
+        Topology::ParkingLot(row) => (row.rate.len() + 1, row.rate.len()),
         Topology::Graph(graph) => (graph.nodes.len(), graph.links.len()),
     };
     for (key, count) in [
@@ -61,6 +63,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> 
     }
     let core = Core::new(spec)?;
     check_buffers(spec, &core)?;
+    check_lists(spec, &core)?;
     check_events(spec, &core)?;
     check_windows(spec)?;
     if let Some(flows) = spec.nominal.flows
@@ -91,6 +94,13 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if twin {
         return wrong("name", "there is another group of this name");
     }
+    if matches!(group.transport.config, Protocol::Udp(_)) && group.traffic == Traffic::Bulk && group.transfer.is_none()
+    {
+        return wrong(
+            "traffic",
+            "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",
+        );
+    }
     if group.count == 0 {
         return wrong("count", "must be at least 1");
     }
@@ -108,6 +118,9 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if group.transfer.is_some() && group.traffic != Traffic::Bulk {
         return wrong("transfer", format!("belongs to bulk traffic; {} has sizes of its own", group.traffic.kind()));
     }
+    group.traffic.check().map_err(|(key, message)| {
+        (if key.is_empty() { "traffic".to_string() } else { format!("traffic.{key}") }, message)
+    })?;
     let mut last = Span::ZERO;
     for (k, off) in group.off.iter().enumerate() {
         let until = off.end.unwrap_or(end);
@@ -138,6 +151,26 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
         if let Some(access) = &way.access {
             let own = if group.access.is_some() { format!("flows.{i}.access") } else { "topology.access".into() };
             check(access.buffer, format!("{own}.buffer"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A list deals its values evenly.
+fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
+        let access = way.access.as_ref().map(|access| &access.delay);
+        let own =
+            if group.access.is_some() { format!("flows.{i}.access.delay") } else { "topology.access.delay".into() };
+        for (path, spread) in [
+            (format!("flows.{i}.start"), Some(&group.start)),
+            (own, access),
+            (format!("flows.{i}.extra_rtt"), Some(&group.extra_rtt)),
+            (format!("flows.{i}.rtt"), group.rtt.as_ref()),
+        ] {
+            if let Some(message) = spread.and_then(|spread| spread.misfit_for(group.count)) {
+                return wrong(path, message);
+            }
         }
     }
     Ok(())
@@ -187,7 +220,7 @@ fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
         // Of a dumbbell the bottleneck is meant, which is the first.
         None if event.capacity.is_some()
             && core.under_test().count() != 1
-            && matches!(spec.topology, Topology::Graph(_)) =>
+            && !matches!(spec.topology, Topology::Dumbbell(_)) =>
         {
             return wrong("", "link is missing; it names the link whose capacity changes");
         }

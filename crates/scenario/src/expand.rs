@@ -1,14 +1,15 @@
 //! From a scenario to the plan of one seed: every flow gets its hosts, access links, delays and start time.
 
-use aqumen_aqm::{Limit, Network, Qdisc};
+use aqumen_aqm::{Draw, Limit, Network, Qdisc};
 use aqumen_units::{Instant, Span};
 
 use crate::check::{event_windows, pauses};
-use crate::field::{Buffer, Spread};
+use crate::field::Buffer;
 use crate::network::{Core, CoreLink, Way, limit};
 use crate::plan::{AqmChoice, Flow, Group, Link, Plan, Window};
 use crate::schema::{Access, Spec};
 use crate::spec::AqmSpec;
+use crate::spread::Spread;
 use crate::streams::{Kind, Stream};
 
 /// Share of the run after which it counts as steady, if the scenario does not say.
@@ -44,16 +45,21 @@ pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixe
             flows: first..first + group.count,
         });
         let pauses = pauses(spec, group);
+        let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
         for number in 0..group.count {
             // The order of draws is part of the format: each is made whether or not it is needed, so that a range in one
             // place does not move the flows in another.
             let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number));
-            let start = draw(&mut draws, &group.start);
+            let mut draw = |spread: &Spread| spread.value(draws.uniform(), number, group.count);
+            let start = draw(&group.start);
             let (source_delay, sink_delay) = match &way.access {
-                Some(access) => (draw(&mut draws, &access.delay), draw(&mut draws, &access.delay)),
-                None => (draw(&mut draws, &Spread::fixed(Span::ZERO)), draw(&mut draws, &Spread::fixed(Span::ZERO))),
+                Some(access) => (draw(&access.delay), draw(&access.delay)),
+                None => (draw(&none), draw(&none)),
             };
-            let extra = Span::from_nanos(draw(&mut draws, &group.extra_rtt).as_nanos() / 4);
+            let extra = match &group.rtt {
+                None => draw(&group.extra_rtt),
+                Some(rtt) => draw(rtt).saturating_sub(written + (source_delay + sink_delay) * 2),
+            } / 4;
             let (path, return_path) = match &way.access {
                 None => (way.path.clone(), way.return_path.clone()),
                 Some(access) => {
@@ -149,11 +155,6 @@ fn place(
         std::iter::once(before).chain(path.iter().copied()).chain(std::iter::once(after)).collect()
     };
     (around(first, &way.path, first + 1), around(first + 2, &way.return_path, first + 3))
-}
-
-fn draw(stream: &mut Stream, spread: &Spread) -> Span {
-    let nanos = stream.between(spread.low.as_nanos() as f64, spread.high.as_nanos() as f64);
-    Span::from_nanos((nanos + 0.5) as u64)
 }
 
 /// The time from `start` to `stop` less the pauses, which are in order and apart.

@@ -1,13 +1,15 @@
-//! The written part of the network, dumbbell or graph: its nodes, directed links, and the way of each group through it.
+//! The written part of the network, preset or graph: its nodes, directed links, and the way of each group through it.
 //! Hosts and access links come later, one set for each flow.
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Rate, Span};
 
 use crate::error::suggestion;
-use crate::field::{Buffer, Packets};
+use crate::field::{Buffer, Name, Packets};
 use crate::routes::{Edge, route};
-use crate::schema::{Access, Group, Reverse, Spec, Topology};
+use crate::schema::{Access, GraphLink, Group, Reverse, Spec, Topology};
+use crate::spread::Spread;
+use crate::units::show_span;
 
 /// A directed link as written.
 #[derive(Clone, Debug)]
@@ -70,6 +72,12 @@ impl Core {
                 let back = link.opposite(&bottleneck.reverse);
                 core.links.extend([link, back]);
             }
+            Topology::ParkingLot(row) => {
+                core.nodes.extend(row.nodes());
+                for link in row.links().map_err(|(key, message)| (format!("topology.{key}"), message))? {
+                    core.add("topology", &link)?;
+                }
+            }
             Topology::Graph(graph) => {
                 for (i, node) in graph.nodes.iter().enumerate() {
                     if core.nodes.contains(&node.0) {
@@ -77,37 +85,8 @@ impl Core {
                     }
                     core.nodes.push(node.0.clone());
                 }
-                for (i, written) in graph.links.iter().enumerate() {
-                    let path = format!("topology.links.{i}");
-                    let (from, to) =
-                        (core.node(&path, "from", &written.from.0)?, core.node(&path, "to", &written.to.0)?);
-                    if from == to {
-                        return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
-                    }
-                    if written.one_way && written.reverse != Reverse::default() {
-                        return Err((format!("{path}.one_way"), "excludes reverse".into()));
-                    }
-                    let under_test = written.aqm == "test";
-                    let link = CoreLink {
-                        name: written.name.0.clone(),
-                        path: path.clone(),
-                        from,
-                        to,
-                        rate: written.rate,
-                        delay: written.delay,
-                        buffer: written.buffer,
-                        aqm: (!under_test).then(|| written.aqm.clone()),
-                        record: written.record || under_test,
-                        target: written.target,
-                    };
-                    let back = (!written.one_way).then(|| link.opposite(&written.reverse));
-                    for link in std::iter::once(link).chain(back) {
-                        if core.links.iter().any(|known| known.name == link.name) {
-                            let message = format!("there is another link called {}", link.name);
-                            return Err((format!("{path}.name"), message));
-                        }
-                        core.links.push(link);
-                    }
+                for (i, link) in graph.links.iter().enumerate() {
+                    core.add(&format!("topology.links.{i}"), link)?;
                 }
             }
         }
@@ -118,6 +97,38 @@ impl Core {
         core.ways =
             spec.flows.iter().enumerate().map(|(i, group)| core.way(spec, i, group)).collect::<Result<_, _>>()?;
         Ok(core)
+    }
+
+    /// Adds a link, which stands at `path`, and its opposite direction.
+    fn add(&mut self, path: &str, written: &GraphLink) -> Result<(), Wrong> {
+        let (from, to) = (self.node(path, "from", &written.from.0)?, self.node(path, "to", &written.to.0)?);
+        if from == to {
+            return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
+        }
+        if written.one_way && written.reverse != Reverse::default() {
+            return Err((format!("{path}.one_way"), "excludes reverse".into()));
+        }
+        let under_test = written.aqm == "test";
+        let link = CoreLink {
+            name: written.name.0.clone(),
+            path: path.into(),
+            from,
+            to,
+            rate: written.rate,
+            delay: written.delay,
+            buffer: written.buffer,
+            aqm: (!under_test).then(|| written.aqm.clone()),
+            record: written.record || under_test,
+            target: written.target,
+        };
+        let back = (!written.one_way).then(|| link.opposite(&written.reverse));
+        for link in std::iter::once(link).chain(back) {
+            if self.links.iter().any(|known| known.name == link.name) {
+                return Err((format!("{path}.name"), format!("there is another link called {}", link.name)));
+            }
+            self.links.push(link);
+        }
+        Ok(())
     }
 
     /// Index of the link called `name`, which stands at `path`.
@@ -142,17 +153,19 @@ impl Core {
 
     fn way(&self, spec: &Spec, i: usize, group: &Group) -> Result<Way, Wrong> {
         let at = format!("flows.{i}");
-        let end = |key: &str, given: &Option<crate::field::Name>, dumbbell: u32| match (given, &spec.topology) {
+        let last = (self.nodes.len() as u32).saturating_sub(1);
+        let end = |key: &str, given: &Option<Name>, of_preset: u32| match (given, &spec.topology) {
             (Some(name), _) => self.node(&at, key, &name.0),
-            (None, Topology::Dumbbell(_)) => Ok(dumbbell),
             (None, Topology::Graph(_)) => Err((at.clone(), format!("{key} is missing; in a graph it names a node"))),
+            (None, Topology::Dumbbell(_) | Topology::ParkingLot(_)) => Ok(of_preset),
         };
-        let (from, to) = (end("from", &group.from, 0)?, end("to", &group.to, 1)?);
+        let (from, to) = (end("from", &group.from, 0)?, end("to", &group.to, last)?);
         if from == to {
             return Err((format!("{at}.to"), "the flows end where they begin".into()));
         }
         let access = group.access.clone().or_else(|| match &spec.topology {
             Topology::Dumbbell(dumbbell) => Some(dumbbell.access.clone()),
+            Topology::ParkingLot(row) => row.access.clone(),
             Topology::Graph(graph) => graph.access.clone(),
         });
         if access.is_none() && group.extra_rtt.high > Span::ZERO {
@@ -166,7 +179,27 @@ impl Core {
             route(self.nodes.len(), &edges, a, b).ok_or_else(lost)
         };
         let (path, return_path) = (find(from, to, "data")?, find(to, from, "acknowledgements")?);
-        Ok(Way { from, to, access, path, return_path })
+        let way = Way { from, to, access, path, return_path };
+        if let Some(rtt) = &group.rtt {
+            let key = format!("{at}.rtt");
+            let Some(access) = &way.access else {
+                return Err((key, "needs access links to add the delay to; give access".into()));
+            };
+            if group.extra_rtt != Spread::fixed(Span::ZERO) {
+                return Err((key, "excludes extra_rtt".into()));
+            }
+            let least = self.written_delay(&way) + access.delay.high * 4;
+            if rtt.low < least {
+                return Err((key, format!("must be at least that of the links, {}", show_span(least))));
+            }
+        }
+        Ok(way)
+    }
+
+    /// Propagation delay of the written links of a way, there and back.
+    pub(crate) fn written_delay(&self, way: &Way) -> Span {
+        let links = way.path.iter().chain(&way.return_path);
+        Span::from_nanos(links.map(|link| self.links[*link as usize].delay.as_nanos()).sum())
     }
 
     /// The nominal network of link `i`: what the scenario says, else what follows from the flows that cross the link.
@@ -200,10 +233,11 @@ impl Core {
 
     /// Expected round-trip time of a group without queueing or transmission, seconds.
     fn base_rtt_s(&self, way: &Way, group: &Group) -> f64 {
-        let links = way.path.iter().chain(&way.return_path);
-        let written: u64 = links.map(|link| self.links[*link as usize].delay.as_nanos()).sum();
+        if let Some(rtt) = &group.rtt {
+            return rtt.mean_s();
+        }
         let access = way.access.as_ref().map_or(0.0, |access| 4.0 * access.delay.mean_s() + group.extra_rtt.mean_s());
-        written as f64 / 1e9 + access
+        self.written_delay(way).as_nanos() as f64 / 1e9 + access
     }
 }
 

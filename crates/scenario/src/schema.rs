@@ -3,8 +3,10 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
-use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, Spread, all_defaults, table};
+use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, all_defaults, table};
+use crate::parking_lot::ParkingLot;
 use crate::spec::Profile;
+use crate::spread::Spread;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 
@@ -43,6 +45,8 @@ table! {
 pub enum Topology {
     /// Two routers with one link between them; each flow has its own hosts.
     Dumbbell(Dumbbell),
+    /// Routers in a row, with cross traffic between neighbours.
+    ParkingLot(ParkingLot),
     /// Any nodes and links.
     Graph(Graph),
 }
@@ -96,8 +100,8 @@ table! {
     pub struct Access("an access link") {
         /// Its rate.
         pub rate: Rate,
-        /// Its propagation delay, or a range from which each flow draws, on each side by itself.
-        pub delay: Spread,
+        /// Its propagation delay, or whence each flow takes it, on each side by itself.
+        pub delay: Spread = Spread::fixed(Span::ZERO),
         /// Room of its queue.
         pub buffer: Buffer = BUFFER_ELSEWHERE,
     }
@@ -154,7 +158,7 @@ table! {
         pub transport: Transport,
         /// What the applications send: a kind of traffic, or a table of `kind` and its parameters.
         pub traffic: Traffic = Traffic::Bulk,
-        /// When a flow starts, or a range from which each draws.
+        /// When a flow starts, or whence each takes it.
         pub start: Spread = Spread::fixed(Span::ZERO),
         /// When the flows stop offering data; the end of the run if absent.
         pub stop: Option<Span>,
@@ -162,14 +166,16 @@ table! {
         pub off: Vec<Interval>,
         /// Bytes each flow transfers; endless if absent.
         pub transfer: Option<Bytes>,
-        /// Node of a graph at which the data enter; `r1` of a dumbbell if absent.
+        /// Node at which the data enter; the first router of a preset if absent.
         pub from: Option<Name>,
-        /// Node of a graph at which the data leave; `r2` of a dumbbell if absent.
+        /// Node at which the data leave; the last router of a preset if absent.
         pub to: Option<Name>,
         /// Access links of this group, in place of those of the topology.
         pub access: Option<Access>,
-        /// Round-trip time added to each flow, a quarter on each direction of its access links: a value or a range.
+        /// Round-trip time added to each flow, a quarter on each direction of its access links.
         pub extra_rtt: Spread = Spread::fixed(Span::ZERO),
+        /// Round-trip time of each flow without queueing: the access links get what is lacking, a quarter on each direction.
+        pub rtt: Option<Spread>,
     }
 }
 
@@ -220,7 +226,7 @@ table! {
 }
 
 /// The buffer of links that are not meant to lose packets.
-const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
+pub(crate) const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
 
 impl Default for Reverse {
     fn default() -> Self {
@@ -251,13 +257,15 @@ impl Field for Topology {
         let at_preset = at.below("preset", preset);
         match String::read(&at_preset)?.as_str() {
             "dumbbell" => Dumbbell::read(at).map(Topology::Dumbbell),
-            _ => Err(at_preset.misfit("no such preset; known: dumbbell")),
+            "parking-lot" => ParkingLot::read(at).map(Topology::ParkingLot),
+            _ => Err(at_preset.misfit("no such preset; known: dumbbell, parking-lot")),
         }
     }
 
     fn write(&self) -> Option<toml::Value> {
         match self {
             Topology::Dumbbell(dumbbell) => dumbbell.write(),
+            Topology::ParkingLot(row) => row.write(),
             Topology::Graph(graph) => graph.write(),
         }
     }
@@ -265,6 +273,8 @@ impl Field for Topology {
     fn schema() -> serde_json::Value {
         let mut dumbbell = Dumbbell::schema();
         dumbbell["properties"]["preset"]["const"] = "dumbbell".into();
-        json!({"oneOf": [dumbbell, Graph::schema()]})
+        let mut row = ParkingLot::schema();
+        row["properties"]["preset"]["const"] = "parking-lot".into();
+        json!({"oneOf": [dumbbell, row, Graph::schema()]})
     }
 }

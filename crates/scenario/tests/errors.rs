@@ -3,7 +3,7 @@
 mod common;
 
 use aqumen_scenario::Scenario;
-use common::{DUMBBELL, GRAPH, error, parse, with};
+use common::{DUMBBELL, GRAPH, PARKING_LOT, error, parse, with};
 
 fn dumbbell(old: &str, new: &str) -> String {
     error(&with(DUMBBELL, old, new))
@@ -22,6 +22,7 @@ fn more(more: &str) -> String {
 fn the_base_scenarios_are_right() {
     parse(DUMBBELL);
     parse(GRAPH);
+    parse(PARKING_LOT);
 }
 
 #[test]
@@ -180,6 +181,62 @@ fn every_flow_finds_a_way_there_and_back() {
     assert_eq!(
         graph("transfer = \"1MB\"", "extra_rtt = \"10ms\""),
         "t.toml:48: flows.1.extra_rtt = \"10ms\": needs access links to add the delay to; give access"
+    );
+}
+
+#[test]
+fn a_parking_lot_has_a_value_for_each_link_or_one_for_all() {
+    let row = |old: &str, new: &str| error(&with(PARKING_LOT, old, new));
+    assert_eq!(
+        row("delay = \"10ms\"\nbuffer", "delay = [\"10ms\", \"20ms\"]\nbuffer"),
+        "t.toml:7: topology.delay = [\"10ms\", \"20ms\"]: lists 2 values for 3 links; give one for all or one for each"
+    );
+    assert_eq!(
+        row("rate = [\"30Mbit\", \"15Mbit\", \"30Mbit\"]", "rate = []"),
+        "t.toml:6: topology.rate = []: must have the rate of at least one link"
+    );
+    assert_eq!(
+        row("preset = \"parking-lot\"", "preset = \"ring\""),
+        "t.toml:5: topology.preset = \"ring\": no such preset; known: dumbbell, parking-lot"
+    );
+    assert_eq!(
+        row("link = \"link2\"\n", ""),
+        "t.toml:27: events.0: link is missing; it names the link whose capacity changes"
+    );
+}
+
+#[test]
+fn distributions_and_lists_fit_their_group() {
+    let start = |new: &str| dumbbell("start = [\"0s\", \"1s\"]", new);
+    let rtt = |new: &str| start(&format!("rtt = {new}"));
+    assert_eq!(
+        start("start = { list = [\"0s\", \"1s\", \"2s\"] }"),
+        "t.toml:20: flows.0.start: lists 3 values for 4 flows; the count must be a multiple of 3"
+    );
+    assert_eq!(start("start = { list = [] }"), "t.toml:20: flows.0.start: list must have at least one time");
+    assert_eq!(start("start = {}"), "t.toml:20: flows.0.start.law: missing; it must be a name, such as \"ftp\"");
+    assert_eq!(
+        start("start = { law = \"cauchy\" }"),
+        "t.toml:20: flows.0.start.law = \"cauchy\": no such law; known: normal, exponential"
+    );
+    assert_eq!(
+        start("start = { law = \"normal\", mean = \"5s\", std = \"0s\" }"),
+        "t.toml:20: flows.0.start: std must be above 0s; for one value write it alone"
+    );
+    assert_eq!(
+        start("start = { law = \"normal\", mean = \"5s\", std = \"1s\", min = \"9s\" }"),
+        "t.toml:20: flows.0.start: min must be below max, and between them a part of 1s to 9s, four std about the mean"
+    );
+    assert_eq!(
+        start("start = { law = \"exponential\", mean = \"1s\", min = \"3s\", max = \"2s\" }"),
+        "t.toml:20: flows.0.start: min must be below max"
+    );
+    // 20 ms each way over the bottleneck, and up to 45 ms on each of four access links.
+    assert_eq!(rtt("\"200ms\""), "t.toml:20: flows.0.rtt = \"200ms\": must be at least that of the links, 220ms");
+    assert_eq!(start("rtt = \"300ms\"\nextra_rtt = \"1ms\""), "t.toml:20: flows.0.rtt = \"300ms\": excludes extra_rtt");
+    assert_eq!(
+        graph("transfer = \"1MB\"", "rtt = \"100ms\""),
+        "t.toml:48: flows.1.rtt = \"100ms\": needs access links to add the delay to; give access"
     );
 }
 

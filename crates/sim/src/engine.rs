@@ -25,7 +25,7 @@ use aqumen_units::{Instant, Span};
 use crate::calendar::{Calendar, Taken};
 use crate::control::{Agenda, Control};
 use crate::event::{Event, next_epoch};
-use crate::measure::{Reception, Requests};
+use crate::measure::{Measures, Standing};
 use crate::network::{Network, Style, Target};
 use crate::port::{Arrival, Port};
 use crate::trace::Trace;
@@ -61,7 +61,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
     /// What each flow had done at the start of the piece in progress.
     counted: Vec<FlowPiece>,
-    pub(crate) requests: Requests,
+    pub(crate) measures: Measures,
     trace: Option<Trace>,
     pub(crate) events: u64,
 }
@@ -117,8 +117,6 @@ pub(crate) struct FlowPiece {
     /// Payload delivered in order, bytes.
     pub(crate) delivered: u64,
     pub(crate) counts: SenderCounts,
-    /// What the sink saw; of flows of transports other than TCP.
-    pub(crate) reception: Reception,
 }
 
 /// Counts of a sender.
@@ -187,8 +185,8 @@ impl<'a> Engine<'a> {
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
             counted: vec![FlowPiece::default(); plan.flows.len()],
+            measures: Measures::new(plan),
             ack_at: vec![NEVER; plan.flows.len()],
-            requests: Requests::default(),
             trace,
             network,
             events: 0,
@@ -666,6 +664,12 @@ impl<'a> Engine<'a> {
                 series.probability.push(probability);
             }
         }
+        let (flows, configs) = (&self.flows, &self.configs);
+        self.measures.sample(self.plan, now, |flow| {
+            let FlowState { sender, group, .. } = &flows[flow as usize];
+            let most = f64::from(configs[*group as usize].receive_window);
+            Standing { window: sender.cwnd().min(most), acknowledged: sender.acknowledged_segments() }
+        });
         let next = now + self.plan.sample_interval.as_nanos();
         if next <= self.plan.duration.as_nanos() {
             self.schedule_timer(next, self.slots.sampler);
@@ -719,6 +723,7 @@ impl<'a> Engine<'a> {
     /// A window begins or ends.
     fn on_edge(&mut self, now: u64) {
         self.network.ports.iter_mut().for_each(|port| port.edge(now));
+        self.measures.edge();
         let mut ahead = vec![0; self.flows.len()];
         self.early_deliveries.iter().for_each(|&(_, flow, bytes)| ahead[flow as usize] += bytes as u64);
         let flows = self.flows.iter().zip(&mut self.flow_pieces).zip(&mut self.counted).zip(&ahead);
@@ -823,27 +828,21 @@ impl AcksAhead {
 }
 
 impl FlowPiece {
-    const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING, reception: Reception::NOTHING };
+    const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING };
 
     fn of_tcp(sender: &Sender, receiver: &Receiver) -> Self {
-        FlowPiece {
-            delivered: receiver.delivered_bytes().0,
-            counts: SenderCounts::of(sender),
-            reception: Reception::default(),
-        }
+        FlowPiece { delivered: receiver.delivered_bytes().0, counts: SenderCounts::of(sender) }
     }
 
     fn add(&mut self, other: &FlowPiece) {
         self.delivered += other.delivered;
         self.counts.add(&other.counts);
-        self.reception.add(&other.reception);
     }
 
     fn since(&self, before: &FlowPiece) -> FlowPiece {
         FlowPiece {
             delivered: self.delivered - before.delivered,
             counts: self.counts.since(&before.counts),
-            reception: self.reception.since(&before.reception),
         }
     }
 }

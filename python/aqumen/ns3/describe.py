@@ -354,6 +354,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("memory", 32 * 2**20)
     # The discipline has no attribute for it: its queues take CoDel's own default.
     params.fixed("mtu", 1500)
+    params.fixed("backlog", "queue")
     return "FqCoDelQueueDisc", {
         "MaxSize": _limit(link),
         "Flows": int(params.take("queues")),

@@ -69,6 +69,11 @@ impl Runs {
         None
     }
 
+    /// The runs, as (first, one past the last), ascending.
+    pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
+        &self.0
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
