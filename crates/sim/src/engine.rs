@@ -840,10 +840,7 @@ impl FlowPiece {
     }
 
     fn since(&self, before: &FlowPiece) -> FlowPiece {
-        FlowPiece {
-            delivered: self.delivered - before.delivered,
-            counts: self.counts.since(&before.counts),
-        }
+        FlowPiece { delivered: self.delivered - before.delivered, counts: self.counts.since(&before.counts) }
     }
 }
 
