@@ -289,6 +289,7 @@ def _codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
         "UseEcn": params.flag("ecn"),
         "UseL4s": "false",
     }
+    params.fixed("schedule", "now")
     if params.has("ce_threshold"):
         attributes["CeThreshold"] = params.time("ce_threshold")
     return "CoDelQueueDisc", attributes
@@ -335,6 +336,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     # The discipline has no attribute for it: its queues take CoDel's own default.
     params.fixed("mtu", 1500)
     params.fixed("backlog", "queue")
+    params.fixed("schedule", "now")
     return "FqCoDelQueueDisc", {
         "MaxSize": _limit(link),
         "Flows": int(params.take("queues")),
