@@ -14,7 +14,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
 
 # What the extension is made of, directories too: a file that goes away changes only its directory.
-ENGINES := Cargo.toml Cargo.lock $(shell find crates \( -name tests -o -name benches -o -name vectors \) -prune -o -print)
+ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -name tests -o -name benches -o -name vectors \) -prune -o -print)
 
 say = @printf '\n== %s\n' '$(1)'
 
@@ -44,7 +44,7 @@ test-full: setup lint no-std types ## the long ones too: slow tests, many more r
 	@if [ -e /usr/include/ns3/core-module.h ]; then aqumen validate ns3 --seeds 8; else echo 'Skipped: ns-3 is missing.'; fi
 	$(call say,Python tests: the long ones too)
 	pytest -q
-	$(call say,Fuzzing the scenario parser)
+	$(call say,Fuzzing scenarios and captures)
 	scripts/fuzz
 
 check: test deny msrv docs ## all that `make test` does, then licences and sources, oldest Rust, documentation

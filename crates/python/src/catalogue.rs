@@ -1,4 +1,5 @@
-//! The AQMs as data: what `aqumen list aqms --json` prints and the typed parameter tables are made of.
+//! What there is, as data: AQMs, transports, traffic. `aqumen list --json` prints it, and the typed parameter tables are made of
+//! it.
 
 use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value, threshold};
@@ -37,6 +38,18 @@ pub(crate) fn list_aqms_json() -> String {
         })
     });
     Json::Array(rows.chain(profiles).collect()).to_string()
+}
+
+/// Every preset of a transport with its settings, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_transports_json() -> String {
+    aqumen_scenario::list::transports().to_string()
+}
+
+/// Every kind of traffic with its parameters, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_traffic_json() -> String {
+    aqumen_scenario::list::traffic().to_string()
 }
 
 /// Names that a SPEC may start with in any scenario.
@@ -80,4 +93,11 @@ fn value(value: &Value<'_>) -> Json {
         Value::Flag(yes) => json!(yes),
         Value::Choice(word) => json!(word),
     }
+}
+
+/// The scenario files of the papers' experiments, in order of their names: name and text.
+#[pyfunction]
+pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
+    const ALL: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+    ALL.to_vec()
 }

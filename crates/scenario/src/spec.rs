@@ -1,13 +1,13 @@
 //! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
 
 use aqumen_aqm::registry::{self, Algorithm, QueueKind};
-use aqumen_aqm::{Kind, Param, Requirement, Settings, threshold};
+use aqumen_aqm::{Kind, Network, Param, Requirement, Settings, threshold};
 
-use crate::OwnedValue;
 use crate::error::suggestion;
 use crate::field::{At, Field, Misfit, Named};
 use crate::tree::Value;
 use crate::units::Quantity;
+use crate::{AqmChoice, Error, OwnedValue};
 
 /// An AQM chosen by a SPEC: an algorithm with values, its profiles resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,10 +40,29 @@ pub enum Written {
     Flag(bool),
 }
 
+/// A change of an AQM during the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AqmChange {
+    /// Another AQM, or the same with other parameters: a SPEC.
+    Spec(String),
+    /// Parameters that change; the others stay.
+    Params(Vec<(String, Written)>),
+}
+
 /// What is wrong with a profile: the key at fault (`None`: the profile itself), and why.
 type Fault = (Option<String>, String);
 
 impl AqmSpec {
+    /// Reads a SPEC that stands by itself: of the built-in AQMs and profiles.
+    pub fn builtin(text: &str) -> Result<Self, Error> {
+        AqmSpec::parse(text, &Named(Vec::new())).map_err(|message| Error::of_aqm(text, message))
+    }
+
+    /// The AQM on a link of `network`.
+    pub fn on(&self, network: Network) -> AqmChoice {
+        AqmChoice { name: self.algorithm.clone(), values: self.values.clone(), network }
+    }
+
     /// Reads a SPEC. `profiles` are those of the scenario. The error is a message without place.
     pub(crate) fn parse(text: &str, profiles: &Named<Profile>) -> Result<Self, String> {
         let (name, given) = match text.split_once(':') {
@@ -61,6 +80,23 @@ impl AqmSpec {
             put(&mut values, key, read);
         }
         Ok(AqmSpec { label: text.trim().into(), algorithm: algorithm.name.into(), values })
+    }
+
+    /// This AQM after `change`. The error is the key at fault (`None`: the change itself), and a message.
+    pub(crate) fn changed(&self, change: &AqmChange, profiles: &Named<Profile>) -> Result<Self, Fault> {
+        let params = match change {
+            AqmChange::Spec(text) => return AqmSpec::parse(text, profiles).map_err(|message| (None, message)),
+            AqmChange::Params(params) => params,
+        };
+        let Some(algorithm) = algorithm(&self.algorithm) else {
+            return Err((None, format!("no AQM \"{}\"", self.algorithm)));
+        };
+        let mut changed = self.clone();
+        for (key, written) in params {
+            let value = read_value(algorithm, key, written).map_err(|message| (Some(key.clone()), message))?;
+            put(&mut changed.values, key, value);
+        }
+        Ok(changed)
     }
 }
 
@@ -206,6 +242,37 @@ impl Field for Profile {
             "type": "object", "properties": {"algorithm": algorithm}, "required": ["algorithm"],
             "additionalProperties": Written::schema(),
         })
+    }
+}
+
+impl Field for AqmChange {
+    const WHAT: &'static str = "a SPEC, such as \"pi:target=50pkt\", or a table of parameters";
+
+    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+        match &at.node.value {
+            Value::Text(text) => Ok(AqmChange::Spec(text.clone())),
+            Value::Table(entries) if !entries.is_empty() => {
+                let read =
+                    |(key, node): &(String, crate::tree::Node)| Ok((key.clone(), Written::read(&at.below(key, node))?));
+                Ok(AqmChange::Params(entries.iter().map(read).collect::<Result<_, Misfit>>()?))
+            }
+            _ => Err(at.misfit(format!("must be {}", Self::WHAT))),
+        }
+    }
+
+    fn write(&self) -> Option<toml::Value> {
+        match self {
+            AqmChange::Spec(text) => text.write(),
+            AqmChange::Params(params) => {
+                let table = params.iter().filter_map(|(key, value)| Some((key.clone(), value.write()?)));
+                Some(toml::Value::Table(table.collect()))
+            }
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        let table = serde_json::json!({"type": "object", "additionalProperties": Written::schema()});
+        serde_json::json!({"anyOf": [String::schema(), table]})
     }
 }
 
