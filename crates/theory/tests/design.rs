@@ -155,7 +155,7 @@ fn ared_at_rest_is_red_with_the_max_p_that_holds_the_middle_of_its_thresholds() 
     let given = ["min_th", "max_th", "weight"].map(|name| (name, OwnedValue::Number(number(&ared, name))));
     let max_p = [("max_p", OwnedValue::Number(number(&ared, "max_p_at_rest")))];
     let red = analyse(&choice("red", &[&given[..], &max_p[..]].concat(), network), &place(&network)).unwrap();
-    let (a, b) = (ared.margins.unwrap().exact, red.margins.unwrap().exact);
+    let (a, b) = (ared.margins.as_ref().unwrap().exact, red.margins.as_ref().unwrap().exact);
     assert!((a.modulus_margin / b.modulus_margin - 1.0).abs() < 1e-6 && a.stable == b.stable, "{a:?} {b:?}");
     // More flows ask for more: p0 = 2 (N / (R0 C))^2.
     let more = analyse(&choice("ared", &[], network), &Place { flows: 90.0, ..place(&network) }).unwrap();
