@@ -2,11 +2,13 @@
 
 use aqumen_units::Span;
 
+use crate::Protocol;
 use crate::error::suggestion;
 use crate::field::{Buffer, Name};
 use crate::network::{Core, Wrong};
 use crate::schema::{Event, Group, Spec, Topology};
 use crate::spec::{AqmSpec, check_profiles};
+use crate::traffic::Traffic;
 use crate::units::show_span;
 
 /// Most flows of a scenario.
@@ -90,6 +92,13 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if twin {
         return wrong("name", "there is another group of this name");
     }
+    if matches!(group.transport.config, Protocol::Udp(_)) && group.traffic == Traffic::Bulk && group.transfer.is_none()
+    {
+        return wrong(
+            "traffic",
+            "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",
+        );
+    }
     if group.count == 0 {
         return wrong("count", "must be at least 1");
     }
@@ -103,6 +112,9 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
         if stop > end {
             return wrong("stop", format!("must be within the run of {}", show_span(end)));
         }
+    }
+    if group.transfer.is_some() && group.traffic != Traffic::Bulk {
+        return wrong("transfer", format!("belongs to bulk traffic; {} has sizes of its own", group.traffic.kind()));
     }
     let mut last = Span::ZERO;
     for (k, off) in group.off.iter().enumerate() {
@@ -120,7 +132,7 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
 
 /// A buffer in bytes holds at least one packet of the largest kind.
 fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
-    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes).max().unwrap_or(0);
+    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(0);
     let check = |buffer: Buffer, path: String| match buffer {
         Buffer::Bytes(bytes) if bytes.0 < u64::from(largest) => {
             wrong(path, format!("holds less than one packet of {largest}B"))

@@ -40,6 +40,7 @@ pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixe
             name: group.name.0.clone(),
             preset: group.transport.preset.clone(),
             transport: group.transport.config,
+            traffic: group.traffic.clone(),
             flows: first..first + group.count,
         });
         let pauses = pauses(spec, group);

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::OwnedValue;
 use crate::expand::resolved;
 use crate::plan::{AqmChoice, Link, Plan};
-use crate::transport::Transport;
 
 pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
     let links = plan.links.iter().map(link).collect::<Result<Vec<_>, _>>()?;
@@ -15,8 +14,9 @@ pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
         .groups
         .iter()
         .map(|group| {
-            let transport = Transport::to_json(&group.preset, &group.transport);
-            json!({"name": group.name, "transport": transport, "flows": [group.flows.start, group.flows.end]})
+            let transport = group.transport.to_json(&group.preset);
+            let flows = [group.flows.start, group.flows.end];
+            json!({"name": group.name, "transport": transport, "traffic": group.traffic.to_json(), "flows": flows})
         })
         .collect();
     let flows: Vec<Value> = plan

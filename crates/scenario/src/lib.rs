@@ -4,7 +4,8 @@
 //! mistake is an [`Error`] of one line that names file, line and key. `docs/formats/scenario.md` describes the format.
 //!
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
-//! - `schema` declares the tables, `transport` and `spec` those of transports and AQMs;
+//! - `schema` declares the tables, `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports,
+//!   applications and AQMs;
 //! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
@@ -15,6 +16,7 @@ mod error;
 mod expand;
 mod field;
 mod json;
+pub mod law;
 pub mod memory;
 pub mod mmpp;
 mod network;
@@ -25,6 +27,7 @@ mod scenario;
 pub mod schema;
 mod spec;
 pub mod streams;
+pub mod traffic;
 mod transport;
 mod tree;
 mod units;
@@ -35,4 +38,5 @@ pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, Spread, TIME_M
 pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
 pub use scenario::Scenario;
 pub use spec::{AqmSpec, Profile, Written};
-pub use transport::{PRESETS, Preset, Transport};
+pub use traffic::Traffic;
+pub use transport::{PRESETS, Preset, Protocol, Transport};

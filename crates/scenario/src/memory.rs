@@ -35,7 +35,7 @@ pub(crate) fn estimate(spec: &Spec, core: &Core) -> u64 {
 /// A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all but empty.
 fn packets(spec: &Spec, core: &Core) -> u64 {
     let smallest =
-        spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes)).min().unwrap_or(1).max(1);
+        spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1);
     let room = |buffer: Buffer| match buffer {
         Buffer::Packets(packets) => u64::from(packets),
         Buffer::Bytes(bytes) => bytes.0 / smallest,
@@ -46,8 +46,9 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
     let mut admitted: u64 = 0;
     for (group, way) in spec.flows.iter().zip(&core.ways) {
         let (count, config) = (u64::from(group.count), &group.transport.config);
-        admitted = admitted.saturating_add(count.saturating_mul(u64::from(config.receive_window)));
-        held = held.saturating_add(count.saturating_mul(u64::from(config.initial_window)));
+        let window = config.window_pkts().map_or(u64::MAX, u64::from);
+        admitted = admitted.saturating_add(count.saturating_mul(window));
+        held = held.saturating_add(count.saturating_mul(u64::from(config.initial_window_pkts())));
         let Some(access) = &way.access else { continue };
         let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate).min().unwrap_or(RATE_MAX);
         let of_access = Rate::from_bps(access.rate.as_bps().saturating_mul(count));

@@ -179,7 +179,7 @@ impl Core {
             let count = f64::from(group.count);
             flows += count;
             rtt_s += count * self.base_rtt_s(way, group);
-            bytes += count * f64::from(group.transport.config.packet_bytes);
+            bytes += count * f64::from(group.transport.config.packet_bytes());
         }
         let given = &spec.nominal;
         let packet_bytes = given.packet.map_or(bytes / flows, |packet| packet.0 as f64);

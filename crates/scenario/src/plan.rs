@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use aqumen_aqm::registry::{self, AnyAqm, AnyQdisc};
 use aqumen_aqm::{Limit, Network, ParamError, Value};
-use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::{Bytes, Instant, Rate, Span};
+
+use crate::Traffic;
+use crate::transport::Protocol;
 
 /// A scenario made explicit for one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +89,9 @@ pub struct Group {
     /// The preset on which its transport stands.
     pub preset: String,
     /// The transport of its flows.
-    pub transport: TcpConfig,
+    pub transport: Protocol,
+    /// What its applications send.
+    pub traffic: Traffic,
     /// Its flows.
     pub flows: Range<u32>,
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, Spread, all_defaults, table};
 use crate::spec::Profile;
+use crate::traffic::Traffic;
 use crate::transport::Transport;
 
 table! {
@@ -151,6 +152,8 @@ table! {
         pub count: u32 = 1,
         /// The transport: the name of a preset, or a table of a preset and what differs from it.
         pub transport: Transport,
+        /// What the applications send: a kind of traffic, or a table of `kind` and its parameters.
+        pub traffic: Traffic = Traffic::Bulk,
         /// When a flow starts, or a range from which each draws.
         pub start: Spread = Spread::fixed(Span::ZERO),
         /// When the flows stop offering data; the end of the run if absent.

@@ -80,12 +80,12 @@ pub(crate) const PACKET_RATE: Quantity = Quantity {
     bare: false,
 };
 
-const FREQUENCY: Quantity =
+pub(crate) const FREQUENCY: Quantity =
     Quantity { name: "frequency", example: "150Hz", units: &[("Hz", 1.0), ("kHz", 1e3), ("/s", 1.0)], bare: false };
 
 const PER_PACKET: Quantity = Quantity { name: "number", example: "1.8e-5", units: &[("/pkt", 1.0)], bare: true };
 
-const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], bare: true };
+pub(crate) const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], bare: true };
 
 impl Quantity {
     /// The quantity that is kept in `unit`, and how many base units one of it is.

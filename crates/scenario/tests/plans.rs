@@ -255,7 +255,7 @@ fn overrides_reach_every_value() {
     assert_eq!(with("aqms.fresh.algorithm", "red").aqm("fresh").unwrap().algorithm, "red");
     // The short form of a transport opens into its table.
     let cross = with("flows.cross.transport.ecn", "true");
-    assert!(cross.spec().flows[1].transport.config.ecn && cross.spec().flows[1].transport.preset == "ns2");
+    assert!(cross.spec().flows[1].transport.config.ecn() && cross.spec().flows[1].transport.preset == "ns2");
     assert_eq!(
         parse(DUMBBELL).with("bottleneck.rate", "6Mbit").unwrap().plan(1, None).unwrap().nominal.capacity,
         Rate::from_bps(6_000_000)

@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn packets_of_one_burst_stay_in_order() {
-        let packet = |number| Event::segment(&Segment { seq: number, ..segment() });
+        let packet = |number| Event::segment(&Segment { seq: number, ..segment() }, 0);
         let mut calendar = Calendar::new(1e3, 1_000_000);
         calendar.push(Event::timer(0, 0));
         calendar.pop();
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(drain(Calendar::new(1.0, 1_000_000), &first, &[]), sorted);
         // Packets of one burst, too many to keep in order as they come.
         let mut calendar = Calendar::new(1e3, 1_000_000);
-        (0..200).for_each(|number| calendar.push(Event::segment(&Segment { seq: number, ..segment() })));
+        (0..200).for_each(|number| calendar.push(Event::segment(&Segment { seq: number, ..segment() }, 0)));
         let seen = segments(calendar);
         assert_eq!(seen, (0..200).collect::<Vec<_>>());
     }

@@ -4,26 +4,40 @@
 //!
 //! ```text
 //! AQM timers (one per port) | control | sampler | ends of service (one per served port)
-//!   | retransmission timers | delayed sends | delayed acknowledgements (one each per flow) | lanes
+//!   | retransmission timers | delayed sends | delayed acknowledgements (one each per flow) | applications | lanes
 //! ```
+//!
+//! What is here is the loop and TCP, which most packets belong to; flows of other transports are in `agents`, traffic sources
+//! in `applications`. At an agent, the source's timer has the slot of the retransmission timer, the sink's that of the
+//! acknowledgement.
+
+mod agents;
+mod applications;
 
 use aqumen_aqm::Draw;
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
 use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
 use aqumen_units::{Instant, Span};
 
 use crate::calendar::{Calendar, Taken};
 use crate::control::{Agenda, Control};
-use crate::event::Event;
+use crate::event::{Event, next_epoch};
+use crate::measure::{Reception, Requests};
 use crate::network::{Network, Style, Target};
 use crate::port::{Arrival, Port};
 use crate::trace::Trace;
 use crate::{Error, Progress};
 
+use agents::{Agent, Side};
+use applications::Applications;
+
 pub(crate) struct Engine<'a> {
     plan: &'a Plan,
+    /// The TCP of each group; of a group that has none, one that nobody asks.
+    configs: Vec<&'a TcpConfig>,
     slots: Slots,
     calendar: Calendar,
     pub(crate) network: Network,
@@ -33,8 +47,13 @@ pub(crate) struct Engine<'a> {
     early_deliveries: Vec<(u64, u32, u32)>,
     /// When the earliest delayed-acknowledgement event of each flow in the calendar comes.
     ack_at: Vec<u64>,
+    /// Flows of other transports.
+    agents: Vec<Agent>,
+    applications: Applications,
     /// Acknowledgements with SACK blocks that are under way.
-    acks: AckTable,
+    acks: Table<Ack>,
+    /// Packets of other transports that are under way.
+    packets: Table<Packet>,
     /// Lanes of the events that come next, in a network too large for the cache.
     lanes_ahead: Vec<u32>,
     pub(crate) series: Vec<Series>,
@@ -42,6 +61,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
     /// What each flow had done at the start of the piece in progress.
     counted: Vec<FlowPiece>,
+    pub(crate) requests: Requests,
     trace: Option<Trace>,
     pub(crate) events: u64,
 }
@@ -54,6 +74,7 @@ struct Slots {
     retransmission: u32,
     send: u32,
     acknowledge: u32,
+    application: u32,
     lanes: u32,
 }
 
@@ -69,6 +90,12 @@ struct FlowState {
     group: u32,
     /// Its first lane.
     data_lane: u32,
+    /// Its place among the agents, or `NONE`: a flow of TCP.
+    agent: u32,
+    /// Its place among the applications, or `NONE`: it offers what the plan says.
+    application: u32,
+    /// The connection's, as events have it.
+    epoch: u16,
     receiver: Receiver,
     acks_ahead: AcksAhead,
 }
@@ -90,6 +117,8 @@ pub(crate) struct FlowPiece {
     /// Payload delivered in order, bytes.
     pub(crate) delivered: u64,
     pub(crate) counts: SenderCounts,
+    /// What the sink saw; of flows of transports other than TCP.
+    pub(crate) reception: Reception,
 }
 
 /// Counts of a sender.
@@ -102,14 +131,15 @@ pub(crate) struct SenderCounts {
     pub(crate) rtt_sum_ns: u64,
 }
 
-/// Acknowledgements that are too large to travel in an event.
-#[derive(Default)]
-struct AckTable {
-    kept: Vec<Ack>,
+/// What is too large to travel in an event.
+struct Table<T> {
+    kept: Vec<T>,
     free: Vec<u32>,
 }
 
 const NEVER: u64 = u64::MAX;
+
+const NONE: u32 = u32::MAX;
 
 /// So many flows are at hand without looking ahead.
 const FLOWS_IN_CACHE: usize = 2000;
@@ -127,15 +157,18 @@ impl<'a> Engine<'a> {
             retransmission,
             send: retransmission + flows,
             acknowledge: retransmission + 2 * flows,
-            lanes: retransmission + 3 * flows,
+            application: retransmission + 3 * flows,
+            lanes: retransmission + 3 * flows + Applications::slots(plan),
         };
-        let flows = plan
+        static NO_TCP: TcpConfig = TcpConfig::ns2();
+        let configs: Vec<_> = plan.groups.iter().map(|group| group.transport.tcp().unwrap_or(&NO_TCP)).collect();
+        let flows: Vec<_> = plan
             .flows
             .iter()
             .zip(&network.routes)
             .zip(0u64..)
             .map(|((flow, route), number)| {
-                FlowState::new(config_of(plan, flow.group), flow, route.data, plan.seed, number)
+                FlowState::new(configs[flow.group as usize], flow, route.data, plan.seed, number)
             })
             .collect();
         let mut engine = Engine {
@@ -145,16 +178,23 @@ impl<'a> Engine<'a> {
             flows,
             agenda: Agenda::new(plan),
             early_deliveries: Vec::new(),
-            acks: AckTable::default(),
+            configs,
+            agents: Vec::new(),
+            applications: Applications::default(),
+            acks: Table::default(),
+            packets: Table::default(),
             lanes_ahead: Vec::new(),
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
             counted: vec![FlowPiece::default(); plan.flows.len()],
             ack_at: vec![NEVER; plan.flows.len()],
+            requests: Requests::default(),
             trace,
             network,
             events: 0,
         };
+        engine.add_agents();
+        engine.add_applications();
         for port in 0..ports {
             engine.arm_port(port);
         }
@@ -202,6 +242,8 @@ impl<'a> Engine<'a> {
             Target::Port(port) => self.on_port_arrival(port, flow, number, taken),
             Target::Sender => self.on_ack(flow, taken),
             Target::Receiver | Target::PromptReceiver => self.on_segment(flow, taken.at, taken.entry),
+            Target::AgentSink => self.on_agent_packet(flow, Side::Sink, taken),
+            Target::AgentSource => self.on_agent_packet(flow, Side::Source, taken),
         }
     }
 
@@ -223,7 +265,7 @@ impl<'a> Engine<'a> {
             }
             _ => {
                 let event = self.remove(entry);
-                self.acks.release(&event);
+                self.discard(flow, &event);
             }
         }
     }
@@ -236,7 +278,23 @@ impl<'a> Engine<'a> {
         if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
             self.schedule_timer(end, self.slots.service + number);
         }
-        dropped.iter().for_each(|event| self.acks.release(event));
+        dropped.iter().for_each(|event| self.discard(self.flow_of(event), event));
+    }
+
+    /// The flow of a packet in a queue.
+    fn flow_of(&self, event: &Event) -> u32 {
+        self.network.lanes[(event.slot - self.slots.lanes) as usize].flow
+    }
+
+    /// A packet of `flow` is gone.
+    #[inline]
+    fn discard(&mut self, flow: u32, event: &Event) {
+        if let Some(index) = event.table_index() {
+            match self.flows[flow as usize].agent {
+                NONE => self.acks.release(index),
+                _ => self.packets.release(index),
+            }
+        }
     }
 
     /// Takes an event out of the calendar's hands.
@@ -249,9 +307,15 @@ impl<'a> Engine<'a> {
 
     #[cold]
     fn trace_transmit(&mut self, port: u32, start: u64, flow: u32, event: Event) {
-        let ack = self.acks.peek(&event);
-        if let Some(trace) = &mut self.trace {
-            trace.transmit(self.network.port_links[port as usize], start, flow, &event, &ack);
+        let Some(trace) = &mut self.trace else { return };
+        let link = self.network.port_links[port as usize];
+        match event.table_index() {
+            Some(index) if self.flows[flow as usize].agent != NONE => {
+                trace.packet(link, start, flow, &event, &self.packets.kept[index as usize]);
+            }
+            Some(index) => trace.ack(link, start, flow, &event, &self.acks.kept[index as usize]),
+            None if event.is_ack() => trace.ack(link, start, flow, &event, &event.as_ack()),
+            None => trace.segment(link, start, flow, &event),
         }
     }
 
@@ -263,7 +327,7 @@ impl<'a> Engine<'a> {
         if let Some(end) = busy_until {
             self.schedule_timer(end, self.slots.service + number);
         }
-        dropped.iter().for_each(|event| self.acks.release(event));
+        dropped.iter().for_each(|event| self.discard(self.flow_of(event), event));
         let lane = sent.event.slot - self.slots.lanes;
         let flow = self.network.lanes[lane as usize].flow;
         if self.trace.is_some() {
@@ -310,13 +374,13 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn on_segment_ahead(&mut self, flow: u32, lane: u32, at: u64, entry: u32) {
         let state = &mut self.flows[flow as usize];
-        let config = config_of(self.plan, state.group);
+        let config = self.configs[state.group as usize];
         let event = self.calendar.event_mut(entry);
         let segment = event.as_segment();
         if !state.receiver.is_next(&segment) || at >= self.agenda.next_edge() {
             return self.on_segment(flow, at, entry);
         }
-        *event = Event::ack(&state.receiver.accept(config, &segment), config.ack_bytes);
+        *event = Event::ack(&state.receiver.accept(config, &segment), config.ack_bytes, state.epoch);
         let (reach, flow, target) = self.network.cross(lane + 1, at, config.ack_bytes);
         self.schedule(lane + 1, reach, flow, target, entry);
     }
@@ -331,12 +395,18 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     fn on_segment_event(&mut self, flow: u32, at: u64, event: &Event) {
         let state = &mut self.flows[flow as usize];
-        let config = config_of(self.plan, state.group);
+        if event.epoch() != state.epoch {
+            return; // a copy, left over from a connection that is complete
+        }
+        let config = self.configs[state.group as usize];
         let before = state.receiver.delivered_bytes();
         let ack = state.receiver.on_segment(config, instant(at), &event.as_segment());
+        let delivered = (state.receiver.delivered_bytes() - before).0;
         if at >= self.agenda.next_edge() {
-            let delivered = (state.receiver.delivered_bytes() - before).0;
             self.early_deliveries.push((at, flow, delivered as u32));
+        }
+        if state.application != NONE && delivered > 0 {
+            self.applications.delivered(state.application, at);
         }
         if config.delayed_ack.is_some() {
             self.arm_acknowledge(flow);
@@ -347,11 +417,11 @@ impl<'a> Engine<'a> {
     }
 
     fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
-        let bytes = self.config(flow).ack_bytes;
+        let (bytes, epoch) = (self.config(flow).ack_bytes, self.flows[flow as usize].epoch);
         let event = if ack.sack.is_empty() {
-            Event::ack(ack, bytes)
+            Event::ack(ack, bytes, epoch)
         } else {
-            Event::ack_in_table(ack, bytes, self.acks.keep(ack))
+            Event::ack_in_table(ack, bytes, self.acks.keep(*ack), epoch)
         };
         self.send_event(self.network.routes[flow as usize].acks, at, event);
     }
@@ -363,23 +433,41 @@ impl<'a> Engine<'a> {
         if event.table_index().is_some() {
             return self.on_ack_in_table(flow, taken);
         }
-        let ack = event.as_ack();
+        let (ack, epoch) = (event.as_ack(), event.epoch());
         self.calendar.release(taken.entry);
         let state = &mut self.flows[flow as usize];
         state.acks_ahead.count -= 1;
-        state.sender.on_ack(config_of(self.plan, state.group), instant(taken.at), &ack);
+        if state.application != NONE {
+            return self.on_ack_of_application(flow, taken.at, &ack, epoch);
+        }
+        state.sender.on_ack(self.configs[state.group as usize], instant(taken.at), &ack);
         self.pump(flow, taken.at);
     }
 
     #[inline(never)]
     fn on_ack_in_table(&mut self, flow: u32, taken: Taken) {
         let event = self.remove(taken.entry);
-        let ack = self.acks.peek(&event);
-        self.acks.release(&event);
+        let Some(index) = event.table_index() else { return };
+        let ack = self.acks.kept[index as usize];
+        self.acks.release(index);
         let state = &mut self.flows[flow as usize];
         state.acks_ahead.count -= 1;
-        state.sender.on_ack(config_of(self.plan, state.group), instant(taken.at), &ack);
+        if state.application != NONE {
+            return self.on_ack_of_application(flow, taken.at, &ack, event.epoch());
+        }
+        state.sender.on_ack(self.configs[state.group as usize], instant(taken.at), &ack);
         self.pump_rarely(flow, taken.at);
+    }
+
+    /// An acknowledgement of a connection that serves an application.
+    #[inline(never)]
+    fn on_ack_of_application(&mut self, flow: u32, now: u64, ack: &Ack, epoch: u16) {
+        let state = &mut self.flows[flow as usize];
+        if epoch == state.epoch {
+            state.sender.on_ack(self.configs[state.group as usize], instant(now), ack);
+            self.pump(flow, now);
+            self.on_progress(flow, now);
+        }
     }
 
     /// [`pump`](Self::pump) where it is not worth its own copy of the code.
@@ -462,8 +550,8 @@ impl<'a> Engine<'a> {
 
     #[inline(always)]
     fn send_segment(&mut self, flow: u32, now: u64, segment: Segment) {
-        let lane = self.flows[flow as usize].data_lane;
-        self.send_event(lane, now, Event::segment(&segment));
+        let state = &self.flows[flow as usize];
+        self.send_event(state.data_lane, now, Event::segment(&segment, state.epoch));
     }
 
     /// Makes sure that an event stands in the calendar no later than the sender's timer.
@@ -511,19 +599,24 @@ impl<'a> Engine<'a> {
             self.on_retransmission_timer(now, slot - slots.retransmission);
         } else if slot < slots.acknowledge {
             self.on_delayed_send(now, slot - slots.send);
-        } else {
+        } else if slot < slots.application {
             self.on_acknowledge_timer(now, slot - slots.acknowledge);
+        } else {
+            self.on_application(now, slot - slots.application);
         }
     }
 
     fn on_retransmission_timer(&mut self, now: u64, flow: u32) {
         let state = &mut self.flows[flow as usize];
+        if state.agent != NONE {
+            return self.on_agent_timer(flow, Side::Source, now);
+        }
         if state.timer_at != now {
             return; // an earlier event took its place
         }
         state.timer_at = NEVER;
         if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
-            state.sender.on_timer(config_of(self.plan, state.group), instant(now));
+            state.sender.on_timer(self.configs[state.group as usize], instant(now));
             self.pump_rarely(flow, now);
         } else {
             self.arm_retransmission(flow); // the deadline has moved on
@@ -538,6 +631,9 @@ impl<'a> Engine<'a> {
     }
 
     fn on_acknowledge_timer(&mut self, now: u64, flow: u32) {
+        if self.flows[flow as usize].agent != NONE {
+            return self.on_agent_timer(flow, Side::Sink, now);
+        }
         if self.ack_at[flow as usize] != now {
             return;
         }
@@ -567,12 +663,8 @@ impl<'a> Engine<'a> {
         while let Some(control) = self.agenda.take(now) {
             match control {
                 Control::Edge => self.on_edge(now),
-                Control::Resume(flow) => {
-                    let state = &mut self.flows[flow as usize];
-                    state.sender.resume(config_of(self.plan, state.group), instant(now));
-                    self.pump_rarely(flow, now);
-                }
-                Control::Pause(flow) => self.flows[flow as usize].sender.pause(instant(now)),
+                Control::Resume(flow) => self.on_resume(flow, now),
+                Control::Pause(flow) => self.on_pause(flow, now),
                 Control::Progress => {
                     if !progress.at(now as f64 / self.plan.duration.as_nanos() as f64) {
                         return Err(Error::Cancelled);
@@ -586,6 +678,31 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    /// A flow's application starts or goes on.
+    fn on_resume(&mut self, flow: u32, now: u64) {
+        let state = &mut self.flows[flow as usize];
+        if state.application != NONE {
+            self.start_application(flow, now);
+        } else if state.agent != NONE {
+            self.start_agent(flow, now);
+        } else {
+            state.sender.resume(self.configs[state.group as usize], instant(now));
+            self.pump_rarely(flow, now);
+        }
+    }
+
+    /// A flow's application stops.
+    fn on_pause(&mut self, flow: u32, now: u64) {
+        let state = &mut self.flows[flow as usize];
+        if state.application != NONE {
+            self.stop_application(flow);
+        } else if state.agent != NONE {
+            self.stop_agent(flow, now);
+        } else {
+            state.sender.pause(instant(now));
+        }
+    }
+
     /// A window begins or ends.
     fn on_edge(&mut self, now: u64) {
         self.network.ports.iter_mut().for_each(|port| port.edge(now));
@@ -593,10 +710,14 @@ impl<'a> Engine<'a> {
         self.early_deliveries.iter().for_each(|&(_, flow, bytes)| ahead[flow as usize] += bytes as u64);
         let flows = self.flows.iter().zip(&mut self.flow_pieces).zip(&mut self.counted).zip(&ahead);
         for (((state, pieces), counted), ahead) in flows {
-            let counts = SenderCounts::of(&state.sender);
-            let delivered = state.receiver.delivered_bytes().0 - ahead;
-            let before = std::mem::replace(counted, FlowPiece { delivered, counts });
-            pieces.push(FlowPiece { delivered: delivered - before.delivered, counts: counts.since(&before.counts) });
+            let mut total = match state.agent {
+                NONE => FlowPiece::of_tcp(&state.sender, &state.receiver),
+                agent => self.agents[agent as usize].total(),
+            };
+            total.add(self.applications.retired(state.application));
+            total.delivered -= ahead;
+            pieces.push(total.since(counted));
+            *counted = total;
         }
         let next_edge = self.agenda.next_edge();
         self.early_deliveries.retain(|&(at, ..)| at >= next_edge);
@@ -641,7 +762,7 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn config(&self, flow: u32) -> &'a TcpConfig {
-        config_of(self.plan, self.flows[flow as usize].group)
+        self.configs[self.flows[flow as usize].group as usize]
     }
 }
 
@@ -656,6 +777,9 @@ impl FlowState {
             send_at: NEVER,
             group: flow.group,
             data_lane,
+            agent: NONE,
+            application: NONE,
+            epoch: 0,
             acks_ahead: AcksAhead::default(),
             receiver: Receiver::new(config),
         }
@@ -685,7 +809,36 @@ impl AcksAhead {
     }
 }
 
+impl FlowPiece {
+    const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING, reception: Reception::NOTHING };
+
+    fn of_tcp(sender: &Sender, receiver: &Receiver) -> Self {
+        FlowPiece {
+            delivered: receiver.delivered_bytes().0,
+            counts: SenderCounts::of(sender),
+            reception: Reception::default(),
+        }
+    }
+
+    fn add(&mut self, other: &FlowPiece) {
+        self.delivered += other.delivered;
+        self.counts.add(&other.counts);
+        self.reception.add(&other.reception);
+    }
+
+    fn since(&self, before: &FlowPiece) -> FlowPiece {
+        FlowPiece {
+            delivered: self.delivered - before.delivered,
+            counts: self.counts.since(&before.counts),
+            reception: self.reception.since(&before.reception),
+        }
+    }
+}
+
 impl SenderCounts {
+    const NOTHING: SenderCounts =
+        SenderCounts { sent: 0, retransmitted: 0, timeouts: 0, rtt_samples: 0, rtt_sum_ns: 0 };
+
     fn of(sender: &Sender) -> Self {
         let stats = sender.stats();
         SenderCounts {
@@ -695,6 +848,14 @@ impl SenderCounts {
             rtt_samples: stats.rtt_samples as u64,
             rtt_sum_ns: stats.rtt_sum.as_nanos(),
         }
+    }
+
+    pub(crate) fn add(&mut self, other: &SenderCounts) {
+        self.sent += other.sent;
+        self.retransmitted += other.retransmitted;
+        self.timeouts += other.timeouts;
+        self.rtt_samples += other.rtt_samples;
+        self.rtt_sum_ns += other.rtt_sum_ns;
     }
 
     fn since(&self, before: &SenderCounts) -> SenderCounts {
@@ -708,35 +869,32 @@ impl SenderCounts {
     }
 }
 
-impl AckTable {
-    fn keep(&mut self, ack: &Ack) -> u32 {
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { kept: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    fn keep(&mut self, item: T) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.kept[index as usize] = *ack;
+            self.kept[index as usize] = item;
             index
         } else {
-            self.kept.push(*ack);
+            self.kept.push(item);
             (self.kept.len() - 1) as u32
         }
     }
 
-    /// The acknowledgement that `event` carries, wherever it is.
     #[inline]
-    fn peek(&self, event: &Event) -> Ack {
-        event.table_index().map_or_else(|| event.as_ack(), |index| self.kept[index as usize])
-    }
-
-    /// The packet of `event` is gone.
-    #[inline]
-    fn release(&mut self, event: &Event) {
-        if let Some(index) = event.table_index() {
-            self.free.push(index);
-        }
+    fn release(&mut self, index: u32) {
+        self.free.push(index);
     }
 }
 
 /// About how many events a second to expect: decides the calendar's widths, and so only the speed.
 fn expected_rate(plan: &Plan) -> f64 {
-    let size = plan.groups.iter().map(|group| group.transport.packet_bytes).max().unwrap_or(1000);
+    let size = plan.groups.iter().map(|group| group.transport.packet_bytes()).max().unwrap_or(1000);
     let bytes = aqumen_units::Bytes(size.max(1) as u64);
     let recorded = plan.links.iter().filter(|link| link.record);
     // A packet over a recorded link means three events: its arrival, its acknowledgement on the way, and at the sender.
@@ -749,11 +907,6 @@ fn expected_horizon(plan: &Plan) -> u64 {
     let delay = |path: &[u32]| path.iter().map(|&link| plan.links[link as usize].delay.as_nanos()).sum::<u64>();
     let longest = plan.flows.iter().map(|flow| delay(&flow.path) + delay(&flow.return_path)).max().unwrap_or(0);
     2 * longest + 100_000_000
-}
-
-#[inline]
-fn config_of(plan: &Plan, group: u32) -> &TcpConfig {
-    &plan.groups[group as usize].transport
 }
 
 fn instant(nanos: u64) -> Instant {

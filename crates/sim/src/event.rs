@@ -1,5 +1,6 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
 
+use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, SackBlocks, Segment};
 use aqumen_units::{Ecn, Instant};
 
@@ -28,10 +29,13 @@ const SYN: u16 = 1 << 3;
 const LAST: u16 = 1 << 4;
 const RETRANSMISSION: u16 = 1 << 5;
 const ECE: u16 = 1 << 6;
-/// Set on acknowledgements, clear on segments.
+/// Set on acknowledgements and whatever else a sink sends, clear on segments.
 const ACK: u16 = 1 << 7;
-/// The acknowledgement carries SACK blocks and is kept in a table: too large to travel by value.
+/// What it carries is kept in a table, being too large to travel by value: an acknowledgement with SACK blocks, or a packet
+/// of a transport other than TCP.
 const IN_TABLE: u16 = 1 << 8;
+/// Which connection of its flow it belongs to, modulo 16: what is left of an earlier one is ignored.
+const EPOCH: u16 = 0xf000;
 
 impl Event {
     /// A timer of `slot`: no packet.
@@ -42,7 +46,7 @@ impl Event {
 
     /// A data segment under way.
     #[inline]
-    pub(crate) fn segment(segment: &Segment) -> Self {
+    pub(crate) fn segment(segment: &Segment, epoch: u16) -> Self {
         let flag = |on, bit| if on { bit } else { 0 };
         Event {
             stamp: segment.sent_at.as_nanos(),
@@ -52,28 +56,35 @@ impl Event {
                 | flag(segment.cwr, CWR)
                 | flag(segment.syn, SYN)
                 | flag(segment.last, LAST)
-                | flag(segment.retransmission, RETRANSMISSION),
+                | flag(segment.retransmission, RETRANSMISSION)
+                | epoch,
             ..Event::default()
         }
     }
 
     /// An acknowledgement without SACK blocks under way.
     #[inline]
-    pub(crate) fn ack(ack: &Ack, bytes: u16) -> Self {
+    pub(crate) fn ack(ack: &Ack, bytes: u16, epoch: u16) -> Self {
         Event {
             stamp: ack.echo.as_nanos(),
             number: ack.ack,
             window: ack.window,
             bytes,
-            flags: ACK | if ack.ece { ECE } else { 0 },
+            flags: ACK | epoch | if ack.ece { ECE } else { 0 },
             ..Event::default()
         }
     }
 
     /// An acknowledgement under way that is kept at `index` of the host's table.
-    pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32) -> Self {
-        let event = Event::ack(ack, bytes);
+    pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32, epoch: u16) -> Self {
+        let event = Event::ack(ack, bytes, epoch);
         Event { window: index, flags: event.flags | IN_TABLE, ..event }
+    }
+
+    /// A packet of a transport other than TCP, kept at `index` of the host's table, on its way to the sink or back.
+    pub(crate) fn packet(packet: &Packet, index: u32, back: bool, epoch: u16) -> Self {
+        let flags = packet.ecn as u16 | IN_TABLE | epoch | if back { ACK } else { 0 };
+        Event { window: index, bytes: packet.bytes, flags, ..Event::default() }
     }
 
     /// The segment it carries.
@@ -116,7 +127,13 @@ impl Event {
         self.flags & ACK != 0
     }
 
-    /// Where in the host's table its acknowledgement is kept, if it is there.
+    /// Which connection of its flow it belongs to: see [`next_epoch`].
+    #[inline]
+    pub(crate) fn epoch(&self) -> u16 {
+        self.flags & EPOCH
+    }
+
+    /// Where in the host's table what it carries is kept, if it is there.
     #[inline]
     pub(crate) fn table_index(&self) -> Option<u32> {
         (self.flags & IN_TABLE != 0).then_some(self.window)
@@ -132,6 +149,11 @@ impl Event {
     pub(crate) fn mark(&mut self) {
         self.flags |= ECN_BITS;
     }
+}
+
+/// The epoch of the connection that follows one of `epoch`.
+pub(crate) fn next_epoch(epoch: u16) -> u16 {
+    epoch.wrapping_add(1 << 12)
 }
 
 #[cfg(test)]
@@ -150,15 +172,16 @@ mod tests {
             retransmission: false,
             sent_at: Instant::from_nanos(5),
         };
-        let mut event = Event::segment(&segment);
+        let mut event = Event::segment(&segment, next_epoch(0));
         assert_eq!(event.as_segment(), segment);
+        assert_eq!(event.epoch(), next_epoch(0));
         event.mark();
         assert_eq!(event.as_segment(), Segment { ecn: Ecn::Ce, ..segment });
         let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack: SackBlocks::EMPTY };
-        let event = Event::ack(&ack, 40);
+        let event = Event::ack(&ack, 40, next_epoch(0));
         assert!(event.is_ack());
-        assert_eq!((event.as_ack(), event.table_index()), (ack, None));
-        assert_eq!(Event::ack_in_table(&ack, 40, 3).table_index(), Some(3));
+        assert_eq!((event.as_ack(), event.table_index(), event.epoch()), (ack, None, next_epoch(0)));
+        assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).table_index(), Some(3));
     }
 
     #[test]

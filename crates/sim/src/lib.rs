@@ -4,20 +4,22 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `calendar` (the order of events), `meter` and `report` (what comes out). [`mod@replay`] stands
-//! apart: the packets of a capture before one queue.
+//! queue and transmitter of a link), `calendar` (the order of events), `traffic` (what applications send), `meter` and
+//! `report` (what comes out). [`mod@replay`] stands apart: the packets of a capture before one queue.
 
 mod calendar;
 mod control;
 mod engine;
 mod error;
 mod event;
+mod measure;
 mod meter;
 mod network;
 mod port;
 pub mod replay;
 mod report;
 mod trace;
+pub mod traffic;
 
 use std::path::Path;
 

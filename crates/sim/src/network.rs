@@ -4,7 +4,7 @@
 //! this flow alone uses have no queue that anybody else could join, so a packet's way through them is computed when it
 //! enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without events.
 
-use aqumen_scenario::{Flow, Link, Plan};
+use aqumen_scenario::{Flow, Link, Plan, Traffic};
 use aqumen_units::{Bytes, Rate};
 
 use crate::Error;
@@ -69,11 +69,17 @@ pub(crate) enum Target {
     /// A receiver with a timer.
     Receiver,
     Sender,
+    /// The sink of a transport other than TCP.
+    AgentSink,
+    /// Its source.
+    AgentSource,
 }
 
 const RECEIVER: u32 = u32::MAX;
 const SENDER: u32 = u32::MAX - 1;
 const PROMPT_RECEIVER: u32 = u32::MAX - 2;
+const AGENT_SINK: u32 = u32::MAX - 3;
+const AGENT_SOURCE: u32 = u32::MAX - 4;
 
 /// A private link.
 #[derive(Clone, Copy)]
@@ -110,12 +116,18 @@ impl Network {
         }
         let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
         for (number, flow) in plan.flows.iter().enumerate() {
-            let transport = &plan.groups[flow.group as usize].transport;
-            let prompt = style.collapse && transport.delayed_ack.is_none();
-            let receiver = if prompt { Target::PromptReceiver } else { Target::Receiver };
-            let data = network.add_lanes(plan, number, &flow.path, &port_of, transport.packet_bytes, receiver);
-            let acks =
-                network.add_lanes(plan, number, &flow.return_path, &port_of, transport.ack_bytes, Target::Sender);
+            let group = &plan.groups[flow.group as usize];
+            let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
+            let (sink, source) = match group.transport.tcp() {
+                // An application wants to know when its data arrive, so that they must arrive in an event.
+                Some(tcp) if style.collapse && tcp.delayed_ack.is_none() && group.traffic == Traffic::Bulk => {
+                    (Target::PromptReceiver, Target::Sender)
+                }
+                Some(_) => (Target::Receiver, Target::Sender),
+                None => (Target::AgentSink, Target::AgentSource),
+            };
+            let data = network.add_lanes(plan, number, &flow.path, &port_of, packet_bytes, sink);
+            let acks = network.add_lanes(plan, number, &flow.return_path, &port_of, ack_bytes, source);
             network.routes.push(Route { data, acks, notice: notice(plan, flow, &port_of) });
         }
         Ok(network)
@@ -165,6 +177,8 @@ impl Network {
                 Target::PromptReceiver => PROMPT_RECEIVER,
                 Target::Receiver => RECEIVER,
                 Target::Sender => SENDER,
+                Target::AgentSink => AGENT_SINK,
+                Target::AgentSource => AGENT_SOURCE,
             },
             flow: flow as u32,
             first_hop: hops_from as u32,
@@ -210,6 +224,8 @@ impl Lane {
             PROMPT_RECEIVER => Target::PromptReceiver,
             RECEIVER => Target::Receiver,
             SENDER => Target::Sender,
+            AGENT_SINK => Target::AgentSink,
+            AGENT_SOURCE => Target::AgentSource,
             port => Target::Port(port),
         }
     }
@@ -241,11 +257,11 @@ fn users(plan: &Plan) -> Vec<Users> {
     let mut users = vec![Users::default(); plan.links.len()];
     for flow in &plan.flows {
         let transport = &plan.groups[flow.group as usize].transport;
-        for (path, bytes) in [(&flow.path, transport.packet_bytes), (&flow.return_path, transport.ack_bytes)] {
+        for (path, bytes) in [(&flow.path, transport.packet_bytes()), (&flow.return_path, transport.ack_bytes())] {
             for &link in path {
                 let users = &mut users[link as usize];
                 users.flows += 1;
-                users.window_pkts += transport.receive_window as u64;
+                users.window_pkts += transport.window_pkts().unwrap_or(u32::MAX) as u64;
                 users.largest = users.largest.max(bytes as u64);
             }
         }

@@ -132,6 +132,7 @@ fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window:
             counts.timeouts += piece.counts.timeouts;
             counts.rtt_samples += piece.counts.rtt_samples;
             counts.rtt_sum_ns += piece.counts.rtt_sum_ns;
+            sum.reception.add(&piece.reception);
         }
         sum.delivered += delivered;
         squares += (delivered as f64) * (delivered as f64);
@@ -144,8 +145,8 @@ fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window:
         rtt_mean_s: (counts.rtt_samples > 0).then(|| counts.rtt_sum_ns as f64 * 1e-9 / counts.rtt_samples as f64),
         retransmitted_ratio: (counts.sent > 0).then(|| counts.retransmitted as f64 / counts.sent as f64),
         timeouts: Some(counts.timeouts),
-        delay_mean_s: None,
-        jitter_mean_s: None,
-        loss_ratio: None,
+        delay_mean_s: sum.reception.delay_mean_s(),
+        jitter_mean_s: sum.reception.jitter_mean_s(),
+        loss_ratio: sum.reception.loss_ratio(),
     }
 }

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use aqumen_scenario::Plan;
 use aqumen_transport::tcp::Ack;
+use aqumen_transport::{Body, Packet};
 use aqumen_units::Bytes;
-use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
+use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -72,7 +73,7 @@ impl Trace {
         }
         let payload = |group: usize| {
             let transport = &plan.groups[group].transport;
-            Payload { full: transport.payload_bytes() as u32, header: transport.header_bytes }
+            Payload { full: transport.payload_bytes() as u32, header: transport.header_bytes() }
         };
         let slowest = plan.links.iter().flat_map(|link| &link.rates).map(|&(_, rate)| rate).min();
         Ok(Trace {
@@ -86,9 +87,22 @@ impl Trace {
         })
     }
 
-    /// A packet's transmission on `link` starts at `start`.
-    pub(crate) fn transmit(&mut self, link: u32, start: u64, flow: u32, event: &Event, ack: &Ack) {
-        let headers = if event.is_ack() { self.ack_headers(flow, event, ack) } else { self.data_headers(flow, event) };
+    /// The transmission of a TCP segment on `link` starts at `start`.
+    pub(crate) fn segment(&mut self, link: u32, start: u64, flow: u32, event: &Event) {
+        self.transmit(link, start, event, self.data_headers(flow, event));
+    }
+
+    /// The same of an acknowledgement.
+    pub(crate) fn ack(&mut self, link: u32, start: u64, flow: u32, event: &Event, ack: &Ack) {
+        self.transmit(link, start, event, self.ack_headers(flow, event, ack));
+    }
+
+    /// The same of a packet of another transport.
+    pub(crate) fn packet(&mut self, link: u32, start: u64, flow: u32, event: &Event, packet: &Packet) {
+        self.transmit(link, start, event, packet_headers(flow, event, packet));
+    }
+
+    fn transmit(&mut self, link: u32, start: u64, event: &Event, headers: Vec<u8>) {
         let record = Record { at: start, order: self.records, link, original_len: event.bytes, headers };
         self.records += 1;
         self.pending.push(Reverse(record));
@@ -160,16 +174,38 @@ impl Trace {
     }
 }
 
+/// IP and UDP headers; the checksum is left out.
+fn packet_headers(flow: u32, event: &Event, packet: &Packet) -> Vec<u8> {
+    let (mut ends, mut ports) = ([sender_address(flow), receiver_address(flow)], [SENDER_PORT, RECEIVER_PORT]);
+    if event.is_ack() {
+        ends.reverse();
+        ports.reverse();
+    }
+    match packet.body {
+        Body::Datagram(_) => {
+            // A scenario may count fewer bytes than these headers have.
+            let length = packet.bytes.saturating_sub(Ipv4Header::MIN_LEN_U16).max(UdpHeader::LEN as u16);
+            let udp = UdpHeader { source_port: ports[0], destination_port: ports[1], length, checksum: 0 };
+            let mut out = ip(ends[0], ends[1], event, IpNumber::UDP, length);
+            udp.write(&mut out).expect("memory takes all");
+            out
+        }
+    }
+}
+
 fn ip_and_tcp(source: [u8; 4], destination: [u8; 4], event: &Event, tcp: &TcpHeader, payload: u16) -> Vec<u8> {
-    let ecn = IpEcn::try_new(event.ecn() as u8).expect("two bits");
-    let length = tcp.header_len() as u16 + payload;
-    let mut ip = Ipv4Header::new(length, 64, IpNumber::TCP, source, destination).expect("a packet is below 64 KiB");
-    ip.dscp = IpDscp::ZERO;
-    ip.ecn = ecn;
-    ip.header_checksum = ip.calc_header_checksum();
-    let mut out = Vec::with_capacity(ip.header_len() + tcp.header_len());
-    ip.write(&mut out).expect("memory takes all");
+    let mut out = ip(source, destination, event, IpNumber::TCP, tcp.header_len() as u16 + payload);
     tcp.write(&mut out).expect("memory takes all");
+    out
+}
+
+fn ip(source: [u8; 4], destination: [u8; 4], event: &Event, protocol: IpNumber, length: u16) -> Vec<u8> {
+    let mut ip = Ipv4Header::new(length, 64, protocol, source, destination).expect("a packet is below 64 KiB");
+    ip.dscp = IpDscp::ZERO;
+    ip.ecn = IpEcn::try_new(event.ecn() as u8).expect("two bits");
+    ip.header_checksum = ip.calc_header_checksum();
+    let mut out = Vec::with_capacity(ip.header_len() + TcpHeader::MIN_LEN);
+    ip.write(&mut out).expect("memory takes all");
     out
 }
 

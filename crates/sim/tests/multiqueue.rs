@@ -3,7 +3,7 @@
 mod common;
 
 use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
-use aqumen_scenario::{Group, OwnedValue, Plan};
+use aqumen_scenario::{Group, OwnedValue, Plan, Protocol};
 use aqumen_sim::{Options, run};
 use aqumen_transport::tcp::{TcpConfig, Variant};
 use aqumen_units::Span;
@@ -39,7 +39,8 @@ fn with_sparse_flow(mut plan: Plan) -> Plan {
     let last = plan.flows.len() as u32 - 1;
     let bulk = &mut plan.groups[0];
     bulk.flows = 0..last;
-    let transport = TcpConfig { receive_window: 1, ..bulk.transport };
+    let Protocol::Tcp(tcp) = bulk.transport else { unreachable!() };
+    let transport = Protocol::Tcp(TcpConfig { receive_window: 1, ..tcp });
     let group = Group { name: "sparse".into(), transport, flows: last..last + 1, ..bulk.clone() };
     plan.groups.push(group);
     plan.flows[last as usize].group = 1;

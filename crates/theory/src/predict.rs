@@ -138,7 +138,7 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
     let capacity_pps = mean_bps(plan, number, window) / (8.0 * packet_bytes);
     let flows: f64 = held.iter().map(|(_, on)| on).sum();
     let transport = |flow: &Flow| &plan.groups[flow.group as usize].transport;
-    let ecn = held.iter().filter(|(flow, _)| transport(flow).ecn).map(|(_, on)| on).sum::<f64>() > 0.5 * flows;
+    let ecn = held.iter().filter(|(flow, _)| transport(flow).ecn()).map(|(_, on)| on).sum::<f64>() > 0.5 * flows;
     let base_rtt_s = flows / held.iter().map(|(flow, on)| on / crate::fluid::base_rtt_s(plan, flow)).sum::<f64>();
     let idle = |utilization: f64| LinkPrediction {
         flows,
@@ -156,7 +156,9 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
     // Flows that their windows hold back, not the link.
     let most: f64 = held
         .iter()
-        .map(|(flow, on)| on * f64::from(transport(flow).receive_window) / crate::fluid::base_rtt_s(plan, flow))
+        .map(|(flow, on)| {
+            on * f64::from(transport(flow).window_pkts().unwrap_or(u32::MAX)) / crate::fluid::base_rtt_s(plan, flow)
+        })
         .sum();
     if most <= capacity_pps {
         return Ok(idle(most / capacity_pps));
@@ -229,7 +231,7 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
 
 fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Prediction) -> FlowMetrics {
     let transport = &plan.groups[group as usize].transport;
-    let payload = f64::from(transport.packet_bytes - transport.header_bytes);
+    let payload = f64::from(transport.payload_bytes());
     let users = users(plan, window);
     let (mut goodput, mut squares, mut rtts, mut lost, mut n) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for flow in plan.flows.iter().filter(|flow| flow.group == group) {

@@ -2,6 +2,7 @@
 //!
 //! [`tcp::Sender`] and [`tcp::Receiver`] are the two ends of one TCP connection. They never read a clock, draw a random
 //! number or wait: the host hands them what arrived and when, asks what to send, and calls back at [`tcp::Sender::next_timer`].
+//! The other transports ([`udp`]) are hosted alike, all through one interface, the [`Endpoint`].
 //!
 //! ```
 //! use aqumen_transport::tcp::{Receiver, Sender, TcpConfig};
@@ -27,4 +28,10 @@
 
 extern crate alloc;
 
+mod check;
+mod endpoint;
 pub mod tcp;
+pub mod udp;
+
+pub use check::ConfigError;
+pub use endpoint::{Body, Delivery, Endpoint, Message, Packet, Stats};

@@ -1,6 +1,7 @@
 //! The table of presets in the documentation is the one the code gives.
 
 use aqumen_transport::tcp::TcpConfig;
+use aqumen_transport::udp::UdpConfig;
 use aqumen_units::Span;
 
 const PAGE: &str = include_str!("../../../docs/transports/tcp.md");
@@ -98,4 +99,19 @@ fn the_presets_table_is_the_one_in_the_page() {
         table += &format!("| `{name}` | {ns2} | {modern} |\n");
     }
     assert!(PAGE.contains(&table), "docs/transports/tcp.md should hold:\n{table}");
+}
+
+/// Whether a page has a row that begins with a field's name and value.
+#[track_caller]
+fn assert_row(page: &str, field: &str, value: impl std::fmt::Display) {
+    let row = format!("| `{field}` | {value} | ");
+    assert!(page.contains(&row), "the page should hold: {row}");
+}
+
+#[test]
+fn the_table_of_udp_is_the_one_in_the_page() {
+    let page = include_str!("../../../docs/transports/udp.md");
+    let UdpConfig { packet_bytes, header_bytes } = UdpConfig::standard();
+    assert_row(page, "packet_bytes", packet_bytes);
+    assert_row(page, "header_bytes", header_bytes);
 }

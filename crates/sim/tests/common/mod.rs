@@ -2,7 +2,7 @@
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_scenario::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
+use aqumen_scenario::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Protocol, Traffic, Window};
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::{Instant, Rate, Span};
 
@@ -111,7 +111,8 @@ impl Dumbbell {
             groups: vec![Group {
                 name: "ftp".into(),
                 preset: "ns2".into(),
-                transport: self.transport,
+                transport: Protocol::Tcp(self.transport),
+                traffic: Traffic::Bulk,
                 flows: 0..self.flows,
             }],
             nominal: network,

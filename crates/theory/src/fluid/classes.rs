@@ -46,7 +46,7 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
                 continue;
             }
             let transport = &plan.groups[group as usize].transport;
-            let payload = f64::from(transport.packet_bytes - transport.header_bytes);
+            let payload = f64::from(transport.payload_bytes());
             let mut joins: Vec<Join> = members
                 .iter()
                 .flat_map(|(_, flow)| {
@@ -62,13 +62,14 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
             classes.push(Class {
                 group,
                 members: members.len() as f64,
-                model: model.unwrap_or(if transport.ecn { Model::Ecn } else { Model::Drop }),
+                model: model.unwrap_or(if transport.ecn() { Model::Ecn } else { Model::Drop }),
                 base_rtt_s: members.iter().map(|(rtt, _)| rtt).sum::<f64>() / members.len() as f64,
                 path: path.clone(),
-                packet_bytes: f64::from(transport.packet_bytes),
-                initial_window: f64::from(transport.initial_window).max(1.0),
+                packet_bytes: f64::from(transport.packet_bytes()),
+                initial_window: f64::from(transport.initial_window_pkts()).max(1.0),
                 min_window: 1.0,
-                max_window: f64::from(transport.receive_window).max(f64::from(transport.initial_window)),
+                max_window: f64::from(transport.window_pkts().unwrap_or(u32::MAX))
+                    .max(f64::from(transport.initial_window_pkts())),
                 joins,
             });
         }
@@ -105,7 +106,7 @@ pub(crate) fn modelled_links(plan: &Plan) -> Vec<usize> {
 pub(crate) fn packet_bytes(plan: &Plan, link: usize) -> f64 {
     let sizes = || {
         let crossing = plan.flows.iter().filter(|flow| flow.path.contains(&(link as u32)));
-        crossing.map(|flow| f64::from(plan.groups[flow.group as usize].transport.packet_bytes))
+        crossing.map(|flow| f64::from(plan.groups[flow.group as usize].transport.packet_bytes()))
     };
     match sizes().count() {
         0 => plan.links[link].aqm.network.packet_bytes,
@@ -127,7 +128,7 @@ pub(crate) fn base_rtt_s(plan: &Plan, flow: &Flow) -> f64 {
         };
         links.iter().map(time).sum()
     };
-    way(&flow.path, transport.packet_bytes) + way(&flow.return_path, transport.ack_bytes)
+    way(&flow.path, transport.packet_bytes()) + way(&flow.return_path, transport.ack_bytes())
 }
 
 fn queue(plan: &Plan, number: usize) -> Result<Queue, Error> {

@@ -203,7 +203,7 @@ fn link_metrics(
 fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &Window) -> FlowMetrics {
     let (from, to) = marks.ends(window);
     let transport = &plan.groups[group as usize].transport;
-    let payload_bits = 8.0 * f64::from(transport.packet_bytes - transport.header_bytes);
+    let payload_bits = 8.0 * f64::from(transport.payload_bytes());
     let length_s = (window.end - window.start).as_secs_f64();
     let (mut sum, mut squares, mut flows) = (ClassTotals::default(), 0.0, 0.0);
     for k in (0..fluid.classes()).filter(|&k| fluid.group(k) == group) {

@@ -1,8 +1,8 @@
 //! What one can choose about a TCP, the two presets, and which values make sense.
 
-use core::fmt;
-
 use aqumen_units::Span;
+
+use crate::check::{ConfigError, number, secs, span};
 
 /// How a sender repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -213,45 +213,3 @@ impl TcpConfig {
         Ok(())
     }
 }
-
-fn number<T: Into<f64>>(
-    field: &'static str,
-    value: T,
-    least: u32,
-    most: u32,
-    range: &'static str,
-) -> Result<(), ConfigError> {
-    let value = value.into();
-    if (f64::from(least)..=f64::from(most)).contains(&value) {
-        Ok(())
-    } else {
-        Err(ConfigError { field, value, range })
-    }
-}
-
-fn span(field: &'static str, value: Span, least: Span, most: Span, range: &'static str) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) { Ok(()) } else { Err(ConfigError { field, value: secs(value), range }) }
-}
-
-fn secs(span: Span) -> f64 {
-    span.as_nanos() as f64 / 1e9
-}
-
-/// A field of a [`TcpConfig`] is outside its range.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ConfigError {
-    /// The field's name.
-    pub field: &'static str,
-    /// Its value, a time in seconds.
-    pub value: f64,
-    /// What would be accepted, in words.
-    pub range: &'static str,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}: must be {}", self.field, self.value, self.range)
-    }
-}
-
-impl core::error::Error for ConfigError {}

@@ -7,11 +7,12 @@
 mod config;
 mod receiver;
 mod rto;
-mod scoreboard;
+pub(crate) mod scoreboard;
 mod sender;
 mod wire;
 
-pub use config::{ConfigError, TcpConfig, Variant};
+pub use crate::check::ConfigError;
+pub use config::{TcpConfig, Variant};
 pub use receiver::Receiver;
 pub use sender::{Sender, Stats};
 pub use wire::{Ack, SackBlocks, Segment};

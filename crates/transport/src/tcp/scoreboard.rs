@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 /// Disjoint runs of segment numbers, ascending, no two touching.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Runs(Vec<(u32, u32)>);
+pub(crate) struct Runs(Vec<(u32, u32)>);
 
 impl Runs {
     /// Adds `first..end`; says how many segments of it were new.
-    pub(super) fn insert(&mut self, first: u32, end: u32) -> u32 {
+    pub(crate) fn insert(&mut self, first: u32, end: u32) -> u32 {
         if first >= end {
             return 0;
         }
@@ -26,7 +26,7 @@ impl Runs {
     }
 
     /// Forgets everything before `seq`.
-    pub(super) fn forget_before(&mut self, seq: u32) {
+    pub(crate) fn forget_before(&mut self, seq: u32) {
         self.0.retain(|run| run.1 > seq);
         if let Some(run) = self.0.first_mut() {
             run.0 = run.0.max(seq);
@@ -34,23 +34,23 @@ impl Runs {
     }
 
     /// The run that holds `seq`.
-    pub(super) fn run_with(&self, seq: u32) -> Option<(u32, u32)> {
+    pub(crate) fn run_with(&self, seq: u32) -> Option<(u32, u32)> {
         let index = self.0.partition_point(|run| run.1 <= seq);
         self.0.get(index).copied().filter(|run| run.0 <= seq)
     }
 
     /// How many segments of `first..end` are in the set.
-    pub(super) fn count_in(&self, first: u32, end: u32) -> u32 {
+    pub(crate) fn count_in(&self, first: u32, end: u32) -> u32 {
         self.0.iter().map(|run| run.1.min(end).saturating_sub(run.0.max(first))).sum()
     }
 
     /// One past the highest segment in the set.
-    pub(super) fn end(&self) -> Option<u32> {
+    pub(crate) fn end(&self) -> Option<u32> {
         self.0.last().map(|run| run.1)
     }
 
     /// The `nth` highest segment in the set (1: the highest).
-    pub(super) fn nth_highest(&self, nth: u32) -> Option<u32> {
+    pub(crate) fn nth_highest(&self, nth: u32) -> Option<u32> {
         let mut left = nth;
         for &(first, end) in self.0.iter().rev() {
             if end - first >= left {
@@ -61,7 +61,7 @@ impl Runs {
         None
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }

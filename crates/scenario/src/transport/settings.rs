@@ -1,0 +1,243 @@
+//! One setting of a transport: its key, the field it fills, how it is read, written and described.
+
+use aqumen_units::Span;
+use serde_json::json;
+
+use crate::error::suggestion;
+use crate::field::{At, Field, Misfit};
+use crate::tree::Value;
+use crate::units;
+
+/// What kind of value a setting of `C` takes, with the accessors of its field.
+pub(crate) enum Kind<C> {
+    /// One of these words, by index.
+    Choice(&'static [&'static str], fn(&C) -> usize, fn(&mut C, usize)),
+    Flag(fn(&mut C) -> &mut bool),
+    Size(fn(&mut C) -> &mut u16),
+    Segments(fn(&mut C) -> &mut u32),
+    /// Segments, or `none`.
+    SegmentsOrNone(fn(&mut C) -> &mut Option<u32>),
+    Time(fn(&mut C) -> &mut Span),
+    /// A time, or `none`.
+    TimeOrNone(fn(&mut C) -> &mut Option<Span>),
+    /// Segments, 1 to 254, or `none`, which is 0.
+    Burst(fn(&mut C) -> &mut u8),
+    /// A window in segments that need not be whole, 0 to 2.
+    WindowFloor(fn(&mut C) -> &mut f64),
+}
+
+/// A setting of `C`.
+pub(crate) struct Setting<C: 'static> {
+    /// What the user writes.
+    pub(crate) key: &'static str,
+    /// Name of the field of `C`.
+    pub(crate) field: &'static str,
+    pub(crate) kind: Kind<C>,
+    /// One line on what it does.
+    pub(crate) doc: &'static str,
+}
+
+/// Declares settings: key, field of the configuration, kind, and one line on what it does.
+macro_rules! settings {
+    ($( $key:literal $field:ident $kind:tt $(($($choice:tt)*))?: $doc:literal; )*) => {
+        &[$( $crate::transport::settings::Setting {
+            key: $key,
+            field: stringify!($field),
+            kind: $crate::transport::settings::settings!(@kind $kind $field $(($($choice)*))?),
+            doc: $doc,
+        }, )*]
+    };
+    (@kind Choice $field:ident ($names:expr, $get:expr, $set:expr)) => {
+        $crate::transport::settings::Kind::Choice($names, $get, $set)
+    };
+    (@kind $kind:ident $field:ident) => { $crate::transport::settings::Kind::$kind(|config| &mut config.$field) };
+}
+pub(crate) use settings;
+
+/// The parameters of a transport.
+pub(crate) trait Config: Copy + PartialEq + 'static {
+    /// Every setting, in the order of the fields.
+    const SETTINGS: &'static [Setting<Self>];
+    /// Checks every field: the first that is wrong, and what it must be.
+    fn check(&self) -> Result<(), (&'static str, &'static str)>;
+}
+
+/// Reads the settings in the table `at`, `preset` apart, over `config`.
+pub(crate) fn read<C: Config>(at: &At<'_>, config: &mut C) -> Result<(), Misfit> {
+    let keys = C::SETTINGS.iter().map(|setting| setting.key);
+    let known: Vec<&str> = std::iter::once("preset").chain(keys).collect();
+    at.only(&known)?;
+    for (key, node) in at.entries()? {
+        if let Some(setting) = C::SETTINGS.iter().find(|setting| setting.key == key) {
+            setting.kind.read(&at.below(key, node), config)?;
+        }
+    }
+    config.check().map_err(|(field, range)| {
+        // The transport names its field; the user wrote the key.
+        let key = C::SETTINGS.iter().find(|setting| setting.field == field).map_or(field, |setting| setting.key);
+        let node = at.node.get(key).unwrap_or(at.node);
+        at.below(key, node).misfit(format!("must be {range}"))
+    })
+}
+
+/// The settings in which `config` differs from `preset`.
+pub(crate) fn write<C: Config>(mut config: C, mut preset: C) -> toml::Table {
+    let mut table = toml::Table::new();
+    for setting in C::SETTINGS {
+        let value = setting.kind.write(&mut config);
+        if value != setting.kind.write(&mut preset) {
+            table.extend(value.map(|value| (setting.key.to_string(), value)));
+        }
+    }
+    table
+}
+
+/// Every field as the plan's JSON has it: times in seconds, under the field's name with `_s`.
+pub(crate) fn to_json<C: Config>(mut config: C, fields: &mut serde_json::Map<String, serde_json::Value>) {
+    for setting in C::SETTINGS {
+        let suffix = if matches!(setting.kind, Kind::Time(_) | Kind::TimeOrNone(_)) { "_s" } else { "" };
+        fields.insert(format!("{}{suffix}", setting.field), setting.kind.to_json(&mut config));
+    }
+}
+
+/// The JSON Schema of each setting; `presets` tell the defaults.
+pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String, serde_json::Value> {
+    let mut properties = serde_json::Map::new();
+    for setting in C::SETTINGS {
+        let mut schema = setting.kind.schema();
+        let show = |mut config: C| match setting.kind.write(&mut config) {
+            Some(toml::Value::String(text)) => text,
+            Some(value) => value.to_string(),
+            None => String::new(),
+        };
+        let defaults: Vec<(&str, String)> = presets.iter().map(|(name, config)| (*name, show(*config))).collect();
+        schema["description"] = format!("{} ({})", setting.doc, summary(&defaults)).into();
+        properties.insert(setting.key.into(), schema);
+    }
+    properties
+}
+
+/// The value that each preset has, in few words: "ns2: 2pkt, others: 10pkt".
+fn summary(defaults: &[(&str, String)]) -> String {
+    let count = |value: &String| defaults.iter().filter(|(_, other)| other == value).count();
+    let most = defaults.iter().map(|(_, value)| count(value)).max().unwrap_or(0);
+    // The first of the most frequent values, if it stands for more than one preset.
+    let usual = defaults.iter().map(|(_, value)| value).find(|value| most > 1 && count(value) == most);
+    let mut parts: Vec<String> = defaults
+        .iter()
+        .filter(|(_, value)| Some(value) != usual)
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    match usual {
+        Some(usual) if parts.is_empty() => return usual.clone(),
+        Some(usual) => parts.push(format!("others: {usual}")),
+        None => {}
+    }
+    parts.join(", ")
+}
+
+impl<C> Kind<C> {
+    fn read(&self, at: &At<'_>, config: &mut C) -> Result<(), Misfit> {
+        match self {
+            Kind::Choice(names, _, set) => {
+                let name = String::read(at)?;
+                match names.iter().position(|known| *known == name) {
+                    Some(index) => set(config, index),
+                    None => {
+                        let key = at.path.rsplit('.').next().unwrap_or_default();
+                        let known = suggestion(&name, names.iter().copied());
+                        return Err(at.misfit(format!("no such {key}{known}")));
+                    }
+                }
+            }
+            Kind::Flag(field) => *field(config) = bool::read(at)?,
+            Kind::Size(field) => {
+                let bytes = at.quantity(units::BYTES)?;
+                if !((1.0..=65_535.0).contains(&bytes) && bytes % 1.0 == 0.0) {
+                    return Err(at.misfit("must be a whole number of bytes, 1B to 65535B"));
+                }
+                *field(config) = bytes as u16;
+            }
+            Kind::Segments(field) => *field(config) = segments(at, 1, 1 << 30)?,
+            Kind::SegmentsOrNone(field) => {
+                *field(config) = if is_none(at) { None } else { Some(segments(at, 1, 1 << 30)?) };
+            }
+            Kind::Time(field) => *field(config) = Span::read(at)?,
+            Kind::TimeOrNone(field) => *field(config) = if is_none(at) { None } else { Some(Span::read(at)?) },
+            Kind::Burst(field) => *field(config) = if is_none(at) { 0 } else { segments(at, 1, 254)? as u8 },
+            Kind::WindowFloor(field) => {
+                let packets = at.quantity(units::PACKETS)?;
+                if !(0.0..=2.0).contains(&packets) {
+                    return Err(at.misfit("must be 0pkt to 2pkt"));
+                }
+                *field(config) = packets;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value in `config` as written in a scenario.
+    fn write(&self, config: &mut C) -> Option<toml::Value> {
+        let packets = |n: f64| Some(toml::Value::String(format!("{n}pkt")));
+        let none = Some(toml::Value::String("none".into()));
+        match self {
+            Kind::Choice(names, get, _) => Some(toml::Value::String(names[get(config)].into())),
+            Kind::Flag(field) => field(config).write(),
+            Kind::Size(field) => Some(toml::Value::String(format!("{}B", field(config)))),
+            Kind::Segments(field) => packets(f64::from(*field(config))),
+            Kind::SegmentsOrNone(field) => field(config).map_or(none, |n| packets(f64::from(n))),
+            Kind::Time(field) => field(config).write(),
+            Kind::TimeOrNone(field) => field(config).map_or(none, |span| span.write()),
+            Kind::Burst(field) => match *field(config) {
+                0 => none,
+                n => packets(f64::from(n)),
+            },
+            Kind::WindowFloor(field) => packets(*field(config)),
+        }
+    }
+
+    fn to_json(&self, config: &mut C) -> serde_json::Value {
+        match self {
+            Kind::Choice(names, get, _) => json!(names[get(config)]),
+            Kind::Flag(field) => json!(field(config)),
+            Kind::Size(field) => json!(field(config)),
+            Kind::Segments(field) => json!(field(config)),
+            Kind::SegmentsOrNone(field) => json!(field(config)),
+            Kind::Time(field) => json!(seconds(*field(config))),
+            Kind::TimeOrNone(field) => json!(field(config).map(seconds)),
+            Kind::Burst(field) => json!(field(config)),
+            Kind::WindowFloor(field) => json!(field(config)),
+        }
+    }
+
+    fn schema(&self) -> serde_json::Value {
+        let text = |format: &str| json!({"type": "string", "format": format});
+        match self {
+            Kind::Choice(names, ..) => json!({"enum": names}),
+            Kind::Flag(_) => bool::schema(),
+            Kind::Size(_) => text("size"),
+            Kind::Segments(_) | Kind::WindowFloor(_) => text("packets"),
+            Kind::SegmentsOrNone(_) | Kind::Burst(_) => text("packets or none"),
+            Kind::Time(_) => text("time"),
+            Kind::TimeOrNone(_) => text("time or none"),
+        }
+    }
+}
+
+fn seconds(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e9
+}
+
+fn is_none(at: &At<'_>) -> bool {
+    matches!(&at.node.value, Value::Text(text) if text == "none")
+}
+
+/// A whole number of packets from `least` to `most`.
+fn segments(at: &At<'_>, least: u32, most: u32) -> Result<u32, Misfit> {
+    let packets = at.quantity(units::PACKETS)?;
+    if packets % 1.0 == 0.0 && (f64::from(least)..=f64::from(most)).contains(&packets) {
+        Ok(packets as u32)
+    } else {
+        Err(at.misfit(format!("must be a whole number of packets, {least}pkt to {most}pkt")))
+    }
+}

@@ -1,0 +1,53 @@
+//! The settings of TCP.
+
+use aqumen_transport::tcp::{TcpConfig, Variant};
+
+use super::settings::{Config, Setting, settings};
+
+const VARIANTS: [Variant; 3] = [Variant::Reno, Variant::NewReno, Variant::Sack];
+const VARIANT_NAMES: &[&str] = &["reno", "newreno", "sack"];
+
+impl Config for TcpConfig {
+    const SETTINGS: &'static [Setting<Self>] = settings! {
+        "variant" variant Choice (VARIANT_NAMES, variant_index, |config, index| config.variant = VARIANTS[index]): "how losses are repaired";
+        "ecn" ecn Flag: "whether data packets are ECN-capable";
+        "packet" packet_bytes Size: "size on the wire of a full data packet";
+        "header" header_bytes Size: "of which headers; a SYN is as large";
+        "ack" ack_bytes Size: "size on the wire of an acknowledgement";
+        "initial_window" initial_window Segments: "congestion window at the start";
+        "receive_window" receive_window Segments: "what the receiver offers at most";
+        "delayed_ack" delayed_ack TimeOrNone: "how long an acknowledgement may be held back; \"none\": one for each segment";
+        "min_rto" min_rto Time: "lower bound of the retransmission timeout";
+        "max_rto" max_rto Time: "upper bound of the retransmission timeout";
+        "initial_rto" initial_rto Time: "retransmission timeout before the first round-trip sample";
+        "rto_tick" rto_tick Time: "granularity of the clock that measures round trips";
+        "max_burst" max_burst Burst: "most segments that leave in answer to one acknowledgement; \"none\": no limit";
+        "limited_transmit" limited_transmit Flag: "whether the first two duplicate acknowledgements let a segment go";
+        "growth_limit" growth_limit Segments: "most segments by which one acknowledgement counts towards window growth";
+        "restart_window" restart_window SegmentsOrNone: "window after a pause; \"none\": unchanged";
+        "syn" syn Flag: "whether the connection opens with a SYN";
+        "timestamps" timestamps Flag: "whether each acknowledgement gives a round-trip sample";
+        "send_overhead" send_overhead Time: "upper bound of the random delay before sends";
+        "min_window" min_window WindowFloor: "smallest window after a reaction to marks, 0 to 2 segments";
+        "halve_flight" halve_flight Flag: "whether a reduction halves what is in flight; else the window";
+        "validate_window" validate_window Flag: "whether the window grows only while it limits the sender";
+        "exit_by_flight" exit_by_flight Flag: "whether NewReno leaves recovery with what is in flight plus one";
+        "recovery_burst" recovery_burst Flag: "whether NewReno sends at most two segments for a duplicate acknowledgement in recovery";
+        "ect_retransmissions" ect_retransmissions Flag: "whether retransmissions are ECN-capable";
+        "cwr_retransmissions" cwr_retransmissions Flag: "whether a retransmission may carry CWR";
+        "timeout_after_mark_keeps_threshold" timeout_after_mark_keeps_threshold Flag:
+            "whether a timeout in the window of a reaction to a mark leaves the threshold alone";
+        "mark_after_timeout_counts" mark_after_timeout_counts Flag: "whether a mark echoed after a timeout counts";
+        "ecn_backoff" ecn_backoff Flag: "whether the timer stays backed off while marks come back to a window of one";
+        "forget_rtt" forget_rtt Flag: "whether the smoothed round trip is discarded after four backoffs";
+        "full_segments" full_segments Flag: "whether a transfer is rounded up to whole segments";
+    };
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        self.validate().map_err(|error| (error.field, error.range))
+    }
+}
+
+fn variant_index(config: &TcpConfig) -> usize {
+    VARIANTS.iter().position(|variant| *variant == config.variant).unwrap_or(0)
+}

@@ -1,0 +1,16 @@
+//! The settings of UDP.
+
+use aqumen_transport::udp::UdpConfig;
+
+use super::settings::{Config, Setting, settings};
+
+impl Config for UdpConfig {
+    const SETTINGS: &'static [Setting<Self>] = settings! {
+        "packet" packet_bytes Size: "size on the wire of a full packet";
+        "header" header_bytes Size: "of which headers";
+    };
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        self.validate().map_err(|error| (error.field, error.range))
+    }
+}

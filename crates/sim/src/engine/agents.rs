@@ -1,0 +1,200 @@
+//! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s.
+
+use aqumen_scenario::Protocol;
+use aqumen_transport::udp::{UdpSink, UdpSource};
+use aqumen_transport::{Endpoint, Message, Stats};
+use aqumen_units::Instant;
+
+use super::{Engine, FlowPiece, NEVER, NONE, SenderCounts, instant};
+use crate::calendar::Taken;
+use crate::event::Event;
+use crate::measure::Reception;
+
+/// Both ends of a flow.
+pub(super) struct Agent {
+    source: End,
+    sink: End,
+    reception: Reception,
+}
+
+struct End {
+    endpoint: Box<dyn Endpoint>,
+    /// When the earliest event for its timer in the calendar comes.
+    timer_at: u64,
+}
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Source,
+    Sink,
+}
+
+impl Agent {
+    /// The ends of a flow of `protocol`; `None` for TCP.
+    fn new(protocol: &Protocol) -> Option<Agent> {
+        let (source, sink): (Box<dyn Endpoint>, Box<dyn Endpoint>) = match protocol {
+            Protocol::Tcp(_) => return None,
+            Protocol::Udp(config) => (Box::new(UdpSource::new(config)), Box::new(UdpSink::new(config))),
+        };
+        let end = |endpoint| End { endpoint, timer_at: NEVER };
+        Some(Agent { source: end(source), sink: end(sink), reception: Reception::default() })
+    }
+
+    fn end(&mut self, side: Side) -> &mut End {
+        match side {
+            Side::Source => &mut self.source,
+            Side::Sink => &mut self.sink,
+        }
+    }
+
+    /// What it has done since it began.
+    pub(super) fn total(&self) -> FlowPiece {
+        let Stats { sent, retransmitted, timeouts, rtt_samples, rtt_sum, .. } = self.source.endpoint.stats();
+        let counts = SenderCounts { sent, retransmitted, timeouts, rtt_samples, rtt_sum_ns: rtt_sum.as_nanos() };
+        FlowPiece { delivered: self.sink.endpoint.stats().delivered_bytes, counts, reception: self.reception }
+    }
+
+    /// Whether its source has nothing left to do.
+    pub(super) fn is_idle(&self) -> bool {
+        self.source.endpoint.is_idle()
+    }
+
+    /// Puts a new connection in place of this one.
+    pub(super) fn renew(&mut self, protocol: &Protocol) {
+        if let Some(new) = Agent::new(protocol) {
+            // The events for the old timers find nothing due.
+            let (source_at, sink_at) = (self.source.timer_at, self.sink.timer_at);
+            *self = new;
+            (self.source.timer_at, self.sink.timer_at) = (source_at, sink_at);
+        }
+    }
+
+    /// Writes `bytes` as messages of one transfer.
+    pub(super) fn transfer(&mut self, now: Instant, bytes: u64) {
+        let mut left = bytes;
+        let mut number = 0;
+        while left > 0 {
+            let bytes = left.min(MESSAGE_BYTES_MAX) as u32;
+            self.source.endpoint.write(now, Message { bytes, number, created_at: now });
+            left -= u64::from(bytes);
+            number += 1;
+        }
+    }
+
+    /// The rate at which its application may produce, if the transport tells.
+    pub(super) fn rate_bps(&self) -> Option<f64> {
+        self.source.endpoint.rate_bps()
+    }
+}
+
+impl Engine<'_> {
+    pub(super) fn add_agents(&mut self) {
+        for (flow, state) in self.plan.flows.iter().zip(&mut self.flows) {
+            if let Some(agent) = Agent::new(&self.plan.groups[flow.group as usize].transport) {
+                state.agent = self.agents.len() as u32;
+                self.agents.push(agent);
+            }
+        }
+    }
+
+    fn agent(&mut self, flow: u32) -> &mut Agent {
+        &mut self.agents[self.flows[flow as usize].agent as usize]
+    }
+
+    /// The flow begins to send what the plan says.
+    pub(super) fn start_agent(&mut self, flow: u32, now: u64) {
+        let transfer = self.plan.flows[flow as usize].transfer;
+        let agent = self.agent(flow);
+        match transfer {
+            Some(bytes) if agent.source.endpoint.stats().sent == 0 => agent.transfer(instant(now), bytes.0),
+            Some(_) => {}
+            None => agent.source.endpoint.start(instant(now)),
+        }
+        self.pump_agent(flow, Side::Source, now);
+    }
+
+    pub(super) fn stop_agent(&mut self, flow: u32, now: u64) {
+        self.agent(flow).source.endpoint.stop(instant(now));
+        self.pump_agent(flow, Side::Source, now);
+    }
+
+    /// The flow's application writes a message.
+    pub(super) fn write_to_agent(&mut self, flow: u32, now: u64, message: Message) {
+        self.agent(flow).source.endpoint.write(instant(now), message);
+        self.pump_agent(flow, Side::Source, now);
+    }
+
+    /// A packet reaches an end.
+    #[inline(never)]
+    pub(super) fn on_agent_packet(&mut self, flow: u32, side: Side, taken: Taken) {
+        let event = self.remove(taken.entry);
+        let Some(index) = event.table_index() else { return };
+        let mut packet = self.packets.kept[index as usize];
+        self.packets.release(index);
+        if event.epoch() != self.flows[flow as usize].epoch {
+            return; // a copy, left over from a connection that is complete
+        }
+        packet.ecn = event.ecn();
+        let agent = self.agent(flow);
+        if side == Side::Sink {
+            agent.reception.arrived(instant(taken.at), &packet);
+        }
+        agent.end(side).endpoint.on_packet(instant(taken.at), &packet);
+        self.pump_agent(flow, side, taken.at);
+        self.on_progress_of_agent(flow, side, taken.at);
+    }
+
+    pub(super) fn on_agent_timer(&mut self, flow: u32, side: Side, now: u64) {
+        let end = self.agent(flow).end(side);
+        if end.timer_at != now {
+            return; // an earlier event took its place
+        }
+        end.timer_at = NEVER;
+        if end.endpoint.next_timer().is_some_and(|due| due.as_nanos() <= now) {
+            end.endpoint.on_timer(instant(now));
+        }
+        self.pump_agent(flow, side, now);
+        self.on_progress_of_agent(flow, side, now);
+    }
+
+    fn on_progress_of_agent(&mut self, flow: u32, side: Side, now: u64) {
+        if side == Side::Source && self.flows[flow as usize].application != NONE {
+            self.on_progress(flow, now);
+        }
+    }
+
+    /// Sends what an end has to send, and hands over what it has for its application.
+    pub(super) fn pump_agent(&mut self, flow: u32, side: Side, now: u64) {
+        while let Some(packet) = self.agent(flow).end(side).endpoint.poll_transmit(instant(now)) {
+            let epoch = self.flows[flow as usize].epoch;
+            let event = Event::packet(&packet, self.packets.keep(packet), side == Side::Sink, epoch);
+            let lane = match side {
+                Side::Source => self.flows[flow as usize].data_lane,
+                Side::Sink => self.network.routes[flow as usize].acks,
+            };
+            self.send_event(lane, now, event);
+        }
+        let application = self.flows[flow as usize].application;
+        let slot = match side {
+            Side::Source => self.slots.retransmission,
+            Side::Sink => self.slots.acknowledge,
+        };
+        let end = self.agent(flow).end(side);
+        let mut delivered = false;
+        while end.endpoint.poll_delivery().is_some() {
+            delivered = true;
+        }
+        let due = end.endpoint.next_timer().map_or(NEVER, Instant::as_nanos);
+        if due < end.timer_at {
+            end.timer_at = due;
+            self.schedule_timer(due, slot + flow);
+        }
+        if delivered && application != NONE {
+            self.applications.delivered(application, now);
+        }
+    }
+}
+
+/// Larger transfers are written as several messages.
+const MESSAGE_BYTES_MAX: u64 = 1 << 30;

@@ -1,0 +1,362 @@
+//! Applications: the traffic sources that tell flows what to send, and what becomes of their requests.
+//!
+//! A source belongs to one flow, or to a group: then each of its transfers takes an idle flow of the group, and is refused
+//! if there is none.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use aqumen_aqm::Draw;
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_scenario::traffic::Scope;
+use aqumen_scenario::{Plan, Traffic};
+use aqumen_transport::Message;
+use aqumen_transport::tcp::{Receiver, Sender};
+use aqumen_units::{Bytes, Span};
+
+use super::agents::{Agent, Side};
+use super::{Engine, FlowPiece, NONE, instant, next_epoch};
+use crate::measure::Served;
+use crate::traffic::{self, Action, Source, Step};
+
+/// All applications, those of flows first, then those of groups.
+#[derive(Default)]
+pub(super) struct Applications {
+    of_flows: Vec<OfFlow>,
+    of_groups: Vec<OfGroup>,
+}
+
+/// A source, and what it will do.
+struct Driver {
+    source: Box<dyn Source>,
+    rng: Stream,
+    /// Its next action, and when.
+    pending: Option<(u64, Action)>,
+}
+
+/// The application of a flow.
+struct OfFlow {
+    flow: u32,
+    /// `None`: the group's source gives it transfers.
+    driver: Option<Driver>,
+    /// Its place among the groups' applications, or `NONE`.
+    group: u32,
+    running: bool,
+    /// The source waits until all that it asked for has been delivered.
+    waits: bool,
+    /// Whether its connection is open.
+    open: bool,
+    /// The transfer under way.
+    request: Option<Request>,
+    /// When the page under way was asked for.
+    page_at: Option<u64>,
+    /// When the sink last handed something over.
+    delivered_at: u64,
+    /// Messages written.
+    messages: u32,
+    /// What the flow's earlier connections did.
+    retired: FlowPiece,
+}
+
+/// The application of a group.
+struct OfGroup {
+    driver: Driver,
+    running: bool,
+    /// Flows without a transfer; the first of the group is taken first.
+    idle: BinaryHeap<Reverse<u32>>,
+    group: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Request {
+    bytes: u64,
+    at: u64,
+}
+
+impl Applications {
+    /// Slots that they need.
+    pub(super) fn slots(plan: &Plan) -> u32 {
+        let groups = plan.groups.iter().filter(|group| group.traffic != Traffic::Bulk);
+        groups.map(|group| group.flows.len() as u32 + u32::from(group.traffic.scope() == Scope::Group)).sum()
+    }
+
+    /// The sink of a flow handed something over.
+    pub(super) fn delivered(&mut self, application: u32, at: u64) {
+        let application = &mut self.of_flows[application as usize];
+        application.delivered_at = application.delivered_at.max(at);
+    }
+
+    /// What the earlier connections of a flow did.
+    pub(super) fn retired(&self, application: u32) -> &FlowPiece {
+        static NOTHING: FlowPiece = FlowPiece::NOTHING;
+        self.of_flows.get(application as usize).map_or(&NOTHING, |application| &application.retired)
+    }
+}
+
+impl Driver {
+    /// `source` of `flow`, or of the group whose first flow that is.
+    fn new(plan: &Plan, source: Box<dyn Source>, flow: u32) -> Driver {
+        Driver { source, rng: Stream::new(plan.seed, Kind::Traffic, u64::from(flow)), pending: None }
+    }
+
+    fn next(&mut self, now: u64) -> Step {
+        self.source.next(instant(now), &mut self.rng)
+    }
+}
+
+impl Engine<'_> {
+    pub(super) fn add_applications(&mut self) {
+        for (number, group) in self.plan.groups.iter().enumerate() {
+            if group.traffic == Traffic::Bulk {
+                continue;
+            }
+            let driver = |plan, flow| Some(Driver::new(plan, traffic::build(&group.traffic)?, flow));
+            let shared = group.traffic.scope() == Scope::Group;
+            for flow in group.flows.clone() {
+                let state = &mut self.flows[flow as usize];
+                state.application = self.applications.of_flows.len() as u32;
+                state.sender = Sender::new(self.configs[number], Some(Bytes(0)));
+                self.applications.of_flows.push(OfFlow {
+                    flow,
+                    driver: if shared { None } else { driver(self.plan, flow) },
+                    group: if shared { self.applications.of_groups.len() as u32 } else { NONE },
+                    running: false,
+                    waits: false,
+                    open: false,
+                    request: None,
+                    page_at: None,
+                    delivered_at: 0,
+                    messages: 0,
+                    retired: FlowPiece::NOTHING,
+                });
+            }
+            if shared && let Some(driver) = driver(self.plan, group.flows.start) {
+                self.applications.of_groups.push(OfGroup {
+                    driver,
+                    running: false,
+                    idle: BinaryHeap::new(),
+                    group: number as u32,
+                });
+            }
+        }
+    }
+
+    fn application(&mut self, flow: u32) -> &mut OfFlow {
+        &mut self.applications.of_flows[self.flows[flow as usize].application as usize]
+    }
+
+    /// The flow's application begins or goes on. A group's begins with its first flow.
+    pub(super) fn start_application(&mut self, flow: u32, now: u64) {
+        let application = self.application(flow);
+        application.running = true;
+        let (group, busy) = (application.group, application.request.is_some());
+        if group == NONE {
+            return self.advance(flow, now);
+        }
+        let of_group = &mut self.applications.of_groups[group as usize];
+        if !busy {
+            of_group.idle.push(Reverse(flow));
+        }
+        if !of_group.running {
+            of_group.running = true;
+            self.advance_group(group, now);
+        }
+    }
+
+    /// The flow's application does nothing more; what it asked for goes on. A group's ends with its first flow.
+    pub(super) fn stop_application(&mut self, flow: u32) {
+        let application = self.application(flow);
+        application.running = false;
+        let group = application.group;
+        if let Some(driver) = &mut application.driver {
+            driver.pending = None;
+        }
+        if let Some(of_group) = self.applications.of_groups.get_mut(group as usize) {
+            of_group.idle.retain(|Reverse(idle)| *idle != flow);
+            if self.plan.groups[of_group.group as usize].flows.start == flow {
+                of_group.running = false;
+                of_group.driver.pending = None;
+            }
+        }
+    }
+
+    /// The moment of an application's action.
+    pub(super) fn on_application(&mut self, now: u64, number: u32) {
+        let flows = self.applications.of_flows.len() as u32;
+        let driver = match self.applications.of_flows.get_mut(number as usize) {
+            Some(application) => application.driver.as_mut(),
+            None => Some(&mut self.applications.of_groups[(number - flows) as usize].driver),
+        };
+        // A stopped application has nothing pending, one that went on since then something later.
+        let Some(action) = driver.and_then(|driver| driver.pending.take_if(|(at, _)| *at == now)) else { return };
+        if number < flows {
+            let flow = self.applications.of_flows[number as usize].flow;
+            self.perform(flow, now, action.1);
+            self.advance(flow, now);
+        } else {
+            self.give(number - flows, now, action.1);
+            self.advance_group(number - flows, now);
+        }
+    }
+
+    /// Asks a flow's source what to do until there is nothing to do now.
+    fn advance(&mut self, flow: u32, now: u64) {
+        loop {
+            let number = self.flows[flow as usize].application;
+            let application = &mut self.applications.of_flows[number as usize];
+            let Some(driver) = application.driver.as_mut().filter(|_| application.running) else { return };
+            if let Some(rate) = self.agents.get(self.flows[flow as usize].agent as usize).and_then(Agent::rate_bps) {
+                driver.source.on_rate(rate);
+            }
+            match driver.next(now) {
+                Step::At(at, action) if at <= instant(now) => self.perform(flow, now, action),
+                Step::At(at, action) => {
+                    driver.pending = Some((at.as_nanos(), action));
+                    self.schedule_timer(at.as_nanos(), self.slots.application + number);
+                    return;
+                }
+                Step::Await => {
+                    self.application(flow).waits = true;
+                    if !self.settle(flow) {
+                        return;
+                    }
+                }
+                Step::End => return,
+            }
+        }
+    }
+
+    fn advance_group(&mut self, number: u32, now: u64) {
+        loop {
+            let slot = self.slots.application + self.applications.of_flows.len() as u32 + number;
+            let of_group = &mut self.applications.of_groups[number as usize];
+            if !of_group.running {
+                return;
+            }
+            match of_group.driver.next(now) {
+                Step::At(at, action) if at <= instant(now) => self.give(number, now, action),
+                Step::At(at, action) => {
+                    of_group.driver.pending = Some((at.as_nanos(), action));
+                    return self.schedule_timer(at.as_nanos(), slot);
+                }
+                // Nothing to wait for: what becomes of a transfer is the flow's affair.
+                Step::Await | Step::End => return,
+            }
+        }
+    }
+
+    /// Gives a group's action to an idle flow.
+    fn give(&mut self, number: u32, now: u64, action: Action) {
+        let of_group = &mut self.applications.of_groups[number as usize];
+        match of_group.idle.pop() {
+            Some(Reverse(flow)) => {
+                self.perform(flow, now, action);
+                self.settle(flow);
+            }
+            None => self.requests.refused.push((of_group.group, now)),
+        }
+    }
+
+    fn perform(&mut self, flow: u32, now: u64, action: Action) {
+        match action {
+            Action::Write(bytes) => {
+                let application = self.application(flow);
+                let message = Message { bytes, number: application.messages, created_at: instant(now) };
+                application.messages += 1;
+                if self.flows[flow as usize].agent != NONE {
+                    self.write_to_agent(flow, now, message);
+                } else {
+                    self.offer(flow, now, u64::from(bytes));
+                }
+            }
+            Action::Transfer { bytes, fresh } => {
+                let application = self.application(flow);
+                application.request = Some(Request { bytes, at: now });
+                if fresh && application.open {
+                    self.open_again(flow);
+                }
+                match self.flows[flow as usize].agent {
+                    NONE => self.offer(flow, now, bytes),
+                    agent => {
+                        self.application(flow).open = true;
+                        self.agents[agent as usize].transfer(instant(now), bytes);
+                        self.pump_agent(flow, Side::Source, now);
+                    }
+                }
+            }
+            Action::BeginPage => self.application(flow).page_at = Some(now),
+            Action::EndPage => {
+                let application = self.application(flow);
+                if let Some(asked_at) = application.page_at.take() {
+                    let delivered_at = application.delivered_at;
+                    self.requests.pages.push(Served { flow, bytes: 0, asked_at, delivered_at });
+                }
+            }
+        }
+    }
+
+    /// The flow's TCP gets more to send; its connection opens if it has none.
+    fn offer(&mut self, flow: u32, now: u64, bytes: u64) {
+        let config = self.config(flow);
+        let opens = !std::mem::replace(&mut self.application(flow).open, true);
+        let sender = &mut self.flows[flow as usize].sender;
+        sender.offer(config, instant(now), Bytes(bytes));
+        if opens {
+            sender.start(config, instant(now));
+        }
+        self.pump_rarely(flow, now);
+    }
+
+    /// Puts a new connection in place of the flow's, which has delivered all.
+    fn open_again(&mut self, flow: u32) {
+        let config = self.config(flow);
+        let state = &mut self.flows[flow as usize];
+        let application = &mut self.applications.of_flows[state.application as usize];
+        application.open = false;
+        application.retired.add(&match state.agent {
+            NONE => FlowPiece::of_tcp(&state.sender, &state.receiver),
+            agent => self.agents[agent as usize].total(),
+        });
+        state.epoch = next_epoch(state.epoch);
+        if let Some(agent) = self.agents.get_mut(state.agent as usize) {
+            agent.renew(&self.plan.groups[state.group as usize].transport);
+            return;
+        }
+        // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.
+        let phase = Span::from_nanos((state.rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
+        state.sender = Sender::new(config, Some(Bytes(0))).with_clock_phase(config, phase);
+        state.receiver = Receiver::new(config);
+    }
+
+    /// Something was acknowledged: the application's request may be complete.
+    pub(super) fn on_progress(&mut self, flow: u32, now: u64) {
+        let application = self.application(flow);
+        if (application.waits || application.request.is_some()) && self.settle(flow) {
+            self.advance(flow, now);
+        }
+    }
+
+    /// Whether all that the application asked for has been delivered; then its request is closed.
+    fn settle(&mut self, flow: u32) -> bool {
+        let state = &self.flows[flow as usize];
+        let done = match state.agent {
+            NONE => state.sender.is_finished(),
+            agent => self.agents[agent as usize].is_idle(),
+        };
+        if !done {
+            return false;
+        }
+        let application = &mut self.applications.of_flows[state.application as usize];
+        application.waits = false;
+        if let Some(Request { bytes, at }) = application.request.take() {
+            let delivered_at = application.delivered_at;
+            self.requests.transfers.push(Served { flow, bytes, asked_at: at, delivered_at });
+            if let Some(of_group) = self.applications.of_groups.get_mut(application.group as usize)
+                && application.running
+            {
+                of_group.idle.push(Reverse(flow));
+            }
+        }
+        true
+    }
+}

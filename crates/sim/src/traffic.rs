@@ -1,0 +1,76 @@
+//! Traffic sources: what the application of a flow does next.
+//!
+//! A [`Source`] is pure: the host keeps the clock and the random stream (kind `Traffic`, the flow's number; the group's first
+//! flow for a source that serves a whole group), carries out each [`Action`] at its moment, and asks again. [`build`] makes the
+//! source of a scenario's [`Traffic`]; `docs/traffic.md` has the formulas.
+//!
+//! - `draw` draws from the laws of sizes, times and counts;
+//! - `transfers` are finite transfers; `packets` are sources of packets: constant rate, ON/OFF.
+
+mod draw;
+mod packets;
+mod transfers;
+
+use aqumen_scenario::Traffic;
+use aqumen_scenario::streams::Stream;
+use aqumen_units::{Instant, Span};
+
+pub use draw::Draws;
+
+/// One application.
+pub trait Source {
+    /// What the application does next, seen at `now`: when it starts, after each action was carried out, and, after
+    /// [`Step::Await`], when all it asked for has been delivered. `now` may be later than the moment of the action (the flow was
+    /// paused): the application goes on from there.
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step;
+
+    /// The transport adapts, and this is the rate that it allows now. Applications that cannot adapt do not care.
+    fn on_rate(&mut self, _bits_per_second: f64) {}
+}
+
+/// What an application does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// This action, then, no earlier than `now`.
+    At(Instant, Action),
+    /// Nothing until all it asked for has been delivered.
+    Await,
+    /// Nothing more.
+    End,
+}
+
+/// What an application does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Hands over a message, datagram or frame of so many bytes on the flow's connection.
+    Write(u32),
+    /// Begins a finite transfer.
+    Transfer {
+        /// Its size.
+        bytes: u64,
+        /// Whether it opens a connection of its own: TCP with a new SYN and initial window.
+        fresh: bool,
+    },
+    /// Asks for a page: what follows up to [`EndPage`](Action::EndPage) belongs to it.
+    BeginPage,
+    /// Has all of the page.
+    EndPage,
+}
+
+/// The source of `traffic`; `None` for a bulk transfer, which the flow's transport does by itself.
+pub fn build(traffic: &Traffic) -> Option<Box<dyn Source + Send>> {
+    Some(match traffic {
+        Traffic::Bulk => return None,
+        Traffic::Transfers(spec) => match spec.per_second() {
+            Some(rate) => Box::new(transfers::Poisson::new(spec, rate)),
+            None => Box::new(transfers::Thinking::new(spec)),
+        },
+        Traffic::Cbr(spec) => Box::new(packets::Cbr::new(spec)),
+        Traffic::OnOff(spec) => Box::new(packets::OnOff::new(spec)),
+    })
+}
+
+/// `nanos` after `now`, to the nearest nanosecond.
+fn after(now: Instant, nanos: f64) -> Instant {
+    now.saturating_add(Span::from_nanos((nanos + 0.5) as u64))
+}

@@ -1,0 +1,150 @@
+//! Draws from the laws of sizes, times and counts.
+
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+use aqumen_aqm::Draw;
+use aqumen_scenario::law::{Law, segments};
+use aqumen_scenario::streams::Stream;
+
+/// A law, ready to draw from; in the base units of its quantity.
+#[derive(Clone, Debug)]
+pub struct Draws {
+    law: Ready,
+    mean: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Ready {
+    Fixed(f64),
+    Uniform { min: f64, max: f64 },
+    Exponential { mean: f64 },
+    Pareto(Pareto),
+    Lognormal { mu: f64, sigma: f64, min: f64, max: f64 },
+    Empirical { points: Arc<[(f64, f64)]> },
+}
+
+/// P(X > x) = (least / x)^shape, given that X is at most some bound.
+#[derive(Clone, Copy, Debug)]
+struct Pareto {
+    least: f64,
+    shape: f64,
+    /// Probability of staying below the bound; 1 without.
+    within: f64,
+}
+
+impl Draws {
+    /// Draws from `law`.
+    pub fn new(law: &Law) -> Self {
+        let ready = match law {
+            Law::Fixed(value) => Ready::Fixed(*value),
+            Law::Uniform { min, max } => Ready::Uniform { min: *min, max: *max },
+            Law::Exponential { mean } => Ready::Exponential { mean: *mean },
+            Law::Pareto { shape, max, .. } => Ready::Pareto(Pareto::new(law.least().unwrap_or(1.0), *shape, *max)),
+            Law::Lognormal { min, max, .. } => {
+                let (mu, sigma) = law.normal().unwrap_or((0.0, 1.0));
+                Ready::Lognormal { mu, sigma, min: *min, max: max.unwrap_or(f64::INFINITY) }
+            }
+            Law::Empirical { points, .. } => Ready::Empirical { points: points.clone() },
+        };
+        Draws { law: ready, mean: law.mean() }
+    }
+
+    /// The mean of the law.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// A draw.
+    pub fn draw(&self, rng: &mut Stream) -> f64 {
+        match &self.law {
+            Ready::Fixed(value) => *value,
+            Ready::Uniform { min, max } => rng.between(*min, *max),
+            Ready::Exponential { mean } => mean * exponential(rng),
+            Ready::Pareto(pareto) => pareto.draw(rng),
+            Ready::Lognormal { mu, sigma, min, max } => lognormal(*mu, *sigma, *min, *max, rng),
+            Ready::Empirical { points } => {
+                let u = rng.uniform();
+                let i = points.partition_point(|(_, share)| *share <= u);
+                match (i.checked_sub(1).map(|before| points[before]), points[i]) {
+                    (None, (value, _)) => value,
+                    (Some((low, before)), (high, share)) => low + (high - low) * (u - before) / (share - before),
+                }
+            }
+        }
+    }
+
+    /// A draw with the length of the interval that a random moment falls into: density x f(x) / mean.
+    fn draw_met(&self, rng: &mut Stream) -> f64 {
+        match &self.law {
+            Ready::Fixed(value) => *value,
+            Ready::Uniform { min, max } => libm::sqrt(rng.between(min * min, max * max)),
+            // Gamma with two stages.
+            Ready::Exponential { mean } => mean * (exponential(rng) + exponential(rng)),
+            Ready::Pareto(pareto) => pareto.met().draw(rng),
+            // x f(x) of a lognormal is that of one whose logarithm has the mean mu + sigma^2.
+            Ready::Lognormal { mu, sigma, min, max } => lognormal(mu + sigma * sigma, *sigma, *min, *max, rng),
+            Ready::Empirical { points } => {
+                let mut left = rng.uniform() * self.mean;
+                let mut met = (0.0, 0.0);
+                for (low, high, share) in segments(points) {
+                    met = (low, high);
+                    left -= share * (low + high) / 2.0;
+                    if left < 0.0 {
+                        break;
+                    }
+                }
+                libm::sqrt(rng.between(met.0 * met.0, met.1 * met.1))
+            }
+        }
+    }
+
+    /// What is left of the interval that a random moment falls into: with it, a renewal process is stationary.
+    pub fn draw_residual(&self, rng: &mut Stream) -> f64 {
+        self.draw_met(rng) * rng.uniform()
+    }
+
+    /// A draw as a size, at least 1.
+    pub(super) fn draw_size(&self, rng: &mut Stream) -> u64 {
+        (self.draw(rng) + 0.5).max(1.0) as u64
+    }
+}
+
+impl Pareto {
+    fn new(least: f64, shape: f64, max: Option<f64>) -> Self {
+        Pareto { least, shape, within: max.map_or(1.0, |max| 1.0 - libm::pow(least / max, shape)) }
+    }
+
+    fn draw(&self, rng: &mut Stream) -> f64 {
+        self.least * libm::pow(1.0 - rng.uniform() * self.within, -1.0 / self.shape)
+    }
+
+    /// The law of the interval met by a random moment: its shape is less by one.
+    fn met(&self) -> Pareto {
+        // At shape 0 the law is that of a logarithm; close to it the same formula serves.
+        let shape = if (self.shape - 1.0).abs() < 1e-6 { 1e-6 } else { self.shape - 1.0 };
+        // (least / max)^(shape - 1) from (least / max)^shape.
+        let within = 1.0 - libm::pow(1.0 - self.within, shape / self.shape);
+        Pareto { shape, within: if self.within == 1.0 { 1.0 } else { within }, ..*self }
+    }
+}
+
+fn lognormal(mu: f64, sigma: f64, min: f64, max: f64, rng: &mut Stream) -> f64 {
+    loop {
+        let x = libm::exp(mu + sigma * normal(rng));
+        if (min..=max).contains(&x) {
+            return x;
+        }
+    }
+}
+
+/// Exponential with mean 1.
+pub(super) fn exponential(rng: &mut Stream) -> f64 {
+    -libm::log(1.0 - rng.uniform())
+}
+
+/// Standard normal, after Box and Muller.
+fn normal(rng: &mut Stream) -> f64 {
+    let radius = libm::sqrt(2.0 * exponential(rng));
+    radius * libm::cos(TAU * rng.uniform())
+}

@@ -1,0 +1,71 @@
+//! Finite transfers: in an open loop, in a closed loop.
+
+use aqumen_scenario::law::Law;
+use aqumen_scenario::streams::Stream;
+use aqumen_scenario::traffic::Transfers;
+use aqumen_units::Instant;
+
+use super::draw::{Draws, exponential};
+use super::{Action, Source, Step, after};
+
+/// Transfers that begin at the moments of a Poisson process, whatever has become of those before: the open loop of a group.
+pub(super) struct Poisson {
+    size: Draws,
+    gap_mean_ns: f64,
+    fresh: bool,
+}
+
+impl Poisson {
+    pub(super) fn new(spec: &Transfers, per_second: f64) -> Self {
+        Poisson { size: Draws::new(&spec.size.0), gap_mean_ns: 1e9 / per_second, fresh: spec.new_connection }
+    }
+}
+
+impl Source for Poisson {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        let at = after(now, self.gap_mean_ns * exponential(rng));
+        Step::At(at, Action::Transfer { bytes: self.size.draw_size(rng), fresh: self.fresh })
+    }
+}
+
+/// Transfers of one flow: the next begins a think time after the last was delivered. The first begins with the flow.
+pub(super) struct Thinking {
+    size: Draws,
+    think: Draws,
+    fresh: bool,
+    stage: Stage,
+}
+
+enum Stage {
+    Start,
+    Asked,
+    Delivered,
+}
+
+impl Thinking {
+    pub(super) fn new(spec: &Transfers) -> Self {
+        let think = spec.think.as_ref().map_or(Law::Fixed(0.0), |think| think.0.clone());
+        Thinking {
+            size: Draws::new(&spec.size.0),
+            think: Draws::new(&think),
+            fresh: spec.new_connection,
+            stage: Stage::Start,
+        }
+    }
+}
+
+impl Source for Thinking {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        let think_ns = match self.stage {
+            Stage::Start => 0.0,
+            Stage::Asked => {
+                self.stage = Stage::Delivered;
+                return Step::Await;
+            }
+            Stage::Delivered => self.think.draw(rng),
+        };
+        self.stage = Stage::Asked;
+        let action = Action::Transfer { bytes: self.size.draw_size(rng), fresh: self.fresh };
+        Step::At(after(now, think_ns), action)
+    }
+}
