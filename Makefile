@@ -14,7 +14,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
 
 # What the extension is made of, directories too: a file that goes away changes only its directory.
-ENGINES := Cargo.toml Cargo.lock $(shell find crates \( -name tests -o -name benches -o -name vectors \) -prune -o -print)
+ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -name tests -o -name benches -o -name vectors \) -prune -o -print)
 
 say = @printf '\n== %s\n' '$(1)'
 

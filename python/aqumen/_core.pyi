@@ -15,8 +15,11 @@ __all__ = [
     "ScenarioError",
     "__version__",
     "analyse",
+    "experiments",
     "json_schema",
     "list_aqms_json",
+    "list_traffic_json",
+    "list_transports_json",
     "mmpp_json_schema",
     "mmpp_solve",
     "mmpp_solve_text",
@@ -29,6 +32,7 @@ __all__ = [
     "student_quantile",
     "summary",
     "survey",
+    "transient",
 ]
 
 __version__: str
@@ -60,6 +64,7 @@ class RunResult:
     def json(self) -> str: ...
     def series(self, link: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
     def sojourn_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def queue_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 @final
 class Analysis:
@@ -128,8 +133,18 @@ def run_fluid_many(
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
 def summary(values: Sequence[float]) -> tuple[float, float | None, tuple[float, float] | None, int]: ...
+def transient(
+    t_s: Sequence[float] | NDArray[np.float64],
+    queue_pkts: Sequence[float] | NDArray[np.float64],
+    target_pkts: float,
+    start_s: float,
+    stop_s: float,
+) -> tuple[float | None, float] | None: ...
 def student_quantile(probability: float, freedom: float) -> float: ...
+def experiments() -> list[tuple[str, str]]: ...
 def list_aqms_json() -> str: ...
+def list_traffic_json() -> str: ...
+def list_transports_json() -> str: ...
 def json_schema() -> str: ...
 def mmpp_solve(path: str, overrides: Sequence[tuple[str, str]], simulate: bool = False) -> tuple[str, str]: ...
 def mmpp_solve_text(

@@ -1,10 +1,56 @@
-"""Where the experiments' scenario files are."""
+"""The papers' experiments: their scenario files, and how to find one by name.
+
+A checkout has them in the folder `experiments`; they are compiled into the package too, so that they are there wherever
+it is installed.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import difflib
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-__all__ = ["experiments", "folder"]
+from aqumen import _core
+
+__all__ = ["PAPERS", "Experiment", "experiments", "find", "folder", "suggestion"]
+
+PAPERS = {
+    "arm-pfc": "N. Bigdeli, M. Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks (2007)",
+    "paqm": "S. Ryu: PAQM, an adaptive and proactive queue management for end-to-end TCP congestion control",
+    "aqm-mo": "A. Radwa: Queue management using optimal margin method to improve bottleneck link performance (2015)",
+    "aaqm": "R. Rahmani, C. Ahlund, T. Kanter: Design of active queue management for robust control on access router"
+    " for heterogeneous networks (2011)",
+    "self-tuning": "H. Zhang, D. Towsley, C. V. Hollot, V. Misra: A self-tuning structure for adaptation in TCP/AQM"
+    " networks (2003)",
+}
+"""The papers by the name of their folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A scenario file that comes with Aqumen."""
+
+    name: str
+    """What the command line calls it: `arm-pfc/exp1`."""
+    text: str
+    """Its TOML text."""
+    file: Path | None
+    """Where it stands, in a checkout."""
+
+    def row(self) -> dict[str, Any]:
+        """Its line in `aqumen list scenarios`: name, title, paper, file, duration and AQM."""
+        said = tomllib.loads(self.text)
+        return {
+            "name": self.name,
+            "title": said.get("title"),
+            "paper": self.name.partition("/")[0],
+            "file": None if self.file is None else str(self.file),
+            "duration": said.get("duration"),
+            "aqm": said.get("aqm", "droptail"),
+        }
 
 
 def folder() -> Path | None:
@@ -15,7 +61,37 @@ def folder() -> Path | None:
     return None
 
 
-def experiments() -> list[Path]:
-    """All scenario files in it."""
+def experiments() -> list[Experiment]:
+    """All of them, by name: those of the folder, or else those compiled in."""
     found = folder()
-    return [] if found is None else sorted(found.glob("*/*.toml"))
+    if found is None:
+        return [Experiment(name, text, None) for name, text in _core.experiments()]
+    files = sorted(found.glob("*/*.toml"))
+    named = ((path.relative_to(found).with_suffix("").as_posix(), path) for path in files)
+    return [Experiment(name, path.read_text(encoding="utf-8"), path) for name, path in named]
+
+
+def find(name: str | os.PathLike[str]) -> Experiment | None:
+    """The experiment of a name: `arm-pfc/exp1`, `arm-pfc/exp1.toml` or `experiments/arm-pfc/exp1.toml`.
+
+    Args:
+        name: What was asked for.
+    """
+    wanted = _plain(name)
+    return next((one for one in experiments() if one.name == wanted), None)
+
+
+def suggestion(name: str | os.PathLike[str]) -> str:
+    """What to say where a name is neither a file nor an experiment.
+
+    Args:
+        name: What was asked for.
+    """
+    near = difflib.get_close_matches(_plain(name), [one.name for one in experiments()], 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"no such file or experiment{meant}; `aqumen list scenarios` names the experiments"
+
+
+def _plain(name: str | os.PathLike[str]) -> str:
+    text = PurePosixPath(os.fspath(name)).as_posix()
+    return text.removeprefix("experiments/").removesuffix(".toml")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aqumen import _core
+from aqumen import _core, experiments
 from aqumen.errors import ScenarioError
 
 __all__ = ["Scenario", "as_scenario"]
@@ -26,14 +26,20 @@ class Scenario:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Scenario:
-        """Read a scenario file.
+        """Read a scenario file, or an experiment that comes with Aqumen.
 
         Args:
-            path: A TOML file.
+            path: A TOML file; or, where there is none, the name of an experiment: `arm-pfc/exp1`.
 
         Raises:
             ScenarioError: The file is absent, is no text, or is no scenario; the message names file, line and key.
         """
+        if not os.path.exists(path):
+            experiment = experiments.find(path)
+            if experiment is not None:
+                return cls.parse(experiment.text, f"{experiment.name}.toml")
+            if not os.fspath(path).endswith(".toml"):
+                raise ScenarioError(f"{os.fspath(path)}: {experiments.suggestion(path)}")
         try:
             return cls(_core.Scenario.load(os.fspath(path)))
         except _core.ScenarioError as error:
@@ -136,7 +142,7 @@ def as_scenario(scenario: Scenario | str | os.PathLike[str]) -> Scenario:
     """The scenario itself, or the one in a file.
 
     Args:
-        scenario: A scenario, or the path of its file.
+        scenario: A scenario, the path of its file, or the name of an experiment.
     """
     if isinstance(scenario, Scenario):
         return scenario

@@ -47,7 +47,7 @@ def test_list(aqumen_cli, kind):
     check_json(f"list-{kind}.json", out)
 
 
-def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path, monkeypatch):
+def test_list_scenarios_says_what_there_is(aqumen_cli, scenario_file, tmp_path, monkeypatch):
     folder = tmp_path / "experiments" / "paper"
     folder.mkdir(parents=True)
     scenario_file.rename(folder / "one.toml")
@@ -56,8 +56,27 @@ def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path
     code, out, err = aqumen_cli("list", "scenarios", "--json")
     assert code == 0
     (row,) = json.loads(out)["scenarios"]
-    assert row == {"file": "experiments/paper/one.toml", "title": "Twelve endless transfers over one congested link"}
+    assert row == {
+        "name": "paper/one",
+        "title": "Twelve endless transfers over one congested link",
+        "paper": "paper",
+        "file": "experiments/paper/one.toml",
+        "duration": "100s",
+        "aqm": "droptail",
+    }
     assert "left out: experiments/paper/bad.toml:1: unknown key `durration`" in err
+
+
+@pytest.mark.parametrize("name", ["paper/shipped", "paper/shipped.toml", "experiments/paper/shipped.toml"])
+def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqumen_cli, tmp_path, monkeypatch, name):
+    # An installed package has no folder of experiments beside it.
+    monkeypatch.setattr("aqumen.experiments.folder", lambda: None)
+    code, out, _ = aqumen_cli("run", name, "--json")
+    assert code == 0
+    assert json.loads(out)["scenario"] == "mock"
+    code, _, err = aqumen_cli("run", "paper/shiped")
+    assert code == 2
+    assert "paper/shiped: no such file or experiment; did you mean paper/shipped?" in err
 
 
 @pytest.mark.parametrize(
@@ -80,7 +99,7 @@ def test_list_scenarios_gives_file_and_title(aqumen_cli, scenario_file, tmp_path
         (["run", "{good}", "--engine", "fluid", "--pcap", "x.pcapng"], "engine `fluid` knows no packets"),
         (["run", "{good}", "--out", "{good}"], "cannot write to"),
         (["run", "{good}", "--pcap", "{good}.d/x.pcapng"], "does not exist"),
-        (["run"], "SCENARIO.toml"),
+        (["run"], "SCENARIO"),
         (["compare", "{good}"], "no AQM to compare"),
         (["compare", "{good}", "--aqm", "pi", "--aqm", "pi"], "AQM `pi` is named twice"),
         (["compare", "{good}", "--aqm", "pi", "--seeds", "0"], "seeds = 0: the number of seeds is from 1 to 100000"),

@@ -24,11 +24,11 @@
 use aqumen_units::{Instant, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Unit, Value,
+    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Totals, Unit, Value,
     Verdict, registry::Algorithm,
 };
 
-// RFC 8289 sections 4.2, 4.3.
+// RFC 8289 sections 4.3, 4.4.
 const DEFAULT_TARGET_S: f64 = 0.005;
 const DEFAULT_INTERVAL_S: f64 = 0.1;
 const DEFAULT_MTU: f64 = 1500.0;
@@ -312,6 +312,13 @@ impl Aqm for Codel {
             visit("ce_threshold", Value::seconds(threshold));
         }
         visit("ecn", Value::Flag(ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            self.state = old.state;
+        }
     }
 }
 

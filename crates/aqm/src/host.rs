@@ -71,6 +71,8 @@ pub struct Totals {
     pub overflow_dropped: u64,
     /// Time spent on transmissions that have ended.
     pub busy: Span,
+    /// When the transmission under way started; `None` while there is none.
+    pub transmitting_since: Option<Instant>,
     /// Sojourn time of the packet taken for transmission last: from its arrival to the start of its transmission.
     pub last_sojourn: Span,
 }
@@ -173,10 +175,27 @@ pub trait Aqm {
         let _ = visit;
     }
 
+    /// This object was just made and takes over a queue at `now` whose totals are `totals`. From `old`, the same algorithm with
+    /// other parameters, it takes what is state and not parameter, as far as the algorithm can part the two; after another
+    /// algorithm (`None`) its clocks start now.
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals)
+    where
+        Self: Sized,
+    {
+        let _ = (old, now, totals);
+    }
+
     /// The control law inside, for a host that has no packets and steps it itself (the fluid engine). `None` for an
     /// algorithm that decides packet by packet.
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         None
+    }
+}
+
+impl Totals {
+    /// Time spent on transmissions up to `now`, the part of the one under way included.
+    pub fn busy_until(&self, now: Instant) -> Span {
+        self.busy + self.transmitting_since.map_or(Span::ZERO, |since| now.saturating_since(since))
     }
 }
 

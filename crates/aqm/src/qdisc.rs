@@ -102,6 +102,12 @@ impl<A: Aqm> Fifo<A> {
         &self.aqm
     }
 
+    /// Puts `aqm` in the place of the algorithm at `now`, which takes over from it; the packets stay.
+    pub fn replace_aqm(&mut self, mut aqm: A, now: Instant) {
+        aqm.take_over(Some(&self.aqm), now, &self.totals);
+        self.aqm = aqm;
+    }
+
     /// Bytes of memory that the queue holds beside itself and its algorithm.
     pub fn memory_bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<Waiting>()
@@ -180,6 +186,7 @@ impl<A: Aqm> Qdisc for Fifo<A> {
                 Verdict::Pass => {}
             }
             self.in_transmission_bytes = head.packet.bytes;
+            self.totals.transmitting_since = Some(now);
             return Some(head.handle);
         }
         self.aqm.on_idle(now);
@@ -190,6 +197,7 @@ impl<A: Aqm> Qdisc for Fifo<A> {
         self.totals.departures += 1;
         self.totals.departed_bytes += self.in_transmission_bytes as u64;
         self.totals.busy += duration;
+        self.totals.transmitting_since = None;
         self.aqm.on_departure(now);
     }
 

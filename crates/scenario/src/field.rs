@@ -507,51 +507,6 @@ impl Field for Buffer {
     }
 }
 
-/// A time, or a range from which each flow draws uniformly.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// The lower end.
-    pub low: Span,
-    /// The upper end; equal to `low` if there is no choice.
-    pub high: Span,
-}
-
-impl Spread {
-    /// One value.
-    pub const fn fixed(value: Span) -> Self {
-        Spread { low: value, high: value }
-    }
-
-    /// The expected value, seconds.
-    pub(crate) fn mean_s(&self) -> f64 {
-        (self.low.as_nanos() as f64 + self.high.as_nanos() as f64) / 2e9
-    }
-}
-
-impl Field for Spread {
-    const WHAT: &'static str = "a time, such as \"40ms\", or a range, such as [\"35ms\", \"45ms\"]";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
-        match &at.node.value {
-            Value::List(_) => {
-                let ends = Vec::<Span>::read(at)?;
-                match ends[..] {
-                    [low, high] if low <= high => Ok(Spread { low, high }),
-                    [_, _] => Err(at.misfit("the lower end of the range must come first")),
-                    _ => Err(at.misfit("a range has two ends, such as [\"35ms\", \"45ms\"]")),
-                }
-            }
-            _ => Span::read(at).map(Spread::fixed),
-        }
-    }
-    fn write(&self) -> Option<toml::Value> {
-        if self.low == self.high { self.low.write() } else { vec![self.low, self.high].write() }
-    }
-    fn schema() -> serde_json::Value {
-        let range = json!({"type": "array", "items": Span::schema(), "minItems": 2, "maxItems": 2});
-        json!({"anyOf": [Span::schema(), range]})
-    }
-}
-
 /// A part of the run: from, and until (`None`: its end).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
@@ -583,6 +538,7 @@ impl Field for Interval {
         }
     }
     fn schema() -> serde_json::Value {
-        Spread::schema()
+        let both = json!({"type": "array", "items": Span::schema(), "minItems": 2, "maxItems": 2});
+        json!({"anyOf": [Span::schema(), both]})
     }
 }

@@ -52,7 +52,8 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
         let Some(access) = &way.access else { continue };
         let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate).min().unwrap_or(RATE_MAX);
         let of_access = Rate::from_bps(access.rate.as_bps().saturating_mul(count));
-        held = held.saturating_add(wire(of_access.min(narrowest), (access.delay.high + group.extra_rtt.high) * 4));
+        let around = group.rtt.as_ref().map_or((access.delay.high + group.extra_rtt.high) * 4, |rtt| rtt.high);
+        held = held.saturating_add(wire(of_access.min(narrowest), around));
         if of_access <= narrowest {
             held = held.saturating_add(room(access.buffer).saturating_mul(count));
         }

@@ -1,13 +1,20 @@
-//! The written part of the network, dumbbell or graph: its nodes, directed links, and the way of each group through it.
+//! The written part of the network, preset or graph: its nodes, directed links, and the way of each group through it.
 //! Hosts and access links come later, one set for each flow.
 
-use aqumen_aqm::{Limit, Network};
-use aqumen_units::{Bytes, Rate, Span};
+use std::path::Path;
 
+use aqumen_aqm::{Limit, Network};
+use aqumen_units::{Bytes, Instant, Rate, Span};
+
+use crate::channel::{Capacity, Channel, Loss, Losses};
 use crate::error::suggestion;
-use crate::field::{Buffer, Packets};
+use crate::field::{Buffer, Field, Name, Packets};
+use crate::line::Medium;
+use crate::rates::{Resolved, resolve};
 use crate::routes::{Edge, route};
-use crate::schema::{Access, Group, Reverse, Spec, Topology};
+use crate::schema::{Access, GraphLink, Group, Reverse, Spec, Topology};
+use crate::spread::Spread;
+use crate::units::show_span;
 
 /// A directed link as written.
 #[derive(Clone, Debug)]
@@ -17,7 +24,10 @@ pub(crate) struct CoreLink {
     pub(crate) path: String,
     pub(crate) from: u32,
     pub(crate) to: u32,
+    /// Its first rate, or the mean capacity of its medium.
     pub(crate) rate: Rate,
+    pub(crate) carries: Resolved,
+    pub(crate) loss: Option<Loss>,
     pub(crate) delay: Span,
     pub(crate) buffer: Buffer,
     /// The SPEC of its AQM; `None` if it is under test.
@@ -44,31 +54,50 @@ pub(crate) struct Core {
     pub(crate) ways: Vec<Way>,
 }
 
+/// Tells what a link carries by its rate, its channel and the path of its table.
+type Carried<'a> = dyn Fn(&Option<Capacity>, &Option<Channel>, &str) -> Result<Option<Resolved>, Wrong> + 'a;
+
 /// A dotted path, and what is wrong there.
 pub(crate) type Wrong = (String, String);
 
 impl Core {
-    /// The network of `spec`.
-    pub(crate) fn new(spec: &Spec) -> Result<Core, Wrong> {
+    /// The network of `spec`; the files that it names lie in `folder`.
+    pub(crate) fn new(spec: &Spec, folder: &Path) -> Result<Core, Wrong> {
+        let carried = |rate: &Option<Capacity>, channel: &Option<Channel>, path: &str| {
+            carried(rate, channel, path, spec.duration, folder)
+        };
         let mut core = Core { nodes: Vec::new(), links: Vec::new(), ways: Vec::new() };
         match &spec.topology {
             Topology::Dumbbell(dumbbell) => {
                 core.nodes = vec!["r1".into(), "r2".into()];
                 let bottleneck = &dumbbell.bottleneck;
+                let path = "topology.bottleneck";
+                let carries = carried(&bottleneck.rate, &bottleneck.channel, path)?
+                    .ok_or_else(|| (format!("{path}.rate"), missing_rate()))?;
                 let link = CoreLink {
                     name: "bottleneck".into(),
-                    path: "topology.bottleneck".into(),
+                    path: path.into(),
                     from: 0,
                     to: 1,
-                    rate: bottleneck.rate,
+                    rate: carries.rates[0].1,
+                    carries,
+                    loss: loss(&bottleneck.loss, path)?,
                     delay: bottleneck.delay,
                     buffer: bottleneck.buffer,
                     aqm: None,
                     record: true,
                     target: None,
                 };
-                let back = link.opposite(&bottleneck.reverse);
+                let reverse = &bottleneck.reverse;
+                let carries = carried(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
+                let back = link.opposite(reverse, carries)?;
                 core.links.extend([link, back]);
+            }
+            Topology::ParkingLot(row) => {
+                core.nodes.extend(row.nodes());
+                for link in row.links().map_err(|(key, message)| (format!("topology.{key}"), message))? {
+                    core.add("topology", &link, &carried)?;
+                }
             }
             Topology::Graph(graph) => {
                 for (i, node) in graph.nodes.iter().enumerate() {
@@ -77,37 +106,8 @@ impl Core {
                     }
                     core.nodes.push(node.0.clone());
                 }
-                for (i, written) in graph.links.iter().enumerate() {
-                    let path = format!("topology.links.{i}");
-                    let (from, to) =
-                        (core.node(&path, "from", &written.from.0)?, core.node(&path, "to", &written.to.0)?);
-                    if from == to {
-                        return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
-                    }
-                    if written.one_way && written.reverse != Reverse::default() {
-                        return Err((format!("{path}.one_way"), "excludes reverse".into()));
-                    }
-                    let under_test = written.aqm == "test";
-                    let link = CoreLink {
-                        name: written.name.0.clone(),
-                        path: path.clone(),
-                        from,
-                        to,
-                        rate: written.rate,
-                        delay: written.delay,
-                        buffer: written.buffer,
-                        aqm: (!under_test).then(|| written.aqm.clone()),
-                        record: written.record || under_test,
-                        target: written.target,
-                    };
-                    let back = (!written.one_way).then(|| link.opposite(&written.reverse));
-                    for link in std::iter::once(link).chain(back) {
-                        if core.links.iter().any(|known| known.name == link.name) {
-                            let message = format!("there is another link called {}", link.name);
-                            return Err((format!("{path}.name"), message));
-                        }
-                        core.links.push(link);
-                    }
+                for (i, link) in graph.links.iter().enumerate() {
+                    core.add(&format!("topology.links.{i}"), link, &carried)?;
                 }
             }
         }
@@ -118,6 +118,44 @@ impl Core {
         core.ways =
             spec.flows.iter().enumerate().map(|(i, group)| core.way(spec, i, group)).collect::<Result<_, _>>()?;
         Ok(core)
+    }
+
+    /// Adds a link, which stands at `path`, and its opposite direction. What they carry says `carried`.
+    fn add(&mut self, path: &str, written: &GraphLink, carried: &Carried<'_>) -> Result<(), Wrong> {
+        let (from, to) = (self.node(path, "from", &written.from.0)?, self.node(path, "to", &written.to.0)?);
+        if from == to {
+            return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
+        }
+        if written.one_way && written.reverse != Reverse::default() {
+            return Err((format!("{path}.one_way"), "excludes reverse".into()));
+        }
+        let under_test = written.aqm == "test";
+        let carries =
+            carried(&written.rate, &written.channel, path)?.ok_or_else(|| (format!("{path}.rate"), missing_rate()))?;
+        let link = CoreLink {
+            name: written.name.0.clone(),
+            path: path.into(),
+            from,
+            to,
+            rate: carries.rates[0].1,
+            carries,
+            loss: loss(&written.loss, path)?,
+            delay: written.delay,
+            buffer: written.buffer,
+            aqm: (!under_test).then(|| written.aqm.clone()),
+            record: written.record || under_test,
+            target: written.target,
+        };
+        let reverse = &written.reverse;
+        let carries = carried(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
+        let back = (!written.one_way).then(|| link.opposite(reverse, carries)).transpose()?;
+        for link in std::iter::once(link).chain(back) {
+            if self.links.iter().any(|known| known.name == link.name) {
+                return Err((format!("{path}.name"), format!("there is another link called {}", link.name)));
+            }
+            self.links.push(link);
+        }
+        Ok(())
     }
 
     /// Index of the link called `name`, which stands at `path`.
@@ -142,17 +180,19 @@ impl Core {
 
     fn way(&self, spec: &Spec, i: usize, group: &Group) -> Result<Way, Wrong> {
         let at = format!("flows.{i}");
-        let end = |key: &str, given: &Option<crate::field::Name>, dumbbell: u32| match (given, &spec.topology) {
+        let last = (self.nodes.len() as u32).saturating_sub(1);
+        let end = |key: &str, given: &Option<Name>, of_preset: u32| match (given, &spec.topology) {
             (Some(name), _) => self.node(&at, key, &name.0),
-            (None, Topology::Dumbbell(_)) => Ok(dumbbell),
             (None, Topology::Graph(_)) => Err((at.clone(), format!("{key} is missing; in a graph it names a node"))),
+            (None, Topology::Dumbbell(_) | Topology::ParkingLot(_)) => Ok(of_preset),
         };
-        let (from, to) = (end("from", &group.from, 0)?, end("to", &group.to, 1)?);
+        let (from, to) = (end("from", &group.from, 0)?, end("to", &group.to, last)?);
         if from == to {
             return Err((format!("{at}.to"), "the flows end where they begin".into()));
         }
         let access = group.access.clone().or_else(|| match &spec.topology {
             Topology::Dumbbell(dumbbell) => Some(dumbbell.access.clone()),
+            Topology::ParkingLot(row) => row.access.clone(),
             Topology::Graph(graph) => graph.access.clone(),
         });
         if access.is_none() && group.extra_rtt.high > Span::ZERO {
@@ -166,7 +206,27 @@ impl Core {
             route(self.nodes.len(), &edges, a, b).ok_or_else(lost)
         };
         let (path, return_path) = (find(from, to, "data")?, find(to, from, "acknowledgements")?);
-        Ok(Way { from, to, access, path, return_path })
+        let way = Way { from, to, access, path, return_path };
+        if let Some(rtt) = &group.rtt {
+            let key = format!("{at}.rtt");
+            let Some(access) = &way.access else {
+                return Err((key, "needs access links to add the delay to; give access".into()));
+            };
+            if group.extra_rtt != Spread::fixed(Span::ZERO) {
+                return Err((key, "excludes extra_rtt".into()));
+            }
+            let least = self.written_delay(&way) + access.delay.high * 4;
+            if rtt.low < least {
+                return Err((key, format!("must be at least that of the links, {}", show_span(least))));
+            }
+        }
+        Ok(way)
+    }
+
+    /// Propagation delay of the written links of a way, there and back.
+    pub(crate) fn written_delay(&self, way: &Way) -> Span {
+        let links = way.path.iter().chain(&way.return_path);
+        Span::from_nanos(links.map(|link| self.links[*link as usize].delay.as_nanos()).sum())
     }
 
     /// The nominal network of link `i`: what the scenario says, else what follows from the flows that cross the link.
@@ -200,29 +260,67 @@ impl Core {
 
     /// Expected round-trip time of a group without queueing or transmission, seconds.
     fn base_rtt_s(&self, way: &Way, group: &Group) -> f64 {
-        let links = way.path.iter().chain(&way.return_path);
-        let written: u64 = links.map(|link| self.links[*link as usize].delay.as_nanos()).sum();
+        if let Some(rtt) = &group.rtt {
+            return rtt.mean_s();
+        }
         let access = way.access.as_ref().map_or(0.0, |access| 4.0 * access.delay.mean_s() + group.extra_rtt.mean_s());
-        written as f64 / 1e9 + access
+        self.written_delay(way).as_nanos() as f64 / 1e9 + access
     }
 }
 
 impl CoreLink {
-    fn opposite(&self, reverse: &Reverse) -> CoreLink {
+    /// The opposite direction, which carries as this one unless it has a rate or medium of its own.
+    fn opposite(&self, reverse: &Reverse, carries: Option<Resolved>) -> Result<CoreLink, Wrong> {
         let under_test = reverse.aqm == "test";
-        CoreLink {
+        let carries = carries.unwrap_or_else(|| self.carries.clone());
+        let path = format!("{}.reverse", self.path);
+        Ok(CoreLink {
             name: format!("{}-reverse", self.name),
-            path: format!("{}.reverse", self.path),
             from: self.to,
             to: self.from,
-            rate: reverse.rate.unwrap_or(self.rate),
+            rate: carries.rates[0].1,
+            carries,
+            loss: loss(&reverse.loss, &path)?,
+            path,
             delay: reverse.delay.unwrap_or(self.delay),
             buffer: reverse.buffer,
             aqm: (!under_test).then(|| reverse.aqm.clone()),
             record: reverse.record || under_test,
             target: reverse.target,
-        }
+        })
     }
+}
+
+/// What a link with this `rate` or `channel` carries; `None` if it has neither. Its table stands at `path`.
+fn carried(
+    rate: &Option<Capacity>,
+    channel: &Option<Channel>,
+    path: &str,
+    duration: Span,
+    folder: &Path,
+) -> Result<Option<Resolved>, Wrong> {
+    match (rate, channel) {
+        (Some(_), Some(_)) => Err((format!("{path}.channel"), "excludes rate: a medium has its own".into())),
+        (Some(rate), None) => resolve(rate, &format!("{path}.rate"), duration, folder).map(Some),
+        (None, Some(channel)) => {
+            channel.check().map_err(|(key, message)| (format!("{path}.channel.{key}"), message))?;
+            let mean = Rate::from_bps((channel.mean_bps() + 0.5).max(1.0) as u64);
+            let medium = Medium::Channel(channel.clone());
+            Ok(Some(Resolved { rates: vec![(Instant::ZERO, mean)], outages: Vec::new(), medium }))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// The losses of the link at `path`.
+pub(crate) fn loss(written: &Option<Losses>, path: &str) -> Result<Option<Loss>, Wrong> {
+    let Some(Losses(loss)) = written else { return Ok(None) };
+    loss.check().map_err(|(key, message)| (format!("{path}.loss.{key}"), message))?;
+    Ok((!loss.is_none()).then(|| loss.clone()))
+}
+
+fn missing_rate() -> String {
+    format!("missing; it must be {}", Capacity::WHAT)
 }
 
 /// The limit of a queue.

@@ -60,8 +60,13 @@ impl Scenario {
     }
 
     fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
-        let spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
-        let (core, fixed) = check(&spec).map_err(|wrong| locate(&tree, file, wrong))?;
+        let mut spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
+        let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+        for (i, group) in spec.flows.iter_mut().enumerate() {
+            let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
+            group.traffic.load(directory).map_err(at)?;
+        }
+        let (core, fixed) = check(&spec, directory).map_err(|wrong| locate(&tree, file, wrong))?;
         Ok(Scenario { file: file.into(), tree, spec, core, fixed })
     }
 
@@ -104,7 +109,8 @@ impl Scenario {
             Some(aqm) => aqm.clone(),
             None => self.aqm(&self.spec.aqm)?,
         };
-        let plan = expand(&self.spec, &self.core, seed, &own, &self.fixed);
+        let plan = expand(&self.spec, &self.core, seed, &own, &self.fixed)
+            .map_err(|wrong| locate(&self.tree, &self.file, wrong))?;
         match plan.unfit_aqm(self.core.links.len()) {
             None => Ok(plan),
             Some((i, message)) if self.core.links[i].aqm.is_some() => {

@@ -3,8 +3,11 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
-use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, Spread, all_defaults, table};
-use crate::spec::Profile;
+use crate::channel::{Capacity, Channel, LinkState, Losses};
+use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, all_defaults, table};
+use crate::parking_lot::ParkingLot;
+use crate::spec::{AqmChange, Profile};
+use crate::spread::Spread;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 
@@ -43,6 +46,8 @@ table! {
 pub enum Topology {
     /// Two routers with one link between them; each flow has its own hosts.
     Dumbbell(Dumbbell),
+    /// Routers in a row, with cross traffic between neighbours.
+    ParkingLot(ParkingLot),
     /// Any nodes and links.
     Graph(Graph),
 }
@@ -62,8 +67,12 @@ table! {
 table! {
     /// The link under test of a dumbbell.
     pub struct Bottleneck("the bottleneck link") {
-        /// Its rate.
-        pub rate: Rate,
+        /// Its rate, or rates over time.
+        pub rate: Option<Capacity>,
+        /// In place of a rate: a medium with a law of its own.
+        pub channel: Option<Channel>,
+        /// Losses on the wire, after the queue: a probability, or a table.
+        pub loss: Option<Losses>,
         /// Its propagation delay.
         pub delay: Span,
         /// Room of its queue, in packets or bytes; the packet in transmission does not count.
@@ -76,8 +85,12 @@ table! {
 table! {
     /// The opposite direction of a link.
     pub struct Reverse("the opposite direction") {
-        /// Its rate; that of the link if absent.
-        pub rate: Option<Rate>,
+        /// Its rate, or rates over time; as the link if absent.
+        pub rate: Option<Capacity>,
+        /// In place of a rate: a medium with a law of its own.
+        pub channel: Option<Channel>,
+        /// Losses on the wire, after the queue: a probability, or a table; none if absent.
+        pub loss: Option<Losses>,
         /// Its propagation delay; that of the link if absent.
         pub delay: Option<Span>,
         /// Room of its queue.
@@ -96,8 +109,10 @@ table! {
     pub struct Access("an access link") {
         /// Its rate.
         pub rate: Rate,
-        /// Its propagation delay, or a range from which each flow draws, on each side by itself.
-        pub delay: Spread,
+        /// Its propagation delay, or whence each flow takes it, on each side by itself.
+        pub delay: Spread = Spread::fixed(Span::ZERO),
+        /// Losses on the wire in each direction: a probability, or a table.
+        pub loss: Option<Losses>,
         /// Room of its queue.
         pub buffer: Buffer = BUFFER_ELSEWHERE,
     }
@@ -124,8 +139,12 @@ table! {
         pub from: Name,
         /// The node it leads to.
         pub to: Name,
-        /// Its rate.
-        pub rate: Rate,
+        /// Its rate, or rates over time.
+        pub rate: Option<Capacity>,
+        /// In place of a rate: a medium with a law of its own.
+        pub channel: Option<Channel>,
+        /// Losses on the wire, after the queue: a probability, or a table.
+        pub loss: Option<Losses>,
         /// Its propagation delay.
         pub delay: Span,
         /// Room of its queue, in packets or bytes; the packet in transmission does not count.
@@ -154,7 +173,7 @@ table! {
         pub transport: Transport,
         /// What the applications send: a kind of traffic, or a table of `kind` and its parameters.
         pub traffic: Traffic = Traffic::Bulk,
-        /// When a flow starts, or a range from which each draws.
+        /// When a flow starts, or whence each takes it.
         pub start: Spread = Spread::fixed(Span::ZERO),
         /// When the flows stop offering data; the end of the run if absent.
         pub stop: Option<Span>,
@@ -162,19 +181,25 @@ table! {
         pub off: Vec<Interval>,
         /// Bytes each flow transfers; endless if absent.
         pub transfer: Option<Bytes>,
-        /// Node of a graph at which the data enter; `r1` of a dumbbell if absent.
+        /// Node at which the data enter; the first router of a preset if absent.
         pub from: Option<Name>,
-        /// Node of a graph at which the data leave; `r2` of a dumbbell if absent.
+        /// Node at which the data leave; the last router of a preset if absent.
         pub to: Option<Name>,
         /// Access links of this group, in place of those of the topology.
         pub access: Option<Access>,
-        /// Round-trip time added to each flow, a quarter on each direction of its access links: a value or a range.
+        /// Number of hosts on each side that the flows share, with their access links; one for each flow if absent.
+        pub hosts: Option<u32>,
+        /// Traffic class of its packets, 0 to 255, for AQMs that tell classes apart.
+        pub class: u32 = 0,
+        /// Round-trip time added to each flow, a quarter on each direction of its access links.
         pub extra_rtt: Spread = Spread::fixed(Span::ZERO),
+        /// Round-trip time of each flow without queueing: the access links get what is lacking, a quarter on each direction.
+        pub rtt: Option<Spread>,
     }
 }
 
 table! {
-    /// A change during the run: one of `capacity`, `stop` and `resume`.
+    /// A change during the run: one of `capacity`, `delay`, `loss`, `state`, `aqm`, `stop` and `resume`.
     pub struct Event("an event") {
         /// When it happens. A window opens there, which lasts to the next event or the end.
         pub at: Span,
@@ -182,7 +207,15 @@ table! {
         pub name: Option<Name>,
         /// New rate of a link.
         pub capacity: Option<Rate>,
-        /// The link whose rate changes; the link under test if absent.
+        /// New propagation delay of a link.
+        pub delay: Option<Span>,
+        /// New losses of a link: a probability, or a table; 0 for none.
+        pub loss: Option<Losses>,
+        /// Whether a link goes down or comes up.
+        pub state: Option<LinkState>,
+        /// New AQM of a link: a SPEC, or a table of the parameters that change.
+        pub aqm: Option<AqmChange>,
+        /// The link that changes; the link under test if absent.
         pub link: Option<Name>,
         /// Group of which flows stop offering data.
         pub stop: Option<Name>,
@@ -220,7 +253,7 @@ table! {
 }
 
 /// The buffer of links that are not meant to lose packets.
-const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
+pub(crate) const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
 
 impl Default for Reverse {
     fn default() -> Self {
@@ -251,13 +284,15 @@ impl Field for Topology {
         let at_preset = at.below("preset", preset);
         match String::read(&at_preset)?.as_str() {
             "dumbbell" => Dumbbell::read(at).map(Topology::Dumbbell),
-            _ => Err(at_preset.misfit("no such preset; known: dumbbell")),
+            "parking-lot" => ParkingLot::read(at).map(Topology::ParkingLot),
+            _ => Err(at_preset.misfit("no such preset; known: dumbbell, parking-lot")),
         }
     }
 
     fn write(&self) -> Option<toml::Value> {
         match self {
             Topology::Dumbbell(dumbbell) => dumbbell.write(),
+            Topology::ParkingLot(row) => row.write(),
             Topology::Graph(graph) => graph.write(),
         }
     }
@@ -265,6 +300,8 @@ impl Field for Topology {
     fn schema() -> serde_json::Value {
         let mut dumbbell = Dumbbell::schema();
         dumbbell["properties"]["preset"]["const"] = "dumbbell".into();
-        json!({"oneOf": [dumbbell, Graph::schema()]})
+        let mut row = ParkingLot::schema();
+        row["properties"]["preset"]["const"] = "parking-lot".into();
+        json!({"oneOf": [dumbbell, row, Graph::schema()]})
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use aqumen_aqm::Limit;
 use aqumen_scenario::{OwnedValue, Plan};
 use aqumen_units::{Bytes, Instant, Rate, Span};
-use common::{DUMBBELL, GRAPH, parse, with};
+use common::{DUMBBELL, GRAPH, PARKING_LOT, parse, with};
 
 fn plan(text: &str, seed: u64) -> Plan {
     parse(text).plan(seed, None).unwrap()
@@ -287,4 +287,46 @@ fn the_json_of_a_plan_has_seconds_rates_and_resolved_aqms() {
     assert_eq!(json["groups"][0]["flows"], serde_json::json!([0, 4]));
     assert_eq!(json["windows"]["steady"], serde_json::json!([10.0, 100.0]));
     assert_eq!(json["flows"][0]["path"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_parking_lot_has_its_links_in_a_row_and_all_under_test() {
+    let scenario = parse(PARKING_LOT);
+    assert_eq!(scenario.links_under_test(), ["link1", "link2", "link3"]);
+    let plan = scenario.plan(1, None).unwrap();
+    assert_eq!(plan.nodes[..4], ["r0", "r1", "r2", "r3"]);
+    let names = |path: &[u32]| path.iter().map(|link| plan.links[*link as usize].name.clone()).collect::<Vec<_>>();
+    // Through flows cross all of it, cross traffic only the middle; each has an access link before and behind.
+    assert_eq!(names(&plan.flows[0].path)[1..4], ["link1", "link2", "link3"]);
+    assert_eq!(names(&plan.flows[0].return_path)[1..4], ["link3-reverse", "link2-reverse", "link1-reverse"]);
+    assert_eq!(names(&plan.flows[4].path)[1..2], ["link2"]);
+    let limits: Vec<Limit> = plan.links[..6].iter().map(|link| link.limit).collect();
+    assert_eq!(limits, [100, 50, 200, 50, 300, 50].map(Limit::packets));
+    assert_eq!(plan.links[2].rates[1], (at(30), Rate::from_bps(6_000_000)));
+}
+
+#[test]
+fn round_trips_are_what_the_group_says() {
+    let plan = plan(PARKING_LOT, 1);
+    let rtt = |flow: usize| delay_ms(&plan, &plan.flows[flow].path) + delay_ms(&plan, &plan.flows[flow].return_path);
+    // Two blocks of two flows, to within the 4 ns that a division by four may lose.
+    for (flow, listed) in [100.0, 100.0, 200.0, 200.0].into_iter().enumerate() {
+        assert!((rtt(flow) - listed).abs() < 5e-6, "{flow}: {}", rtt(flow));
+    }
+    // Cross traffic: 20 ms of the link, 4 ms of the access links, and 40 +- 4 * 10 ms.
+    for flow in 4..7 {
+        assert!((24.0..=104.0).contains(&rtt(flow)), "{flow}: {}", rtt(flow));
+    }
+    assert!((rtt(4) - rtt(5)).abs() > 1e-3);
+    assert!(plan.flows[..4].iter().all(|flow| flow.on[0].0 < at(5)));
+    // The nominal network takes the listed mean: link 1 is crossed by the through flows alone.
+    assert!((plan.links[0].aqm.network.base_rtt_s - 0.150).abs() < 1e-9);
+}
+
+#[test]
+fn another_kind_of_spread_moves_no_other_draw() {
+    let text = with(PARKING_LOT, "start = { law = \"exponential\", mean = \"1s\", max = \"5s\" }", "start = \"0s\"");
+    let (a, b) = (plan(PARKING_LOT, 3), plan(&text, 3));
+    let delays = |plan: &Plan| plan.links.iter().map(|link| link.delay).collect::<Vec<_>>();
+    assert_eq!(delays(&a), delays(&b));
 }

@@ -12,7 +12,7 @@ from aqumen import _core
 from aqumen.cli import talk
 from aqumen.cli.options import JsonOption
 from aqumen.errors import ScenarioError
-from aqumen.experiments import experiments
+from aqumen.experiments import PAPERS, experiments
 from aqumen.scenario import Scenario
 
 __all__ = ["list_things"]
@@ -30,20 +30,10 @@ class Kind(StrEnum):
     scenarios = "scenarios"
 
 
-# What a scenario's `transport` and `flows` accept today.
-TRANSPORTS = [
-    {
-        "name": "modern",
-        "summary": "TCP as today's RFCs describe it; variant reno, newreno or sack",
-        "reference": "RFC 9293",
-    },
-    {"name": "ns2", "summary": "TCP as ns-2.35 does it, for cross-checks; the same variants", "reference": "ns-2.35"},
-]
-TRAFFIC = [
-    {"name": "endless", "summary": "Transfers without end: a group of flows without `transfer`"},
-    {"name": "transfer", "summary": 'Transfers of so many bytes: `transfer = "1MB"`'},
-]
-PAPERS = [{"name": "arm-pfc", "summary": "ARM-PFC, an optimized AQM congestion controller in TCP/IP networks (2007)"}]
+# What a person is shown; all else is in the JSON.
+HEADS = {
+    Kind.scenarios: ["name", "title", "duration", "aqm"],
+}
 
 
 def list_things(
@@ -58,7 +48,7 @@ def list_things(
     if not rows:
         talk.say(f"no {kind.value} here yet")
         return 0
-    heads = list(rows[0]) if kind is not Kind.aqms else ["name", "kind", "summary", "parameters"]
+    heads = ["name", "kind", "summary", "parameters"] if "params" in rows[0] else HEADS.get(kind, list(rows[0]))
     made = talk.table("", heads, numbers=False)
     for column in made.columns[1:]:
         column.no_wrap = False
@@ -66,20 +56,37 @@ def list_things(
         cells = {**row, "parameters": ", ".join(each["name"] for each in row.get("params", []))}
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
+    if kind is Kind.scenarios:
+        talk.say("run one by its name: aqumen run arm-pfc/exp1")
     if kind is Kind.aqms:
-        talk.say("units, defaults and ranges of the parameters: aqumen list aqms --json")
+        common = next((row["common_params"] for row in rows if row["common_params"]), [])
+        talk.say(f"every AQM of one queue also takes: {', '.join(each['name'] for each in common)}")
+    if "params" in rows[0]:
+        talk.say(f"units, defaults and meaning of the parameters: aqumen list {kind.value} --json")
     return 0
 
 
 def _rows(kind: Kind) -> list[dict[str, Any]]:
-    if kind is Kind.aqms:
-        return list(json.loads(_core.list_aqms_json()))
+    of_core = {
+        Kind.aqms: _core.list_aqms_json,
+        Kind.transports: _core.list_transports_json,
+        Kind.traffic: _core.list_traffic_json,
+    }
+    if kind in of_core:
+        return list(json.loads(of_core[kind]()))
     if kind is Kind.scenarios:
-        rows = []
-        for path in experiments():
-            try:
-                rows.append({"file": str(path), "title": Scenario.load(path).title})
-            except ScenarioError as error:
-                talk.say(f"left out: {error}")
-        return rows
-    return {Kind.transports: TRANSPORTS, Kind.traffic: TRAFFIC, Kind.papers: PAPERS}[kind]
+        return _scenarios()
+    return [{"name": name, "summary": summary} for name, summary in PAPERS.items()]
+
+
+def _scenarios() -> list[dict[str, Any]]:
+    """The experiments that can be read; the others are told of."""
+    rows = []
+    for experiment in experiments():
+        try:
+            Scenario.parse(experiment.text, str(experiment.file or experiment.name))
+        except ScenarioError as error:
+            talk.say(f"left out: {error}")
+            continue
+        rows.append(experiment.row())
+    return rows

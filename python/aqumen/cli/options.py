@@ -10,13 +10,26 @@ import typer
 from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
 
-__all__ = ["EngineOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
+__all__ = ["EngineOption", "EnginesOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
 
-ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario.", show_default=False)]
+ScenarioArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SCENARIO", help="A scenario file, or the name of an experiment: arm-pfc/exp1.", show_default=False
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(
         "--engine", metavar="ENGINE", help="packet, fluid (or fluid:hollot, fluid:ecn, fluid:drop), theory or ns2."
+    ),
+]
+EnginesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="As for run; repeat it to set several engines beside the first. Without it packet.",
     ),
 ]
 SetOption = Annotated[

@@ -111,6 +111,39 @@ frequency = "10Hz"
 ecn = false
 "#;
 
+/// Three links in a row with flows all the way, whose round trips are listed, and cross traffic over the middle.
+pub(crate) const PARKING_LOT: &str = r#"name = "row"
+duration = "60s"
+
+[topology]
+preset = "parking-lot"
+rate = ["30Mbit", "15Mbit", "30Mbit"]
+delay = "10ms"
+buffer = ["100pkt", "200pkt", "300pkt"]
+reverse = { buffer = "50pkt" }
+access = { rate = "1Gbit", delay = "1ms" }
+
+[[flows]]
+name = "through"
+count = 4
+start = { law = "exponential", mean = "1s", max = "5s" }
+rtt = { list = ["100ms", "200ms"] }
+transport = "ns2"
+
+[[flows]]
+name = "cross"
+count = 3
+from = "r1"
+to = "r2"
+extra_rtt = { law = "normal", mean = "40ms", std = "10ms" }
+transport = "ns2"
+
+[[events]]
+at = "30s"
+link = "link2"
+capacity = "6Mbit"
+"#;
+
 /// `text` with `old`, which it holds once, replaced by `new`.
 pub(crate) fn with(text: &str, old: &str, new: &str) -> String {
     assert_eq!(text.matches(old).count(), 1, "{old:?} must stand once in the scenario");
