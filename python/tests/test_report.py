@@ -83,8 +83,8 @@ def test_columns_stand_where_any_aqm_has_a_figure(page):
     text = page.read_text()
     flows = text[text.index("<h2>Flow groups</h2>") : text.index("<h2>Settling and overshoot</h2>")]
     # Each of four AQMs has two groups; of transfers only one size finished.
-    assert flows.count("<td class=\"word\">ftp</td>") == 4 + 4
-    assert flows.count("<td class=\"word\">10 to 100 kB</td>") == 8
+    assert flows.count('<td class="word">ftp</td>') == 4 + 4
+    assert flows.count('<td class="word">10 to 100 kB</td>') == 8
     assert "MOS" not in flows
     assert "Fair after" not in text
     assert "Synchronisation" in text

@@ -56,7 +56,10 @@ def test_every_key_of_a_comparison_is_defined(scenario):
 
 
 def test_every_key_of_the_page_exists(scenario):
-    run, comparison = aqumen.run(scenario, aqm="pi").data, aqumen.compare(scenario, ["pi"], seeds=2, engine=["packet", "fluid"]).to_dict()
+    run, comparison = (
+        aqumen.run(scenario, aqm="pi").data,
+        aqumen.compare(scenario, ["pi"], seeds=2, engine=["packet", "fluid"]).to_dict(),
+    )
     known = {*run_keys(run), *comparison_keys(comparison)}
     rows = [line.split("|")[1].strip() for line in PAGE.splitlines() if line.startswith("| `")]
     defined = {row.strip("`") for row in rows if row.count("`") == 2 and "." not in row and "/" not in row}

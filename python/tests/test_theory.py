@@ -265,3 +265,20 @@ def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
     told = beside("link", "all", expected, {**measured, "overflow_drop_ratio": None}, None, None)
     assert told.measured["signal_ratio"] is None
     assert told.notes == ["no flow is held back by this link: the queue is expected to be empty"]
+
+
+@pytest.mark.parametrize("engine", ["fluid", "theory"])
+def test_flows_that_are_no_tcp_are_refused_by_the_equations(engine):
+    text = """
+name = "voice"
+duration = "10s"
+aqm = "pi"
+topology = { preset = "dumbbell", bottleneck = { rate = "1Mbit", delay = "5ms", buffer = "50pkt" } }
+[[flows]]
+name = "voice"
+count = 4
+transport = "udp"
+traffic = "voip"
+"""
+    with pytest.raises(aqumen.Error, match=r"group voice: the equations are those of TCP's window"):
+        aqumen.run(aqumen.Scenario.parse(text), engine=engine)

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::design::{Analysis, Place, analyse};
-use crate::fluid::{Model, only_wires};
+use crate::fluid::{Model, only_tcp_over_wires};
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,7 +54,7 @@ pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
 /// Runs `plan` on the theory engine.
 pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     let wall = std::time::Instant::now();
-    only_wires(plan)?;
+    only_tcp_over_wires(plan)?;
     let prediction = predict(plan)?;
     let mut result = RunResult {
         schema: aqumen_result::SCHEMA,

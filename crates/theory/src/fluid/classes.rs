@@ -22,7 +22,7 @@ type Alike = (u32, Vec<usize>);
 /// that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable follow
 /// [`Model::Ecn`], others [`Model::Drop`].
 pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
-    only_wires(plan)?;
+    only_tcp_over_wires(plan)?;
     let links = modelled_links(plan);
     let number = |link: u32| links.iter().position(|&known| known == link as usize);
     // The order of a BTreeMap, so that a plan gives the same classes on every machine.
@@ -79,8 +79,14 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     Ok(Network { classes, queues, sample_at_start: false })
 }
 
-/// Refuses links that are more than rates and a delay: these models have nothing else.
-pub(crate) fn only_wires(plan: &Plan) -> Result<(), Error> {
+/// Refuses flows that are no TCP and links that are more than rates and a delay: these models have nothing else.
+pub(crate) fn only_tcp_over_wires(plan: &Plan) -> Result<(), Error> {
+    if let Some(group) = plan.groups.iter().find(|group| group.transport.tcp().is_none()) {
+        return Err(Error::Unsupported(format!(
+            "group {}: the equations are those of TCP's window; other transports need engine packet",
+            group.name
+        )));
+    }
     match plan.links.iter().find(|link| link.line.is_some()) {
         None => Ok(()),
         Some(link) => Err(Error::Unsupported(format!(
