@@ -268,7 +268,7 @@ def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
 
 
 @pytest.mark.parametrize("engine", ["fluid", "theory"])
-def test_flows_that_are_no_tcp_are_refused_by_the_equations(engine):
+def test_applications_that_are_no_bulk_transfers_are_refused_by_the_equations(engine):
     text = """
 name = "voice"
 duration = "10s"
@@ -280,5 +280,5 @@ count = 4
 transport = "udp"
 traffic = "voip"
 """
-    with pytest.raises(aqumen.Error, match=r"group voice: the equations are those of TCP's window"):
+    with pytest.raises(aqumen.Error, match="group voice: the equations know bulk transfers alone"):
         aqumen.run(aqumen.Scenario.parse(text), engine=engine)

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::design::{Analysis, Place, analyse};
-use crate::fluid::{Model, only_tcp_over_wires};
+use crate::fluid::{Model, only_wires};
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,6 +40,7 @@ pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
+    crate::fluid::bulk_only(plan)?;
     let mut prediction = Prediction::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();
@@ -54,7 +55,7 @@ pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
 /// Runs `plan` on the theory engine.
 pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     let wall = std::time::Instant::now();
-    only_tcp_over_wires(plan)?;
+    only_wires(plan)?;
     let prediction = predict(plan)?;
     let mut result = RunResult {
         schema: aqumen_result::SCHEMA,

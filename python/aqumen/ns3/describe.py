@@ -97,6 +97,9 @@ class Run:
 def describe(raw: Mapping[str, Any]) -> Run:
     """Read the scenario's expansion and write it for the program; raises `Ns3Unsupported`."""
     links = tuple(_link(link, raw) for link in raw["links"])
+    for group in raw["groups"]:
+        if group.get("traffic", "bulk") != "bulk":
+            raise Ns3Unsupported(f"group '{group['name']}': ns-3 here has bulk traffic only")
     transports = [(group["name"], dict(group["transport"])) for group in raw["groups"]]
     for name, transport in transports[1:]:
         if transport != transports[0][1]:
@@ -143,7 +146,9 @@ def _seed(seed: int) -> int:
 def _link(link: Mapping[str, Any], raw: Mapping[str, Any]) -> Link:
     target = link.get("target_pkts", raw.get("nominal", {}).get("target_pkts"))
     if link.get("line") is not None:
-        raise Ns3Unsupported(f"link '{link['name']}': ns-3 runs wires here, without channel, loss or changes but of rate")
+        raise Ns3Unsupported(
+            f"link '{link['name']}': ns-3 runs wires here, of which only the rate changes"
+        )
     if link.get("buffer_bytes") is not None:
         raise Ns3Unsupported(f"link '{link['name']}': ns-3 here has limits in packets, not bytes")
     return Link(
