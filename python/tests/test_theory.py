@@ -68,7 +68,7 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --plot x.png --kind pie", "unknown plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows=1:2", "--map needs --plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows --plot x.png", "AXIS=FROM:TO"),
-        ("codel --capacity 30Mbit --flows 60 --r0 246ms", "packet by packet"),
+        ("codel --capacity 30Mbit --flows 60 --r0 246ms", "no linear law"),
     ],
 )
 def test_a_design_that_cannot_be_made_says_why_in_one_line(capsys, args, expect):
