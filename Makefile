@@ -44,7 +44,7 @@ test-full: setup lint no-std types ## the long ones too: slow tests, many more r
 	@if [ -e /usr/include/ns3/core-module.h ]; then aqumen validate ns3 --seeds 8; else echo 'Skipped: ns-3 is missing.'; fi
 	$(call say,Python tests: the long ones too)
 	pytest -q
-	$(call say,Fuzzing the scenario parser)
+	$(call say,Fuzzing scenarios and captures)
 	scripts/fuzz
 
 check: test deny msrv docs ## all that `make test` does, then licences and sources, oldest Rust, documentation

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Analysis",
     "Cancelled",
+    "Replay",
     "RunResult",
     "Scenario",
     "ScenarioError",
@@ -17,6 +18,8 @@ __all__ = [
     "experiments",
     "json_schema",
     "list_aqms_json",
+    "list_traffic_json",
+    "list_transports_json",
     "mmpp_json_schema",
     "mmpp_solve",
     "mmpp_solve_text",
@@ -28,6 +31,8 @@ __all__ = [
     "run_theory",
     "student_quantile",
     "summary",
+    "survey",
+    "transient",
 ]
 
 __version__: str
@@ -59,6 +64,7 @@ class RunResult:
     def json(self) -> str: ...
     def series(self, link: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
     def sojourn_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def queue_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 @final
 class Analysis:
@@ -127,12 +133,34 @@ def run_fluid_many(
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
 def summary(values: Sequence[float]) -> tuple[float, float | None, tuple[float, float] | None, int]: ...
+def transient(
+    t_s: Sequence[float] | NDArray[np.float64],
+    queue_pkts: Sequence[float] | NDArray[np.float64],
+    target_pkts: float,
+    start_s: float,
+    stop_s: float,
+) -> tuple[float | None, float] | None: ...
 def student_quantile(probability: float, freedom: float) -> float: ...
 def experiments() -> list[tuple[str, str]]: ...
 def list_aqms_json() -> str: ...
+def list_traffic_json() -> str: ...
+def list_transports_json() -> str: ...
 def json_schema() -> str: ...
 def mmpp_solve(path: str, overrides: Sequence[tuple[str, str]], simulate: bool = False) -> tuple[str, str]: ...
 def mmpp_solve_text(
     text: str, file: str, overrides: Sequence[tuple[str, str]], simulate: bool = False
 ) -> tuple[str, str]: ...
 def mmpp_json_schema() -> str: ...
+
+@final
+class Replay:
+    @property
+    def setup_json(self) -> str: ...
+    def check_aqm(self, spec: str) -> None: ...
+    def run(self, spec: str, out: str | None = None, progress: Callable[[float], bool] | None = None) -> str: ...
+
+def survey(
+    capture: str,
+    settings: Sequence[tuple[str, str | float]],
+    progress: Callable[[float], bool] | None = None,
+) -> Replay: ...

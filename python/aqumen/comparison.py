@@ -13,6 +13,7 @@ from aqumen import _core, engines, tables
 from aqumen.aqms import Aqm
 from aqumen.engines import Job
 from aqumen.errors import ScenarioError
+from aqumen.mismatch import mismatch
 from aqumen.ranking import Ranking, rank
 from aqumen.result import Answer, Result
 from aqumen.scenario import Scenario, as_scenario
@@ -67,20 +68,21 @@ def compare(
     scenario: Scenario | str | os.PathLike[str],
     aqms: Sequence[str | Aqm],
     seeds: int | Sequence[int] = 20,
-    engine: str = "packet",
+    engine: str | Sequence[str] = "packet",
     *,
     threads: int | None = None,
     out: str | os.PathLike[str] | None = None,
     on_progress: Callable[[int, int], bool] | None = None,
 ) -> Comparison:
-    """Run several AQMs on one scenario, each with the same seeds, on all cores.
+    """Run several AQMs on one scenario, each with the same seeds, on all cores; or an AQM on several engines.
 
     Args:
         scenario: A scenario, or the path of its file.
         aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of
             `aqumen.aqms`.
         seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
-        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed; or several of
+            them, of which the first is the one that the others are held against.
         threads: How many runs at a time; without it one per core.
         out: A folder into which every finished run is written, and from which those already there are taken.
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
@@ -99,7 +101,7 @@ class Gathering:
         scenario: Scenario,
         aqms: Sequence[str],
         seeds: int | Sequence[int],
-        engine: str,
+        engine: str | Sequence[str],
         *,
         threads: int | None = None,
         out: str | os.PathLike[str] | None = None,
@@ -110,62 +112,80 @@ class Gathering:
             scenario: The scenario.
             aqms: The AQMs, each a SPEC.
             seeds: How many seeds, or the seeds themselves.
-            engine: The engine.
+            engine: The engine, or several.
             threads: How many runs at a time; without it one per core.
             out: A folder for finished runs.
         """
-        engines.check_engine(engine)
+        self.engines = [engine] if isinstance(engine, str) else list(engine)
+        if not self.engines:
+            raise ScenarioError("no engine given; name at least one")
+        for each in self.engines:
+            engines.check_engine(each)
         if not aqms:
             raise ScenarioError("no AQM to compare; name at least one")
-        twice = [aqm for aqm in dict.fromkeys(aqms) if list(aqms).count(aqm) > 1]
-        if twice:
-            raise ScenarioError(f"AQM `{twice[0]}` is named twice")
+        for what, names in (("AQM", list(aqms)), ("engine", self.engines)):
+            twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+            if twice:
+                raise ScenarioError(f"{what} `{twice[0]}` is named twice")
         for aqm in aqms:
             scenario.check_aqm(aqm)
         if threads is not None and threads < 1:
             raise ScenarioError(f"threads = {threads}: at least 1 is needed")
-        self.scenario, self.aqms, self.engine = scenario, list(aqms), engine
+        self.scenario, self.aqms = scenario, list(aqms)
         self.seeds = seed_list(seeds)
         self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
         self.store = None if out is None else Store(out)
         # Seed by seed, so that a comparison that is stopped has about as many runs of each AQM.
-        self.jobs: list[Job] = [(aqm, seed) for seed in self.seeds for aqm in self.aqms]
-        self.answers: dict[Job, Answer] = {}
-        self._digests: dict[Job, str] = {}
+        self.jobs: list[tuple[str, Job]] = [
+            (each, (aqm, seed)) for each in self.engines for seed in self.seeds for aqm in self.aqms
+        ]
+        self.answers: dict[tuple[str, Job], Answer] = {}
+        self._digests: dict[tuple[str, Job], str] = {}
         if self.store is not None:
-            for job in self.jobs:
-                self._digests[job] = digest_of(scenario, job, engine)
-                if (answer := self.store.load(job, self._digests[job])) is not None:
-                    self.answers[job] = answer
+            for each, job in self.jobs:
+                self._digests[each, job] = digest = digest_of(scenario, job, each)
+                if (answer := self.store.load(job, digest, self._apart(each))) is not None:
+                    self.answers[each, job] = answer
         self.resumed = len(self.answers)
 
     def work(self, on_progress: Callable[[int, int], bool] | None = None) -> None:
-        """Run what is left.
+        """Run what is left, engine by engine.
 
         Args:
             on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
         """
-        left = [job for job in self.jobs if job not in self.answers]
+        go_on = True
+        for engine in self.engines:
+            left = [job for each, job in self.jobs if each == engine and (each, job) not in self.answers]
 
-        def done(index: int, answer: Answer) -> bool:
-            job = left[index]
-            if self.store is not None:
-                self.store.save(job, answer, self._digests[job])
-            self.answers[job] = answer
-            return on_progress is None or on_progress(len(self.answers), len(self.jobs))
+            def done(index: int, answer: Answer, engine: str = engine, left: list[Job] = left) -> bool:
+                nonlocal go_on
+                job = left[index]
+                if self.store is not None:
+                    self.store.save(job, answer, self._digests[engine, job], self._apart(engine))
+                self.answers[engine, job] = answer
+                go_on = on_progress is None or on_progress(len(self.answers), len(self.jobs))
+                return go_on
 
-        if left:
-            engines.run_many(self.scenario, left, self.engine, self.threads, done)
+            if left and go_on:
+                engines.run_many(self.scenario, left, engine, self.threads, done)
 
     def comparison(self) -> Comparison:
         """What is finished by now."""
         results = [
-            Result(self.answers[aqm, seed], aqm)
+            Result(self.answers[each, (aqm, seed)], aqm, self._label(aqm, each))
             for aqm in self.aqms
+            for each in self.engines
             for seed in self.seeds
-            if (aqm, seed) in self.answers
+            if (each, (aqm, seed)) in self.answers
         ]
         return Comparison(self.scenario, results, wanted=len(self.jobs), resumed=self.resumed)
+
+    def _label(self, aqm: str, engine: str) -> str | None:
+        return f"{aqm} ({engine})" if len(self.engines) > 1 else None
+
+    def _apart(self, engine: str) -> str | None:
+        return engine if len(self.engines) > 1 else None
 
 
 class Comparison:
@@ -188,8 +208,8 @@ class Comparison:
         """How many runs were wanted."""
         self.resumed: int = resumed
         """How many runs were taken from disk."""
-        self.aqms: list[str] = list(dict.fromkeys(result.spec for result in self.results))
-        """The AQMs, in the order in which they were named."""
+        self.aqms: list[str] = list(dict.fromkeys(result.label for result in self.results))
+        """What is compared, in the order in which it was named: the AQMs, each with each engine where there are several."""
         self.seeds: list[int] = sorted({result.seed for result in self.results})
         """The seeds of which any run finished."""
 
@@ -202,13 +222,13 @@ class Comparison:
         """The runs of one AQM.
 
         Args:
-            aqm: The AQM as it was asked for.
+            aqm: The AQM as it was asked for; with several engines `pi (fluid)`.
         """
-        return [result for result in self.results if result.spec == aqm]
+        return [result for result in self.results if result.label == aqm]
 
     def targets(self) -> dict[str, float]:
         """Target queue length of each recorded link that has one, packets."""
-        plan = self.scenario.plan(self.seeds[0], self.aqms[0])
+        plan = self.scenario.plan(self.seeds[0], self.results[0].spec)
         return {
             link["name"]: float(link["target_pkts"])
             for link in plan["links"]
@@ -225,6 +245,7 @@ class Comparison:
             runs = self.of(aqm)
             aqms[aqm] = {
                 "name": runs[0].data["aqm"]["name"],
+                "engine": runs[0].engine,
                 "params": runs[0].data["aqm"]["params"],
                 "seeds": [run.seed for run in runs],
                 "links": _summaries([run.data["links"] for run in runs]),
@@ -235,10 +256,11 @@ class Comparison:
             "schema": SCHEMA,
             "aqumen": first["aqumen"],
             "scenario": first["scenario"],
-            "engine": first["engine"],
+            "engine": ", ".join(dict.fromkeys(run.engine for run in self.results)),
             "windows": first["windows"],
             "runs": {"wanted": self.wanted, "finished": len(self.results)},
             "ranking": _ranking_dict(_rank(aqms, self.results[0])),
+            "mismatch": mismatch(self.results),
             "aqms": aqms,
         }
 

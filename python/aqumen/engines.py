@@ -31,8 +31,48 @@ FLOW_METRICS = (
     "delay_mean_s",
     "jitter_mean_s",
     "loss_ratio",
+    "throughput_bps",
+    "delay_p50_s",
+    "delay_p95_s",
+    "delay_p99_s",
+    "loss_burst_mean_pkts",
+    "frames",
+    "frame_loss_ratio",
+    "r_factor",
+    "mos",
+    "refused",
+    "pages",
+    "page_load_mean_s",
+    "page_load_p50_s",
+    "page_load_p95_s",
+    "page_load_p99_s",
+    *(
+        f"fct_{size}_{what}"
+        for size in ("under_10kB", "10kB_100kB", "100kB_1MB", "over_1MB")
+        for what in ("count", "mean_s", "p50_s", "p95_s", "p99_s", "slowdown")
+    ),
 )
 """What every flow group carries; null where an engine does not measure it."""
+
+LINK_METRICS = (
+    "queue_p5_pkts",
+    "queue_p25_pkts",
+    "queue_p50_pkts",
+    "queue_p75_pkts",
+    "queue_p95_pkts",
+    "queue_iae_pkts_s",
+    "queue_ise_pkts2_s",
+    "settling_s",
+    "overshoot_pkts",
+    "loss_run_mean_pkts",
+    "loss_run_max_pkts",
+    "loss_dispersion",
+    "sync_index",
+    "rtt_fairness_slope",
+    "fairness_mean",
+    "convergence_s",
+)
+"""What every recorded link carries beside what all engines measure; null likewise."""
 
 Job = tuple[str | None, int]
 """An AQM (`None`: the scenario's own) and a seed."""
@@ -202,11 +242,14 @@ class PeerAnswer:
         self._series = answer["series"]
         self._sojourn = answer.get("sojourn", {})
         plain = {key: value for key, value in answer.items() if key not in ("series", "sojourn")}
-        flows = {
-            group: {window: {**dict.fromkeys(FLOW_METRICS), **metrics} for window, metrics in windows.items()}
-            for group, windows in plain["flows"].items()
+        whole = {
+            key: {
+                name: {window: {**dict.fromkeys(wanted), **metrics} for window, metrics in windows.items()}
+                for name, windows in plain[key].items()
+            }
+            for key, wanted in (("links", LINK_METRICS), ("flows", FLOW_METRICS))
         }
-        self.json = json.dumps({**plain, "aqumen": _core.__version__, "flows": flows})
+        self.json = json.dumps({**plain, "aqumen": _core.__version__, **whole})
 
     def series(self, link: str) -> tuple[Floats, Floats, Floats]:
         """Times in seconds, packets waiting, probability in force (NaN where the AQM has none)."""
@@ -218,6 +261,10 @@ class PeerAnswer:
         """Sojourn times in seconds and the share of packets at or below each; empty where none were taken."""
         times, share = self._sojourn.get(link, {}).get(window, ((), ()))
         return np.array(times, dtype=np.float64), np.array(share, dtype=np.float64)
+
+    def queue_cdf(self, _link: str, _window: str) -> tuple[Floats, Floats]:
+        """Empty: peers tell the queue as sampled alone."""
+        return np.array([]), np.array([])
 
 
 def cores() -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Answer", "Floats", "Result", "Series", "SojournCdf"]
+__all__ = ["Answer", "Floats", "QueueCdf", "Result", "Series", "SojournCdf"]
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +36,9 @@ class Answer(Protocol):
 
     def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
         """Sojourn times in seconds and the share of packets at or below each."""
+
+    def queue_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
+        """Queue lengths in packets and the share of time at or below each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +63,29 @@ class SojournCdf:
     """Share of packets that waited at most so long, 0 to 1."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCdf:
+    """How long the queue was: the distribution function over time."""
+
+    queue_pkts: Floats
+    """Packets waiting, rising."""
+    share: Floats
+    """Share of the time in which at most so many waited, 0 to 1."""
+
+
 class Result:
     """The result of one run of one AQM with one seed.
 
     The metrics are defined in the documentation, page "The result".
     """
 
-    def __init__(self, answer: Answer, spec: str | None = None) -> None:
+    def __init__(self, answer: Answer, spec: str | None = None, label: str | None = None) -> None:
         """Wrap what an engine answered.
 
         Args:
             answer: The engine's answer.
             spec: The AQM as it was asked for; without one its name is taken.
+            label: What tells it from others; without one the AQM.
         """
         self.answer: Answer = answer
         """What the engine answered."""
@@ -81,6 +95,8 @@ class Result:
         """The same as a dictionary."""
         self.spec: str = spec or self.data["aqm"]["name"]
         """The AQM as it was asked for."""
+        self.label: str = label or self.spec
+        """What it is called beside others: the AQM, with the engine where several are compared."""
 
     @property
     def seed(self) -> int:
@@ -153,6 +169,16 @@ class Result:
         """
         values, share = self.answer.sojourn_cdf(link or self.links[0], window)
         return SojournCdf(sojourn_s=values, share=share)
+
+    def queue_cdf(self, link: str | None = None, window: str = "steady") -> QueueCdf:
+        """Distribution of the queue length over time.
+
+        Args:
+            link: The link; without one the first recorded.
+            window: The window.
+        """
+        values, share = self.answer.queue_cdf(link or self.links[0], window)
+        return QueueCdf(queue_pkts=values, share=share)
 
     def metrics(self) -> dict[str, list[Any]]:
         """All metrics as columns: one row per link or flow group, window and metric."""

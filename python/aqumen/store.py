@@ -26,6 +26,9 @@ from aqumen.scenario import Scenario
 
 __all__ = ["Store", "write_text"]
 
+LAYOUT = 2
+"""Version of what a run's two files hold: runs written with less are run again."""
+
 
 class Store:
     """The runs under a folder."""
@@ -46,45 +49,49 @@ class Store:
         except OSError as error:
             raise OutputError(f"cannot write to {self.folder}: {error.strerror}") from None
 
-    def path(self, job: Job) -> Path:
+    def path(self, job: Job, engine: str | None = None) -> Path:
         """Where a run's metrics are.
 
         Args:
             job: AQM and seed.
+            engine: The engine, where runs of several stand beside each other.
         """
         aqm, seed = job
-        spec = aqm or "scenario"
-        plain = re.sub(r"[^A-Za-z0-9.=_-]+", "_", spec)
+        spec = (aqm or "scenario") + (f"@{engine}" if engine else "")
+        plain = re.sub(r"[^A-Za-z0-9.=@_-]+", "_", spec)
         if plain != spec or len(spec) > 80:
             # Two specs must not share a file.
             plain = f"{plain[:80]}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
         return self.runs / f"{plain}-{seed}.json"
 
-    def save(self, job: Job, answer: Answer, digest: str) -> None:
+    def save(self, job: Job, answer: Answer, digest: str, engine: str | None = None) -> None:
         """Write a finished run; it is there as a whole or not at all.
 
         Args:
             job: AQM and seed.
             answer: The engine's answer.
             digest: Digest of what was run.
+            engine: The engine, where runs of several stand beside each other.
         """
-        path, data = self.path(job), json.loads(answer.json)
+        path, data = self.path(job, engine), json.loads(answer.json)
         arrays: dict[str, Any] = {}
         for k, link in enumerate(data["links"]):
             arrays[f"t_s_{k}"], arrays[f"queue_pkts_{k}"], arrays[f"probability_{k}"] = answer.series(link)
             for w, window in enumerate(data["windows"]):
                 arrays[f"sojourn_s_{k}_{w}"], arrays[f"share_{k}_{w}"] = answer.sojourn_cdf(link, window)
+                arrays[f"level_pkts_{k}_{w}"], arrays[f"time_share_{k}_{w}"] = answer.queue_cdf(link, window)
         _replace(path.with_suffix(".npz"), lambda file: np.savez_compressed(file, **arrays))
         write_text(path, json.dumps({**data, "digest": digest}) + "\n")
 
-    def load(self, job: Job, digest: str) -> Answer | None:
+    def load(self, job: Job, digest: str, engine: str | None = None) -> Answer | None:
         """A finished run, if it is there and was run with just this.
 
         Args:
             job: AQM and seed.
             digest: Digest of what is to be run.
+            engine: The engine, where runs of several stand beside each other.
         """
-        path = self.path(job)
+        path = self.path(job, engine)
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(data, dict) or data.pop("digest", None) != digest:
@@ -121,9 +128,14 @@ class StoredAnswer:
         k, w = self._links.index(link), self._windows.index(window)
         return self._arrays[f"sojourn_s_{k}_{w}"], self._arrays[f"share_{k}_{w}"]
 
+    def queue_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
+        """Queue lengths in packets and the share of time at or below each."""
+        k, w = self._links.index(link), self._windows.index(window)
+        return self._arrays[f"level_pkts_{k}_{w}"], self._arrays[f"time_share_{k}_{w}"]
+
 
 def digest_of(scenario: Scenario, job: Job, engine: str) -> str:
-    """Digest of all that decides a run: the plan, which holds the AQM's parameters and the seed; engine; version.
+    """Digest of all that decides a run: the plan, which holds the AQM's parameters and the seed; engine; versions.
 
     Args:
         scenario: The scenario.
@@ -131,7 +143,7 @@ def digest_of(scenario: Scenario, job: Job, engine: str) -> str:
         engine: The engine.
     """
     aqm, seed = job
-    parts = [_core.__version__, engine, str(seed), scenario.plan_json(seed, aqm)]
+    parts = [_core.__version__, str(LAYOUT), engine, str(seed), scenario.plan_json(seed, aqm)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -83,7 +83,7 @@ def series_dataset(results: Sequence[Result]) -> xr.Dataset:
     for result in results:
         for k, link in enumerate(links):
             series = result.series(link)
-            at = (aqms.index(result.spec), seeds.index(result.seed), k)
+            at = (aqms.index(result.label), seeds.index(result.seed), k)
             queue[at], probability[at] = series.queue_pkts, series.probability
     dimensions = ("aqm", "seed", "link", "time")
     dataset: xr.Dataset = xarray.Dataset(
@@ -113,7 +113,7 @@ def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
                     for k, window in enumerate(windows):
                         value = result.data[key][name][window][metric]
                         if value is not None:
-                            values[aqms.index(result.spec), seeds.index(result.seed), j, k] = value
+                            values[aqms.index(result.label), seeds.index(result.seed), j, k] = value
             variables[metric] = (("aqm", "seed", axis, "window"), values)
     dataset: xr.Dataset = xarray.Dataset(
         variables,
@@ -124,7 +124,7 @@ def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
 
 
 def _axes(results: Sequence[Result]) -> tuple[list[str], list[int], list[str]]:
-    aqms = list(dict.fromkeys(result.spec for result in results))
+    aqms = list(dict.fromkeys(result.label for result in results))
     return aqms, sorted({result.seed for result in results}), results[0].links
 
 

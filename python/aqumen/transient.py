@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from aqumen.result import Floats, Result, Series
+from aqumen import _core
+from aqumen.result import Result, Series
 
 __all__ = ["BAND", "HOLD_S", "SMOOTH_S", "START_UP", "Transient", "transients"]
 
@@ -73,29 +72,6 @@ def transient(series: Series, target_pkts: float, start_s: float, stop_s: float)
         start_s: The event, seconds.
         stop_s: The next event, or the end of the run, seconds.
     """
-    inside = (series.t_s > start_s) & (series.t_s <= stop_s)
-    t, queue = series.t_s[inside], series.queue_pkts[inside]
-    if len(t) == 0:
-        return Transient(settling_s=None, overshoot_pkts=0.0)
-    step = float(np.median(np.diff(t))) if len(t) > 1 else stop_s - start_s
-    outside = np.abs(_trailing_mean(queue, max(1, round(SMOOTH_S / step))) - target_pkts) > BAND * target_pkts
-    settled = None
-    since = 0  # first sample of the stretch within the band that is being followed
-    for i, out in enumerate(outside):
-        if out:
-            since = i + 1
-        elif t[i] - t[since] >= HOLD_S - 1e-9:
-            settled = since
-            break
-    until = len(t) if settled is None else settled + 1
-    overshoot = max(0.0, float(queue[:until].max()) - target_pkts)
-    return Transient(settling_s=None if settled is None else float(t[settled]) - start_s, overshoot_pkts=overshoot)
-
-
-def _trailing_mean(values: Floats, width: int) -> Floats:
-    """Mean over the last `width` values; over all so far where there are fewer."""
-    total = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    last = np.arange(1, len(values) + 1)
-    first = np.maximum(last - width, 0)
-    mean: Floats = (total[last] - total[first]) / (last - first)
-    return mean
+    seen = _core.transient(series.t_s, series.queue_pkts, target_pkts, start_s, stop_s)
+    settling_s, overshoot_pkts = seen or (None, 0.0)
+    return Transient(settling_s=settling_s, overshoot_pkts=overshoot_pkts)

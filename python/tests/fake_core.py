@@ -32,6 +32,7 @@ PARAMS = {
     "red": {"min": 50.0, "max": 150.0, "max_p": 0.1, "weight": 0.002, "gentle": True},
     "droptail": {},
 }
+FINISHED = {"count": 40, "mean_s": 0.5, "p50_s": 0.4, "p95_s": 1.1, "p99_s": 1.3, "slowdown": 2.5}
 TOML = """\
 name = "mock"
 title = "Twelve endless transfers over one congested link"
@@ -169,6 +170,8 @@ class Scenario:
 
 
 class RunResult:
+    engine = "packet"
+
     def __init__(self, scenario, aqm, seed):
         self.plan = json.loads(scenario.plan_json(seed, aqm))
         self.name = (aqm or "droptail").partition(":")[0]
@@ -217,6 +220,18 @@ class RunResult:
             "mark_ratio": marked / arrivals,
             "early_drop_ratio": 0.0,
             "overflow_drop_ratio": overflow / arrivals,
+            **{f"queue_p{share}_pkts": float(np.quantile(queue, share / 100)) for share in (5, 25, 50, 75, 95)},
+            "queue_iae_pkts_s": float(np.abs(queue - TARGET_PKTS).sum()) * 0.1,
+            "queue_ise_pkts2_s": float(np.square(queue - TARGET_PKTS).sum()) * 0.1,
+            "settling_s": None,
+            "overshoot_pkts": float(queue.max()) - TARGET_PKTS,
+            "loss_run_mean_pkts": 1.5 if overflow else None,
+            "loss_run_max_pkts": 4 if overflow else None,
+            "loss_dispersion": 2.5 if overflow else None,
+            "sync_index": 0.12,
+            "rtt_fairness_slope": -0.9,
+            "fairness_mean": 0.83,
+            "convergence_s": None,
         }
 
     def group(self, window):
@@ -229,6 +244,17 @@ class RunResult:
             "delay_mean_s": None,
             "jitter_mean_s": None,
             "loss_ratio": None,
+            "throughput_bps": self.utilization * 4e6,
+            **dict.fromkeys(
+                ("delay_p50_s", "delay_p95_s", "delay_p99_s", "loss_burst_mean_pkts", "frames", "frame_loss_ratio"),
+            ),
+            **dict.fromkeys(("r_factor", "mos", "refused", "pages", "page_load_mean_s", "page_load_p50_s")),
+            **dict.fromkeys(("page_load_p95_s", "page_load_p99_s")),
+            **{
+                f"fct_{size}_{what}": value if size == "10kB_100kB" else 0 if what == "count" else None
+                for size in ("under_10kB", "10kB_100kB", "100kB_1MB", "over_1MB")
+                for what, value in FINISHED.items()
+            },
         }
 
     @property
@@ -239,7 +265,7 @@ class RunResult:
                 "schema": 1,
                 "aqumen": VERSION,
                 "scenario": self.plan["scenario"],
-                "engine": "packet",
+                "engine": self.engine,
                 "aqm": {"name": self.name, "params": PARAMS[self.name]},
                 "seed": self.plan["seed"],
                 "windows": windows,
@@ -257,6 +283,21 @@ class RunResult:
         assert link == "bottleneck"
         values, counts = np.unique(self.within(window) / CAPACITY_PPS, return_counts=True)
         return values, np.cumsum(counts) / counts.sum()
+
+    def queue_cdf(self, link, window):
+        assert link == "bottleneck"
+        values, counts = np.unique(self.within(window), return_counts=True)
+        return values, np.cumsum(counts) / counts.sum()
+
+
+class FluidResult(RunResult):
+    """A fluid's queue is that of the packets ten packets higher, in all but name."""
+
+    engine = "fluid"
+
+    def __init__(self, scenario, aqm, seed):
+        super().__init__(scenario, aqm, seed)
+        self.queue = self.queue + 10.0
 
 
 def run(scenario, aqm, seed, pcap=None, progress=None):
@@ -276,6 +317,14 @@ def run_many(scenario, jobs, threads, on_done):
     order = sorted(range(len(jobs)), key=lambda i: hashlib.sha256(str(jobs[i]).encode()).digest())
     for index in order:
         if not on_done(index, RunResult(scenario, *jobs[index])):
+            return
+
+
+def run_fluid_many(scenario, jobs, model, threads, on_done):
+    assert model is None
+    assert threads >= 1
+    for index, job in enumerate(jobs):
+        if not on_done(index, FluidResult(scenario, *job)):
             return
 
 
@@ -311,10 +360,24 @@ def list_aqms_json():
                 "summary": f"What {name} does.",
                 "reference": "RFC 7567",
                 "params": [{"name": "target", **parameter}] if PARAMS[name] else [],
+                "common_params": [{"name": "threshold", **parameter}],
             }
             for name in BEHAVIOUR
         ]
     )
+
+
+def list_transports_json():
+    params = [{"name": "ecn", "unit": "flag", "choices": None, "default": True, "doc": "Whether packets are ECN-capable."}]
+    row = {"name": "modern", "kind": "tcp", "summary": "TCP of today.", "reference": "RFC 9293", "params": params}
+    return json.dumps([row])
+
+
+def list_traffic_json():
+    bulk = {"name": "bulk", "kind": "transfers", "summary": "One transfer.", "reference": "-", "params": []}
+    rate = {"name": "rate", "unit": "rate", "choices": None, "default": None, "required": True, "doc": "The rate."}
+    cbr = {"name": "cbr", "kind": "packets", "summary": "Packets at one rate.", "reference": "-", "params": [rate]}
+    return json.dumps([bulk, cbr])
 
 
 def json_schema():

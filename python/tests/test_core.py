@@ -136,3 +136,23 @@ def test_files_that_are_no_text(capsys, tmp_path, content):
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("\n")) == ("", 1)
     assert str(path) in captured.err
+
+
+@pytest.mark.parametrize("kind", ["transports", "traffic"])
+def test_every_parameter_of_a_list_is_explained(printed, kind):
+    rows = json.loads(printed("list", kind, "--json"))[kind]
+    names = [row["name"] for row in rows]
+    assert len(set(names)) == len(names) >= 3
+    for row in rows:
+        assert row["summary"] and row["reference"] and row["kind"]
+        for param in row["params"]:
+            assert param["doc"] and param["unit"], (row["name"], param["name"])
+            assert kind == "traffic" or param["default"] is not None
+
+
+def test_a_kind_of_traffic_that_needs_nothing_can_be_written_as_a_word(short):
+    for row in json.loads(aqumen._core.list_traffic_json()):
+        if any(param["required"] for param in row["params"]):
+            continue
+        if row["name"] != "mmpp":  # which takes one of four
+            assert short.set("flows.0.traffic", row["name"]).to_toml()

@@ -79,6 +79,17 @@ def test_the_ranking_says_who_is_best_and_by_how_much(comparison, page):
     assert rows == [("arm-pfc", "1"), ("pi", "2"), ("red", "3"), ("droptail", "4")]
 
 
+def test_columns_stand_where_any_aqm_has_a_figure(page):
+    text = page.read_text()
+    flows = text[text.index("<h2>Flow groups</h2>") : text.index("<h2>Settling and overshoot</h2>")]
+    # Each of four AQMs has two groups; of transfers only one size finished.
+    assert flows.count("<td class=\"word\">ftp</td>") == 4 + 4
+    assert flows.count("<td class=\"word\">10 to 100 kB</td>") == 8
+    assert "MOS" not in flows
+    assert "Fair after" not in text
+    assert "Synchronisation" in text
+
+
 def test_names_cannot_break_out(fake_core, monkeypatch, tmp_path):
     monkeypatch.setattr(fake_core.Scenario, "title", "</script><script>alert(1)</script>")
     monkeypatch.setattr(fake_core.Scenario, "check_aqm", lambda self, spec: None)
@@ -237,13 +248,14 @@ def test_a_browser_draws_it(page, tmp_path, scheme, width):
     seen = json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     assert seen["complaints"] == []
     assert seen["fetched"] == 0
-    # A queue plot for each AQM, then probability, sojourn time, delay against throughput; each in several colours.
-    assert len(seen["first"]) == 4 + 3
+    # A queue plot for each AQM, then probability, sojourn time, delay against throughput, distribution of the queue; each in
+    # several colours.
+    assert len(seen["first"]) == 4 + 4
     assert min(seen["first"]) > 3
-    assert len(seen["withoutOne"]) == 3 + 3
-    # Its rows in the ranking and in the settling table fade.
-    assert seen["off"] == 2
-    assert len(seen["together"]) == 1 + 3
+    assert len(seen["withoutOne"]) == 3 + 4
+    # Its rows fade: in the ranking, the settling table, that of the links, and of two groups each in those of the flows.
+    assert seen["off"] == 3 + 2 + 2
+    assert len(seen["together"]) == 1 + 4
     assert min(seen["together"]) > 3
     # A time, then each AQM's share of packets.
     assert re.fullmatch(

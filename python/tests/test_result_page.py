@@ -33,6 +33,9 @@ def comparison_keys(comparison):
         yield from aqm
         yield from leaves(aqm["links"], 3)
         yield from leaves(aqm["transients"], 2)
+    for engine in comparison["mismatch"].values():
+        yield from engine
+        yield from leaves(engine["links"], 2)
 
 
 @pytest.fixture
@@ -43,17 +46,17 @@ def scenario(fake_core):
 def test_every_key_of_a_run_is_defined(scenario):
     found = set(run_keys(aqumen.run(scenario, aqm="pi").data))
     assert {key for key in found if f"`{key}`" not in PAGE} == set()
-    # Ten at the top, two of the AQM, four of the cost, 17 of a link, 8 of a flow group; none twice.
-    assert len(found) == 10 + 2 + 4 + 17 + 8
+    # Ten at the top, two of the AQM, four of the cost, 33 of a link, 23 of a flow group and 4 x 6 of its transfers; none twice.
+    assert len(found) == 10 + 2 + 4 + 33 + 23 + 4 * 6
 
 
 def test_every_key_of_a_comparison_is_defined(scenario):
-    found = set(comparison_keys(aqumen.compare(scenario, ["pi"], seeds=2).to_dict()))
+    found = set(comparison_keys(aqumen.compare(scenario, ["pi"], seeds=2, engine=["packet", "fluid"]).to_dict()))
     assert {key for key in found if f"`{key}`" not in PAGE} == set()
 
 
 def test_every_key_of_the_page_exists(scenario):
-    run, comparison = aqumen.run(scenario, aqm="pi").data, aqumen.compare(scenario, ["pi"], seeds=2).to_dict()
+    run, comparison = aqumen.run(scenario, aqm="pi").data, aqumen.compare(scenario, ["pi"], seeds=2, engine=["packet", "fluid"]).to_dict()
     known = {*run_keys(run), *comparison_keys(comparison)}
     rows = [line.split("|")[1].strip() for line in PAGE.splitlines() if line.startswith("| `")]
     defined = {row.strip("`") for row in rows if row.count("`") == 2 and "." not in row and "/" not in row}

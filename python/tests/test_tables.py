@@ -7,7 +7,7 @@ import pytest
 
 import aqumen
 
-METRICS = 17 + 8
+METRICS = 33 + 47
 RUNS, WINDOWS = 4, 3
 
 
@@ -17,8 +17,8 @@ def comparison(fake_core):
 
 
 def rows_of_a_run():
-    # One link with 17 metrics and two flow groups with 8, in each of three windows.
-    return (17 + 2 * 8) * WINDOWS
+    # One link with 33 metrics and two flow groups with 47, in each of three windows.
+    return (33 + 2 * 47) * WINDOWS
 
 
 def test_pandas(comparison):

@@ -16,13 +16,14 @@ FILE_BYTES_MAX = 2 * 1024 * 1024
 ARROWS = {
     "units": set(),
     "aqm": {"units"},
+    "capture": {"units"},
     "transport": {"units"},
     "scenario": {"units", "aqm", "transport"},
     "result": {"units"},
-    "sim": {"units", "aqm", "transport", "scenario", "result"},
-    "theory": {"units", "aqm", "scenario", "result"},
+    "sim": {"units", "aqm", "capture", "transport", "scenario", "result"},
+    "theory": {"units", "aqm", "capture", "scenario", "result"},
     "live": {"units", "aqm", "scenario", "result"},
-    "python": {"units", "aqm", "transport", "scenario", "result", "sim", "theory"},
+    "python": {"units", "aqm", "capture", "transport", "scenario", "result", "sim", "theory"},
 }
 UNSAFE_ALLOWED = {"python", "live"}
 UNSAFE = re.compile(

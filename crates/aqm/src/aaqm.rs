@@ -189,9 +189,7 @@ impl SampledLaw for Aaqm {
         let (arrived, departed) = (seen.accepted_pkts, seen.departures_pkts);
         let clearing = match utilization {
             Utilization::Literal => departed,
-            // Below zero idle time if a transmission began before this period: its packet counts here, its time then
-            // has to count here, too.
-            Utilization::Capacity => departed + (seen.interval_s - seen.busy_s) * capacity_pps,
+            Utilization::Capacity => departed + seen.idle_s * capacity_pps,
         };
         self.u = if arrived == 0.0 && departed == 0.0 {
             0.0
@@ -250,13 +248,13 @@ mod tests {
     use super::*;
 
     /// P after one period of 10 ms at 1000 packets/s from P = 0.5.
-    fn after(reading: Reading, utilization: Utilization, arrived: f64, departed: f64, busy_s: f64) -> f64 {
+    fn after(reading: Reading, utilization: Utilization, arrived: f64, departed: f64, idle_s: f64) -> f64 {
         let params = AaqmParams { reading, utilization, ..AaqmParams::new(1000.0) };
         let mut law = Aaqm { p: Probability::clamp(0.5), ..Aaqm::new(params).unwrap() };
         let seen = Observation {
             accepted_pkts: arrived,
             departures_pkts: departed,
-            busy_s,
+            idle_s,
             interval_s: 0.01,
             ..Observation::default()
         };
@@ -267,8 +265,8 @@ mod tests {
     fn more_arrivals_than_the_link_could_send_raise_it_and_fewer_lower_it() {
         use Utilization::{Capacity, Literal};
         // A full link sends 10 in 10 ms. 12 arrivals: U = 1.2, up by 1.0 * 0.01; 8: down by 0.7 * 0.01.
-        assert_eq!(after(Reading::Rate, Capacity, 12.0, 10.0, 0.01), 0.51);
-        assert_eq!(after(Reading::Rate, Capacity, 8.0, 10.0, 0.01), 0.493);
+        assert_eq!(after(Reading::Rate, Capacity, 12.0, 10.0, 0.0), 0.51);
+        assert_eq!(after(Reading::Rate, Capacity, 8.0, 10.0, 0.0), 0.493);
         // A link that is half idle sends what arrives: U = 5 / (5 + 5); as printed 5 / 5 = 1, which closes the link.
         assert_eq!(after(Reading::Rate, Capacity, 5.0, 5.0, 0.005), 0.493);
         assert_eq!(after(Reading::Rate, Literal, 5.0, 5.0, 0.005), 0.51);
@@ -281,9 +279,9 @@ mod tests {
     fn the_readings_differ_in_the_size_of_the_step() {
         // At T = 10 ms a percentage point is the rate's 1.0 * 0.01. Plain steps of 1.0 and 0.7 jump between the ends.
         use Utilization::Capacity;
-        assert_eq!(after(Reading::Percent, Capacity, 12.0, 10.0, 0.01), 0.51);
-        assert_eq!(after(Reading::Plain, Capacity, 12.0, 10.0, 0.01), 1.0);
-        assert_eq!(after(Reading::Plain, Capacity, 8.0, 10.0, 0.01), 0.0);
+        assert_eq!(after(Reading::Percent, Capacity, 12.0, 10.0, 0.0), 0.51);
+        assert_eq!(after(Reading::Plain, Capacity, 12.0, 10.0, 0.0), 1.0);
+        assert_eq!(after(Reading::Plain, Capacity, 8.0, 10.0, 0.0), 0.0);
     }
 
     #[test]

@@ -441,7 +441,7 @@ impl Qdisc for Cake {
             }
             if let Some(taken) = self.take(queue, now, rng, fates) {
                 self.flows[queue].deficit -= taken.packet.bytes as i64;
-                return Some(self.store.send(&taken));
+                return Some(self.store.send(&taken, now));
             }
             let at_rest = self.flows[queue].aqm.is_at_rest(now);
             self.move_to(queue, if at_rest { Set::Idle } else { Set::Decaying });

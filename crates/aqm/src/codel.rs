@@ -28,7 +28,7 @@ use crate::{
     Verdict, registry::Algorithm,
 };
 
-// RFC 8289 sections 4.2, 4.3.
+// RFC 8289 sections 4.3, 4.4.
 const DEFAULT_TARGET_S: f64 = 0.005;
 const DEFAULT_INTERVAL_S: f64 = 0.1;
 const DEFAULT_MTU: f64 = 1500.0;

@@ -132,7 +132,7 @@ impl Qdisc for Drr {
                     self.round.remove(&mut self.links, queue);
                     (self.in_round[queue], self.in_turn) = (false, false);
                 }
-                return Some(self.store.send(&sent));
+                return Some(self.store.send(&sent, now));
             }
             self.round.rotate(&mut self.links);
             self.in_turn = false;

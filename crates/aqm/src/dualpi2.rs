@@ -264,7 +264,7 @@ impl DualPi2 {
             (false, false) => Some(match self.params.scheduler {
                 DualScheduler::Wrr(share) if self.classic_credit >= self.classic_price(share) => CLASSIC,
                 DualScheduler::Wrr(_) => L4S,
-                // Section 4.1.3 and appendix A: the L queue goes first while its head start outweighs the wait of the C queue.
+                // Section 4.2.2 and appendix A: the L queue goes first while its head start outweighs the wait of the C queue.
                 DualScheduler::TimeShiftedFifo(shift) => {
                     let low = self.store.head_sojourn(L4S, now);
                     let classic = self.store.head_sojourn(CLASSIC, now);
@@ -380,7 +380,7 @@ impl Qdisc for DualPi2 {
                 Fate::Pass => {}
             }
             self.account(queue, taken.packet.bytes);
-            return Some(self.store.send(&taken));
+            return Some(self.store.send(&taken, now));
         }
     }
 

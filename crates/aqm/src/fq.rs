@@ -292,7 +292,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             if let Some(taken) = self.take(queue, now, rng, fates) {
                 self.flows[queue].credits -= taken.packet.bytes as i64;
                 self.serving = queue;
-                return Some(self.store.send(&taken));
+                return Some(self.store.send(&taken, now));
             }
             let from = if was_new { &mut self.new } else { &mut self.old };
             from.remove(&mut self.links, queue);

@@ -71,6 +71,8 @@ pub struct Totals {
     pub overflow_dropped: u64,
     /// Time spent on transmissions that have ended.
     pub busy: Span,
+    /// When the transmission under way started; `None` while there is none.
+    pub transmitting_since: Option<Instant>,
     /// Sojourn time of the packet taken for transmission last: from its arrival to the start of its transmission.
     pub last_sojourn: Span,
 }
@@ -177,6 +179,13 @@ pub trait Aqm {
     /// algorithm that decides packet by packet.
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         None
+    }
+}
+
+impl Totals {
+    /// Time spent on transmissions up to `now`, the part of the one under way included.
+    pub fn busy_until(&self, now: Instant) -> Span {
+        self.busy + self.transmitting_since.map_or(Span::ZERO, |since| now.saturating_since(since))
     }
 }
 

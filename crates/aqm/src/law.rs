@@ -27,8 +27,10 @@ pub struct Observation {
     pub departures_pkts: f64,
     /// Bytes whose transmission ended.
     pub departures_bytes: f64,
-    /// Time spent on those transmissions, seconds.
+    /// Time spent on those transmissions, seconds. Departures per busy time are the link's rate, whatever the interval cut off.
     pub busy_s: f64,
+    /// Time in the interval during which nothing was in transmission, seconds; exact up to `now`.
+    pub idle_s: f64,
     /// Sojourn time of the packet taken for transmission last, seconds.
     pub sojourn_s: f64,
     /// The probability applied since the last step of any loop: the law's own answer, unless the host had to override it.
@@ -76,6 +78,8 @@ struct Loop {
     due: Instant,
     last: Instant,
     totals: Totals,
+    /// Time spent on transmissions up to `last`.
+    busy: Span,
 }
 
 impl<L: SampledLaw> Sampled<L> {
@@ -88,6 +92,7 @@ impl<L: SampledLaw> Sampled<L> {
                 due: Instant::ZERO + period,
                 last: Instant::ZERO,
                 totals: Totals::default(),
+                busy: Span::ZERO,
             })
         });
         let applied = law.initial();
@@ -151,9 +156,10 @@ impl Loop {
     fn observe<R: Draw>(&mut self, cx: &Cx<'_, R>, applied: Probability) -> Observation {
         let (now, queue) = (cx.now, &cx.queue);
         let (new, old) = (queue.totals, &self.totals);
+        let (interval, busy) = (now - self.last, new.busy_until(now));
         let seen = Observation {
             now,
-            interval_s: (now - self.last).as_secs_f64(),
+            interval_s: interval.as_secs_f64(),
             queue_pkts: queue.packets as f64,
             queue_bytes: queue.bytes as f64,
             arrivals_pkts: (new.arrivals - old.arrivals) as f64,
@@ -161,11 +167,70 @@ impl Loop {
             departures_pkts: (new.departures - old.departures) as f64,
             departures_bytes: (new.departed_bytes - old.departed_bytes) as f64,
             busy_s: (new.busy - old.busy).as_secs_f64(),
+            idle_s: interval.saturating_sub(busy - self.busy).as_secs_f64(),
             sojourn_s: new.last_sojourn.as_secs_f64(),
             applied,
         };
         self.last = now;
         self.totals = *new;
+        self.busy = busy;
         seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use aqumen_units::Bytes;
+
+    use super::*;
+    use crate::{DropReason, Fates, Fifo, Handle, Limit, Qdisc};
+
+    /// Keeps idle and busy time of each period of 5 ms, in milliseconds.
+    #[derive(Default)]
+    struct Seen(Vec<(f64, f64)>);
+
+    impl SampledLaw for Seen {
+        fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+            [Some(Span::from_millis(5)), None]
+        }
+
+        fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+            self.0.push((seen.idle_s * 1e3, seen.busy_s * 1e3));
+            Probability::ZERO
+        }
+    }
+
+    struct Never;
+
+    impl Draw for Never {
+        fn uniform(&mut self) -> f64 {
+            panic!("a probability of zero needs no number")
+        }
+    }
+
+    impl Fates for Never {
+        fn marked(&mut self, _handle: Handle) {}
+
+        fn dropped(&mut self, _handle: Handle, _reason: DropReason) {}
+    }
+
+    #[test]
+    fn idle_time_is_exact_in_the_middle_of_a_transmission() {
+        let mut fifo = Fifo::new(Sampled::new(Seen::default(), false), Limit { packets: 9, bytes: Bytes(9999) });
+        let at = |ms: u64| Instant::ZERO + Span::from_millis(ms);
+        // In transmission from 2 to 7 ms and from 14 ms on; the law looks at 5, 10 and 15 ms.
+        fifo.enqueue(0, &Packet { bytes: 1000, ..Packet::default() }, at(2), &mut Never, &mut Never);
+        assert_eq!(fifo.dequeue(at(2), &mut Never, &mut Never), Some(0));
+        fifo.on_timer(at(5), &mut Never);
+        fifo.transmitted(Span::from_millis(5), at(7));
+        assert_eq!(fifo.dequeue(at(7), &mut Never, &mut Never), None);
+        fifo.on_timer(at(10), &mut Never);
+        fifo.enqueue(1, &Packet { bytes: 1000, ..Packet::default() }, at(14), &mut Never, &mut Never);
+        assert_eq!(fifo.dequeue(at(14), &mut Never, &mut Never), Some(1));
+        fifo.on_timer(at(15), &mut Never);
+        // Busy time comes with the departure, whole: a packet's 5 ms lie in the second period.
+        assert_eq!(fifo.aqm().law().0, [(2.0, 0.0), (3.0, 5.0), (4.0, 0.0)]);
     }
 }

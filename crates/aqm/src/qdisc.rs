@@ -180,6 +180,7 @@ impl<A: Aqm> Qdisc for Fifo<A> {
                 Verdict::Pass => {}
             }
             self.in_transmission_bytes = head.packet.bytes;
+            self.totals.transmitting_since = Some(now);
             return Some(head.handle);
         }
         self.aqm.on_idle(now);
@@ -190,6 +191,7 @@ impl<A: Aqm> Qdisc for Fifo<A> {
         self.totals.departures += 1;
         self.totals.departed_bytes += self.in_transmission_bytes as u64;
         self.totals.busy += duration;
+        self.totals.transmitting_since = None;
         self.aqm.on_departure(now);
     }
 

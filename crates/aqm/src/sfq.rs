@@ -111,7 +111,7 @@ impl Qdisc for Sfq {
         } else {
             self.round.rotate(&mut self.links);
         }
-        Some(self.store.send(&sent))
+        Some(self.store.send(&sent, now))
     }
 
     fn transmitted(&mut self, duration: Span, _now: Instant) {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
-use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value};
+use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms, find};
+use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Unit, Value};
 
 fn path(page: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/aqms").join(format!("{page}.md"))
@@ -88,7 +88,15 @@ fn the_index_lists_every_algorithm_and_profile() {
 
     let mut profiles = String::from("| name | same as | what it is |\n|---|---|---|\n");
     for profile in PROFILES {
-        let settings: Vec<_> = profile.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let params = find(profile.algorithm).unwrap().params;
+        let setting = |(key, value): &(&str, Value<'_>)| {
+            let unit = match params.iter().find(|param| param.name == *key).map(|param| param.kind) {
+                Some(Kind::Number { unit, .. }) if unit != Unit::PerPacket => unit.symbol(),
+                _ => "",
+            };
+            format!("{key}={value}{unit}")
+        };
+        let settings: Vec<_> = profile.settings.iter().map(setting).collect();
         let spec = format!("{}:{}", profile.algorithm, settings.join(","));
         writeln!(profiles, "| `{}` | `{spec}` | {} |", profile.name, profile.doc).unwrap();
     }

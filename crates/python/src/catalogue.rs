@@ -1,14 +1,16 @@
-//! The AQMs as data: what `aqumen list aqms --json` prints and the typed parameter tables are made of.
+//! What there is, as data: AQMs, transports, traffic. `aqumen list --json` prints it, and the typed parameter tables are made of
+//! it.
 
 use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
-use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value};
+use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value, threshold};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
-/// Every algorithm with its parameters, then every built-in profile, as a JSON list.
+/// Every algorithm with its parameters and those that all of its kind take, then every built-in profile, as a JSON list.
 #[pyfunction]
 pub(crate) fn list_aqms_json() -> String {
     let rows = algorithms().map(|algorithm| {
+        let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
         json!({
             "name": algorithm.name,
             "kind": match algorithm.kind() {
@@ -19,6 +21,7 @@ pub(crate) fn list_aqms_json() -> String {
             "summary": algorithm.summary,
             "reference": algorithm.reference,
             "params": algorithm.params.iter().map(param).collect::<Vec<_>>(),
+            "common_params": common.iter().map(param).collect::<Vec<_>>(),
         })
     });
     let profiles = PROFILES.iter().map(|profile| {
@@ -31,9 +34,22 @@ pub(crate) fn list_aqms_json() -> String {
             "algorithm": profile.algorithm,
             "settings": settings.collect::<serde_json::Map<_, _>>(),
             "params": [],
+            "common_params": [],
         })
     });
     Json::Array(rows.chain(profiles).collect()).to_string()
+}
+
+/// Every preset of a transport with its settings, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_transports_json() -> String {
+    aqumen_scenario::list::transports().to_string()
+}
+
+/// Every kind of traffic with its parameters, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_traffic_json() -> String {
+    aqumen_scenario::list::traffic().to_string()
 }
 
 /// Names that a SPEC may start with in any scenario.

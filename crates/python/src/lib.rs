@@ -1,11 +1,12 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists the AQMs and the papers' experiments, [`many`] runs several runs at a time, [`theory`] is what needs no packets, [`mmpp`] the
-//! queueing analysis.
+//! [`catalogue`] lists what there is, the papers' experiments among it, [`many`] runs several runs at a time, [`theory`] is what
+//! needs no packets, [`mmpp`] the queueing analysis, [`mod@replay`] captures before a queue.
 
 mod catalogue;
 mod many;
 mod mmpp;
+mod replay;
 mod theory;
 
 use std::path::PathBuf;
@@ -25,11 +26,13 @@ create_exception!(_core, Cancelled, PyException, "The run was stopped by its pro
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary};
+    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary, transient};
     #[pymodule_export]
-    use crate::catalogue::{experiments, list_aqms_json};
+    use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
+    #[pymodule_export]
+    use crate::replay::{Replay, survey};
     #[pymodule_export]
     use crate::theory::{Analysis, analyse, predict_json, run_fluid, run_fluid_many, run_theory};
 
@@ -49,7 +52,7 @@ struct Scenario(Arc<aqumen_scenario::Scenario>);
 #[pyclass(frozen, module = "aqumen._core")]
 struct RunResult(aqumen_result::RunResult);
 
-/// Times in seconds, and the share of packets that waited no longer.
+/// Values, and the share at or below each.
 type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// A link's sampling instants, queue lengths and probabilities.
@@ -143,6 +146,15 @@ impl RunResult {
         let (seconds, share): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(ns, share)| (ns * 1e-9, share)).unzip();
         Ok((seconds.into_pyarray(py), share.into_pyarray(py)))
     }
+
+    /// Distribution of the queue length: packets, and the share of time in which no more waited.
+    fn queue_cdf<'py>(&self, py: Python<'py>, link: &str, window: &str) -> PyResult<CdfArrays<'py>> {
+        let windows = self.0.queue.get(link).ok_or_else(|| unknown(link))?;
+        let points = windows.get(window).ok_or_else(|| unknown(window))?.cumulative();
+        // A bin ends with the whole number before its edge.
+        let (packets, share): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(edge, share)| (edge - 1.0, share)).unzip();
+        Ok((packets.into_pyarray(py), share.into_pyarray(py)))
+    }
 }
 
 /// Runs `scenario` on the packet engine with the AQM of a SPEC.
@@ -232,6 +244,20 @@ fn student_quantile(probability: f64, freedom: f64) -> PyResult<f64> {
         return Err(PyValueError::new_err("a quantile needs a probability in (0, 1) and degrees of freedom above 0"));
     }
     Ok(aqumen_result::student_quantile(probability, freedom))
+}
+
+/// Settling time in seconds, if it settles, and overshoot in packets of a sampled queue after `start_s` and until `stop_s`.
+/// `None` without a sample in between.
+#[pyfunction]
+fn transient(
+    t_s: Vec<f64>,
+    queue_pkts: Vec<f64>,
+    target_pkts: f64,
+    start_s: f64,
+    stop_s: f64,
+) -> Option<(Option<f64>, f64)> {
+    let seen = aqumen_result::transient(&t_s, &queue_pkts, target_pkts, start_s, stop_s)?;
+    Some((seen.settling_s, seen.overshoot_pkts))
 }
 
 /// The JSON Schema of a scenario file.

@@ -75,6 +75,15 @@ impl Histogram {
         None
     }
 
+    /// The share of values above `value`, those in its bin not counted.
+    pub fn share_above(&self, value: f64) -> f64 {
+        if self.total == 0 {
+            return 0.0;
+        }
+        let above: u64 = self.counts.iter().skip(bin_of(value.max(0.0) as u64) + 1).sum();
+        above as f64 / self.total as f64
+    }
+
     /// Upper edge of each bin that holds anything, and the share of values at or below it: the distribution function.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
         let mut below = 0;
@@ -134,6 +143,14 @@ mod tests {
         at_once.record_many(777, 3);
         assert_eq!(one_by_one, at_once);
         assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn the_bin_of_a_value_is_not_above_it() {
+        let mut histogram = Histogram::default();
+        [50, 50, 50, 60, 70].iter().for_each(|&value| histogram.record(value));
+        assert_eq!([49.0, 50.0, 65.0, 70.0].map(|value| histogram.share_above(value)), [1.0, 0.4, 0.2, 0.0]);
+        assert_eq!(Histogram::default().share_above(1.0), 0.0);
     }
 
     #[test]

@@ -2,13 +2,26 @@
 //!
 //! Every engine fills the same [`RunResult`], so that answers can be laid over one another.
 
+mod completion;
+pub mod emodel;
+mod fairness;
 mod histogram;
+mod jitter;
+mod losses;
 mod metrics;
 mod summary;
+mod synchrony;
+mod transient;
 
+pub use completion::{CompletionMetrics, Completions};
+pub use fairness::{jain, rtt_slope};
 pub use histogram::Histogram;
+pub use jitter::Jitter;
+pub use losses::{Runs, dispersion};
 pub use metrics::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult, Series};
 pub use summary::{Summary, student_quantile};
+pub use synchrony::Synchrony;
+pub use transient::{BAND, HOLD_S, SMOOTH_S, Transient, transient};
 
 /// Version of the JSON that a [`RunResult`] becomes. It grows when a key changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::Histogram;
+use crate::{CompletionMetrics, Histogram};
 
 /// The result of one run of one engine.
 #[derive(Clone, Debug, Serialize)]
@@ -34,6 +34,9 @@ pub struct RunResult {
     /// Sojourn times of each recorded link in each window, nanoseconds.
     #[serde(skip)]
     pub sojourn: IndexMap<String, IndexMap<String, Histogram>>,
+    /// Queue lengths of each recorded link in each window, packets, counted by the nanoseconds that each lasted.
+    #[serde(skip)]
+    pub queue: IndexMap<String, IndexMap<String, Histogram>>,
 }
 
 /// An AQM and the parameters in force, designed ones included.
@@ -94,6 +97,38 @@ pub struct LinkMetrics {
     pub early_drop_ratio: Option<f64>,
     /// Discarded for want of room / arrived.
     pub overflow_drop_ratio: Option<f64>,
+    /// Queue length below which the queue was for 5 % of the time.
+    pub queue_p5_pkts: Option<f64>,
+    /// For a quarter of the time.
+    pub queue_p25_pkts: Option<f64>,
+    /// For half of the time.
+    pub queue_p50_pkts: Option<f64>,
+    /// For three quarters of the time.
+    pub queue_p75_pkts: Option<f64>,
+    /// For 95 % of the time.
+    pub queue_p95_pkts: Option<f64>,
+    /// Integral over time of the absolute value of queue minus target, packets x seconds.
+    pub queue_iae_pkts_s: Option<f64>,
+    /// Integral over time of its square, packets^2 x seconds.
+    pub queue_ise_pkts2_s: Option<f64>,
+    /// Seconds from the start of the window until the queue has settled; see [`crate::transient`].
+    pub settling_s: Option<f64>,
+    /// Largest sample of the queue above the target until then, packets.
+    pub overshoot_pkts: Option<f64>,
+    /// Mean number of packets lost one directly after the other.
+    pub loss_run_mean_pkts: Option<f64>,
+    /// The most of them.
+    pub loss_run_max_pkts: Option<u64>,
+    /// Index of dispersion of the losses over the sampling interval.
+    pub loss_dispersion: Option<f64>,
+    /// How much the windows of the flows move together; see [`crate::Synchrony`].
+    pub sync_index: Option<f64>,
+    /// Slope of ln(goodput) over ln(round-trip time) of the flows; see [`crate::rtt_slope`].
+    pub rtt_fairness_slope: Option<f64>,
+    /// Mean over time of Jain's index over sliding intervals.
+    pub fairness_mean: Option<f64>,
+    /// Seconds from the last start of a flow until that index reaches 0.9.
+    pub convergence_s: Option<f64>,
 }
 
 /// What a flow group got in one window.
@@ -115,6 +150,39 @@ pub struct FlowMetrics {
     pub jitter_mean_s: Option<f64>,
     /// Real-time traffic: lost / sent packets.
     pub loss_ratio: Option<f64>,
+    /// Bits of packets, headers included, that reached the receivers, per second.
+    pub throughput_bps: Option<f64>,
+    /// Median of the one-way delay, seconds.
+    pub delay_p50_s: Option<f64>,
+    /// Its 95th percentile.
+    pub delay_p95_s: Option<f64>,
+    /// Its 99th percentile.
+    pub delay_p99_s: Option<f64>,
+    /// Mean number of packets lost one directly after the other.
+    pub loss_burst_mean_pkts: Option<f64>,
+    /// Video: frames that should have been shown.
+    pub frames: Option<u64>,
+    /// Video: frames of which a packet was lost or late / frames.
+    pub frame_loss_ratio: Option<f64>,
+    /// Voice: rating R of the E-model.
+    pub r_factor: Option<f64>,
+    /// Voice: mean opinion score.
+    pub mos: Option<f64>,
+    /// Arrivals of the application that found no flow idle.
+    pub refused: Option<u64>,
+    /// Web: pages that were loaded.
+    pub pages: Option<u64>,
+    /// Web: mean time to load a page, seconds.
+    pub page_load_mean_s: Option<f64>,
+    /// Its median.
+    pub page_load_p50_s: Option<f64>,
+    /// Its 95th percentile.
+    pub page_load_p95_s: Option<f64>,
+    /// Its 99th percentile.
+    pub page_load_p99_s: Option<f64>,
+    /// Times of finite transfers, by size.
+    #[serde(flatten)]
+    pub completions: CompletionMetrics,
 }
 
 /// What a run cost.

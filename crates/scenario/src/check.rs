@@ -118,6 +118,9 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if group.transfer.is_some() && group.traffic != Traffic::Bulk {
         return wrong("transfer", format!("belongs to bulk traffic; {} has sizes of its own", group.traffic.kind()));
     }
+    group.traffic.check().map_err(|(key, message)| {
+        (if key.is_empty() { "traffic".to_string() } else { format!("traffic.{key}") }, message)
+    })?;
     let mut last = Span::ZERO;
     for (k, off) in group.off.iter().enumerate() {
         let until = off.end.unwrap_or(end);

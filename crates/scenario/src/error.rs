@@ -29,6 +29,11 @@ impl Error {
     pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
         Error { file: file.into(), line: 0, key: String::new(), value: None, message: message.into() }
     }
+
+    /// An error about the AQM of a SPEC.
+    pub(crate) fn of_aqm(text: &str, message: impl Into<String>) -> Self {
+        Error { key: "aqm".into(), value: Some(format!("\"{text}\"")), ..Error::of_file("", message) }
+    }
 }
 
 /// Longest value shown.

@@ -30,6 +30,13 @@ pub enum Law {
         /// The mean.
         mean: f64,
     },
+    /// The sum of exponential stages.
+    Erlang {
+        /// The mean.
+        mean: f64,
+        /// How many stages, all alike: 1 is exponential, many are nearly constant.
+        stages: u32,
+    },
     /// P(X > x) = (least / x)^shape from `least` on; with `max`, the same law given that X is at most `max`.
     Pareto {
         /// The mean, the bound counted in.
@@ -60,10 +67,13 @@ pub enum Law {
 }
 
 /// Names of the laws that are written as a table.
-const LAWS: [&str; 5] = ["uniform", "exponential", "pareto", "lognormal", "empirical"];
+const LAWS: [&str; 6] = ["uniform", "exponential", "erlang", "pareto", "lognormal", "empirical"];
 
 /// Most points of an empirical law.
 pub(crate) const POINTS_MAX: usize = 100_000;
+
+/// Most stages of an Erlang law: each is a draw.
+const STAGES_MAX: u32 = 1000;
 
 /// Least share of a lognormal that its bounds must leave: it is drawn again until it falls within.
 const SHARE_MIN: f64 = 0.01;
@@ -74,7 +84,7 @@ impl Law {
         match self {
             Law::Fixed(value) => *value,
             Law::Uniform { min, max } => (min + max) / 2.0,
-            Law::Exponential { mean } | Law::Pareto { mean, .. } => *mean,
+            Law::Exponential { mean } | Law::Erlang { mean, .. } | Law::Pareto { mean, .. } => *mean,
             Law::Lognormal { mean, min, max, .. } => {
                 // E[X; a < X <= b] = mean (Phi(b' - sigma) - Phi(a' - sigma)), with a' and b' the bounds in standard units.
                 let (mu, sigma) = self.normal().unwrap_or((0.0, 1.0));
@@ -115,8 +125,16 @@ impl Law {
     fn check(&self) -> Result<(), (&'static str, String)> {
         match *self {
             Law::Uniform { min, max } if min > max => Err(("max", "must be at least min".into())),
-            Law::Exponential { mean } | Law::Pareto { mean, .. } | Law::Lognormal { mean, .. } if mean <= 0.0 => {
+            Law::Exponential { mean }
+            | Law::Erlang { mean, .. }
+            | Law::Pareto { mean, .. }
+            | Law::Lognormal { mean, .. }
+                if mean <= 0.0 =>
+            {
                 Err(("mean", "must be above 0".into()))
+            }
+            Law::Erlang { stages, .. } if !(1..=STAGES_MAX).contains(&stages) => {
+                Err(("stages", format!("must be 1 to {STAGES_MAX}")))
             }
             Law::Pareto { shape, max, .. } if shape <= if max.is_some() { 0.0 } else { 1.0 } || shape > 100.0 => {
                 Err(("shape", "must be above 1, at most 100; with a max above 0: then there is a mean".into()))
@@ -163,6 +181,10 @@ impl Law {
             "exponential" => {
                 at.only(&["law", "mean"])?;
                 Law::Exponential { mean: needed("mean")? }
+            }
+            "erlang" => {
+                at.only(&["law", "mean", "stages"])?;
+                Law::Erlang { mean: needed("mean")?, stages: at.field("stages", None)? }
             }
             "pareto" => {
                 at.only(&["law", "mean", "shape", "max"])?;
@@ -216,6 +238,11 @@ impl Law {
             Law::Exponential { mean } => {
                 put("law", "exponential".into());
                 put("mean", show(*mean));
+            }
+            Law::Erlang { mean, stages } => {
+                put("law", "erlang".into());
+                put("mean", show(*mean));
+                put("stages", i64::from(*stages).into());
             }
             Law::Pareto { mean, shape, max } => {
                 put("law", "pareto".into());
@@ -360,6 +387,7 @@ impl LawOf {
             value(),
             law("uniform", &["min", "max"], json!({"min": value(), "max": value()})),
             law("exponential", &["mean"], json!({"mean": value()})),
+            law("erlang", &["mean", "stages"], json!({"mean": value(), "stages": {"type": "integer", "minimum": 1}})),
             law("pareto", &["mean", "shape"], json!({"mean": value(), "shape": number(), "max": value()})),
             law("lognormal", &["mean", "std"], json!({"mean": value(), "std": value(), "min": value(), "max": value()})),
             law("empirical", &[], json!({"cdf": {"type": "array", "items": point}, "file": {"type": "string"}})),

@@ -6,7 +6,7 @@
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
 //! - `schema` declares the tables, `parking_lot` one of its presets, `spread` the times that differ from flow to flow,
 //!   `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports, applications and AQMs;
-//! - `mmpp` is the other file: a model for the queueing analysis;
+//! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
 #![forbid(unsafe_code)]
@@ -17,11 +17,13 @@ mod expand;
 mod field;
 mod json;
 pub mod law;
+pub mod list;
 pub mod memory;
 pub mod mmpp;
 mod network;
 mod parking_lot;
 mod plan;
+pub mod replay;
 mod routes;
 mod scenario;
 pub mod schema;

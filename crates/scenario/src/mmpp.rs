@@ -1,7 +1,9 @@
 //! The model file of the queueing analysis: sources before a queue. `docs/formats/mmpp.md` describes the format.
 //!
 //! [`File`] is the TOML file, read and checked as far as that needs no mathematics; the solver reports what it finds through
-//! [`File::error`], with file, line and key.
+//! [`File::error`], with file, line and key. [`Chain`] is a source as the packet engine sends it.
+
+mod chain;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,9 @@ use crate::field::{At, Buffer, Field, Misfit, Name, Named, table};
 use crate::scenario::{bytes_of_file, locate, text_of_bytes};
 use crate::tree::{Node, Value};
 use crate::units;
+
+pub use chain::Chain;
+pub(crate) use chain::check_minisources;
 
 table! {
     /// A model as written.
@@ -248,6 +253,8 @@ macro_rules! choice {
     };
 }
 
+pub(crate) use choice;
+
 choice! {
     /// Sources that need not be written.
     Preset("a preset: \"paper16\" or \"paper8\"") {
@@ -472,15 +479,5 @@ fn check_early(early: &Early, names: &[&str]) -> Result<(), (String, String)> {
             Ok(())
         }
         None => Ok(()),
-    }
-}
-
-impl Preset {
-    /// Names of its sources.
-    pub fn names(self) -> &'static [&'static str] {
-        match self {
-            Preset::Paper16 => &["video", "multimedia", "www", "ftp"],
-            Preset::Paper8 => &["video", "multimedia", "www-ftp"],
-        }
     }
 }

@@ -60,7 +60,12 @@ impl Scenario {
     }
 
     fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
-        let spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
+        let mut spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
+        let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+        for (i, group) in spec.flows.iter_mut().enumerate() {
+            let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
+            group.traffic.load(directory).map_err(at)?;
+        }
         let (core, fixed) = check(&spec).map_err(|wrong| locate(&tree, file, wrong))?;
         Ok(Scenario { file: file.into(), tree, spec, core, fixed })
     }
@@ -85,7 +90,7 @@ impl Scenario {
 
     /// The AQM of a SPEC, with the profiles of this scenario.
     pub fn aqm(&self, text: &str) -> Result<AqmSpec, Error> {
-        AqmSpec::parse(text, &self.spec.aqms).map_err(|message| aqm_error(text, message))
+        AqmSpec::parse(text, &self.spec.aqms).map_err(|message| Error::of_aqm(text, message))
     }
 
     /// Names of the links under test.
@@ -110,7 +115,7 @@ impl Scenario {
             Some((i, message)) if self.core.links[i].aqm.is_some() => {
                 Err(locate(&self.tree, &self.file, (format!("{}.aqm", self.core.links[i].path), message)))
             }
-            Some((_, message)) if aqm.is_some() => Err(aqm_error(&own.label, message)),
+            Some((_, message)) if aqm.is_some() => Err(Error::of_aqm(&own.label, message)),
             Some((_, message)) => Err(locate(&self.tree, &self.file, ("aqm".into(), message))),
         }
     }
@@ -181,10 +186,6 @@ fn full_key(key: &str) -> String {
 
 fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
-}
-
-fn aqm_error(text: &str, message: String) -> Error {
-    Error { key: "aqm".into(), value: Some(format!("\"{text}\"")), ..Error::of_file("", message) }
 }
 
 /// The error at a dotted path, with the line and value that stand there.

@@ -1,13 +1,13 @@
 //! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
 
 use aqumen_aqm::registry::{self, Algorithm, QueueKind};
-use aqumen_aqm::{Kind, Param, Requirement, Settings, threshold};
+use aqumen_aqm::{Kind, Network, Param, Requirement, Settings, threshold};
 
-use crate::OwnedValue;
 use crate::error::suggestion;
 use crate::field::{At, Field, Misfit, Named};
 use crate::tree::Value;
 use crate::units::Quantity;
+use crate::{AqmChoice, Error, OwnedValue};
 
 /// An AQM chosen by a SPEC: an algorithm with values, its profiles resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,16 @@ pub enum Written {
 type Fault = (Option<String>, String);
 
 impl AqmSpec {
+    /// Reads a SPEC that stands by itself: of the built-in AQMs and profiles.
+    pub fn builtin(text: &str) -> Result<Self, Error> {
+        AqmSpec::parse(text, &Named(Vec::new())).map_err(|message| Error::of_aqm(text, message))
+    }
+
+    /// The AQM on a link of `network`.
+    pub fn on(&self, network: Network) -> AqmChoice {
+        AqmChoice { name: self.algorithm.clone(), values: self.values.clone(), network }
+    }
+
     /// Reads a SPEC. `profiles` are those of the scenario. The error is a message without place.
     pub(crate) fn parse(text: &str, profiles: &Named<Profile>) -> Result<Self, String> {
         let (name, given) = match text.split_once(':') {

@@ -1,9 +1,13 @@
 //! The transport of a flow group: a preset of the transport crate, and what differs from it.
 
-mod settings;
+mod rtp;
+mod sctp;
+pub(crate) mod settings;
 mod tcp;
 mod udp;
 
+use aqumen_transport::rtp::RtpConfig;
+use aqumen_transport::sctp::SctpConfig;
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_transport::udp::UdpConfig;
 use serde_json::json;
@@ -28,6 +32,10 @@ pub enum Protocol {
     Tcp(TcpConfig),
     /// UDP.
     Udp(UdpConfig),
+    /// RTP with RTCP.
+    Rtp(RtpConfig),
+    /// SCTP.
+    Sctp(SctpConfig),
 }
 
 /// A preset: its name, and the configuration it stands for.
@@ -37,7 +45,18 @@ pub type Preset = (&'static str, fn() -> Protocol);
 pub const PRESETS: &[Preset] = &[
     ("ns2", || Protocol::Tcp(TcpConfig::ns2())),
     ("modern", || Protocol::Tcp(TcpConfig::modern())),
+    ("cubic", || Protocol::Tcp(TcpConfig::cubic())),
+    ("dctcp", || Protocol::Tcp(TcpConfig::dctcp())),
+    ("prague", || Protocol::Tcp(TcpConfig::prague())),
+    ("bbr", || Protocol::Tcp(TcpConfig::bbr())),
+    ("vegas", || Protocol::Tcp(TcpConfig::vegas())),
+    ("ledbat", || Protocol::Tcp(TcpConfig::ledbat())),
     ("udp", || Protocol::Udp(UdpConfig::standard())),
+    ("rtp", || Protocol::Rtp(RtpConfig::standard())),
+    ("rtp-tfrc", || Protocol::Rtp(RtpConfig::tfrc())),
+    ("rtp-nada", || Protocol::Rtp(RtpConfig::nada())),
+    ("sctp", || Protocol::Sctp(SctpConfig::standard())),
+    ("sctp-ns2", || Protocol::Sctp(SctpConfig::ns2())),
 ];
 
 impl Protocol {
@@ -46,6 +65,8 @@ impl Protocol {
         match self {
             Protocol::Tcp(config) => config.packet_bytes,
             Protocol::Udp(config) => config.packet_bytes,
+            Protocol::Rtp(config) => config.packet_bytes,
+            Protocol::Sctp(config) => config.packet_bytes,
         }
     }
 
@@ -54,6 +75,8 @@ impl Protocol {
         match self {
             Protocol::Tcp(config) => config.header_bytes,
             Protocol::Udp(config) => config.header_bytes,
+            Protocol::Rtp(config) => config.header_bytes,
+            Protocol::Sctp(config) => config.header_bytes,
         }
     }
 
@@ -67,14 +90,19 @@ impl Protocol {
         match self {
             Protocol::Tcp(config) => config.ecn,
             Protocol::Udp(_) => false,
+            Protocol::Rtp(config) => config.ecn,
+            Protocol::Sctp(config) => config.ecn,
         }
     }
 
-    /// Size on the wire of what the sink sends back, bytes; 0: nothing.
+    /// Size on the wire of what the sink usually sends back, bytes; 0: nothing.
     pub fn ack_bytes(&self) -> u16 {
         match self {
             Protocol::Tcp(config) => config.ack_bytes,
             Protocol::Udp(_) => 0,
+            Protocol::Rtp(_) => aqumen_transport::rtp::REPORT_BYTES,
+            // A SACK without blocks is as large as the headers of data.
+            Protocol::Sctp(config) => config.header_bytes,
         }
     }
 
@@ -82,7 +110,11 @@ impl Protocol {
     pub fn window_pkts(&self) -> Option<u32> {
         match self {
             Protocol::Tcp(config) => Some(config.receive_window),
-            Protocol::Udp(_) => None,
+            Protocol::Udp(_) | Protocol::Rtp(_) => None,
+            // The window counts the headers of chunks: that of empty messages admits most packets.
+            Protocol::Sctp(config) => {
+                Some(config.receive_window_bytes / u32::from(aqumen_transport::sctp::CHUNK_HEADER))
+            }
         }
     }
 
@@ -90,7 +122,8 @@ impl Protocol {
     pub fn initial_window_pkts(&self) -> u32 {
         match self {
             Protocol::Tcp(config) => config.initial_window,
-            Protocol::Udp(_) => 1,
+            Protocol::Udp(_) | Protocol::Rtp(_) => 1,
+            Protocol::Sctp(config) => config.first_window().div_ceil(config.chunk_bytes()),
         }
     }
 
@@ -99,7 +132,7 @@ impl Protocol {
     pub fn tcp(&self) -> Option<&TcpConfig> {
         match self {
             Protocol::Tcp(config) => Some(config),
-            Protocol::Udp(_) => None,
+            Protocol::Udp(_) | Protocol::Rtp(_) | Protocol::Sctp(_) => None,
         }
     }
 
@@ -110,6 +143,8 @@ impl Protocol {
         match self {
             Protocol::Tcp(config) => settings::to_json(config, &mut fields),
             Protocol::Udp(config) => settings::to_json(config, &mut fields),
+            Protocol::Rtp(config) => settings::to_json(config, &mut fields),
+            Protocol::Sctp(config) => settings::to_json(config, &mut fields),
         }
         serde_json::Value::Object(fields)
     }
@@ -143,6 +178,8 @@ impl Field for Transport {
         match &mut transport.config {
             Protocol::Tcp(config) => settings::read(at, config)?,
             Protocol::Udp(config) => settings::read(at, config)?,
+            Protocol::Rtp(config) => settings::read(at, config)?,
+            Protocol::Sctp(config) => settings::read(at, config)?,
         }
         Ok(transport)
     }
@@ -152,6 +189,8 @@ impl Field for Transport {
         let different = match (self.config, preset()) {
             (Protocol::Tcp(config), Protocol::Tcp(preset)) => settings::write(config, preset),
             (Protocol::Udp(config), Protocol::Udp(preset)) => settings::write(config, preset),
+            (Protocol::Rtp(config), Protocol::Rtp(preset)) => settings::write(config, preset),
+            (Protocol::Sctp(config), Protocol::Sctp(preset)) => settings::write(config, preset),
             _ => return None,
         };
         let preset = toml::Value::String(self.preset.clone());
@@ -165,16 +204,17 @@ impl Field for Transport {
 
     fn schema() -> serde_json::Value {
         let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-        let mut tcp = Vec::new();
-        let mut udp = Vec::new();
+        let (mut tcp, mut udp, mut rtp, mut sctp) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (name, config) in PRESETS {
             match config() {
                 Protocol::Tcp(config) => tcp.push((*name, config)),
                 Protocol::Udp(config) => udp.push((*name, config)),
+                Protocol::Rtp(config) => rtp.push((*name, config)),
+                Protocol::Sctp(config) => sctp.push((*name, config)),
             }
         }
         let preset = json!({"enum": names, "description": "name of the preset"});
-        json!({"anyOf": [preset, table(&tcp), table(&udp)]})
+        json!({"anyOf": [preset, table(&tcp), table(&udp), table(&rtp), table(&sctp)]})
     }
 }
 

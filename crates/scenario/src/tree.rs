@@ -130,13 +130,15 @@ impl Node {
         let mut node = self;
         for (depth, step) in steps.iter().enumerate() {
             let here = || steps[..depth].join(".");
-            // The short form transport = "ns2" opens into the table that it stands for.
-            if let Value::Text(_) = node.value
-                && depth > 0
-                && steps[depth - 1] == "transport"
-            {
-                let preset = std::mem::replace(node, Node { value: Value::Table(Vec::new()), line: node.line });
-                node.value = Value::Table(vec![("preset".into(), preset)]);
+            // The short forms transport = "ns2" and traffic = "voip" open into the tables that they stand for.
+            let short = depth.checked_sub(1).and_then(|before| match steps[before] {
+                "transport" => Some("preset"),
+                "traffic" => Some("kind"),
+                _ => None,
+            });
+            if let (Value::Text(_), Some(key)) = (&node.value, short) {
+                let word = std::mem::replace(node, Node { value: Value::Table(Vec::new()), line: node.line });
+                node.value = Value::Table(vec![(key.into(), word)]);
             }
             match &mut node.value {
                 Value::List(items) => {

@@ -19,13 +19,13 @@ use aqumen_result::Series;
 use aqumen_scenario::Plan;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
+use aqumen_transport::tcp::{Ack, Feedback, Receiver, Segment, Sender, TcpConfig};
 use aqumen_units::{Instant, Span};
 
 use crate::calendar::{Calendar, Taken};
 use crate::control::{Agenda, Control};
 use crate::event::{Event, next_epoch};
-use crate::measure::{Reception, Requests};
+use crate::measure::{Measures, Standing};
 use crate::network::{Network, Style, Target};
 use crate::port::{Arrival, Port};
 use crate::trace::Trace;
@@ -50,7 +50,7 @@ pub(crate) struct Engine<'a> {
     /// Flows of other transports.
     agents: Vec<Agent>,
     applications: Applications,
-    /// Acknowledgements with SACK blocks that are under way.
+    /// Acknowledgements with SACK blocks or feedback that are under way.
     acks: Table<Ack>,
     /// Packets of other transports that are under way.
     packets: Table<Packet>,
@@ -61,7 +61,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
     /// What each flow had done at the start of the piece in progress.
     counted: Vec<FlowPiece>,
-    pub(crate) requests: Requests,
+    pub(crate) measures: Measures,
     trace: Option<Trace>,
     pub(crate) events: u64,
 }
@@ -85,7 +85,7 @@ struct FlowState {
     rng: Stream,
     /// When the earliest retransmission event in the calendar comes.
     timer_at: u64,
-    /// When the delayed send in the calendar comes.
+    /// When the delayed send in the calendar comes: put off by an overhead or by pacing.
     send_at: u64,
     group: u32,
     /// Its first lane.
@@ -117,8 +117,6 @@ pub(crate) struct FlowPiece {
     /// Payload delivered in order, bytes.
     pub(crate) delivered: u64,
     pub(crate) counts: SenderCounts,
-    /// What the sink saw; of flows of transports other than TCP.
-    pub(crate) reception: Reception,
 }
 
 /// Counts of a sender.
@@ -187,8 +185,8 @@ impl<'a> Engine<'a> {
             series: vec![Series::default(); network.ports.len()],
             flow_pieces: vec![Vec::new(); plan.flows.len()],
             counted: vec![FlowPiece::default(); plan.flows.len()],
+            measures: Measures::new(plan),
             ack_at: vec![NEVER; plan.flows.len()],
-            requests: Requests::default(),
             trace,
             network,
             events: 0,
@@ -418,7 +416,7 @@ impl<'a> Engine<'a> {
 
     fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
         let (bytes, epoch) = (self.config(flow).ack_bytes, self.flows[flow as usize].epoch);
-        let event = if ack.sack.is_empty() {
+        let event = if ack.sack.is_empty() && ack.feedback == Feedback::None {
             Event::ack(ack, bytes, epoch)
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(*ack), epoch)
@@ -500,7 +498,20 @@ impl<'a> Engine<'a> {
                 while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
                     self.send_segment_rarely(flow, now, segment);
                 }
+                self.arm_paced_send(flow, now, config);
             }
+        }
+    }
+
+    /// Pacing holds a segment back: it leaves by the delayed send of its flow.
+    #[cold]
+    fn arm_paced_send(&mut self, flow: u32, now: u64, config: &TcpConfig) {
+        let state = &mut self.flows[flow as usize];
+        if state.send_at == NEVER
+            && let Some(release) = state.sender.next_send(config, instant(now))
+        {
+            state.send_at = release.as_nanos();
+            self.schedule_timer(release.as_nanos(), self.slots.send + flow);
         }
     }
 
@@ -653,6 +664,12 @@ impl<'a> Engine<'a> {
                 series.probability.push(probability);
             }
         }
+        let (flows, configs) = (&self.flows, &self.configs);
+        self.measures.sample(self.plan, now, |flow| {
+            let FlowState { sender, group, .. } = &flows[flow as usize];
+            let most = f64::from(configs[*group as usize].receive_window);
+            Standing { window: sender.cwnd().min(most), acknowledged: sender.acknowledged_segments() }
+        });
         let next = now + self.plan.sample_interval.as_nanos();
         if next <= self.plan.duration.as_nanos() {
             self.schedule_timer(next, self.slots.sampler);
@@ -706,6 +723,7 @@ impl<'a> Engine<'a> {
     /// A window begins or ends.
     fn on_edge(&mut self, now: u64) {
         self.network.ports.iter_mut().for_each(|port| port.edge(now));
+        self.measures.edge();
         let mut ahead = vec![0; self.flows.len()];
         self.early_deliveries.iter().for_each(|&(_, flow, bytes)| ahead[flow as usize] += bytes as u64);
         let flows = self.flows.iter().zip(&mut self.flow_pieces).zip(&mut self.counted).zip(&ahead);
@@ -810,27 +828,21 @@ impl AcksAhead {
 }
 
 impl FlowPiece {
-    const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING, reception: Reception::NOTHING };
+    const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING };
 
     fn of_tcp(sender: &Sender, receiver: &Receiver) -> Self {
-        FlowPiece {
-            delivered: receiver.delivered_bytes().0,
-            counts: SenderCounts::of(sender),
-            reception: Reception::default(),
-        }
+        FlowPiece { delivered: receiver.delivered_bytes().0, counts: SenderCounts::of(sender) }
     }
 
     fn add(&mut self, other: &FlowPiece) {
         self.delivered += other.delivered;
         self.counts.add(&other.counts);
-        self.reception.add(&other.reception);
     }
 
     fn since(&self, before: &FlowPiece) -> FlowPiece {
         FlowPiece {
             delivered: self.delivered - before.delivered,
             counts: self.counts.since(&before.counts),
-            reception: self.reception.since(&before.reception),
         }
     }
 }

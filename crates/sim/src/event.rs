@@ -1,7 +1,7 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
 
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, SackBlocks, Segment};
+use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment};
 use aqumen_units::{Ecn, Instant};
 
 /// Something that happens at a moment. Equal moments are ordered by slot, never by when the event was made.
@@ -31,8 +31,8 @@ const RETRANSMISSION: u16 = 1 << 5;
 const ECE: u16 = 1 << 6;
 /// Set on acknowledgements and whatever else a sink sends, clear on segments.
 const ACK: u16 = 1 << 7;
-/// What it carries is kept in a table, being too large to travel by value: an acknowledgement with SACK blocks, or a packet
-/// of a transport other than TCP.
+/// What it carries is kept in a table, being too large to travel by value: an acknowledgement with SACK blocks or feedback,
+/// or a packet of a transport other than TCP.
 const IN_TABLE: u16 = 1 << 8;
 /// Which connection of its flow it belongs to, modulo 16: what is left of an earlier one is ignored.
 const EPOCH: u16 = 0xf000;
@@ -62,7 +62,7 @@ impl Event {
         }
     }
 
-    /// An acknowledgement without SACK blocks under way.
+    /// An acknowledgement without SACK blocks and feedback under way.
     #[inline]
     pub(crate) fn ack(ack: &Ack, bytes: u16, epoch: u16) -> Self {
         Event {
@@ -112,6 +112,7 @@ impl Event {
             ece: self.flags & ECE != 0,
             echo: Instant::from_nanos(self.stamp),
             sack: SackBlocks::EMPTY,
+            feedback: Feedback::None,
         }
     }
 
@@ -177,7 +178,8 @@ mod tests {
         assert_eq!(event.epoch(), next_epoch(0));
         event.mark();
         assert_eq!(event.as_segment(), Segment { ecn: Ecn::Ce, ..segment });
-        let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack: SackBlocks::EMPTY };
+        let (sack, feedback) = (SackBlocks::EMPTY, Feedback::None);
+        let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack, feedback };
         let event = Event::ack(&ack, 40, next_epoch(0));
         assert!(event.is_ack());
         assert_eq!((event.as_ack(), event.table_index(), event.epoch()), (ack, None, next_epoch(0)));

@@ -4,8 +4,8 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `calendar` (the order of events), `traffic` (what applications send), `meter` and
-//! `report` (what comes out).
+//! queue and transmitter of a link), `calendar` (the order of events), `traffic` (what applications send), `meter`, `measure` and
+//! `report` (what comes out). [`mod@replay`] stands apart: the packets of a capture before one queue.
 
 mod calendar;
 mod control;
@@ -16,6 +16,7 @@ mod measure;
 mod meter;
 mod network;
 mod port;
+pub mod replay;
 mod report;
 mod trace;
 pub mod traffic;

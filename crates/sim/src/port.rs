@@ -59,7 +59,7 @@ impl Port {
     pub(crate) fn new(link: &Link, seed: u64, number: u32, style: Style) -> Option<Result<Self, ParamError>> {
         let rng = Stream::new(seed, Kind::Aqm, number as u64);
         let transmitter = Transmitter::new(link);
-        let meter = link.record.then(Box::<Meter>::default);
+        let meter = link.record.then(|| Box::new(Meter::new(link.target_pkts)));
         let qdisc = match link.aqm.build() {
             Some(Ok(aqm)) if style.served || aqm.hooks().decides_at_head => {
                 Ok(AnyQdisc::Fifo(Fifo::new(aqm, link.limit)))

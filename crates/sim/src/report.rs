@@ -1,13 +1,15 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
 use aqumen_aqm::Value;
-use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult, Series};
+use aqumen_result::{Synchrony, dispersion, jain, rtt_slope, transient};
 use aqumen_scenario::{Group, Link, Plan, Window};
 use indexmap::IndexMap;
 
 use crate::control::edges;
 use crate::engine::{Engine, FlowPiece};
-use crate::meter::Piece;
+use crate::measure::share::{Share, is_endless};
+use crate::meter::{Meter, Piece};
 use crate::port::Port;
 
 /// The result of a finished run.
@@ -26,10 +28,15 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
         cost: Cost { cpu_s, wall_s, events: engine.events, bottleneck_packets: 0 },
         series: IndexMap::new(),
         sojourn: IndexMap::new(),
+        queue: IndexMap::new(),
     };
-    for group in &plan.groups {
+    for (number, group) in plan.groups.iter().enumerate() {
         let pieces = &engine.flow_pieces[group.flows.start as usize..group.flows.end as usize];
-        let by_window = |window: &Window| (window.name.clone(), flow_metrics(group, pieces, &edges, window));
+        let by_window = |window: &Window| {
+            let mut metrics = flow_metrics(group, pieces, &edges, window);
+            engine.measures.fill(&mut metrics, plan, number as u32, pieces_in(&edges, window), window);
+            (window.name.clone(), metrics)
+        };
         result.flows.insert(group.name.clone(), plan.windows.iter().map(by_window).collect());
     }
     let ports = engine.network.ports.iter().zip(&engine.network.port_links).zip(engine.series);
@@ -42,11 +49,19 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
         result.cost.bottleneck_packets += totals.departures;
         let mut metrics = IndexMap::new();
         let mut sojourn = IndexMap::new();
+        let mut queue = IndexMap::new();
         for window in &plan.windows {
             let piece = merge(&meter.pieces, &edges, window);
-            metrics.insert(window.name.clone(), link_metrics(link, &piece, window));
+            let mut own = link_metrics(link, &piece, window);
+            judge_series(&mut own, plan, link, meter, &series, window);
+            if let Some((_, share)) = engine.measures.shares.iter().find(|(of, _)| *of == number) {
+                judge_sharing(&mut own, plan, number, share, &engine.flow_pieces, &edges, window);
+            }
+            metrics.insert(window.name.clone(), own);
             sojourn.insert(window.name.clone(), piece.sojourn);
+            queue.insert(window.name.clone(), piece.queue);
         }
+        result.queue.insert(link.name.clone(), queue);
         result.links.insert(link.name.clone(), metrics);
         result.sojourn.insert(link.name.clone(), sojourn);
         result.series.insert(link.name.clone(), series);
@@ -106,7 +121,65 @@ fn link_metrics(link: &Link, piece: &Piece, window: &Window) -> LinkMetrics {
         mark_ratio: ratio(grown.marked),
         early_drop_ratio: ratio(grown.early_dropped),
         overflow_drop_ratio: ratio(grown.overflow_dropped),
+        queue_p5_pkts: piece.queue.quantile(0.05),
+        queue_p25_pkts: piece.queue.quantile(0.25),
+        queue_p50_pkts: piece.queue.quantile(0.50),
+        queue_p75_pkts: piece.queue.quantile(0.75),
+        queue_p95_pkts: piece.queue.quantile(0.95),
+        queue_iae_pkts_s: link.target_pkts.map(|_| seconds(piece.distance)),
+        queue_ise_pkts2_s: link.target_pkts.map(|target| {
+            let square = piece.area_squared as f64 - 2.0 * target * piece.area as f64 + target * target * length_ns;
+            seconds(square.max(0.0))
+        }),
+        loss_run_mean_pkts: piece.losses.mean(),
+        loss_run_max_pkts: piece.losses.longest(),
+        ..LinkMetrics::default()
     }
+}
+
+/// What is told from samples: settling, overshoot, and how unevenly losses come.
+fn judge_series(metrics: &mut LinkMetrics, plan: &Plan, link: &Link, meter: &Meter, series: &Series, window: &Window) {
+    let (start_s, end_s) = (window.start.as_secs_f64(), window.end.as_secs_f64());
+    if let Some(target) = link.target_pkts
+        && let Some(seen) = transient(&series.t_s, &series.queue_pkts, target, start_s, end_s)
+    {
+        metrics.settling_s = seen.settling_s;
+        metrics.overshoot_pkts = Some(seen.overshoot_pkts);
+    }
+    // Sample k ends the interval from (k - 1) steps on.
+    let step = plan.sample_interval.as_nanos();
+    let (start, end) = (window.start.as_nanos().div_ceil(step) as usize, (window.end.as_nanos() / step) as usize);
+    let counts = meter.lost_per_sample.get(start..end.min(meter.lost_per_sample.len()));
+    metrics.loss_dispersion = counts.and_then(|counts| dispersion(counts.iter().copied()));
+}
+
+/// How the flows that cross link `number` share it.
+fn judge_sharing(
+    metrics: &mut LinkMetrics,
+    plan: &Plan,
+    number: u32,
+    share: &Share,
+    flow_pieces: &[Vec<FlowPiece>],
+    edges: &[u64],
+    window: &Window,
+) {
+    let mut together = Synchrony::default();
+    pieces_in(edges, window).for_each(|k| together.merge(&share.pieces[k]));
+    metrics.sync_index = together.index();
+    metrics.fairness_mean = share.fairness_mean(window);
+    metrics.convergence_s = share.convergence_s(window);
+    let endless = plan.flows.iter().zip(flow_pieces);
+    let endless = endless.filter(|(flow, _)| is_endless(plan, flow) && flow.path.contains(&number));
+    let mean_rtt_and_bytes = endless.map(|(_, pieces)| {
+        let (mut sum, mut samples, mut bytes) = (0, 0, 0);
+        for piece in pieces_in(edges, window).map(|k| &pieces[k]) {
+            sum += piece.counts.rtt_sum_ns;
+            samples += piece.counts.rtt_samples;
+            bytes += piece.delivered;
+        }
+        (sum as f64 / samples.max(1) as f64, bytes as f64)
+    });
+    metrics.rtt_fairness_slope = rtt_slope(&mean_rtt_and_bytes.collect::<Vec<_>>());
 }
 
 /// Bits that the link could have carried in `window`.
@@ -121,7 +194,7 @@ fn capacity_bits(link: &Link, window: &Window) -> f64 {
 
 fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window: &Window) -> FlowMetrics {
     let mut sum = FlowPiece::default();
-    let (mut squares, flows) = (0.0, group.flows.len() as f64);
+    let mut shares = Vec::with_capacity(pieces.len());
     for pieces in pieces {
         let mut delivered = 0;
         for k in pieces_in(edges, window) {
@@ -132,21 +205,21 @@ fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window:
             counts.timeouts += piece.counts.timeouts;
             counts.rtt_samples += piece.counts.rtt_samples;
             counts.rtt_sum_ns += piece.counts.rtt_sum_ns;
-            sum.reception.add(&piece.reception);
         }
         sum.delivered += delivered;
-        squares += (delivered as f64) * (delivered as f64);
+        shares.push(delivered as f64);
     }
     let delivered = sum.delivered as f64;
     let counts = &sum.counts;
+    let transport = &group.transport;
+    let goodput_bps = delivered * 8.0 / (window.end - window.start).as_secs_f64();
     FlowMetrics {
-        goodput_bps: delivered * 8.0 / (window.end - window.start).as_secs_f64(),
-        jain_fairness: (squares > 0.0).then(|| delivered * delivered / (flows * squares)),
+        goodput_bps,
+        jain_fairness: jain(shares),
         rtt_mean_s: (counts.rtt_samples > 0).then(|| counts.rtt_sum_ns as f64 * 1e-9 / counts.rtt_samples as f64),
         retransmitted_ratio: (counts.sent > 0).then(|| counts.retransmitted as f64 / counts.sent as f64),
         timeouts: Some(counts.timeouts),
-        delay_mean_s: sum.reception.delay_mean_s(),
-        jitter_mean_s: sum.reception.jitter_mean_s(),
-        loss_ratio: sum.reception.loss_ratio(),
+        throughput_bps: Some(goodput_bps * f64::from(transport.packet_bytes()) / f64::from(transport.payload_bytes())),
+        ..FlowMetrics::default()
     }
 }

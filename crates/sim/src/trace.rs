@@ -4,6 +4,8 @@
 //! addresses tell the flow: flow f runs from 10.0.0.0 + f to 10.128.0.0 + f, port 5001 to 80. Sequence numbers count bytes
 //! from 1; payload is not captured, the original length is.
 
+mod wire;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -12,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aqumen_scenario::Plan;
-use aqumen_transport::tcp::Ack;
-use aqumen_transport::{Body, Packet};
+use aqumen_transport::Packet;
+use aqumen_transport::tcp::{Ack, Feedback};
 use aqumen_units::Bytes;
-use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
+use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -162,6 +164,11 @@ impl Trace {
         let mut tcp = TcpHeader::new(RECEIVER_PORT, SENDER_PORT, 1, ack.window.min(u16::MAX as u32) as u16);
         tcp.ack = true;
         tcp.ece = ack.ece;
+        if let Feedback::Marks(count) = ack.feedback {
+            // ACE, the three flags AE, CWR and ECE (RFC 9768 section 3.2.2): the count from 5 on, modulo 8.
+            let ace = count.wrapping_add(5);
+            (tcp.ns, tcp.cwr, tcp.ece) = (ace & 4 != 0, ace & 2 != 0, ace & 1 != 0);
+        }
         tcp.acknowledgment_number = in_bytes(ack.ack);
         let blocks: Vec<(u32, u32)> =
             ack.sack.as_slice().iter().map(|&(first, end)| (in_bytes(first), in_bytes(end))).collect();
@@ -174,23 +181,18 @@ impl Trace {
     }
 }
 
-/// IP and UDP headers; the checksum is left out.
+/// Headers of a packet that is not TCP.
 fn packet_headers(flow: u32, event: &Event, packet: &Packet) -> Vec<u8> {
     let (mut ends, mut ports) = ([sender_address(flow), receiver_address(flow)], [SENDER_PORT, RECEIVER_PORT]);
     if event.is_ack() {
         ends.reverse();
         ports.reverse();
     }
-    match packet.body {
-        Body::Datagram(_) => {
-            // A scenario may count fewer bytes than these headers have.
-            let length = packet.bytes.saturating_sub(Ipv4Header::MIN_LEN_U16).max(UdpHeader::LEN as u16);
-            let udp = UdpHeader { source_port: ports[0], destination_port: ports[1], length, checksum: 0 };
-            let mut out = ip(ends[0], ends[1], event, IpNumber::UDP, length);
-            udp.write(&mut out).expect("memory takes all");
-            out
-        }
-    }
+    let length = packet.bytes.saturating_sub(Ipv4Header::MIN_LEN_U16);
+    let (protocol, headers) = wire::headers(packet, flow, ports, length);
+    let mut out = ip(ends[0], ends[1], event, protocol, length);
+    out.extend(headers);
+    out
 }
 
 fn ip_and_tcp(source: [u8; 4], destination: [u8; 4], event: &Event, tcp: &TcpHeader, payload: u16) -> Vec<u8> {

@@ -5,11 +5,16 @@
 //! source of a scenario's [`Traffic`]; `docs/traffic.md` has the formulas.
 //!
 //! - `draw` draws from the laws of sizes, times and counts;
-//! - `transfers` are finite transfers; `packets` are sources of packets: constant rate, ON/OFF.
+//! - `transfers` are finite transfers, `web` sessions of pages;
+//! - `packets` are sources of packets: constant rate, Poisson, ON/OFF, self-similar; `mmpp` Markov-modulated ones;
+//! - `media` are voice and video.
 
 mod draw;
+mod media;
+mod mmpp;
 mod packets;
 mod transfers;
+mod web;
 
 use aqumen_scenario::Traffic;
 use aqumen_scenario::streams::Stream;
@@ -65,12 +70,42 @@ pub fn build(traffic: &Traffic) -> Option<Box<dyn Source + Send>> {
             Some(rate) => Box::new(transfers::Poisson::new(spec, rate)),
             None => Box::new(transfers::Thinking::new(spec)),
         },
+        Traffic::Web(spec) => Box::new(web::Web::new(spec)),
         Traffic::Cbr(spec) => Box::new(packets::Cbr::new(spec)),
+        Traffic::Poisson(spec) => Box::new(packets::Poisson::new(spec)),
         Traffic::OnOff(spec) => Box::new(packets::OnOff::new(spec)),
+        Traffic::SelfSimilar(spec) => Box::new(packets::SelfSimilar::new(spec)),
+        Traffic::Voip(spec) => Box::new(media::Voip::new(spec)),
+        Traffic::Mmpp(spec) => Box::new(mmpp::Mmpp::new(spec)),
+        Traffic::Video(spec) => Box::new(media::Video::new(spec)),
     })
 }
 
 /// `nanos` after `now`, to the nearest nanosecond.
 fn after(now: Instant, nanos: f64) -> Instant {
     now.saturating_add(Span::from_nanos((nanos + 0.5) as u64))
+}
+
+/// The clock of a source that keeps moments of its own: it stands still while the flow is paused.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// What the host's clock shows when this one shows zero.
+    zero: Instant,
+    /// The moment planned last, on this clock; `None` before the start.
+    planned_ns: Option<u64>,
+}
+
+impl Clock {
+    /// The source is asked at `now`: what this clock shows then.
+    fn resume(&mut self, now: Instant) -> u64 {
+        let shown_ns = self.planned_ns.unwrap_or(0);
+        self.zero = Instant::from_nanos(now.as_nanos().saturating_sub(shown_ns));
+        shown_ns
+    }
+
+    /// The next action comes at `at_ns` on this clock.
+    fn plan(&mut self, at_ns: u64) -> Instant {
+        self.planned_ns = Some(at_ns);
+        self.zero.saturating_add(Span::from_nanos(at_ns))
+    }
 }

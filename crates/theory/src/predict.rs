@@ -68,6 +68,7 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
         cost: Cost::default(),
         series: IndexMap::new(),
         sojourn: IndexMap::new(),
+        queue: IndexMap::new(),
     };
     for (name, windows) in &prediction {
         let link = plan.links.iter().find(|link| link.name == *name);
@@ -78,6 +79,7 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
         result
             .sojourn
             .insert(name.clone(), plan.windows.iter().map(|w| (w.name.clone(), Default::default())).collect());
+        result.queue.insert(name.clone(), result.sojourn[name].clone());
     }
     for (group, entry) in plan.groups.iter().enumerate() {
         let of_window = |w: &Window| (w.name.clone(), flow_metrics(plan, group as u32, w, &prediction));
@@ -226,6 +228,7 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
         mark_ratio: ratio(marked),
         early_drop_ratio: ratio(early),
         overflow_drop_ratio: ratio(overflow),
+        ..LinkMetrics::default()
     }
 }
 

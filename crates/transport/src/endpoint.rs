@@ -6,7 +6,7 @@
 
 use aqumen_units::{Ecn, Instant, Span};
 
-use crate::udp;
+use crate::{rtp, sctp, udp};
 
 /// A packet, by value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,18 @@ pub struct Packet {
 pub enum Body {
     /// A datagram of [`udp`].
     Datagram(udp::Datagram),
+    /// A part of a frame, of [`rtp`].
+    Media(rtp::Media),
+    /// A sender report of RTCP, of [`rtp`].
+    SenderReport(rtp::SenderReport),
+    /// A receiver report of RTCP, of [`rtp`].
+    Report(rtp::ReceiverReport),
+    /// A message that sets up an association of [`sctp`].
+    Setup(sctp::Setup),
+    /// A DATA chunk of [`sctp`].
+    Data(sctp::Data),
+    /// A selective acknowledgement of [`sctp`].
+    Sack(sctp::Sack),
 }
 
 // Hosts keep packets by value in their events.
@@ -69,7 +81,8 @@ pub struct Stats {
     pub rtt_samples: u64,
     /// Their sum.
     pub rtt_sum: Span,
-    /// Bytes of messages that reached the application (sink end).
+    /// Bytes of messages that reached the application, of incomplete ones too where they are handed over in parts (sink
+    /// end).
     pub delivered_bytes: u64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`tcp::Sender`] and [`tcp::Receiver`] are the two ends of one TCP connection. They never read a clock, draw a random
 //! number or wait: the host hands them what arrived and when, asks what to send, and calls back at [`tcp::Sender::next_timer`].
-//! The other transports ([`udp`]) are hosted alike, all through one interface, the [`Endpoint`].
+//! The other transports ([`udp`], [`rtp`], [`sctp`]) are hosted alike, all through one interface, the [`Endpoint`].
 //!
 //! ```
 //! use aqumen_transport::tcp::{Receiver, Sender, TcpConfig};
@@ -30,6 +30,8 @@ extern crate alloc;
 
 mod check;
 mod endpoint;
+pub mod rtp;
+pub mod sctp;
 pub mod tcp;
 pub mod udp;
 

@@ -1,5 +1,7 @@
 //! The table of presets in the documentation is the one the code gives.
 
+use aqumen_transport::rtp::RtpConfig;
+use aqumen_transport::sctp::SctpConfig;
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_transport::udp::UdpConfig;
 use aqumen_units::Span;
@@ -26,6 +28,9 @@ fn window(value: Option<u32>) -> String {
 fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
     let TcpConfig {
         variant,
+        congestion,
+        hystart,
+        pacing,
         ecn,
         packet_bytes,
         header_bytes,
@@ -59,6 +64,9 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
     } = *cfg;
     vec![
         ("variant", format!("{variant:?}")),
+        ("congestion", format!("{congestion:?}")),
+        ("hystart", either(hystart)),
+        ("pacing", either(pacing)),
         ("ecn", either(ecn)),
         ("packet_bytes", packet_bytes.to_string()),
         ("header_bytes", header_bytes.to_string()),
@@ -114,4 +122,80 @@ fn the_table_of_udp_is_the_one_in_the_page() {
     let UdpConfig { packet_bytes, header_bytes } = UdpConfig::standard();
     assert_row(page, "packet_bytes", packet_bytes);
     assert_row(page, "header_bytes", header_bytes);
+}
+
+/// The cells of the rows of a configuration, fields in the order they are declared.
+fn sctp_rows(cfg: &SctpConfig) -> Vec<(&'static str, String)> {
+    let SctpConfig {
+        ecn,
+        packet_bytes,
+        header_bytes,
+        streams,
+        handshake,
+        initial_window_bytes,
+        receive_window_bytes,
+        delayed_sack,
+        max_burst,
+        min_rto,
+        max_rto,
+        initial_rto,
+    } = *cfg;
+    vec![
+        ("ecn", either(ecn)),
+        ("packet_bytes", packet_bytes.to_string()),
+        ("header_bytes", header_bytes.to_string()),
+        ("streams", streams.to_string()),
+        ("handshake", either(handshake)),
+        ("initial_window_bytes", initial_window_bytes.map_or("RFC".to_string(), |window| window.to_string())),
+        ("receive_window_bytes", receive_window_bytes.to_string()),
+        ("delayed_sack", delay(delayed_sack)),
+        ("max_burst", limit(max_burst)),
+        ("min_rto", min_rto.to_string()),
+        ("max_rto", max_rto.to_string()),
+        ("initial_rto", initial_rto.to_string()),
+    ]
+}
+
+#[test]
+fn the_table_of_sctp_is_the_one_in_the_page() {
+    let page = include_str!("../../../docs/transports/sctp.md");
+    for ((field, standard), (_, ns2)) in
+        sctp_rows(&SctpConfig::standard()).into_iter().zip(sctp_rows(&SctpConfig::ns2()))
+    {
+        assert_row(page, field, format!("{standard} | {ns2}"));
+    }
+}
+
+fn rtp_rows(cfg: &RtpConfig) -> Vec<(&'static str, String)> {
+    let RtpConfig {
+        control,
+        ecn,
+        packet_bytes,
+        header_bytes,
+        frame_interval,
+        report_interval,
+        initial_rate,
+        min_rate,
+        max_rate,
+    } = *cfg;
+    vec![
+        ("control", format!("{control:?}").to_lowercase()),
+        ("ecn", either(ecn)),
+        ("packet_bytes", packet_bytes.to_string()),
+        ("header_bytes", header_bytes.to_string()),
+        ("frame_interval", frame_interval.to_string()),
+        ("report_interval", report_interval.to_string()),
+        ("initial_rate", initial_rate.to_string()),
+        ("min_rate", min_rate.to_string()),
+        ("max_rate", max_rate.to_string()),
+    ]
+}
+
+#[test]
+fn the_table_of_rtp_is_the_one_in_the_page() {
+    let page = include_str!("../../../docs/transports/rtp.md");
+    let [rtp, tfrc, nada] = [RtpConfig::standard(), RtpConfig::tfrc(), RtpConfig::nada()].map(|cfg| rtp_rows(&cfg));
+    for ((one, two), three) in rtp.iter().zip(&tfrc).zip(&nada) {
+        assert_row(page, one.0, format!("{} | {} | {}", one.1, two.1, three.1));
+    }
 }

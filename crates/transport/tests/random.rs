@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig, Variant};
+use aqumen_transport::tcp::{Ack, Congestion, Receiver, Segment, Sender, TcpConfig, Variant};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 use proptest::prelude::*;
 
@@ -75,8 +75,8 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
         if sender.is_finished() {
             break;
         }
-        // The earliest of: an event, either timer.
-        let timers = [sender.next_timer(), receiver.next_timer()];
+        // The earliest of: an event, either timer, the release of a paced segment.
+        let timers = [sender.next_timer(), receiver.next_timer(), sender.next_send(cfg, now)];
         let timer = timers.into_iter().flatten().min();
         let event = events.keys().next().map(|key| key.0);
         now = timer.into_iter().chain(event).min().expect("something is always due").max(now);
@@ -123,14 +123,27 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
 fn configs() -> impl Strategy<Value = TcpConfig> {
     let variant = prop_oneof![Just(Variant::Reno), Just(Variant::NewReno), Just(Variant::Sack)];
     let preset = prop_oneof![Just(TcpConfig::ns2()), Just(TcpConfig::modern())];
-    (preset, variant, any::<[bool; 5]>(), 1u32..50, 0u8..5).prop_map(|(preset, variant, flags, window, max_burst)| {
-        let [ecn, delayed, limited_transmit, timestamps, syn] = flags;
+    let congestion = prop_oneof![
+        6 => Just(Congestion::Reno),
+        1 => Just(Congestion::Cubic),
+        1 => Just(Congestion::Dctcp),
+        1 => Just(Congestion::Prague),
+        1 => Just(Congestion::Bbr),
+        1 => Just(Congestion::Vegas),
+        1 => Just(Congestion::Ledbat),
+    ];
+    let parts = (preset, variant, congestion, any::<[bool; 7]>(), 1u32..50, 0u8..5);
+    parts.prop_map(|(preset, variant, congestion, flags, window, max_burst)| {
+        let [ecn, delayed, limited_transmit, timestamps, syn, pacing, hystart] = flags;
         TcpConfig {
-            variant,
-            ecn,
+            variant: if congestion == Congestion::Bbr { Variant::Sack } else { variant },
+            congestion,
+            hystart,
+            pacing: pacing || congestion.must_pace(),
+            ecn: ecn || matches!(congestion, Congestion::Dctcp | Congestion::Prague),
             delayed_ack: delayed.then(|| Span::from_millis(40)),
             limited_transmit,
-            timestamps,
+            timestamps: timestamps || congestion == Congestion::Ledbat,
             syn,
             receive_window: window,
             max_burst,

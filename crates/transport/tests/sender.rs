@@ -1,6 +1,6 @@
 //! The sender, packet by packet, on traces worked by hand.
 
-use aqumen_transport::tcp::{Ack, SackBlocks, Segment, Sender, TcpConfig, Variant};
+use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment, Sender, TcpConfig, Variant};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 const WINDOW: u32 = 1000;
@@ -10,7 +10,7 @@ fn ms(millis: u64) -> Instant {
 }
 
 fn ack(ack: u32) -> Ack {
-    Ack { ack, window: WINDOW, ece: false, echo: Instant::ZERO, sack: SackBlocks::EMPTY }
+    Ack { ack, window: WINDOW, ece: false, echo: Instant::ZERO, sack: SackBlocks::EMPTY, feedback: Feedback::None }
 }
 
 fn marked(number: u32) -> Ack {

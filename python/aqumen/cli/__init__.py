@@ -14,7 +14,7 @@ import typer
 from typer import exceptions
 
 import aqumen
-from aqumen.cli import compare, design, listing, mmpp, run, talk, validate
+from aqumen.cli import compare, design, listing, mmpp, replay, run, talk, validate
 
 __all__ = ["main"]
 
@@ -30,6 +30,7 @@ app.command("run")(run.run)
 app.command("compare")(compare.compare)
 app.command("design")(design.design)
 app.command("mmpp")(mmpp.mmpp)
+app.command("replay")(replay.replay)
 app.command("list")(listing.list_things)
 app.command("validate")(validate.validate)
 

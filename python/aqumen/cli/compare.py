@@ -14,9 +14,11 @@ from rich.table import Table
 
 from aqumen import tables
 from aqumen.cli import talk
-from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
+from aqumen.cli.options import EnginesOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
 from aqumen.comparison import Comparison, Gathering
+from aqumen.mismatch import mismatch
 from aqumen.store import write_text
+from aqumen.transient import SMOOTH_S
 
 __all__ = ["compare", "tables_of"]
 
@@ -25,16 +27,16 @@ def compare(
     scenario: ScenarioArgument,
     aqm: Annotated[list[str] | None, typer.Option("--aqm", metavar="SPEC", help="An AQM; repeat for each.")] = None,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="How many seeds: 1 to N.")] = 20,
-    engine: EngineOption = "packet",
+    engine: EnginesOption = None,
     set_: SetOption = None,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Compare AQMs on a scenario. With --out a report and every finished run are written, and runs there are reused.
+    """Compare AQMs on a scenario, or engines with --engine twice. With --out a report and every finished run are written, and runs there are reused.
 
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
-    gathering = Gathering(load(scenario, set_), aqm or [], seeds, engine, out=out)
+    gathering = Gathering(load(scenario, set_), aqm or [], seeds, engine or ["packet"], out=out)
     total = len(gathering.jobs)
     if gathering.resumed:
         talk.say(f"{gathering.resumed} of {total} runs are in {out} already and are not repeated")
@@ -97,10 +99,11 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
         comparison: The comparison.
     """
     ranking = comparison.ranking()
+    engines = ", ".join(dict.fromkeys(run.engine for run in comparison.results))
     heading = (
         f"{comparison.scenario.name}: {comparison.scenario.title}\n"
         f"{ranking.link}, window {ranking.window}, {len(comparison.results)} runs, "
-        f"engine {comparison.results[0].engine}; mean ± half the 95 % interval over the seeds"
+        f"engine {engines}; mean ± half the 95 % interval over the seeds"
     )
     columns = [
         ("utilization", "utilisation", 1, 4),
@@ -127,7 +130,30 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
     note = f"{rule}; = marks AQMs whose intervals overlap, which are ordered by utilisation."
     if len(comparison.seeds) == 1:
         note = f"{rule}. One seed gives no intervals, so the order says little: use --seeds 20."
-    return [heading, made, "", note]
+    return [heading, made, "", note, *mismatch_tables(comparison, ranking.window)]
+
+
+def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
+    """How far the engines disagree about the queue; nothing with a single engine.
+
+    Args:
+        comparison: The comparison.
+        window: The window.
+    """
+    found = mismatch(comparison.results)
+    if not found:
+        return []
+    made = talk.table(
+        f"\nMismatch of the queue in packets, window {window}",
+        ["against", "link", "mean difference", "std difference", "curves, rms"],
+    )
+    for label, entry in found.items():
+        for link, windows in entry["links"].items():
+            each = windows[window]
+            cells = (each["queue_mean_difference_pkts"], each["queue_std_difference_pkts"], each["curve_rms_pkts"])
+            name = f"{label} against {entry['reference']}"
+            made.add_row(name, link, *(tables.number(cell, 1) for cell in cells))
+    return [made, f"Curves are compared as means over the seeds and over {SMOOTH_S:g} s."]
 
 
 def spread(summary: dict[str, float | list[float] | None], factor: float, digits: int) -> str:

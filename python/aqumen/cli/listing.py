@@ -30,23 +30,8 @@ class Kind(StrEnum):
     scenarios = "scenarios"
 
 
-# What a scenario's `transport` and `flows` accept today.
-TRANSPORTS = [
-    {
-        "name": "modern",
-        "summary": "TCP as today's RFCs describe it; variant reno, newreno or sack",
-        "reference": "RFC 9293",
-    },
-    {"name": "ns2", "summary": "TCP as ns-2.35 does it, for cross-checks; the same variants", "reference": "ns-2.35"},
-]
-TRAFFIC = [
-    {"name": "endless", "summary": "Transfers without end: a group of flows without `transfer`"},
-    {"name": "transfer", "summary": 'Transfers of so many bytes: `transfer = "1MB"`'},
-]
-
 # What a person is shown; all else is in the JSON.
 HEADS = {
-    Kind.aqms: ["name", "kind", "summary", "parameters"],
     Kind.scenarios: ["name", "title", "duration", "aqm"],
 }
 
@@ -63,7 +48,7 @@ def list_things(
     if not rows:
         talk.say(f"no {kind.value} here yet")
         return 0
-    heads = HEADS.get(kind, list(rows[0]))
+    heads = ["name", "kind", "summary", "parameters"] if "params" in rows[0] else HEADS.get(kind, list(rows[0]))
     made = talk.table("", heads, numbers=False)
     for column in made.columns[1:]:
         column.no_wrap = False
@@ -74,18 +59,24 @@ def list_things(
     if kind is Kind.scenarios:
         talk.say("run one by its name: aqumen run arm-pfc/exp1")
     if kind is Kind.aqms:
-        talk.say("units, defaults and ranges of the parameters: aqumen list aqms --json")
+        common = next((row["common_params"] for row in rows if row["common_params"]), [])
+        talk.say(f"every AQM of one queue also takes: {', '.join(each['name'] for each in common)}")
+    if "params" in rows[0]:
+        talk.say(f"units, defaults and meaning of the parameters: aqumen list {kind.value} --json")
     return 0
 
 
 def _rows(kind: Kind) -> list[dict[str, Any]]:
-    if kind is Kind.aqms:
-        return list(json.loads(_core.list_aqms_json()))
+    of_core = {
+        Kind.aqms: _core.list_aqms_json,
+        Kind.transports: _core.list_transports_json,
+        Kind.traffic: _core.list_traffic_json,
+    }
+    if kind in of_core:
+        return list(json.loads(of_core[kind]()))
     if kind is Kind.scenarios:
         return _scenarios()
-    if kind is Kind.papers:
-        return [{"name": name, "summary": summary} for name, summary in PAPERS.items()]
-    return {Kind.transports: TRANSPORTS, Kind.traffic: TRAFFIC}[kind]
+    return [{"name": name, "summary": summary} for name, summary in PAPERS.items()]
 
 
 def _scenarios() -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import typer
 from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
 
-__all__ = ["EngineOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
+__all__ = ["EngineOption", "EnginesOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
 
 ScenarioArgument = Annotated[
     Path,
@@ -22,6 +22,14 @@ EngineOption = Annotated[
     str,
     typer.Option(
         "--engine", metavar="ENGINE", help="packet, fluid (or fluid:hollot, fluid:ecn, fluid:drop), theory or ns2."
+    ),
+]
+EnginesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="As for run; repeat it to set several engines beside the first. Without it packet.",
     ),
 ]
 SetOption = Annotated[

@@ -106,6 +106,8 @@ _VARIANTS = ("tahoe", "reno", "newreno", "sack")
 _ALIASES = {"rto_tick_s": "rto_granularity_s"}
 # What ns-2 always does; a scenario that says otherwise cannot be run there.
 _BUILT_IN: dict[str, Any] = {
+    "congestion": "reno",
+    "pacing": False,
     "growth_limit": 1,
     "timestamps": False,
     "min_window": 0.0,
@@ -129,6 +131,8 @@ def _transport(raw: Mapping[str, Any], group: str) -> Transport:
         if name == "preset":
             if value != "ns2":
                 raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport preset 'ns2' only, not '{value}'")
+        elif name == "hystart":
+            continue  # nothing but CUBIC reads it
         elif name in known:
             values[name] = value
         elif name not in _BUILT_IN:

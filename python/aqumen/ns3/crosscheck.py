@@ -1,4 +1,4 @@
-"""What is compared with ns-3: two networks under each AQM that both have, and how large a difference counts as none.
+"""What is compared with ns-3: networks under AQMs and congestion controls that both have, and how large a difference counts as none.
 
 The comparison itself is that with ns-2: see `aqumen.ns2.crosscheck`.
 """
@@ -28,11 +28,18 @@ def _cells() -> list[Cell]:
         "FQ-CoDel": "fq-codel",
     }
     networks = {"small windows": "ns3/small-windows.toml", "large windows": "ns3/large-windows.toml"}
-    return [
+    cells = [
         Cell(network, scenario, (), label, spec)
         for network, scenario in networks.items()
         for label, spec in aqms.items()
     ]
+    # Other congestion controls, each where it is meant to work.
+    cubic = {label: aqms[label] for label in ("DropTail", "CoDel", "PIE")}
+    cells += [Cell("CUBIC", "ns3/cubic.toml", (), label, spec) for label, spec in cubic.items()]
+    step = "codel:ce_threshold=1ms"
+    cells.append(Cell("DCTCP", "ns3/dctcp.toml", (), "step at 1 ms", step))
+    cells.append(Cell("BBR", "ns3/bbr.toml", (), "DropTail", "droptail"))
+    return cells
 
 
 CELLS: list[Cell] = _cells()

@@ -28,10 +28,21 @@ BUILT_IN: dict[str, Any] = {
     "forget_rtt": False,
     "full_segments": False,
 }
-"""What `TcpLinuxReno` always does; a scenario that says otherwise cannot be run."""
+"""What ns-3's senders always do; a scenario that says otherwise cannot be run."""
+
+SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "reno": ("TcpLinuxReno", {}),
+    "cubic": ("TcpCubic", {"FastConvergence": "true", "Beta": 0.7, "C": 0.4}),
+    "dctcp": ("TcpDctcp", {"DctcpShiftG": 0.0625, "DctcpAlphaOnInit": 1.0, "UseEct0": "true"}),
+    "bbr": ("TcpBbr", {"HighGain": 2.89, "BwWindowLength": 10, "RttWindowLength": "10s", "ProbeRttDuration": "200ms"}),
+    "vegas": ("TcpVegas", {"Alpha": 2, "Beta": 4, "Gamma": 1}),
+    "ledbat": ("TcpLedbat", {"TargetDelay": "100ms", "Gain": 1.0, "BaseHistoryLen": 10, "NoiseFilterLen": 4}),
+}
+"""ns-3's name for each congestion control, and the values that ours has."""
 
 NOT_COMPARED = (
     "preset",
+    "hystart",
     "growth_limit",
     "restart_window",
     "max_rto_s",
@@ -205,8 +216,17 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     window = int(transport.pop("receive_window")) * payload
     delayed_s = transport.pop("delayed_ack_s")
     initial_rto_s = float(transport.pop("initial_rto_s"))
+    congestion = transport.pop("congestion")
+    if congestion not in SOCKETS:
+        raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {', '.join(SOCKETS)}")
+    socket, values = SOCKETS[congestion]
+    if congestion == "cubic":
+        # ns-3 has the HyStart that came before HyStart++.
+        values = values | {"HyStart": _flag(transport["hystart"])}
     attributes = {
-        "TcpL4Protocol SocketType": "ns3::TcpLinuxReno",
+        "TcpL4Protocol SocketType": f"ns3::{socket}",
+        **{f"{socket} {name}": value for name, value in values.items()},
+        "TcpSocketState EnablePacing": _flag(transport.pop("pacing")),
         "TcpL4Protocol RecoveryType": "ns3::TcpClassicRecovery",
         "TcpSocket SegmentSize": payload,
         "TcpSocket InitialCwnd": int(transport.pop("initial_window")),
@@ -334,6 +354,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("memory", 32 * 2**20)
     # The discipline has no attribute for it: its queues take CoDel's own default.
     params.fixed("mtu", 1500)
+    params.fixed("backlog", "queue")
     return "FqCoDelQueueDisc", {
         "MaxSize": _limit(link),
         "Flows": int(params.take("queues")),

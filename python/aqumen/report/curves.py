@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aqumen.comparison import Comparison
+from aqumen.mismatch import averaged
 from aqumen.result import Floats, Result
 from aqumen.transient import events
 
@@ -53,9 +54,9 @@ def curves(comparison: Comparison) -> dict[str, Any]:
         comparison: The comparison.
     """
     seed, window = representative_seed(comparison), judged_window(comparison)
-    plan = comparison.scenario.plan(seed, comparison.aqms[0])
-    planned = {link["name"]: link for link in plan["links"]}
     first = comparison.results[0]
+    plan = comparison.scenario.plan(seed, first.spec)
+    planned = {link["name"]: link for link in plan["links"]}
     # A saturated link has the same throughput whatever the AQM, start-up apart; so the whole run is compared.
     whole = "all" if "all" in first.windows else window
     return {
@@ -71,6 +72,7 @@ def curves(comparison: Comparison) -> dict[str, Any]:
                 "buffer": planned[name]["buffer_pkts"],
                 **_over_time(comparison, name, seed),
                 "cdf": _cdf(comparison, name, window),
+                "levels": _levels(comparison, name, window),
                 "tradeoff": {
                     aqm: _tradeoff(comparison.of(aqm), name, whole, _mean_rate(planned[name], first.windows[whole]))
                     for aqm in comparison.aqms
@@ -95,6 +97,8 @@ def _over_time(comparison: Comparison, link: str, seed: int) -> dict[str, Any]:
                 every = [_thin(getattr(run.series(link), field), step) for run in runs]
                 spread = np.quantile(every, BAND_SHARES, axis=0)
                 entry[f"{key}_low"], entry[f"{key}_high"] = _round(spread[0], digits), _round(spread[1], digits)
+        if len({run.label for run in comparison.results if run.spec == shown.spec}) > 1:
+            entry["averaged"] = _round(_thin(averaged(runs, link)[1], step), 1)
         per_aqm[aqm] = entry
     return {"t": _round(t[::step][: len(_thin(t, step))], 3), "time": per_aqm}
 
@@ -115,11 +119,32 @@ def _cdf(comparison: Comparison, link: str, window: str) -> dict[str, Any]:
     for aqm, cdfs in every.items():
         known = [cdf for cdf in cdfs if len(cdf.sojourn_s)]
         if known:
-            stairs = [
-                np.concatenate([[0.0], cdf.share])[np.searchsorted(cdf.sojourn_s, grid, side="right")] for cdf in known
-            ]
-            share[aqm] = _round(np.mean(stairs, axis=0), 5)
+            share[aqm] = _round(np.mean([_stairs(cdf.sojourn_s, cdf.share, grid) for cdf in known], axis=0), 5)
     return {"x": _round(grid * 1000, 3), "share": share}
+
+
+def _levels(comparison: Comparison, link: str, window: str) -> dict[str, Any]:
+    """Share of the time in which at most so many packets waited, averaged over the seeds."""
+    every = {aqm: [run.queue_cdf(link, window) for run in comparison.of(aqm)] for aqm in comparison.aqms}
+    known = {aqm: [cdf for cdf in cdfs if len(cdf.queue_pkts)] for aqm, cdfs in every.items()}
+    ends = [float(cdf.queue_pkts[-1]) for cdfs in known.values() for cdf in cdfs]
+    if not ends:
+        return {"x": [], "share": {}}
+    # Whole packets, or every so many of them.
+    step = max(1, math.ceil(max(ends) / POINTS_MAX))
+    grid = np.arange(0, max(ends) + step, step)
+    share = {
+        aqm: _round(np.mean([_stairs(cdf.queue_pkts, cdf.share, grid) for cdf in cdfs], axis=0), 5)
+        for aqm, cdfs in known.items()
+        if cdfs
+    }
+    return {"x": _round(grid, 0), "share": share}
+
+
+def _stairs(values: Floats, share: Floats, grid: Floats) -> Floats:
+    """A distribution function at the points of a grid."""
+    stairs: Floats = np.concatenate([[0.0], share])[np.searchsorted(values, grid, side="right")]
+    return stairs
 
 
 def _tradeoff(runs: Sequence[Result], link: str, window: str, rate_bps: float) -> dict[str, Any]:

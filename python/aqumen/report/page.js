@@ -168,23 +168,43 @@
     overTime(parent, "p", shown(), null, "Probability", top || 1, null, 240);
   }
 
-  function sojourn() {
-    const parent = document.getElementById("cdf");
+  // A distribution function: share over values.
+  function distribution(id, { x, share }, title, unit, what, none) {
+    const parent = document.getElementById(id);
     parent.replaceChildren();
-    const { x, share } = data.links[link].cdf;
     const names = shown().filter((aqm) => share[aqm]);
-    if (!names.length) return empty(parent, "This engine records no sojourn times.");
+    if (!names.length) return empty(parent, none);
     panel(parent, names, null, {
       height: 320,
       series: [{}, ...names.map((aqm) => ({ stroke: colour(aqm), width: 2, dash: dash(aqm), points: { show: false }, aqm }))],
       scales: { x: { time: false }, y: { range: () => [0, 1.02] } },
-      axes: [axis("Sojourn time, ms", { size: 30 }), axis("Share of packets", { size: 54 })],
+      axes: [axis(title, { size: 30 }), axis(what, { size: 54 })],
       cursor: { drag: { x: true, y: false } },
     }, [x, ...names.map((aqm) => share[aqm])], (u, all) => {
       const i = u.cursor.idx;
       const pairs = all.map((aqm, k) => [aqm, i == null ? "" : (100 * u.data[k + 1][i]).toFixed(1) + " %"]);
-      return words(i == null ? "" : digits(u.data[0][i]) + " ms", pairs, true);
+      return words(i == null ? "" : digits(u.data[0][i]) + unit, pairs, true);
     });
+  }
+
+  function sojourn() {
+    distribution("cdf", data.links[link].cdf, "Sojourn time, ms", " ms", "Share of packets", "This engine records no sojourn times.");
+  }
+
+  function levels() {
+    distribution("levels", data.links[link].levels, "Queue, packets", " packets", "Share of the time", "This engine records no distribution.");
+  }
+
+  // Averages of several engines over one another.
+  function engines() {
+    const parent = document.getElementById("engines");
+    if (!parent) return;
+    parent.replaceChildren();
+    const { time, target } = data.links[link];
+    const names = shown().filter((aqm) => time[aqm].averaged);
+    if (!names.length) return empty(parent, "All engines are switched off.");
+    const top = 1.06 * Math.max(target || 0, 1, largest(names.map((aqm) => time[aqm].averaged)));
+    overTime(parent, "averaged", names, null, "Queue, packets", top, target, 320);
   }
 
   function tradeoff() {
@@ -259,17 +279,20 @@
     for (const { u } of charts) u.destroy();
     charts = [];
     if (!shown().length) {
-      for (const id of ["queue", "probability", "cdf", "tradeoff"]) {
+      for (const id of ["queue", "engines", "probability", "cdf", "tradeoff", "levels"]) {
         const parent = document.getElementById(id);
+        if (!parent) continue;
         parent.replaceChildren();
         empty(parent, "All AQMs are switched off.");
       }
       return;
     }
     queues();
+    engines();
     probabilities();
     sojourn();
     tradeoff();
+    levels();
   }
 
   function fit() {

@@ -13,6 +13,7 @@ from aqumen import _core
 from aqumen.comparison import Comparison
 from aqumen.ranking import Ranking
 from aqumen.report.curves import curves
+from aqumen.report.measures import engines_section, flow_section, link_section
 from aqumen.report.picture import scenario_svg
 from aqumen.report.theory import theory_section
 from aqumen.tables import number, parameter
@@ -40,9 +41,10 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
     data, numbers = comparison.to_dict(), curves(comparison)
     ranking = comparison.ranking()
     scenario = comparison.scenario
-    plan = scenario.plan(numbers["seed"], comparison.aqms[0])
+    plan = scenario.plan(numbers["seed"], comparison.results[0].spec)
     folder = files("aqumen.report")
-    call = f"aqumen.compare(scenario, aqms={comparison.aqms!r}, seeds={comparison.seeds!r})"
+    specs = list(dict.fromkeys(run.spec for run in comparison.results))
+    call = f"aqumen.compare(scenario, aqms={specs!r}, seeds={comparison.seeds!r})"
     return Template((folder / "page.html").read_text("utf-8")).substitute(
         title=escape(scenario.title or scenario.name),
         name=escape(scenario.name),
@@ -65,6 +67,9 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
             f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
             "then. Mean ± half the 95 % interval over the seeds that settled."
         ),
+        links=link_section(data, ranking.link, ranking.window, _spread_html),
+        flows=flow_section(data, ranking.window, _spread_html),
+        engines=engines_section(comparison, ranking.window),
         theory=theory_section(comparison, ranking.window),
         picture=scenario_svg(plan),
         command=escape(command or call),
@@ -84,13 +89,14 @@ def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:
     runs = f"{len(comparison.results)} runs"
     if not comparison.complete:
         runs = f"<strong>{len(comparison.results)} of {comparison.wanted} runs, stopped early</strong>"
+    aqms, engines = (list(dict.fromkeys(names)) for names in zip(*((r.spec, r.engine) for r in comparison.results)))
     words = [
-        f"{len(comparison.aqms)} AQM{'s' if len(comparison.aqms) > 1 else ''}",
+        f"{len(aqms)} AQM{'s' if len(aqms) > 1 else ''}",
         f"{len(comparison.seeds)} seed{'s' if len(comparison.seeds) > 1 else ''}",
         runs,
         f"{len(plan['flows'])} flows",
         f"{plan['duration_s']:g} s",
-        f"engine {escape(comparison.results[0].engine)}",
+        f"engine{'s' if len(engines) > 1 else ''} {escape(', '.join(engines))}",
     ]
     return "".join(f"<li>{word}</li>" for word in words)
 

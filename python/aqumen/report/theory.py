@@ -25,11 +25,12 @@ def theory_section(comparison: Comparison, window: str) -> str:
         comparison: The comparison.
         window: The window.
     """
-    if comparison.results[0].engine == "theory":
-        return ""
     rows, notes = [], []
     for aqm in comparison.aqms:
-        for each in explain(comparison.scenario, comparison.of(aqm)[0], aqm):
+        run = comparison.of(aqm)[0]
+        if run.engine == "theory":
+            continue
+        for each in explain(comparison.scenario, run, run.spec):
             if each.window != window:
                 continue
             cells = "".join(f"<td>{_cell(each, key, factor, digits)}</td>" for key, _, factor, digits in COLUMNS)

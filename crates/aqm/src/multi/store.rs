@@ -247,7 +247,8 @@ impl Store {
 
     /// The packet just taken goes to the link.
     #[inline]
-    pub(crate) fn send(&mut self, sent: &Waiting) -> Handle {
+    pub(crate) fn send(&mut self, sent: &Waiting, now: Instant) -> Handle {
+        self.totals.transmitting_since = Some(now);
         self.in_transmission_bytes = sent.packet.bytes;
         sent.handle
     }
@@ -257,6 +258,7 @@ impl Store {
         self.totals.departures += 1;
         self.totals.departed_bytes += self.in_transmission_bytes as u64;
         self.totals.busy += duration;
+        self.totals.transmitting_since = None;
     }
 
     /// Bytes of memory that it holds.

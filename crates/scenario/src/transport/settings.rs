@@ -1,10 +1,10 @@
 //! One setting of a transport: its key, the field it fills, how it is read, written and described.
 
-use aqumen_units::Span;
+use aqumen_units::{Rate, Span};
 use serde_json::json;
 
 use crate::error::suggestion;
-use crate::field::{At, Field, Misfit};
+use crate::field::{At, Field, Misfit, as_json};
 use crate::tree::Value;
 use crate::units;
 
@@ -14,6 +14,13 @@ pub(crate) enum Kind<C> {
     Choice(&'static [&'static str], fn(&C) -> usize, fn(&mut C, usize)),
     Flag(fn(&mut C) -> &mut bool),
     Size(fn(&mut C) -> &mut u16),
+    Rate(fn(&mut C) -> &mut Rate),
+    /// 1 to 65535.
+    Count(fn(&mut C) -> &mut u16),
+    /// A window in bytes.
+    Window(fn(&mut C) -> &mut u32),
+    /// A window in bytes, or `none`.
+    WindowOrNone(fn(&mut C) -> &mut Option<u32>),
     Segments(fn(&mut C) -> &mut u32),
     /// Segments, or `none`.
     SegmentsOrNone(fn(&mut C) -> &mut Option<u32>),
@@ -92,15 +99,19 @@ pub(crate) fn write<C: Config>(mut config: C, mut preset: C) -> toml::Table {
     table
 }
 
-/// Every field as the plan's JSON has it: times in seconds, under the field's name with `_s`.
+/// Every field as the plan's JSON has it: times in seconds, under the field's name with `_s`, rates with `_bps`.
 pub(crate) fn to_json<C: Config>(mut config: C, fields: &mut serde_json::Map<String, serde_json::Value>) {
     for setting in C::SETTINGS {
-        let suffix = if matches!(setting.kind, Kind::Time(_) | Kind::TimeOrNone(_)) { "_s" } else { "" };
+        let suffix = match setting.kind {
+            Kind::Time(_) | Kind::TimeOrNone(_) => "_s",
+            Kind::Rate(_) => "_bps",
+            _ => "",
+        };
         fields.insert(format!("{}{suffix}", setting.field), setting.kind.to_json(&mut config));
     }
 }
 
-/// The JSON Schema of each setting; `presets` tell the defaults.
+/// The JSON Schema of each setting; `presets` tell the defaults, from the third on where they differ from the second.
 pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String, serde_json::Value> {
     let mut properties = serde_json::Map::new();
     for setting in C::SETTINGS {
@@ -115,6 +126,17 @@ pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String
         properties.insert(setting.key.into(), schema);
     }
     properties
+}
+
+/// Every setting with its value in `config`, for lists.
+pub(crate) fn rows<C: Config>(mut config: C) -> Vec<serde_json::Value> {
+    let row = |setting: &Setting<C>| {
+        let mut row = crate::list::param(setting.key, &setting.kind.schema());
+        row["default"] = setting.kind.write(&mut config).as_ref().map_or(serde_json::Value::Null, as_json);
+        row["doc"] = setting.doc.into();
+        row
+    };
+    C::SETTINGS.iter().map(row).collect()
 }
 
 /// The value that each preset has, in few words: "ns2: 2pkt, others: 10pkt".
@@ -158,6 +180,14 @@ impl<C> Kind<C> {
                 }
                 *field(config) = bytes as u16;
             }
+            Kind::Rate(field) => *field(config) = Rate::read(at)?,
+            Kind::Count(field) => {
+                let count = u32::read(at)?;
+                let fits = u16::try_from(count).ok().filter(|count| *count > 0);
+                *field(config) = fits.ok_or_else(|| at.misfit("must be 1 to 65535"))?;
+            }
+            Kind::Window(field) => *field(config) = window(at)?,
+            Kind::WindowOrNone(field) => *field(config) = if is_none(at) { None } else { Some(window(at)?) },
             Kind::Segments(field) => *field(config) = segments(at, 1, 1 << 30)?,
             Kind::SegmentsOrNone(field) => {
                 *field(config) = if is_none(at) { None } else { Some(segments(at, 1, 1 << 30)?) };
@@ -184,6 +214,13 @@ impl<C> Kind<C> {
             Kind::Choice(names, get, _) => Some(toml::Value::String(names[get(config)].into())),
             Kind::Flag(field) => field(config).write(),
             Kind::Size(field) => Some(toml::Value::String(format!("{}B", field(config)))),
+            Kind::Rate(field) => field(config).write(),
+            Kind::Count(field) => u32::from(*field(config)).write(),
+            Kind::Window(field) => Some(toml::Value::String(format!("{}B", field(config)))),
+            Kind::WindowOrNone(field) => match field(config) {
+                Some(bytes) => Some(toml::Value::String(format!("{bytes}B"))),
+                None => none,
+            },
             Kind::Segments(field) => packets(f64::from(*field(config))),
             Kind::SegmentsOrNone(field) => field(config).map_or(none, |n| packets(f64::from(n))),
             Kind::Time(field) => field(config).write(),
@@ -201,6 +238,10 @@ impl<C> Kind<C> {
             Kind::Choice(names, get, _) => json!(names[get(config)]),
             Kind::Flag(field) => json!(field(config)),
             Kind::Size(field) => json!(field(config)),
+            Kind::Rate(field) => json!(field(config).as_bps()),
+            Kind::Count(field) => json!(field(config)),
+            Kind::Window(field) => json!(field(config)),
+            Kind::WindowOrNone(field) => json!(field(config)),
             Kind::Segments(field) => json!(field(config)),
             Kind::SegmentsOrNone(field) => json!(field(config)),
             Kind::Time(field) => json!(seconds(*field(config))),
@@ -216,6 +257,10 @@ impl<C> Kind<C> {
             Kind::Choice(names, ..) => json!({"enum": names}),
             Kind::Flag(_) => bool::schema(),
             Kind::Size(_) => text("size"),
+            Kind::Rate(_) => text("rate"),
+            Kind::Count(_) => json!({"type": "integer"}),
+            Kind::Window(_) => text("size"),
+            Kind::WindowOrNone(_) => text("size or none"),
             Kind::Segments(_) | Kind::WindowFloor(_) => text("packets"),
             Kind::SegmentsOrNone(_) | Kind::Burst(_) => text("packets or none"),
             Kind::Time(_) => text("time"),
@@ -230,6 +275,16 @@ fn seconds(span: Span) -> f64 {
 
 fn is_none(at: &At<'_>) -> bool {
     matches!(&at.node.value, Value::Text(text) if text == "none")
+}
+
+/// A window in bytes, which the transport checks further.
+fn window(at: &At<'_>) -> Result<u32, Misfit> {
+    let bytes = at.quantity(units::BYTES)?;
+    if bytes % 1.0 == 0.0 && (1.0..=f64::from(1 << 30)).contains(&bytes) {
+        Ok(bytes as u32)
+    } else {
+        Err(at.misfit("must be a whole number of bytes, 1B to 1073741824B"))
+    }
 }
 
 /// A whole number of packets from `least` to `most`.

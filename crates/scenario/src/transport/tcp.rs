@@ -1,15 +1,30 @@
 //! The settings of TCP.
 
-use aqumen_transport::tcp::{TcpConfig, Variant};
+use aqumen_transport::tcp::{Congestion, TcpConfig, Variant};
 
 use super::settings::{Config, Setting, settings};
 
 const VARIANTS: [Variant; 3] = [Variant::Reno, Variant::NewReno, Variant::Sack];
 const VARIANT_NAMES: &[&str] = &["reno", "newreno", "sack"];
 
+const CONGESTIONS: [Congestion; 7] = [
+    Congestion::Reno,
+    Congestion::Cubic,
+    Congestion::Dctcp,
+    Congestion::Prague,
+    Congestion::Bbr,
+    Congestion::Vegas,
+    Congestion::Ledbat,
+];
+const CONGESTION_NAMES: &[&str] = &["reno", "cubic", "dctcp", "prague", "bbr", "vegas", "ledbat"];
+
 impl Config for TcpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "variant" variant Choice (VARIANT_NAMES, variant_index, |config, index| config.variant = VARIANTS[index]): "how losses are repaired";
+        "congestion" congestion Choice (CONGESTION_NAMES, congestion_index, |config, index| config.congestion = CONGESTIONS[index]):
+            "how the window follows acknowledgements, losses and marks";
+        "hystart" hystart Flag: "whether CUBIC leaves slow start when the round trip grows; others do not read it";
+        "pacing" pacing Flag: "whether segments leave evenly over the round trip; bbr and prague must";
         "ecn" ecn Flag: "whether data packets are ECN-capable";
         "packet" packet_bytes Size: "size on the wire of a full data packet";
         "header" header_bytes Size: "of which headers; a SYN is as large";
@@ -50,4 +65,8 @@ impl Config for TcpConfig {
 
 fn variant_index(config: &TcpConfig) -> usize {
     VARIANTS.iter().position(|variant| *variant == config.variant).unwrap_or(0)
+}
+
+fn congestion_index(config: &TcpConfig) -> usize {
+    CONGESTIONS.iter().position(|congestion| *congestion == config.congestion).unwrap_or(0)
 }

@@ -1,6 +1,8 @@
 //! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s.
 
 use aqumen_scenario::Protocol;
+use aqumen_transport::rtp::{RtpSink, RtpSource};
+use aqumen_transport::sctp::{SctpSink, SctpSource};
 use aqumen_transport::udp::{UdpSink, UdpSource};
 use aqumen_transport::{Endpoint, Message, Stats};
 use aqumen_units::Instant;
@@ -8,13 +10,11 @@ use aqumen_units::Instant;
 use super::{Engine, FlowPiece, NEVER, NONE, SenderCounts, instant};
 use crate::calendar::Taken;
 use crate::event::Event;
-use crate::measure::Reception;
 
 /// Both ends of a flow.
 pub(super) struct Agent {
     source: End,
     sink: End,
-    reception: Reception,
 }
 
 struct End {
@@ -36,9 +36,11 @@ impl Agent {
         let (source, sink): (Box<dyn Endpoint>, Box<dyn Endpoint>) = match protocol {
             Protocol::Tcp(_) => return None,
             Protocol::Udp(config) => (Box::new(UdpSource::new(config)), Box::new(UdpSink::new(config))),
+            Protocol::Rtp(config) => (Box::new(RtpSource::new(config)), Box::new(RtpSink::new(config))),
+            Protocol::Sctp(config) => (Box::new(SctpSource::new(config)), Box::new(SctpSink::new(config))),
         };
         let end = |endpoint| End { endpoint, timer_at: NEVER };
-        Some(Agent { source: end(source), sink: end(sink), reception: Reception::default() })
+        Some(Agent { source: end(source), sink: end(sink) })
     }
 
     fn end(&mut self, side: Side) -> &mut End {
@@ -52,7 +54,7 @@ impl Agent {
     pub(super) fn total(&self) -> FlowPiece {
         let Stats { sent, retransmitted, timeouts, rtt_samples, rtt_sum, .. } = self.source.endpoint.stats();
         let counts = SenderCounts { sent, retransmitted, timeouts, rtt_samples, rtt_sum_ns: rtt_sum.as_nanos() };
-        FlowPiece { delivered: self.sink.endpoint.stats().delivered_bytes, counts, reception: self.reception }
+        FlowPiece { delivered: self.sink.endpoint.stats().delivered_bytes, counts }
     }
 
     /// Whether its source has nothing left to do.
@@ -136,11 +138,10 @@ impl Engine<'_> {
             return; // a copy, left over from a connection that is complete
         }
         packet.ecn = event.ecn();
-        let agent = self.agent(flow);
         if side == Side::Sink {
-            agent.reception.arrived(instant(taken.at), &packet);
+            self.measures.classes.on_arrival(self.plan, flow, &packet, instant(taken.at));
         }
-        agent.end(side).endpoint.on_packet(instant(taken.at), &packet);
+        self.agent(flow).end(side).endpoint.on_packet(instant(taken.at), &packet);
         self.pump_agent(flow, side, taken.at);
         self.on_progress_of_agent(flow, side, taken.at);
     }
@@ -180,10 +181,11 @@ impl Engine<'_> {
             Side::Source => self.slots.retransmission,
             Side::Sink => self.slots.acknowledge,
         };
-        let end = self.agent(flow).end(side);
+        let end = self.agents[self.flows[flow as usize].agent as usize].end(side);
         let mut delivered = false;
-        while end.endpoint.poll_delivery().is_some() {
+        while let Some(delivery) = end.endpoint.poll_delivery() {
             delivered = true;
+            self.measures.classes.on_delivery(self.plan, flow, &delivery);
         }
         let due = end.endpoint.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < end.timer_at {

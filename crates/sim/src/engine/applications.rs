@@ -253,7 +253,7 @@ impl Engine<'_> {
                 self.perform(flow, now, action);
                 self.settle(flow);
             }
-            None => self.requests.refused.push((of_group.group, now)),
+            None => self.measures.requests.refused.push((of_group.group, now)),
         }
     }
 
@@ -289,7 +289,7 @@ impl Engine<'_> {
                 let application = self.application(flow);
                 if let Some(asked_at) = application.page_at.take() {
                     let delivered_at = application.delivered_at;
-                    self.requests.pages.push(Served { flow, bytes: 0, asked_at, delivered_at });
+                    self.measures.requests.pages.push(Served { flow, bytes: 0, asked_at, delivered_at });
                 }
             }
         }
@@ -320,6 +320,7 @@ impl Engine<'_> {
         state.epoch = next_epoch(state.epoch);
         if let Some(agent) = self.agents.get_mut(state.agent as usize) {
             agent.renew(&self.plan.groups[state.group as usize].transport);
+            self.measures.classes.on_new_connection(flow);
             return;
         }
         // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.
@@ -350,7 +351,7 @@ impl Engine<'_> {
         application.waits = false;
         if let Some(Request { bytes, at }) = application.request.take() {
             let delivered_at = application.delivered_at;
-            self.requests.transfers.push(Served { flow, bytes, asked_at: at, delivered_at });
+            self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, delivered_at });
             if let Some(of_group) = self.applications.of_groups.get_mut(application.group as usize)
                 && application.running
             {

@@ -97,15 +97,15 @@ impl FifoPort {
         match verdict {
             _ if full => {
                 self.totals.overflow_dropped += 1;
-                return Arrival::Dropped;
+                return self.lose();
             }
             Verdict::Drop(DropReason::Overflow) => {
                 self.totals.overflow_dropped += 1;
-                return Arrival::Dropped;
+                return self.lose();
             }
             Verdict::Drop(DropReason::Early) => {
                 self.totals.early_dropped += 1;
-                return Arrival::Dropped;
+                return self.lose();
             }
             Verdict::Mark => {
                 self.totals.marked += 1;
@@ -124,6 +124,15 @@ impl FifoPort {
         self.waiting_bytes += packet.bytes as u64;
         self.next_change = self.next_change.min(start);
         Arrival::Leaves { start, reach: end + self.transmitter.delay }
+    }
+
+    /// The packet that arrived last is lost.
+    #[cold]
+    fn lose(&mut self) -> Arrival {
+        if let Some(meter) = &mut self.meter {
+            meter.lost(self.totals.arrivals);
+        }
+        Arrival::Dropped
     }
 
     #[cold]
@@ -146,6 +155,7 @@ impl FifoPort {
             self.totals.departures += 1;
             self.totals.departed_bytes += sent.bytes as u64;
             self.totals.busy += Span::from_nanos(sent.end - sent.start);
+            self.totals.transmitting_since = None;
             if self.hooks.departures {
                 self.aqm.on_departure(instant(now));
                 if self.waiting.is_empty() {
@@ -167,6 +177,7 @@ impl FifoPort {
         self.waiting.pop_front();
         self.waiting_bytes -= head.bytes as u64;
         self.totals.last_sojourn = Span::from_nanos(sojourn);
+        self.totals.transmitting_since = Some(instant(now));
         if self.hooks.departures {
             let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
             let verdict = self.aqm.on_dequeue(&packet, Span::from_nanos(sojourn), cx!(self, now));
@@ -206,6 +217,9 @@ impl FifoPort {
 
     pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {
         self.catch_up_before(now);
+        if let Some(meter) = &mut self.meter {
+            meter.sample(&self.totals);
+        }
         (self.waiting.len() as u32, self.aqm.probability().get())
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct ServedPort {
 #[derive(Default)]
 struct Packets {
     kept: Vec<Event>,
+    /// Number of each by arrival, from 1.
+    arrivals: Vec<u64>,
     free: Vec<Handle>,
     /// Handles of packets dropped in the call under way.
     dropped: Vec<Handle>,
@@ -47,13 +49,13 @@ impl ServedPort {
     /// A packet of `flow` arrives. Packets that this displaces, itself included, go to `dropped`.
     pub(crate) fn arrive(&mut self, now: u64, event: &Event, flow: u32, dropped: &mut Vec<Event>) -> Arrival {
         self.account(now);
-        let handle = self.packets.keep(*event);
+        let handle = self.packets.keep(*event, self.qdisc.totals().arrivals + 1);
         self.qdisc.enqueue(handle, &metadata(event, flow), instant(now), &mut self.rng, &mut self.packets);
         // A packet that was dropped at an idle link leaves the link as idle as it was.
         let idle = self.serving.is_none() && self.qdisc.backlog().packets > 0;
         let busy_until = if idle { self.serve(now) } else { None };
         let own = self.packets.dropped.contains(&handle);
-        self.packets.release_dropped(dropped);
+        self.release_dropped(dropped);
         if own { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
@@ -63,7 +65,7 @@ impl ServedPort {
         self.qdisc.transmitted(Span::from_nanos(now - start), instant(now));
         let event = self.packets.release(handle);
         let busy_until = self.serve(now);
-        self.packets.release_dropped(dropped);
+        self.release_dropped(dropped);
         (Sent { event, start, reach: now + self.transmitter.delay }, busy_until)
     }
 
@@ -78,6 +80,14 @@ impl ServedPort {
         let end = now + self.transmitter.duration(bytes, now);
         self.serving = Some((handle, now, end));
         Some(end)
+    }
+
+    /// Hands the packets dropped in the call under way to `to`.
+    fn release_dropped(&mut self, to: &mut Vec<Event>) {
+        if let Some(meter) = &mut self.meter {
+            self.packets.dropped.iter().for_each(|&handle| meter.lost(self.packets.arrivals[handle as usize]));
+        }
+        self.packets.release_dropped(to);
     }
 
     /// Tells the meter that the queue was as it is until `now`.
@@ -98,7 +108,10 @@ impl ServedPort {
         self.qdisc.on_timer(instant(now), &mut self.rng);
     }
 
-    pub(super) fn sample(&self) -> (u32, f64) {
+    pub(super) fn sample(&mut self) -> (u32, f64) {
+        if let Some(meter) = &mut self.meter {
+            meter.sample(self.qdisc.totals());
+        }
         (self.qdisc.backlog().packets, self.qdisc.probability().get())
     }
 
@@ -125,12 +138,14 @@ impl ServedPort {
 }
 
 impl Packets {
-    fn keep(&mut self, event: Event) -> Handle {
+    fn keep(&mut self, event: Event, arrival: u64) -> Handle {
         if let Some(handle) = self.free.pop() {
             self.kept[handle as usize] = event;
+            self.arrivals[handle as usize] = arrival;
             handle
         } else {
             self.kept.push(event);
+            self.arrivals.push(arrival);
             (self.kept.len() - 1) as Handle
         }
     }

@@ -19,6 +19,7 @@ enum Ready {
     Fixed(f64),
     Uniform { min: f64, max: f64 },
     Exponential { mean: f64 },
+    Erlang { stage_mean: f64, stages: u32 },
     Pareto(Pareto),
     Lognormal { mu: f64, sigma: f64, min: f64, max: f64 },
     Empirical { points: Arc<[(f64, f64)]> },
@@ -40,6 +41,7 @@ impl Draws {
             Law::Fixed(value) => Ready::Fixed(*value),
             Law::Uniform { min, max } => Ready::Uniform { min: *min, max: *max },
             Law::Exponential { mean } => Ready::Exponential { mean: *mean },
+            Law::Erlang { mean, stages } => Ready::Erlang { stage_mean: mean / f64::from(*stages), stages: *stages },
             Law::Pareto { shape, max, .. } => Ready::Pareto(Pareto::new(law.least().unwrap_or(1.0), *shape, *max)),
             Law::Lognormal { min, max, .. } => {
                 let (mu, sigma) = law.normal().unwrap_or((0.0, 1.0));
@@ -61,6 +63,7 @@ impl Draws {
             Ready::Fixed(value) => *value,
             Ready::Uniform { min, max } => rng.between(*min, *max),
             Ready::Exponential { mean } => mean * exponential(rng),
+            Ready::Erlang { stage_mean, stages } => stage_mean * erlang(*stages, rng),
             Ready::Pareto(pareto) => pareto.draw(rng),
             Ready::Lognormal { mu, sigma, min, max } => lognormal(*mu, *sigma, *min, *max, rng),
             Ready::Empirical { points } => {
@@ -79,8 +82,9 @@ impl Draws {
         match &self.law {
             Ready::Fixed(value) => *value,
             Ready::Uniform { min, max } => libm::sqrt(rng.between(min * min, max * max)),
-            // Gamma with two stages.
-            Ready::Exponential { mean } => mean * (exponential(rng) + exponential(rng)),
+            // One stage more.
+            Ready::Exponential { mean } => mean * erlang(2, rng),
+            Ready::Erlang { stage_mean, stages } => stage_mean * erlang(stages + 1, rng),
             Ready::Pareto(pareto) => pareto.met().draw(rng),
             // x f(x) of a lognormal is that of one whose logarithm has the mean mu + sigma^2.
             Ready::Lognormal { mu, sigma, min, max } => lognormal(mu + sigma * sigma, *sigma, *min, *max, rng),
@@ -141,6 +145,11 @@ fn lognormal(mu: f64, sigma: f64, min: f64, max: f64, rng: &mut Stream) -> f64 {
 /// Exponential with mean 1.
 pub(super) fn exponential(rng: &mut Stream) -> f64 {
     -libm::log(1.0 - rng.uniform())
+}
+
+/// Sum of `stages` exponentials with mean 1.
+fn erlang(stages: u32, rng: &mut Stream) -> f64 {
+    (0..stages).map(|_| exponential(rng)).sum()
 }
 
 /// Standard normal, after Box and Muller.

@@ -1,12 +1,16 @@
-//! Packets at given times: constant rate, ON/OFF.
+//! Packets at given times: constant rate, Poisson, ON/OFF, many ON/OFF together.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use aqumen_aqm::Draw;
+use aqumen_scenario::law::Law;
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic;
 use aqumen_units::{Instant, Span};
 
-use super::draw::Draws;
-use super::{Action, Source, Step, after};
+use super::draw::{Draws, exponential};
+use super::{Action, Clock, Source, Step, after};
 
 /// Constant bit rate: the first packet with the flow, no drift.
 pub(super) struct Cbr {
@@ -37,62 +41,153 @@ impl Source for Cbr {
 
     fn on_rate(&mut self, bits_per_second: f64) {
         self.bps = bits_per_second.max(1.0) as u64;
+        self.owed = self.owed.min(self.bps);
     }
 }
 
-/// ON/OFF: while it is ON, a packet each time that its rate has made one; what a period ON leaves of a packet goes on in the
-/// next one, so that the mean rate is exact. It starts as if it had always been running.
-pub(super) struct OnOff {
-    bytes: u32,
+/// Packets at the moments of a Poisson process.
+pub(super) struct Poisson {
+    gap_mean_ns: f64,
+    packet: PacketSize,
+}
+
+impl Poisson {
+    pub(super) fn new(spec: &traffic::Poisson) -> Self {
+        Poisson { gap_mean_ns: 1e9 / spec.rate.0, packet: PacketSize::new(&spec.packet.0) }
+    }
+}
+
+impl Source for Poisson {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        let at = after(now, self.gap_mean_ns * exponential(rng));
+        Step::At(at, self.packet.write(rng))
+    }
+}
+
+/// Sizes of packets: what a datagram holds at most.
+pub(super) struct PacketSize(Draws);
+
+impl PacketSize {
+    pub(super) fn new(law: &Law) -> Self {
+        PacketSize(Draws::new(law))
+    }
+
+    pub(super) fn write(&self, rng: &mut Stream) -> Action {
+        Action::Write(self.0.draw_size(rng).min(traffic::PACKET_BYTES_MAX) as u32)
+    }
+}
+
+/// One ON/OFF source: while it is ON, a packet each time that its rate has made one; what a period ON leaves of a packet goes
+/// on in the next one, so that the mean rate is exact. It starts as if it had always been running.
+struct Bursts {
     interval_ns: f64,
     on: Draws,
     off: Draws,
-    /// Time ON that is left of this period, and until the next packet; `None` before the start.
-    clock: Option<Clock>,
+    /// `None` before the start.
+    phase: Option<Phase>,
 }
 
 #[derive(Clone, Copy)]
-struct Clock {
+struct Phase {
+    /// Time ON that is left of this period.
     on_left_ns: f64,
+    /// Time ON until the next packet.
     packet_in_ns: f64,
 }
 
-impl OnOff {
-    pub(super) fn new(spec: &traffic::OnOff) -> Self {
-        OnOff {
-            bytes: spec.packet.0 as u32,
-            interval_ns: 8e9 * spec.packet.0 as f64 / spec.rate.as_bps() as f64,
-            on: Draws::new(&spec.on.0),
-            off: Draws::new(&spec.off.0),
-            clock: None,
-        }
-    }
-
+impl Bursts {
     /// Time until the next packet.
     fn step(&mut self, rng: &mut Stream) -> f64 {
         let mut wait_ns = 0.0;
-        let mut clock = self.clock.unwrap_or_else(|| {
+        let mut phase = self.phase.unwrap_or_else(|| {
             let is_on = rng.uniform() * (self.on.mean() + self.off.mean()) < self.on.mean();
             let left_ns = if is_on { &self.on } else { &self.off }.draw_residual(rng);
             wait_ns = if is_on { 0.0 } else { left_ns };
             let on_left_ns = if is_on { left_ns } else { self.on.draw(rng) };
-            Clock { on_left_ns, packet_in_ns: self.interval_ns * rng.uniform() }
+            Phase { on_left_ns, packet_in_ns: self.interval_ns * rng.uniform() }
         });
-        while clock.on_left_ns < clock.packet_in_ns {
-            wait_ns += clock.on_left_ns + self.off.draw(rng);
-            clock.packet_in_ns -= clock.on_left_ns;
-            clock.on_left_ns = self.on.draw(rng);
+        while phase.on_left_ns < phase.packet_in_ns {
+            wait_ns += phase.on_left_ns + self.off.draw(rng);
+            phase.packet_in_ns -= phase.on_left_ns;
+            phase.on_left_ns = self.on.draw(rng);
         }
-        wait_ns += clock.packet_in_ns;
-        clock.on_left_ns -= clock.packet_in_ns;
-        clock.packet_in_ns = self.interval_ns;
-        self.clock = Some(clock);
+        wait_ns += phase.packet_in_ns;
+        phase.on_left_ns -= phase.packet_in_ns;
+        phase.packet_in_ns = self.interval_ns;
+        self.phase = Some(phase);
         wait_ns
+    }
+}
+
+/// One ON/OFF source.
+pub(super) struct OnOff {
+    bytes: u32,
+    bursts: Bursts,
+}
+
+impl OnOff {
+    pub(super) fn new(spec: &traffic::OnOff) -> Self {
+        let bursts = Bursts {
+            interval_ns: 1e9 / spec.rate.packets_per_sec(spec.packet),
+            on: Draws::new(&spec.on.0),
+            off: Draws::new(&spec.off.0),
+            phase: None,
+        };
+        OnOff { bytes: spec.packet.0 as u32, bursts }
     }
 }
 
 impl Source for OnOff {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
-        Step::At(after(now, self.step(rng)), Action::Write(self.bytes))
+        Step::At(after(now, self.bursts.step(rng)), Action::Write(self.bytes))
+    }
+}
+
+/// Many ON/OFF sources with Pareto times: self-similar.
+pub(super) struct SelfSimilar {
+    bytes: u32,
+    sources: Vec<Bursts>,
+    clock: Clock,
+    /// The next packet of each source, on the sources' clock.
+    next: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl SelfSimilar {
+    pub(super) fn new(spec: &traffic::SelfSimilar) -> Self {
+        let pareto =
+            |mean: Span| Draws::new(&Law::Pareto { mean: mean.as_nanos() as f64, shape: spec.shape(), max: None });
+        let source = |_| Bursts {
+            interval_ns: 1e9 / spec.on_packets_per_s(),
+            on: pareto(spec.on),
+            off: pareto(spec.off),
+            phase: None,
+        };
+        SelfSimilar {
+            bytes: spec.packet.0 as u32,
+            sources: (0..spec.sources).map(source).collect(),
+            clock: Clock::default(),
+            next: BinaryHeap::new(),
+        }
+    }
+}
+
+impl Source for SelfSimilar {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        let now_ns = self.clock.resume(now);
+        let due = if self.next.is_empty() { 0..self.sources.len() as u32 } else { self.pop() };
+        for i in due {
+            let wait_ns = self.sources[i as usize].step(rng);
+            self.next.push(Reverse((now_ns.saturating_add((wait_ns + 0.5) as u64), i)));
+        }
+        let at_ns = self.next.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
+        Step::At(self.clock.plan(at_ns), Action::Write(self.bytes))
+    }
+}
+
+impl SelfSimilar {
+    /// The source whose packet has just been sent.
+    fn pop(&mut self) -> std::ops::Range<u32> {
+        let i = self.next.pop().map_or(0, |Reverse((_, i))| i);
+        i..i + 1
     }
 }

@@ -240,9 +240,10 @@ impl Driver {
             }
             let (new, old) = (view.totals, l.totals);
             let departures_pkts = new.departures - old.departures;
+            let interval_s = (now_ns - l.last_ns) as f64 * 1e-9;
             let seen = Observation {
                 now: Instant::from_nanos(now_ns),
-                interval_s: (now_ns - l.last_ns) as f64 * 1e-9,
+                interval_s,
                 queue_pkts: view.queue_pkts,
                 queue_bytes: view.queue_pkts * view.packet_bytes,
                 arrivals_pkts: new.arrivals - old.arrivals,
@@ -250,6 +251,7 @@ impl Driver {
                 departures_pkts,
                 departures_bytes: departures_pkts * view.packet_bytes,
                 busy_s: new.busy_s - old.busy_s,
+                idle_s: (interval_s - (new.busy_s - old.busy_s)).max(0.0),
                 sojourn_s: view.sojourn_s,
                 applied: self.applied,
             };

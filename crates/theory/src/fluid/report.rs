@@ -1,7 +1,7 @@
 //! From a moving network to the result: the same metrics as the packet engine's, of fluid.
 
 use aqumen_aqm::{Aqm, Value};
-use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, ParamValue, RunResult, Series};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, ParamValue, RunResult, Series, transient};
 use aqumen_scenario::{Plan, Window};
 use indexmap::IndexMap;
 
@@ -109,6 +109,7 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
         cost: Cost::default(),
         series: IndexMap::new(),
         sojourn: IndexMap::new(),
+        queue: IndexMap::new(),
     };
     for (number, group) in plan.groups.iter().enumerate() {
         let of_window =
@@ -123,17 +124,20 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
         if result.links.is_empty() {
             result.aqm = aqm_report(plan, number);
         }
-        let (mut metrics, mut sojourns) = (IndexMap::new(), IndexMap::new());
+        let (mut metrics, mut sojourns, mut queues) = (IndexMap::new(), IndexMap::new(), IndexMap::new());
         for window in &plan.windows {
             let (from, to) = marks.ends(window);
             let mut sojourn = Histogram::default();
             marks.sojourn[j][from + 1..=to].iter().for_each(|part| sojourn.merge(part));
             let grown = (&marks.queues[from][j], &marks.queues[to][j]);
-            metrics.insert(window.name.clone(), link_metrics(plan, fluid, (j, number), grown, &sojourn, window));
+            let mut own = link_metrics(plan, fluid, (j, number), grown, &sojourn, window);
+            queues.insert(window.name.clone(), judge_series(&mut own, plan, link.target_pkts, &series, window));
+            metrics.insert(window.name.clone(), own);
             sojourns.insert(window.name.clone(), sojourn);
         }
         result.cost.bottleneck_packets += fluid.queue_totals(j).departures as u64;
         result.links.insert(link.name.clone(), metrics);
+        result.queue.insert(link.name.clone(), queues);
         result.sojourn.insert(link.name.clone(), sojourns);
         result.series.insert(link.name.clone(), series);
     }
@@ -197,7 +201,35 @@ fn link_metrics(
         mark_ratio: ratio(marked),
         early_drop_ratio: ratio(early),
         overflow_drop_ratio: ratio(overflow),
+        queue_ise_pkts2_s: target.map(|target| {
+            let distance = about(target, mean, mean_square);
+            distance * distance * length_s
+        }),
+        ..LinkMetrics::default()
     }
+}
+
+/// The queue as sampled in `window`, whole packets counted by nanoseconds; fills in what is told from the samples.
+fn judge_series(metrics: &mut LinkMetrics, plan: &Plan, target: Option<f64>, series: &Series, window: &Window) -> Histogram {
+    let (start_s, end_s) = (window.start.as_secs_f64(), window.end.as_secs_f64());
+    let inside = series.t_s.partition_point(|&t| t <= start_s)..series.t_s.partition_point(|&t| t <= end_s);
+    let (step, samples) = (plan.sample_interval, &series.queue_pkts[inside]);
+    let mut queue = Histogram::default();
+    samples.iter().for_each(|&pkts| queue.record_many(libm::rint(pkts.max(0.0)) as u64, step.as_nanos()));
+    metrics.queue_p5_pkts = queue.quantile(0.05);
+    metrics.queue_p25_pkts = queue.quantile(0.25);
+    metrics.queue_p50_pkts = queue.quantile(0.50);
+    metrics.queue_p75_pkts = queue.quantile(0.75);
+    metrics.queue_p95_pkts = queue.quantile(0.95);
+    if let Some(target) = target {
+        metrics.queue_iae_pkts_s =
+            Some(samples.iter().map(|&pkts| (pkts - target).abs()).sum::<f64>() * step.as_secs_f64());
+        if let Some(seen) = transient(&series.t_s, &series.queue_pkts, target, start_s, end_s) {
+            metrics.settling_s = seen.settling_s;
+            metrics.overshoot_pkts = Some(seen.overshoot_pkts);
+        }
+    }
+    queue
 }
 
 fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &Window) -> FlowMetrics {
@@ -223,8 +255,7 @@ fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &
         rtt_mean_s: (sum.sent > 0.0).then(|| sum.rtt_pkts_s / sum.sent),
         retransmitted_ratio: (sum.sent > 0.0).then(|| sum.lost / sum.sent),
         timeouts: None,
-        delay_mean_s: None,
-        jitter_mean_s: None,
-        loss_ratio: None,
+        throughput_bps: Some(sum.delivered * 8.0 * f64::from(transport.packet_bytes()) / length_s),
+        ..FlowMetrics::default()
     }
 }

@@ -310,6 +310,7 @@ impl Driven {
             departures_pkts: passed,
             departures_bytes: passed * self.packet_bytes,
             busy_s: self.period_s,
+            idle_s: 0.0,
             sojourn_s: queue_pkts / self.at.capacity_pps,
             applied: Probability::clamp(self.applied),
         };

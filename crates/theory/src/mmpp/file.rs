@@ -46,15 +46,6 @@ pub struct Fitted {
     pub replay: Option<Replay>,
 }
 
-/// The sources of the AAQM paper, with two states each: name, rates in packets per second, transitions per second from the
-/// first state and back. The paper gives none: these are the figures of the reference case of `docs/theory/mmpp.md`.
-const PAPER: [(&str, [f64; 2], [f64; 2]); 4] = [
-    ("video", [300.0, 80.0], [2.0, 1.0]),
-    ("multimedia", [260.0, 20.0], [1.25, 5.0]),
-    ("www", [350.0, 60.0], [5.0, 3.0]),
-    ("ftp", [280.0, 100.0], [0.5, 0.4]),
-];
-
 impl Analysis {
     /// Builds and solves the model of `file`.
     pub fn of(file: &File) -> Result<Self, FileError> {
@@ -168,15 +159,11 @@ impl Analysis {
 }
 
 fn preset(preset: Preset) -> Vec<Source> {
-    let source = |(name, rates, [down, up]): (&str, [f64; 2], [f64; 2])| {
-        Source::new(name, &[vec![-down, down], vec![up, -up]], &rates).expect("the preset's sources are right")
+    let source = |source: written::Source| {
+        let rates: Vec<f64> = source.rates.iter().map(|rate| rate.0).collect();
+        Source::new(source.name.0, &source.generator, &rates).expect("the preset's sources are right")
     };
-    let mut sources: Vec<Source> = PAPER.into_iter().map(source).collect();
-    if preset == Preset::Paper8 {
-        let merged = Source::merged("www-ftp", &sources.split_off(2)).expect("the preset's sources are right");
-        sources.push(merged);
-    }
-    sources
+    preset.sources().into_iter().map(source).collect()
 }
 
 fn build(file: &File, i: usize, source: &written::Source, warnings: &mut Vec<String>) -> Result<Source, FileError> {
@@ -298,4 +285,21 @@ fn with_early(model: Model, early: &written::Early) -> Result<(Model, Option<Ada
         written::Action::Mark => Action::Mark,
     };
     Ok((model.with_thresholds(action, thresholds)?, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The third source of `paper8` stands for www and ftp of `paper16`: `Source::merged` makes it of them.
+    #[test]
+    fn the_smaller_preset_is_the_larger_one_with_two_sources_merged() {
+        let (eight, mut sixteen) = (preset(Preset::Paper8), preset(Preset::Paper16));
+        let merged = Source::merged("www-ftp", &sixteen.split_off(2)).unwrap();
+        assert_eq!(eight.len(), 3);
+        for (own, other) in eight.iter().zip(sixteen.iter().chain([&merged])) {
+            assert_eq!(own.name(), other.name());
+            assert_eq!((own.rates(), own.generator()), (other.rates(), other.generator()));
+        }
+    }
 }

@@ -6,10 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::PcapNgReader;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
-use pcap_file::{Endianness, PcapError, TsResolution};
+use aqumen_capture::{Reader, is_capture, is_compressed};
 
 use super::Error;
 
@@ -35,100 +32,24 @@ pub fn read(path: &Path, interface: Option<u32>, mut take: impl FnMut(Arrival)) 
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let magic: Vec<u8> = reader.fill_buf().map_err(failed)?.iter().take(4).copied().collect();
     let named = |message: String| Error::Trace(format!("{}: {message}", path.display()));
-    match magic[..] {
-        [0xa1, 0xb2, 0xc3, 0xd4] | [0xd4, 0xc3, 0xb2, 0xa1] | [0xa1, 0xb2, 0x3c, 0x4d] | [0x4d, 0x3c, 0xb2, 0xa1] => {
-            pcap(reader, &mut take).map_err(named)
-        }
-        [0x0a, 0x0d, 0x0d, 0x0a] => pcapng(reader, interface, &mut take).map_err(named),
-        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] => Err(named("it is compressed; unpack it first".into())),
-        _ => text(reader, &mut take).map(|()| true).map_err(named),
+    if is_capture(&magic) || is_compressed(&magic) {
+        return capture(reader, interface, &mut take).map_err(|error| named(error.to_string()));
     }
+    text(reader, &mut take).map(|()| true).map_err(named)
 }
 
-/// Whether a capture simply stops in the middle of a record.
-fn cut_off(error: &PcapError) -> bool {
-    match error {
-        PcapError::IncompleteBuffer => true,
-        PcapError::IoError(error) => error.kind() == io::ErrorKind::UnexpectedEof,
-        _ => false,
-    }
-}
-
-fn pcap(reader: impl Read, take: &mut impl FnMut(Arrival)) -> Result<Complete, String> {
-    let mut reader = PcapReader::new(reader).map_err(|error| format!("not a pcap: {error}"))?;
-    let per_unit = if reader.header().ts_resolution == TsResolution::NanoSecond { 1 } else { 1000 };
-    let mut packets = 0u64;
-    // Raw packets: the checks of others refuse captures of headers alone.
-    while let Some(packet) = reader.next_raw_packet() {
-        match packet {
-            Ok(packet) => {
-                let at_ns = i64::from(packet.ts_sec) * 1_000_000_000 + i64::from(packet.ts_frac) * per_unit;
-                take(Arrival { at_ns, bytes: Some(packet.orig_len) });
-                packets += 1;
-            }
-            Err(error) if cut_off(&error) => return Ok(false),
-            Err(error) => return Err(format!("packet {}: {error}", packets + 1)),
+fn capture(
+    reader: impl Read,
+    interface: Option<u32>,
+    take: &mut impl FnMut(Arrival),
+) -> Result<Complete, aqumen_capture::Error> {
+    let mut reader = Reader::new(reader)?;
+    while let Some(record) = reader.next_record()? {
+        if interface.is_none_or(|wanted| wanted == record.interface) {
+            take(Arrival { at_ns: record.at_ns, bytes: Some(record.original) });
         }
     }
-    Ok(true)
-}
-
-fn pcapng(reader: impl Read, interface: Option<u32>, take: &mut impl FnMut(Arrival)) -> Result<Complete, String> {
-    const OBSOLETE_PACKET: u32 = 2;
-    const ENHANCED_PACKET: u32 = 6;
-    let mut reader = PcapNgReader::new(reader).map_err(|error| format!("not a pcapng: {error}"))?;
-    let mut packets = 0u64;
-    loop {
-        let big = reader.section().endianness == Endianness::Big;
-        let (kind, head) = match reader.next_raw_block() {
-            None => return Ok(true),
-            Some(Ok(block)) => (block.type_, block.body.get(..20).and_then(|head| <[u8; 20]>::try_from(head).ok())),
-            Some(Err(error)) if cut_off(&error) => return Ok(false),
-            Some(Err(error)) => return Err(format!("after packet {packets}: {error}")),
-        };
-        if kind != ENHANCED_PACKET && kind != OBSOLETE_PACKET {
-            continue;
-        }
-        packets += 1;
-        let head = head.ok_or_else(|| format!("packet {packets}: its block is too short"))?;
-        let word = |i: usize| {
-            let bytes = [head[4 * i], head[4 * i + 1], head[4 * i + 2], head[4 * i + 3]];
-            if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-        };
-        // An obsolete packet has 16 bits of interface and 16 of a drop count there.
-        let of = match (kind == OBSOLETE_PACKET, big) {
-            (false, _) => word(0),
-            (true, true) => word(0) >> 16,
-            (true, false) => word(0) & 0xffff,
-        };
-        if interface.is_some_and(|wanted| wanted != of) {
-            continue;
-        }
-        let described = reader.interfaces().get(of as usize);
-        let units = u64::from(word(1)) << 32 | u64::from(word(2));
-        let at_ns = described.and_then(|described| nanoseconds(described, units));
-        let at_ns = at_ns.ok_or_else(|| format!("packet {packets}: its time cannot be told"))?;
-        take(Arrival { at_ns, bytes: Some(word(4)) });
-    }
-}
-
-/// The time of a packet in nanoseconds: in units of `if_tsresol`, microseconds without it, plus `if_tsoffset` seconds.
-fn nanoseconds(interface: &InterfaceDescriptionBlock<'_>, units: u64) -> Option<i64> {
-    let (mut resolution, mut offset_s) = (6u8, 0i128);
-    for option in &interface.options {
-        match option {
-            InterfaceDescriptionOption::IfTsResol(value) => resolution = *value,
-            InterfaceDescriptionOption::IfTsOffset(value) => offset_s = i128::from(*value as i64),
-            _ => {}
-        }
-    }
-    let exponent = u32::from(resolution & 0x7f);
-    let per_second =
-        if resolution & 0x80 == 0 { 10u128.checked_pow(exponent)? } else { 1u128.checked_shl(exponent)? };
-    let whole = u128::from(units) / per_second;
-    // Of less than a second, at most 2^64 units: the product fits.
-    let fraction = u128::from(units) % per_second * 1_000_000_000 / per_second;
-    i64::try_from((i128::try_from(whole).ok()? + offset_s) * 1_000_000_000 + fraction as i128).ok()
+    Ok(!reader.is_cut_off())
 }
 
 /// Longest line of a text.

@@ -1,7 +1,8 @@
-//! What one can choose about a TCP, the two presets, and which values make sense.
+//! What one can choose about a TCP, the presets, and which values make sense.
 
 use aqumen_units::Span;
 
+use super::Congestion;
 use crate::check::{ConfigError, number, secs, span};
 
 /// How a sender repairs losses.
@@ -23,6 +24,12 @@ pub enum Variant {
 pub struct TcpConfig {
     /// How losses are repaired.
     pub variant: Variant,
+    /// How the window follows acknowledgements, losses and marks.
+    pub congestion: Congestion,
+    /// Whether CUBIC leaves slow start when the round trip grows (HyStart++, RFC 9406); others do not read it.
+    pub hystart: bool,
+    /// Whether segments leave evenly over the round trip. BBR and Prague cannot do without.
+    pub pacing: bool,
     /// Whether data packets are ECN-capable (RFC 3168).
     pub ecn: bool,
     /// Size on the wire of a full data packet (bytes).
@@ -99,6 +106,9 @@ impl TcpConfig {
     pub const fn ns2() -> Self {
         TcpConfig {
             variant: Variant::Reno,
+            congestion: Congestion::Reno,
+            hystart: true,
+            pacing: false,
             ecn: false,
             packet_bytes: 1000,
             header_bytes: 40,
@@ -139,6 +149,9 @@ impl TcpConfig {
     pub const fn modern() -> Self {
         TcpConfig {
             variant: Variant::Sack,
+            congestion: Congestion::Reno,
+            hystart: true,
+            pacing: false,
             ecn: true,
             packet_bytes: 1500,
             header_bytes: 52,
@@ -172,6 +185,36 @@ impl TcpConfig {
         }
     }
 
+    /// [`modern`](Self::modern) with CUBIC and HyStart++.
+    pub const fn cubic() -> Self {
+        TcpConfig { congestion: Congestion::Cubic, ..TcpConfig::modern() }
+    }
+
+    /// [`modern`](Self::modern) with DCTCP; retransmissions are ECN-capable, as in its data centres.
+    pub const fn dctcp() -> Self {
+        TcpConfig { congestion: Congestion::Dctcp, ect_retransmissions: true, ..TcpConfig::modern() }
+    }
+
+    /// [`modern`](Self::modern) with TCP Prague: ECT(1) on all data, paced.
+    pub const fn prague() -> Self {
+        TcpConfig { congestion: Congestion::Prague, pacing: true, ect_retransmissions: true, ..TcpConfig::modern() }
+    }
+
+    /// [`modern`](Self::modern) with BBR version 1, which takes no notice of ECN: its packets are not ECN-capable.
+    pub const fn bbr() -> Self {
+        TcpConfig { congestion: Congestion::Bbr, pacing: true, ecn: false, ..TcpConfig::modern() }
+    }
+
+    /// [`modern`](Self::modern) with Vegas.
+    pub const fn vegas() -> Self {
+        TcpConfig { congestion: Congestion::Vegas, ..TcpConfig::modern() }
+    }
+
+    /// [`modern`](Self::modern) with LEDBAT, whose initial window is two (RFC 6817 section 2.5).
+    pub const fn ledbat() -> Self {
+        TcpConfig { congestion: Congestion::Ledbat, initial_window: 2, ..TcpConfig::modern() }
+    }
+
     /// Data in a full packet (bytes).
     pub const fn payload_bytes(&self) -> u16 {
         self.packet_bytes - self.header_bytes
@@ -181,6 +224,7 @@ impl TcpConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         const DAY: Span = Span::from_secs(86_400);
         const HOUR: Span = Span::from_secs(3_600);
+        self.check_congestion()?;
         number("header_bytes", self.header_bytes, 20, 255, "20 to 255 bytes")?;
         if self.packet_bytes <= self.header_bytes {
             let range = "more than header_bytes, at most 65535 bytes";
@@ -211,5 +255,21 @@ impl TcpConfig {
             return Err(ConfigError { field: "min_window", value: self.min_window, range });
         }
         Ok(())
+    }
+}
+
+impl TcpConfig {
+    /// What a congestion control cannot do without.
+    fn check_congestion(&self) -> Result<(), ConfigError> {
+        let lacks = |field, range| Err(ConfigError { field, value: 0.0, range });
+        match self.congestion {
+            Congestion::Bbr if self.variant != Variant::Sack => lacks("variant", "sack: BBR counts what arrives"),
+            Congestion::Dctcp | Congestion::Prague if !self.ecn => lacks("ecn", "true: DCTCP and Prague live on marks"),
+            Congestion::Bbr | Congestion::Prague if !self.pacing => lacks("pacing", "true: BBR and Prague are paced"),
+            Congestion::Ledbat if !self.timestamps => {
+                lacks("timestamps", "true: LEDBAT measures the delay of each segment")
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! TCP: Reno, NewReno and SACK, with ECN.
+//! TCP: Reno, NewReno and SACK, with ECN, and a choice of congestion controls.
 //!
 //! Sequence numbers count segments, not bytes: segment `n` is the `n`-th packet of the connection (0 is the SYN where
 //! there is one) and carries a full packet's payload, save the last of a finite transfer. The congestion window is a
 //! number of segments too, with a fraction. One connection can carry 2^32 - 2 segments.
 
 mod config;
+mod congestion;
 mod receiver;
 mod rto;
 pub(crate) mod scoreboard;
@@ -13,6 +14,7 @@ mod wire;
 
 pub use crate::check::ConfigError;
 pub use config::{TcpConfig, Variant};
+pub use congestion::Congestion;
 pub use receiver::Receiver;
 pub use sender::{Sender, Stats};
-pub use wire::{Ack, SackBlocks, Segment};
+pub use wire::{Ack, Feedback, SackBlocks, Segment};

@@ -1,7 +1,12 @@
 //! The receiving end: puts segments in order, acknowledges, echoes marks.
 //!
 //! Follows RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (selective acknowledgements), RFC 3168 section 6.1.3
-//! (ECN echo until CWR) and RFC 7323 section 4.3 (which timestamp to echo).
+//! (ECN echo until CWR) and RFC 7323 section 4.3 (which timestamp to echo). For some congestion controls it reports more:
+//!
+//! - DCTCP: ECE says whether the segments acknowledged were marked. When that changes, what is held back is acknowledged
+//!   first, with the old state (RFC 8257 section 3.2).
+//! - Prague: the number of marked packets so far, on every acknowledgement (RFC 9768 section 3.2.2; here all 32 bits).
+//! - LEDBAT: the one-way delay of the last segment (RFC 6817 section 2.3).
 //!
 //! Deviations: segments beyond the window are discarded whole; the SYN of an ECN connection is not marked as such, the
 //! ends share their configuration.
@@ -11,8 +16,9 @@ use alloc::vec::Vec;
 
 use aqumen_units::{Bytes, Ecn, Instant};
 
+use super::congestion::Needs;
 use super::scoreboard::Runs;
-use super::{Ack, SackBlocks, Segment, TcpConfig, Variant};
+use super::{Ack, Feedback, SackBlocks, Segment, TcpConfig, Variant};
 
 /// The receiving end of a connection.
 #[derive(Clone, Debug)]
@@ -30,8 +36,17 @@ pub struct Receiver {
     ece: bool,
     /// Segment 0 was a SYN, which delivers nothing.
     syn_seen: bool,
-    /// What arrived beyond `next`; most connections never need it.
-    early: Option<Box<Early>>,
+    /// Most connections never need it.
+    aside: Option<Box<Aside>>,
+}
+
+/// What arrived beyond `next`, and what is reported beside ECE.
+#[derive(Clone, Debug, Default)]
+struct Aside {
+    early: Early,
+    feedback: Feedback,
+    /// ECE is to say which segments were marked (RFC 8257).
+    each_mark: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,6 +61,13 @@ struct Early {
 impl Receiver {
     /// A receiver that has seen nothing.
     pub fn new(cfg: &TcpConfig) -> Self {
+        let (feedback, each_mark) = match cfg.congestion.needs() {
+            Needs::Nothing => (Feedback::None, false),
+            Needs::EachMark => (Feedback::None, true),
+            Needs::CountOfMarks => (Feedback::Marks(0), false),
+            Needs::Delay => (Feedback::Delay(0), false),
+        };
+        let reports = each_mark || feedback != Feedback::None;
         Receiver {
             delivered_bytes: 0,
             ack_due: Instant::MAX,
@@ -54,20 +76,32 @@ impl Receiver {
             window: cfg.receive_window,
             ece: false,
             syn_seen: false,
-            early: None,
+            aside: reports.then(|| Box::new(Aside { feedback, each_mark, early: Early::default() })),
         }
     }
 
     /// A segment arrived: the acknowledgement to send now, if any.
     pub fn on_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
         if !self.is_next(segment) {
-            self.follow_marks(segment);
-            return Some(self.on_unusual(cfg, segment));
+            return self.on_rare_segment(cfg, now, segment);
         }
         let (held, echo) = (self.ack_due != Instant::MAX, self.echo);
         let ack = self.accept(cfg, segment);
+        self.hold_back(cfg, now, segment, ack, held.then_some(echo))
+    }
+
+    /// An acknowledgement in order: every second one leaves. `held`: what the one held back would have echoed.
+    #[inline(always)]
+    fn hold_back(
+        &mut self,
+        cfg: &TcpConfig,
+        now: Instant,
+        segment: &Segment,
+        ack: Ack,
+        held: Option<Instant>,
+    ) -> Option<Ack> {
         let Some(delay) = cfg.delayed_ack.filter(|_| !segment.syn) else { return Some(ack) };
-        if held {
+        if let Some(echo) = held {
             // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
             self.echo = echo;
             return Some(Ack { echo, ..ack });
@@ -79,7 +113,7 @@ impl Receiver {
     /// Whether `segment` is the next of an unbroken sequence, for [`accept`](Self::accept).
     #[inline(always)]
     pub fn is_next(&self, segment: &Segment) -> bool {
-        segment.seq == self.next && self.early.is_none() && self.window > 0
+        segment.seq == self.next && self.aside.is_none() && self.window > 0
     }
 
     /// The next segment of an unbroken sequence arrived: the acknowledgement, for receivers that hold none back.
@@ -87,11 +121,53 @@ impl Receiver {
     pub fn accept(&mut self, cfg: &TcpConfig, segment: &Segment) -> Ack {
         debug_assert!(self.is_next(segment));
         self.follow_marks(segment);
+        self.take_in_order(cfg, segment);
+        self.acknowledge_in_order()
+    }
+
+    #[inline(always)]
+    fn take_in_order(&mut self, cfg: &TcpConfig, segment: &Segment) {
         self.next += 1;
         self.deliver(cfg, segment.syn, segment.bytes);
         self.syn_seen |= segment.syn;
         self.echo = segment.sent_at;
-        self.acknowledge_in_order()
+    }
+
+    /// A segment out of order, or any to a receiver that reports more than ECE.
+    #[cold]
+    fn on_rare_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
+        let earlier = self.follow_feedback(now, segment);
+        let in_order = segment.seq == self.next && self.window > 0;
+        if !in_order || self.aside.as_ref().is_some_and(|aside| !aside.early.runs.is_empty()) {
+            return Some(self.on_unusual(cfg, segment));
+        }
+        let (held, echo) = (self.ack_due != Instant::MAX, self.echo);
+        self.take_in_order(cfg, segment);
+        let ack = self.acknowledge();
+        let ack = self.hold_back(cfg, now, segment, ack, held.then_some(echo));
+        earlier.or(ack)
+    }
+
+    /// Takes note of the marks and the delay of a segment. The acknowledgement is of what is held back, if it must not
+    /// share ECE with this segment.
+    fn follow_feedback(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
+        let marked = segment.ecn == Ecn::Ce;
+        match self.aside.as_deref_mut() {
+            Some(Aside { each_mark: true, .. }) => {
+                let changed = marked != self.ece && self.ack_due != Instant::MAX;
+                let earlier = changed.then(|| self.acknowledge());
+                self.ece = marked;
+                return earlier;
+            }
+            Some(Aside { feedback: Feedback::Marks(count), .. }) => *count += u32::from(marked),
+            Some(Aside { feedback: Feedback::Delay(delay), .. }) => {
+                let nanos = now.saturating_since(segment.sent_at).as_nanos();
+                *delay = (nanos / 1_000).min(u64::from(u32::MAX)) as u32;
+                self.follow_marks(segment);
+            }
+            _ => self.follow_marks(segment),
+        }
+        None
     }
 
     /// ECE from the first mark until the sender says that it has reacted (RFC 3168 section 6.1.3).
@@ -138,12 +214,20 @@ impl Receiver {
     #[inline(always)]
     fn acknowledge_in_order(&mut self) -> Ack {
         self.ack_due = Instant::MAX;
-        Ack { ack: self.next, window: self.window, ece: self.ece, echo: self.echo, sack: SackBlocks::EMPTY }
+        Ack {
+            ack: self.next,
+            window: self.window,
+            ece: self.ece,
+            echo: self.echo,
+            sack: SackBlocks::EMPTY,
+            feedback: Feedback::None,
+        }
     }
 
     #[inline(never)]
     fn acknowledge(&mut self) -> Ack {
-        Ack { sack: self.sack_blocks(), ..self.acknowledge_in_order() }
+        let feedback = self.aside.as_ref().map_or(Feedback::None, |aside| aside.feedback);
+        Ack { sack: self.sack_blocks(), feedback, ..self.acknowledge_in_order() }
     }
 
     #[inline]
@@ -158,7 +242,7 @@ impl Receiver {
     fn on_unusual(&mut self, cfg: &TcpConfig, segment: &Segment) -> Ack {
         let end = self.next.saturating_add(self.window);
         if segment.seq >= self.next && segment.seq < end {
-            let early = self.early.get_or_insert_default();
+            let early = &mut self.aside.get_or_insert_default().early;
             let new = early.runs.insert(segment.seq, segment.seq + 1) == 1;
             let full = segment.bytes == cfg.packet_bytes;
             if new && (segment.syn || !full) {
@@ -180,7 +264,9 @@ impl Receiver {
 
     /// Delivers the run that starts at `next`.
     fn advance(&mut self, cfg: &TcpConfig) {
-        let Some(early) = &mut self.early else { return };
+        let Some(aside) = &mut self.aside else { return };
+        let reports = aside.each_mark || aside.feedback != Feedback::None;
+        let early = &mut aside.early;
         let Some((first, end)) = early.runs.run_with(self.next) else { return };
         let mut payload = u64::from(end - first) * u64::from(cfg.payload_bytes());
         early.short.retain(|&(seq, bytes)| {
@@ -194,15 +280,15 @@ impl Receiver {
         self.next = end;
         early.runs.forget_before(end);
         early.recent.retain(|&seq| seq >= end);
-        if early.runs.is_empty() {
-            self.early = None;
+        if early.runs.is_empty() && !reports {
+            self.aside = None;
         }
     }
 
     /// RFC 2018 section 4: the run of the latest arrival first, then the runs reported most recently.
     fn sack_blocks(&mut self) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
-        let Some(early) = &mut self.early else { return blocks };
+        let Some(Aside { early, .. }) = self.aside.as_deref_mut() else { return blocks };
         let mut kept = Vec::with_capacity(early.recent.len().min(3));
         for &seq in &early.recent {
             let Some((first, end)) = early.runs.run_with(seq) else { continue };

@@ -44,6 +44,14 @@ impl Runs {
         self.0.iter().map(|run| run.1.min(end).saturating_sub(run.0.max(first))).sum()
     }
 
+    /// The runs of `first..end` that are not in the set.
+    pub(super) fn gaps(&self, first: u32, end: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let ends = self.0.iter().map(|run| run.0).chain([u32::MAX]);
+        let starts = [0].into_iter().chain(self.0.iter().map(|run| run.1));
+        let clipped = starts.zip(ends).map(move |(from, to)| (from.max(first), to.min(end)));
+        clipped.filter(|gap| gap.0 < gap.1)
+    }
+
     /// One past the highest segment in the set.
     pub(crate) fn end(&self) -> Option<u32> {
         self.0.last().map(|run| run.1)
@@ -59,6 +67,11 @@ impl Runs {
             left -= end - first;
         }
         None
+    }
+
+    /// The runs, as (first, one past the last), ascending.
+    pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
+        &self.0
     }
 
     pub(crate) fn is_empty(&self) -> bool {

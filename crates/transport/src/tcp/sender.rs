@@ -2,7 +2,8 @@
 //!
 //! Slow start, congestion avoidance, fast retransmit and fast recovery follow RFC 5681, NewReno RFC 6582, selective
 //! acknowledgements RFC 6675, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Where ns-2.35 differs, a
-//! field of [`TcpConfig`] chooses.
+//! field of [`TcpConfig`] chooses. Growth and reduction of the window are Reno's; a connection with another congestion
+//! control, or paced, has a `Control` in its `Aside` and takes the rare paths throughout.
 //!
 //! ```text
 //!                  third duplicate                      acknowledged up to `recover`
@@ -18,9 +19,10 @@ use alloc::boxed::Box;
 
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
+use super::congestion::{Acked, Control, Signal, Window, reno_growth};
 use super::rto::Rto;
 use super::scoreboard::Runs;
-use super::{Ack, Segment, TcpConfig, Variant};
+use super::{Ack, Feedback, Segment, TcpConfig, Variant};
 
 /// The sending end of a connection.
 ///
@@ -28,7 +30,7 @@ use super::{Ack, Segment, TcpConfig, Variant};
 /// `offer`, [`on_ack`](Self::on_ack), [`on_timer`](Self::on_timer)) polls [`poll_immediate`](Self::poll_immediate) until
 /// `None`, and [`poll_transmit`](Self::poll_transmit) until `None`: at once, or with
 /// [`send_overhead`](TcpConfig::send_overhead) after a random delay (one at a time: while it runs, further calls start
-/// no second one).
+/// no second one). A paced sender lets go what its rate allows; the host polls again at [`next_send`](Self::next_send).
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Congestion window (segments).
@@ -70,8 +72,17 @@ pub struct Sender {
     /// How many more segments may leave in answer to the last event.
     burst: u8,
     last: Reduction,
+    /// What a plain Reno sender does not need while nothing is missing.
+    aside: Option<Box<Aside>>,
+}
+
+/// What most connections need rarely or never.
+#[derive(Clone, Debug, Default)]
+struct Aside {
     /// What the receiver reported beyond `una`; `None` while nothing is missing.
-    board: Option<Box<Board>>,
+    board: Option<Board>,
+    /// A congestion control other than plain Reno.
+    control: Option<Control>,
 }
 
 /// The last cause to reduce the window.
@@ -172,7 +183,7 @@ impl Sender {
             duplicates: 0,
             burst: full_burst(cfg),
             last: Reduction::None,
-            board: None,
+            aside: Control::new(cfg).map(|control| Box::new(Aside { board: None, control: Some(control) })),
         };
         if let Some(bytes) = transfer {
             sender.limit = syn;
@@ -225,7 +236,7 @@ impl Sender {
         if ack.ece && cfg.ecn {
             self.on_echo(cfg, ack.ack);
         }
-        if ack.ack > self.una && self.inflation == 0 && self.board.is_none() && ack.sack.is_empty() {
+        if ack.ack > self.una && self.inflation == 0 && self.aside.is_none() && ack.sack.is_empty() {
             self.on_new_ack(cfg, now, ack);
             self.peer_window = ack.window;
         } else {
@@ -236,7 +247,82 @@ impl Sender {
     /// Everything but an acknowledgement of new data while nothing is known to be missing.
     #[cold]
     fn on_unusual_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
-        if cfg.variant == Variant::Sack && (self.board.is_some() || !ack.sack.is_empty()) {
+        if self.is_controlled() {
+            self.on_controlled_ack(cfg, now, ack, recovered);
+        } else {
+            self.work_in(cfg, now, ack, recovered);
+        }
+    }
+
+    /// An acknowledgement to a sender with a congestion control.
+    fn on_controlled_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
+        let (una, flight) = (self.una, self.next - self.una);
+        let (samples, sum) = (self.rtt_samples, self.rtt_sum_nanos);
+        self.tell_arrivals(now, &ack);
+        self.work_in(cfg, now, ack, recovered);
+        let repairing = self.flags & RECOVERY != 0 || self.inflation > 0;
+        let Some(Aside { board, control: Some(control) }) = self.aside.as_deref_mut() else { return };
+        let (mut sacked, mut lost) = (0, 0);
+        if let Some(board) = board {
+            sacked = board.arrived.count_in(self.una, self.high);
+            let (from, edge) = control.count_losses(self.una, board.loss_edge().unwrap_or(0));
+            lost = edge - from - board.arrived.count_in(from, edge);
+        }
+        let in_flight = match board {
+            Some(board) if repairing => board.pipe(self.una, self.high),
+            Some(board) => self.next - self.una - board.arrived.count_in(self.una, self.next),
+            None => self.next - self.una,
+        };
+        let acked = Acked {
+            now,
+            segments: self.una - una,
+            delivered: control.count_arrivals(self.una + sacked),
+            flight,
+            in_flight,
+            lost,
+            rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
+            echo: ack.ece && cfg.ecn,
+            marks: if let Feedback::Marks(total) = ack.feedback { control.count_marks(total) } else { 0 },
+            delay: if let Feedback::Delay(us) = ack.feedback { Some(Span::from_micros(u64::from(us))) } else { None },
+            una: self.una,
+            high: self.high,
+            repairing,
+            opening: cfg.syn && una == 0 && self.una > 0,
+        };
+        let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
+        control.on_ack(cfg, &acked, &mut window);
+        (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
+    }
+
+    /// Tells a congestion control that asks for it which segments have arrived, before the board takes them in.
+    fn tell_arrivals(&mut self, now: Instant, ack: &Ack) {
+        let (una, high) = (self.una, self.high);
+        let Some(Aside { board, control: Some(control) }) = self.aside.as_deref_mut() else { return };
+        if !control.samples_delivery() {
+            return;
+        }
+        let blocks = ack.sack.as_slice().iter().map(|&(first, end)| (first.max(una).max(ack.ack), end.min(high)));
+        for (first, end) in [(una, ack.ack)].into_iter().chain(blocks) {
+            match board {
+                Some(board) => board.arrived.gaps(first, end).for_each(|(from, to)| control.on_arrival(now, from, to)),
+                None => control.on_arrival(now, first, end),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn is_controlled(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| aside.control.is_some())
+    }
+
+    fn control(&self) -> Option<&Control> {
+        self.aside.as_ref()?.control.as_ref()
+    }
+
+    /// What an acknowledgement says, growth of the window aside where there is a congestion control.
+    #[inline]
+    fn work_in(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
+        if cfg.variant == Variant::Sack && (self.board().is_some() || !ack.sack.is_empty()) {
             self.on_selective_ack(cfg, now, ack, recovered);
         } else if ack.ack > self.una {
             if self.inflation > 0 {
@@ -267,8 +353,8 @@ impl Sender {
     /// The next segment the window allows. Call until `None`.
     #[inline(always)]
     pub fn poll_transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
-        if self.board.is_some() {
-            return self.poll_selective(cfg, now);
+        if self.aside.is_some() {
+            return self.poll_rarely(cfg, now);
         }
         if !self.may_transmit(cfg, now) {
             return None;
@@ -278,18 +364,35 @@ impl Sender {
 
     /// Whether [`poll_transmit`](Self::poll_transmit) would give a segment now.
     #[inline]
-    pub fn may_transmit(&self, cfg: &TcpConfig, _now: Instant) -> bool {
-        if self.board.is_some() {
-            return self.choose(cfg).is_some();
+    pub fn may_transmit(&self, cfg: &TcpConfig, now: Instant) -> bool {
+        if self.aside.is_some() {
+            return self.has_to_send(cfg) && self.control().is_none_or(|control| control.release() <= now);
         }
+        self.window_allows()
+    }
+
+    /// Where pacing holds back what the window allows: when to poll [`poll_transmit`](Self::poll_transmit) again. It may
+    /// change with any call, never to sooner.
+    pub fn next_send(&self, cfg: &TcpConfig, now: Instant) -> Option<Instant> {
+        let release = self.control()?.release();
+        (release > now && self.has_to_send(cfg)).then_some(release)
+    }
+
+    /// Whether the window allows a segment, pacing aside.
+    fn has_to_send(&self, cfg: &TcpConfig) -> bool {
+        if self.board().is_some() { self.choose(cfg).is_some() } else { self.window_allows() }
+    }
+
+    #[inline(always)]
+    fn window_allows(&self) -> bool {
         self.next - self.una < self.window() && self.data_available() && self.burst > 0
     }
 
     /// How many segments [`poll_transmit`](Self::poll_transmit) would give now; `None` while selective acknowledgements
-    /// show holes, when each choice decides the next.
+    /// show holes, when each choice decides the next, and for a sender with a congestion control other than plain Reno.
     #[inline(always)]
     pub fn allowance(&self) -> Option<u32> {
-        if self.board.is_some() {
+        if self.aside.is_some() {
             return None;
         }
         let available = if self.flags & STOPPED == 0 { self.limit } else { self.high } - self.next.min(self.limit);
@@ -410,6 +513,9 @@ impl Sender {
     /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465).
     #[inline(always)]
     fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32) {
+        if self.is_controlled() {
+            return; // its congestion control does that
+        }
         let slow_start = self.cwnd < f64::from(self.ssthresh);
         if cfg.validate_window {
             // RFC 7661: a window that was not used says nothing about the path. Slow start may double what was used.
@@ -419,7 +525,7 @@ impl Sender {
             }
         }
         let counted = if cfg.growth_limit == 1 { 1.0 } else { f64::from(acked.min(cfg.growth_limit)) };
-        self.cwnd += if slow_start { counted } else { counted / self.cwnd };
+        self.cwnd = reno_growth(self.cwnd, slow_start, counted);
     }
 
     /// Round-trip samples, and the end of backoff (RFC 6298 section 3, Karn's rule).
@@ -445,6 +551,9 @@ impl Sender {
     /// The receiver echoes a mark (RFC 3168 section 6.1.2): one reaction per window of data.
     #[cold]
     fn on_echo(&mut self, cfg: &TcpConfig, ack: u32) {
+        if self.control().is_some_and(Control::handles_marks) {
+            return;
+        }
         let counts_anyway = cfg.mark_after_timeout_counts && self.last == Reduction::Timeout;
         if ack <= self.recover && !counts_anyway {
             return;
@@ -460,18 +569,25 @@ impl Sender {
                 self.flags |= ECN_BACKOFF;
             }
         }
-        self.halve(cfg);
+        self.reduce(cfg, Signal::Mark);
         self.ecn_reactions += 1;
     }
 
     /// RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2). Segments of limited transmit lie beyond the window, so
     /// the lesser of flight and window leaves them out, as section 3.2 step 2 asks.
-    fn halve(&mut self, cfg: &TcpConfig) {
+    fn reduce(&mut self, cfg: &TcpConfig, signal: Signal) {
+        self.flags |= CWR;
         let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window.max(1)));
-        let half = if cfg.halve_flight { f64::from(self.high - self.una).min(window) } else { window } / 2.0;
+        let base = if cfg.halve_flight { f64::from(self.high - self.una).min(window) } else { window };
+        if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() {
+            let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
+            control.on_congestion(cfg, signal, base, &mut window);
+            (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
+            return;
+        }
+        let half = base / 2.0;
         self.ssthresh = (half as u32).max(2);
         self.cwnd = half.max(cfg.min_window);
-        self.flags |= CWR;
     }
 
     fn on_duplicate(&mut self, cfg: &TcpConfig, now: Instant) {
@@ -494,7 +610,7 @@ impl Sender {
     fn fast_retransmit(&mut self, cfg: &TcpConfig, now: Instant) {
         match self.permitted_recovery(cfg) {
             Entry::Reduce => {
-                self.halve(cfg);
+                self.reduce(cfg, Signal::Loss);
                 self.recover = self.high;
             }
             Entry::Repair => {}
@@ -563,7 +679,7 @@ impl Sender {
 
     /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
     fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
-        let mut board = self.board.take().unwrap_or_default();
+        let mut board = self.aside.as_mut().and_then(|aside| aside.board.take()).unwrap_or_default();
         let mut news = 0;
         for &(first, end) in ack.sack.as_slice() {
             news += board.arrived.insert(first.max(self.una).max(ack.ack), end.min(self.high));
@@ -595,14 +711,16 @@ impl Sender {
             }
         }
         if self.flags & RECOVERY != 0 || !board.arrived.is_empty() {
-            self.board = Some(board);
+            self.aside.get_or_insert_default().board = Some(board);
+        } else if !self.is_controlled() {
+            self.aside = None;
         }
     }
 
     /// RFC 6675 section 5 step 4.
     fn start_recovery(&mut self, cfg: &TcpConfig, now: Instant, board: &mut Board) {
         match self.permitted_recovery(cfg) {
-            Entry::Reduce => self.halve(cfg),
+            Entry::Reduce => self.reduce(cfg, Signal::Loss),
             Entry::Repair => {}
             Entry::Refuse => return,
         }
@@ -618,11 +736,46 @@ impl Sender {
         self.arm(cfg, now);
     }
 
-    /// What the window allows while the receiver misses something.
+    fn board(&self) -> Option<&Board> {
+        self.aside.as_ref()?.board.as_ref()
+    }
+
+    /// [`poll_transmit`](Self::poll_transmit) while the receiver misses something, or with a congestion control.
     #[cold]
+    fn poll_rarely(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+        if self.control().is_some_and(|control| control.release() > now) {
+            return None;
+        }
+        let idle = self.una == self.high;
+        let segment = if self.board().is_some() {
+            self.poll_selective(cfg, now)
+        } else {
+            self.window_allows().then(|| self.transmit(cfg, now))
+        };
+        if segment.is_none() && !self.data_available() {
+            let in_flight = self.next - self.una;
+            if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() {
+                if f64::from(in_flight) < self.cwnd {
+                    control.on_exhausted(in_flight);
+                }
+            }
+        }
+        segment.map(|segment| self.account(now, segment, idle))
+    }
+
+    /// Tells the congestion control of a segment that leaves.
+    fn account(&mut self, now: Instant, mut segment: Segment, idle: bool) -> Segment {
+        if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() {
+            let window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
+            control.on_sent(now, &mut segment, idle, &window);
+        }
+        segment
+    }
+
+    /// What the window allows while the receiver misses something.
     fn poll_selective(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         let (seq, place) = self.choose(cfg)?;
-        let board = self.board.as_mut()?;
+        let board = self.aside.as_mut()?.board.as_mut()?;
         match place {
             Place::Next => self.next = seq + 1,
             Place::Hole => board.retransmitted_to = seq + 1,
@@ -634,7 +787,7 @@ impl Sender {
 
     /// The segment to send next, by what the receiver reported, and why.
     fn choose(&self, cfg: &TcpConfig) -> Option<(u32, Place)> {
-        let board = self.board.as_ref()?;
+        let board = self.board()?;
         if self.burst == 0 || self.peer_window == 0 {
             return None;
         }
@@ -676,7 +829,8 @@ impl Sender {
     fn take_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.flags & RETRANSMIT != 0 {
             self.flags &= !RETRANSMIT;
-            return Some(self.emit(cfg, now, self.una));
+            let segment = self.emit(cfg, now, self.una);
+            return Some(self.account(now, segment, false));
         }
         if self.flags & ONE_MORE != 0 {
             self.flags &= !ONE_MORE;
@@ -686,7 +840,8 @@ impl Sender {
             if in_flight < self.peer_window && f64::from(in_flight + 1) <= reach && self.data_available() {
                 let seq = self.next;
                 self.next += 1;
-                return Some(self.emit(cfg, now, seq));
+                let segment = self.emit(cfg, now, seq);
+                return Some(self.account(now, segment, false));
             }
         }
         if self.flags & PROBE != 0 {
@@ -754,11 +909,16 @@ impl Sender {
             if self.una == 0 {
                 self.flags |= SYN_LOST;
             }
-            if !(cfg.timeout_after_mark_keeps_threshold && self.last == Reduction::Mark) {
+            // A second timeout in a row finds nothing new to learn from (RFC 5681 section 3.1).
+            let first = self.last != Reduction::Timeout || self.una >= self.recover;
+            if self.is_controlled() {
+                if first {
+                    self.reduce(cfg, Signal::Timeout);
+                }
+            } else if !(cfg.timeout_after_mark_keeps_threshold && self.last == Reduction::Mark) {
                 let window = self.cwnd.max(1.0).min(f64::from(self.peer_window.max(1)));
-                // A second timeout in a row finds nothing new to learn from (RFC 5681 section 3.1).
                 if cfg.halve_flight {
-                    if self.last != Reduction::Timeout || self.una >= self.recover {
+                    if first {
                         self.ssthresh = ((self.high - self.una) / 2).max(2);
                     }
                 } else {

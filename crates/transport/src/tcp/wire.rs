@@ -38,6 +38,20 @@ pub struct Ack {
     pub echo: Instant,
     /// Segments beyond `ack` that have arrived (RFC 2018).
     pub sack: SackBlocks,
+    /// What the sender's congestion control asked for.
+    pub feedback: Feedback,
+}
+
+/// What a receiver reports to some congestion controls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Feedback {
+    /// Nothing beyond ECE.
+    #[default]
+    None,
+    /// Packets with CE that have arrived (r.cep of RFC 9768).
+    Marks(u32),
+    /// One-way delay of the last segment that arrived (RFC 6817 section 2.3) (us).
+    Delay(u32),
 }
 
 /// Up to three runs of segments that arrived out of order, the most recently touched first (RFC 2018 section 4).

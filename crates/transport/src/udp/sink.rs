@@ -60,7 +60,7 @@ impl Endpoint for UdpSink {
     fn write(&mut self, _now: Instant, _message: Message) {}
 
     fn on_packet(&mut self, now: Instant, packet: &Packet) {
-        let Body::Datagram(part) = packet.body;
+        let Body::Datagram(part) = packet.body else { return };
         let Some(end) = part.offset.checked_add(u32::from(part.payload)) else { return };
         if end <= part.message.bytes && self.assemble(part.message, part.offset, end) {
             let bytes = part.message.bytes;

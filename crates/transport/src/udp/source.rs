@@ -14,7 +14,7 @@ pub struct UdpSource {
     waiting: VecDeque<Message>,
     /// How much of the first waiting message has left (bytes).
     offset: u32,
-    sent: u32,
+    sent: u64,
 }
 
 impl UdpSource {
@@ -48,14 +48,14 @@ impl Endpoint for UdpSource {
             self.waiting.pop_front();
             self.offset = 0;
         }
-        let seq = self.sent;
+        let seq = self.sent as u32;
         self.sent += 1;
         let bytes = payload + self.cfg.header_bytes;
         Some(Packet { bytes, ecn: Ecn::NotEct, seq, sent_at: now, body: Body::Datagram(datagram) })
     }
 
     fn stats(&self) -> Stats {
-        Stats { sent: u64::from(self.sent), ..Stats::default() }
+        Stats { sent: self.sent, ..Stats::default() }
     }
 
     fn poll_delivery(&mut self) -> Option<Delivery> {

@@ -1,0 +1,76 @@
+//! Captures replayed to a queue: a survey settles what is open, and each AQM runs on what it settled.
+
+use std::path::PathBuf;
+
+use aqumen_scenario::replay::Settings;
+use aqumen_scenario::{AqmSpec, Written};
+use aqumen_sim::replay::{self, Error, Setup};
+use pyo3::prelude::*;
+
+use crate::{Cancelled, Listener, refuse};
+
+/// A capture and the queue to which its packets are offered.
+#[pyclass(frozen, module = "aqumen._core")]
+pub(crate) struct Replay {
+    capture: PathBuf,
+    setup: Setup,
+}
+
+/// A setting as Python gives it.
+#[derive(FromPyObject)]
+pub(crate) enum Given {
+    Text(String),
+    Number(f64),
+}
+
+/// Looks at the capture and settles what `settings` leave open.
+#[pyfunction]
+#[pyo3(signature = (capture, settings, progress = None))]
+pub(crate) fn survey(
+    py: Python<'_>,
+    capture: PathBuf,
+    settings: Vec<(String, Given)>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Replay> {
+    let written = settings.into_iter().map(|(key, given)| match given {
+        Given::Text(text) => (key, Written::Text(text)),
+        Given::Number(number) => (key, Written::Number(number)),
+    });
+    let settings = Settings::read_from(&written.collect::<Vec<_>>()).map_err(refuse)?;
+    let mut listener = Listener::new(progress);
+    let setup = py.detach(|| replay::survey(&capture, &settings, &mut |fraction| listener.hear(fraction)));
+    Ok(Replay { setup: answer(listener, setup)?, capture })
+}
+
+#[pymethods]
+impl Replay {
+    /// The settings in force.
+    #[getter]
+    fn setup_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.setup.report()).map_err(refuse)
+    }
+
+    /// Refuses a SPEC that does not fit the queue.
+    fn check_aqm(&self, spec: &str) -> PyResult<()> {
+        replay::check_aqm(&self.setup, &AqmSpec::builtin(spec).map_err(refuse)?).map_err(refuse)
+    }
+
+    /// Replays the capture to a queue with the AQM of a SPEC; what leaves is written to `out`, a pcapng.
+    #[pyo3(signature = (spec, out = None, progress = None))]
+    fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+        let aqm = AqmSpec::builtin(spec).map_err(refuse)?;
+        let mut listener = Listener::new(progress);
+        let hear = &mut |fraction: f64| listener.hear(fraction);
+        let answered = py.detach(|| replay::replay(&self.capture, &self.setup, &aqm, out.as_deref(), hear));
+        serde_json::to_string(&answer(listener, answered)?).map_err(refuse)
+    }
+}
+
+/// What came of it; what Python raised meanwhile goes first.
+fn answer<T>(listener: Listener, answered: Result<T, Error>) -> PyResult<T> {
+    match (listener.raised, answered) {
+        (Some(raised), _) => Err(raised),
+        (None, Err(error @ Error::Cancelled)) => Err(Cancelled::new_err(error.to_string())),
+        (None, answered) => answered.map_err(refuse),
+    }
+}

@@ -1,0 +1,138 @@
+//! The E-model of ITU-T G.107 (06/2015): from delay and packet loss to the quality of a telephone call.
+//!
+//! Only delay, codec and loss vary here; every other parameter has its default of G.107 table 2 (echo loudness TELR 65 dB,
+//! weighted echo path loss WEPL 110 dB, no advantage A). With no delay and no loss that gives R = 93.2.
+
+/// Ro of G.107 eq. (7-2) at the defaults: the signal-to-noise ratio, 15 - 1.5 (SLR + No) with SLR 8 dB, No -61.18 dBm0p.
+const RO: f64 = 94.769;
+/// Is of G.107 eq. (7-8) at the defaults: what comes together with the voice.
+const IS: f64 = 1.414;
+/// Talker echo loudness rating, dB.
+const TELR: f64 = 65.0;
+/// Weighted echo path loss, dB.
+const WEPL: f64 = 110.0;
+/// Delay below which conversation does not suffer, ms (mT of G.107 table 1, the default class).
+const DELAY_NOTICED_MS: f64 = 100.0;
+
+/// A codec: its impairment, and how well it bears loss (ITU-T G.113 appendix I).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Codec {
+    /// Ie, the equipment impairment factor.
+    pub impairment: f64,
+    /// Bpl, the robustness against packet loss.
+    pub robustness: f64,
+}
+
+impl Codec {
+    /// G.711 with packet loss concealment.
+    pub const G711: Codec = Codec { impairment: 0.0, robustness: 25.1 };
+    /// G.729A with voice activity detection.
+    pub const G729A: Codec = Codec { impairment: 11.0, robustness: 19.0 };
+}
+
+/// The rating R, from 0 (worst) to 93.2, of a call with `delay_s` from mouth to ear, of which the share `loss` of the
+/// packets (0 to 1) never comes to the ear, in bursts `burst_ratio` times as long as those of independent losses.
+pub fn rating(codec: Codec, delay_s: f64, loss: f64, burst_ratio: f64) -> f64 {
+    let quality = RO - IS - delay_impairment(delay_s) - loss_impairment(codec, loss, burst_ratio);
+    quality.clamp(0.0, 100.0)
+}
+
+/// The mean opinion score, 1 (bad) to 4.5, that goes with the rating `r`: G.107 annex B.
+pub fn mean_opinion_score(r: f64) -> f64 {
+    if r <= 0.0 {
+        return 1.0;
+    }
+    if r >= 100.0 {
+        return 4.5;
+    }
+    // Below R = 6.5 the polynomial dips under 1.
+    (1.0 + 0.035 * r + 7e-6 * r * (r - 60.0) * (100.0 - r)).max(1.0)
+}
+
+/// Ie,eff, what codec and loss take away: G.107 eq. (7-29), with the loss in per cent.
+pub fn loss_impairment(codec: Codec, loss: f64, burst_ratio: f64) -> f64 {
+    let percent = 100.0 * loss.clamp(0.0, 1.0);
+    codec.impairment + (95.0 - codec.impairment) * percent / (percent / burst_ratio.max(1e-9) + codec.robustness)
+}
+
+/// Mean length of the observed loss bursts over the 1 / (1 - loss) of independent losses: BurstR of G.107 section 7.5.
+/// Without a loss 1.
+pub fn burst_ratio(mean_run: Option<f64>, loss: f64) -> f64 {
+    mean_run.filter(|_| loss < 1.0).map_or(1.0, |run| run * (1.0 - loss))
+}
+
+/// Id, what delay takes away: talker echo, listener echo and the difficulty to converse (G.107 eq. 7-18 to 7-28). The
+/// echo comes back after twice the delay.
+pub fn delay_impairment(delay_s: f64) -> f64 {
+    let ms = 1000.0 * delay_s.max(0.0);
+    talker_echo(ms) + listener_echo(2.0 * ms) + conversation(ms)
+}
+
+/// Idte: G.107 eq. (7-19) to (7-22). Roe = -1.5 (No - RLR) is Ro at the default loudness ratings.
+fn talker_echo(ms: f64) -> f64 {
+    let terv =
+        TELR - 40.0 * libm::log10((1.0 + ms / 10.0) / (1.0 + ms / 150.0)) + 6.0 * libm::exp(-0.3 * ms * ms);
+    let re = 80.0 + 2.5 * (terv - 14.0);
+    let half = (RO - re) / 2.0;
+    (half + libm::sqrt(half * half + 100.0) - 1.0) * (1.0 - libm::exp(-ms))
+}
+
+/// Idle: G.107 eq. (7-25) and (7-26).
+fn listener_echo(round_trip_ms: f64) -> f64 {
+    let rle = 10.5 * (WEPL + 7.0) * libm::pow(round_trip_ms + 1.0, -0.25);
+    let half = (RO - rle) / 2.0;
+    half + libm::sqrt(half * half + 169.0)
+}
+
+/// Idd: G.107 eq. (7-27) and (7-28), with the sensitivity sT = 1.
+fn conversation(ms: f64) -> f64 {
+    if ms <= DELAY_NOTICED_MS {
+        return 0.0;
+    }
+    let x = libm::log2(ms / DELAY_NOTICED_MS);
+    let root = |x: f64| libm::pow(1.0 + libm::pow(x, 6.0), 1.0 / 6.0);
+    25.0 * (root(x) - 3.0 * root(x / 3.0) + 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_give_what_the_recommendation_gives() {
+        // G.107 table 2: R = 93.2. Annex B: 1 + 0.035 * 93.2 + 93.2 * 33.2 * 6.8 * 7e-6 = 1 + 3.262 + 0.1473 = 4.41.
+        let r = rating(Codec::G711, 0.0, 0.0, 1.0);
+        assert!((r - 93.2).abs() < 0.05, "{r}");
+        assert!((mean_opinion_score(r) - 4.41).abs() < 0.005);
+        // Annex B, table B.1: R = 90, 80, 70, 60, 50 stand for a MOS of 4.34, 4.03, 3.60, 3.10, 2.58.
+        for (r, mos) in [(90.0, 4.34), (80.0, 4.03), (70.0, 3.60), (60.0, 3.10), (50.0, 2.58)] {
+            assert!((mean_opinion_score(r) - mos).abs() < 0.007, "{r}");
+        }
+        assert_eq!((mean_opinion_score(-3.0), mean_opinion_score(3.0), mean_opinion_score(100.0)), (1.0, 1.0, 4.5));
+    }
+
+    #[test]
+    fn loss_counts_more_when_it_comes_in_bursts() {
+        // Two per cent, G.711 with concealment: 95 * 2 / (2 + 25.1) = 7.011; bursts twice as long: 95 * 2 / (1 + 25.1).
+        assert!((loss_impairment(Codec::G711, 0.02, 1.0) - 7.0111).abs() < 1e-4);
+        assert!((loss_impairment(Codec::G711, 0.02, 2.0) - 7.2797).abs() < 1e-4);
+        // G.729A: 11 + 84 * 2 / (2 + 19) = 19.
+        assert!((loss_impairment(Codec::G729A, 0.02, 1.0) - 19.0).abs() < 1e-12);
+        // Bursts of three packets at a loss of a quarter, where independent losses come in bursts of 4/3.
+        assert_eq!(burst_ratio(Some(3.0), 0.25), 2.25);
+        assert_eq!((burst_ratio(None, 0.0), burst_ratio(Some(1e9), 1.0)), (1.0, 1.0));
+    }
+
+    #[test]
+    fn delay_costs_little_below_150_ms_and_much_beyond() {
+        // At 200 ms X = 1: 25 (2^(1/6) - 3 (1 + 3^-6)^(1/6) + 2) = 25 (1.122462 - 3.000685 + 2) = 3.0444.
+        assert!((conversation(200.0) - 3.0444).abs() < 1e-3);
+        assert_eq!(conversation(100.0), 0.0);
+        // Cole and Rosenbluth (2001) fit the model with 0.024 d + 0.11 (d - 177.3) H(d - 177.3), d in ms.
+        for ms in [50.0, 100.0, 150.0, 177.0, 200.0, 250.0, 300.0] {
+            let fit = 0.024 * ms + 0.11 * f64::max(ms - 177.3, 0.0);
+            let own = delay_impairment(ms / 1000.0) - delay_impairment(0.0);
+            assert!((own - fit).abs() < 1.0, "{ms} ms: {own} {fit}");
+        }
+    }
+}

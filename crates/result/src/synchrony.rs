@@ -1,0 +1,119 @@
+//! Whether flows move together: global synchronisation.
+//!
+//! Where windows move independently the variance of their sum is the sum of their variances (the ground of the small-buffer
+//! rule of Appenzeller, Keslassy and McKeown, "Sizing router buffers", SIGCOMM 2004, section 3); where they rise and fall as
+//! one it is the square of the sum of their standard deviations. The index says where between the two the flows are.
+
+/// Gathers samples of the windows of a fixed set of flows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Synchrony {
+    /// Sum and sum of squares of each flow's window.
+    flows: Vec<[f64; 2]>,
+    /// The same of their sum.
+    total: [f64; 2],
+    samples: u64,
+}
+
+impl Synchrony {
+    /// The windows of all flows at one moment, always in the same order.
+    pub fn sample(&mut self, windows: impl ExactSizeIterator<Item = f64>) {
+        self.flows.resize(windows.len(), [0.0; 2]);
+        let mut sum = 0.0;
+        for (flow, window) in self.flows.iter_mut().zip(windows) {
+            add(flow, window);
+            sum += window;
+        }
+        add(&mut self.total, sum);
+        self.samples += 1;
+    }
+
+    /// Adds what `later` gathered of the same flows.
+    pub fn merge(&mut self, later: &Synchrony) {
+        self.flows.resize(self.flows.len().max(later.flows.len()), [0.0; 2]);
+        let pairs = self.flows.iter_mut().zip(&later.flows).chain([(&mut self.total, &later.total)]);
+        for (mine, theirs) in pairs {
+            mine[0] += theirs[0];
+            mine[1] += theirs[1];
+        }
+        self.samples += later.samples;
+    }
+
+    /// With V the variance of the sum, v the flows' variances and s their roots, (V - sum v) / ((sum s)^2 - sum v): the mean
+    /// of the correlations of all pairs of flows, weighted by the product of their deviations. 0 when they move independently,
+    /// 1 when all move as one, below 0 when they take turns.
+    ///
+    /// `None` for fewer than two flows whose windows vary, or fewer than ten samples.
+    pub fn index(&self) -> Option<f64> {
+        if self.samples < 10 {
+            return None;
+        }
+        let n = self.samples as f64;
+        let variance = |[sum, squares]: [f64; 2]| (squares / n - (sum / n) * (sum / n)).max(0.0);
+        let (mut variances, mut deviations, mut moving) = (0.0, 0.0, 0);
+        for &flow in &self.flows {
+            // What is left of a constant window by rounding is not movement.
+            let v = Some(variance(flow)).filter(|v| *v > 1e-9 * flow[1] / n).unwrap_or(0.0);
+            moving += u32::from(v > 0.0);
+            variances += v;
+            deviations += v.sqrt();
+        }
+        (moving > 1).then(|| (variance(self.total) - variances) / (deviations * deviations - variances))
+    }
+}
+
+fn add(moments: &mut [f64; 2], x: f64) {
+    moments[0] += x;
+    moments[1] += x * x;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn index(flows: &[&[f64]]) -> Option<f64> {
+        let mut seen = Synchrony::default();
+        (0..flows[0].len()).for_each(|k| seen.sample(flows.iter().map(|flow| flow[k])));
+        seen.index()
+    }
+
+    #[test]
+    fn flows_that_move_as_one_are_at_one_and_those_that_take_turns_below_zero() {
+        let saw: Vec<f64> = (0..40).map(|k| (k % 10) as f64).collect();
+        let twice: Vec<f64> = saw.iter().map(|x| 2.0 * x + 5.0).collect();
+        let mirrored: Vec<f64> = saw.iter().map(|x| 20.0 - x).collect();
+        let rest = vec![7.0; 40];
+        assert!((index(&[&saw, &twice, &rest]).unwrap() - 1.0).abs() < 1e-12);
+        assert!((index(&[&saw, &mirrored]).unwrap() + 1.0).abs() < 1e-12);
+        assert_eq!(index(&[&saw, &rest]), None);
+        assert_eq!(index(&[&saw[..9], &twice[..9]]), None);
+    }
+
+    #[test]
+    fn flows_that_know_nothing_of_each_other_are_at_zero() {
+        // All four pairs of (0 or 1, 0 or 1) equally often: no correlation.
+        let one = [0.0, 0.0, 1.0, 1.0].repeat(10);
+        let other = [0.0, 1.0, 0.0, 1.0].repeat(10);
+        assert!(index(&[&one, &other]).unwrap().abs() < 1e-12);
+        // With a third that copies the first, one of three pairs is correlated by 1 and all deviations are equal.
+        assert!((index(&[&one, &other, &one]).unwrap() - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_lies_within_its_bounds_and_parts_add_up(
+            windows in prop::collection::vec(prop::array::uniform4(1.0f64..100.0), 20..60), cut in 1usize..19,
+        ) {
+            let (mut whole, mut first, mut second) = (Synchrony::default(), Synchrony::default(), Synchrony::default());
+            for (k, sample) in windows.iter().enumerate() {
+                whole.sample(sample.iter().copied());
+                if k < cut { &mut first } else { &mut second }.sample(sample.iter().copied());
+            }
+            first.merge(&second);
+            let (a, b) = (whole.index().unwrap(), first.index().unwrap());
+            prop_assert!((a - b).abs() < 1e-9);
+            // Four flows: the weighted mean correlation is at least -1 over the largest ratio of the weights.
+            prop_assert!((-1.0..=1.0 + 1e-12).contains(&a), "{a}");
+        }
+    }
+}

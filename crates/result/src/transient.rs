@@ -1,0 +1,103 @@
+//! What a queue does after an event: settling and overshoot, from its series.
+//!
+//! The queue is averaged over the last second before it is judged, since single round trips of TCP swing it more than any
+//! AQM can hold; overshoot is taken from the queue as sampled.
+
+/// Half width of the band around the target, as a share of the target.
+pub const BAND: f64 = 0.3;
+/// How long the queue has to stay in the band, seconds.
+pub const HOLD_S: f64 = 5.0;
+/// Seconds over which the queue is averaged before it is compared with the band.
+pub const SMOOTH_S: f64 = 1.0;
+
+/// What a queue did after an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transient {
+    /// Seconds from the event until the queue stays within the band for [`HOLD_S`]; `None` if it never does.
+    pub settling_s: Option<f64>,
+    /// Largest sample above the target until then, packets; 0 if all stayed below.
+    pub overshoot_pkts: f64,
+}
+
+/// Settling and overshoot of the samples `queue_pkts`, taken at equal steps at the rising moments `t_s`, after `start_s` and
+/// up to and including `stop_s`. `None` without a sample in between.
+pub fn transient(t_s: &[f64], queue_pkts: &[f64], target_pkts: f64, start_s: f64, stop_s: f64) -> Option<Transient> {
+    let first = t_s.partition_point(|&t| t <= start_s);
+    let end = t_s.partition_point(|&t| t <= stop_s).min(queue_pkts.len());
+    let (t, queue) = (t_s.get(first..end)?, queue_pkts.get(first..end)?);
+    if t.is_empty() {
+        return None;
+    }
+    let step = median_step(t).unwrap_or(stop_s - start_s);
+    let width = (libm::rint(SMOOTH_S / step) as usize).max(1);
+    let sums: Vec<f64> = std::iter::once(0.0)
+        .chain(queue.iter().scan(0.0, |sum, x| {
+            *sum += x;
+            Some(*sum)
+        }))
+        .collect();
+    let mut since = 0; // first sample of the stretch within the band that is being followed
+    let settled = (0..t.len()).find_map(|i| {
+        let from = (i + 1).saturating_sub(width);
+        let mean = (sums[i + 1] - sums[from]) / (i + 1 - from) as f64;
+        if (mean - target_pkts).abs() > BAND * target_pkts {
+            since = i + 1;
+            return None;
+        }
+        (t[i] - t[since] >= HOLD_S - 1e-9).then_some(since)
+    });
+    let judged = &queue[..settled.map_or(queue.len(), |at| at + 1)];
+    let peak = judged.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some(Transient {
+        settling_s: settled.map(|at| t[at] - start_s),
+        overshoot_pkts: (peak - target_pkts).max(0.0),
+    })
+}
+
+fn median_step(t: &[f64]) -> Option<f64> {
+    let mut steps: Vec<f64> = t.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_by(f64::total_cmp);
+    let (low, high) = (steps.len().checked_sub(1)? / 2, steps.len() / 2);
+    Some((steps[low] + steps[high]) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue that holds each level for so many seconds, sampled each 0.1 s from the first step on.
+    fn judged(pieces: &[(u32, f64)]) -> Transient {
+        let queue: Vec<f64> = pieces.iter().flat_map(|&(s, level)| vec![level; 10 * s as usize]).collect();
+        let t: Vec<f64> = (1..=queue.len()).map(|k| k as f64 * 0.1).collect();
+        transient(&t, &queue, 100.0, 0.0, queue.len() as f64 * 0.1 + 0.05).unwrap()
+    }
+
+    #[test]
+    fn a_queue_settles_when_its_average_does() {
+        // Empty for 2 s, then 100: at 2 + k/10 s the mean over the last second is 10 k packets, within 30 % of 100 from
+        // k = 7 on.
+        let seen = judged(&[(2, 0.0), (20, 100.0)]);
+        assert!((seen.settling_s.unwrap() - 2.7).abs() < 1e-9);
+        assert_eq!(seen.overshoot_pkts, 0.0);
+        // 250 for 3 s: a peak of 150; the mean then falls by 15 packets a sample, to 130 at 3.8 s.
+        let seen = judged(&[(3, 250.0), (10, 100.0), (5, 125.0)]);
+        assert!((seen.settling_s.unwrap() - 3.8).abs() < 1e-9);
+        assert_eq!(seen.overshoot_pkts, 150.0);
+    }
+
+    #[test]
+    fn a_band_that_is_left_within_five_seconds_does_not_count() {
+        // In the band for 4 s, out for 2, then in for good: the mean falls from 200 at 6 s to 130 at 6.7 s.
+        let seen = judged(&[(4, 100.0), (2, 200.0), (10, 100.0)]);
+        assert!((seen.settling_s.unwrap() - 6.7).abs() < 1e-9);
+        assert_eq!(judged(&[(30, 180.0)]), Transient { settling_s: None, overshoot_pkts: 80.0 });
+    }
+
+    #[test]
+    fn without_a_sample_there_is_nothing_to_judge() {
+        assert_eq!(transient(&[1.0, 2.0], &[5.0, 5.0], 10.0, 2.0, 9.0), None);
+        // A single sample: it never holds for five seconds.
+        let one = transient(&[1.0, 2.0], &[5.0, 15.0], 10.0, 1.0, 9.0);
+        assert_eq!(one, Some(Transient { settling_s: None, overshoot_pkts: 5.0 }));
+    }
+}

@@ -1,0 +1,91 @@
+//! Transports and kinds of traffic as data, made of the tables that read them: what `aqumen list` prints.
+
+use serde_json::{Value, json};
+
+use crate::traffic;
+use crate::transport::{PRESETS, Protocol, settings};
+
+/// What a preset of a transport is and where it comes from; those that are not named are told by their protocol.
+const ABOUT: &[(&str, &str, &str)] = &[
+    ("ns2", "TCP as ns-2.35 does it, for cross-checks", "ns-2.35"),
+    (
+        "modern",
+        "TCP as today's RFCs describe it: SACK, ECN, ten segments to begin with",
+        "RFC 9293, RFC 5681, RFC 6675",
+    ),
+    ("cubic", "modern with CUBIC and HyStart++", "RFC 9438, RFC 9406"),
+    ("dctcp", "modern with DCTCP: reacts to the fraction of marks", "RFC 8257"),
+    ("prague", "modern with TCP Prague: ECT(1), counted marks, paced", "draft-briscoe-iccrg-prague-congestion-control-04"),
+    (
+        "bbr",
+        "modern with BBR version 1: a model of bandwidth and round trip, paced",
+        "draft-cardwell-iccrg-bbr-congestion-control-00",
+    ),
+    ("vegas", "modern with Vegas: a few packets in the queue", "Brakmo, Peterson 1995"),
+    ("ledbat", "modern with LEDBAT: yields to others", "RFC 6817"),
+    ("rtp-tfrc", "RTP at the rate of TCP's throughput equation", "RFC 3550, RFC 5348"),
+    ("rtp-nada", "RTP at a rate that follows delay, loss and marks", "RFC 3550, RFC 8698"),
+    ("sctp-ns2", "SCTP as ns-2.35 does it, for cross-checks", "ns-2.35"),
+];
+
+/// Every preset of a transport with its settings.
+pub fn transports() -> Value {
+    let row = |(name, config): &(&'static str, fn() -> Protocol)| {
+        let (kind, summary, reference, params) = match config() {
+            Protocol::Tcp(config) => ("tcp", "TCP", "RFC 9293", settings::rows(config)),
+            Protocol::Udp(config) => {
+                ("udp", "UDP: datagrams, sent as they are written", "RFC 768", settings::rows(config))
+            }
+            Protocol::Rtp(config) => ("rtp", "RTP with RTCP receiver reports", "RFC 3550", settings::rows(config)),
+            Protocol::Sctp(config) => ("sctp", "SCTP", "RFC 9260", settings::rows(config)),
+        };
+        let about = ABOUT.iter().find(|(known, ..)| known == name);
+        let (summary, reference) = about.map_or((summary, reference), |(_, summary, reference)| (*summary, *reference));
+        json!({"name": name, "kind": kind, "summary": summary, "reference": reference, "params": params})
+    };
+    PRESETS.iter().map(row).collect()
+}
+
+/// Every kind of traffic with its parameters.
+pub fn traffic() -> Value {
+    let row = |kind: &traffic::Kind| {
+        let schema = kind.schema();
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let params = schema["properties"].as_object().into_iter().flatten().map(|(name, below)| {
+            let mut row = param(name, below);
+            row["default"] = below["default"].clone();
+            row["required"] = required.contains(&name.as_str()).into();
+            row["doc"] = below["description"].clone();
+            row
+        });
+        json!({
+            "name": kind.name, "kind": kind.sends, "summary": kind.summary, "reference": kind.reference,
+            "params": params.collect::<Vec<_>>(),
+        })
+    };
+    traffic::kinds().iter().map(row).collect()
+}
+
+/// Name, unit and choices of a parameter, from its schema.
+pub(crate) fn param(name: &str, schema: &Value) -> Value {
+    json!({"name": name, "unit": unit(schema), "choices": schema["enum"]})
+}
+
+/// The kind of value in a word or two.
+fn unit(schema: &Value) -> String {
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let law = choices.iter().any(|choice| !choice["properties"]["law"].is_null());
+        let other = if law { "law" } else { "table" };
+        return choices.first().map_or(other.into(), |first| format!("{} or {other}", unit(first)));
+    }
+    match (schema["format"].as_str(), schema["type"].as_str()) {
+        _ if schema["enum"].is_array() => "choice".into(),
+        (Some(format), _) => format.into(),
+        (None, Some("boolean")) => "flag".into(),
+        (None, Some("array")) => "list".into(),
+        (None, Some("object")) => "table".into(),
+        (None, Some("string")) => "text".into(),
+        (None, kind) => kind.unwrap_or("value").into(),
+    }
+}

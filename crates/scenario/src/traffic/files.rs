@@ -1,0 +1,143 @@
+//! Files that a kind of traffic names: points of a law, a queueing model, a trace of video frames. They are read when the
+//! scenario is, from beside the scenario's file, and are part of the plan.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::frames::Frames;
+use crate::field::{At, Field, Misfit};
+use crate::law::{Count, Law, POINTS_MAX, Size, Time, check_points};
+use crate::mmpp;
+use crate::scenario::{bytes_of_file, text_of_bytes};
+
+/// A trace of video frames: the name of its file, and what it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameFile {
+    /// As written.
+    pub name: String,
+    /// The frames.
+    pub trace: Arc<Frames>,
+}
+
+/// A model file of the queueing analysis: its name, and its sources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFile {
+    /// As written.
+    pub name: String,
+    /// Its sources, those of its preset first.
+    pub sources: Arc<[mmpp::Source]>,
+}
+
+/// A part of a kind that may need a file.
+pub(super) enum Part<'a> {
+    Size(&'a mut Size),
+    Time(&'a mut Time),
+    Count(&'a mut Count),
+    Model(&'a mut ModelFile),
+    Frames(&'a mut FrameFile),
+}
+
+impl Part<'_> {
+    /// Reads the file that it names, if it names one, from `directory`.
+    pub(super) fn load(self, directory: &Path) -> Result<(), String> {
+        match self {
+            // A line has bytes, seconds, or a number.
+            Part::Size(Size(law)) => load_points(law, 1.0, directory),
+            Part::Time(Time(law)) => load_points(law, 1e9, directory),
+            Part::Count(Count(law)) => load_points(law, 1.0, directory),
+            Part::Model(model) => {
+                let path = directory.join(&model.name);
+                regular(&path)?;
+                let file = mmpp::File::load(path, &[]).map_err(|error| error.to_string())?;
+                model.sources = file.spec().all_sources().into();
+                Ok(())
+            }
+            Part::Frames(frames) => {
+                let (path, text) = read(directory, &frames.name)?;
+                let parsed = Frames::parse(&text).map_err(|(line, message)| at_line(&path, line, &message))?;
+                frames.trace = Arc::new(parsed);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn load_points(law: &mut Law, scale: f64, directory: &Path) -> Result<(), String> {
+    let Law::Empirical { file: Some(file), points } = law else { return Ok(()) };
+    let (path, text) = read(directory, file)?;
+    let (mut read, mut lines) = (Vec::new(), Vec::new());
+    for (number, line) in content(&text) {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        // Some programs write a count between the two.
+        let (value, share) = match columns[..] {
+            [value, share] | [value, _, share] => (value, share),
+            _ => return Err(at_line(&path, number, "must have two columns, value and probability")),
+        };
+        let number_of = |text: &str| text.parse::<f64>().ok().filter(|x| (0.0..=1e15).contains(x));
+        let (Some(value), Some(share)) = (number_of(value), number_of(share)) else {
+            return Err(at_line(&path, number, "must have two numbers, value and probability"));
+        };
+        read.push((value * scale, share));
+        lines.push(number);
+        if read.len() > POINTS_MAX {
+            return Err(at_line(&path, number, &format!("at most {POINTS_MAX} points")));
+        }
+    }
+    check_points(&read).map_err(|(i, message)| at_line(&path, lines.get(i).copied().unwrap_or_default(), &message))?;
+    *points = read.into();
+    Ok(())
+}
+
+/// The lines that say something, with their numbers.
+pub(super) fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', '%', ';']))
+}
+
+fn read(directory: &Path, name: &str) -> Result<(PathBuf, String), String> {
+    let path = directory.join(name);
+    regular(&path)?;
+    let shown = path.display().to_string();
+    let bytes = bytes_of_file(&path, &shown, "a file of traffic").map_err(|error| error.to_string())?;
+    let text = text_of_bytes(&bytes, &shown, "it").map_err(|_| format!("{shown}: not a text file"))?;
+    Ok((path, text.into()))
+}
+
+/// Only plain files: a pipe or a terminal would keep a reader waiting.
+fn regular(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(_) => Err(format!("{shown}: not a file")),
+        Err(error) => Err(format!("{shown}: cannot read: {error}")),
+    }
+}
+
+fn at_line(path: &Path, line: usize, message: &str) -> String {
+    format!("{}:{line}: {message}", path.display())
+}
+
+/// Declares how a name of a file is read and written.
+macro_rules! file_field {
+    ($name:ident, $what:literal, $empty:expr) => {
+        impl Field for $name {
+            const WHAT: &'static str = $what;
+            fn read(at: &At<'_>) -> Result<Self, Misfit> {
+                let name = String::read(at)?;
+                let make = $empty;
+                Ok(make(name))
+            }
+            fn write(&self) -> Option<toml::Value> {
+                self.name.write()
+            }
+            fn schema() -> serde_json::Value {
+                json!({"type": "string", "format": "file"})
+            }
+        }
+    };
+}
+
+file_field!(FrameFile, "the name of a trace of video frames", |name| FrameFile { name, trace: Arc::default() });
+file_field!(ModelFile, "the name of a model file", |name| ModelFile { name, sources: Arc::new([]) });

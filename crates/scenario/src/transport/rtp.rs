@@ -1,0 +1,29 @@
+//! The settings of RTP.
+
+use aqumen_transport::rtp::{Control, RtpConfig};
+
+use super::settings::{Config, Setting, settings};
+
+const CONTROLS: [Control; 4] = [Control::Fixed, Control::Aaqm, Control::Tfrc, Control::Nada];
+
+impl Config for RtpConfig {
+    const SETTINGS: &'static [Setting<Self>] = settings! {
+        "control" control Choice(
+            &["fixed", "aaqm", "tfrc", "nada"],
+            |config| CONTROLS.iter().position(|known| *known == config.control).unwrap_or(0),
+            |config, index| config.control = CONTROLS[index]
+        ): "how the sender sets its rate";
+        "ecn" ecn Flag: "whether media packets are ECN-capable";
+        "packet" packet_bytes Size: "size on the wire of a full packet";
+        "header" header_bytes Size: "of which headers";
+        "frame_interval" frame_interval Time: "time from frame to frame, over which its packets are spread";
+        "report_interval" report_interval Time: "time from one RTCP report to the next";
+        "initial_rate" initial_rate Rate: "rate of the encoder at the start, headers not counted";
+        "min_rate" min_rate Rate: "its least rate";
+        "max_rate" max_rate Rate: "its highest rate";
+    };
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        self.validate().map_err(|error| (error.field, error.range))
+    }
+}

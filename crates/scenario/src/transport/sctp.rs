@@ -1,0 +1,27 @@
+//! The settings of SCTP.
+
+use aqumen_transport::sctp::SctpConfig;
+
+use super::settings::{Config, Setting, settings};
+
+impl Config for SctpConfig {
+    const SETTINGS: &'static [Setting<Self>] = settings! {
+        "ecn" ecn Flag: "whether data packets are ECN-capable";
+        "packet" packet_bytes Size: "size on the wire of a full packet";
+        "header" header_bytes Size: "of which headers, that of the chunk included";
+        "streams" streams Count: "streams of the association";
+        "handshake" handshake Flag: "whether the association is set up before data flows";
+        "initial_window" initial_window_bytes WindowOrNone:
+            "congestion window at the start; \"none\": min(4 chunks, max(2 chunks, 4404B)), RFC 9260";
+        "receive_window" receive_window_bytes Window: "the receiver's buffer";
+        "delayed_sack" delayed_sack TimeOrNone: "how long a SACK may be held back; \"none\": one for each packet";
+        "max_burst" max_burst Burst: "most packets that leave in answer to one event; \"none\": no limit";
+        "min_rto" min_rto Time: "lower bound of the retransmission timeout";
+        "max_rto" max_rto Time: "upper bound of the retransmission timeout";
+        "initial_rto" initial_rto Time: "retransmission timeout before the first round-trip sample";
+    };
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        self.validate().map_err(|error| (error.field, error.range))
+    }
+}

@@ -1,0 +1,67 @@
+//! What is measured of flows beside the counts that their ends keep.
+//!
+//! [`classes`] gathers what happened to the packets and messages of transports other than TCP, [`requests`] what became of
+//! transfers and pages that applications asked for, [`share`] how endless TCP transfers share a recorded link.
+
+pub(crate) mod classes;
+pub(crate) mod requests;
+pub(crate) mod share;
+
+use aqumen_result::FlowMetrics;
+use aqumen_scenario::{Plan, Window};
+
+use classes::Classes;
+pub(crate) use requests::{Requests, Served};
+use share::Share;
+
+/// All of it.
+pub(crate) struct Measures {
+    pub(crate) classes: Classes,
+    pub(crate) requests: Requests,
+    /// For each recorded link, by number.
+    pub(crate) shares: Vec<(u32, Share)>,
+}
+
+/// Where an endless TCP transfer is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Standing {
+    /// What congestion and receiver let it have under way, segments.
+    pub(crate) window: f64,
+    /// Segments acknowledged.
+    pub(crate) acknowledged: u32,
+}
+
+impl Measures {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let recorded = (0u32..).zip(&plan.links).filter(|(_, link)| link.record);
+        Measures {
+            classes: Classes::new(plan),
+            requests: Requests::default(),
+            shares: recorded.map(|(number, _)| (number, Share::new(plan, number))).collect(),
+        }
+    }
+
+    /// It is time to sample.
+    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, standing: impl Fn(u32) -> Standing) {
+        self.shares.iter_mut().for_each(|(_, share)| share.sample(plan, now, &standing));
+    }
+
+    /// A window begins or ends.
+    pub(crate) fn edge(&mut self) {
+        self.classes.edge();
+        self.shares.iter_mut().for_each(|(_, share)| share.edge());
+    }
+
+    /// Fills in what is measured of `group` in `window`, which consists of the pieces with these numbers.
+    pub(crate) fn fill(
+        &self,
+        metrics: &mut FlowMetrics,
+        plan: &Plan,
+        group: u32,
+        pieces: impl Iterator<Item = usize>,
+        window: &Window,
+    ) {
+        self.classes.fill(metrics, group, pieces, (window.end - window.start).as_secs_f64());
+        self.requests.fill(metrics, plan, group, window);
+    }
+}

@@ -1,0 +1,135 @@
+//! How endless TCP transfers share a link over time: whether they move together, how even their throughputs are over sliding
+//! intervals, and how soon they are after one of them started.
+//!
+//! All is sampled with the series, of [`WATCHED`] flows at most, spread evenly over those that cross the link: the cost does
+//! not grow with the number of flows, and nothing is added to what a packet costs. Throughput is what the senders see
+//! acknowledged.
+
+use std::collections::VecDeque;
+
+use aqumen_result::{Synchrony, jain};
+use aqumen_scenario::{Flow, Plan, Traffic, Window};
+
+use super::Standing;
+
+/// Flows that are watched at most.
+const WATCHED: usize = 256;
+/// Length of the sliding interval, rounded up to a whole number of sampling intervals, nanoseconds.
+const INTERVAL: u64 = 1_000_000_000;
+/// The index from which on flows count as converged.
+const CONVERGED: f64 = 0.9;
+
+/// The sharing of one link.
+pub(crate) struct Share {
+    flows: Vec<u32>,
+    /// Length of the sliding interval, nanoseconds.
+    interval: u64,
+    /// What was acknowledged at each sample within the interval, the oldest first.
+    acknowledged: VecDeque<Vec<u32>>,
+    /// Samples in an interval.
+    steps: usize,
+    piece: Synchrony,
+    pub(crate) pieces: Vec<Synchrony>,
+    /// End of each interval, and Jain's index of the flows that were on throughout, of which there were two or more.
+    trace: Vec<(u64, f64)>,
+    /// When flows start or go on, rising.
+    starts: Vec<u64>,
+}
+
+impl Share {
+    /// Of the link with this number.
+    pub(crate) fn new(plan: &Plan, link: u32) -> Self {
+        let crossing: Vec<u32> = (0u32..)
+            .zip(&plan.flows)
+            .filter(|(_, flow)| is_endless(plan, flow) && flow.path.contains(&link))
+            .map(|(number, _)| number)
+            .collect();
+        let n = crossing.len().min(WATCHED);
+        let flows: Vec<u32> = (0..n).map(|k| crossing[k * crossing.len() / n]).collect();
+        let step = plan.sample_interval.as_nanos().max(1);
+        let steps = INTERVAL.div_ceil(step) as usize;
+        let mut starts: Vec<u64> =
+            flows.iter().flat_map(|&flow| &plan.flows[flow as usize].on).map(|(from, _)| from.as_nanos()).collect();
+        starts.sort_unstable();
+        Share {
+            interval: steps as u64 * step,
+            acknowledged: VecDeque::from([vec![0; n]]),
+            flows,
+            steps,
+            piece: Synchrony::default(),
+            pieces: Vec::new(),
+            trace: Vec::new(),
+            starts,
+        }
+    }
+
+    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, standing: &impl Fn(u32) -> Standing) {
+        if self.flows.len() < 2 {
+            return;
+        }
+        self.piece.sample(self.flows.iter().map(|&flow| standing(flow).window));
+        let full = self.acknowledged.len() > self.steps;
+        let mut latest = if full { self.acknowledged.pop_front() } else { None }.unwrap_or_default();
+        latest.clear();
+        latest.extend(self.flows.iter().map(|&flow| standing(flow).acknowledged));
+        self.acknowledged.push_back(latest);
+        if self.acknowledged.len() <= self.steps {
+            return;
+        }
+        let (old, new) = (&self.acknowledged[0], &self.acknowledged[self.steps]);
+        let from = now - self.interval;
+        let mut on = 0;
+        let rates = self.flows.iter().zip(old.iter().zip(new)).filter_map(|(&flow, (old, new))| {
+            let payload = payload_bytes(plan, flow);
+            is_on(plan, flow, from, now).then(|| {
+                on += 1;
+                f64::from(new.wrapping_sub(*old)) * payload
+            })
+        });
+        let index = jain(rates);
+        if let Some(index) = index.filter(|_| on > 1) {
+            self.trace.push((now, index));
+        }
+    }
+
+    pub(crate) fn edge(&mut self) {
+        self.pieces.push(std::mem::take(&mut self.piece));
+    }
+
+    /// The mean of the index over the intervals that lie in `window`.
+    pub(crate) fn fairness_mean(&self, window: &Window) -> Option<f64> {
+        let (n, sum) = self.within(window).fold((0.0, 0.0), |(n, sum), (_, index)| (n + 1.0, sum + index));
+        (n > 0.0).then(|| sum / n)
+    }
+
+    /// Seconds from the last start of a flow in `window` until the end of the first interval that begins no sooner and in which
+    /// the index is 0.9 or more. `None` if no flow starts there, or the index never is.
+    pub(crate) fn convergence_s(&self, window: &Window) -> Option<f64> {
+        let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
+        let last = *self.starts.iter().rfind(|&&at| start <= at && at < end)?;
+        let (at, _) = self.within(window).find(|&(at, index)| at - self.interval >= last && index >= CONVERGED)?;
+        Some((at - last) as f64 * 1e-9)
+    }
+
+    fn within(&self, window: &Window) -> impl Iterator<Item = (u64, f64)> + '_ {
+        let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
+        self.trace.iter().copied().filter(move |&(at, _)| start + self.interval <= at && at <= end)
+    }
+}
+
+fn payload_bytes(plan: &Plan, flow: u32) -> f64 {
+    f64::from(plan.groups[plan.flows[flow as usize].group as usize].transport.payload_bytes())
+}
+
+/// Whether `flow` is a TCP transfer without end.
+pub(crate) fn is_endless(plan: &Plan, flow: &Flow) -> bool {
+    let group = &plan.groups[flow.group as usize];
+    flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
+}
+
+/// Whether the application of `flow` offered data throughout.
+fn is_on(plan: &Plan, flow: u32, from: u64, until: u64) -> bool {
+    let on = &plan.flows[flow as usize].on;
+    let next = on.partition_point(|(start, _)| start.as_nanos() <= from);
+    next > 0 && on[next - 1].1.is_none_or(|end| end.as_nanos() >= until)
+}

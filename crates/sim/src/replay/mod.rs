@@ -1,0 +1,227 @@
+//! Replay: the packets of a capture offered to a queue, open loop.
+//!
+//! [`survey`] looks at the capture and settles the rate; [`replay`] offers its packets at their times to one queue discipline
+//! and says what would have happened to each class of them. Senders do not react: a capture of TCP shaped by its own bottleneck
+//! says what this queue would do to these packets, not what the senders would then have sent.
+//!
+//! Reading order: `pace` (the times of a capture as those of a replay), `classify` (what a packet is), `tally` (what is counted),
+//! `run` (queue, transmitter and timers), `writer` (the packets that leave), `answer` (what is said).
+
+mod answer;
+mod classify;
+mod pace;
+mod run;
+mod tally;
+mod writer;
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+
+use aqumen_aqm::{Limit, Network};
+use aqumen_capture::Reader;
+use aqumen_scenario::AqmSpec;
+use aqumen_scenario::replay::Settings;
+use aqumen_units::{Bytes, Rate};
+
+use crate::Progress;
+use pace::Pace;
+use run::Replay;
+use writer::Writer;
+
+pub use answer::{Answer, CaptureReport, ClassReport, Counts, FlowReport, LinkReport, SetupReport, Sojourn};
+
+/// Why a capture could not be replayed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The capture cannot be read, or what is in it cannot be replayed.
+    Capture {
+        /// Its file.
+        file: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The AQM does not fit.
+    Aqm {
+        /// The SPEC.
+        spec: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The packets that leave could not be written.
+    Out {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The host asked to stop.
+    Cancelled,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Capture { file, message } => write!(f, "{file}: {message}"),
+            Error::Aqm { spec, message } => write!(f, "aqm = \"{spec}\": {message}"),
+            Error::Out { file, message } => write!(f, "cannot write {file}: {message}"),
+            Error::Cancelled => f.write_str("the replay was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The queue and the pace at which packets are offered to it, all explicit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setup {
+    /// Rate of the link.
+    pub rate: Rate,
+    /// Room of the queue.
+    pub limit: Limit,
+    /// Propagation delay of the link, nanoseconds.
+    pub delay_ns: u64,
+    /// The network that AQMs design themselves for.
+    pub network: Network,
+    /// Bytes that each packet takes on the link beyond its length in the capture.
+    pub overhead: i64,
+    /// How many times faster than they were captured the packets are offered.
+    pub speedup: f64,
+    /// The only interface whose packets count.
+    pub interface: Option<u32>,
+    /// Flows that are reported each by itself.
+    pub top: usize,
+    /// Seed of the AQM's random numbers.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The settings in force, for people and programs.
+    pub fn report(&self) -> SetupReport {
+        SetupReport {
+            rate_bps: self.rate.as_bps(),
+            buffer_pkts: self.limit.packets,
+            buffer_bytes: (self.limit.bytes != Bytes(u64::MAX)).then_some(self.limit.bytes.0),
+            delay_s: self.delay_ns as f64 / 1e9,
+            overhead_bytes: self.overhead,
+            speedup: self.speedup,
+            interface: self.interface,
+            seed: self.seed,
+            target_pkts: self.network.target_pkts,
+            nominal_flows: self.network.flows,
+            nominal_rtt_s: self.network.base_rtt_s,
+            nominal_packet_bytes: self.network.packet_bytes,
+        }
+    }
+}
+
+/// Packets from which the mean size is taken where the whole capture need not be looked at.
+const PILOT_PKTS: u64 = 10_000;
+
+/// Packets between two looks at the progress.
+const LOOK_PKTS: u64 = 4096;
+
+/// Looks at the capture at `path` and settles what `settings` leave open: with a load all of it is read for the rate, else its
+/// first packets for their mean size.
+pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> Result<Setup, Error> {
+    let file = path.display().to_string();
+    let wrong = |message: String| Error::Capture { file: file.clone(), message };
+    let (mut reader, length) = open(path)?;
+    let mut pace = Pace::new(settings.speedup);
+    let overhead = settings.overhead as i64;
+    let (mut packets, mut bytes, mut last_ns) = (0u64, 0u64, 0);
+    while let Some(record) = reader.next_record().map_err(|error| wrong(error.to_string()))? {
+        if settings.interface.is_none_or(|wanted| wanted == record.interface) {
+            last_ns = pace.at(record.at_ns);
+            bytes += u64::from(on_the_wire(record.original, overhead));
+            packets += 1;
+        }
+        if settings.load.is_none() && packets == PILOT_PKTS {
+            break;
+        }
+        if reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(share(reader.position(), length)) {
+            return Err(Error::Cancelled);
+        }
+    }
+    if packets == 0 {
+        return Err(wrong(match settings.interface {
+            Some(interface) => format!("no packets of interface {interface} to replay"),
+            None => "no packets to replay".into(),
+        }));
+    }
+    let rate = match (settings.rate, settings.load) {
+        (Some(rate), _) => rate,
+        (None, Some(load)) if last_ns > 0 => {
+            let bps = bytes as f64 * 8e9 / last_ns as f64 / load;
+            let max = aqumen_scenario::RATE_MAX.as_bps() as f64;
+            if !(0.5..=max).contains(&bps) {
+                let message = format!("--load {load} is a rate of {bps:.3e} bit/s; 1 to {max:.0e} are accepted");
+                return Err(wrong(message));
+            }
+            Rate::from_bps((bps + 0.5) as u64)
+        }
+        (None, _) => return Err(wrong("all packets have one time, so no load can be told; give --rate".into())),
+    };
+    Ok(Setup {
+        rate,
+        limit: settings.limit(),
+        delay_ns: settings.delay.as_nanos(),
+        network: settings.network(rate, bytes as f64 / packets as f64),
+        overhead,
+        speedup: settings.speedup,
+        interface: settings.interface,
+        top: settings.top as usize,
+        seed: u64::from(settings.seed),
+    })
+}
+
+/// Refuses an AQM that does not fit the queue.
+pub fn check_aqm(setup: &Setup, aqm: &AqmSpec) -> Result<(), Error> {
+    Replay::new(setup, aqm, None).map(drop)
+}
+
+/// Offers the packets of the capture at `path` to a queue that `aqm` looks after. Those that leave are written to `out`, a
+/// pcapng.
+pub fn replay(
+    path: &Path,
+    setup: &Setup,
+    aqm: &AqmSpec,
+    out: Option<&Path>,
+    progress: &mut dyn Progress,
+) -> Result<Answer, Error> {
+    let (mut reader, length) = open(path)?;
+    let writer = out.map(|out| Writer::create(out, path)).transpose()?;
+    let replay = Replay::new(setup, aqm, writer)?;
+    run::offer(replay, &mut reader, length, &path.display().to_string(), progress)
+}
+
+/// The same for a capture in memory.
+pub fn replay_bytes(capture: &[u8], setup: &Setup, aqm: &AqmSpec) -> Result<Answer, Error> {
+    let file = "capture";
+    let wrong = |error: aqumen_capture::Error| Error::Capture { file: file.into(), message: error.to_string() };
+    let mut reader = Reader::new(capture).map_err(wrong)?;
+    run::offer(Replay::new(setup, aqm, None)?, &mut reader, capture.len() as u64, file, &mut |_| true)
+}
+
+/// The capture at `path`, and its length in bytes.
+fn open(path: &Path) -> Result<(Reader<File>, u64), Error> {
+    let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
+    let file = File::open(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let metadata = file.metadata().map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if metadata.is_dir() {
+        return Err(wrong("cannot be read: it is a directory".into()));
+    }
+    let reader = Reader::new(file).map_err(|error| wrong(error.to_string()))?;
+    Ok((reader, metadata.len()))
+}
+
+/// Bytes that a packet takes on the link: at least one.
+#[inline]
+fn on_the_wire(original: u32, overhead: i64) -> u32 {
+    (i64::from(original) + overhead).clamp(1, i64::from(u32::MAX)) as u32
+}
+
+fn share(position: u64, length: u64) -> f64 {
+    (position as f64 / length.max(1) as f64).min(1.0)
+}

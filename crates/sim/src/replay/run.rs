@@ -1,0 +1,334 @@
+//! The replay itself: arrivals in the order of their times, a transmitter, the AQM's timers at their moments.
+//!
+//! At equal moments timers come first, then the end of a transmission, then arrivals. A packet's size is that of the capture's
+//! frame, also where only its first bytes were captured.
+
+use std::io::Read;
+
+use aqumen_aqm::registry::AnyQdisc;
+use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc, Value};
+use aqumen_capture::{Headers, Reader, Record, headers};
+use aqumen_result::{AqmReport, ParamValue};
+use aqumen_scenario::AqmSpec;
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_units::{Bytes, Instant, Span};
+use indexmap::IndexMap;
+
+use super::answer::{Answer, CaptureReport, ClassReport, LinkReport};
+use super::classify::{FlowKey, traffic_class};
+use super::pace::{HORIZON_NS, Pace};
+use super::tally::{Place, Tallies};
+use super::writer::{Captured, Writer};
+use super::{Error, LOOK_PKTS, Setup, on_the_wire, share};
+use crate::{Progress, cpu_seconds};
+
+/// A queue, its link, and what was counted so far.
+pub(crate) struct Replay<'a> {
+    setup: &'a Setup,
+    algorithm: String,
+    qdisc: AnyQdisc,
+    rng: Stream,
+    floor: Floor,
+    /// The packet in transmission, and when that started and ends.
+    serving: Option<(Handle, u64, u64)>,
+    /// Transmission time of the size asked for last: packets mostly repeat their size.
+    cached: (u32, u64),
+    busy_ns: u64,
+    queue: Area,
+    /// Where packets go that leave, if anybody wants them.
+    writer: Option<Writer>,
+    capture: CaptureReport,
+    timers: u64,
+}
+
+/// The packets present, by handle, and the tallies that hear of their fates.
+struct Floor {
+    kept: Vec<Kept>,
+    free: Vec<Handle>,
+    tallies: Tallies,
+}
+
+struct Kept {
+    bytes: u32,
+    arrived: u64,
+    place: Place,
+    marked: bool,
+    captured: Captured,
+}
+
+/// The queue length over time: packets times nanoseconds.
+#[derive(Default)]
+struct Area {
+    last: u64,
+    sum: u128,
+    squares: u128,
+    max: u32,
+}
+
+/// Larger than any jumbo frame, and the largest Ethernet header with it.
+const JUMBO_BYTES: u32 = 9216 + 22;
+
+/// A packet's room for data that is kept for the next one.
+const ROOM_BYTES: usize = 1 << 16;
+
+/// Timers between two looks at the progress.
+const LOOK_TIMERS: u64 = 1 << 20;
+
+/// Offers all packets of `reader`, which holds `length` bytes, and waits until the queue is empty.
+pub(crate) fn offer<R: Read>(
+    mut replay: Replay<'_>,
+    reader: &mut Reader<R>,
+    length: u64,
+    file: &str,
+    progress: &mut dyn Progress,
+) -> Result<Answer, Error> {
+    let cpu = cpu_seconds();
+    let wrong = |message: String| Error::Capture { file: file.into(), message };
+    let mut pace = Pace::new(replay.setup.speedup);
+    let (mut now, mut done) = (0, 0.0);
+    loop {
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        if replay.setup.interface.is_none_or(|wanted| wanted == record.interface) {
+            now = pace.at(record.at_ns);
+            let base = base_ns(&pace);
+            replay.advance(now, base, &mut || progress.at(done))?;
+            replay.arrive(now, &record);
+        }
+        if reader.packets().is_multiple_of(LOOK_PKTS) {
+            done = share(reader.position(), length);
+            if !progress.at(done) {
+                return Err(Error::Cancelled);
+            }
+        }
+    }
+    let capture = &mut replay.capture;
+    capture.duration_s = now as f64 / 1e9;
+    capture.offered_bps = (now > 0).then(|| capture.bytes as f64 * 8e9 / now as f64);
+    capture.flows = replay.floor.tallies.flows_seen;
+    (capture.reordered_pkts, capture.pauses_shortened) = (pace.reordered, pace.shortened);
+    (capture.timeless_pkts, capture.cut_off) = (reader.timeless(), reader.is_cut_off());
+    while let Some((_, _, end)) = replay.serving {
+        replay.advance(end, base_ns(&pace), &mut || progress.at(1.0))?;
+    }
+    replay.answer(cpu)
+}
+
+/// What a time of the replay is added to for the time of a packet that leaves. Files have no times before 1970.
+fn base_ns(pace: &Pace) -> u64 {
+    pace.first_ns().max(0) as u64
+}
+
+impl<'a> Replay<'a> {
+    pub(crate) fn new(setup: &'a Setup, aqm: &AqmSpec, writer: Option<Writer>) -> Result<Self, Error> {
+        let wrong = |message: String| Error::Aqm { spec: aqm.label.clone(), message };
+        let qdisc = match aqm.on(setup.network).build_qdisc(setup.limit) {
+            Some(Ok(qdisc)) => qdisc,
+            Some(Err(error)) => return Err(wrong(error.to_string())),
+            None => return Err(wrong(format!("there is no AQM called {}", aqm.algorithm))),
+        };
+        Ok(Replay {
+            setup,
+            algorithm: aqm.algorithm.clone(),
+            qdisc,
+            rng: Stream::new(setup.seed, Kind::Aqm, 0),
+            floor: Floor { kept: Vec::new(), free: Vec::new(), tallies: Tallies::new() },
+            serving: None,
+            cached: (0, 0),
+            busy_ns: 0,
+            queue: Area::default(),
+            writer,
+            capture: CaptureReport::default(),
+            timers: 0,
+        })
+    }
+
+    /// Does all that is due up to `until`: timers, and ends of transmissions.
+    #[inline]
+    fn advance(&mut self, until: u64, base: u64, go_on: &mut dyn FnMut() -> bool) -> Result<(), Error> {
+        loop {
+            let timer = self.qdisc.next_timer().map_or(u64::MAX, |due| due.as_nanos());
+            let end = self.serving.map_or(u64::MAX, |(_, _, end)| end);
+            if timer.min(end) > until {
+                return Ok(());
+            }
+            if timer <= end {
+                self.timers += 1;
+                if self.timers.is_multiple_of(LOOK_TIMERS) && !go_on() {
+                    return Err(Error::Cancelled);
+                }
+                self.qdisc.on_timer(Instant::from_nanos(timer), &mut self.rng);
+            } else {
+                self.finish(end, base)?;
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: u64, record: &Record<'_>) {
+        let decoded = headers::decode(record.link, record.data);
+        let bytes = on_the_wire(record.original, self.setup.overhead);
+        self.report(record, &decoded, bytes);
+        let ip = decoded.ip;
+        let (place, hashes) = self.floor.tallies.arrived(&FlowKey::of(&decoded), traffic_class(ip.as_ref()), bytes);
+        let handle = self.floor.keep(bytes, now, place);
+        if self.writer.is_some() {
+            let captured = &mut self.floor.kept[handle as usize].captured;
+            (captured.link, captured.original, captured.ip) = (record.link, record.original, ip);
+            captured.data.clear();
+            captured.data.extend_from_slice(record.data);
+        }
+        let packet = Packet {
+            bytes,
+            ecn: ip.map_or_else(Default::default, |ip| ip.ecn),
+            class: 0,
+            segments: 1,
+            flow_hash: hashes.flow,
+            source_hash: hashes.source,
+            destination_hash: hashes.destination,
+        };
+        self.queue.advance(now, self.qdisc.backlog().packets);
+        self.qdisc.enqueue(handle, &packet, Instant::from_nanos(now), &mut self.rng, &mut self.floor);
+        // A packet that was dropped at an idle link leaves the link as idle as it was.
+        if self.serving.is_none() && self.qdisc.backlog().packets > 0 {
+            self.serve(now);
+        }
+    }
+
+    fn report(&mut self, record: &Record<'_>, decoded: &Headers, bytes: u32) {
+        let capture = &mut self.capture;
+        capture.packets += 1;
+        capture.bytes += u64::from(bytes);
+        capture.super_pkts += u64::from(record.original > JUMBO_BYTES);
+        if decoded.ip.is_none() {
+            capture.not_ip_pkts += 1;
+            capture.unknown_link_pkts += u64::from(!headers::is_understood(record.link));
+        }
+    }
+
+    /// Takes the next packet for transmission.
+    fn serve(&mut self, now: u64) {
+        self.queue.advance(now, self.qdisc.backlog().packets);
+        let Some(handle) = self.qdisc.dequeue(Instant::from_nanos(now), &mut self.rng, &mut self.floor) else {
+            return;
+        };
+        let Kept { bytes, arrived, place, .. } = self.floor.kept[handle as usize];
+        self.floor.tallies.served(place, now - arrived);
+        if self.cached.0 != bytes {
+            let duration = self.setup.rate.time_for(Bytes(u64::from(bytes))).as_nanos().max(1);
+            self.cached = (bytes, duration);
+        }
+        self.serving = Some((handle, now, now.saturating_add(self.cached.1)));
+    }
+
+    /// The transmission under way ends.
+    fn finish(&mut self, now: u64, base: u64) -> Result<(), Error> {
+        let Some((handle, start, _)) = self.serving.take() else { return Ok(()) };
+        if now > HORIZON_NS {
+            let message = "at this rate the last packets leave after more than 146 years; give a higher --rate";
+            return Err(Error::Capture { file: "replay".into(), message: message.into() });
+        }
+        self.qdisc.transmitted(Span::from_nanos(now - start), Instant::from_nanos(now));
+        self.busy_ns += now - start;
+        let kept = &mut self.floor.kept[handle as usize];
+        self.floor.tallies.departed(kept.place, kept.bytes);
+        if let Some(writer) = &mut self.writer {
+            let at_ns = base.saturating_add(now).saturating_add(self.setup.delay_ns);
+            writer.write(at_ns, &mut kept.captured, kept.marked)?;
+        }
+        self.floor.release(handle);
+        self.serve(now);
+        Ok(())
+    }
+
+    fn answer(mut self, cpu: f64) -> Result<Answer, Error> {
+        let elapsed = self.queue.last;
+        let over_time = |sum: u128| (elapsed > 0).then(|| sum as f64 / elapsed as f64);
+        let mean = over_time(self.queue.sum);
+        let variance = over_time(self.queue.squares).zip(mean).map(|(square, mean)| (square - mean * mean).max(0.0));
+        let mut params = IndexMap::new();
+        self.qdisc.settings(&mut |name, value| {
+            let value = match value {
+                Value::Number(x) => ParamValue::Number(x),
+                Value::Flag(yes) => ParamValue::Flag(yes),
+                Value::Choice(word) => ParamValue::Choice(word.into()),
+            };
+            params.insert(name.to_string(), value);
+        });
+        if let Some(writer) = self.writer.take() {
+            writer.finish()?;
+        }
+        let tallies = &self.floor.tallies;
+        let (flows, other_flows) = tallies.flows(self.setup.top);
+        Ok(Answer {
+            capture: self.capture,
+            setup: self.setup.report(),
+            aqm: AqmReport { name: self.algorithm, params },
+            link: LinkReport {
+                elapsed_s: elapsed as f64 / 1e9,
+                utilization: over_time(u128::from(self.busy_ns)),
+                queue_mean_pkts: mean,
+                queue_std_pkts: variance.map(f64::sqrt),
+                queue_max_pkts: self.queue.max,
+                left_pkts: self.qdisc.backlog().packets,
+            },
+            total: ClassReport { name: "all".into(), counts: tallies.total.counts, sojourn: tallies.total.report() },
+            services: tallies.services(),
+            traffic_classes: tallies.traffic_classes(),
+            flows,
+            other_flows,
+            cpu_s: cpu_seconds() - cpu,
+        })
+    }
+}
+
+impl Floor {
+    fn keep(&mut self, bytes: u32, arrived: u64, place: Place) -> Handle {
+        match self.free.pop() {
+            Some(handle) => {
+                let kept = &mut self.kept[handle as usize];
+                (kept.bytes, kept.arrived, kept.place, kept.marked) = (bytes, arrived, place, false);
+                handle
+            }
+            None => {
+                self.kept.push(Kept { bytes, arrived, place, marked: false, captured: Captured::default() });
+                (self.kept.len() - 1) as Handle
+            }
+        }
+    }
+
+    fn release(&mut self, handle: Handle) {
+        self.kept[handle as usize].captured.data.shrink_to(ROOM_BYTES);
+        self.free.push(handle);
+    }
+}
+
+impl Fates for Floor {
+    fn marked(&mut self, handle: Handle) {
+        let kept = &mut self.kept[handle as usize];
+        kept.marked = true;
+        self.tallies.marked(kept.place);
+    }
+
+    fn dropped(&mut self, handle: Handle, reason: DropReason) {
+        self.tallies.dropped(self.kept[handle as usize].place, reason);
+        self.release(handle);
+    }
+}
+
+impl Area {
+    /// Until `now` there were `queue` packets waiting.
+    #[inline]
+    fn advance(&mut self, now: u64, queue: u32) {
+        let (elapsed, length) = (u128::from(now - self.last), u128::from(queue));
+        self.sum += elapsed * length;
+        self.squares += elapsed * length * length;
+        if elapsed > 0 {
+            // A packet that finds the link idle does not wait.
+            self.max = self.max.max(queue);
+        }
+        self.last = now;
+    }
+}

@@ -1,0 +1,112 @@
+//! The packets that leave, as pcapng: at the times of their departure, with CE where the AQM marked them.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aqumen_capture::Ip;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{DataLink, PcapError};
+
+use super::Error;
+
+/// Writes a file that takes its name when it is complete.
+pub(crate) struct Writer {
+    file: PathBuf,
+    /// Where it is written until then; `file` itself if that is no ordinary file.
+    part: PathBuf,
+    out: PcapNgWriter<BufWriter<File>>,
+    /// Link types, each with an interface of its own, in the order in which they appeared.
+    links: Vec<u16>,
+}
+
+/// A packet that was captured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Captured {
+    pub(crate) link: u16,
+    pub(crate) original: u32,
+    pub(crate) ip: Option<Ip>,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Writer {
+    /// Begins `file`, which must not be the capture that is read.
+    pub(crate) fn create(file: &Path, capture: &Path) -> Result<Self, Error> {
+        let wrong = |message: String| Error::Out { file: file.display().to_string(), message };
+        let exists = fs::canonicalize(file).ok();
+        if exists.is_some() && exists == fs::canonicalize(capture).ok() {
+            return Err(wrong("it is the capture that is replayed".into()));
+        }
+        let ordinary = exists.as_ref().is_none_or(|path| path.is_file());
+        let mut part = exists.unwrap_or_else(|| file.to_path_buf());
+        let target = part.clone();
+        if ordinary {
+            part.as_mut_os_string().push(".part");
+        }
+        let begun = File::create(&part).and_then(|out| PcapNgWriter::new(BufWriter::new(out)).map_err(io_error));
+        let out = begun.map_err(|error| wrong(error.to_string()))?;
+        Ok(Writer { file: target, part, out, links: Vec::new() })
+    }
+
+    /// A packet leaves at `at_ns` since 1970.
+    pub(crate) fn write(&mut self, at_ns: u64, packet: &mut Captured, marked: bool) -> Result<(), Error> {
+        self.try_write(at_ns, packet, marked).map_err(|error| self.failed(&error))
+    }
+
+    fn try_write(&mut self, at_ns: u64, packet: &mut Captured, marked: bool) -> io::Result<()> {
+        let known = self.links.iter().position(|link| *link == packet.link);
+        let interface = known.unwrap_or(self.links.len());
+        if known.is_none() {
+            let description = InterfaceDescriptionBlock {
+                linktype: DataLink::from(u32::from(packet.link)),
+                snaplen: 0,
+                options: vec![InterfaceDescriptionOption::IfTsResol(9)],
+            };
+            self.out.write_pcapng_block(description).map_err(io_error)?;
+            self.links.push(packet.link);
+        }
+        if let (true, Some(ip)) = (marked, &packet.ip) {
+            ip.mark(&mut packet.data);
+        }
+        let block = EnhancedPacketBlock {
+            interface_id: interface as u32,
+            timestamp: Duration::from_nanos(at_ns),
+            original_len: packet.original,
+            data: packet.data.as_slice().into(),
+            options: Vec::new(),
+        };
+        self.out.write_pcapng_block(block).map_err(io_error).map(drop)
+    }
+
+    /// Completes the file.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        let flushed = self.out.get_mut().flush();
+        let named =
+            flushed.and_then(|()| if self.part == self.file { Ok(()) } else { fs::rename(&self.part, &self.file) });
+        named.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &io::Error) -> Error {
+        Error::Out { file: self.file.display().to_string(), message: error.to_string() }
+    }
+}
+
+impl Drop for Writer {
+    /// What was not completed goes.
+    fn drop(&mut self) {
+        if self.part != self.file {
+            // After `finish` there is nothing of this name.
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
+}

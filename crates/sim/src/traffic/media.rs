@@ -1,0 +1,143 @@
+//! Voice and video.
+
+use std::sync::Arc;
+
+use aqumen_aqm::Draw;
+use aqumen_scenario::streams::Stream;
+use aqumen_scenario::traffic::{self, Frames};
+use aqumen_units::{Instant, Span};
+
+use super::draw::Draws;
+use super::{Action, Source, Step, after};
+
+/// A codec with a frame each interval, which is sent if somebody talks at its end. It starts as if it had always been running.
+pub(super) struct Voip {
+    bytes: u32,
+    interval_ns: f64,
+    /// Silence is suppressed.
+    suppress: bool,
+    talk: Draws,
+    silence: Draws,
+    started: bool,
+    /// Whether somebody talks, and how much longer that lasts after the last frame; `None` before the start.
+    state: Option<(bool, f64)>,
+}
+
+impl Voip {
+    pub(super) fn new(spec: &traffic::Voip) -> Self {
+        let (bytes, interval) = spec.codec.frame();
+        Voip {
+            bytes,
+            interval_ns: interval.as_nanos() as f64,
+            suppress: spec.suppress,
+            talk: Draws::new(&spec.talk.0),
+            silence: Draws::new(&spec.silence.0),
+            started: false,
+            state: None,
+        }
+    }
+
+    /// Frames until the next one that is sent.
+    fn frames(&mut self, rng: &mut Stream) -> f64 {
+        if !self.suppress {
+            return 1.0;
+        }
+        let (mut talks, mut left_ns) = self.state.unwrap_or_else(|| {
+            let talks = rng.uniform() * (self.talk.mean() + self.silence.mean()) < self.talk.mean();
+            (talks, if talks { &self.talk } else { &self.silence }.draw_residual(rng))
+        });
+        // Time from the last frame to the begin of this state.
+        let mut begun_ns = 0.0;
+        // The next frame to look at.
+        let mut frame = 1.0;
+        loop {
+            let end_ns = begun_ns + left_ns;
+            if talks && frame * self.interval_ns < end_ns {
+                self.state = Some((true, end_ns - frame * self.interval_ns));
+                return frame;
+            }
+            // The first frame that ends after this state.
+            frame = (libm::floor(end_ns / self.interval_ns) + 1.0).max(frame);
+            begun_ns = end_ns;
+            talks = !talks;
+            left_ns = if talks { &self.talk } else { &self.silence }.draw(rng);
+        }
+    }
+}
+
+impl Source for Voip {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        // The first frame ends somewhere within an interval, so that calls that start together are not in step.
+        let begin = if self.started { 0.0 } else { rng.uniform() - 1.0 };
+        self.started = true;
+        let frames = self.frames(rng);
+        Step::At(after(now, (frames + begin) * self.interval_ns), Action::Write(self.bytes))
+    }
+}
+
+/// Frames of a trace.
+pub(super) struct Video {
+    frames: Arc<Frames>,
+    /// When each frame is sent, from the first; last, when the trace begins anew.
+    schedule_ns: Vec<u64>,
+    /// What sizes are multiplied by.
+    scale: f64,
+    repeat: bool,
+    random_start: bool,
+    /// The frame sent last; `None` before the start.
+    at: Option<usize>,
+    /// Frames passed.
+    passed: usize,
+    mean_bps: f64,
+}
+
+impl Video {
+    pub(super) fn new(spec: &traffic::Video) -> Self {
+        let frames = Arc::clone(&spec.file.trace);
+        let schedule_ns = frames.schedule(spec.fps);
+        let seconds = schedule_ns.last().map_or(1.0, |end| *end as f64 / 1e9);
+        let mean_bps = frames.total_bytes() as f64 * 8.0 / seconds;
+        Video {
+            frames,
+            schedule_ns,
+            scale: spec.rate.map_or(1.0, |rate| rate.as_bps() as f64 / mean_bps),
+            repeat: spec.repeat,
+            random_start: spec.random_start,
+            at: None,
+            passed: 0,
+            mean_bps,
+        }
+    }
+}
+
+impl Source for Video {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        let count = self.frames.bytes.len();
+        let mut wait_ns = 0;
+        loop {
+            if self.passed == count && !self.repeat {
+                return Step::End;
+            }
+            let frame = match self.at {
+                None if self.random_start => ((rng.uniform() * count as f64) as usize).min(count - 1),
+                None => 0,
+                Some(last) => {
+                    wait_ns += self.schedule_ns[last + 1] - self.schedule_ns[last];
+                    (last + 1) % count
+                }
+            };
+            self.at = Some(frame);
+            self.passed = if self.passed == count { 1 } else { self.passed + 1 };
+            let bytes = self.frames.bytes[frame];
+            // An encoder may have skipped a frame.
+            if bytes > 0 {
+                let bytes = (f64::from(bytes) * self.scale + 0.5).max(1.0) as u32;
+                return Step::At(now.saturating_add(Span::from_nanos(wait_ns)), Action::Write(bytes));
+            }
+        }
+    }
+
+    fn on_rate(&mut self, bits_per_second: f64) {
+        self.scale = bits_per_second.max(0.0) / self.mean_bps;
+    }
+}

@@ -1,0 +1,137 @@
+//! Markov-modulated Poisson processes, one or several at a time.
+
+use aqumen_aqm::Draw;
+use aqumen_scenario::mmpp::{Chain, Minisources};
+use aqumen_scenario::streams::Stream;
+use aqumen_scenario::traffic;
+use aqumen_units::Instant;
+
+use super::draw::exponential;
+use super::packets::PacketSize;
+use super::{Clock, Source, Step};
+
+/// Independent processes in one flow.
+pub(super) struct Mmpp {
+    processes: Vec<Process>,
+    packet: PacketSize,
+    clock: Clock,
+    /// The next packet of each process, on the processes' clock; empty before the start.
+    next_ns: Vec<u64>,
+    /// Whose packet is sent next.
+    turn: usize,
+}
+
+/// One process: it starts in the long run, and waits as long as it takes to send a packet.
+struct Process {
+    chain: Chain,
+    /// The state, from 0; of minisources the number that are ON. `None` before the start.
+    state: Option<usize>,
+}
+
+impl Mmpp {
+    /// The processes of `spec`, which a scenario has checked.
+    pub(super) fn new(spec: &traffic::Mmpp) -> Self {
+        let chains = spec.chains().unwrap_or_default();
+        Mmpp {
+            processes: chains.into_iter().map(|chain| Process { chain, state: None }).collect(),
+            packet: PacketSize::new(&spec.packet.0),
+            clock: Clock::default(),
+            next_ns: Vec::new(),
+            turn: 0,
+        }
+    }
+}
+
+impl Source for Mmpp {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        let now_ns = self.clock.resume(now);
+        let mut wait = |process: &mut Process| now_ns.saturating_add((process.wait_ns(rng) + 0.5) as u64);
+        if self.next_ns.is_empty() {
+            self.next_ns = self.processes.iter_mut().map(wait).collect();
+        } else {
+            self.next_ns[self.turn] = wait(&mut self.processes[self.turn]);
+        }
+        let first = self.next_ns.iter().enumerate().min_by_key(|(_, at_ns)| **at_ns);
+        let Some((turn, at_ns)) = first else { return Step::End };
+        self.turn = turn;
+        Step::At(self.clock.plan(*at_ns), self.packet.write(rng))
+    }
+}
+
+impl Process {
+    /// Time until the next packet.
+    fn wait_ns(&mut self, rng: &mut Stream) -> f64 {
+        let mut state = self.state.unwrap_or_else(|| self.chain_start(rng));
+        let mut wait_s = 0.0;
+        loop {
+            let (send, leave) = self.rates(state);
+            // Only minisources that are all silent and can never be otherwise have neither; a scenario has no such.
+            wait_s += exponential(rng) / (send + leave);
+            let drawn = rng.uniform() * (send + leave);
+            if drawn < send {
+                break;
+            }
+            state = self.leave(state, drawn - send);
+        }
+        self.state = Some(state);
+        wait_s * 1e9
+    }
+
+    fn chain_start(&self, rng: &mut Stream) -> usize {
+        match &self.chain {
+            Chain::States { shares, .. } => pick(shares.iter().copied(), rng.uniform()),
+            Chain::Minisources(mini) => {
+                let share = mini.on.as_secs_f64() / (mini.on.as_secs_f64() + mini.off.as_secs_f64());
+                (0..mini.count).filter(|_| rng.uniform() < share).count()
+            }
+        }
+    }
+
+    /// Packets per second in `state`, and changes of state.
+    fn rates(&self, state: usize) -> (f64, f64) {
+        match &self.chain {
+            Chain::States { rates, generator, .. } => (rates[state], -generator[state][state]),
+            Chain::Minisources(mini) => {
+                let [off, on] = changes(mini, state);
+                (state as f64 * mini.rate.0, off + on)
+            }
+        }
+    }
+
+    /// The state after `state`; `drawn` is uniform below the rate of leaving.
+    fn leave(&self, state: usize, drawn: f64) -> usize {
+        match &self.chain {
+            Chain::States { generator, .. } => {
+                let out = -generator[state][state];
+                let others =
+                    generator[state].iter().enumerate().map(|(to, rate)| if to == state { 0.0 } else { *rate });
+                pick(others, drawn / out)
+            }
+            Chain::Minisources(mini) => {
+                let [off, _] = changes(mini, state);
+                if drawn < off && state > 0 { state - 1 } else { (state + 1).min(mini.count as usize) }
+            }
+        }
+    }
+}
+
+/// How many of `mini` go OFF and ON per second while `on` are ON.
+fn changes(mini: &Minisources, on: usize) -> [f64; 2] {
+    let on = on as f64;
+    [on / mini.on.as_secs_f64(), (f64::from(mini.count) - on) / mini.off.as_secs_f64()]
+}
+
+/// The index that `u` in [0, 1) falls on, with `weights` that sum to about 1 when divided by their sum.
+fn pick(weights: impl Iterator<Item = f64> + Clone, u: f64) -> usize {
+    let mut left = u * weights.clone().sum::<f64>();
+    let mut last = 0;
+    for (i, weight) in weights.enumerate().filter(|(_, weight)| *weight > 0.0) {
+        last = i;
+        left -= weight;
+        if left < 0.0 {
+            break;
+        }
+    }
+    // Rounding may leave a little over: then it is the last that can be.
+    last
+}

@@ -1,0 +1,183 @@
+//! What is measured of flows, in scenarios small enough to be worked out by hand.
+
+use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
+use aqumen_scenario::Scenario;
+use aqumen_sim::{Options, run};
+
+/// Ten seconds over a link of 8 Mbit/s (a packet of 1000 bytes takes 1 ms) and 20 ms, with 0.01 ms and 5 ms at either end, and
+/// a window `late` from 2 s to 10 s.
+fn answer(buffer_pkts: u32, flows: &str) -> RunResult {
+    let text = format!(
+        r#"
+        name = "small"
+        duration = "10s"
+        aqm = "droptail"
+        [topology]
+        preset = "dumbbell"
+        [topology.bottleneck]
+        rate = "8Mbit"
+        delay = "20ms"
+        buffer = "{buffer_pkts}pkt"
+        [topology.access]
+        rate = "800Mbit"
+        delay = "5ms"
+        {flows}
+        [windows]
+        late = ["2s", "10s"]
+        [nominal]
+        target = "3pkt"
+        "#
+    );
+    let plan = Scenario::parse(&text, "small").unwrap().plan(1, None).unwrap();
+    let result = run(&plan, Options::default(), &mut |_| true).unwrap();
+    let slow = run(&plan, Options { every_hop: true, every_service: true, trace: None }, &mut |_| true).unwrap();
+    let printed = |result: &RunResult| serde_json::to_string(&(&result.links, &result.flows)).unwrap();
+    assert_eq!(printed(&result), printed(&slow), "shortcuts change nothing");
+    result
+}
+
+/// One sender of packets of 1000 bytes, 28 of them headers, at `kbit` of payload per second.
+fn cbr(kbit: u32) -> String {
+    format!(
+        r#"
+        [[flows]]
+        name = "cbr"
+        count = 1
+        transport = "udp"
+        traffic = {{ kind = "cbr", rate = "{kbit}kbit", packet = "972B" }}
+        "#
+    )
+}
+
+fn flows<'r>(result: &'r RunResult, group: &str) -> &'r FlowMetrics {
+    &result.flows[group]["late"]
+}
+
+fn link(result: &RunResult) -> &LinkMetrics {
+    &result.links["bottleneck"]["late"]
+}
+
+fn near(seen: Option<f64>, expect: f64, tolerance: f64) {
+    let seen = seen.unwrap();
+    assert!((seen - expect).abs() <= tolerance, "{seen} {expect}");
+}
+
+#[test]
+fn a_constant_rate_over_an_idle_link_has_one_delay_and_loses_nothing() {
+    // 972 bytes each 20 ms. Delay: 0.01 + 5 + 1 + 20 + 0.01 + 5 ms.
+    let result = answer(10, &cbr(388));
+    let seen = flows(&result, "cbr");
+    near(seen.delay_mean_s, 0.03102, 1e-12);
+    // Bins of 0.8 %.
+    near(seen.delay_p99_s, 0.03102, 0.008 * 0.03102);
+    assert_eq!((seen.jitter_mean_s, seen.loss_ratio, seen.loss_burst_mean_pkts), (Some(0.0), Some(0.0), None));
+    // 388 kbit/s of payload; a packet more or less in 8 s.
+    near(seen.throughput_bps, 388e3 * 1000.0 / 972.0, 1000.0);
+    assert_eq!((seen.mos, seen.frames, seen.pages, seen.refused), (None, None, None, None));
+}
+
+#[test]
+fn four_times_the_capacity_loses_three_packets_of_four_in_a_row() {
+    // A packet each 0.25 ms, room for one: at each full millisecond the waiting packet starts and the one that arrives takes its
+    // place for 1 ms, the next three find it full.
+    let result = answer(1, &cbr(4 * 7776));
+    let seen = flows(&result, "cbr");
+    near(seen.loss_ratio, 0.75, 1e-4);
+    assert_eq!(seen.loss_burst_mean_pkts, Some(3.0));
+    near(seen.delay_mean_s, 0.03202, 1e-12);
+    assert_eq!(seen.jitter_mean_s.map(|jitter| jitter < 1e-9), Some(true));
+    let link = link(&result);
+    assert_eq!((link.loss_run_max_pkts, link.loss_dispersion), (Some(3), Some(0.0)));
+    near(link.loss_run_mean_pkts, 3.0, 1e-3);
+    // One packet waits all the time, two below the target.
+    assert_eq!((link.queue_p5_pkts, link.queue_p50_pkts, link.queue_p95_pkts), (Some(1.0), Some(1.0), Some(1.0)));
+    near(link.queue_iae_pkts_s, 2.0 * 8.0, 1e-9);
+    near(link.queue_ise_pkts2_s, 4.0 * 8.0, 1e-9);
+    assert_eq!((link.settling_s, link.overshoot_pkts), (None, Some(0.0)));
+}
+
+#[test]
+fn a_transfer_of_one_segment_takes_its_way() {
+    // Each second 960 bytes of payload over a connection that is open, packets of 1000 bytes: 31.02 ms. Alone 30 ms and
+    // 0.96 ms at 8 Mbit/s.
+    let seen = answer(
+        10,
+        r#"
+        [[flows]]
+        name = "small"
+        count = 1
+        transport = "ns2"
+        traffic = { kind = "transfers", size = "960B", think = "1s", new_connection = false }
+        "#,
+    );
+    let seen = flows(&seen, "small");
+    let value = |key| seen.completions.iter().find(|(name, _)| *name == key).unwrap().1;
+    near(value("fct_under_10kB_mean_s"), 0.03102, 1e-4 * 0.03102);
+    near(value("fct_under_10kB_slowdown"), 31.02 / 30.96, 1e-3);
+    // A round trip and a second each.
+    near(value("fct_under_10kB_count"), 8.0 / 1.06, 1.0);
+    assert_eq!((value("fct_over_1MB_count"), value("fct_over_1MB_mean_s")), (Some(0.0), None));
+    assert_eq!(seen.refused, Some(0));
+}
+
+#[test]
+fn requests_that_find_no_flow_idle_are_refused() {
+    // A megabyte takes more than a second, and ten are asked for in each.
+    let seen = answer(
+        100,
+        r#"
+        [[flows]]
+        name = "busy"
+        count = 2
+        transport = "modern"
+        traffic = { kind = "transfers", size = "1MB", rate = "10/s" }
+        "#,
+    );
+    let seen = flows(&seen, "busy");
+    let done = seen.completions.iter().find(|(name, _)| *name == "fct_over_1MB_count").unwrap().1.unwrap();
+    assert!((4.0..=8.0).contains(&done), "{done}");
+    assert!(seen.refused.unwrap() > 40, "{:?}", seen.refused);
+}
+
+#[test]
+fn equal_windows_share_as_one_over_the_round_trip_time() {
+    // Windows of four packets never fill the link: 4 packets each 60, 160 and 260 ms and a little.
+    let group = |name: &str, more: &str| {
+        format!(
+            r#"
+            [[flows]]
+            name = "{name}"
+            count = 1
+            transport = {{ preset = "ns2", receive_window = "4pkt" }}
+            extra_rtt = "{more}"
+            "#
+        )
+    };
+    let result = answer(100, &[group("near", "0ms"), group("far", "100ms"), group("farther", "200ms")].concat());
+    near(link(&result).rtt_fairness_slope, -1.0, 0.03);
+    // Shares 13, 5 and 3: 21^2 / (3 (169 + 25 + 9)).
+    near(link(&result).fairness_mean, 0.73, 0.05);
+    assert_eq!(result.links["bottleneck"]["all"].convergence_s, None, "never at 0.9");
+    assert_eq!(link(&result).convergence_s, None, "nothing starts");
+    assert_eq!(link(&result).sync_index, None, "windows at their limit do not move");
+}
+
+#[test]
+fn two_flows_alike_are_fair_soon_after_the_second_starts() {
+    let flow = |name: &str, start: &str| {
+        format!(
+            r#"
+            [[flows]]
+            name = "{name}"
+            count = 1
+            transport = {{ preset = "ns2", receive_window = "8pkt" }}
+            start = "{start}"
+            "#
+        )
+    };
+    // Slow start to 8 packets takes three round trips of 60 ms: 1 + 2 + 4, then 8 each 60 ms. In the first second of both that
+    // is 7 + 8 (1 / 0.062 - 3) = 112 packets against 129: an index of 0.995.
+    let result = answer(100, &[flow("first", "0s"), flow("second", "4s")].concat());
+    near(link(&result).convergence_s, 1.0, 0.1 + 1e-9);
+    near(link(&result).fairness_mean, 0.99, 0.01);
+}

@@ -1,0 +1,78 @@
+//! A host for traffic sources without a network: it carries out what they say, and delivers a transfer after 10 ms.
+
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_scenario::{Scenario, Traffic};
+use aqumen_sim::traffic::{Action, Step, build};
+use aqumen_units::{Instant, Span};
+
+/// What was written, and when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Packet {
+    pub at_ns: u64,
+    pub bytes: u32,
+}
+
+/// The traffic that a scenario writes as `value`.
+pub fn traffic(value: &str) -> Traffic {
+    let text = format!(
+        "name = \"t\"\nduration = \"1s\"\n[topology]\nnodes = [\"a\", \"b\"]\n\
+         [[topology.links]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"0s\"\naqm = \"test\"\n\
+         [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = \"modern\"\ntraffic = {value}\n"
+    );
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+    scenario.spec().flows[0].traffic.clone()
+}
+
+/// What a source does within `duration_s`.
+pub fn steps(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<(u64, Action)> {
+    run(traffic, seed, duration_s, None)
+}
+
+/// The packets of a source that writes packets.
+pub fn packets(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<Packet> {
+    written(run(traffic, seed, duration_s, None))
+}
+
+/// The same with a pause: what would be done between two moments is done at the second.
+pub fn packets_with_pause(traffic: &Traffic, seed: u64, duration_s: f64, from_s: f64, to_s: f64) -> Vec<Packet> {
+    written(run(traffic, seed, duration_s + to_s - from_s, Some([from_s, to_s].map(nanos))))
+}
+
+fn written(done: Vec<(u64, Action)>) -> Vec<Packet> {
+    let packet = |(at_ns, action)| match action {
+        Action::Write(bytes) => Packet { at_ns, bytes },
+        other => panic!("{other:?} of a source of packets"),
+    };
+    done.into_iter().map(packet).collect()
+}
+
+fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+fn run(traffic: &Traffic, seed: u64, duration_s: f64, pause: Option<[u64; 2]>) -> Vec<(u64, Action)> {
+    let mut source = build(traffic).expect("not a bulk transfer");
+    let mut rng = Stream::new(seed, Kind::Traffic, 0);
+    let (mut now, mut done) = (Instant::ZERO, Vec::new());
+    let mut delivered = now;
+    loop {
+        match source.next(now, &mut rng) {
+            Step::At(at, action) => {
+                assert!(at >= now, "{action:?} in the past");
+                now = match pause {
+                    Some([from, to]) if (from..to).contains(&at.as_nanos()) => Instant::from_nanos(to),
+                    _ => at,
+                };
+                if now.as_nanos() >= nanos(duration_s) {
+                    return done;
+                }
+                if let Action::Transfer { .. } = action {
+                    delivered = now + Span::from_millis(10);
+                }
+                done.push((now.as_nanos(), action));
+            }
+            Step::Await => now = now.max(delivered),
+            Step::End => return done,
+        }
+    }
+}

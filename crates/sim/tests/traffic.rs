@@ -1,0 +1,393 @@
+//! Each traffic source against its theory: means, variances, dispersion, tails, the Hurst parameter. Seeds are fixed;
+//! intervals are of 99.9 %.
+
+mod sources;
+
+use aqumen_aqm::Draw;
+use aqumen_result::student_quantile;
+use aqumen_scenario::law::Law;
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_sim::traffic::{Action, Draws};
+use sources::{Packet, packets, steps, traffic};
+
+/// Mean of `values`, and half the width of its interval by Student.
+fn interval(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+    (mean, student_quantile(0.9995, n - 1.0) * (variance / n).sqrt())
+}
+
+fn assert_mean(what: &str, values: &[f64], expected: f64) {
+    let (mean, half) = interval(values);
+    assert!((mean - expected).abs() < half, "{what}: {mean} +- {half}, expected {expected}");
+}
+
+fn draws(law: &Law, n: usize) -> Vec<f64> {
+    let (draws, mut rng) = (Draws::new(law), Stream::new(1, Kind::Traffic, 0));
+    (0..n).map(|_| draws.draw(&mut rng)).collect()
+}
+
+const N: usize = 200_000;
+
+/// Laws with their mean and second moment.
+fn laws() -> Vec<(Law, f64, f64)> {
+    let empirical = Law::Empirical { file: None, points: vec![(100.0, 0.25), (200.0, 0.5), (1000.0, 1.0)].into() };
+    vec![
+        (Law::Fixed(700.0), 700.0, 490_000.0),
+        (Law::Uniform { min: 100.0, max: 700.0 }, 400.0, 190_000.0), // 400^2 + 600^2 / 12
+        (Law::Exponential { mean: 50.0 }, 50.0, 5000.0),
+        (Law::Erlang { mean: 60.0, stages: 4 }, 60.0, 4500.0), // 60^2 (1 + 1/4)
+        // Shape 5 from 0.8: E X^2 = 5 / 3 0.64.
+        (Law::Pareto { mean: 1.0, shape: 5.0, max: None }, 1.0, 3.2 / 3.0),
+        // 1 / x^2 from 1 to 100, given at most 100: mean ln 100 / 0.99, E X^2 = 99 / 0.99.
+        (Law::Pareto { mean: 100f64.ln() / 0.99, shape: 1.0, max: Some(100.0) }, 4.651_687_057, 100.0),
+        // E X^2 = 1^2 + 0.5^2.
+        (Law::Lognormal { mean: 1.0, std: 0.5, min: 0.0, max: None }, 1.0, 1.25),
+        // A quarter at 100; a quarter uniform to 200, half uniform to 1000:
+        // 25 + 150 / 4 + 600 / 2; 2500 + 70000 / 3 / 4 + (1000^3 - 200^3) / 3 / 800 / 2.
+        (empirical, 362.5, 2500.0 + 70_000.0 / 12.0 + 992e6 / 4800.0),
+    ]
+}
+
+#[test]
+fn draws_have_the_moments_of_their_law() {
+    for (law, mean, second) in laws() {
+        assert!((law.mean() - mean).abs() < 1e-6 * mean, "{law:?}: {}", law.mean());
+        let drawn = draws(&law, N);
+        let squares: Vec<f64> = drawn.iter().map(|x| x * x).collect();
+        if let Law::Fixed(_) = law {
+            assert!(drawn.iter().all(|x| *x == mean));
+            continue;
+        }
+        assert_mean(&format!("mean of {law:?}"), &drawn, mean);
+        assert_mean(&format!("second moment of {law:?}"), &squares, second);
+    }
+}
+
+/// A random moment in a renewal process: what is left of the interval has the mean E X^2 / (2 E X).
+#[test]
+fn what_is_left_of_an_interval_has_the_law_of_the_stationary_process() {
+    for (law, mean, second) in laws() {
+        let (draws, mut rng) = (Draws::new(&law), Stream::new(2, Kind::Traffic, 0));
+        let left: Vec<f64> = (0..N).map(|_| draws.draw_residual(&mut rng)).collect();
+        assert_mean(&format!("residual of {law:?}"), &left, second / (2.0 * mean));
+    }
+}
+
+#[test]
+fn bounds_are_kept_and_the_mean_counts_them() {
+    let pareto = Law::Pareto { mean: 10_000.0, shape: 1.2, max: Some(1e6) };
+    let drawn = draws(&pareto, N);
+    assert!(drawn.iter().all(|x| *x <= 1e6));
+    assert_mean("bounded Pareto", &drawn, 10_000.0);
+    let lognormal = Law::Lognormal { mean: 10_710.0, std: 25_032.0, min: 100.0, max: Some(2e6) };
+    let drawn = draws(&lognormal, N);
+    assert!(drawn.iter().all(|x| (100.0..=2e6).contains(x)));
+    assert_mean("bounded lognormal", &drawn, lognormal.mean());
+}
+
+/// Hill's estimator over the k largest: the inverse of the mean excess of their logarithms; its deviation is alpha / sqrt k.
+#[test]
+fn the_tail_of_a_pareto_law_has_its_index() {
+    for shape in [1.2, 1.4, 2.5] {
+        let mut drawn = draws(&Law::Pareto { mean: 1.0, shape, max: None }, N);
+        drawn.sort_by(|a, b| b.total_cmp(a));
+        let k = 20_000;
+        let excess = drawn[..k].iter().map(|x| (x / drawn[k]).ln()).sum::<f64>() / k as f64;
+        let half = 3.29 * shape / (k as f64).sqrt();
+        assert!((1.0 / excess - shape).abs() < half, "{} +- {half}, expected {shape}", 1.0 / excess);
+    }
+}
+
+#[test]
+fn a_constant_rate_does_not_drift() {
+    let sent = packets(&traffic("{ kind = \"cbr\", rate = \"3Mbit\", packet = \"1000B\" }"), 1, 100.0);
+    // 8000 bits at 3 Mbit/s: 8/3 ms each; 37500 in 100 s, the first at the start.
+    assert_eq!(sent.len(), 37_500);
+    for (n, packet) in sent.iter().enumerate() {
+        assert_eq!((packet.at_ns, packet.bytes), (n as u64 * 8_000_000 / 3, 1000));
+    }
+}
+
+/// Counts of packets in windows of `window_s`, `apart_s` from one to the next.
+fn counts(sent: &[Packet], window_s: f64, apart_s: f64, duration_s: f64) -> Vec<f64> {
+    let windows = (duration_s / apart_s) as usize;
+    let mut counts = vec![0.0; windows];
+    for packet in sent {
+        let t_s = packet.at_ns as f64 / 1e9;
+        let i = (t_s / apart_s) as usize;
+        if i < windows && t_s - i as f64 * apart_s < window_s {
+            counts[i] += 1.0;
+        }
+    }
+    counts
+}
+
+/// Holds mean and variance of the counts in windows that lie far enough `apart_s` to be independent.
+fn assert_counts(what: &str, sent: &[Packet], [window_s, apart_s, duration_s]: [f64; 3], mean: f64, variance: f64) {
+    let counts = counts(sent, window_s, apart_s, duration_s);
+    assert_mean(&format!("{what}, mean"), &counts, mean);
+    let squares: Vec<f64> = counts.iter().map(|count| (count - mean) * (count - mean)).collect();
+    assert_mean(&format!("{what}, variance"), &squares, variance);
+}
+
+#[test]
+fn poisson_packets_have_a_dispersion_of_one() {
+    let source =
+        traffic("{ kind = \"poisson\", rate = \"500pkt/s\", packet = { law = \"exponential\", mean = \"400B\" } }");
+    let sent = packets(&source, 1, 1000.0);
+    assert_counts("Poisson", &sent, [0.1, 0.2, 1000.0], 50.0, 50.0);
+    let sizes: Vec<f64> = sent.iter().map(|packet| f64::from(packet.bytes)).collect();
+    assert_mean("sizes", &sizes, 400.0);
+}
+
+/// Rate R ON with probability p, memory falling as exp(-c t): the variance of what comes in a window T is
+/// 2 R^2 p (1 - p) (c T - 1 + exp(-c T)) / c^2.
+fn telegraph(rate: f64, share: f64, c: f64, t: f64) -> f64 {
+    2.0 * rate * rate * share * (1.0 - share) * (c * t - 1.0 + (-c * t).exp()) / (c * c)
+}
+
+#[test]
+fn exponential_on_off_has_the_variance_of_the_telegraph_process() {
+    let source = traffic(
+        "{ kind = \"on-off\", rate = \"8Mbit\", packet = \"100B\", \
+         on = { law = \"exponential\", mean = \"20ms\" }, off = { law = \"exponential\", mean = \"60ms\" } }",
+    );
+    // 10000 packets/s while ON, a quarter of the time; c = 50 + 50/3. The grid of packets adds less than one to the variance.
+    let sent = packets(&source, 3, 1000.0);
+    let variance = telegraph(10_000.0, 0.25, 200.0 / 3.0, 0.1);
+    assert_counts("ON/OFF", &sent, [0.1, 0.25, 1000.0], 250.0, variance);
+}
+
+#[test]
+fn a_pareto_on_off_source_starts_in_the_long_run() {
+    let source = traffic(
+        "{ kind = \"on-off\", rate = \"1Mbit\", packet = \"125B\", \
+         on = { law = \"pareto\", mean = \"100ms\", shape = 1.5 }, off = { law = \"pareto\", mean = \"300ms\", shape = 1.5 } }",
+    );
+    // 1000 packets/s a quarter of the time; many short runs, none of which reaches the long run by itself.
+    let first: Vec<f64> = (0..4000).map(|seed| packets(&source, seed, 0.4).len() as f64).collect();
+    assert_mean("packets in the first 400 ms", &first, 100.0);
+}
+
+/// Index of dispersion of an MMPP of two states (Heffes, Lucantoni 1986, equation 6), s leaving the first, r the second:
+/// 1 + 2 (a - b)^2 s r / ((s + r)^2 (a r + b s)) (1 - (1 - exp(-(s + r) t)) / ((s + r) t)).
+#[test]
+fn an_mmpp_has_the_mean_and_dispersion_of_its_chain() {
+    let (a, b, s, r, t) = (300.0, 80.0, 2.0, 1.0, 0.5f64);
+    let (c, mean) = (s + r, (a * r + b * s) / (s + r));
+    let dispersion =
+        1.0 + 2.0 * (a - b) * (a - b) * s * r / (c * c * (a * r + b * s)) * (1.0 - (1.0 - f64::exp(-c * t)) / (c * t));
+    for source in [
+        "{ kind = \"mmpp\", preset = \"paper16\", source = \"video\" }",
+        "{ kind = \"mmpp\", rates = [\"300pkt/s\", \"80pkt/s\"], generator = [[-2.0, 2.0], [1.0, -1.0]] }",
+    ] {
+        let sent = packets(&traffic(source), 1, 8000.0);
+        assert_counts(source, &sent, [t, 4.0, 8000.0], mean * t, dispersion * mean * t);
+    }
+}
+
+#[test]
+fn minisources_have_the_dispersion_of_their_sum() {
+    let source =
+        "{ kind = \"mmpp\", minisources = { count = 20, on = \"350ms\", off = \"650ms\", rate = \"50pkt/s\" } }";
+    let sent = packets(&traffic(source), 1, 8000.0);
+    // 20 telegraph processes of 50 packets/s, c = 1 / 0.35 + 1 / 0.65, and the variance of a Poisson process.
+    let variance = 20.0 * telegraph(50.0, 0.35, 1.0 / 0.35 + 1.0 / 0.65, 0.5) + 175.0;
+    assert_counts("minisources", &sent, [0.5, 4.0, 8000.0], 175.0, variance);
+}
+
+#[test]
+fn a_preset_together_sends_what_its_sources_send() {
+    let sent = packets(&traffic("{ kind = \"mmpp\", preset = \"paper16\" }"), 1, 4000.0);
+    // 460/3 + 212 + 168.75 + 180 packets/s.
+    let counts = counts(&sent, 20.0, 20.0, 4000.0);
+    assert_mean("paper16", &counts, 20.0 * (460.0 / 3.0 + 212.0 + 168.75 + 180.0));
+}
+
+/// The Hurst parameter by wavelets, after Abry and Veitch (1998): with Haar wavelets the mean squares of the details at
+/// octave j grow as 2^(j (2 H - 1)); a line is fitted to their logarithms, each weighted by how many details it stands on.
+fn hurst(series: &[f64], octaves: std::ops::Range<u32>) -> f64 {
+    let mut means = series.to_vec();
+    let mut points = Vec::new();
+    for octave in 1..octaves.end {
+        let pairs = means.chunks_exact(2);
+        let details: Vec<f64> = pairs.clone().map(|pair| (pair[0] - pair[1]) / 2f64.sqrt()).collect();
+        means = pairs.map(|pair| (pair[0] + pair[1]) / 2f64.sqrt()).collect();
+        let n = details.len() as f64;
+        if octave >= octaves.start {
+            // E log2 of a mean of n squares lies 1 / (n ln 2) lower.
+            let energy = details.iter().map(|d| d * d).sum::<f64>() / n;
+            points.push((f64::from(octave), energy.log2() + 1.0 / (n * 2f64.ln()), n));
+        }
+    }
+    let sum = |f: &dyn Fn(&(f64, f64, f64)) -> f64| points.iter().map(f).sum::<f64>();
+    let weight = sum(&|p| p.2);
+    let (x, y) = (sum(&|p| p.2 * p.0) / weight, sum(&|p| p.2 * p.1) / weight);
+    let slope = sum(&|p| p.2 * (p.0 - x) * (p.1 - y)) / sum(&|p| p.2 * (p.0 - x) * (p.0 - x));
+    (slope + 1.0) / 2.0
+}
+
+#[test]
+fn white_noise_has_no_memory() {
+    let mut rng = Stream::new(1, Kind::Traffic, 0);
+    let series: Vec<f64> = (0..1 << 15).map(|_| rng.uniform()).collect();
+    assert!((hurst(&series, 3..11) - 0.5).abs() < 0.03);
+}
+
+/// H = (3 - alpha) / 2 for times of shape alpha: 0.8 for 1.4 (Taqqu, Willinger, Sherman 1997).
+#[test]
+fn heavy_tailed_on_off_sources_together_are_self_similar() {
+    let source = traffic(
+        "{ kind = \"self-similar\", rate = \"800kbit\", packet = \"1000B\", hurst = 0.8, sources = 40, \
+         on = \"100ms\", off = \"200ms\" }",
+    );
+    let sent = packets(&source, 1, 32_768.0);
+    let series = counts(&sent, 1.0, 1.0, 32_768.0);
+    let mean = series.iter().sum::<f64>() / series.len() as f64;
+    // Long-range dependence makes the mean converge slowly: its deviation falls as n^(H - 1), not n^-0.5.
+    assert!((mean - 100.0).abs() < 10.0, "{mean}");
+    let found = hurst(&series, 3..11);
+    assert!((found - 0.8).abs() < 0.05, "H = {found}");
+}
+
+#[test]
+fn a_call_talks_as_long_as_its_law_says_in_frames_of_its_codec() {
+    let call = traffic("\"voip\"");
+    // 1.004 s of talk for 1.587 s of silence: 38.75 % of 50 frames a second.
+    let frames: Vec<f64> = (0..400).map(|seed| packets(&call, seed, 40.0).len() as f64 / 40.0).collect();
+    assert_mean("frames per second", &frames, 50.0 * 1.004 / 2.591);
+    let sent = packets(&call, 1, 2000.0);
+    let gaps: Vec<u64> = sent.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
+    assert!(gaps.iter().all(|gap| (gap + 10).is_multiple_of(20_000_000) || gap % 20_000_000 < 10), "all on one grid");
+    assert!(sent.iter().all(|packet| packet.bytes == 160));
+    // A spurt of n frames is left at each with probability 1 - exp(-0.020 / 1.004).
+    let spurts: Vec<f64> = gaps.split(|gap| *gap > 30_000_000).map(|gaps| gaps.len() as f64 + 1.0).skip(1).collect();
+    assert_mean("frames of a spurt", &spurts[..spurts.len() - 1], 1.0 / (1.0 - f64::exp(-0.020 / 1.004)));
+    let codec = packets(&traffic("{ kind = \"voip\", codec = \"g729\", suppress = false }"), 1, 10.0);
+    assert!(codec.iter().all(|packet| packet.bytes == 20) && codec.len() == 500);
+}
+
+#[test]
+fn a_trace_is_sent_frame_by_frame_at_its_times() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/life.txt");
+    let video = |more: &str| traffic(&format!("{{ kind = \"video\", file = \"{file}\"{more} }}"));
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let sizes: Vec<u32> = lines.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect();
+    // Once, from the first frame: 25 frames a second.
+    let once = packets(&video(", repeat = false, random_start = false"), 1, 1000.0);
+    assert_eq!(once.iter().map(|packet| packet.bytes).collect::<Vec<_>>(), sizes);
+    assert!(once.iter().enumerate().all(|(n, packet)| packet.at_ns == n as u64 * 40_000_000));
+    // Round and round: 80 s each time, from a frame of the flow's own.
+    let rounds = packets(&video(""), 1, 160.0);
+    assert_eq!(rounds.len(), 2 * sizes.len());
+    let start = (0..sizes.len()).find(|i| (0..50).all(|k| rounds[k].bytes == sizes[(i + k) % sizes.len()])).unwrap();
+    assert!(start > 0);
+    assert!((0..rounds.len()).all(|k| rounds[k].bytes == sizes[(start + k) % sizes.len()]));
+    assert_ne!(packets(&video(""), 2, 4.0)[..50], rounds[..50]);
+    // Scaled to 500 kbit/s: 5 MB in 80 s, each frame rounded.
+    let scaled = packets(&video(", rate = \"500kbit\", repeat = false"), 1, 1000.0);
+    let total: u64 = scaled.iter().map(|packet| u64::from(packet.bytes)).sum();
+    assert!(total.abs_diff(5_000_000) < sizes.len() as u64, "{total}");
+}
+
+#[test]
+fn transfers_in_an_open_loop_begin_at_random_moments() {
+    let source = traffic(
+        "{ kind = \"transfers\", load = \"8Mbit\", size = { law = \"pareto\", mean = \"10kB\", shape = 2.5 } }",
+    );
+    // 8 Mbit/s in transfers of 80 kbit: 100 per second.
+    let done = steps(&source, 1, 500.0);
+    let began: Vec<Packet> = done
+        .iter()
+        .map(|(at_ns, action)| match action {
+            Action::Transfer { bytes, fresh: true } => Packet { at_ns: *at_ns, bytes: *bytes as u32 },
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_counts("transfers", &began, [0.5, 1.0, 500.0], 50.0, 50.0);
+    let sizes: Vec<f64> = began.iter().map(|transfer| f64::from(transfer.bytes)).collect();
+    assert_mean("sizes", &sizes, 10_000.0);
+}
+
+/// The host of these tests delivers a transfer after 10 ms.
+#[test]
+fn transfers_in_a_closed_loop_wait_for_one_another() {
+    let source = traffic("{ kind = \"transfers\", think = \"90ms\", size = \"1kB\", new_connection = false }");
+    let done = steps(&source, 1, 1.0);
+    let expected: Vec<(u64, Action)> =
+        (0..10).map(|n| (n * 100_000_000, Action::Transfer { bytes: 1000, fresh: false })).collect();
+    assert_eq!(done, expected);
+}
+
+#[test]
+fn a_web_session_is_pages_of_objects_and_ends() {
+    let web = |connection: &str| {
+        let text = format!(
+            "{{ kind = \"web\", pages = 2, main = \"10kB\", embedded = \"1kB\", objects = 2, parsing = \"5ms\", \
+             reading = \"1s\", connection = \"{connection}\" }}"
+        );
+        steps(&traffic(&text), 1, 1000.0)
+    };
+    let page = |begin: u64, fresh: [bool; 3]| {
+        let ms = 1_000_000;
+        let [main, first, second] = fresh;
+        vec![
+            (begin, Action::BeginPage),
+            (begin, Action::Transfer { bytes: 10_000, fresh: main }),
+            (begin + 15 * ms, Action::Transfer { bytes: 1000, fresh: first }),
+            (begin + 25 * ms, Action::Transfer { bytes: 1000, fresh: second }),
+            (begin + 35 * ms, Action::EndPage),
+        ]
+    };
+    for (connection, fresh) in [("object", [true; 3]), ("page", [true, false, false]), ("session", [false; 3])] {
+        assert_eq!(web(connection), [page(0, fresh), page(1_035_000_000, fresh)].concat(), "{connection}");
+    }
+}
+
+#[test]
+fn a_web_session_has_the_means_of_its_laws() {
+    let done = steps(&traffic("{ kind = \"web\", reading = \"1s\" }"), 1, 20_000.0);
+    let objects: Vec<f64> = done
+        .split(|(_, action)| *action == Action::EndPage)
+        .map(|page| page.iter().filter(|(_, action)| matches!(action, Action::Transfer { .. })).count() as f64 - 1.0)
+        .collect();
+    // Counts are rounded, which moves the mean of this law by less than 0.1.
+    let (mean, half) = interval(&objects[..objects.len() - 1]);
+    assert!((mean - 5.64).abs() < half + 0.1, "{mean} +- {half}");
+}
+
+/// A flow that was paused goes on where it was: nothing piles up.
+#[test]
+fn a_source_that_was_paused_does_not_catch_up() {
+    for source in [
+        "{ kind = \"cbr\", rate = \"1Mbit\" }",
+        "{ kind = \"self-similar\", rate = \"1Mbit\" }",
+        "{ kind = \"mmpp\", preset = \"paper8\" }",
+        "\"voip\"",
+    ] {
+        let source = traffic(source);
+        let sent = packets(&source, 1, 20.0);
+        let paused = sources::packets_with_pause(&source, 1, 20.0, 10.0, 1000.0);
+        let before = sent.iter().filter(|packet| packet.at_ns < 10_000_000_000).count();
+        assert_eq!(paused[..before], sent[..before]);
+        // The action that was due in the pause comes at its end, and what follows keeps its distances.
+        let shift = paused[before].at_ns - sent[before].at_ns;
+        let shifted: Vec<Packet> =
+            sent[before..].iter().map(|packet| Packet { at_ns: packet.at_ns + shift, ..*packet }).collect();
+        assert_eq!(paused[before..], shifted[..paused.len() - before]);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_packets() {
+    for source in
+        ["{ kind = \"mmpp\", preset = \"paper16\" }", "\"voip\"", "{ kind = \"self-similar\", rate = \"1Mbit\" }"]
+    {
+        let source = traffic(source);
+        assert_eq!(packets(&source, 5, 10.0), packets(&source, 5, 10.0));
+        assert_ne!(packets(&source, 5, 10.0), packets(&source, 6, 10.0));
+    }
+}

@@ -1,0 +1,100 @@
+//! The congestion window (RFC 9260 section 7.2).
+
+use super::SctpConfig;
+
+/// Congestion window, threshold, and where a recovery ends; all in chunk bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) cwnd: u32,
+    pub(super) ssthresh: u32,
+    /// partial_bytes_acked: what was acknowledged since the window last grew, in congestion avoidance.
+    pub(super) partial: u32,
+    /// In fast recovery: the highest TSN outstanding when it began.
+    pub(super) exit: Option<u32>,
+    /// The next TSN at the last reduction: a mark of a chunk before it has had its answer.
+    reduced_at: u32,
+    chunk: u32,
+}
+
+impl Window {
+    pub(super) fn new(cfg: &SctpConfig) -> Self {
+        Window {
+            cwnd: cfg.first_window(),
+            ssthresh: cfg.receive_window_bytes,
+            partial: 0,
+            exit: None,
+            reduced_at: 0,
+            chunk: cfg.chunk_bytes(),
+        }
+    }
+
+    /// A SACK that moves the cumulative TSN to `cumulative` and acknowledges `acked` chunk bytes, gaps included; before it
+    /// came, `flight` were outstanding.
+    pub(super) fn on_advance(&mut self, cumulative: u32, acked: u32, flight: u32) {
+        if self.exit.is_some_and(|exit| cumulative >= exit) {
+            self.exit = None;
+        }
+        let used = flight >= self.cwnd;
+        if self.cwnd <= self.ssthresh {
+            // Section 7.2.1, with L = 1.
+            if used && self.exit.is_none() {
+                self.cwnd = self.cwnd.saturating_add(acked.min(self.chunk));
+            }
+            return;
+        }
+        // Section 7.2.2.
+        self.partial = self.partial.saturating_add(acked);
+        if self.partial >= self.cwnd {
+            if used {
+                self.partial -= self.cwnd;
+                self.cwnd = self.cwnd.saturating_add(self.chunk);
+            } else {
+                self.partial = self.cwnd;
+            }
+        }
+    }
+
+    /// All that was sent has been acknowledged (section 7.2.2).
+    pub(super) fn on_all_acknowledged(&mut self) {
+        self.partial = 0;
+    }
+
+    /// Chunks were reported missing for the third time; `next` is the next new TSN (section 7.2.4).
+    pub(super) fn on_fast_retransmit(&mut self, next: u32) {
+        if self.exit.is_none() {
+            self.halve(next);
+            self.exit = Some(next - 1);
+        }
+    }
+
+    /// The retransmission timer expired (section 7.2.3). A recovery ends with it.
+    pub(super) fn on_timeout(&mut self, next: u32) {
+        self.halve(next);
+        self.cwnd = self.chunk;
+        self.exit = None;
+    }
+
+    /// Chunk `tsn` was marked (RFC 4960 appendix A): as a loss, once for each window of data.
+    pub(super) fn on_mark(&mut self, tsn: u32, next: u32) {
+        if tsn >= self.reduced_at {
+            self.halve(next);
+        }
+    }
+
+    /// Nothing was sent for `idle` timeouts (section 7.2.1).
+    pub(super) fn on_idle(&mut self, idle: u64) {
+        if idle > 0 {
+            self.ssthresh = self.cwnd;
+            for _ in 0..idle.min(32) {
+                self.cwnd = self.cwnd.min((self.cwnd / 2).max(4 * self.chunk));
+            }
+        }
+    }
+
+    fn halve(&mut self, next: u32) {
+        self.ssthresh = (self.cwnd / 2).max(4 * self.chunk);
+        self.cwnd = self.ssthresh;
+        self.partial = 0;
+        self.reduced_at = next;
+    }
+}

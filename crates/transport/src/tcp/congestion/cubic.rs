@@ -1,0 +1,283 @@
+//! CUBIC (RFC 9438): the window follows a cubic of the time since the last reduction, flat near the window at which that
+//! reduction came, so that it neither depends on the round trip nor returns to the limit at full speed.
+//!
+//! ```text
+//!   loss, mark: W_max = cwnd, cwnd = 0.7 cwnd, then W_cubic(t) = C (t - K)^3 + W_max     (equations 1 and 2)
+//!   never below W_est, what Reno with the same reduction would have                     (section 4.3)
+//! ```
+//!
+//! Fast convergence (section 4.7) is on; slow start may end by HyStart++ ([`hystart`](super::hystart), section 4.10).
+//! Marks are answered like losses (section 4.6).
+//!
+//! Deviations:
+//! - What is reduced is the lesser of flight and window, or the window with
+//!   [`halve_flight`](crate::tcp::TcpConfig::halve_flight) off (section 4.6 allows both).
+//! - Spurious reductions are not undone (section 4.9): the sender does not detect them.
+//! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
+
+use aqumen_units::Instant;
+
+use super::hystart::{Advice, Hystart};
+use super::{Acked, Signal, TcpConfig, Window, may_grow};
+
+/// C (segments/s^3), section 5.1.
+const C: f64 = 0.4;
+/// beta_cubic, section 4.6.
+const BETA: f64 = 0.7;
+/// alpha_cubic, section 4.3: the growth with which Reno and a factor of 0.7 reach Reno's mean window.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// State of CUBIC.
+#[derive(Clone, Debug)]
+pub(super) struct Cubic {
+    /// W_max.
+    w_max: f64,
+    /// cwnd_prior, at the last reduction.
+    prior: f64,
+    /// W_est.
+    w_est: f64,
+    /// K (s).
+    k: f64,
+    /// When this stage of congestion avoidance began; `None`: it has not.
+    epoch: Option<Instant>,
+    /// The last acknowledgement of new data.
+    last_ack: Instant,
+    /// Smoothed round trip (s), for the target a round trip ahead; 0: none known.
+    rtt_s: f64,
+    hystart: Option<Hystart>,
+}
+
+impl Cubic {
+    pub(super) fn new(cfg: &TcpConfig) -> Self {
+        Cubic {
+            w_max: 0.0,
+            prior: 0.0,
+            w_est: 0.0,
+            k: 0.0,
+            epoch: None,
+            last_ack: Instant::ZERO,
+            rtt_s: 0.0,
+            hystart: cfg.hystart.then(Hystart::new),
+        }
+    }
+
+    /// The factor for the window (section 4.6).
+    pub(super) fn on_congestion(&mut self, signal: Signal, cwnd: f64) -> f64 {
+        self.hystart = None;
+        self.epoch = None;
+        self.prior = cwnd;
+        // Section 4.8: after a timeout the next stage begins at the window it finds.
+        self.w_max = match signal {
+            Signal::Timeout => 0.0,
+            // Section 4.7: a limit below the last one means that others have come: leave them room.
+            _ if cwnd < self.w_max => cwnd * (1.0 + BETA) / 2.0,
+            _ => cwnd,
+        };
+        BETA
+    }
+
+    pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        if let Some(rtt) = acked.rtt {
+            // RFC 9438 section 4.2 leaves the choice; a smoothed value hides what one delayed acknowledgement adds.
+            let sample = rtt.as_secs_f64();
+            self.rtt_s = if self.rtt_s == 0.0 { sample } else { self.rtt_s + (sample - self.rtt_s) / 8.0 };
+        }
+        if acked.segments == 0 || acked.opening {
+            return;
+        }
+        let since_last = acked.now.saturating_since(self.last_ack);
+        self.last_ack = acked.now;
+        if window.in_slow_start() {
+            self.slow_start(cfg, acked, window);
+        } else if acked.repairing || acked.echo {
+            // The reduction has just happened.
+        } else if acked.window_was_used(cfg, window) {
+            self.avoid(acked, window);
+        } else if let Some(epoch) = &mut self.epoch {
+            *epoch = epoch.saturating_add(since_last);
+        }
+    }
+
+    fn slow_start(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        let advice = self.hystart.as_mut().map_or(Advice::Grow(1.0), |hystart| hystart.on_ack(acked));
+        match advice {
+            Advice::Leave => {
+                self.hystart = None;
+                window.settle(window.cwnd);
+            }
+            Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.echo => {
+                window.cwnd += part * acked.counted(cfg);
+            }
+            Advice::Grow(_) => {}
+        }
+    }
+
+    /// Sections 4.2 to 4.5.
+    fn avoid(&mut self, acked: &Acked, window: &mut Window) {
+        let cwnd = window.cwnd;
+        let epoch = *self.epoch.get_or_insert_with(|| {
+            if self.w_max == 0.0 {
+                // Slow start ended without a loss, or after a timeout (sections 4.8 and 4.10): K = 0.
+                (self.w_max, self.prior) = (cwnd, cwnd);
+            }
+            self.k = if self.w_max > cwnd { libm::cbrt((self.w_max - cwnd) / C) } else { 0.0 };
+            self.w_est = cwnd;
+            acked.now
+        });
+        let t = acked.now.saturating_since(epoch).as_secs_f64();
+        let segments = f64::from(acked.segments);
+        // Equation 4, and section 4.3: from the old window on, Reno's own pace.
+        let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
+        self.w_est += alpha * segments / cwnd;
+        if self.w_cubic(t) < self.w_est {
+            window.cwnd = self.w_est.max(cwnd);
+        } else {
+            // Section 4.2: where the cubic will be a round trip from now, at most half as much again.
+            let target = self.w_cubic(t + self.rtt_s).clamp(cwnd, 1.5 * cwnd);
+            window.cwnd += segments * (target - cwnd) / cwnd;
+        }
+    }
+
+    /// Equation 1.
+    fn w_cubic(&self, t: f64) -> f64 {
+        let x = t - self.k;
+        C * x * x * x + self.w_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqumen_units::Span;
+
+    use super::super::tests::acked;
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    fn one(millis: u64) -> Acked {
+        Acked { now: at(millis), flight: 1_000_000, ..acked() }
+    }
+
+    fn near(left: f64, right: f64) {
+        assert!((left - right).abs() < 1e-9 * right.abs().max(1.0), "{left} is not {right}");
+    }
+
+    /// A reduction by the rules of [`super::super::Control`].
+    fn reduce(cubic: &mut Cubic, window: &mut Window) {
+        let reduced = window.cwnd * cubic.on_congestion(Signal::Loss, window.cwnd);
+        window.settle(reduced);
+    }
+
+    #[test]
+    fn after_a_loss_at_1000_the_cubic_returns_in_k_seconds() {
+        let cfg = TcpConfig::cubic();
+        let (mut cubic, mut window) = (Cubic::new(&cfg), Window { cwnd: 1000.0, ssthresh: 1000 });
+        reduce(&mut cubic, &mut window);
+        // 0.7 x 1000.
+        near(window.cwnd, 700.0);
+        cubic.on_ack(&cfg, &one(1000), &mut window);
+        // Equation 2: K = cbrt((1000 - 700) / 0.4) = cbrt(750) = 9.0856029641607...
+        near(cubic.k, 9.085_602_964_160_698);
+        // Equation 1 at 0, K and K + 5 s: 700, 1000, 1000 + 0.4 x 125 = 1050.
+        near(cubic.w_cubic(0.0), 700.0);
+        near(cubic.w_cubic(cubic.k), 1000.0);
+        near(cubic.w_cubic(cubic.k + 5.0), 1050.0);
+        // At 4 s: 0.4 x (4 - 9.0856)^3 + 1000 = 0.4 x -131.53 + 1000 = 947.39.
+        assert!((cubic.w_cubic(4.0) - 947.39).abs() < 0.01);
+    }
+
+    #[test]
+    fn one_acknowledgement_goes_a_windowth_of_the_way_to_the_target() {
+        let cfg = TcpConfig::cubic();
+        let mut window = Window { cwnd: 1000.0, ssthresh: 1000 };
+        let mut cubic = Cubic { rtt_s: 0.1, ..Cubic::new(&cfg) };
+        reduce(&mut cubic, &mut window);
+        cubic.on_ack(&cfg, &one(1000), &mut window);
+        // Reno's pace at first: 700 + 0.5294 / 700 = 700.00076. A second later the target is
+        // W(1.1 s) = 0.4 x (1.1 - 9.0856)^3 + 1000 = 0.4 x -509.241 + 1000 = 796.304, and one segment acknowledged gives
+        // (796.304 - 700.001) / 700.001 = 0.13758.
+        assert!((window.cwnd - 700.000_76).abs() < 1e-5, "{}", window.cwnd);
+        cubic.on_ack(&cfg, &one(2000), &mut window);
+        assert!((window.cwnd - 700.138_33).abs() < 1e-4, "{}", window.cwnd);
+    }
+
+    #[test]
+    fn a_second_loss_below_the_first_leaves_room() {
+        let mut cubic = Cubic::new(&TcpConfig::cubic());
+        let mut window = Window { cwnd: 100.0, ssthresh: 100 };
+        reduce(&mut cubic, &mut window);
+        near(cubic.w_max, 100.0);
+        window.cwnd = 80.0;
+        reduce(&mut cubic, &mut window);
+        // Section 4.7: 80 x 1.7 / 2 = 68; the window 80 x 0.7 = 56.
+        near(cubic.w_max, 68.0);
+        near(window.cwnd, 56.0);
+        // Above the last limit it is taken as it is.
+        window.cwnd = 90.0;
+        reduce(&mut cubic, &mut window);
+        near(cubic.w_max, 90.0);
+    }
+
+    #[test]
+    fn small_windows_grow_as_renos_would() {
+        let cfg = TcpConfig::cubic();
+        let mut cubic = Cubic { rtt_s: 0.01, ..Cubic::new(&cfg) };
+        let mut window = Window { cwnd: 10.0, ssthresh: 10 };
+        reduce(&mut cubic, &mut window);
+        // W_est = 7 + 0.5294.. x 1 / 7; the cubic is at 7 still, for K = cbrt(3 / 0.4) = 1.96 s.
+        cubic.on_ack(&cfg, &one(10), &mut window);
+        near(window.cwnd, 7.0 + (0.9 / 1.7) / 7.0);
+        // From W_est >= 10 on it grows by a whole segment a window.
+        cubic.w_est = 10.5;
+        window.cwnd = 10.5;
+        cubic.on_ack(&cfg, &one(20), &mut window);
+        near(window.cwnd, 10.5 + 1.0 / 10.5);
+    }
+
+    #[test]
+    fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
+        let cfg = TcpConfig::cubic();
+        let mut cubic = Cubic::new(&cfg);
+        assert_eq!(cubic.on_congestion(Signal::Timeout, 100.0), 0.7);
+        let mut window = Window { cwnd: 70.0, ssthresh: 70 };
+        cubic.on_ack(&cfg, &one(5), &mut window);
+        assert_eq!((cubic.w_max, cubic.k), (70.0, 0.0));
+        // K = 0: 70 + 0.4 x 5^3 = 120 after five seconds.
+        near(cubic.w_cubic(5.0), 120.0);
+    }
+
+    #[test]
+    fn time_in_which_the_window_was_not_used_does_not_count() {
+        let cfg = TcpConfig::cubic();
+        let mut cubic = Cubic { rtt_s: 0.1, ..Cubic::new(&cfg) };
+        let mut window = Window { cwnd: 1000.0, ssthresh: 1000 };
+        reduce(&mut cubic, &mut window);
+        cubic.on_ack(&cfg, &one(0), &mut window);
+        let unused = Acked { flight: 10, ..one(60_000) };
+        let before = window.cwnd;
+        cubic.on_ack(&cfg, &unused, &mut window);
+        assert_eq!(window.cwnd, before);
+        // A minute of silence later the stage is as old as before it.
+        assert_eq!(cubic.epoch, Some(at(60_000)));
+    }
+
+    #[test]
+    fn hystart_ends_slow_start_at_the_window_of_the_fifth_slow_round() {
+        let cfg = TcpConfig::cubic();
+        let (mut cubic, mut window) = (Cubic::new(&cfg), Window { cwnd: 10.0, ssthresh: 65_535 });
+        let mut una = 0;
+        for round in 0u64..20 {
+            let rtt = Span::from_millis(if round < 3 { 50 } else { 80 });
+            let end = una + 100;
+            while una < end {
+                una += 1;
+                let high = end + 100;
+                cubic.on_ack(&cfg, &Acked { una, high, rtt: Some(rtt), ..one(round * 100) }, &mut window);
+            }
+        }
+        assert!(!window.in_slow_start(), "{window:?}");
+        assert!(cubic.hystart.is_none());
+    }
+}

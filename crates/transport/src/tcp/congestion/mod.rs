@@ -1,0 +1,353 @@
+//! Congestion controls other than plain Reno, and pacing: what decides a sender's window and the times of its segments.
+//!
+//! A [`Sender`](super::Sender) finds losses, repairs them and keeps the timer; a control only answers how large the window
+//! is after an acknowledgement, a loss, a mark or a timeout. Reno without pacing has no object here: the sender grows and
+//! halves its window by itself. One file for each algorithm; its head names the text it follows and where it departs.
+//!
+//! Windows are in segments, rates in segments a second, times in seconds unless a type says otherwise.
+
+mod bbr;
+mod cubic;
+mod dctcp;
+mod delivery;
+mod hystart;
+mod ledbat;
+mod pacing;
+mod prague;
+mod vegas;
+
+use aqumen_units::{Ecn, Instant, Span};
+
+use super::{Segment, TcpConfig};
+use bbr::Bbr;
+use cubic::Cubic;
+use dctcp::Dctcp;
+use ledbat::Ledbat;
+use pacing::Pacer;
+use prague::Prague;
+use vegas::Vegas;
+
+/// How a sender sets its congestion window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Congestion {
+    /// One segment a round trip more, half after a loss or mark (RFC 5681).
+    Reno,
+    /// A cubic of the time since the last reduction (RFC 9438).
+    Cubic,
+    /// A reduction in proportion to the fraction of marked packets (RFC 8257).
+    Dctcp,
+    /// The same for the Internet: ECT(1), paced, less dependent on the round trip (draft-briscoe-iccrg-prague-congestion-control).
+    Prague,
+    /// A model of the path, bandwidth and round trip, instead of losses (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr,
+    /// A few packets in the queue, counted from the round trip (Brakmo and Peterson 1995).
+    Vegas,
+    /// At most 100 ms of queue, and less than others get (RFC 6817).
+    Ledbat,
+}
+
+impl Congestion {
+    /// What the receiver reports for it, beyond RFC 3168.
+    pub(super) const fn needs(self) -> Needs {
+        match self {
+            Congestion::Dctcp => Needs::EachMark,
+            Congestion::Prague => Needs::CountOfMarks,
+            Congestion::Ledbat => Needs::Delay,
+            Congestion::Reno | Congestion::Cubic | Congestion::Bbr | Congestion::Vegas => Needs::Nothing,
+        }
+    }
+
+    /// Whether it cannot do without pacing.
+    pub const fn must_pace(self) -> bool {
+        matches!(self, Congestion::Bbr | Congestion::Prague)
+    }
+}
+
+/// What a congestion control asks of the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    Nothing,
+    /// ECE says whether the segments acknowledged were marked (RFC 8257 section 3.2).
+    EachMark,
+    /// How many marked packets came so far (RFC 9768).
+    CountOfMarks,
+    /// The one-way delay (RFC 6817 section 2.3).
+    Delay,
+}
+
+/// The two numbers a control sets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Window {
+    /// Congestion window (segments).
+    pub(super) cwnd: f64,
+    /// Slow-start threshold (segments).
+    pub(super) ssthresh: u32,
+}
+
+impl Window {
+    fn in_slow_start(&self) -> bool {
+        self.cwnd < f64::from(self.ssthresh)
+    }
+
+    /// The window is `cwnd` from now on, and slow start is over.
+    fn settle(&mut self, cwnd: f64) {
+        self.cwnd = cwnd;
+        self.ssthresh = (cwnd as u32).max(2);
+    }
+}
+
+/// What an acknowledgement said, after the sender has worked it in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    pub(super) now: Instant,
+    /// Segments acknowledged by it.
+    pub(super) segments: u32,
+    /// Segments that have arrived since the one before, those beyond a gap included.
+    pub(super) delivered: u32,
+    /// Segments outstanding before it.
+    pub(super) flight: u32,
+    /// Segments in the network after it, lost ones not counted.
+    pub(super) in_flight: u32,
+    /// Segments found lost by it.
+    pub(super) lost: u32,
+    /// A round trip measured by it.
+    pub(super) rtt: Option<Span>,
+    /// It carries ECE.
+    pub(super) echo: bool,
+    /// Marked packets that the receiver has counted since the one before.
+    pub(super) marks: u32,
+    /// One-way delay of the last segment to arrive.
+    pub(super) delay: Option<Span>,
+    /// The oldest segment outstanding after it.
+    pub(super) una: u32,
+    /// One past the highest segment sent.
+    pub(super) high: u32,
+    /// The sender repairs a loss.
+    pub(super) repairing: bool,
+    /// It answers the SYN, whose acknowledgement sets the initial window.
+    pub(super) opening: bool,
+}
+
+impl Acked {
+    /// Whether the window was what limited the sender (RFC 7661); slow start may double what was used.
+    fn window_was_used(&self, cfg: &TcpConfig, window: &Window) -> bool {
+        let used = f64::from(self.flight) + 1.0;
+        !cfg.validate_window || used >= if window.in_slow_start() { window.cwnd * 0.5 } else { window.cwnd }
+    }
+
+    /// Segments that count towards growth (RFC 3465).
+    fn counted(&self, cfg: &TcpConfig) -> f64 {
+        f64::from(self.segments.min(cfg.growth_limit))
+    }
+}
+
+/// Why a window is reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    Loss,
+    /// ECE after RFC 3168.
+    Mark,
+    Timeout,
+}
+
+/// Growth of RFC 5681 section 3.1: `counted` segments were acknowledged.
+#[inline(always)]
+pub(super) fn reno_growth(cwnd: f64, slow_start: bool, counted: f64) -> f64 {
+    cwnd + if slow_start { counted } else { counted / cwnd }
+}
+
+/// The congestion control of one sender.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    algorithm: Algorithm,
+    pacer: Option<Pacer>,
+    /// Segments that had arrived when last asked, those beyond a gap included.
+    arrived: u32,
+    /// Marked packets that the receiver had counted (RFC 9768's s.cep).
+    marks: u32,
+    /// Below this segment, losses have been counted.
+    lost_to: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Algorithm {
+    /// Paced Reno.
+    Reno,
+    Cubic(Cubic),
+    Dctcp(Dctcp),
+    Prague(Prague),
+    Bbr(Bbr),
+    Vegas(Vegas),
+    Ledbat(Ledbat),
+}
+
+impl Control {
+    /// The control that `cfg` asks for; `None` for Reno without pacing.
+    pub(super) fn new(cfg: &TcpConfig) -> Option<Self> {
+        let algorithm = match cfg.congestion {
+            Congestion::Reno if !cfg.pacing => return None,
+            Congestion::Reno => Algorithm::Reno,
+            Congestion::Cubic => Algorithm::Cubic(Cubic::new(cfg)),
+            Congestion::Dctcp => Algorithm::Dctcp(Dctcp::new()),
+            Congestion::Prague => Algorithm::Prague(Prague::new()),
+            Congestion::Bbr => Algorithm::Bbr(Bbr::new(cfg)),
+            Congestion::Vegas => Algorithm::Vegas(Vegas::new()),
+            Congestion::Ledbat => Algorithm::Ledbat(Ledbat::new()),
+        };
+        let paced = cfg.pacing || cfg.congestion.must_pace();
+        Some(Control { algorithm, pacer: paced.then(Pacer::default), arrived: 0, marks: 0, lost_to: 0 })
+    }
+
+    /// Segments that have arrived are `total` now: how many are new.
+    pub(super) fn count_arrivals(&mut self, total: u32) -> u32 {
+        let new = total.saturating_sub(self.arrived);
+        self.arrived += new;
+        new
+    }
+
+    /// The receiver has counted `total` marked packets (RFC 9768): how many are new. Acknowledgements may overtake.
+    pub(super) fn count_marks(&mut self, total: u32) -> u32 {
+        let new = total.saturating_sub(self.marks);
+        self.marks += new;
+        new
+    }
+
+    /// Segments before `edge` that have not arrived are lost: where those begin that were not counted before.
+    pub(super) fn count_losses(&mut self, una: u32, edge: u32) -> (u32, u32) {
+        let from = self.lost_to.max(una);
+        self.lost_to = self.lost_to.max(edge);
+        (from, edge.max(from))
+    }
+
+    /// Whether it must hear of each segment by itself, through [`on_sent`](Self::on_sent) and [`on_arrival`](Self::on_arrival).
+    pub(super) fn samples_delivery(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Bbr(_))
+    }
+
+    /// Whether marks are its own business: the reaction of RFC 3168 is not wanted.
+    pub(super) fn handles_marks(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Dctcp(_) | Algorithm::Prague(_) | Algorithm::Bbr(_))
+    }
+
+    /// Segments `first..end` have arrived, before [`on_ack`](Self::on_ack) of the acknowledgement that says so.
+    pub(super) fn on_arrival(&mut self, now: Instant, first: u32, end: u32) {
+        if let Algorithm::Bbr(bbr) = &mut self.algorithm {
+            bbr.on_arrival(now, first, end);
+        }
+    }
+
+    /// An acknowledgement was worked in.
+    pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        if let (Some(pacer), Some(rtt)) = (&mut self.pacer, acked.rtt) {
+            pacer.on_rtt(rtt);
+        }
+        match &mut self.algorithm {
+            Algorithm::Reno => {
+                if may_grow(cfg, acked, window) && !acked.echo {
+                    window.cwnd = reno_growth(window.cwnd, window.in_slow_start(), acked.counted(cfg));
+                }
+            }
+            Algorithm::Cubic(cubic) => cubic.on_ack(cfg, acked, window),
+            Algorithm::Dctcp(dctcp) => dctcp.on_ack(cfg, acked, window),
+            Algorithm::Prague(prague) => prague.on_ack(cfg, acked, window),
+            Algorithm::Bbr(bbr) => bbr.on_ack(acked, window),
+            Algorithm::Vegas(vegas) => vegas.on_ack(cfg, acked, window),
+            Algorithm::Ledbat(ledbat) => ledbat.on_ack(acked, window),
+        }
+    }
+
+    /// A loss or mark to react to, once in a window of data, or a timeout (after which the sender sets the window to one
+    /// itself). `base`: what RFC 5681 would halve.
+    pub(super) fn on_congestion(&mut self, cfg: &TcpConfig, signal: Signal, base: f64, window: &mut Window) {
+        let factor = match &mut self.algorithm {
+            Algorithm::Cubic(cubic) => cubic.on_congestion(signal, window.cwnd),
+            Algorithm::Bbr(bbr) => return bbr.on_congestion(signal, window),
+            Algorithm::Prague(prague) => prague.on_loss(),
+            Algorithm::Ledbat(ledbat) => ledbat.on_loss(),
+            Algorithm::Vegas(vegas) => vegas.on_loss(),
+            Algorithm::Dctcp(_) | Algorithm::Reno => 0.5,
+        };
+        let reduced = base * factor;
+        window.ssthresh = (reduced as u32).max(2);
+        if signal != Signal::Timeout {
+            window.cwnd = reduced.max(cfg.min_window);
+        } else if let Some(pacer) = &mut self.pacer {
+            pacer.release_now();
+        }
+    }
+
+    /// A segment leaves; nothing was outstanding before, if `idle`.
+    pub(super) fn on_sent(&mut self, now: Instant, segment: &mut Segment, idle: bool, window: &Window) {
+        if matches!(self.algorithm, Algorithm::Prague(_)) && segment.ecn == Ecn::Ect0 {
+            segment.ecn = Ecn::Ect1; // RFC 9331 section 4.1
+        }
+        if let Algorithm::Bbr(bbr) = &mut self.algorithm {
+            bbr.on_sent(now, segment.seq, idle);
+        }
+        let rate = match &self.algorithm {
+            Algorithm::Bbr(bbr) => Some(bbr.pacing_rate()),
+            _ => self.pacer.as_ref().and_then(|pacer| pacer.rate_of(window)),
+        };
+        if let (Some(pacer), Some(rate)) = (&mut self.pacer, rate) {
+            pacer.on_sent(now, rate);
+        }
+    }
+
+    /// The application has nothing more to send, with `in_flight` segments on their way.
+    pub(super) fn on_exhausted(&mut self, in_flight: u32) {
+        if let Algorithm::Bbr(bbr) = &mut self.algorithm {
+            bbr.on_exhausted(in_flight);
+        }
+    }
+
+    /// The earliest moment at which the next segment may leave.
+    pub(super) fn release(&self) -> Instant {
+        self.pacer.as_ref().map_or(Instant::ZERO, Pacer::release)
+    }
+}
+
+/// Whether an acknowledgement may let a window grow: of new data, outside of a repair, of a window that was used.
+fn may_grow(cfg: &TcpConfig, acked: &Acked, window: &Window) -> bool {
+    acked.segments > 0 && !acked.repairing && !acked.opening && acked.window_was_used(cfg, window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An acknowledgement of one segment that says nothing else.
+    pub(super) fn acked() -> Acked {
+        Acked {
+            now: Instant::ZERO,
+            segments: 1,
+            delivered: 1,
+            flight: 0,
+            in_flight: 0,
+            lost: 0,
+            rtt: None,
+            echo: false,
+            marks: 0,
+            delay: None,
+            una: 1,
+            high: 2,
+            repairing: false,
+            opening: false,
+        }
+    }
+
+    #[test]
+    fn plain_reno_needs_no_control() {
+        assert!(Control::new(&TcpConfig::modern()).is_none());
+        assert!(Control::new(&TcpConfig { pacing: true, ..TcpConfig::modern() }).is_some());
+    }
+
+    #[test]
+    fn counts_never_go_back() {
+        let mut control = Control::new(&TcpConfig::prague()).unwrap();
+        assert_eq!([5, 3, 9].map(|total| control.count_marks(total)), [5, 0, 4]);
+        assert_eq!([2, 2, 7].map(|total| control.count_arrivals(total)), [2, 0, 5]);
+        // Lost are those before the edge, once: 0 to 4, then 4 to 6; after an acknowledgement of 8 none.
+        let losses = [(0, 4), (0, 6), (8, 6)].map(|(una, edge)| control.count_losses(una, edge));
+        assert_eq!(losses.map(|(from, end)| end - from), [4, 2, 0]);
+    }
+}

@@ -1,0 +1,237 @@
+"""`aqumen replay`: what AQMs would have done to the packets of a capture."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from aqumen import tables
+from aqumen.cli import talk
+from aqumen.cli.options import JsonOption
+from aqumen.errors import OutputError, ScenarioError
+from aqumen.replay import Capture, Replay
+
+__all__ = ["replay", "tables_of"]
+
+SCHEMA = 1
+
+
+def replay(
+    capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng.", show_default=False)],
+    aqm: Annotated[list[str] | None, typer.Option("--aqm", metavar="SPEC", help="An AQM; repeat for each.")] = None,
+    rate: Annotated[str | None, typer.Option("--rate", metavar="RATE", help='Rate of the link: "10Mbit".')] = None,
+    load: Annotated[
+        float | None, typer.Option("--load", metavar="X", help="In its place: the offered load, 0.95 for instance.")
+    ] = None,
+    buffer: Annotated[
+        str, typer.Option("--buffer", metavar="N", help='Room of the queue: "1000pkt" or "1.5MB".')
+    ] = "1000pkt",
+    delay: Annotated[
+        str, typer.Option("--delay", metavar="TIME", help="Propagation delay that departures in --out contain.")
+    ] = "0s",
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="N", help='Target queue of AQMs that have one: "50pkt" or "5ms".'),
+    ] = None,
+    flows: Annotated[float, typer.Option("--flows", metavar="N", help="Flows that AQMs design themselves for.")] = 50,
+    rtt: Annotated[
+        str, typer.Option("--rtt", metavar="TIME", help="Round-trip time that AQMs design themselves for.")
+    ] = "100ms",
+    packet: Annotated[
+        str | None, typer.Option("--packet", metavar="SIZE", help="Packet size that they do; else the capture's mean.")
+    ] = None,
+    overhead: Annotated[
+        int, typer.Option("--overhead", metavar="BYTES", help="Bytes on the link beyond a packet's captured length.")
+    ] = 0,
+    speedup: Annotated[
+        float, typer.Option("--speedup", metavar="X", help="Offer the packets X times as fast as they were captured.")
+    ] = 1,
+    interface: Annotated[
+        int | None, typer.Option("--interface", metavar="N", help="Only packets of this interface, from 0.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", metavar="N", help="Flows that are reported each by itself.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the AQM's random numbers.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the packets that leave as pcapng.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Offer a capture's packets to a queue, open loop: who waits, is marked or dropped under each AQM.
+
+    Ctrl-C keeps the AQMs that are finished: they are printed, and the exit code is 130.
+    """
+    specs = list(dict.fromkeys(aqm or []))
+    if not specs:
+        raise ScenarioError("which AQM? Give at least one --aqm, such as --aqm codel; `aqumen list aqms` shows all")
+    outs = _outs(out, specs)
+    settings: dict[str, str | float | None] = {
+        "buffer": buffer,
+        "delay": delay,
+        "target": target,
+        "flows": flows,
+        "rtt": rtt,
+        "packet": packet,
+        "overhead": overhead,
+        "speedup": speedup,
+        "interface": interface,
+        "top": top,
+        "seed": seed,
+    }
+    finished: list[Replay] = []
+    interrupted = False
+    with talk.progress() as bar:
+        try:
+            task = bar.add_task(f"{capture.name}", total=1.0, done="")
+
+            def advance(share: float) -> bool:
+                bar.update(task, completed=share)
+                return True
+
+            offered = Capture(capture, rate=rate, load=load, on_progress=advance, **settings)
+            for spec in specs:
+                offered.check(spec)
+            for spec, file in zip(specs, outs, strict=True):
+                bar.reset(task, description=spec)
+                finished.append(offered.run(spec, file, advance))
+                if file is not None:
+                    talk.say(f"wrote {file}")
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        talk.say(f"stopped: {len(finished)} of {len(specs)} AQMs are finished")
+    if finished:
+        answer = combined(capture, finished)
+        if as_json:
+            print(json.dumps(answer))
+        else:
+            talk.show(*tables_of(answer))
+    return talk.INTERRUPTED if interrupted else 0
+
+
+def _outs(out: Path | None, specs: list[str]) -> list[Path | None]:
+    """A file for each AQM: FILE for one, FILE with the SPEC in its name for several."""
+    if out is None:
+        return [None] * len(specs)
+    if not out.parent.is_dir():
+        raise OutputError(f"cannot write {out}: the folder {out.parent} does not exist")
+    if len(specs) == 1:
+        return [out]
+    words = [re.sub(r"[^A-Za-z0-9_.=-]+", "-", spec) for spec in specs]
+    named = [out.with_name(f"{out.stem}-{word}{out.suffix}") for word in words]
+    if len(set(named)) < len(named):
+        raise OutputError(f"cannot write {out}: two AQMs would have one file; replay them one at a time")
+    return list(named)
+
+
+def combined(capture: Path, finished: list[Replay]) -> dict[str, Any]:
+    """The answers of all AQMs as `--json` prints them.
+
+    Args:
+        capture: The file.
+        finished: The answers.
+    """
+    answers = [each.data for each in finished]
+    first = answers[0]
+    own = ("aqm", "link", "total", "services", "traffic_classes", "flows", "other_flows", "cpu_s")
+    return {
+        "schema": SCHEMA,
+        "capture": {"file": str(capture), **first["capture"]},
+        "setup": first["setup"],
+        "aqms": [
+            {"spec": each.spec, **{key: answer[key] for key in own}}
+            for each, answer in zip(finished, answers, strict=True)
+        ],
+    }
+
+
+def tables_of(answer: dict[str, Any]) -> list[Table | str]:
+    """The answer as tables for people: AQMs side by side, then classes and flows.
+
+    Args:
+        answer: What `--json` prints.
+    """
+    capture, setup, aqms = answer["capture"], answer["setup"], answer["aqms"]
+    offered = capture["offered_bps"]
+    load = "" if offered is None else f", {offered / 1e6:.4g} Mbit/s offered (load {offered / setup['rate_bps']:.3f})"
+    room = f"{setup['buffer_pkts']} packets"
+    if setup["buffer_bytes"] is not None:
+        room = f"{setup['buffer_bytes']} bytes"
+    shown: list[Table | str] = [
+        f"{capture['file']}: {capture['packets']} packets of {capture['flows']} flows "
+        f"in {capture['duration_s']:.6g} s{load}",
+        f"a link of {setup['rate_bps'] / 1e6:.6g} Mbit/s, room for {room}; open loop: senders do not react",
+    ]
+    heads = ["AQM", "utilisation", "queue pkt", "std", "departed", "marked", "early drops", "overflows"]
+    overall = talk.table("", [*heads, *_SOJOURNS])
+    for each in aqms:
+        link, total = each["link"], each["total"]
+        overall.add_row(
+            each["spec"],
+            tables.number(link["utilization"], 4),
+            tables.number(link["queue_mean_pkts"], 1),
+            tables.number(link["queue_std_pkts"], 1),
+            str(total["departures_pkts"]),
+            *_fates(total),
+            *_sojourns(total),
+        )
+    shown.append(overall)
+    shown.append(_classes("\nBy protocol and port", "services", aqms))
+    shown.append(_classes("\nBy DSCP and ECN field on arrival", "traffic_classes", aqms))
+    flows = talk.table("\nFlows with most bytes", ["flow", "AQM", "packets", "bytes", *heads[5:], "mean ms", "max ms"])
+    flows.columns[1].justify = "left"
+    for rows in zip(*(each["flows"] for each in aqms), strict=False):
+        for each, flow in zip(aqms, rows, strict=True):
+            flows.add_row(
+                flow["flow"],
+                each["spec"],
+                str(flow["arrivals_pkts"]),
+                str(flow["arrived_bytes"]),
+                *_fates(flow),
+                *(_milliseconds(flow[f"sojourn_{key}_s"]) for key in ("mean", "max")),
+            )
+    shown.append(flows)
+    return [*shown, *(f"\nNote: {note}" for note in _notes(capture))]
+
+
+_SOJOURNS = ["sojourn ms", "p50", "p95", "p99"]
+
+
+def _classes(title: str, key: str, aqms: list[dict[str, Any]]) -> Table:
+    made = talk.table(title, ["class", "AQM", "packets", "bytes", "marked", "early drops", "overflows", *_SOJOURNS])
+    made.columns[1].justify = "left"
+    # The same packets in the same order: every AQM has the same classes.
+    for rows in zip(*(each[key] for each in aqms), strict=True):
+        for each, row in zip(aqms, rows, strict=True):
+            counts = (str(row["arrivals_pkts"]), str(row["arrived_bytes"]))
+            made.add_row(row["name"], each["spec"], *counts, *_fates(row), *_sojourns(row))
+    return made
+
+
+def _fates(counts: dict[str, Any]) -> list[str]:
+    return [str(counts[f"{key}_pkts"]) for key in ("marked", "early_dropped", "overflow_dropped")]
+
+
+def _sojourns(row: dict[str, Any]) -> list[str]:
+    return [_milliseconds(row[f"sojourn_{key}_s"]) for key in ("mean", "p50", "p95", "p99")]
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return tables.number(None if seconds is None else seconds * 1000, 3)
+
+
+def _notes(capture: dict[str, Any]) -> list[str]:
+    told = {
+        "reordered_pkts": "{} packets are stamped before one ahead of them; they were offered together with it",
+        "pauses_shortened": "{} pauses of more than an hour were shortened to one",
+        "timeless_pkts": "{} packets carry no time and were left out",
+        "unknown_link_pkts": "{} packets are of a link type that is not understood: only times and sizes count",
+        "super_pkts": "{} packets are larger than any frame: the capturing host had not cut them up yet (segmentation "
+        "offload), and each was served as one",
+    }
+    notes = [text.format(capture[key]) for key, text in told.items() if capture[key]]
+    return [*notes, *(["the file ends within a packet; what comes before it counts"] if capture["cut_off"] else [])]
