@@ -208,6 +208,10 @@ impl SampledLaw for Aaqm {
         self.p
     }
 
+    fn take_over(&mut self, old: &Self) {
+        (self.p, self.u) = (old.p, old.u);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("utilization", self.u);
     }

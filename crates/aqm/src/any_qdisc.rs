@@ -75,6 +75,14 @@ pub(crate) fn build(
 }
 
 impl AnyQdisc {
+    /// Puts `aqm` in the place of the algorithm of one queue at `now`; the packets stay. A discipline of several queues is left
+    /// as it is.
+    pub fn replace_aqm(&mut self, aqm: AnyAqm, now: Instant) {
+        if let AnyQdisc::Fifo(fifo) = self {
+            fifo.replace_aqm(aqm, now);
+        }
+    }
+
     /// Bytes of memory that it holds: its own, and what it reserved.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()

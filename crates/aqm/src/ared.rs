@@ -21,7 +21,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Aqm, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Red, RedAverage,
-    RedCurve, SampledLaw, Settings, Unit, Value, Verdict, red, registry::Algorithm,
+    RedCurve, SampledLaw, Settings, Totals, Unit, Value, Verdict, red, registry::Algorithm,
 };
 
 const DEFAULT_ALPHA: f64 = 0.01;
@@ -220,6 +220,15 @@ impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
             visit("interval", Value::seconds(interval));
         }
         visit(STALE_GENTLE.name, Value::Flag(self.stale_gentle));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let Some(old) = old else { return };
+        self.red.take_over(Some(&old.red), now, totals);
+        self.last_change = old.last_change;
+        // max_p is what the rule has made of it.
+        let curve = self.red.curve().with_max_p(old.max_p());
+        self.red.set_curve(curve);
     }
 }
 

@@ -19,8 +19,8 @@
 use aqumen_units::Instant;
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Kind, Network, Packet, Param, ParamError, Settings, Unit, Value, Verdict,
-    registry::Algorithm,
+    Aqm, Bound, Cx, DefaultValue, Draw, Kind, Network, Packet, Param, ParamError, Settings, Totals, Unit, Value,
+    Verdict, registry::Algorithm,
 };
 
 const DEFAULT_GAMMA: f64 = 0.98;
@@ -265,6 +265,15 @@ impl Aqm for Avq {
         visit("mean_packet", Value::Number(params.mean_packet));
         visit("spare_not_ect", Value::Flag(params.spare_not_ect));
         visit("ecn", Value::Flag(params.ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            (self.served, self.updated) = (old.served, old.updated);
+            self.queue.waiting = old.queue.waiting;
+            self.queue.virtual_capacity = old.queue.virtual_capacity;
+        }
     }
 }
 

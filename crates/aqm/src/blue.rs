@@ -13,7 +13,7 @@
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Cx, DefaultValue, Draw, Hooks, Network, Packet, Param, ParamError, Settings, Unit, Value, Verdict,
+    Aqm, Cx, DefaultValue, Draw, Hooks, Network, Packet, Param, ParamError, Settings, Totals, Unit, Value, Verdict,
     registry::Algorithm,
 };
 
@@ -135,6 +135,13 @@ impl Aqm for Blue {
         visit("increment", Value::Number(self.law.increment));
         visit("decrement", Value::Number(self.law.decrement));
         visit("ecn", Value::Flag(self.ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            (self.law.p, self.law.last) = (old.law.p, old.law.last);
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Aqm, Bound, CodelLaw, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError,
-    Settings, Unit, Value, Verdict,
+    Settings, Totals, Unit, Value, Verdict,
     codel::{INTERVAL, TARGET},
     registry::Algorithm,
 };
@@ -295,6 +295,13 @@ impl Aqm for Cobalt {
         visit("decrement", Value::Number(decrement));
         visit("blue_threshold", Value::seconds(blue_threshold));
         visit("ecn", Value::Flag(ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            self.state = old.state;
+        }
     }
 }
 

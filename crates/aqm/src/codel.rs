@@ -24,7 +24,7 @@
 use aqumen_units::{Instant, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Unit, Value,
+    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Totals, Unit, Value,
     Verdict, registry::Algorithm,
 };
 
@@ -312,6 +312,13 @@ impl Aqm for Codel {
             visit("ce_threshold", Value::seconds(threshold));
         }
         visit("ecn", Value::Flag(ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            self.state = old.state;
+        }
     }
 }
 

@@ -150,6 +150,11 @@ impl EstimatorParams {
 }
 
 impl Estimators {
+    /// Takes what `old` has estimated.
+    pub(crate) fn take_over(&mut self, old: &Estimators) {
+        (self.capacity_pps, self.load, self.first) = (old.capacity_pps, old.load, old.first);
+    }
+
     /// Estimators that are updated every `period_s` seconds. `first` is taken for the probability that was applied before
     /// the first update, where a law starts from an operating point; else the host's word counts.
     pub fn new(params: EstimatorParams, period_s: f64, first: Option<f64>) -> Result<Self, ParamError> {

@@ -175,6 +175,16 @@ pub trait Aqm {
         let _ = visit;
     }
 
+    /// This object was just made and takes over a queue at `now` whose totals are `totals`. From `old`, the same algorithm with
+    /// other parameters, it takes what is state and not parameter, as far as the algorithm can part the two; after another
+    /// algorithm (`None`) its clocks start now.
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals)
+    where
+        Self: Sized,
+    {
+        let _ = (old, now, totals);
+    }
+
     /// The control law inside, for a host that has no packets and steps it itself (the fluid engine). `None` for an
     /// algorithm that decides packet by packet.
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {

@@ -51,6 +51,15 @@ pub trait SampledLaw {
         Probability::ZERO
     }
 
+    /// Takes the state of `old`, the same law with other parameters. A law whose state means nothing under other parameters
+    /// starts anew; the probability in force then stays until its first step.
+    fn take_over(&mut self, old: &Self)
+    where
+        Self: Sized,
+    {
+        let _ = old;
+    }
+
     /// Shows each named quantity of the state, for traces.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let _ = visit;
@@ -145,6 +154,22 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.law.settings(visit);
         visit("ecn", Value::Flag(self.ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        if let Some(old) = old {
+            self.applied = old.applied;
+            self.law.take_over(&old.law);
+        }
+        for (which, l) in self.loops.iter_mut().enumerate() {
+            let Some(l) = l else { continue };
+            // The same loop goes on from its last step; a new one starts now.
+            (l.last, l.totals) = match old.and_then(|old| old.loops[which].as_ref()) {
+                Some(before) => (before.last, before.totals),
+                None => (now, *totals),
+            };
+            l.due = l.last.saturating_add(l.period);
+        }
     }
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {

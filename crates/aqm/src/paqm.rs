@@ -221,6 +221,10 @@ impl SampledLaw for Paqm {
         self.p
     }
 
+    fn take_over(&mut self, old: &Self) {
+        (self.p, self.last, self.seen) = (old.p, old.last, old.seen);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("predicted_increment", self.seen.increment);
         visit("predicted_queue", self.seen.predicted);

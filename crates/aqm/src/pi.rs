@@ -231,6 +231,10 @@ impl SampledLaw for Pi {
         self.p
     }
 
+    fn take_over(&mut self, old: &Self) {
+        (self.p, self.old_queue) = (old.p, old.old_queue);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("sampled_queue", self.old_queue);
     }

@@ -19,7 +19,7 @@ use aqumen_units::{Ecn, Instant, Probability, Span};
 
 use crate::{
     Aqm, Bound, Cx, DefaultValue, DelayPi, Draw, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError,
-    Sampled, SampledLaw, Settings, Unit, Value, Verdict, registry::Algorithm,
+    Sampled, SampledLaw, Settings, Totals, Unit, Value, Verdict, registry::Algorithm,
 };
 
 // The paper's table of parameters.
@@ -154,6 +154,10 @@ impl SampledLaw for Pi2Law {
         self.update(if seen.queue_pkts > 0.0 { seen.sojourn_s } else { 0.0 })
     }
 
+    fn take_over(&mut self, old: &Self) {
+        (self.core.previous_s, self.root) = (old.core.previous_s, old.root);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("delay", self.core.previous_s);
         visit("root_probability", self.root.get());
@@ -232,6 +236,10 @@ impl Aqm for Pi2 {
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         self.sampled.law_mut()
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        self.sampled.take_over(old.map(|old| &old.sampled), now, totals);
     }
 }
 

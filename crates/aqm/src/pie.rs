@@ -27,7 +27,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError,
-    SampledLaw, Settings, Unit, Value, Verdict, registry::Algorithm, timer::Timer,
+    SampledLaw, Settings, Totals, Unit, Value, Verdict, registry::Algorithm, timer::Timer,
 };
 
 // RFC 8033 sections 4.1, 4.2, 4.4, 5.1.
@@ -291,6 +291,10 @@ impl SampledLaw for PieLaw {
         self.update(if seen.queue_pkts > 0.0 { seen.sojourn_s } else { 0.0 })
     }
 
+    fn take_over(&mut self, old: &Self) {
+        (self.core.previous_s, self.p) = (old.core.previous_s, old.p);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("delay", self.core.previous_s);
     }
@@ -496,6 +500,16 @@ impl Aqm for Pie {
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         Some(&mut self.law)
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = totals;
+        self.timer.start(now);
+        let Some(old) = old else { return };
+        self.timer.follow(&old.timer);
+        self.law.take_over(&old.law);
+        (self.burst, self.sum, self.active, self.delay_s, self.rate) =
+            (old.burst, old.sum, old.active, old.delay_s, old.rate);
     }
 }
 

@@ -102,6 +102,12 @@ impl<A: Aqm> Fifo<A> {
         &self.aqm
     }
 
+    /// Puts `aqm` in the place of the algorithm at `now`, which takes over from it; the packets stay.
+    pub fn replace_aqm(&mut self, mut aqm: A, now: Instant) {
+        aqm.take_over(Some(&self.aqm), now, &self.totals);
+        self.aqm = aqm;
+    }
+
     /// Bytes of memory that the queue holds beside itself and its algorithm.
     pub fn memory_bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<Waiting>()

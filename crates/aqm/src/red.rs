@@ -23,8 +23,8 @@
 use aqumen_units::{Instant, Probability};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Unit,
-    Value, Verdict, registry::Algorithm,
+    Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Totals,
+    Unit, Value, Verdict, registry::Algorithm,
 };
 
 const DEFAULT_WEIGHT: f64 = 0.002;
@@ -552,6 +552,15 @@ impl Aqm for Red {
         visit("use_mark_p", Value::Flag(use_mark_p));
         visit("mark_p", Value::Number(mark_p.get()));
         visit("ecn", Value::Flag(ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            let params = (self.params, self.curve, self.average.weight);
+            *self = *old;
+            (self.params, self.curve, self.average.weight) = params;
+        }
     }
 }
 

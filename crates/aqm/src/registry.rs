@@ -11,9 +11,9 @@ use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks,
     Limit, MAX_LOOPS, Network, Observation, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled,
-    SampledLaw, SelfTuned, Settings, Threshold, Thresholded, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value,
-    Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt, codel, droptail, paqm, pi,
-    pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
+    SampledLaw, SelfTuned, Settings, Threshold, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi,
+    TunableRed, Value, Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt, codel,
+    droptail, paqm, pi, pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
 };
 
 pub use crate::any_qdisc::AnyQdisc;
@@ -261,6 +261,21 @@ macro_rules! algorithms {
             None
         }
 
+        impl AnyAqm {
+            /// [`Aqm::take_over`] from any algorithm.
+            fn take_over_any(&mut self, old: Option<&AnyAqm>, now: Instant, totals: &Totals) {
+                match (self, old) {
+                    $((AnyAqm::$variant(new), Some(AnyAqm::$variant(old))) => new.take_over(Some(old), now, totals),)*
+                    (AnyAqm::Thresholded(new), Some(AnyAqm::Thresholded(old))) => {
+                        new.take_over(Some(old.as_ref()), now, totals);
+                    }
+                    $((AnyAqm::$variant(new), _) => new.take_over(None, now, totals),)*
+                    (AnyAqm::Foreign(new), _) => new.take_over(None, now, totals),
+                    (AnyAqm::Thresholded(new), _) => new.take_over(None, now, totals),
+                }
+            }
+        }
+
         /// Runs `$body` with the algorithm inside, whatever it is.
         macro_rules! each {
             ($any:expr, $aqm:ident => $body:expr) => {
@@ -374,6 +389,10 @@ impl Aqm for AnyAqm {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, aqm => aqm.settings(visit));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        self.take_over_any(old, now, totals);
     }
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {

@@ -21,7 +21,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param,
-    ParamError, Sampled, SampledLaw, Settings, Unit, Value, Verdict, registry::Algorithm,
+    ParamError, Sampled, SampledLaw, Settings, Totals, Unit, Value, Verdict, registry::Algorithm,
 };
 
 const DEFAULT_GAMMA: f64 = 0.001;
@@ -161,6 +161,10 @@ impl SampledLaw for RemLaw {
         self.p
     }
 
+    fn take_over(&mut self, old: &Self) {
+        (self.arrivals, self.price, self.p) = (old.arrivals, old.price, old.p);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("price", self.price);
         visit("average_arrivals", self.arrivals);
@@ -267,6 +271,10 @@ impl Aqm for Rem {
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         self.sampled.law_mut()
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        self.sampled.take_over(old.map(|old| &old.sampled), now, totals);
     }
 }
 

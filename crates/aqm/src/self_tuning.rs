@@ -151,6 +151,12 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
         self.law.initial()
     }
 
+    fn take_over(&mut self, old: &Self) {
+        self.law.take_over(&old.law);
+        self.estimators.take_over(&old.estimators);
+        self.rtt_s = old.rtt_s;
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         self.law.observe(visit);
         self.estimators.observe(visit);

@@ -130,6 +130,10 @@ impl SampledLaw for TunablePi {
         self.pi.initial()
     }
 
+    fn take_over(&mut self, old: &Self) {
+        self.pi.take_over(&old.pi);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("a", self.gains().a());
         visit("b", self.gains().b());

@@ -133,6 +133,10 @@ impl SampledLaw for TunableRed {
         Probability::clamp(self.curve.probability(self.average))
     }
 
+    fn take_over(&mut self, old: &Self) {
+        (self.average, self.seen) = (old.average, old.seen);
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let [min_th, max_th, max_p] = self.seen;
         visit("average_queue", self.average);

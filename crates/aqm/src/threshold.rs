@@ -21,8 +21,8 @@ use alloc::{boxed::Box, vec::Vec};
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Settings, Unit, Value,
-    Verdict,
+    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Settings, Totals, Unit,
+    Value, Verdict,
 };
 
 /// How often an adapting threshold moves.
@@ -180,6 +180,17 @@ fn occupancy(queue: &QueueView<'_>) -> f64 {
 }
 
 impl<A: Aqm> Aqm for Thresholded<A> {
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        self.inner.take_over(old.map(|old| &old.inner), now, totals);
+        if let Some(adaptation) = &mut self.adaptation {
+            adaptation.due = now.saturating_add(ADAPT_EVERY);
+            if let Some(before) = old.and_then(|old| old.adaptation.as_ref()) {
+                adaptation.due = before.due;
+                adaptation.classes.clone_from(&before.classes);
+            }
+        }
+    }
+
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         if let Some(adaptation) = &mut self.adaptation {
             adaptation.classes[packet.class as usize].arrivals += 1;

@@ -16,6 +16,17 @@ impl Timer {
         Timer { period, due: Instant::ZERO.saturating_add(period) }
     }
 
+    /// It starts at `now`.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.due = now.saturating_add(self.period);
+    }
+
+    /// It goes on from the last time at which `old` was due.
+    pub(crate) fn follow(&mut self, old: &Timer) {
+        let last = Instant::from_nanos(old.due.as_nanos() - old.period.as_nanos());
+        self.due = last.saturating_add(self.period);
+    }
+
     /// When it is due next.
     pub(crate) const fn due(&self) -> Instant {
         self.due

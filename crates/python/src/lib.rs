@@ -26,7 +26,9 @@ create_exception!(_core, Cancelled, PyException, "The run was stopped by its pro
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary, transient};
+    use super::{
+        Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary, transient,
+    };
     #[pymodule_export]
     use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
     #[pymodule_export]
@@ -152,7 +154,8 @@ impl RunResult {
         let windows = self.0.queue.get(link).ok_or_else(|| unknown(link))?;
         let points = windows.get(window).ok_or_else(|| unknown(window))?.cumulative();
         // A bin ends with the whole number before its edge.
-        let (packets, share): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(edge, share)| (edge - 1.0, share)).unzip();
+        let (packets, share): (Vec<f64>, Vec<f64>) =
+            points.into_iter().map(|(edge, share)| (edge - 1.0, share)).unzip();
         Ok((packets.into_pyarray(py), share.into_pyarray(py)))
     }
 }

@@ -9,10 +9,38 @@ const BOUNDS: [u64; 3] = [10_000, 100_000, 1_000_000];
 
 /// The keys of each class: number of transfers, mean, median, 95th and 99th percentile of their time, mean slowdown.
 const KEYS: [[&str; 6]; 4] = [
-    ["fct_under_10kB_count", "fct_under_10kB_mean_s", "fct_under_10kB_p50_s", "fct_under_10kB_p95_s", "fct_under_10kB_p99_s", "fct_under_10kB_slowdown"],
-    ["fct_10kB_100kB_count", "fct_10kB_100kB_mean_s", "fct_10kB_100kB_p50_s", "fct_10kB_100kB_p95_s", "fct_10kB_100kB_p99_s", "fct_10kB_100kB_slowdown"],
-    ["fct_100kB_1MB_count", "fct_100kB_1MB_mean_s", "fct_100kB_1MB_p50_s", "fct_100kB_1MB_p95_s", "fct_100kB_1MB_p99_s", "fct_100kB_1MB_slowdown"],
-    ["fct_over_1MB_count", "fct_over_1MB_mean_s", "fct_over_1MB_p50_s", "fct_over_1MB_p95_s", "fct_over_1MB_p99_s", "fct_over_1MB_slowdown"],
+    [
+        "fct_under_10kB_count",
+        "fct_under_10kB_mean_s",
+        "fct_under_10kB_p50_s",
+        "fct_under_10kB_p95_s",
+        "fct_under_10kB_p99_s",
+        "fct_under_10kB_slowdown",
+    ],
+    [
+        "fct_10kB_100kB_count",
+        "fct_10kB_100kB_mean_s",
+        "fct_10kB_100kB_p50_s",
+        "fct_10kB_100kB_p95_s",
+        "fct_10kB_100kB_p99_s",
+        "fct_10kB_100kB_slowdown",
+    ],
+    [
+        "fct_100kB_1MB_count",
+        "fct_100kB_1MB_mean_s",
+        "fct_100kB_1MB_p50_s",
+        "fct_100kB_1MB_p95_s",
+        "fct_100kB_1MB_p99_s",
+        "fct_100kB_1MB_slowdown",
+    ],
+    [
+        "fct_over_1MB_count",
+        "fct_over_1MB_mean_s",
+        "fct_over_1MB_p50_s",
+        "fct_over_1MB_p95_s",
+        "fct_over_1MB_p99_s",
+        "fct_over_1MB_slowdown",
+    ],
 ];
 
 /// Times of finished transfers, by size.
@@ -93,7 +121,9 @@ mod tests {
     #[test]
     fn a_size_belongs_to_the_class_that_begins_with_it() {
         let mut seen = Completions::default();
-        for (bytes, ms) in [(9_999, 100), (10_000, 200), (99_999, 400), (100_000, 800), (1_000_000, 1600), (5_000_000, 3200)] {
+        for (bytes, ms) in
+            [(9_999, 100), (10_000, 200), (99_999, 400), (100_000, 800), (1_000_000, 1600), (5_000_000, 3200)]
+        {
             seen.record(bytes, ms * 1_000_000, 50e6);
         }
         let value = |key: &str| seen.metrics().iter().find(|(name, _)| *name == key).unwrap().1;

@@ -70,8 +70,7 @@ pub fn delay_impairment(delay_s: f64) -> f64 {
 
 /// Idte: G.107 eq. (7-19) to (7-22). Roe = -1.5 (No - RLR) is Ro at the default loudness ratings.
 fn talker_echo(ms: f64) -> f64 {
-    let terv =
-        TELR - 40.0 * libm::log10((1.0 + ms / 10.0) / (1.0 + ms / 150.0)) + 6.0 * libm::exp(-0.3 * ms * ms);
+    let terv = TELR - 40.0 * libm::log10((1.0 + ms / 10.0) / (1.0 + ms / 150.0)) + 6.0 * libm::exp(-0.3 * ms * ms);
     let re = 80.0 + 2.5 * (terv - 14.0);
     let half = (RO - re) / 2.0;
     (half + libm::sqrt(half * half + 100.0) - 1.0) * (1.0 - libm::exp(-ms))

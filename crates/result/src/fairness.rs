@@ -18,8 +18,11 @@ pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
 ///
 /// `None` for fewer than three flows with a throughput, or round-trip times that are all within 10 %.
 pub fn rtt_slope(flows: &[(f64, f64)]) -> Option<f64> {
-    let points: Vec<(f64, f64)> =
-        flows.iter().filter(|(rtt, rate)| *rtt > 0.0 && *rate > 0.0).map(|&(x, y)| (libm::log(x), libm::log(y))).collect();
+    let points: Vec<(f64, f64)> = flows
+        .iter()
+        .filter(|(rtt, rate)| *rtt > 0.0 && *rate > 0.0)
+        .map(|&(x, y)| (libm::log(x), libm::log(y)))
+        .collect();
     let n = points.len() as f64;
     let low = points.iter().map(|point| point.0).fold(f64::INFINITY, f64::min);
     let high = points.iter().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
@@ -27,9 +30,9 @@ pub fn rtt_slope(flows: &[(f64, f64)]) -> Option<f64> {
         return None;
     }
     let (x, y) = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0 / n, sum.1 + point.1 / n));
-    let (xy, xx) = points.iter().fold((0.0, 0.0), |sum, point| {
-        (sum.0 + (point.0 - x) * (point.1 - y), sum.1 + (point.0 - x) * (point.0 - x))
-    });
+    let (xy, xx) = points
+        .iter()
+        .fold((0.0, 0.0), |sum, point| (sum.0 + (point.0 - x) * (point.1 - y), sum.1 + (point.0 - x) * (point.0 - x)));
     Some(xy / xx)
 }
 

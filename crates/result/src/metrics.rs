@@ -91,6 +91,8 @@ pub struct LinkMetrics {
     pub early_dropped_pkts: u64,
     /// Packets discarded for want of room.
     pub overflow_dropped_pkts: u64,
+    /// Packets lost on the wire after their transmission.
+    pub wire_lost_pkts: Option<u64>,
     /// Marked / arrived.
     pub mark_ratio: Option<f64>,
     /// Discarded by the AQM / arrived.

@@ -48,10 +48,7 @@ pub fn transient(t_s: &[f64], queue_pkts: &[f64], target_pkts: f64, start_s: f64
     });
     let judged = &queue[..settled.map_or(queue.len(), |at| at + 1)];
     let peak = judged.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some(Transient {
-        settling_s: settled.map(|at| t[at] - start_s),
-        overshoot_pkts: (peak - target_pkts).max(0.0),
-    })
+    Some(Transient { settling_s: settled.map(|at| t[at] - start_s), overshoot_pkts: (peak - target_pkts).max(0.0) })
 }
 
 fn median_step(t: &[f64]) -> Option<f64> {

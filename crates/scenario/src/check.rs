@@ -1,13 +1,17 @@
 //! What a single value cannot show: values against one another, names against what they name, times against the run.
 
+use std::path::Path;
+
 use aqumen_units::Span;
 
 use crate::Protocol;
+use crate::channel::LinkState;
 use crate::error::suggestion;
 use crate::field::{Buffer, Name};
-use crate::network::{Core, Wrong};
+use crate::line::Medium;
+use crate::network::{Core, Wrong, loss};
 use crate::schema::{Event, Group, Spec, Topology};
-use crate::spec::{AqmSpec, check_profiles};
+use crate::spec::{AqmChange, AqmSpec, check_profiles};
 use crate::traffic::Traffic;
 use crate::units::show_span;
 
@@ -20,8 +24,8 @@ pub const SAMPLES_MAX: u64 = 10_000_000;
 /// Most nodes, links, events, groups or windows written, each.
 const WRITTEN_MAX: usize = 10_000;
 
-/// Checks `spec`; answers its network, and the AQM of each link that has one of its own.
-pub(crate) fn check(spec: &Spec) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
+/// Checks `spec`, whose files lie in `folder`; answers its network, and the AQM of each link that has one of its own.
+pub(crate) fn check(spec: &Spec, folder: &Path) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
     let end = spec.duration;
     if end == Span::ZERO {
         return wrong("duration", "must be above 0s, such as \"100s\"");
@@ -61,7 +65,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> 
         let largest = (0..spec.flows.len()).max_by_key(|i| spec.flows[*i].count).unwrap_or(0);
         return wrong(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));
     }
-    let core = Core::new(spec)?;
+    let core = Core::new(spec, folder)?;
     check_buffers(spec, &core)?;
     check_lists(spec, &core)?;
     check_events(spec, &core)?;
@@ -103,6 +107,12 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     }
     if group.count == 0 {
         return wrong("count", "must be at least 1");
+    }
+    if group.hosts.is_some_and(|hosts| !(1..=group.count).contains(&hosts)) {
+        return wrong("hosts", format!("must be 1 to the number of flows, {}", group.count));
+    }
+    if group.class > u32::from(u8::MAX) {
+        return wrong("class", "must be 0 to 255");
     }
     if group.start.high >= end {
         return wrong("start", format!("must be before the end of the run, {}", show_span(end)));
@@ -149,6 +159,9 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     }
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
         if let Some(access) = &way.access {
+            loss(&access.loss, if group.access.is_some() { "" } else { "topology.access" }).map_err(
+                |(key, message)| (if group.access.is_some() { format!("flows.{i}.access{key}") } else { key }, message),
+            )?;
             let own = if group.access.is_some() { format!("flows.{i}.access") } else { "topology.access".into() };
             check(access.buffer, format!("{own}.buffer"))?;
         }
@@ -203,30 +216,80 @@ fn check_events(spec: &Spec, core: &Core) -> Result<(), Wrong> {
             running = if key == "stop" { running - count } else { running + count };
         }
     }
+    // A link goes down and comes up in turn.
+    for link in 0..core.links.len() {
+        let mut state = LinkState::Up;
+        for (i, event) in in_order(spec).into_iter().filter(|(_, event)| event_link(event, core) == Some(link)) {
+            match event.state {
+                Some(new) if new == state => {
+                    let shown = if state == LinkState::Up { "up" } else { "down" };
+                    return wrong(format!("events.{i}.state"), format!("{} is {shown} then", core.links[link].name));
+                }
+                Some(new) => state = new,
+                None => {}
+            }
+        }
+    }
     Ok(())
+}
+
+/// The link that `event` changes, if it changes one.
+pub(crate) fn event_link(event: &Event, core: &Core) -> Option<usize> {
+    if !changes_link(event) {
+        return None;
+    }
+    match &event.link {
+        Some(name) => core.links.iter().position(|link| link.name == name.0),
+        None => core.under_test().next(),
+    }
+}
+
+fn changes_link(event: &Event) -> bool {
+    event.capacity.is_some()
+        || event.delay.is_some()
+        || event.loss.is_some()
+        || event.state.is_some()
+        || event.aqm.is_some()
 }
 
 fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
     if event.at >= spec.duration {
         return wrong("at", format!("must be before the end of the run, {}", show_span(spec.duration)));
     }
-    let kinds = [event.capacity.is_some(), event.stop.is_some(), event.resume.is_some()];
+    let kinds = [
+        event.capacity.is_some(),
+        event.delay.is_some(),
+        event.loss.is_some(),
+        event.state.is_some(),
+        event.aqm.is_some(),
+        event.stop.is_some(),
+        event.resume.is_some(),
+    ];
     if kinds.iter().filter(|given| **given).count() != 1 {
-        return wrong("", "must have one of capacity, stop and resume");
+        return wrong("", "must have one of capacity, delay, loss, state, aqm, stop and resume");
     }
+    loss(&event.loss, "").map_err(|(key, message)| (key.trim_start_matches('.').to_string(), message))?;
+    let of_link = changes_link(event);
     match &event.link {
-        Some(_) if event.capacity.is_none() => return wrong("link", "belongs to capacity"),
+        Some(_) if !of_link => return wrong("link", "belongs to capacity, delay, loss, state and aqm"),
         Some(name) => drop(core.link("link", &name.0)?),
         // Of a dumbbell the bottleneck is meant, which is the first.
-        None if event.capacity.is_some()
-            && core.under_test().count() != 1
-            && !matches!(spec.topology, Topology::Dumbbell(_)) =>
-        {
-            return wrong("", "link is missing; it names the link whose capacity changes");
+        None if of_link && core.under_test().count() != 1 && !matches!(spec.topology, Topology::Dumbbell(_)) => {
+            return wrong("", "link is missing; it names the link that changes");
         }
         None => {}
     }
-    if event.count.is_some() && event.capacity.is_some() {
+    if event.capacity.is_some()
+        && let Some(link) = event_link(event, core)
+        && core.links[link].carries.medium != Medium::Wire
+    {
+        let name = &core.links[link].name;
+        return wrong("capacity", format!("{name} has no rate to change: its channel or trace decides"));
+    }
+    if let Some(AqmChange::Spec(text)) = &event.aqm {
+        AqmSpec::parse(text, &spec.aqms).map_err(|message| ("aqm".to_string(), message))?;
+    }
+    if event.count.is_some() && of_link {
         return wrong("count", "belongs to stop and resume");
     }
     if event.count == Some(0) {
@@ -333,9 +396,9 @@ pub(crate) fn pauses(spec: &Spec, group: &Group) -> Vec<Vec<(Span, Option<Span>)
 }
 
 /// Sorts intervals and joins those that touch.
-fn merge(intervals: &mut Vec<(Span, Option<Span>)>) {
+pub(crate) fn merge<T: Copy + Ord>(intervals: &mut Vec<(T, Option<T>)>) {
     intervals.sort_by_key(|(from, _)| *from);
-    let mut joined: Vec<(Span, Option<Span>)> = Vec::with_capacity(intervals.len());
+    let mut joined: Vec<(T, Option<T>)> = Vec::with_capacity(intervals.len());
     for &(from, until) in intervals.iter() {
         match joined.last_mut() {
             Some((_, last)) if last.is_none_or(|last| last >= from) => {

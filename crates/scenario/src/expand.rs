@@ -3,9 +3,11 @@
 use aqumen_aqm::{Draw, Limit, Network, Qdisc};
 use aqumen_units::{Instant, Span};
 
-use crate::check::{event_windows, pauses};
+use crate::channel::LinkState;
+use crate::check::{event_link, event_windows, merge, pauses};
 use crate::field::Buffer;
-use crate::network::{Core, CoreLink, Way, limit};
+use crate::line::Line;
+use crate::network::{Core, CoreLink, Way, Wrong, limit};
 use crate::plan::{AqmChoice, Flow, Group, Link, Plan, Window};
 use crate::schema::{Access, Spec};
 use crate::spec::AqmSpec;
@@ -15,8 +17,15 @@ use crate::streams::{Kind, Stream};
 /// Share of the run after which it counts as steady, if the scenario does not say.
 const STEADY_FROM: u64 = 10;
 
-/// The plan of `spec` for `seed`, with `chosen` on the links under test. The links' own SPECs are in `fixed`.
-pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Plan {
+/// The plan of `spec` for `seed`, with `chosen` on the links under test. The links' own SPECs are in `fixed`. Fails if an event
+/// changes parameters that an AQM does not have.
+pub(crate) fn expand(
+    spec: &Spec,
+    core: &Core,
+    seed: u64,
+    chosen: &AqmSpec,
+    fixed: &[Option<AqmSpec>],
+) -> Result<Plan, Wrong> {
     let first = core.under_test().next().or_else(|| core.links.iter().position(|link| link.record)).unwrap_or(0);
     let nominal = core.nominal(spec, first);
     let mut plan = Plan {
@@ -33,7 +42,7 @@ pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixe
     };
     for (i, link) in core.links.iter().enumerate() {
         let aqm = fixed[i].as_ref().unwrap_or(chosen);
-        plan.links.push(written_link(spec, core, i, link, aqm));
+        plan.links.push(written_link(spec, core, i, link, aqm)?);
     }
     for (group, way) in spec.flows.iter().zip(&core.ways) {
         let first = plan.flows.len() as u32;
@@ -43,7 +52,9 @@ pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixe
             transport: group.transport.config,
             traffic: group.traffic.clone(),
             flows: first..first + group.count,
+            class: group.class as u8,
         });
+        let hosts = group.hosts.unwrap_or(group.count);
         let pauses = pauses(spec, group);
         let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
         for number in 0..group.count {
@@ -60,7 +71,12 @@ pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixe
                 None => draw(&group.extra_rtt),
                 Some(rtt) => draw(rtt).saturating_sub(written + (source_delay + sink_delay) * 2),
             } / 4;
+            let host = first + number % hosts;
             let (path, return_path) = match &way.access {
+                Some(_) if number >= hosts => {
+                    let twin = &plan.flows[host as usize];
+                    (twin.path.clone(), twin.return_path.clone())
+                }
                 None => (way.path.clone(), way.return_path.clone()),
                 Some(access) => {
                     let name = format!("{}.{number}", group.name.0);
@@ -69,6 +85,7 @@ pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixe
             };
             plan.flows.push(Flow {
                 group: plan.groups.len() as u32 - 1,
+                hosts: host,
                 path,
                 return_path,
                 on: on_intervals(start, group.stop, &pauses[number as usize]),
@@ -76,41 +93,96 @@ pub(crate) fn expand(spec: &Spec, core: &Core, seed: u64, chosen: &AqmSpec, fixe
             });
         }
     }
-    plan
+    Ok(plan)
 }
 
-fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Link {
+fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Result<Link, Wrong> {
     let network = core.nominal(spec, i);
-    let mut rates = vec![(Instant::ZERO, link.rate)];
-    let mut events: Vec<_> = spec.events.iter().collect();
-    events.sort_by_key(|event| event.at);
-    for event in events {
-        let Some(rate) = event.capacity else { continue };
-        let here = match &event.link {
-            Some(name) => name.0 == link.name,
-            None => core.under_test().next() == Some(i),
-        };
-        if here {
-            let at = Instant::ZERO + event.at;
-            rates.retain(|(known, _)| *known != at);
+    let choice = |aqm: &AqmSpec| AqmChoice { name: aqm.algorithm.clone(), values: aqm.values.clone(), network };
+    let mut rates = link.carries.rates.clone();
+    let mut line = Line {
+        medium: link.carries.medium.clone(),
+        losses: link.loss.iter().map(|loss| (Instant::ZERO, loss.clone())).collect(),
+        outages: link.carries.outages.clone(),
+        ..Line::default()
+    };
+    let mut current = aqm.clone();
+    let mut events: Vec<_> = spec.events.iter().enumerate().collect();
+    events.sort_by_key(|(_, event)| event.at);
+    for (number, event) in events {
+        if event_link(event, core) != Some(i) {
+            continue;
+        }
+        let at = Instant::ZERO + event.at;
+        if let Some(rate) = event.capacity {
+            // What the rates would have done from then on is off.
+            rates.retain(|(known, _)| *known < at);
+            line.outages.retain(|(from, _)| *from < at);
+            if let Some((_, until)) = line.outages.last_mut()
+                && until.is_none_or(|until| until > at)
+            {
+                *until = Some(at);
+            }
             rates.push((at, rate));
         }
+        line.delays.extend(event.delay.map(|delay| (at, delay)));
+        line.losses.extend(event.loss.as_ref().map(|losses| (at, losses.0.clone())));
+        if let Some(change) = &event.aqm {
+            let path = |key: Option<&str>| match key {
+                Some(key) => format!("events.{number}.aqm.{key}"),
+                None => format!("events.{number}.aqm"),
+            };
+            current = current.changed(change, &spec.aqms).map_err(|(key, message)| (path(key.as_deref()), message))?;
+            let new = choice(&current);
+            let limit = limit(link.buffer);
+            match new.build_qdisc(limit) {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err((path(None), error.to_string())),
+                None => return Err((path(None), format!("no AQM \"{}\"", new.name))),
+            }
+            if let Some(many) = [&new, &choice(aqm)].into_iter().find(|choice| choice.build().is_none()) {
+                let message = format!("{} has several queues; only an AQM of one queue can change", many.name);
+                return Err((path(None), message));
+            }
+            line.aqms.push((at, new));
+        }
     }
+    add_failures(spec, core, i, &mut line);
     let target_pkts = match link.aqm {
         None => Some(network.target_pkts),
         Some(_) => link.target.map(|target| target.0),
     };
-    Link {
+    Ok(Link {
         name: link.name.clone(),
         from: link.from,
         to: link.to,
         delay: link.delay,
         rates,
+        line: (!line.is_plain()).then(|| Box::new(line)),
         limit: limit(link.buffer),
-        aqm: AqmChoice { name: aqm.algorithm.clone(), values: aqm.values.clone(), network },
+        aqm: choice(aqm),
         target_pkts,
         record: link.record,
+    })
+}
+
+/// Adds the times for which events take link `i` down to the outages that its rates have.
+fn add_failures(spec: &Spec, core: &Core, i: usize, line: &mut Line) {
+    let mut events: Vec<_> = spec.events.iter().filter(|event| event_link(event, core) == Some(i)).collect();
+    events.sort_by_key(|event| event.at);
+    for event in events {
+        let at = Instant::ZERO + event.at;
+        match event.state {
+            Some(LinkState::Down) => line.outages.push((at, None)),
+            Some(LinkState::Up) => {
+                if let Some((_, until)) = line.outages.iter_mut().rev().find(|(_, until)| until.is_none()) {
+                    *until = Some(at);
+                }
+            }
+            None => {}
+        }
     }
+    merge(&mut line.outages);
 }
 
 /// Adds the hosts and access links of one flow; answers its paths.
@@ -145,6 +217,10 @@ fn place(
             to,
             delay,
             rates: vec![(Instant::ZERO, access.rate)],
+            line: access
+                .loss
+                .as_ref()
+                .map(|losses| Box::new(Line { losses: vec![(Instant::ZERO, losses.0.clone())], ..Line::default() })),
             limit: limit(access.buffer),
             aqm: AqmChoice { name: "droptail".into(), values: Vec::new(), network },
             target_pkts: None,

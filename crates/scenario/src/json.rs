@@ -16,7 +16,8 @@ pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
         .map(|group| {
             let transport = group.transport.to_json(&group.preset);
             let flows = [group.flows.start, group.flows.end];
-            json!({"name": group.name, "transport": transport, "traffic": group.traffic.to_json(), "flows": flows})
+            json!({"name": group.name, "transport": transport, "traffic": group.traffic.to_json(), "flows": flows,
+                   "class": group.class})
         })
         .collect();
     let flows: Vec<Value> = plan
@@ -27,7 +28,7 @@ pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
                 flow.on.iter().map(|(from, until)| json!([moment(*from), until.map(moment)])).collect();
             json!({
                 "group": flow.group, "path": flow.path, "return_path": flow.return_path, "on": on,
-                "transfer_bytes": flow.transfer.map(|bytes| bytes.0),
+                "transfer_bytes": flow.transfer.map(|bytes| bytes.0), "hosts": flow.hosts,
             })
         })
         .collect();
@@ -54,12 +55,18 @@ pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
 fn link(link: &Link) -> Result<Value, ParamError> {
     let rates: Vec<Value> = link.rates.iter().map(|(at, rate)| json!([moment(*at), rate.as_bps()])).collect();
     let bytes = link.limit.bytes.0;
-    Ok(json!({
+    let mut json = json!({
         "name": link.name, "from": link.from, "to": link.to, "delay_s": seconds(link.delay), "rates": rates,
         "buffer_pkts": if bytes == u64::MAX { json!(link.limit.packets) } else { Value::Null },
         "buffer_bytes": if bytes == u64::MAX { Value::Null } else { json!(bytes) },
         "record": link.record, "target_pkts": link.target_pkts, "aqm": aqm(&link.aqm, link.limit)?,
-    }))
+    });
+    if let Some(line) = &link.line {
+        json["line"] = line.to_json();
+        let aqms = line.aqms.iter().map(|(at, choice)| Ok(json!([moment(*at), aqm(choice, link.limit)?])));
+        json["line"]["aqms"] = Value::Array(aqms.collect::<Result<_, ParamError>>()?);
+    }
+    Ok(json)
 }
 
 fn aqm(choice: &AqmChoice, limit: Limit) -> Result<Value, ParamError> {

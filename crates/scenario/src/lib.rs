@@ -7,22 +7,26 @@
 //! - `schema` declares the tables, `parking_lot` one of its presets, `spread` the times that differ from flow to flow,
 //!   `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports, applications and AQMs;
 //! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
+//! - `channel` has the media and losses of links, `rates` reads their traces, `line` is what the plan holds of them;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
 #![forbid(unsafe_code)]
 
+pub mod channel;
 mod check;
 mod error;
 mod expand;
 mod field;
 mod json;
 pub mod law;
+mod line;
 pub mod list;
 pub mod memory;
 pub mod mmpp;
 mod network;
 mod parking_lot;
 mod plan;
+mod rates;
 pub mod replay;
 mod routes;
 mod scenario;
@@ -38,6 +42,7 @@ mod units;
 pub use check::{FLOWS_MAX, SAMPLES_MAX};
 pub use error::Error;
 pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, TIME_MAX};
+pub use line::{Line, Medium, Opportunities};
 pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
 pub use scenario::Scenario;
 pub use spec::{AqmSpec, Profile, Written};

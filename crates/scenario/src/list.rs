@@ -15,7 +15,11 @@ const ABOUT: &[(&str, &str, &str)] = &[
     ),
     ("cubic", "modern with CUBIC and HyStart++", "RFC 9438, RFC 9406"),
     ("dctcp", "modern with DCTCP: reacts to the fraction of marks", "RFC 8257"),
-    ("prague", "modern with TCP Prague: ECT(1), counted marks, paced", "draft-briscoe-iccrg-prague-congestion-control-04"),
+    (
+        "prague",
+        "modern with TCP Prague: ECT(1), counted marks, paced",
+        "draft-briscoe-iccrg-prague-congestion-control-04",
+    ),
     (
         "bbr",
         "modern with BBR version 1: a model of bandwidth and round trip, paced",

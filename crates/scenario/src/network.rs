@@ -1,11 +1,16 @@
 //! The written part of the network, preset or graph: its nodes, directed links, and the way of each group through it.
 //! Hosts and access links come later, one set for each flow.
 
-use aqumen_aqm::{Limit, Network};
-use aqumen_units::{Bytes, Rate, Span};
+use std::path::Path;
 
+use aqumen_aqm::{Limit, Network};
+use aqumen_units::{Bytes, Instant, Rate, Span};
+
+use crate::channel::{Capacity, Channel, Loss, Losses};
 use crate::error::suggestion;
-use crate::field::{Buffer, Name, Packets};
+use crate::field::{Buffer, Field, Name, Packets};
+use crate::line::Medium;
+use crate::rates::{Resolved, resolve};
 use crate::routes::{Edge, route};
 use crate::schema::{Access, GraphLink, Group, Reverse, Spec, Topology};
 use crate::spread::Spread;
@@ -19,7 +24,10 @@ pub(crate) struct CoreLink {
     pub(crate) path: String,
     pub(crate) from: u32,
     pub(crate) to: u32,
+    /// Its first rate, or the mean capacity of its medium.
     pub(crate) rate: Rate,
+    pub(crate) carries: Resolved,
+    pub(crate) loss: Option<Loss>,
     pub(crate) delay: Span,
     pub(crate) buffer: Buffer,
     /// The SPEC of its AQM; `None` if it is under test.
@@ -46,36 +54,49 @@ pub(crate) struct Core {
     pub(crate) ways: Vec<Way>,
 }
 
+/// Tells what a link carries by its rate, its channel and the path of its table.
+type Carried<'a> = dyn Fn(&Option<Capacity>, &Option<Channel>, &str) -> Result<Option<Resolved>, Wrong> + 'a;
+
 /// A dotted path, and what is wrong there.
 pub(crate) type Wrong = (String, String);
 
 impl Core {
-    /// The network of `spec`.
-    pub(crate) fn new(spec: &Spec) -> Result<Core, Wrong> {
+    /// The network of `spec`; the files that it names lie in `folder`.
+    pub(crate) fn new(spec: &Spec, folder: &Path) -> Result<Core, Wrong> {
+        let carried = |rate: &Option<Capacity>, channel: &Option<Channel>, path: &str| {
+            carried(rate, channel, path, spec.duration, folder)
+        };
         let mut core = Core { nodes: Vec::new(), links: Vec::new(), ways: Vec::new() };
         match &spec.topology {
             Topology::Dumbbell(dumbbell) => {
                 core.nodes = vec!["r1".into(), "r2".into()];
                 let bottleneck = &dumbbell.bottleneck;
+                let path = "topology.bottleneck";
+                let carries = carried(&bottleneck.rate, &bottleneck.channel, path)?
+                    .ok_or_else(|| (format!("{path}.rate"), missing_rate()))?;
                 let link = CoreLink {
                     name: "bottleneck".into(),
-                    path: "topology.bottleneck".into(),
+                    path: path.into(),
                     from: 0,
                     to: 1,
-                    rate: bottleneck.rate,
+                    rate: carries.rates[0].1,
+                    carries,
+                    loss: loss(&bottleneck.loss, path)?,
                     delay: bottleneck.delay,
                     buffer: bottleneck.buffer,
                     aqm: None,
                     record: true,
                     target: None,
                 };
-                let back = link.opposite(&bottleneck.reverse);
+                let reverse = &bottleneck.reverse;
+                let carries = carried(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
+                let back = link.opposite(reverse, carries)?;
                 core.links.extend([link, back]);
             }
             Topology::ParkingLot(row) => {
                 core.nodes.extend(row.nodes());
                 for link in row.links().map_err(|(key, message)| (format!("topology.{key}"), message))? {
-                    core.add("topology", &link)?;
+                    core.add("topology", &link, &carried)?;
                 }
             }
             Topology::Graph(graph) => {
@@ -86,7 +107,7 @@ impl Core {
                     core.nodes.push(node.0.clone());
                 }
                 for (i, link) in graph.links.iter().enumerate() {
-                    core.add(&format!("topology.links.{i}"), link)?;
+                    core.add(&format!("topology.links.{i}"), link, &carried)?;
                 }
             }
         }
@@ -99,8 +120,8 @@ impl Core {
         Ok(core)
     }
 
-    /// Adds a link, which stands at `path`, and its opposite direction.
-    fn add(&mut self, path: &str, written: &GraphLink) -> Result<(), Wrong> {
+    /// Adds a link, which stands at `path`, and its opposite direction. What they carry says `carried`.
+    fn add(&mut self, path: &str, written: &GraphLink, carried: &Carried<'_>) -> Result<(), Wrong> {
         let (from, to) = (self.node(path, "from", &written.from.0)?, self.node(path, "to", &written.to.0)?);
         if from == to {
             return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
@@ -109,19 +130,25 @@ impl Core {
             return Err((format!("{path}.one_way"), "excludes reverse".into()));
         }
         let under_test = written.aqm == "test";
+        let carries =
+            carried(&written.rate, &written.channel, path)?.ok_or_else(|| (format!("{path}.rate"), missing_rate()))?;
         let link = CoreLink {
             name: written.name.0.clone(),
             path: path.into(),
             from,
             to,
-            rate: written.rate,
+            rate: carries.rates[0].1,
+            carries,
+            loss: loss(&written.loss, path)?,
             delay: written.delay,
             buffer: written.buffer,
             aqm: (!under_test).then(|| written.aqm.clone()),
             record: written.record || under_test,
             target: written.target,
         };
-        let back = (!written.one_way).then(|| link.opposite(&written.reverse));
+        let reverse = &written.reverse;
+        let carries = carried(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
+        let back = (!written.one_way).then(|| link.opposite(reverse, carries)).transpose()?;
         for link in std::iter::once(link).chain(back) {
             if self.links.iter().any(|known| known.name == link.name) {
                 return Err((format!("{path}.name"), format!("there is another link called {}", link.name)));
@@ -242,21 +269,58 @@ impl Core {
 }
 
 impl CoreLink {
-    fn opposite(&self, reverse: &Reverse) -> CoreLink {
+    /// The opposite direction, which carries as this one unless it has a rate or medium of its own.
+    fn opposite(&self, reverse: &Reverse, carries: Option<Resolved>) -> Result<CoreLink, Wrong> {
         let under_test = reverse.aqm == "test";
-        CoreLink {
+        let carries = carries.unwrap_or_else(|| self.carries.clone());
+        let path = format!("{}.reverse", self.path);
+        Ok(CoreLink {
             name: format!("{}-reverse", self.name),
-            path: format!("{}.reverse", self.path),
             from: self.to,
             to: self.from,
-            rate: reverse.rate.unwrap_or(self.rate),
+            rate: carries.rates[0].1,
+            carries,
+            loss: loss(&reverse.loss, &path)?,
+            path,
             delay: reverse.delay.unwrap_or(self.delay),
             buffer: reverse.buffer,
             aqm: (!under_test).then(|| reverse.aqm.clone()),
             record: reverse.record || under_test,
             target: reverse.target,
-        }
+        })
     }
+}
+
+/// What a link with this `rate` or `channel` carries; `None` if it has neither. Its table stands at `path`.
+fn carried(
+    rate: &Option<Capacity>,
+    channel: &Option<Channel>,
+    path: &str,
+    duration: Span,
+    folder: &Path,
+) -> Result<Option<Resolved>, Wrong> {
+    match (rate, channel) {
+        (Some(_), Some(_)) => Err((format!("{path}.channel"), "excludes rate: a medium has its own".into())),
+        (Some(rate), None) => resolve(rate, &format!("{path}.rate"), duration, folder).map(Some),
+        (None, Some(channel)) => {
+            channel.check().map_err(|(key, message)| (format!("{path}.channel.{key}"), message))?;
+            let mean = Rate::from_bps((channel.mean_bps() + 0.5).max(1.0) as u64);
+            let medium = Medium::Channel(channel.clone());
+            Ok(Some(Resolved { rates: vec![(Instant::ZERO, mean)], outages: Vec::new(), medium }))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// The losses of the link at `path`.
+pub(crate) fn loss(written: &Option<Losses>, path: &str) -> Result<Option<Loss>, Wrong> {
+    let Some(Losses(loss)) = written else { return Ok(None) };
+    loss.check().map_err(|(key, message)| (format!("{path}.loss.{key}"), message))?;
+    Ok((!loss.is_none()).then(|| loss.clone()))
+}
+
+fn missing_rate() -> String {
+    format!("missing; it must be {}", Capacity::WHAT)
 }
 
 /// The limit of a queue.

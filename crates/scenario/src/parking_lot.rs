@@ -4,6 +4,7 @@
 use aqumen_units::{Rate, Span};
 use serde_json::json;
 
+use crate::channel::Capacity;
 use crate::field::{At, Buffer, Field, Misfit, Name, table};
 use crate::schema::{Access, BUFFER_ELSEWHERE, GraphLink, Reverse};
 use crate::tree::Value;
@@ -78,7 +79,9 @@ impl ParkingLot {
             name: Name(format!("link{}", i + 1)),
             from: Name(format!("r{i}")),
             to: Name(format!("r{}", i + 1)),
-            rate: *rate,
+            rate: Some(Capacity::Constant(*rate)),
+            channel: None,
+            loss: None,
             delay: self.delay.of(i),
             buffer: self.buffer.of(i),
             aqm: "test".into(),

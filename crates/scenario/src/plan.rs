@@ -8,6 +8,7 @@ use aqumen_aqm::{Limit, Network, ParamError, Value};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use crate::Traffic;
+use crate::line::Line;
 use crate::transport::Protocol;
 
 /// A scenario made explicit for one seed.
@@ -49,6 +50,8 @@ pub struct Link {
     /// Rate from each moment on, in order of time; the first entry is at the start. A packet is transmitted at the rate in
     /// force when its transmission starts.
     pub rates: Vec<(Instant, Rate)>,
+    /// What it has beside rates, a delay and an AQM; `None` for a plain wire.
+    pub line: Option<Box<Line>>,
     /// Room of the queue.
     pub limit: Limit,
     /// The AQM of the queue.
@@ -94,6 +97,8 @@ pub struct Group {
     pub traffic: Traffic,
     /// Its flows.
     pub flows: Range<u32>,
+    /// Traffic class of their packets.
+    pub class: u8,
 }
 
 /// One flow.
@@ -101,6 +106,8 @@ pub struct Group {
 pub struct Flow {
     /// Its group.
     pub group: u32,
+    /// The hosts between which it runs: the number of the first flow that runs between them.
+    pub hosts: u32,
     /// Links that its data cross, in order.
     pub path: Vec<u32>,
     /// Links that its acknowledgements cross, in order.
@@ -123,9 +130,17 @@ pub struct Window {
 }
 
 impl Link {
-    /// Whether nobody would notice if this link had no queue object: not recorded, and no AQM.
+    /// Whether nobody would notice if this link had no queue object: not recorded, a plain wire, and no AQM.
     pub fn is_plain(&self) -> bool {
-        !self.record && self.aqm.name == "droptail" && self.aqm.values.is_empty()
+        !self.record && self.line.is_none() && self.aqm.name == "droptail" && self.aqm.values.is_empty()
+    }
+}
+
+impl Link {
+    /// The least propagation delay that it ever has.
+    pub fn delay_min(&self) -> Span {
+        let later = self.line.iter().flat_map(|line| &line.delays).map(|(_, delay)| *delay);
+        later.fold(self.delay, Span::min)
     }
 }
 

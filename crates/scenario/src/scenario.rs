@@ -66,7 +66,7 @@ impl Scenario {
             let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
             group.traffic.load(directory).map_err(at)?;
         }
-        let (core, fixed) = check(&spec).map_err(|wrong| locate(&tree, file, wrong))?;
+        let (core, fixed) = check(&spec, directory).map_err(|wrong| locate(&tree, file, wrong))?;
         Ok(Scenario { file: file.into(), tree, spec, core, fixed })
     }
 
@@ -109,7 +109,8 @@ impl Scenario {
             Some(aqm) => aqm.clone(),
             None => self.aqm(&self.spec.aqm)?,
         };
-        let plan = expand(&self.spec, &self.core, seed, &own, &self.fixed);
+        let plan = expand(&self.spec, &self.core, seed, &own, &self.fixed)
+            .map_err(|wrong| locate(&self.tree, &self.file, wrong))?;
         match plan.unfit_aqm(self.core.links.len()) {
             None => Ok(plan),
             Some((i, message)) if self.core.links[i].aqm.is_some() => {

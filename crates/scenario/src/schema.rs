@@ -3,9 +3,10 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
+use crate::channel::{Capacity, Channel, LinkState, Losses};
 use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, all_defaults, table};
 use crate::parking_lot::ParkingLot;
-use crate::spec::Profile;
+use crate::spec::{AqmChange, Profile};
 use crate::spread::Spread;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -66,8 +67,12 @@ table! {
 table! {
     /// The link under test of a dumbbell.
     pub struct Bottleneck("the bottleneck link") {
-        /// Its rate.
-        pub rate: Rate,
+        /// Its rate, or rates over time.
+        pub rate: Option<Capacity>,
+        /// In place of a rate: a medium with a law of its own.
+        pub channel: Option<Channel>,
+        /// Losses on the wire, after the queue: a probability, or a table.
+        pub loss: Option<Losses>,
         /// Its propagation delay.
         pub delay: Span,
         /// Room of its queue, in packets or bytes; the packet in transmission does not count.
@@ -80,8 +85,12 @@ table! {
 table! {
     /// The opposite direction of a link.
     pub struct Reverse("the opposite direction") {
-        /// Its rate; that of the link if absent.
-        pub rate: Option<Rate>,
+        /// Its rate, or rates over time; as the link if absent.
+        pub rate: Option<Capacity>,
+        /// In place of a rate: a medium with a law of its own.
+        pub channel: Option<Channel>,
+        /// Losses on the wire, after the queue: a probability, or a table; none if absent.
+        pub loss: Option<Losses>,
         /// Its propagation delay; that of the link if absent.
         pub delay: Option<Span>,
         /// Room of its queue.
@@ -102,6 +111,8 @@ table! {
         pub rate: Rate,
         /// Its propagation delay, or whence each flow takes it, on each side by itself.
         pub delay: Spread = Spread::fixed(Span::ZERO),
+        /// Losses on the wire in each direction: a probability, or a table.
+        pub loss: Option<Losses>,
         /// Room of its queue.
         pub buffer: Buffer = BUFFER_ELSEWHERE,
     }
@@ -128,8 +139,12 @@ table! {
         pub from: Name,
         /// The node it leads to.
         pub to: Name,
-        /// Its rate.
-        pub rate: Rate,
+        /// Its rate, or rates over time.
+        pub rate: Option<Capacity>,
+        /// In place of a rate: a medium with a law of its own.
+        pub channel: Option<Channel>,
+        /// Losses on the wire, after the queue: a probability, or a table.
+        pub loss: Option<Losses>,
         /// Its propagation delay.
         pub delay: Span,
         /// Room of its queue, in packets or bytes; the packet in transmission does not count.
@@ -172,6 +187,10 @@ table! {
         pub to: Option<Name>,
         /// Access links of this group, in place of those of the topology.
         pub access: Option<Access>,
+        /// Number of hosts on each side that the flows share, with their access links; one for each flow if absent.
+        pub hosts: Option<u32>,
+        /// Traffic class of its packets, 0 to 255, for AQMs that tell classes apart.
+        pub class: u32 = 0,
         /// Round-trip time added to each flow, a quarter on each direction of its access links.
         pub extra_rtt: Spread = Spread::fixed(Span::ZERO),
         /// Round-trip time of each flow without queueing: the access links get what is lacking, a quarter on each direction.
@@ -180,7 +199,7 @@ table! {
 }
 
 table! {
-    /// A change during the run: one of `capacity`, `stop` and `resume`.
+    /// A change during the run: one of `capacity`, `delay`, `loss`, `state`, `aqm`, `stop` and `resume`.
     pub struct Event("an event") {
         /// When it happens. A window opens there, which lasts to the next event or the end.
         pub at: Span,
@@ -188,7 +207,15 @@ table! {
         pub name: Option<Name>,
         /// New rate of a link.
         pub capacity: Option<Rate>,
-        /// The link whose rate changes; the link under test if absent.
+        /// New propagation delay of a link.
+        pub delay: Option<Span>,
+        /// New losses of a link: a probability, or a table; 0 for none.
+        pub loss: Option<Losses>,
+        /// Whether a link goes down or comes up.
+        pub state: Option<LinkState>,
+        /// New AQM of a link: a SPEC, or a table of the parameters that change.
+        pub aqm: Option<AqmChange>,
+        /// The link that changes; the link under test if absent.
         pub link: Option<Name>,
         /// Group of which flows stop offering data.
         pub stop: Option<Name>,

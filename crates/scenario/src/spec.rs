@@ -40,6 +40,15 @@ pub enum Written {
     Flag(bool),
 }
 
+/// A change of an AQM during the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AqmChange {
+    /// Another AQM, or the same with other parameters: a SPEC.
+    Spec(String),
+    /// Parameters that change; the others stay.
+    Params(Vec<(String, Written)>),
+}
+
 /// What is wrong with a profile: the key at fault (`None`: the profile itself), and why.
 type Fault = (Option<String>, String);
 
@@ -71,6 +80,23 @@ impl AqmSpec {
             put(&mut values, key, read);
         }
         Ok(AqmSpec { label: text.trim().into(), algorithm: algorithm.name.into(), values })
+    }
+
+    /// This AQM after `change`. The error is the key at fault (`None`: the change itself), and a message.
+    pub(crate) fn changed(&self, change: &AqmChange, profiles: &Named<Profile>) -> Result<Self, Fault> {
+        let params = match change {
+            AqmChange::Spec(text) => return AqmSpec::parse(text, profiles).map_err(|message| (None, message)),
+            AqmChange::Params(params) => params,
+        };
+        let Some(algorithm) = algorithm(&self.algorithm) else {
+            return Err((None, format!("no AQM \"{}\"", self.algorithm)));
+        };
+        let mut changed = self.clone();
+        for (key, written) in params {
+            let value = read_value(algorithm, key, written).map_err(|message| (Some(key.clone()), message))?;
+            put(&mut changed.values, key, value);
+        }
+        Ok(changed)
     }
 }
 
@@ -216,6 +242,37 @@ impl Field for Profile {
             "type": "object", "properties": {"algorithm": algorithm}, "required": ["algorithm"],
             "additionalProperties": Written::schema(),
         })
+    }
+}
+
+impl Field for AqmChange {
+    const WHAT: &'static str = "a SPEC, such as \"pi:target=50pkt\", or a table of parameters";
+
+    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+        match &at.node.value {
+            Value::Text(text) => Ok(AqmChange::Spec(text.clone())),
+            Value::Table(entries) if !entries.is_empty() => {
+                let read =
+                    |(key, node): &(String, crate::tree::Node)| Ok((key.clone(), Written::read(&at.below(key, node))?));
+                Ok(AqmChange::Params(entries.iter().map(read).collect::<Result<_, Misfit>>()?))
+            }
+            _ => Err(at.misfit(format!("must be {}", Self::WHAT))),
+        }
+    }
+
+    fn write(&self) -> Option<toml::Value> {
+        match self {
+            AqmChange::Spec(text) => text.write(),
+            AqmChange::Params(params) => {
+                let table = params.iter().filter_map(|(key, value)| Some((key.clone(), value.write()?)));
+                Some(toml::Value::Table(table.collect()))
+            }
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        let table = serde_json::json!({"type": "object", "additionalProperties": Written::schema()});
+        serde_json::json!({"anyOf": [String::schema(), table]})
     }
 }
 

@@ -29,7 +29,7 @@ fn the_base_scenarios_are_right() {
 fn unknown_keys_are_refused_with_the_nearest_known_one() {
     assert_eq!(
         dumbbell("buffer = \"300pkt\"", "bufer = \"300pkt\""),
-        "t.toml:11: topology.bottleneck.bufer: unknown key; did you mean buffer? known: rate, delay, buffer, reverse"
+        "t.toml:11: topology.bottleneck.bufer: unknown key; did you mean buffer? known: rate, channel, loss, delay, buffer, reverse"
     );
     assert!(more("[nomnal]\nflows = 3\n").starts_with("t.toml:22: nomnal: unknown key; did you mean nominal? known: "));
     assert!(
@@ -242,7 +242,10 @@ fn distributions_and_lists_fit_their_group() {
 
 #[test]
 fn events_change_one_thing_that_can_change() {
-    assert_eq!(more("[[events]]\nat = \"40s\"\n"), "t.toml:22: events.0: must have one of capacity, stop and resume");
+    assert_eq!(
+        more("[[events]]\nat = \"40s\"\n"),
+        "t.toml:22: events.0: must have one of capacity, delay, loss, state, aqm, stop and resume"
+    );
     assert_eq!(
         more("[[events]]\nat = \"40s\"\nstop = \"ftp\"\ncount = 5\n"),
         "t.toml:25: events.0.count = 5: 4 flows of ftp run then"
@@ -257,7 +260,7 @@ fn events_change_one_thing_that_can_change() {
     );
     assert_eq!(
         graph("link = \"second\"\n", ""),
-        "t.toml:51: events.0: link is missing; it names the link whose capacity changes"
+        "t.toml:51: events.0: link is missing; it names the link that changes"
     );
 }
 
@@ -435,4 +438,148 @@ fn every_aqm_of_one_queue_takes_the_threshold_functions_parameters() {
     assert!(refused("pi:treshold=0.5").contains("did you mean threshold?"), "{}", refused("pi:treshold=0.5"));
     // Disciplines of several queues have no one buffer to measure.
     assert!(refused("drr:threshold=0.5").contains("not a parameter of drr"), "{}", refused("drr:threshold=0.5"));
+}
+
+/// The dumbbell with `new` in place of its rate.
+fn rate(new: &str) -> String {
+    dumbbell("rate = \"8Mbit\"", new)
+}
+
+/// An event at 40 s.
+fn event(what: &str) -> String {
+    more(&format!("[[events]]\nat = \"40s\"\n{what}\n"))
+}
+
+#[test]
+fn a_link_has_one_capacity_that_makes_sense() {
+    let link = "t.toml:9: topology.bottleneck";
+    assert_eq!(
+        rate("rate = \"8Mbit\"\nchannel = { model = \"wifi\" }"),
+        "t.toml:10: topology.bottleneck.channel: excludes rate: a medium has its own"
+    );
+    assert_eq!(rate("rate = {}"), format!("{link}.rate: must have one of steps, csv and mahimahi"));
+    assert_eq!(
+        rate("rate = { steps = [[\"1s\", \"8Mbit\"]] }"),
+        format!("{link}.rate.steps = [[\"1s\", \"8Mbit\"]]: the first must begin at 0s")
+    );
+    assert_eq!(
+        rate("rate = { steps = [[\"0s\", \"8Mbit\"], [\"5s\", \"4Mbit\"]], period = \"5s\" }"),
+        format!("{link}.rate.period = \"5s\": must be longer than 5s, when the last one begins")
+    );
+    assert!(
+        rate("rate = { steps = [[\"0s\", \"8Mbit\"], [\"1us\", \"4Mbit\"]], period = \"2us\" }")
+            .ends_with("gives more than 1000000 changes of the rate; make it longer")
+    );
+    assert!(rate("rate = { steps = [[\"0s\"]] }").ends_with("must be a time and a rate, such as [\"10s\", \"4Mbit\"]"));
+    assert_eq!(
+        rate("channel = { model = \"wify\" }"),
+        format!(
+            "{link}.channel.model = \"wify\": no such model; did you mean wifi? known: wifi, wimax, umts, lte, shared"
+        )
+    );
+    assert_eq!(rate("channel = { model = \"lte\", cqi = 16 }"), format!("{link}.channel.cqi = 16: must be 1 to 15"));
+    assert_eq!(
+        rate("channel = { model = \"shared\" }"),
+        format!("{link}.channel.rate: missing; it must be a rate, such as \"8Mbit\"")
+    );
+    assert!(rate("channel = { model = \"wifi\", width_mhz = 30 }").ends_with("width_mhz = 30: must be 20 or 40"));
+}
+
+#[test]
+fn losses_are_probabilities_and_models_complete() {
+    let loss = |loss: &str| rate(&format!("rate = \"8Mbit\"\nloss = {loss}"));
+    assert_eq!(loss("1.5"), "t.toml:10: topology.bottleneck.loss = 1.5: must be a probability, 0 to 1");
+    assert!(loss("{ bit_errors = -1 }").ends_with("bit_errors = -1: must be a probability, 0 to 1"));
+    assert_eq!(
+        loss("{ burst = { to_bad = 0.1 } }"),
+        "t.toml:10: topology.bottleneck.loss.burst: needs either to_bad and to_good, or mean_good and mean_bad"
+    );
+    assert!(loss("{ burst = { to_bad = 0.1, to_good = 0 } }").ends_with("to_good = 0: must be above 0, at most 1"));
+    assert!(
+        dumbbell("delay = [\"35ms\", \"45ms\"]", "delay = \"1ms\"\nloss = { burst = {} }")
+            .starts_with("t.toml:16: topology.access.loss.burst: needs")
+    );
+}
+
+#[test]
+fn events_fit_the_links_they_change() {
+    assert!(
+        event("loss = 0.1\ndelay = \"5ms\"")
+            .ends_with("must have one of capacity, delay, loss, state, aqm, stop and resume")
+    );
+    assert_eq!(event("state = \"up\""), "t.toml:24: events.0.state = \"up\": bottleneck is up then");
+    assert_eq!(event("state = \"off\""), "t.toml:24: events.0.state = \"off\": must be \"down\" or \"up\"");
+    assert!(event("loss = { burst = { to_bad = 1 } }").starts_with("t.toml:24: events.0.loss.burst: needs"));
+    assert!(event("aqm = \"pie:target=5\"").contains("events.0.aqm"));
+    let text = format!(
+        "{}[[events]]\nat = \"40s\"\ncapacity = \"1Mbit\"\n",
+        with(DUMBBELL, "rate = \"8Mbit\"", "channel = { model = \"lte\" }")
+    );
+    assert_eq!(
+        error(&text),
+        "t.toml:24: events.0.capacity = \"1Mbit\": bottleneck has no rate to change: its channel or trace decides"
+    );
+    // Which AQM the parameters are for is known when the plan is made.
+    let plan = |what: &str, aqm: &str| {
+        let scenario = parse(&format!("{DUMBBELL}[[events]]\nat = \"40s\"\n{what}\n"));
+        scenario.plan(1, Some(&scenario.aqm(aqm).unwrap())).unwrap_err().to_string()
+    };
+    assert!(
+        plan("aqm = { beta = 0.5 }", "pi").starts_with("t.toml:24: events.0.aqm.beta = 0.5: not a parameter of pi")
+    );
+    assert_eq!(
+        plan("aqm = \"pi\"", "fq-codel"),
+        "t.toml:24: events.0.aqm = \"pi\": fq-codel has several queues; only an AQM of one queue can change"
+    );
+    assert!(
+        dumbbell("count = 4", "count = 4\nhosts = 5")
+            .ends_with("flows.0.hosts = 5: must be 1 to the number of flows, 4")
+    );
+    assert!(dumbbell("count = 4", "count = 4\nclass = 256").ends_with("flows.0.class = 256: must be 0 to 255"));
+}
+
+#[test]
+fn traces_are_read_line_by_line() {
+    let folder = std::env::temp_dir().join(format!("aqumen-traces-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("trace");
+    let path = file.display();
+    let load = |key: &str, content: &str| {
+        std::fs::write(&file, content).unwrap();
+        let text = with(DUMBBELL, "rate = \"8Mbit\"", &format!("rate = {{ {key} = \"trace\" }}"));
+        std::fs::write(folder.join("s.toml"), text).unwrap();
+        Scenario::load(folder.join("s.toml"), &[]).map_err(|error| error.to_string())
+    };
+    let wrong = |key: &str, content: &str| {
+        let message = load(key, content).unwrap_err();
+        assert_eq!(message.lines().count(), 1, "{message}");
+        message.split_once("\"trace\": ").expect("the value is shown").1.to_string()
+    };
+    assert_eq!(wrong("mahimahi", "1\nx\n"), format!("{path}:2: must be a whole number of milliseconds"));
+    assert_eq!(wrong("mahimahi", "5\n4\n"), format!("{path}:2: must not be before the line above"));
+    assert_eq!(wrong("mahimahi", "0\n0\n"), format!("{path}: the last millisecond must be above 0"));
+    assert_eq!(wrong("mahimahi", "# none\n"), format!("{path}: has no opportunity"));
+    assert_eq!(wrong("csv", "time,rate\n0,1e6\n1;2\n"), format!("{path}:3: must be time,rate, such as 0.5,8000000"));
+    assert_eq!(wrong("csv", "0,-5\n"), format!("{path}:1: the rate must be 0, or 1bit to 10000Gbit"));
+    assert_eq!(wrong("csv", "0,1e6\n0,2e6\n"), "must be in order of time; 0s comes late");
+    assert_eq!(wrong("csv", "0,0\n"), "must have a rate above 0");
+    assert!(wrong("csv", "\u{0}").contains("must be time,rate"));
+    // Seconds and bit/s, or units; a rate of 0 is an outage.
+    let plan = load("period = \"30s\", csv", "time,rate # a comment\n0,0\n500ms,8Mbit\n\n10,4000000\n")
+        .unwrap()
+        .plan(1, None)
+        .unwrap();
+    let link = &plan.links[0];
+    let rates: Vec<(u64, u64)> =
+        link.rates.iter().map(|(at, rate)| (at.as_nanos() / 1_000_000, rate.as_bps())).collect();
+    assert_eq!(rates[..4], [(0, 8_000_000), (500, 8_000_000), (10_000, 4_000_000), (30_500, 8_000_000)]);
+    let millis = |at: aqumen_units::Instant| at.as_nanos() / 1_000_000;
+    let line = link.line.as_ref().unwrap();
+    let outages: Vec<(u64, u64)> = line.outages.iter().map(|(a, b)| (millis(*a), millis(b.unwrap()))).collect();
+    assert_eq!(outages, [(0, 500), (30_000, 30_500), (60_000, 60_500), (90_000, 90_500)]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(Scenario::load(folder.join("s.toml"), &[]).unwrap_err().to_string().contains("cannot read"));
+    std::fs::create_dir(&file).unwrap();
+    assert!(Scenario::load(folder.join("s.toml"), &[]).unwrap_err().to_string().contains("not a regular file"));
+    std::fs::remove_dir_all(folder).unwrap();
 }

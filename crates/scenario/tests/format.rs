@@ -113,7 +113,10 @@ fn the_documentation_has_every_key_with_kind_default_and_meaning() {
     known.retain(|(path, _)| {
         let elsewhere = path.ends_with(".access") && path != "topology.access"
             || path.ends_with(".reverse") && path != "topology.bottleneck.reverse"
-            || [".start", ".extra_rtt", "access.delay"].iter().any(|end| path.ends_with(end));
+            || [".start", ".extra_rtt", "access.delay"].iter().any(|end| path.ends_with(end))
+            || [".rate", ".channel", ".loss", ".loss.burst"].iter().any(|table| path.ends_with(table))
+                && (!path.starts_with("topology.bottleneck.") || path.contains(".reverse."))
+            || path == "events.loss";
         // docs/traffic.md has the kinds of traffic.
         !elsewhere && !path.starts_with("flows.traffic")
     });
@@ -149,7 +152,12 @@ fn the_examples_of_the_documentation_are_right() {
 
 #[test]
 fn what_is_written_reads_back_as_the_same_scenario() {
-    for text in [DUMBBELL, GRAPH, PARKING_LOT] {
+    let rate = "rate = \"8Mbit\"";
+    let lte = "channel = { model = \"lte\", cqi = 7.5 }\nloss = { bit_errors = 1e-7, burst = { to_bad = 0.1, to_good = 0.5 } }";
+    let steps = "rate = { steps = [[\"0s\", \"8Mbit\"], [\"5s\", \"4Mbit\"]], period = \"10s\" }";
+    let events = "[[events]]\nat = \"5s\"\naqm = { target = \"50pkt\", ecn = false }\n[[events]]\nat = \"6s\"\nstate = \"down\"\n";
+    let media = [lte, steps].map(|new| common::with(DUMBBELL, rate, new) + events);
+    for text in [DUMBBELL, GRAPH, PARKING_LOT, &media[0], &media[1]] {
         let scenario = parse(text);
         let again = parse(&scenario.to_toml());
         assert_eq!(again.spec(), scenario.spec());
@@ -167,6 +175,13 @@ fn right_override() -> impl Strategy<Value = (&'static str, String)> {
     prop_oneof![
         rate("topology.bottleneck.rate"),
         rate("topology.access.rate"),
+        (0.0f64..=1.0).prop_map(|p| ("bottleneck.loss", format!("{p:?}"))),
+        (0.0f64..=1.0).prop_map(|p| ("access.loss", format!("{{ bit_errors = {p:?} }}"))),
+        (0.0f64..=1.0, 1e-6f64..=1.0)
+            .prop_map(|(p, r)| ("bottleneck.loss", format!("{{ burst = {{ to_bad = {p:?}, to_good = {r:?} }} }}"))),
+        (1u64..1_000_000, 1u64..1_000_000_000).prop_map(|(ms, bps)| {
+            ("bottleneck.rate", format!("{{ steps = [[\"0s\", \"1Mbit\"], [\"{ms}ms\", \"{bps}bit\"]] }}"))
+        }),
         rate("bottleneck.reverse.rate"),
         rate("nominal.capacity"),
         time("topology.bottleneck.delay", 0, 1_000_000_000_000),

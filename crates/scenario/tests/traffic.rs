@@ -83,8 +83,14 @@ fn what_does_not_fit_is_told_in_one_line() {
         ("{ rate = \"1Mbit\" }", "traffic: kind is missing; such as kind = \"cbr\""),
         ("\"cbr\"", "traffic.rate: missing; it must be a rate, such as \"8Mbit\""),
         ("{ kind = \"cbr\", rte = \"1Mbit\" }", "traffic.rte: unknown key; did you mean rate? known: rate, packet"),
-        ("{ kind = \"cbr\", rate = \"1Mbit\", packet = \"70kB\" }", "traffic.packet = \"70kB\": must be at most 65507B"),
-        ("{ kind = \"cbr\", rate = \"10Tbit\", packet = \"1B\" }", "traffic.rate = \"10Tbit\": gives more than 1e9 packets"),
+        (
+            "{ kind = \"cbr\", rate = \"1Mbit\", packet = \"70kB\" }",
+            "traffic.packet = \"70kB\": must be at most 65507B",
+        ),
+        (
+            "{ kind = \"cbr\", rate = \"10Tbit\", packet = \"1B\" }",
+            "traffic.rate = \"10Tbit\": gives more than 1e9 packets",
+        ),
         ("{ kind = \"transfers\", size = \"1kB\" }", "traffic: must have one of rate, load and think"),
         ("{ kind = \"transfers\", size = \"0B\", rate = \"1/s\" }", "traffic.size = \"0B\": must have a mean above 0"),
         ("{ kind = \"transfers\", size = \"1kB\", rate = \"0/s\" }", "traffic.rate = \"0/s\": must be above 0/s"),
@@ -131,7 +137,10 @@ fn what_does_not_fit_is_told_in_one_line() {
         ),
         ("{ kind = \"video\", file = \"nowhere.txt\" }", "traffic.file = \"nowhere.txt\": nowhere.txt: cannot read"),
         ("{ kind = \"video\", file = \"/dev/zero\" }", "traffic.file = \"/dev/zero\": /dev/zero: not a file"),
-        ("{ kind = \"mmpp\", model = \"nowhere.toml\" }", "traffic.model = \"nowhere.toml\": nowhere.toml: cannot read"),
+        (
+            "{ kind = \"mmpp\", model = \"nowhere.toml\" }",
+            "traffic.model = \"nowhere.toml\": nowhere.toml: cannot read",
+        ),
     ] {
         let found = wrong(value);
         assert!(found.starts_with(message), "{value}\n   {found}\n   {message}");
@@ -171,7 +180,9 @@ fn files_stand_beside_the_scenario() {
     std::fs::copy(format!("{ROOT}/examples/mmpp/reference.toml"), folder.join("model.toml")).unwrap();
     let of_model = load("{ kind = \"mmpp\", model = \"model.toml\", source = \"www\" }").unwrap();
     let Traffic::Mmpp(mmpp) = &of_model.spec().flows[0].traffic else { panic!() };
-    let Traffic::Mmpp(preset) = traffic("{ kind = \"mmpp\", preset = \"paper16\", source = \"www\" }") else { panic!() };
+    let Traffic::Mmpp(preset) = traffic("{ kind = \"mmpp\", preset = \"paper16\", source = \"www\" }") else {
+        panic!()
+    };
     assert_eq!(mmpp.chains(), preset.chains());
     std::fs::remove_dir_all(&folder).unwrap();
 }

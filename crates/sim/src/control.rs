@@ -7,6 +7,8 @@ use aqumen_scenario::Plan;
 pub(crate) enum Control {
     /// A window begins or ends.
     Edge,
+    /// Another AQM, or other parameters, at a link of the plan.
+    ReplaceAqm { link: u32, change: u32 },
     /// A flow's application stops.
     Pause(u32),
     /// A flow's application starts or goes on.
@@ -36,6 +38,11 @@ impl Agenda {
                 items.push((from.as_nanos(), Control::Resume(number)));
                 items.extend(until.map(|until| (until.as_nanos(), Control::Pause(number))));
             }
+        }
+        for (link, number) in plan.links.iter().zip(0u32..) {
+            let changes = link.line.iter().flat_map(|line| &line.aqms).zip(0u32..);
+            items
+                .extend(changes.map(|((at, _), change)| (at.as_nanos(), Control::ReplaceAqm { link: number, change })));
         }
         const REPORTS: u64 = 50;
         items.extend((1..=REPORTS).map(|k| ((end as u128 * k as u128 / REPORTS as u128) as u64, Control::Progress)));

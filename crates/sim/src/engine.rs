@@ -261,7 +261,12 @@ impl<'a> Engine<'a> {
                 }
                 self.send_down(lane + 1, reach, entry);
             }
-            _ => {
+            other => {
+                if let Arrival::Lost { start } = other
+                    && self.trace.is_some()
+                {
+                    self.trace_transmit(number, start, flow, self.calendar.event(entry).put_off(now));
+                }
                 let event = self.remove(entry);
                 self.discard(flow, &event);
             }
@@ -326,12 +331,16 @@ impl<'a> Engine<'a> {
             self.schedule_timer(end, self.slots.service + number);
         }
         dropped.iter().for_each(|event| self.discard(self.flow_of(event), event));
+        let Some(sent) = sent else { return };
         let lane = sent.event.slot - self.slots.lanes;
         let flow = self.network.lanes[lane as usize].flow;
         if self.trace.is_some() {
             self.trace_transmit(number, sent.start, flow, sent.event);
         }
-        self.send_event(lane + 1, sent.reach, sent.event);
+        match sent.reach {
+            Some(reach) => self.send_event(lane + 1, reach, sent.event),
+            None => self.discard(flow, &sent.event),
+        }
     }
 
     /// The packet in `entry` enters `lane` at `at`, which may lie ahead.
@@ -600,8 +609,10 @@ impl<'a> Engine<'a> {
     fn on_timer(&mut self, now: u64, slot: u32) {
         let slots = &self.slots;
         if slot < slots.control {
-            self.network.ports[slot as usize].on_timer(now);
-            self.arm_port(slot);
+            // A timer of an AQM that was replaced comes to nothing.
+            if self.network.ports[slot as usize].on_timer(now) {
+                self.arm_port(slot);
+            }
         } else if slot == slots.sampler {
             self.sample(now);
         } else if slot < slots.retransmission {
@@ -680,6 +691,7 @@ impl<'a> Engine<'a> {
         while let Some(control) = self.agenda.take(now) {
             match control {
                 Control::Edge => self.on_edge(now),
+                Control::ReplaceAqm { link, change } => self.replace_aqm(now, link, change),
                 Control::Resume(flow) => self.on_resume(flow, now),
                 Control::Pause(flow) => self.on_pause(flow, now),
                 Control::Progress => {
@@ -693,6 +705,18 @@ impl<'a> Engine<'a> {
             self.schedule_timer(self.agenda.next(), self.slots.control);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn replace_aqm(&mut self, now: u64, link: u32, change: u32) {
+        let line = self.plan.links[link as usize].line.as_ref();
+        let Some((_, choice)) = line.and_then(|line| line.aqms.get(change as usize)) else { return };
+        // The plan was made of AQMs that can be built; a link that nobody uses has no port.
+        let Some(port) = self.network.port_links.iter().position(|number| *number == link) else { return };
+        if let Some(Ok(aqm)) = choice.build() {
+            self.network.ports[port].replace_aqm(aqm, now);
+            self.arm_port(port as u32);
+        }
     }
 
     /// A flow's application starts or goes on.
@@ -840,10 +864,7 @@ impl FlowPiece {
     }
 
     fn since(&self, before: &FlowPiece) -> FlowPiece {
-        FlowPiece {
-            delivered: self.delivered - before.delivered,
-            counts: self.counts.since(&before.counts),
-        }
+        FlowPiece { delivered: self.delivered - before.delivered, counts: self.counts.since(&before.counts) }
     }
 }
 

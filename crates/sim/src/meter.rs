@@ -47,6 +47,8 @@ pub(crate) struct Piece {
     pub(crate) sampled: Moments,
     /// What the totals grew by.
     pub(crate) grown: Totals,
+    /// Packets lost on the wire.
+    pub(crate) wire_lost: u64,
     /// Bits sent at the end of the piece, less bits sent at its start, of the packets then in transmission.
     pub(crate) partly_sent_bits: f64,
 }
@@ -105,6 +107,11 @@ impl Meter {
         self.piece.sojourn.record(sojourn);
     }
 
+    /// A packet's transmission over a line ended; `lost`: it did not get through.
+    pub(crate) fn sent_over_line(&mut self, lost: bool) {
+        self.piece.wire_lost += u64::from(lost);
+    }
+
     /// The AQM samples a queue of `queue` packets.
     pub(crate) fn sampled(&mut self, queue: u32) {
         self.piece.sampled.add(queue as f64);
@@ -144,6 +151,7 @@ impl Piece {
         self.sampled.sum += later.sampled.sum;
         self.sampled.sum_squared += later.sampled.sum_squared;
         self.sampled.n += later.sampled.n;
+        self.wire_lost += later.wire_lost;
         self.grown = sum(&self.grown, &later.grown);
         self.partly_sent_bits += later.partly_sent_bits;
     }

@@ -4,11 +4,14 @@
 //! this flow alone uses have no queue that anybody else could join, so a packet's way through them is computed when it
 //! enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without events.
 
+use std::rc::Rc;
+
 use aqumen_scenario::{Flow, Link, Plan, Traffic};
 use aqumen_units::{Bytes, Rate};
 
 use crate::Error;
-use crate::port::Port;
+use crate::control::edges;
+use crate::port::{Identities, Port};
 
 pub(crate) struct Network {
     pub(crate) ports: Vec<Port>,
@@ -103,6 +106,7 @@ impl Network {
         let users = users(plan);
         let private: Vec<bool> =
             plan.links.iter().zip(&users).map(|(link, users)| style.collapse && is_private(link, users)).collect();
+        let (edges, identities) = (edges(plan), Identities::new(plan));
         let mut ports = Vec::new();
         let mut port_links = Vec::new();
         let mut port_of = vec![None; plan.links.len()];
@@ -112,7 +116,7 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            ports.push(port_of_link(link, plan.seed, number as u32, style)?);
+            ports.push(port_of_link(link, plan.seed, number as u32, style, &edges, &identities)?);
         }
         let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
         for (number, flow) in plan.flows.iter().enumerate() {
@@ -278,8 +282,15 @@ fn is_private(link: &Link, users: &Users) -> bool {
     users.flows == 1 && link.is_plain() && fits && link.rates.len() == 1
 }
 
-fn port_of_link(link: &Link, seed: u64, number: u32, style: Style) -> Result<Port, Error> {
-    Port::new(link, seed, number, style)
+fn port_of_link(
+    link: &Link,
+    seed: u64,
+    number: u32,
+    style: Style,
+    edges: &[u64],
+    identities: &Rc<Identities>,
+) -> Result<Port, Error> {
+    Port::new(link, seed, number, style, edges, identities)
         .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
         .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) })
 }
@@ -289,7 +300,7 @@ fn port_of_link(link: &Link, seed: u64, number: u32, style: Style) -> Result<Por
 fn notice(plan: &Plan, flow: &Flow, port_of: &[Option<u32>]) -> u64 {
     let mut sum = 0;
     for &link in flow.return_path.iter().rev().chain(flow.path.iter().rev()) {
-        sum += plan.links[link as usize].delay.as_nanos();
+        sum += plan.links[link as usize].delay_min().as_nanos();
         if port_of[link as usize].is_some() {
             break;
         }

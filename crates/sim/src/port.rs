@@ -7,14 +7,18 @@
 //! without AQM and measurements.
 
 mod fifo;
+mod loss;
 mod plain;
 mod served;
+mod transmitter;
 
-use aqumen_aqm::registry::AnyQdisc;
+use std::rc::Rc;
+
+use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
 use aqumen_aqm::{Aqm, Fifo, Packet, ParamError, Totals, Value};
-use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_units::{Bytes, Instant, Rate};
+use aqumen_scenario::{Link, Plan};
+use aqumen_units::{Bytes, Instant};
 
 use crate::event::Event;
 use crate::meter::Meter;
@@ -23,6 +27,7 @@ use crate::network::Style;
 pub(crate) use fifo::FifoPort;
 pub(crate) use plain::PlainPort;
 pub(crate) use served::ServedPort;
+use transmitter::Transmitter;
 
 /// Any kind of port.
 pub(crate) enum Port {
@@ -38,30 +43,32 @@ pub(crate) enum Arrival {
     Leaves { start: u64, reach: u64 },
     /// It waits; a service event tells when it leaves. `busy_until` is set when its transmission started at once.
     Waits { busy_until: Option<u64> },
+    /// It will be transmitted from `start` on, and get lost on the wire.
+    Lost { start: u64 },
     /// It is gone.
     Dropped,
 }
 
-/// The transmitter of a link: its rates and its propagation delay.
-#[derive(Clone, Debug)]
-struct Transmitter {
-    /// Rate from each moment on; never empty.
-    rates: Vec<(u64, Rate)>,
-    /// Index of the rate in force at the last start of a transmission.
-    current: usize,
-    delay: u64,
-    /// The last size asked for and the time it takes at the current rate: packets mostly repeat their size.
-    cached: (u32, u64),
-}
-
 impl Port {
-    /// The port at the head of `link`, whose number in the plan is `number`. `None` if nothing has the name of its AQM.
-    pub(crate) fn new(link: &Link, seed: u64, number: u32, style: Style) -> Option<Result<Self, ParamError>> {
+    /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows. `None` if nothing
+    /// has the name of its AQM.
+    pub(crate) fn new(
+        link: &Link,
+        seed: u64,
+        number: u32,
+        style: Style,
+        edges: &[u64],
+        identities: &Rc<Identities>,
+    ) -> Option<Result<Self, ParamError>> {
         let rng = Stream::new(seed, Kind::Aqm, number as u64);
-        let transmitter = Transmitter::new(link);
+        let transmitter = Transmitter::new(link, seed, number, edges);
         let meter = link.record.then(|| Box::new(Meter::new(link.target_pkts)));
+        // An AQM that comes later may decide at the head as well.
+        let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());
+        let by_class = |aqm: &AnyAqm| identities.classes() && matches!(aqm, AnyAqm::Thresholded(_));
+        let served = style.served || later.flatten().any(|aqm| aqm.hooks().decides_at_head || by_class(&aqm));
         let qdisc = match link.aqm.build() {
-            Some(Ok(aqm)) if style.served || aqm.hooks().decides_at_head => {
+            Some(Ok(aqm)) if served || aqm.hooks().decides_at_head || by_class(&aqm) => {
                 Ok(AnyQdisc::Fifo(Fifo::new(aqm, link.limit)))
             }
             Some(Ok(aqm)) => {
@@ -75,7 +82,11 @@ impl Port {
             Some(Err(error)) => Err(error),
             None => link.aqm.build_qdisc(link.limit)?,
         };
-        Some(qdisc.map(|qdisc| Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter)))))
+        Some(
+            qdisc.map(|qdisc| {
+                Port::Served(Box::new(ServedPort::new(qdisc, rng, transmitter, meter, identities.clone())))
+            }),
+        )
     }
 
     /// When the AQM's timer is due.
@@ -87,11 +98,24 @@ impl Port {
         }
     }
 
-    /// The AQM's timer is due.
-    pub(crate) fn on_timer(&mut self, now: u64) {
+    /// The AQM's timer may be due. `false`: it is not, and nothing has changed.
+    pub(crate) fn on_timer(&mut self, now: u64) -> bool {
+        if self.next_timer().is_none_or(|due| due > now) {
+            return false;
+        }
         match self {
             Port::Fifo(port) => port.on_timer(now),
             Port::Served(port) => port.on_timer(now),
+            Port::Plain(_) => {}
+        }
+        true
+    }
+
+    /// `aqm` takes over the queue, with the packets in it, before the packet events of `now`.
+    pub(crate) fn replace_aqm(&mut self, aqm: AnyAqm, now: u64) {
+        match self {
+            Port::Fifo(port) => port.replace_aqm(aqm, now),
+            Port::Served(port) => port.replace_aqm(aqm, now),
             Port::Plain(_) => {}
         }
     }
@@ -124,6 +148,15 @@ impl Port {
         }
     }
 
+    /// Bits that a medium of its own offered between the edges of the windows; `None` for a wire.
+    pub(crate) fn offered_bits(&mut self) -> Option<Vec<f64>> {
+        match self {
+            Port::Fifo(port) => port.offered_bits(),
+            Port::Served(port) => port.offered_bits(),
+            Port::Plain(_) => None,
+        }
+    }
+
     /// Shows the AQM's parameters in force.
     pub(crate) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         match self {
@@ -134,31 +167,7 @@ impl Port {
     }
 }
 
-impl Transmitter {
-    fn new(link: &Link) -> Self {
-        let rates = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate)).collect();
-        Transmitter { rates, current: 0, delay: link.delay.as_nanos(), cached: (0, 0) }
-    }
-
-    /// How long `bytes` take when their transmission starts at `start`, which never goes back.
-    #[inline]
-    fn duration(&mut self, bytes: u32, start: u64) -> u64 {
-        if self.rates.get(self.current + 1).is_some_and(|&(from, _)| from <= start) {
-            while self.rates.get(self.current + 1).is_some_and(|&(from, _)| from <= start) {
-                self.current += 1;
-            }
-            self.cached = (0, 0);
-        }
-        if self.cached.0 != bytes {
-            // Two packets never leave one link at the same nanosecond: a transmission takes at least one.
-            let duration = self.rates[self.current].1.time_for(Bytes(bytes as u64)).as_nanos().max(1);
-            self.cached = (bytes, duration);
-        }
-        self.cached.1
-    }
-}
-
-/// What an AQM may know of a packet of `flow`.
+/// What an AQM of one queue may know of a packet of `flow`; of its class and hosts see [`Identities`].
 #[inline]
 fn metadata(event: &Event, flow: u32) -> Packet {
     Packet {
@@ -169,6 +178,30 @@ fn metadata(event: &Event, flow: u32) -> Packet {
         flow_hash: flow,
         source_hash: flow,
         destination_hash: flow,
+    }
+}
+
+/// Class and hosts of each flow, for disciplines that tell them apart.
+#[derive(Debug)]
+pub(crate) struct Identities(Vec<(u8, u32)>);
+
+impl Identities {
+    /// Those of the flows of `plan`.
+    pub(crate) fn new(plan: &Plan) -> Rc<Self> {
+        let of_flow = |flow: &aqumen_scenario::Flow| (plan.groups[flow.group as usize].class, flow.hosts);
+        Rc::new(Identities(plan.flows.iter().map(of_flow).collect()))
+    }
+
+    /// Whether there is more than the default class.
+    fn classes(&self) -> bool {
+        self.0.iter().any(|(class, _)| *class != 0)
+    }
+
+    /// What a discipline may know of a packet of `flow`. Hosts are told apart on each side by themselves, so that a packet and
+    /// its acknowledgement need no more than one number.
+    fn metadata(&self, event: &Event, flow: u32) -> Packet {
+        let (class, hosts) = self.0[flow as usize];
+        Packet { class, source_hash: hosts, destination_hash: hosts, ..metadata(event, flow) }
     }
 }
 

@@ -4,6 +4,7 @@ use aqumen_aqm::Value;
 use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult, Series};
 use aqumen_result::{Synchrony, dispersion, jain, rtt_slope, transient};
 use aqumen_scenario::{Group, Link, Plan, Window};
+use aqumen_units::Span;
 use indexmap::IndexMap;
 
 use crate::control::edges;
@@ -13,7 +14,7 @@ use crate::meter::{Meter, Piece};
 use crate::port::Port;
 
 /// The result of a finished run.
-pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu_s: f64, wall_s: f64) -> RunResult {
+pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str, cpu_s: f64, wall_s: f64) -> RunResult {
     let edges = edges(plan);
     let mut result = RunResult {
         schema: aqumen_result::SCHEMA,
@@ -39,8 +40,9 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
         };
         result.flows.insert(group.name.clone(), plan.windows.iter().map(by_window).collect());
     }
-    let ports = engine.network.ports.iter().zip(&engine.network.port_links).zip(engine.series);
-    for ((port, &number), series) in ports {
+    let offered: Vec<_> = engine.network.ports.iter_mut().map(Port::offered_bits).collect();
+    let ports = engine.network.ports.iter().zip(&engine.network.port_links).zip(engine.series).zip(offered);
+    for (((port, &number), series), offered) in ports {
         let Some((meter, totals)) = port.measured() else { continue };
         let link = &plan.links[number as usize];
         if result.links.is_empty() {
@@ -52,7 +54,11 @@ pub(crate) fn result(plan: &Plan, engine: Engine<'_>, version: &'static str, cpu
         let mut queue = IndexMap::new();
         for window in &plan.windows {
             let piece = merge(&meter.pieces, &edges, window);
-            let mut own = link_metrics(link, &piece, window);
+            let capacity = match &offered {
+                Some(bits) => pieces_in(&edges, window).map(|k| bits[k]).sum(),
+                None => capacity_bits(link, window),
+            };
+            let mut own = link_metrics(link, &piece, window, capacity);
             judge_series(&mut own, plan, link, meter, &series, window);
             if let Some((_, share)) = engine.measures.shares.iter().find(|(of, _)| *of == number) {
                 judge_sharing(&mut own, plan, number, share, &engine.flow_pieces, &edges, window);
@@ -95,13 +101,12 @@ fn merge(pieces: &[Piece], edges: &[u64], window: &Window) -> Piece {
     })
 }
 
-fn link_metrics(link: &Link, piece: &Piece, window: &Window) -> LinkMetrics {
+fn link_metrics(link: &Link, piece: &Piece, window: &Window, capacity: f64) -> LinkMetrics {
     let grown = &piece.grown;
     let length_ns = (window.end - window.start).as_nanos() as f64;
     let mean = piece.area as f64 / length_ns;
     let mean_square = piece.area_squared as f64 / length_ns;
     let ratio = |count: u64| (grown.arrivals > 0).then(|| count as f64 / grown.arrivals as f64);
-    let capacity = capacity_bits(link, window);
     let seconds = |ns: f64| ns * 1e-9;
     LinkMetrics {
         utilization: (capacity > 0.0).then(|| (grown.departed_bytes as f64 * 8.0 + piece.partly_sent_bits) / capacity),
@@ -118,6 +123,7 @@ fn link_metrics(link: &Link, piece: &Piece, window: &Window) -> LinkMetrics {
         marked_pkts: grown.marked,
         early_dropped_pkts: grown.early_dropped,
         overflow_dropped_pkts: grown.overflow_dropped,
+        wire_lost_pkts: Some(piece.wire_lost),
         mark_ratio: ratio(grown.marked),
         early_drop_ratio: ratio(grown.early_dropped),
         overflow_drop_ratio: ratio(grown.overflow_dropped),
@@ -182,12 +188,17 @@ fn judge_sharing(
     metrics.rtt_fairness_slope = rtt_slope(&mean_rtt_and_bytes.collect::<Vec<_>>());
 }
 
-/// Bits that the link could have carried in `window`.
+/// Bits that a wire could have carried in `window`.
 fn capacity_bits(link: &Link, window: &Window) -> f64 {
+    let outages = link.line.as_ref().map_or(&[][..], |line| &line.outages);
     let mut bits = 0.0;
     for (k, &(from, rate)) in link.rates.iter().enumerate() {
+        let from = from.max(window.start);
         let until = link.rates.get(k + 1).map_or(window.end, |next| next.0).min(window.end);
-        bits += rate.as_bps() as f64 * until.saturating_since(from.max(window.start)).as_secs_f64();
+        let down: Span = (outages.iter())
+            .map(|&(down, up)| up.unwrap_or(until).min(until).saturating_since(down.max(from)))
+            .fold(Span::ZERO, |sum, span| sum + span);
+        bits += rate.as_bps() as f64 * until.saturating_since(from).saturating_sub(down).as_secs_f64();
     }
     bits
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::design::{Analysis, Place, analyse};
-use crate::fluid::Model;
+use crate::fluid::{Model, only_wires};
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,10 +38,10 @@ pub struct LinkPrediction {
 /// Predictions of each recorded link in each window.
 pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
-/// What is to be expected of each recorded link of `plan` in each window.
+/// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
     let mut prediction = Prediction::new();
-    for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record) {
+    for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();
         for window in &plan.windows {
             windows.insert(window.name.clone(), at_link(plan, number, window)?);
@@ -54,6 +54,7 @@ pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
 /// Runs `plan` on the theory engine.
 pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     let wall = std::time::Instant::now();
+    only_wires(plan)?;
     let prediction = predict(plan)?;
     let mut result = RunResult {
         schema: aqumen_result::SCHEMA,

@@ -171,6 +171,9 @@ class Plan:
     def from_dict(raw: Mapping[str, Any]) -> "Plan":
         """Read the scenario's expansion; raises `Ns2Unsupported` for what ns-2 does not have."""
         nominal_target = raw.get("nominal", {}).get("target_pkts")
+        for link in raw["links"]:
+            if link.get("line") is not None:
+                raise Ns2Unsupported(f"link '{link['name']}': ns-2 runs wires here, without channel, loss or changes but of rate")
         links = tuple(
             Link(
                 name=link["name"],

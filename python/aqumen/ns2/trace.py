@@ -142,6 +142,7 @@ def link_metrics(
         "marked_pkts": marks,
         "early_dropped_pkts": early,
         "overflow_dropped_pkts": overflow,
+        "wire_lost_pkts": None,
         "mark_ratio": ratio(marks),
         "early_drop_ratio": ratio(early),
         "overflow_drop_ratio": ratio(overflow),

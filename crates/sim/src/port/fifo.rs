@@ -9,7 +9,8 @@ use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, V
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
-use super::{Arrival, Transmitter, instant, metadata, sent_bits};
+use super::transmitter::{Booking, Transmitter};
+use super::{Arrival, instant, metadata, sent_bits};
 use crate::event::Event;
 use crate::meter::Meter;
 
@@ -114,16 +115,26 @@ impl FifoPort {
             Verdict::Pass => {}
         }
         self.totals.accepted += 1;
-        let start = self.free_at.max(now);
-        let end = start + self.transmitter.duration(packet.bytes, start);
-        self.free_at = end;
         if let Some(meter) = &mut self.meter {
             meter.advance(now, self.waiting.len() as u32);
         }
-        self.waiting.push_back(Accepted { arrived: now, start, end, bytes: packet.bytes });
         self.waiting_bytes += packet.bytes as u64;
+        let Some(booking) = self.transmitter.book(now, self.free_at.max(now), packet.bytes) else {
+            return self.keep(now, packet.bytes);
+        };
+        let Booking { start, end, reach, lost } = booking;
+        self.free_at = end;
+        self.waiting.push_back(Accepted { arrived: now, start, end, bytes: packet.bytes });
         self.next_change = self.next_change.min(start);
-        Arrival::Leaves { start, reach: end + self.transmitter.delay }
+        if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }
+    }
+
+    /// A packet of `bytes` waits for a link that never works again.
+    #[cold]
+    fn keep(&mut self, now: u64, bytes: u32) -> Arrival {
+        self.free_at = u64::MAX;
+        self.waiting.push_back(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes });
+        Arrival::Waits { busy_until: None }
     }
 
     /// The packet that arrived last is lost.
@@ -154,7 +165,17 @@ impl FifoPort {
         if let Some(sent) = self.serving.take() {
             self.totals.departures += 1;
             self.totals.departed_bytes += sent.bytes as u64;
-            self.totals.busy += Span::from_nanos(sent.end - sent.start);
+            let airtime = match &mut self.transmitter.line {
+                None => sent.end - sent.start,
+                Some(line) => {
+                    let (airtime, lost) = line.sent();
+                    if let Some(meter) = &mut self.meter {
+                        meter.sent_over_line(lost);
+                    }
+                    airtime
+                }
+            };
+            self.totals.busy += Span::from_nanos(airtime);
             self.totals.transmitting_since = None;
             if self.hooks.departures {
                 self.aqm.on_departure(instant(now));
@@ -167,8 +188,11 @@ impl FifoPort {
             self.next_change = u64::MAX;
             return;
         };
-        // While packets wait the link is never idle: the next transmission starts as the last one ends.
-        debug_assert_eq!(head.start, now);
+        if head.start > now {
+            // Only a line makes packets wait for a link that sends nothing.
+            self.next_change = head.start;
+            return;
+        }
         let sojourn = now - head.arrived;
         if let Some(meter) = &mut self.meter {
             meter.advance(now, self.waiting.len() as u32);
@@ -215,6 +239,13 @@ impl FifoPort {
         self.aqm.on_timer(cx!(self, now));
     }
 
+    pub(super) fn replace_aqm(&mut self, mut aqm: AnyAqm, now: u64) {
+        self.catch_up_before(now);
+        aqm.take_over(Some(&self.aqm), instant(now), &self.totals);
+        self.hooks = aqm.hooks();
+        self.aqm = aqm;
+    }
+
     pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {
         self.catch_up_before(now);
         if let Some(meter) = &mut self.meter {
@@ -233,6 +264,10 @@ impl FifoPort {
 
     pub(super) fn meter(&self) -> Option<&Meter> {
         self.meter.as_deref()
+    }
+
+    pub(super) fn offered_bits(&mut self) -> Option<Vec<f64>> {
+        self.transmitter.offered_bits()
     }
 
     pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {

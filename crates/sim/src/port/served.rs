@@ -1,23 +1,38 @@
 //! A port that asks its queue discipline for a packet whenever the link is free. Any discipline fits; each transmission
 //! costs an event.
 
-use aqumen_aqm::registry::AnyQdisc;
+use std::rc::Rc;
+
+use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
 use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
-use super::{Arrival, Transmitter, instant, metadata, sent_bits};
+use super::transmitter::{Booking, Transmitter};
+use super::{Arrival, Identities, instant, sent_bits};
 use crate::event::Event;
 use crate::meter::Meter;
 
 pub(crate) struct ServedPort {
     qdisc: AnyQdisc,
     rng: Stream,
+    identities: Rc<Identities>,
     transmitter: Transmitter,
     packets: Packets,
-    /// The packet in transmission, and when that started and ends.
-    serving: Option<(Handle, u64, u64)>,
+    /// The packet in transmission.
+    serving: Option<Serving>,
+    /// Packets wait for the link to take one: when it will.
+    opens: Option<u64>,
     meter: Option<Box<Meter>>,
+}
+
+/// A packet in transmission.
+#[derive(Clone, Copy)]
+struct Serving {
+    handle: Handle,
+    booking: Booking,
+    /// How much of the link's time it takes.
+    airtime: u64,
 }
 
 /// The packets that the discipline's handles stand for.
@@ -37,49 +52,79 @@ pub(crate) struct Sent {
     pub(crate) event: Event,
     /// When its transmission started.
     pub(crate) start: u64,
-    /// When it reaches the next node.
-    pub(crate) reach: u64,
+    /// When it reaches the next node; `None`: it got lost.
+    pub(crate) reach: Option<u64>,
 }
 
 impl ServedPort {
-    pub(super) fn new(qdisc: AnyQdisc, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
-        ServedPort { qdisc, rng, transmitter, packets: Packets::default(), serving: None, meter }
+    pub(super) fn new(
+        qdisc: AnyQdisc,
+        rng: Stream,
+        transmitter: Transmitter,
+        meter: Option<Box<Meter>>,
+        identities: Rc<Identities>,
+    ) -> Self {
+        ServedPort {
+            qdisc,
+            rng,
+            identities,
+            transmitter,
+            packets: Packets::default(),
+            serving: None,
+            opens: None,
+            meter,
+        }
     }
 
     /// A packet of `flow` arrives. Packets that this displaces, itself included, go to `dropped`.
     pub(crate) fn arrive(&mut self, now: u64, event: &Event, flow: u32, dropped: &mut Vec<Event>) -> Arrival {
         self.account(now);
         let handle = self.packets.keep(*event, self.qdisc.totals().arrivals + 1);
-        self.qdisc.enqueue(handle, &metadata(event, flow), instant(now), &mut self.rng, &mut self.packets);
+        let packet = self.identities.metadata(event, flow);
+        self.qdisc.enqueue(handle, &packet, instant(now), &mut self.rng, &mut self.packets);
         // A packet that was dropped at an idle link leaves the link as idle as it was.
-        let idle = self.serving.is_none() && self.qdisc.backlog().packets > 0;
+        let idle = self.serving.is_none() && self.opens.is_none() && self.qdisc.backlog().packets > 0;
         let busy_until = if idle { self.serve(now) } else { None };
         let own = self.packets.dropped.contains(&handle);
         self.release_dropped(dropped);
         if own { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
-    /// The transmission under way ends: hands the packet back, and says when the next one's transmission ends.
-    pub(crate) fn finish(&mut self, now: u64, dropped: &mut Vec<Event>) -> (Sent, Option<u64>) {
-        let (handle, start, _) = self.serving.take().expect("a transmission is under way");
-        self.qdisc.transmitted(Span::from_nanos(now - start), instant(now));
-        let event = self.packets.release(handle);
+    /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this is to
+    /// be called next.
+    pub(crate) fn finish(&mut self, now: u64, dropped: &mut Vec<Event>) -> (Option<Sent>, Option<u64>) {
+        self.opens = None;
+        let sent = self.serving.take().map(|Serving { handle, booking, airtime }| {
+            self.qdisc.transmitted(Span::from_nanos(airtime), instant(now));
+            if let Some(meter) = &mut self.meter {
+                meter.sent_over_line(booking.lost);
+            }
+            let reach = (!booking.lost).then_some(booking.reach);
+            Sent { event: self.packets.release(handle), start: booking.start, reach }
+        });
         let busy_until = self.serve(now);
         self.release_dropped(dropped);
-        (Sent { event, start, reach: now + self.transmitter.delay }, busy_until)
+        (sent, busy_until)
     }
 
-    /// Takes the next packet for transmission and says when it ends.
+    /// Takes the next packet for transmission and says when it ends, or when the link will take one.
     fn serve(&mut self, now: u64) -> Option<u64> {
         self.account(now);
+        if self.transmitter.line.is_some() && self.qdisc.backlog().packets > 0 {
+            let ready = self.transmitter.ready(now);
+            if ready > now {
+                self.opens = Some(ready);
+                return (ready < u64::MAX).then_some(ready);
+            }
+        }
         let handle = self.qdisc.dequeue(instant(now), &mut self.rng, &mut self.packets)?;
         if let Some(meter) = &mut self.meter {
             meter.sojourn(self.qdisc.totals().last_sojourn.as_nanos());
         }
-        let bytes = self.packets.kept[handle as usize].bytes as u32;
-        let end = now + self.transmitter.duration(bytes, now);
-        self.serving = Some((handle, now, end));
-        Some(end)
+        let Event { at: arrived, bytes, .. } = self.packets.kept[handle as usize];
+        let (booking, airtime) = self.transmitter.transmit(arrived, now, bytes as u32);
+        self.serving = Some(Serving { handle, booking, airtime });
+        Some(booking.end)
     }
 
     /// Hands the packets dropped in the call under way to `to`.
@@ -108,6 +153,10 @@ impl ServedPort {
         self.qdisc.on_timer(instant(now), &mut self.rng);
     }
 
+    pub(super) fn replace_aqm(&mut self, aqm: AnyAqm, now: u64) {
+        self.qdisc.replace_aqm(aqm, instant(now));
+    }
+
     pub(super) fn sample(&mut self) -> (u32, f64) {
         if let Some(meter) = &mut self.meter {
             meter.sample(self.qdisc.totals());
@@ -117,8 +166,8 @@ impl ServedPort {
 
     pub(super) fn edge(&mut self, now: u64) {
         if let Some(meter) = &mut self.meter {
-            let partly = self.serving.map_or(0.0, |(handle, start, end)| {
-                sent_bits(self.packets.kept[handle as usize].bytes as u32, start, end, now)
+            let partly = self.serving.map_or(0.0, |Serving { handle, booking, .. }| {
+                sent_bits(self.packets.kept[handle as usize].bytes as u32, booking.start, booking.end, now)
             });
             meter.edge(now, self.qdisc.backlog().packets, self.qdisc.totals(), partly);
         }
@@ -126,6 +175,10 @@ impl ServedPort {
 
     pub(super) fn meter(&self) -> Option<&Meter> {
         self.meter.as_deref()
+    }
+
+    pub(super) fn offered_bits(&mut self) -> Option<Vec<f64>> {
+        self.transmitter.offered_bits()
     }
 
     pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {

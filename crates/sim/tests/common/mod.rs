@@ -57,6 +57,7 @@ impl Dumbbell {
             to,
             delay,
             rates: vec![(Instant::ZERO, rate)],
+            line: None,
             limit: Limit::packets(limit),
             aqm: AqmChoice {
                 name: aqm.into(),
@@ -94,6 +95,7 @@ impl Dumbbell {
             }
             flows.push(Flow {
                 group: 0,
+                hosts: k,
                 path: vec![first, 0, first + 1],
                 return_path: vec![first + 2, 1, first + 3],
                 on: vec![(start, None)],
@@ -114,6 +116,7 @@ impl Dumbbell {
                 transport: Protocol::Tcp(self.transport),
                 traffic: Traffic::Bulk,
                 flows: 0..self.flows,
+                class: 0,
             }],
             nominal: network,
             flows,

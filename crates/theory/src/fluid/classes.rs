@@ -22,6 +22,7 @@ type Alike = (u32, Vec<usize>);
 /// that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable follow
 /// [`Model::Ecn`], others [`Model::Drop`].
 pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
+    only_wires(plan)?;
     let links = modelled_links(plan);
     let number = |link: u32| links.iter().position(|&known| known == link as usize);
     // The order of a BTreeMap, so that a plan gives the same classes on every machine.
@@ -76,6 +77,17 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     }
     let queues = links.iter().map(|&link| queue(plan, link)).collect::<Result<_, _>>()?;
     Ok(Network { classes, queues, sample_at_start: false })
+}
+
+/// Refuses links that are more than rates and a delay: these models have nothing else.
+pub(crate) fn only_wires(plan: &Plan) -> Result<(), Error> {
+    match plan.links.iter().find(|link| link.line.is_some()) {
+        None => Ok(()),
+        Some(link) => Err(Error::Unsupported(format!(
+            "link {}: channels, losses, outages and changes of delay or AQM need engine packet",
+            link.name
+        ))),
+    }
 }
 
 /// Numbers of the links that become queues.

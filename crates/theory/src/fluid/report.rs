@@ -210,7 +210,13 @@ fn link_metrics(
 }
 
 /// The queue as sampled in `window`, whole packets counted by nanoseconds; fills in what is told from the samples.
-fn judge_series(metrics: &mut LinkMetrics, plan: &Plan, target: Option<f64>, series: &Series, window: &Window) -> Histogram {
+fn judge_series(
+    metrics: &mut LinkMetrics,
+    plan: &Plan,
+    target: Option<f64>,
+    series: &Series,
+    window: &Window,
+) -> Histogram {
     let (start_s, end_s) = (window.start.as_secs_f64(), window.end.as_secs_f64());
     let inside = series.t_s.partition_point(|&t| t <= start_s)..series.t_s.partition_point(|&t| t <= end_s);
     let (step, samples) = (plan.sample_interval, &series.queue_pkts[inside]);

@@ -1,0 +1,127 @@
+//! What a link of the plan has beside one rate, one delay and one AQM.
+
+use std::sync::Arc;
+
+use aqumen_units::{Instant, Span};
+use serde_json::{Value, json};
+
+use crate::channel::{Channel, Loss, Losses};
+use crate::field::{Field, as_json};
+use crate::plan::AqmChoice;
+
+/// What a plain wire does not have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// The law of its medium. The link's rates then hold the mean capacity alone.
+    pub medium: Medium,
+    /// Propagation delays that begin during the run, in order. The delay in force when a transmission ends counts; packets do
+    /// not overtake each other.
+    pub delays: Vec<(Instant, Span)>,
+    /// Losses on the wire from each moment on, in order; none before the first. Those in force when a transmission starts
+    /// count.
+    pub losses: Vec<(Instant, Loss)>,
+    /// When the link begins no transmission: from, and until (`None`: the end of the run). In order, apart.
+    pub outages: Vec<(Instant, Option<Instant>)>,
+    /// AQMs, or parameters of one, that take over during the run, in order.
+    pub aqms: Vec<(Instant, AqmChoice)>,
+}
+
+/// The law by which a medium carries bits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Medium {
+    /// The link's rates.
+    #[default]
+    Wire,
+    /// Moments at which so many bytes may leave, and none between.
+    Opportunities(Arc<Opportunities>),
+    /// A model.
+    Channel(Channel),
+}
+
+/// Delivery opportunities that repeat: a file of Mahimahi.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opportunities {
+    /// When they come, nanoseconds, in order.
+    pub at: Vec<u64>,
+    /// After how long they come again, nanoseconds: the last of `at`. Above zero.
+    pub period: u64,
+}
+
+impl Opportunities {
+    /// Bytes that each may carry (Mahimahi: the largest packet of a tunnel device).
+    pub const BYTES: u32 = 1504;
+
+    /// Number `n` from 0, repetitions counted on: when it comes.
+    pub fn time(&self, n: u64) -> u64 {
+        let round = self.at.len() as u64;
+        (n / round) * self.period + self.at[(n % round) as usize]
+    }
+
+    /// Number of the first one at `from` or later.
+    pub fn first_from(&self, from: u64) -> u64 {
+        // The last of a round falls on the start of the next.
+        let (mut rounds, mut rest) = (from / self.period, from % self.period);
+        if rest == 0 && rounds > 0 {
+            (rounds, rest) = (rounds - 1, self.period);
+        }
+        rounds * self.at.len() as u64 + self.at.partition_point(|at| *at < rest) as u64
+    }
+
+    /// Bits per second in the long run.
+    pub fn mean_bps(&self) -> f64 {
+        8e9 * f64::from(Self::BYTES) * self.at.len() as f64 / self.period as f64
+    }
+}
+
+impl Line {
+    /// Whether a plain wire would do the same.
+    pub fn is_plain(&self) -> bool {
+        *self == Line::default()
+    }
+
+    /// The line as JSON; the AQMs that take over stand beside it.
+    pub(crate) fn to_json(&self) -> Value {
+        let moment = |at: Instant| at.as_nanos() as f64 / 1e9;
+        let table = |value: Option<toml::Value>| value.map_or(Value::Null, |value| as_json(&value));
+        let medium = match &self.medium {
+            Medium::Wire => Value::Null,
+            Medium::Channel(channel) => table(channel.write()),
+            Medium::Opportunities(opportunities) => json!({
+                "model": "opportunities", "bytes": Opportunities::BYTES, "count": opportunities.at.len(),
+                "period_s": opportunities.period as f64 / 1e9, "fingerprint": fingerprint(&opportunities.at),
+            }),
+        };
+        let delays: Vec<Value> =
+            self.delays.iter().map(|(at, delay)| json!([moment(*at), delay.as_nanos() as f64 / 1e9])).collect();
+        let losses: Vec<Value> =
+            self.losses.iter().map(|(at, loss)| json!([moment(*at), table(Losses(loss.clone()).write())])).collect();
+        let outages: Vec<Value> =
+            self.outages.iter().map(|(from, until)| json!([moment(*from), until.map(moment)])).collect();
+        json!({"channel": medium, "delays": delays, "losses": losses, "outages": outages})
+    }
+}
+
+/// FNV-1a over the numbers, in hexadecimal: tells one trace from another.
+fn fingerprint(numbers: &[u64]) -> String {
+    let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opportunities_wrap_at_the_last() {
+        // 2, 5, 5 ms, then 7, 10, 10 ms, ...
+        let ms = 1_000_000;
+        let trace = Opportunities { at: vec![2 * ms, 5 * ms, 5 * ms], period: 5 * ms };
+        let times: Vec<u64> = (0..6).map(|n| trace.time(n) / ms).collect();
+        assert_eq!(times, [2, 5, 5, 7, 10, 10]);
+        let first: Vec<u64> = [0, 2, 3, 5, 6, 10, 11].iter().map(|from| trace.first_from(from * ms)).collect();
+        assert_eq!(first, [0, 0, 1, 1, 3, 4, 6]);
+        assert!((trace.mean_bps() - 3.0 * 1504.0 * 8.0 / 5e-3).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,201 @@
+//! Rates over time made explicit: steps that repeat, and files beside the scenario.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aqumen_units::{Instant, Rate, Span};
+
+use crate::channel::{Capacity, Varying};
+use crate::field::{RATE_MAX, TIME_MAX};
+use crate::line::{Medium, Opportunities};
+use crate::network::Wrong;
+use crate::scenario::bytes_of_file;
+use crate::units;
+
+/// What the rates of a link come to.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    /// Rate from each moment on; the first entry is at the start.
+    pub(crate) rates: Vec<(Instant, Rate)>,
+    /// When the link carries nothing.
+    pub(crate) outages: Vec<(Instant, Option<Instant>)>,
+    pub(crate) medium: Medium,
+}
+
+/// Most changes of one link's rate in a run.
+const CHANGES_MAX: usize = 1_000_000;
+
+/// A rate, 0 for none, from a moment on.
+type Change = (Span, u64);
+
+/// The rates that `capacity`, which stands at `path`, means in a run of `duration`. Files are sought beside the scenario, in
+/// `folder`.
+pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, folder: &Path) -> Result<Resolved, Wrong> {
+    let varying = match capacity {
+        Capacity::Constant(rate) => {
+            return Ok(Resolved { rates: vec![(Instant::ZERO, *rate)], outages: Vec::new(), medium: Medium::Wire });
+        }
+        Capacity::Varying(varying) => varying,
+    };
+    let wrong = |key: &str, message: String| Err((format!("{path}.{key}"), message));
+    let given = [!varying.steps.is_empty(), varying.csv.is_some(), varying.mahimahi.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        return Err((path.into(), "must have one of steps, csv and mahimahi".into()));
+    }
+    let (key, changes) = match varying {
+        Varying { mahimahi: Some(_), period: Some(_), .. } => {
+            return wrong("period", "belongs to steps and csv; a file of Mahimahi repeats by itself".into());
+        }
+        Varying { mahimahi: Some(file), .. } => {
+            let trace = mahimahi(&folder.join(file)).map_err(|message| (format!("{path}.mahimahi"), message))?;
+            let mean = Rate::from_bps((trace.mean_bps() + 0.5) as u64);
+            return Ok(Resolved {
+                rates: vec![(Instant::ZERO, mean)],
+                outages: Vec::new(),
+                medium: Medium::Opportunities(Arc::new(trace)),
+            });
+        }
+        Varying { csv: Some(file), .. } => {
+            ("csv", csv(&folder.join(file)).map_err(|message| (format!("{path}.csv"), message))?)
+        }
+        _ => ("steps", varying.steps.iter().map(|step| (step.at, step.rate.as_bps())).collect()),
+    };
+    if changes[0].0 != Span::ZERO {
+        return wrong(key, "the first must begin at 0s".into());
+    }
+    if let Some(pair) = changes.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
+        return wrong(key, format!("must be in order of time; {} comes late", units::show_span(pair[1].0)));
+    }
+    if changes.iter().all(|(_, bps)| *bps == 0) {
+        return wrong(key, "must have a rate above 0".into());
+    }
+    let last = changes[changes.len() - 1].0;
+    let period = match varying.period {
+        Some(period) if period <= last => {
+            return wrong(
+                "period",
+                format!("must be longer than {}, when the last one begins", units::show_span(last)),
+            );
+        }
+        period => period.unwrap_or(Span::MAX),
+    };
+    spread_out(&changes, period, duration).ok_or_else(|| {
+        (format!("{path}.period"), format!("gives more than {CHANGES_MAX} changes of the rate; make it longer"))
+    })
+}
+
+/// The changes repeated to the end of the run. `None` if they are too many.
+fn spread_out(changes: &[Change], period: Span, duration: Span) -> Option<Resolved> {
+    let mut resolved = Resolved { rates: Vec::new(), outages: Vec::new(), medium: Medium::Wire };
+    let mut begin = Span::ZERO;
+    let mut count = 0;
+    'run: loop {
+        for &(at, bps) in changes {
+            let at = Span::from_nanos(begin.as_nanos().saturating_add(at.as_nanos()));
+            if at >= duration && at > Span::ZERO {
+                break 'run;
+            }
+            count += 1;
+            if count > CHANGES_MAX {
+                return None;
+            }
+            let at = Instant::ZERO + at;
+            if let Some((_, until)) = resolved.outages.last_mut()
+                && until.is_none()
+            {
+                if bps == 0 {
+                    continue;
+                }
+                *until = Some(at);
+            }
+            if bps == 0 {
+                resolved.outages.push((at, None));
+            } else {
+                resolved.rates.push((at, Rate::from_bps(bps)));
+            }
+        }
+        begin = begin.as_nanos().checked_add(period.as_nanos()).map(Span::from_nanos)?;
+        if begin >= duration {
+            break;
+        }
+    }
+    // Before the first rate the link is out: which rate stands there does not matter.
+    if resolved.rates.first().is_none_or(|(at, _)| *at != Instant::ZERO) {
+        let first = changes.iter().map(|(_, bps)| *bps).find(|bps| *bps > 0).unwrap_or(1);
+        resolved.rates.insert(0, (Instant::ZERO, Rate::from_bps(first)));
+    }
+    Some(resolved)
+}
+
+fn text_of_file(path: &Path) -> Result<String, String> {
+    let file = path.display().to_string();
+    // Opening a pipe or a device could wait for ever.
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => return Err(format!("{file}: not a regular file")),
+        Ok(_) => {}
+        Err(error) => return Err(format!("{file}: cannot read: {error}")),
+    }
+    let bytes = bytes_of_file(path, &file, "a trace").map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| format!("{file}: not UTF-8 text"))
+}
+
+/// Lines of a file that say something, with their numbers; what follows `#` is a comment.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .zip(1..)
+        .map(|(line, number)| (number, line.split('#').next().unwrap_or("").trim()))
+        .filter(|(_, line)| !line.is_empty())
+}
+
+/// Reads a file of `time,rate`. The first line may name its columns.
+fn csv(path: &PathBuf) -> Result<Vec<Change>, String> {
+    let text = text_of_file(path)?;
+    let mut changes = Vec::new();
+    for (number, line) in lines(&text) {
+        let fail = |message: &str| format!("{}:{number}: {message}", path.display());
+        let Some((time, rate)) = line.split_once(',') else {
+            return Err(fail("must be time,rate, such as 0.5,8000000"));
+        };
+        let read = |text: &str, quantity: units::Quantity, scale: f64| match text.trim().parse::<f64>() {
+            Ok(number) => Some(number * scale),
+            Err(_) => quantity.read(text).ok(),
+        };
+        match (read(time, units::TIME, 1e9), read(rate, units::RATE, 1.0)) {
+            (Some(nanos), Some(bps)) => {
+                if !(0.0..=TIME_MAX.as_nanos() as f64).contains(&nanos) {
+                    return Err(fail(&format!("the time must be 0s to {}", units::show_span(TIME_MAX))));
+                }
+                if !(bps == 0.0 || (1.0..=RATE_MAX.as_bps() as f64).contains(&bps)) {
+                    return Err(fail(&format!("the rate must be 0, or 1bit to {}", units::show_rate(RATE_MAX))));
+                }
+                changes.push((Span::from_nanos((nanos + 0.5) as u64), (bps + 0.5) as u64));
+            }
+            // The names of the columns.
+            (None, None) if changes.is_empty() => {}
+            _ => return Err(fail("must be time,rate, such as 0.5,8000000")),
+        }
+    }
+    if changes.is_empty() { Err(format!("{}: has no line time,rate", path.display())) } else { Ok(changes) }
+}
+
+/// Reads a file of Mahimahi.
+fn mahimahi(path: &PathBuf) -> Result<Opportunities, String> {
+    let text = text_of_file(path)?;
+    let mut at: Vec<u64> = Vec::new();
+    for (number, line) in lines(&text) {
+        let fail = |message: String| format!("{}:{number}: {message}", path.display());
+        let millis: u64 = line.parse().map_err(|_| fail("must be a whole number of milliseconds".into()))?;
+        if millis > TIME_MAX.as_nanos() / 1_000_000 {
+            return Err(fail(format!("must be at most {} ms", TIME_MAX.as_nanos() / 1_000_000)));
+        }
+        if at.last().is_some_and(|last| *last > millis * 1_000_000) {
+            return Err(fail("must not be before the line above".into()));
+        }
+        at.push(millis * 1_000_000);
+    }
+    match at.last().copied() {
+        Some(period) if period > 0 => Ok(Opportunities { at, period }),
+        Some(_) => Err(format!("{}: the last millisecond must be above 0", path.display())),
+        None => Err(format!("{}: has no opportunity", path.display())),
+    }
+}

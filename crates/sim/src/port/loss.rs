@@ -1,0 +1,172 @@
+//! Losses on the wire: at random, by bit errors, in bursts.
+
+use aqumen_aqm::Draw;
+use aqumen_scenario::channel::{Burst, Loss};
+use aqumen_scenario::streams::Stream;
+use aqumen_units::Instant;
+
+use crate::channel::exponential;
+
+/// The losses of a link over time.
+pub(super) struct Losses {
+    /// From each moment on.
+    changes: Vec<(u64, Loss)>,
+    /// Changes that are in force.
+    begun: usize,
+    /// Whether the Gilbert-Elliott model is in its bad state.
+    bad: bool,
+    /// With states that last for times: when this one ends.
+    until: u64,
+    /// The last size asked for, and the probability that bit errors spoil it.
+    cached: (u32, f64),
+    rng: Stream,
+}
+
+impl Losses {
+    pub(super) fn new(changes: &[(Instant, Loss)], rng: Stream) -> Self {
+        let changes = changes.iter().map(|(at, loss)| (at.as_nanos(), loss.clone())).collect();
+        Losses { changes, begun: 0, bad: false, until: 0, cached: (0, 0.0), rng }
+    }
+
+    /// Whether a packet of `bytes` is lost whose transmission starts at `start`, which never goes back.
+    pub(super) fn strikes(&mut self, start: u64, bytes: u32) -> bool {
+        while self.changes.get(self.begun).is_some_and(|(from, _)| *from <= start) {
+            self.begin(self.changes[self.begun].0);
+        }
+        let Some(now) = self.begun.checked_sub(1) else { return false };
+        let loss = &self.changes[now].1;
+        if self.cached.0 != bytes {
+            self.cached = (bytes, loss.bit_error_loss(bytes));
+        }
+        let spoiled = self.cached.1;
+        let in_burst = match &loss.burst {
+            Some(burst) => {
+                step(burst, start, &mut self.bad, &mut self.until, &mut self.rng);
+                if self.bad { burst.bad.0 } else { burst.good.0 }
+            }
+            None => 0.0,
+        };
+        // Every cause draws, whatever the others did to the packet.
+        [in_burst, loss.random.0, spoiled].into_iter().fold(false, |lost, p| lost | (p > 0.0 && self.rng.uniform() < p))
+    }
+
+    /// The next losses begin at `at`, in the good state.
+    fn begin(&mut self, at: u64) {
+        let loss = &self.changes[self.begun].1;
+        self.begun += 1;
+        self.bad = false;
+        self.cached = (0, 0.0);
+        if let Some(mean) = loss.burst.as_ref().and_then(|burst| burst.mean_good) {
+            self.until = at + exponential(&mut self.rng, mean.as_nanos() as f64) as u64;
+        }
+    }
+}
+
+/// Moves the state of `burst` to a packet that is sent at `now`.
+fn step(burst: &Burst, now: u64, bad: &mut bool, until: &mut u64, rng: &mut Stream) {
+    if let (Some(mean_good), Some(mean_bad)) = (burst.mean_good, burst.mean_bad) {
+        while *until <= now {
+            *bad = !*bad;
+            let mean = if *bad { mean_bad } else { mean_good };
+            *until += exponential(rng, mean.as_nanos() as f64) as u64 + 1;
+        }
+    } else if let (Some(to_bad), Some(to_good)) = (burst.to_bad, burst.to_good) {
+        let leaves = if *bad { to_good.0 } else { to_bad.0 };
+        if rng.uniform() < leaves {
+            *bad = !*bad;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Use;
+    use aqumen_scenario::channel::Chance;
+    use aqumen_units::Span;
+
+    const N: u64 = 200_000;
+
+    /// Whether each of `N` packets of `bytes`, sent each millisecond, is lost.
+    fn fates(loss: Loss, bytes: u32) -> Vec<bool> {
+        let mut losses = Losses::new(&[(Instant::ZERO, loss)], Use::Loss.stream(1, 0));
+        (0..N).map(|k| losses.strikes(k * 1_000_000, bytes)).collect()
+    }
+
+    fn share(fates: &[bool]) -> f64 {
+        fates.iter().filter(|lost| **lost).count() as f64 / fates.len() as f64
+    }
+
+    fn bursts(burst: Burst) -> Loss {
+        Loss { burst: Some(burst), ..Loss::default() }
+    }
+
+    fn chances(good: f64, bad: f64) -> Burst {
+        let (good, bad) = (Chance(good), Chance(bad));
+        Burst { good, bad, to_bad: None, to_good: None, mean_good: None, mean_bad: None }
+    }
+
+    /// Of independent losses with probability `p` the share is within 3.29 standard errors of p, 99.9 %.
+    fn assert_independent(loss: Loss, bytes: u32) {
+        let p = loss.mean(bytes);
+        let got = share(&fates(loss, bytes));
+        assert!((got - p).abs() < 3.29 * (p * (1.0 - p) / N as f64).sqrt(), "{got}, not {p}");
+    }
+
+    #[test]
+    fn random_losses_and_bit_errors_come_as_often_as_they_should() {
+        assert_independent(Loss { random: Chance(0.02), ..Loss::default() }, 1500);
+        let noisy = Loss { bit_errors: Chance(1e-5), ..Loss::default() };
+        assert_independent(noisy.clone(), 1500);
+        assert_independent(noisy, 40);
+    }
+
+    #[test]
+    fn bursts_have_the_rate_and_length_of_the_gilbert_elliott_model() {
+        // Gilbert: all is lost in the bad state. Share to_bad / (to_bad + to_good) = 1/11; runs of losses are geometric with mean
+        // 1 / to_good = 10 and standard deviation sqrt(90).
+        let burst = Burst { to_bad: Some(Chance(0.01)), to_good: Some(Chance(0.1)), ..chances(0.0, 1.0) };
+        let loss = bursts(burst);
+        let fates_of = fates(loss.clone(), 1000);
+        // The state is an autoregression of correlation 1 - 0.01 - 0.1 = 0.89: the variance of its mean is (1 + 0.89) / (1 - 0.89) times that
+        // of independent packets.
+        let (p, got) = (1.0 / 11.0, share(&fates_of));
+        assert!((loss.mean(1000) - p).abs() < 1e-12);
+        let error = (p * (1.0 - p) / N as f64 * 1.89 / 0.11).sqrt();
+        assert!((got - p).abs() < 3.29 * error, "{got}, not {p}");
+        let runs = fates_of.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        let length = fates_of.iter().filter(|lost| **lost).count() as f64 / runs;
+        assert!((length - 10.0).abs() < 3.29 * (90.0 / runs).sqrt(), "{length}");
+    }
+
+    #[test]
+    fn both_states_lose_with_their_own_probability() {
+        let burst = Burst { to_bad: Some(Chance(0.02)), to_good: Some(Chance(0.08)), ..chances(0.01, 0.5) };
+        // 0.8 x 0.01 + 0.2 x 0.5 = 0.108. Variance of the state's part 0.49^2 x 0.16 x (1 + 0.9) / (1 - 0.9), of the coins at most 0.25.
+        let (p, got) = (0.108, share(&fates(bursts(burst.clone()), 1000)));
+        assert!((burst.mean() - p).abs() < 1e-12);
+        let error = ((0.49 * 0.49 * 0.16 * 19.0 + 0.25) / N as f64).sqrt();
+        assert!((got - p).abs() < 3.29 * error, "{got}, not {p}");
+    }
+
+    #[test]
+    fn states_can_last_for_times_instead_of_packets() {
+        let times = (Some(Span::from_millis(900)), Some(Span::from_millis(100)));
+        let burst = Burst { mean_good: times.0, mean_bad: times.1, ..chances(0.0, 1.0) };
+        let (p, got) = (0.1, share(&fates(bursts(burst.clone()), 1000)));
+        assert!((burst.mean() - p).abs() < 1e-12);
+        // Correlation exp(-t / 90 ms): the variance of the mean over 200 s is 2 x 0.09 s / 200 s times p (1 - p).
+        let error = (p * (1.0 - p) * 2.0 * 0.09 / 200.0f64).sqrt();
+        assert!((got - p).abs() < 3.29 * error, "{got}, not {p}");
+    }
+
+    #[test]
+    fn losses_begin_and_end_when_they_should() {
+        let all = Loss { random: Chance(1.0), ..Loss::default() };
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let changes = [(at(10), all), (at(20), Loss::default())];
+        let mut losses = Losses::new(&changes, Use::Loss.stream(1, 0));
+        let lost: Vec<u64> = (0..30).filter(|ms| losses.strikes(ms * 1_000_000, 1000)).collect();
+        assert_eq!(lost, (10..20).collect::<Vec<u64>>());
+    }
+}

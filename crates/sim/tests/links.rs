@@ -1,0 +1,362 @@
+//! Links that are more than a wire: against closed forms, and against themselves run another way.
+
+use std::path::PathBuf;
+
+use aqumen_result::{LinkMetrics, RunResult, student_quantile};
+use aqumen_scenario::{Plan, Scenario};
+use aqumen_sim::{Options, run};
+
+/// Five flows without losses in the queue that always have something to send; `link` are lines of the bottleneck, `more` follows.
+fn text(link: &str, duration: &str, more: &str) -> String {
+    format!(
+        r#"name = "links"
+duration = "{duration}"
+[topology]
+preset = "dumbbell"
+[topology.bottleneck]
+delay = "5ms"
+buffer = "100000pkt"
+reverse = {{ rate = "1Gbit" }}
+{link}
+[topology.access]
+rate = "1Gbit"
+delay = "5ms"
+[[flows]]
+name = "bulk"
+count = 5
+transport = {{ preset = "ns2", receive_window = "1000pkt", initial_window = "100pkt" }}
+{more}
+"#
+    )
+}
+
+fn plan_of(text: &str, aqm: &str, seed: u64) -> Plan {
+    let scenario = Scenario::parse(text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+    scenario.plan(seed, Some(&scenario.aqm(aqm).unwrap())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn answer(plan: &Plan) -> RunResult {
+    run(plan, Options::default(), &mut |_| true).unwrap()
+}
+
+fn link<'r>(result: &'r RunResult, window: &str) -> &'r LinkMetrics {
+    &result.links["bottleneck"][window]
+}
+
+fn printed(result: &RunResult) -> String {
+    serde_json::to_string(&(&result.links, &result.flows)).unwrap()
+}
+
+/// Every channel and change, as lines of the bottleneck and of the file's end.
+const LINES: [(&str, &str); 9] = [
+    (r#"channel = { model = "wifi", contenders = 2, spread = 1.5, mcs = 4.0 }"#, ""),
+    (r#"channel = { model = "wimax", share = 0.5 }"#, ""),
+    (r#"channel = { model = "umts" }"#, ""),
+    (r#"channel = { model = "umts", dch = "384kbit" }"#, ""),
+    (r#"channel = { model = "lte", share = 0.3, handover_interval = "2s" }"#, ""),
+    (r#"channel = { model = "shared", rate = "20Mbit", neighbours = 3, mean_on = "200ms" }"#, ""),
+    ("rate = { steps = [[\"0s\", \"8Mbit\"], [\"300ms\", \"2Mbit\"]], period = \"700ms\" }\nloss = 0.01", ""),
+    (
+        "rate = \"8Mbit\"\nloss = { bit_errors = 1e-6, burst = { to_bad = 0.01, to_good = 0.3 } }",
+        "[[events]]\nat = \"3s\"\ndelay = \"50ms\"\n[[events]]\nat = \"5s\"\ndelay = \"1ms\"\n[[events]]\nat = \"6s\"\nloss = 0.1\n",
+    ),
+    (
+        r#"channel = { model = "lte", share = 0.3 }"#,
+        "[[events]]\nat = \"3s\"\nstate = \"down\"\n[[events]]\nat = \"5s\"\nstate = \"up\"\n",
+    ),
+];
+
+#[test]
+fn asking_for_each_packet_changes_nothing() {
+    for (lines, more) in LINES {
+        for aqm in ["droptail", "pi", "red"] {
+            let plan = plan_of(&text(lines, "8s", more).replace("100000pkt\"\nrev", "100pkt\"\nrev"), aqm, 3);
+            let fast = answer(&plan);
+            let options = Options { every_service: true, every_hop: true, ..Options::default() };
+            let slow = run(&plan, options, &mut |_| true).unwrap();
+            assert_eq!(printed(&fast), printed(&slow), "{lines} {aqm}");
+            assert_eq!(printed(&fast), printed(&answer(&plan)), "{lines} {aqm}: again");
+            let all = link(&fast, "all");
+            // What has arrived has departed, was dropped, or is still there.
+            let gone = all.departures_pkts + all.early_dropped_pkts + all.overflow_dropped_pkts;
+            assert!(all.departures_pkts > 0 && (0..=101).contains(&(all.arrivals_pkts - gone)), "{lines}: {all:?}");
+        }
+    }
+}
+
+#[test]
+fn the_radio_channel_does_not_depend_on_the_traffic() {
+    // What an idle channel could have carried is what the busy one could: two AQMs meet the same conditions.
+    let lines = r#"channel = { model = "lte", handover_interval = "1s" }"#;
+    let busy = link(&answer(&plan_of(&text(lines, "10s", ""), "droptail", 1)), "all").clone();
+    let idle = text(lines, "10s", "").replace("count = 5", "count = 1\ntransfer = \"100kB\"");
+    let idle = link(&answer(&plan_of(&idle, "droptail", 1)), "all").clone();
+    let offered = |link: &LinkMetrics| link.departures_pkts as f64 * 8000.0 / link.utilization.unwrap();
+    // SYNs are 40 B.
+    assert!((offered(&busy) / offered(&idle) - 1.0).abs() < 0.05, "{} {}", offered(&busy), offered(&idle));
+    assert!(idle.utilization.unwrap() < 0.05 && busy.utilization.unwrap() > 0.9, "{busy:?} {idle:?}");
+}
+
+/// Bits per second that a saturated bottleneck with these lines carries, in 20 batches.
+fn batches(lines: &str) -> (Vec<f64>, f64) {
+    let windows: String = (0..20).map(|k| format!("b{k} = [\"{}s\", \"{}s\"]\n", 5 + 5 * k, 10 + 5 * k)).collect();
+    let plan = plan_of(&text(lines, "105s", &format!("[windows]\n{windows}")), "droptail", 1);
+    let result = answer(&plan);
+    let of_batch = |k: usize| link(&result, &format!("b{k}")).departures_pkts as f64 * 8000.0 / 5.0;
+    ((0..20).map(of_batch).collect(), link(&result, "steady").utilization.unwrap())
+}
+
+#[test]
+fn each_medium_carries_its_closed_form_on_average() {
+    for lines in [
+        r#"channel = { model = "wifi", mcs = 2.0, streams = 1, packet = "1000B" }"#,
+        r#"channel = { model = "wifi", mcs = 5.0, contenders = 3, aggregate = 8, packet = "1000B" }"#,
+        r#"channel = { model = "wifi", mcs = 3.0, spread = 1.0, contenders = 1, aggregate = 1, packet = "1000B" }"#,
+        r#"channel = { model = "wimax" }"#,
+        r#"channel = { model = "umts" }"#,
+        r#"channel = { model = "umts", dch = "384kbit", bler = 0.2, retx_bler = 0.2, max_retx = 10 }"#,
+        r#"channel = { model = "lte", resource_blocks = 25, bler = 0.3, retx_bler = 0.3, max_retx = 12 }"#,
+        r#"channel = { model = "lte", resource_blocks = 25, handover_interval = "500ms" }"#,
+        r#"channel = { model = "shared", rate = "20Mbit", neighbours = 4, mean_on = "100ms", mean_off = "50ms" }"#,
+    ] {
+        let plan = plan_of(&text(lines, "1s", ""), "droptail", 1);
+        let closed = plan.links[0].rates[0].1.as_bps() as f64;
+        let (carried, utilization) = batches(lines);
+        let n = carried.len() as f64;
+        let mean = carried.iter().sum::<f64>() / n;
+        let variance = carried.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+        // A batch counts whole packets: one more or less in the whole, and nanoseconds of rounding.
+        let half = student_quantile(0.9995, n - 1.0) * (variance / n).sqrt() + 8000.0 / 100.0 + 1e-6 * closed;
+        println!("{lines}: {mean:.0} +- {half:.0}, closed form {closed:.0}, utilisation {utilization:.4}");
+        assert!((mean - closed).abs() < half, "{lines}: {mean} +- {half}, not {closed}");
+        assert!((utilization - 1.0).abs() < 0.02, "{lines}: {utilization}");
+    }
+}
+
+#[test]
+fn harq_delays_what_it_repairs_and_loses_the_rest() {
+    let lte = |bler: f64, retx: u32| {
+        let channel = format!(
+            r#"channel = {{ model = "lte", spread = 0.0, bler = {bler:?}, retx_bler = 0.5, max_retx = {retx} }}"#
+        );
+        let one = text(&channel, "40s", "").replace("count = 5", "count = 1").replace("1000pkt", "2pkt");
+        answer(&plan_of(&one.replace("100pkt", "2pkt"), "droptail", 1))
+    };
+    let (clean, noisy) = (lte(0.0, 3), lte(0.5, 15));
+    let rtt = |result: &RunResult| result.flows["bulk"]["steady"].rtt_mean_s.unwrap();
+    assert_eq!((link(&clean, "all").wire_lost_pkts, clean.flows["bulk"]["all"].timeouts), (Some(0), Some(0)));
+    assert_eq!(link(&noisy, "all").wire_lost_pkts, Some(0));
+    // Of a block half fails, then half again: one repetition on average, 8 ms. ns-2's clock ticks each 10 ms.
+    let more = rtt(&noisy) - rtt(&clean);
+    assert!((0.004..0.016).contains(&more), "{more}");
+    let lossy = lte(0.5, 1);
+    let all = link(&lossy, "all");
+    // Residual 0.5 x 0.5 of blocks. Packets of 1000 B are alone in their block of 2047 B, or two share one.
+    let share = all.wire_lost_pkts.unwrap() as f64 / all.departures_pkts as f64;
+    let error = 3.29 * (2.0 * 0.25 * 0.75 / all.departures_pkts as f64).sqrt();
+    assert!((share - 0.25).abs() < error, "{share} +- {error}");
+}
+
+/// A folder for the files of one test.
+fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("aqumen-links-{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_mahimahi_trace_delivers_exactly_its_opportunities() {
+    let folder = folder("mahimahi");
+    // Three opportunities each 5 ms, two of them at once: 1504 x 3 / 5 ms = 7.2192 Mbit/s.
+    std::fs::write(folder.join("up.trace"), "2\n5\n5\n").unwrap();
+    std::fs::write(folder.join("s.toml"), text("rate = { mahimahi = \"up.trace\" }", "20s", "")).unwrap();
+    let scenario = Scenario::load(folder.join("s.toml"), &[]).unwrap_or_else(|error| panic!("{error}"));
+    let plan = scenario.plan(1, None).unwrap();
+    assert_eq!(plan.links[0].rates[0].1.as_bps(), 7_219_200);
+    let result = answer(&plan);
+    let steady = link(&result, "steady");
+    // 2 s to 20 s: 3600 rounds of 4512 B. A packet of 1000 B more or less at either edge.
+    let bytes = steady.departures_pkts * 1000;
+    assert!(bytes.abs_diff(3600 * 4512) <= 2000, "{bytes}");
+    assert!((steady.utilization.unwrap() - 1.0).abs() < 1e-4, "{:?}", steady.utilization);
+    let slow = run(&plan, Options { every_service: true, ..Options::default() }, &mut |_| true).unwrap();
+    assert_eq!(printed(&result), printed(&slow));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_a_mahimahi_opportunity_does_not_use_is_gone() {
+    let folder = folder("spare");
+    // An opportunity each 10 ms. A window of one packet of 1000 B needs one for itself each round trip; it leaves the link idle after.
+    std::fs::write(folder.join("slow.trace"), "10\n").unwrap();
+    let one = text("rate = { mahimahi = \"slow.trace\" }", "20s", "").replace("count = 5", "count = 1");
+    let one = one.replace("1000pkt", "1pkt").replace("100pkt", "1pkt");
+    std::fs::write(folder.join("s.toml"), one).unwrap();
+    let plan = Scenario::load(folder.join("s.toml"), &[]).unwrap().plan(1, None).unwrap();
+    let result = answer(&plan);
+    // 30 ms of delay and a little transmission: from one opportunity to the fourth after it, 40 ms. Whole packets at the edges.
+    let sent = link(&result, "steady").departures_pkts;
+    assert!(sent.abs_diff(18_000 / 40) <= 1, "{sent}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_shorter_delay_lets_no_packet_overtake_another() {
+    let events =
+        "[[events]]\nat = \"10s\"\ndelay = \"100ms\"\n[[events]]\nat = \"20s\"\nname = \"short\"\ndelay = \"5ms\"\n";
+    let result = answer(&plan_of(&text("rate = \"8Mbit\"", "30s", events), "droptail", 1));
+    let flows = &result.flows["bulk"];
+    assert_eq!(flows["all"].retransmitted_ratio, Some(0.0));
+    // Five windows of 1000 packets of 1 ms wait in the queue; the delay comes on top.
+    let rtt = |window: &str| flows[window].rtt_mean_s.unwrap();
+    assert!(rtt("after-10s") - rtt("short") > 0.02, "{} {}", rtt("after-10s"), rtt("short"));
+    // Alone, a flow sees its round trip change by what the delay changes: 95 ms.
+    let one = text("rate = \"8Mbit\"", "30s", events).replace("count = 5", "count = 1");
+    let one =
+        one.replace("1000pkt", "2pkt").replace("100pkt", "2pkt").replace("preset = \"ns2\"", "preset = \"modern\"");
+    let result = answer(&plan_of(&one, "droptail", 1));
+    let rtt = |window: &str| result.flows["bulk"][window].rtt_mean_s.unwrap();
+    let step = rtt("after-10s") - rtt("short");
+    assert!((step - 0.095).abs() < 0.002, "{step}");
+}
+
+#[test]
+fn a_link_that_fails_keeps_what_waits_and_goes_on() {
+    let events = "[[events]]\nat = \"10s\"\nname = \"down\"\nstate = \"down\"\n[[events]]\nat = \"11s\"\nname = \"up\"\nstate = \"up\"\n";
+    let result = answer(&plan_of(&text("rate = \"8Mbit\"", "20s", events), "droptail", 1));
+    let (down, up, all) = (link(&result, "down"), link(&result, "up"), link(&result, "all"));
+    // The packet in transmission ends; nothing else leaves, nothing is lost.
+    assert!(down.departures_pkts <= 1 && down.utilization.is_none(), "{down:?}");
+    assert_eq!((all.overflow_dropped_pkts, all.wire_lost_pkts), (0, Some(0)));
+    assert!(up.utilization.unwrap() > 0.999, "{up:?}");
+    // A link that never comes back keeps its packets, however it is run.
+    let never = text("rate = \"8Mbit\"", "20s", "[[events]]\nat = \"10s\"\nstate = \"down\"\n");
+    for aqm in ["droptail", "pi", "codel", "fq-codel"] {
+        let result = answer(&plan_of(&never, aqm, 1));
+        assert!(link(&result, "after-10s").departures_pkts <= 1, "{aqm}");
+    }
+}
+
+#[test]
+fn what_the_wire_loses_is_sent_again() {
+    let lossy =
+        text("rate = \"8Mbit\"\nloss = 0.05", "60s", "").replace("transport =", "transfer = \"300kB\"\ntransport =");
+    for aqm in ["droptail", "codel"] {
+        let result = answer(&plan_of(&lossy, aqm, 1));
+        let (all, flows) = (link(&result, "all"), &result.flows["bulk"]["all"]);
+        // Five transfers of 300 kB; ns-2 sends whole segments of 960 B: 313 of them.
+        assert_eq!((flows.goodput_bps * 60.0 / 8.0).round(), 5.0 * 313.0 * 960.0, "{aqm}");
+        let lost = all.wire_lost_pkts.unwrap() as f64;
+        let sent = all.departures_pkts as f64;
+        assert!((lost / sent - 0.05).abs() < 3.29 * (0.05 * 0.95 / sent).sqrt(), "{aqm}: {lost} of {sent}");
+        // Every loss was repaired; timeouts repeat more than that.
+        assert!(flows.retransmitted_ratio.unwrap() >= lost / sent, "{aqm}");
+    }
+    // Losses on the way back are acknowledgements': the next one makes up for them.
+    let back = text("rate = \"8Mbit\"", "20s", "")
+        .replace("rate = \"1Gbit\" }", "rate = \"1Gbit\", loss = 0.05, record = true }");
+    let result = answer(&plan_of(&back, "droptail", 1));
+    assert!(result.links["bottleneck-reverse"]["all"].wire_lost_pkts.unwrap() > 0);
+    assert!(link(&result, "steady").utilization.unwrap() > 0.95);
+    // And on access links.
+    let access = text("rate = \"8Mbit\"", "20s", "").replace("delay = \"5ms\"\n[[", "delay = \"5ms\"\nloss = 0.05\n[[");
+    let result = answer(&plan_of(&access, "droptail", 1));
+    assert!(result.flows["bulk"]["steady"].retransmitted_ratio.unwrap() > 0.05);
+}
+
+/// Experiment-like traffic that an AQM has to hold.
+fn controlled(event: &str) -> String {
+    text("rate = \"8Mbit\"", "40s", &format!("[[events]]\nat = \"20s\"\nname = \"after\"\n{event}\n"))
+        .replace("100000pkt\"\nrev", "400pkt\"\nrev")
+        .replace("count = 5", "count = 40")
+        .replace("preset = \"ns2\"", "preset = \"ns2\", ecn = true")
+        .replace("1Gbit\"\ndelay = \"5ms\"\n[[", "1Gbit\"\ndelay = [\"20ms\", \"60ms\"]\n[[")
+}
+
+#[test]
+fn an_aqm_that_is_given_its_own_parameters_goes_on_as_if_nothing_had_happened() {
+    for aqm in [
+        "droptail",
+        "pi",
+        "red",
+        "ared",
+        "ared-feng",
+        "rem",
+        "avq",
+        "blue",
+        "codel",
+        "cobalt",
+        "pie",
+        "pi2",
+        "paqm",
+        "aaqm",
+        "stpi",
+        "stred",
+    ] {
+        let (same, nothing) = (format!("aqm = \"{aqm}\""), "loss = 0");
+        let [same, nothing] =
+            [same.as_str(), nothing].map(|event| printed(&answer(&plan_of(&controlled(event), aqm, 1))));
+        assert!(same == nothing, "{aqm}:\n{same}\n{nothing}");
+    }
+}
+
+#[test]
+fn a_new_target_moves_the_queue_and_loses_nothing() {
+    let result = answer(&plan_of(&controlled("aqm = { target = \"200pkt\" }"), "pi-x1000:target=50pkt", 1));
+    let before = result.links["bottleneck"]["steady"].queue_mean_pkts;
+    let after = link(&result, "after").queue_mean_pkts;
+    assert!(after > 150.0 && before < after, "{before} {after}");
+    assert_eq!(result.aqm.params["target"], aqumen_result::ParamValue::Number(200.0));
+    // Another algorithm takes over with the packets that wait; one that acts at the head as well.
+    for new in ["droptail", "codel", "red"] {
+        let plan = plan_of(&controlled(&format!("aqm = \"{new}\"")), "pi", 1);
+        let fast = answer(&plan);
+        let slow = run(&plan, Options { every_service: true, ..Options::default() }, &mut |_| true).unwrap();
+        assert_eq!(printed(&fast), printed(&slow), "{new}");
+        let all = link(&fast, "all");
+        let gone = all.departures_pkts + all.early_dropped_pkts + all.overflow_dropped_pkts;
+        assert!((0..=401).contains(&(all.arrivals_pkts - gone)), "{new}");
+    }
+    assert!(link(&answer(&plan_of(&controlled("aqm = \"droptail\""), "pi", 1)), "after").marked_pkts < 10);
+}
+
+#[test]
+fn hosts_share_a_link_that_isolates_hosts_whatever_their_flows() {
+    let two = |hosts: &str| {
+        let groups = format!(
+            "{hosts}\n[[flows]]\nname = \"single\"\ntransport = {{ preset = \"ns2\", receive_window = \"1000pkt\" }}\n"
+        );
+        let text = text("rate = \"8Mbit\"", "40s", &groups).replace("count = 5", "count = 8");
+        answer(&plan_of(&text.replace("100000pkt\"\nrev", "500pkt\"\nrev"), "cake", 1))
+    };
+    let share = |result: &RunResult| {
+        let of = |group: &str| result.flows[group]["steady"].goodput_bps;
+        of("single") / (of("single") + of("bulk"))
+    };
+    // Nine flows of nine hosts: one in nine. Eight flows of one host against one of another: half.
+    let (apart, together) = (share(&two("")), share(&two("hosts = 1")));
+    assert!((apart - 1.0 / 9.0).abs() < 0.02, "{apart}");
+    assert!((together - 0.5).abs() < 0.05, "{together}");
+}
+
+#[test]
+fn data_both_ways_compress_acknowledgements() {
+    // The same forward traffic, alone and against data the other way that its acknowledgements queue behind.
+    let back = "[[flows]]\nname = \"back\"\nfrom = \"r2\"\nto = \"r1\"\ncount = 5\ntransport = \"ns2\"\n";
+    let both = |more: &str| {
+        let text = text("rate = \"8Mbit\"", "60s", more).replace("100000pkt\"\nrev", "60pkt\"\nrev");
+        let text = text.replace("reverse = { rate = \"1Gbit\" }", "reverse = { buffer = \"60pkt\", record = true }");
+        answer(&plan_of(&text.replace("initial_window = \"100pkt\"", "initial_window = \"2pkt\""), "droptail", 1))
+    };
+    let (alone, two_way) = (both(""), both(back));
+    let reverse = |result: &RunResult| result.links["bottleneck-reverse"]["steady"].clone();
+    assert!(reverse(&alone).queue_mean_pkts < 0.1, "{:?}", reverse(&alone));
+    // Both directions are used, each by data and acknowledgements of the other.
+    let (there, back) = (link(&two_way, "steady"), reverse(&two_way));
+    assert!(there.utilization.unwrap() > 0.75 && back.utilization.unwrap() > 0.75, "{there:?} {back:?}");
+    // Acknowledgements that leave the queue back to back let data go in bursts: the queue swings more, at less use of the link.
+    let (one, two) = (link(&alone, "steady"), there);
+    println!("alone {one:?}\ntwo-way {two:?}");
+    assert!(two.queue_std_pkts > 1.1 * one.queue_std_pkts, "{} {}", two.queue_std_pkts, one.queue_std_pkts);
+    assert!(two.utilization.unwrap() < one.utilization.unwrap());
+}
