@@ -34,7 +34,18 @@ AQMS = {
     "PIx1000": "pi-x1000",
     "ARED": "ared-ns2:ns2_stale_gentle=true",
 }
-OWN = {("paqm_n3", "PI"): "pi-c", ("paqm_n7", "PI"): "pi-c", ("paqm_n3", "RED"): "red-r", ("paqm_n7", "RED"): "red-r"}
+OWN = {
+    ("paqm_n3", "PI"): "pi-c",
+    ("paqm_n7", "PI"): "pi-c",
+    ("paqm_n3", "RED"): "red-r",
+    ("paqm_n7", "RED"): "red-r",
+    # ns-2's automatic weight follows from the delay of the link; packets were counted, not bytes.
+    ("mo_rtt22ms", "RED"): "red-ns2:link_delay=10ms,bytes=false,queue_in_bytes=false",
+    ("mo_rtt100ms", "RED"): "red-ns2:link_delay=49ms,bytes=false,queue_in_bytes=false",
+    ("mo_rtt464ms", "RED"): "red-ns2:link_delay=231ms,bytes=false,queue_in_bytes=false",
+    # Likewise: acknowledgements share the queue.
+    ("staqm_1over40", "ARED"): "ared-ns2:queue_in_bytes=false,bytes=false",
+}
 METRICS = ("utilization", "queue_mean_pkts", "queue_std_pkts", "signal_ratio", "drop_ratio")
 
 
@@ -52,7 +63,7 @@ def recorded(only=""):
 def simulated(experiment, aqm, seeds):
     """Ours: for each seed the measures of every link from 10 s on."""
     scenario = aqumen.Scenario.load(EXPERIMENTS[experiment]).set("windows.steady", "10s")
-    spec = OWN.get((experiment, aqm), AQMS[aqm])
+    spec = OWN.get((experiment, aqm)) or AQMS[aqm]
     runs = []
     for seed in range(1, seeds + 1):
         links = aqumen.run(scenario, spec, seed).data["links"]
