@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import Ns2Unsupported
+from .others import Sctp, Udp, read_sctp, read_udp
 
 __all__ = ["Aqm", "Flow", "Group", "Link", "Plan", "Transport"]
 
@@ -87,7 +88,7 @@ class Group:
     """Flows that are reported together: numbers first to last - 1."""
 
     name: str
-    transport: Transport
+    transport: Transport | Sctp | Udp
     first: int
     last: int
 
@@ -125,14 +126,26 @@ _BUILT_IN: dict[str, Any] = {
 }
 
 
-def _transport(raw: Mapping[str, Any], group: str) -> Transport:
+def _transport(raw: Mapping[str, Any], traffic: Any, group: str) -> Transport | Sctp | Udp:
+    preset = str(raw.get("preset", "ns2"))
+    if preset.startswith("sctp"):
+        return read_sctp(raw, traffic, group)
+    if preset == "udp":
+        return read_udp(raw, traffic, group)
+    if traffic != "bulk":
+        raise Ns2Unsupported(f"group '{group}': over TCP ns-2 runs bulk traffic here")
+    return _tcp(raw, group)
+
+
+def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     known = {field.name for field in fields(Transport)}
     values: dict[str, Any] = {}
     for name, value in raw.items():
         name = _ALIASES.get(name, name)
         if name == "preset":
             if value != "ns2":
-                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport preset 'ns2' only, not '{value}'")
+                known = "ns2, sctp-ns2 and udp"
+                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {known}, not '{value}'")
         elif name == "hystart":
             continue  # nothing but CUBIC reads it
         elif name in known:
@@ -204,8 +217,16 @@ class Plan:
             )
             for link in raw["links"]
         )
+        for group in raw["groups"]:
+            if group.get("traffic", "bulk") != "bulk":
+                raise Ns2Unsupported(f"group '{group['name']}': ns-2 here has bulk traffic only")
         groups = tuple(
-            Group(group["name"], _transport(group["transport"], group["name"]), group["flows"][0], group["flows"][1])
+            Group(
+                name=group["name"],
+                transport=_transport(group["transport"], group.get("traffic", "bulk"), group["name"]),
+                first=group["flows"][0],
+                last=group["flows"][1],
+            )
             for group in raw["groups"]
         )
         flows = tuple(
