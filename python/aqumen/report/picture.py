@@ -99,7 +99,7 @@ def scenario_svg(plan: Plan) -> str:
     label = escape(f"{len(plan['flows'])} flows over {len(links)} links")
     return (
         f'<svg class="net" viewBox="0 0 {width:.0f} {depth:.0f}" role="img" aria-label="{label}" '
-        f'style="min-width:{width * 0.72:.0f}px;max-width:{width * 1.1:.0f}px">{"".join(parts)}</svg>'
+        f'style="min-width:{width * 0.6:.0f}px;max-width:{width * 1.1:.0f}px">{"".join(parts)}</svg>'
     )
 
 
