@@ -186,7 +186,9 @@ class Plan:
         nominal_target = raw.get("nominal", {}).get("target_pkts")
         for link in raw["links"]:
             if link.get("line") is not None:
-                raise Ns2Unsupported(f"link '{link['name']}': ns-2 runs wires here, without channel, loss or changes but of rate")
+                raise Ns2Unsupported(
+                    f"link '{link['name']}': ns-2 runs wires here, without channel, loss or changes but of rate"
+                )
         links = tuple(
             Link(
                 name=link["name"],
@@ -244,6 +246,10 @@ class Plan:
             if not 0 <= start < end <= self.duration_s:
                 raise Ns2Unsupported(f"window '{name}' is not within the run's {self.duration_s:g} s")
         self.routes()
+
+    def base_rtt_s(self, flow: Flow) -> float:
+        """The round trip of a flow's propagation alone."""
+        return sum(self.links[number].delay_s for number in (*flow.path, *flow.return_path))
 
     def routes(self) -> list[tuple[int, int, int]]:
         """The forwarding table: (at node, to destination node, over link). ns-2 forwards by destination only."""
