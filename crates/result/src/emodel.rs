@@ -28,6 +28,8 @@ impl Codec {
     pub const G711: Codec = Codec { impairment: 0.0, robustness: 25.1 };
     /// G.729A with voice activity detection.
     pub const G729A: Codec = Codec { impairment: 11.0, robustness: 19.0 };
+    /// G.723.1 at 6.3 kbit/s with voice activity detection.
+    pub const G723: Codec = Codec { impairment: 15.0, robustness: 16.1 };
 }
 
 /// The rating R, from 0 (worst) to 93.2, of a call with `delay_s` from mouth to ear, of which the share `loss` of the
@@ -117,6 +119,8 @@ mod tests {
         assert!((loss_impairment(Codec::G711, 0.02, 2.0) - 7.2797).abs() < 1e-4);
         // G.729A: 11 + 84 * 2 / (2 + 19) = 19.
         assert!((loss_impairment(Codec::G729A, 0.02, 1.0) - 19.0).abs() < 1e-12);
+        // G.723.1: 15 + 80 * 5 / (5 + 16.1) = 33.957.
+        assert!((loss_impairment(Codec::G723, 0.05, 1.0) - 33.957).abs() < 1e-3);
         // Bursts of three packets at a loss of a quarter, where independent losses come in bursts of 4/3.
         assert_eq!(burst_ratio(Some(3.0), 0.25), 2.25);
         assert_eq!((burst_ratio(None, 0.0), burst_ratio(Some(1e9), 1.0)), (1.0, 1.0));

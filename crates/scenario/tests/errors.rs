@@ -201,7 +201,7 @@ fn a_parking_lot_has_a_value_for_each_link_or_one_for_all() {
     );
     assert_eq!(
         row("link = \"link2\"\n", ""),
-        "t.toml:27: events.0: link is missing; it names the link whose capacity changes"
+        "t.toml:27: events.0: link is missing; it names the link that changes"
     );
 }
 

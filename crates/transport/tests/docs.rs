@@ -199,3 +199,30 @@ fn the_table_of_rtp_is_the_one_in_the_page() {
         assert_row(page, one.0, format!("{} | {} | {}", one.1, two.1, three.1));
     }
 }
+
+#[test]
+fn the_page_of_congestion_controls_names_what_each_preset_changes() {
+    const CONGESTION: &str = include_str!("../../../docs/transports/congestion.md");
+    let modern = rows(&TcpConfig::modern());
+    for (name, preset) in [
+        ("cubic", TcpConfig::cubic()),
+        ("dctcp", TcpConfig::dctcp()),
+        ("prague", TcpConfig::prague()),
+        ("bbr", TcpConfig::bbr()),
+        ("vegas", TcpConfig::vegas()),
+        ("ledbat", TcpConfig::ledbat()),
+    ] {
+        let changed = rows(&preset).into_iter().zip(&modern).filter(|((_, value), (_, before))| value != before);
+        let fields: Vec<&str> = changed.map(|((field, _), _)| field).filter(|field| *field != "congestion").collect();
+        let (_, table) = CONGESTION.split_once("further differences from `modern`").unwrap();
+        let row = table.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap_or_default();
+        for field in &fields {
+            assert!(row.contains(&format!("`{field}`")), "{name} changes {field}: {row:?}");
+        }
+        assert_eq!(
+            row.matches('`').count() / 2,
+            if fields.is_empty() { 0 } else { fields.len() + 1 },
+            "{name}: {row:?}"
+        );
+    }
+}

@@ -1,6 +1,6 @@
 //! The receiver, segment by segment.
 
-use aqumen_transport::tcp::{Ack, Receiver, Segment, TcpConfig, Variant};
+use aqumen_transport::tcp::{Ack, Feedback, Receiver, Segment, TcpConfig, Variant};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 const START: Instant = Instant::ZERO;
@@ -137,4 +137,60 @@ fn what_lies_beyond_the_window_is_discarded() {
     assert!(acks.iter().all(|ack| ack.ack == 3 && ack.window == 0));
     assert_eq!(receiver.set_window(5).map(|ack| (ack.ack, ack.window)), Some((3, 5)));
     assert_eq!(feed(&mut receiver, &cfg, &[3])[0].ack, 4);
+}
+
+fn marked(seq: u32) -> Segment {
+    Segment { ecn: Ecn::Ce, ..segment(seq) }
+}
+
+#[test]
+fn dctcp_acknowledges_what_it_holds_back_before_the_state_of_marks_changes() {
+    let cfg = TcpConfig { packet_bytes: 1000, ..TcpConfig::dctcp() };
+    let mut receiver = connected(&cfg);
+    let mut on = |one: Segment| receiver.on_segment(&cfg, START, &one).map(|ack| (ack.ack, ack.ece));
+    // Two unmarked: one acknowledgement. RFC 8257 section 3.2.
+    assert_eq!(on(segment(1)), None);
+    assert_eq!(on(segment(2)), Some((3, false)));
+    // 3 unmarked is held back; 4 is marked: 3 is acknowledged without ECE, and 4 is held back.
+    assert_eq!(on(segment(3)), None);
+    assert_eq!(on(marked(4)), Some((4, false)));
+    // 5 is marked too: both, with ECE. CWR means nothing here.
+    assert_eq!(on(Segment { cwr: true, ..marked(5) }), Some((6, true)));
+    // Back again: 6 is held with ECE, 7 unmarked.
+    assert_eq!(on(marked(6)), None);
+    assert_eq!(on(segment(7)), Some((7, true)));
+    assert_eq!(on(segment(8)), Some((9, false)));
+    // Out of order is acknowledged at once, with its own mark.
+    assert_eq!(on(marked(10)), Some((9, true)));
+}
+
+#[test]
+fn prague_reports_how_many_marks_have_come() {
+    let cfg = TcpConfig { packet_bytes: 1000, ..TcpConfig::prague() };
+    let mut receiver = connected(&cfg);
+    let mut on = |one: Segment| receiver.on_segment(&cfg, START, &one).map(|ack| (ack.ack, ack.ece, ack.feedback));
+    assert_eq!(on(marked(1)), None);
+    assert_eq!(on(marked(2)), Some((3, false, Feedback::Marks(2))));
+    assert_eq!(on(segment(3)), None);
+    assert_eq!(on(marked(4)), Some((5, false, Feedback::Marks(3))));
+    // A gap: the count goes on, also for what arrives twice (RFC 9768 counts packets).
+    assert_eq!(on(marked(6)), Some((5, false, Feedback::Marks(4))));
+    assert_eq!(on(marked(6)), Some((5, false, Feedback::Marks(5))));
+    assert_eq!(on(segment(5)), Some((7, false, Feedback::Marks(5))));
+}
+
+#[test]
+fn ledbat_reports_the_delay_of_the_last_segment() {
+    let cfg = TcpConfig { packet_bytes: 1000, ..TcpConfig::ledbat() };
+    let mut receiver = connected(&cfg);
+    let on = |receiver: &mut Receiver, one: &Segment, millis| {
+        let now = one.sent_at + Span::from_millis(millis);
+        receiver.on_segment(&cfg, now, one).map(|ack| ack.feedback)
+    };
+    assert_eq!(on(&mut receiver, &segment(1), 30), None);
+    assert_eq!(on(&mut receiver, &segment(2), 45), Some(Feedback::Delay(45_000)));
+    // ECE as ever.
+    assert_eq!(on(&mut receiver, &marked(3), 40), None);
+    let ack = receiver.on_segment(&cfg, START, &segment(4)).unwrap();
+    assert!(ack.ece);
 }

@@ -38,6 +38,8 @@ class Link:
     aqm: Aqm
     target_pkts: float | None
     record: bool
+    wire_loss: float = 0.0
+    """Probability that a packet is lost after the queue."""
 
     def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Capacity in force at the given times, bit/s."""
@@ -162,6 +164,22 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     return transport
 
 
+def _wire_loss(link: Mapping[str, Any]) -> float:
+    """The random loss of a link; ns-2 runs nothing else here that a wire does not have."""
+    line = link.get("line")
+    if line is None:
+        return 0.0
+    others = [line["channel"], *line["delays"], *line["outages"], *line["aqms"]]
+    match line["losses"]:
+        case [[0.0, float(loss)]] if not any(others):
+            return loss
+        case _:
+            raise Ns2Unsupported(
+                f"link '{link['name']}': ns-2 runs rates over time and random losses here, no channels, bursts, "
+                "bit errors, failures or other changes"
+            )
+
+
 def _optional(value: float | None) -> float | None:
     return None if value is None else float(value)
 
@@ -184,11 +202,6 @@ class Plan:
     def from_dict(raw: Mapping[str, Any]) -> "Plan":
         """Read the scenario's expansion; raises `Ns2Unsupported` for what ns-2 does not have."""
         nominal_target = raw.get("nominal", {}).get("target_pkts")
-        for link in raw["links"]:
-            if link.get("line") is not None:
-                raise Ns2Unsupported(
-                    f"link '{link['name']}': ns-2 runs wires here, without channel, loss or changes but of rate"
-                )
         links = tuple(
             Link(
                 name=link["name"],
@@ -200,9 +213,13 @@ class Plan:
                 aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
                 target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
+                wire_loss=_wire_loss(link),
             )
             for link in raw["links"]
         )
+        for group in raw["groups"]:
+            if group.get("traffic", "bulk") != "bulk":
+                raise Ns2Unsupported(f"group '{group['name']}': ns-2 here has bulk traffic only")
         groups = tuple(
             Group(
                 name=group["name"],

@@ -100,6 +100,8 @@ def _link(number: int, link: Link) -> list[str]:
     lines = [
         f"make_link {number} {link.tail} {link.head} {link.rates[0][1]!r} {link.delay_s!r} {name} {limit} {{{sets}}}"
     ]
+    if link.wire_loss > 0:
+        lines.append(f"lose {number} {link.wire_loss!r}")
     lines += [f'$ns at {time!r} "[$link({number}) link] set bandwidth_ {rate!r}"' for time, rate in link.rates[1:]]
     return lines
 
@@ -327,6 +329,17 @@ proc make_link {i from to rate delay kind limit settings} {
     set queue [$link($i) queue]
     $queue set limit_ $limit
     foreach {name value} $settings { $queue set $name $value }
+}
+
+# Loses packets at random on the wire, after the queue.
+proc lose {i probability} {
+    global link
+    set model [new ErrorModel]
+    $model unit pkt
+    $model set rate_ $probability
+    $model ranvar [new RandomVariable/Uniform]
+    $model drop-target [new Agent/Null]
+    $link($i) insert-linkloss $model
 }
 
 proc route {at to over} {

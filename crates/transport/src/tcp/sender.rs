@@ -752,13 +752,12 @@ impl Sender {
         } else {
             self.window_allows().then(|| self.transmit(cfg, now))
         };
-        if segment.is_none() && !self.data_available() {
-            let in_flight = self.next - self.una;
-            if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() {
-                if f64::from(in_flight) < self.cwnd {
-                    control.on_exhausted(in_flight);
-                }
-            }
+        let in_flight = self.next - self.una;
+        let exhausted = segment.is_none() && !self.data_available() && f64::from(in_flight) < self.cwnd;
+        if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut()
+            && exhausted
+        {
+            control.on_exhausted(in_flight);
         }
         segment.map(|segment| self.account(now, segment, idle))
     }

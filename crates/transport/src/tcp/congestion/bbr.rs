@@ -378,3 +378,165 @@ impl Bbr {
         self.prior_cwnd = if undisturbed { cwnd } else { self.prior_cwnd.max(cwnd) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::acked;
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+
+    /// A path that delivers what is sent 100 ms later, all at once: 20 segments make 200 segments a second.
+    struct Path {
+        bbr: Bbr,
+        window: Window,
+        now: Instant,
+        next: u32,
+    }
+
+    impl Path {
+        fn new() -> Path {
+            let window = Window { cwnd: 10.0, ssthresh: 65_535 };
+            let mut path = Path { bbr: Bbr::new(&TcpConfig::bbr()), window, now: Instant::ZERO, next: 0 };
+            path.bbr.on_ack(&Acked { rtt: Some(RTT), opening: true, ..acked() }, &mut path.window);
+            path
+        }
+
+        /// `n` segments leave; a round trip of `rtt` later they are acknowledged, with `in_flight` others still out.
+        fn round(&mut self, n: u32, rtt: Span, in_flight: u32) {
+            for seq in self.next..self.next + n {
+                self.bbr.on_sent(self.now, seq, seq == self.next);
+            }
+            let first = self.next;
+            self.next += n;
+            self.now += rtt;
+            self.bbr.on_arrival(self.now, first, self.next);
+            self.ack(n, in_flight);
+        }
+
+        fn ack(&mut self, delivered: u32, in_flight: u32) {
+            let one = Acked { now: self.now, una: self.next, delivered, in_flight, ..acked() };
+            self.bbr.on_ack(&one, &mut self.window);
+        }
+
+        /// In ProbeBW with a bandwidth of 200 segments/s and a round trip of 100 ms: a BDP of 20 segments.
+        fn cruising() -> Path {
+            let mut path = Path::new();
+            for _ in 0..4 {
+                path.round(20, RTT, 0);
+            }
+            assert_eq!(path.bbr.state, State::ProbeBw);
+            path
+        }
+    }
+
+    #[test]
+    fn the_first_rate_sends_the_initial_window_in_a_round_trip_times_the_high_gain() {
+        let path = Path::new();
+        // 2 / ln 2 x 10 / 0.1 s.
+        assert!((path.bbr.pacing_rate() - 288.539_008).abs() < 1e-5, "{}", path.bbr.pacing_rate());
+    }
+
+    #[test]
+    fn startup_ends_after_three_rounds_without_a_quarter_more() {
+        let mut path = Path::new();
+        // 10, 20, 40 segments a round: the bandwidth doubles.
+        for n in [10, 20, 40] {
+            path.round(n, RTT, 60);
+            assert_eq!(path.bbr.state, State::Startup);
+        }
+        // 400, then 440 and 480 a second: less than 500. The third such round ends Startup.
+        for n in [44, 48] {
+            path.round(n, RTT, 60);
+            assert_eq!(path.bbr.state, State::Startup);
+        }
+        path.round(48, RTT, 80);
+        assert_eq!(path.bbr.state, State::Drain);
+        assert_eq!(path.bbr.btlbw(), 480.0);
+        // Drain: 480 / 2.885 segments a second, until what is out is the BDP of 48, and three quanta of 2 (below 24 Mbit/s).
+        assert!((path.bbr.pacing_rate() - 480.0 * 0.346_573_59).abs() < 1e-3, "{}", path.bbr.pacing_rate());
+        path.ack(0, 55);
+        assert_eq!(path.bbr.state, State::Drain);
+        path.ack(0, 52);
+        assert_eq!(path.bbr.state, State::ProbeBw);
+        assert_eq!(path.bbr.cwnd_gain, 2.0);
+    }
+
+    #[test]
+    fn probe_bw_goes_round_its_gains() {
+        let mut path = Path::cruising();
+        (path.bbr.cycle, path.bbr.pacing_gain, path.bbr.cycle_at) = (0, 1.25, path.now);
+        // A round trip is not over: nothing. After it, the phase of 1.25 goes on until 1.25 x 20 + 3 x 2 = 31 are out.
+        path.now += RTT;
+        path.ack(0, 40);
+        assert_eq!(path.bbr.pacing_gain, 1.25);
+        path.now += Span::from_millis(1);
+        path.ack(0, 30);
+        assert_eq!(path.bbr.pacing_gain, 1.25);
+        path.ack(0, 31);
+        assert_eq!((path.bbr.pacing_gain, path.bbr.pacing_rate()), (0.75, 150.0));
+        // 0.75 ends when no more than a BDP is out, here 26 with the quanta; each other phase lasts a round trip.
+        path.ack(0, 27);
+        assert_eq!(path.bbr.pacing_gain, 0.75);
+        path.ack(0, 26);
+        assert_eq!((path.bbr.pacing_gain, path.bbr.pacing_rate()), (1.0, 200.0));
+        for _ in 0..6 {
+            assert_eq!(path.bbr.pacing_gain, 1.0);
+            path.now += RTT + Span::from_millis(1);
+            path.ack(0, 26);
+        }
+        assert_eq!((path.bbr.cycle, path.bbr.pacing_gain), (0, 1.25));
+    }
+
+    #[test]
+    fn the_window_is_twice_the_bdp_and_three_quanta() {
+        let mut path = Path::cruising();
+        for _ in 0..10 {
+            path.round(20, RTT, 20);
+        }
+        // 2 x 20 + 3 x 2.
+        assert!((path.window.cwnd - 46.0).abs() < 1e-9, "{:?}", path.window);
+    }
+
+    #[test]
+    fn each_ten_seconds_four_segments_measure_the_round_trip() {
+        let mut path = Path::cruising();
+        let before = path.window.cwnd;
+        // The round trip is 110 ms from now on: 100 ms stands for ten seconds.
+        while path.bbr.state == State::ProbeBw {
+            path.round(22, Span::from_millis(110), 20);
+        }
+        assert_eq!(path.bbr.state, State::ProbeRtt);
+        // The last round trip of 100 ms was measured at 0.4 s.
+        assert!((10_400..10_520).contains(&(path.now.as_nanos() / 1_000_000)), "{}", path.now);
+        assert_eq!(path.bbr.rtprop, Span::from_millis(110));
+        assert_eq!(path.window.cwnd, 4.0);
+        // The 200 ms begin when four are left.
+        path.round(4, Span::from_millis(110), 4);
+        let begun = path.now;
+        while path.bbr.state == State::ProbeRtt {
+            assert_eq!(path.window.cwnd, 4.0);
+            path.round(4, Span::from_millis(110), 4);
+        }
+        let lasted = path.now - begun;
+        assert!(lasted > Span::from_millis(200) && lasted <= Span::from_millis(330), "{lasted}");
+        assert!(path.window.cwnd >= before, "{:?}", path.window);
+        assert_eq!(path.bbr.state, State::ProbeBw);
+    }
+
+    #[test]
+    fn a_loss_holds_the_window_to_what_arrives_for_a_round_and_then_gives_it_back() {
+        let mut path = Path::cruising();
+        path.window.cwnd = 46.0;
+        path.bbr.on_congestion(Signal::Loss, &mut path.window);
+        let lossy = Acked { now: path.now, delivered: 1, in_flight: 40, lost: 3, repairing: true, ..acked() };
+        path.bbr.on_ack(&lossy, &mut path.window);
+        // 40 in flight, one arrived: one may go.
+        assert_eq!(path.window.cwnd, 41.0);
+        path.bbr.on_ack(&Acked { repairing: false, lost: 0, ..lossy }, &mut path.window);
+        assert_eq!(path.window.cwnd, 46.0);
+        // A mark changes nothing.
+        path.bbr.on_congestion(Signal::Mark, &mut path.window);
+        assert_eq!((path.window.cwnd, path.bbr.repair), (46.0, Repair::No));
+    }
+}

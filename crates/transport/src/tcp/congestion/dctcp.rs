@@ -36,6 +36,9 @@ impl Dctcp {
 
     /// Section 3.3.
     pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        if acked.opening {
+            return;
+        }
         self.acked += acked.segments;
         if acked.echo {
             self.marked += acked.segments;

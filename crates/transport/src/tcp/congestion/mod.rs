@@ -259,6 +259,9 @@ impl Control {
     /// A loss or mark to react to, once in a window of data, or a timeout (after which the sender sets the window to one
     /// itself). `base`: what RFC 5681 would halve.
     pub(super) fn on_congestion(&mut self, cfg: &TcpConfig, signal: Signal, base: f64, window: &mut Window) {
+        if let (Some(pacer), Signal::Timeout) = (&mut self.pacer, signal) {
+            pacer.release_now();
+        }
         let factor = match &mut self.algorithm {
             Algorithm::Cubic(cubic) => cubic.on_congestion(signal, window.cwnd),
             Algorithm::Bbr(bbr) => return bbr.on_congestion(signal, window),
@@ -271,8 +274,6 @@ impl Control {
         window.ssthresh = (reduced as u32).max(2);
         if signal != Signal::Timeout {
             window.cwnd = reduced.max(cfg.min_window);
-        } else if let Some(pacer) = &mut self.pacer {
-            pacer.release_now();
         }
     }
 

@@ -66,6 +66,9 @@ impl Prague {
             let sample = rtt.as_secs_f64();
             self.srtt_s = if self.srtt_s == 0.0 { sample } else { self.srtt_s + (sample - self.srtt_s) / 8.0 };
         }
+        if acked.opening {
+            return;
+        }
         self.delivered += acked.delivered;
         self.marked += acked.marks;
         self.end_observation(acked);
