@@ -199,10 +199,7 @@ fn a_parking_lot_has_a_value_for_each_link_or_one_for_all() {
         row("preset = \"parking-lot\"", "preset = \"ring\""),
         "t.toml:5: topology.preset = \"ring\": no such preset; known: dumbbell, parking-lot"
     );
-    assert_eq!(
-        row("link = \"link2\"\n", ""),
-        "t.toml:27: events.0: link is missing; it names the link that changes"
-    );
+    assert_eq!(row("link = \"link2\"\n", ""), "t.toml:27: events.0: link is missing; it names the link that changes");
 }
 
 #[test]
