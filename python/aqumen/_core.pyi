@@ -101,6 +101,13 @@ class Analysis:
         frequency: float,
         slowest: float | None = None,
     ) -> tuple[float, float, float, float, float, float, float]: ...
+    def robust(
+        self,
+        flows: tuple[float, float],
+        rtt: tuple[float, float],
+        capacity: tuple[float, float],
+        slowest: float | None = None,
+    ) -> tuple[list[tuple[str, float]], float, float, float]: ...
 
 def analyse(scenario: Scenario, aqm: str, at_target: bool, model: str | None = None) -> Analysis: ...
 def run(

@@ -37,6 +37,7 @@ __all__ = [
     "Red",
     "Rem",
     "Sfq",
+    "SingleQueueAqm",
     "StAqmMo",
     "StArmPfc",
     "Stpi",
@@ -77,7 +78,26 @@ def _in(unit: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Droptail(Aqm):
+class SingleQueueAqm(Aqm):
+    """An AQM of one queue, with the parameters of the threshold function that each of them takes."""
+
+    threshold: float | str | None = None
+    """Share of the buffer from which the probability of a signal rises to 1, th / Pi (by default none: the function is
+    off; at least 0; at most 1)."""
+    threshold_other: float | str | None = None
+    """The threshold between threshold_from and threshold_until (by default none; at least 0; at most 1)."""
+    threshold_from: float | str | None = _in("s")
+    """When threshold_other begins (s; by default 0; at least 0; at most 1000000000)."""
+    threshold_until: float | str | None = _in("s")
+    """When threshold_other ends (s; by default never; at least 0; at most 1000000000)."""
+    threshold_adapt: bool | None = None
+    """Adapt the threshold to the loss of each traffic class, from `threshold` on (by default false)."""
+    threshold_loss: float | str | None = None
+    """Loss that the adaptation aims at, P_target (by default 0.01; above 0; at most 1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Droptail(SingleQueueAqm):
     """DropTail: no AQM: packets are discarded when the buffer is full.
 
     Kind: single-queue. Source: -.
@@ -89,7 +109,7 @@ class Droptail(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Red(Aqm):
+class Red(SingleQueueAqm):
     """RED: random early detection: a signal with a probability that rises with the average queue.
 
     Kind: single-queue. Source: Floyd, Jacobson: Random early detection gateways for congestion avoidance, 1993;
@@ -135,7 +155,7 @@ class Red(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ared(Aqm):
+class Ared(SingleQueueAqm):
     """ARED: RED that adapts its maximum probability to hold the average queue in the middle of its thresholds.
 
     Kind: single-queue. Source: Floyd, Gummadi, Shenker: Adaptive RED: an algorithm for increasing the robustness of
@@ -193,7 +213,7 @@ class Ared(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AredFeng(Aqm):
+class AredFeng(SingleQueueAqm):
     """ARED (Feng): RED that scales its maximum probability when the average queue leaves its thresholds.
 
     Kind: single-queue. Source: Feng, Kandlur, Saha, Shin: A self-configuring RED gateway, 1999; ns-2.35.
@@ -244,7 +264,7 @@ class AredFeng(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pi(Aqm):
+class Pi(SingleQueueAqm):
     """PI: proportional-integral control of the queue length.
 
     Kind: single-queue. Source: Hollot, Misra, Towsley, Gong: On designing improved controllers for AQM routers
@@ -268,7 +288,7 @@ class Pi(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rem(Aqm):
+class Rem(SingleQueueAqm):
     """REM: random exponential marking: a price integrates rate and queue mismatch, the probability is exponential in
     it.
 
@@ -298,7 +318,7 @@ class Rem(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Avq(Aqm):
+class Avq(SingleQueueAqm):
     """AVQ: adaptive virtual queue: signals what would overflow a slower virtual link, whose rate follows the arrivals.
 
     Kind: single-queue. Source: Kunniyur, Srikant: Analysis and design of an adaptive virtual queue (AVQ) algorithm,
@@ -328,7 +348,7 @@ class Avq(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blue(Aqm):
+class Blue(SingleQueueAqm):
     """BLUE: the probability rises when the buffer overflows and falls when the link is idle.
 
     Kind: single-queue. Source: Feng, Kandlur, Saha, Shin: BLUE: a new class of active queue management algorithms,
@@ -347,7 +367,7 @@ class Blue(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmPfc(Aqm):
+class ArmPfc(SingleQueueAqm):
     """ARM-PFC: predictive functional control of the queue length with an ARMarkov model.
 
     Kind: single-queue. Source: Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks,
@@ -383,7 +403,7 @@ class ArmPfc(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmPfcAdaptive(Aqm):
+class ArmPfcAdaptive(SingleQueueAqm):
     """Adaptive ARM-PFC: ARM-PFC whose model follows estimates of capacity and load, or is identified online.
 
     Kind: single-queue. Source: Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks,
@@ -436,7 +456,7 @@ class ArmPfcAdaptive(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paqm(Aqm):
+class Paqm(SingleQueueAqm):
     """PAQM: proportional-integral-differential control with a predicted queue.
 
     Kind: single-queue. Source: Ryu: PAQM, an adaptive and proactive queue management for end-to-end TCP congestion
@@ -467,7 +487,7 @@ class Paqm(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AqmMo(Aqm):
+class AqmMo(SingleQueueAqm):
     """AQM-MO: two loops, window and queue, with gains by the optimal margin method.
 
     Kind: single-queue. Source: Radwa: Queue management using optimal margin method to improve bottleneck link
@@ -507,7 +527,7 @@ class AqmMo(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aaqm(Aqm):
+class Aaqm(SingleQueueAqm):
     """AAQM: adapts the probability until arrivals match what the link could send; no target queue.
 
     Kind: single-queue. Source: Rahmani, Ahlund, Kanter: Design of active queue management for robust control on access
@@ -534,7 +554,7 @@ class Aaqm(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stpi(Aqm):
+class Stpi(SingleQueueAqm):
     """STPI: PI control of the queue length that tunes itself to estimates of capacity and load.
 
     Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
@@ -576,7 +596,7 @@ class Stpi(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stred(Aqm):
+class Stred(SingleQueueAqm):
     """STRED: RED that tunes thresholds, slope and averaging to estimates of capacity and load.
 
     Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
@@ -618,7 +638,7 @@ class Stred(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StArmPfc(Aqm):
+class StArmPfc(SingleQueueAqm):
     """ST-ARM-PFC: ARM-PFC that tunes itself to estimates of capacity, load and round-trip time.
 
     Kind: single-queue. Source: Bigdeli, Haeri 2007 within the structure of Zhang, Hollot, Towsley, Misra 2003.
@@ -662,7 +682,7 @@ class StArmPfc(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StAqmMo(Aqm):
+class StAqmMo(SingleQueueAqm):
     """ST-AQM-MO: AQM-MO that tunes itself to estimates of capacity, load and round-trip time.
 
     Kind: single-queue. Source: Radwa 2015 within the structure of Zhang, Hollot, Towsley, Misra 2003.
@@ -713,7 +733,7 @@ class StAqmMo(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codel(Aqm):
+class Codel(SingleQueueAqm):
     """CoDel: controlled delay: signals packets at the head while the least sojourn time of an interval is above a
     target.
 
@@ -737,7 +757,7 @@ class Codel(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pie(Aqm):
+class Pie(SingleQueueAqm):
     """PIE: proportional-integral control of the queueing delay, with steps scaled to the probability and safeguards.
 
     Kind: single-queue. Source: Pan, Natarajan, Baker, White: PIE: a lightweight control scheme to address the
@@ -777,7 +797,7 @@ class Pie(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pi2(Aqm):
+class Pi2(SingleQueueAqm):
     """PI2: proportional-integral control of the queueing delay; the output is squared for Classic traffic.
 
     Kind: single-queue. Source: De Schepper, Bondarenko, Tsang, Briscoe: PI2: a linearized AQM for both Classic and
@@ -802,7 +822,7 @@ class Pi2(Aqm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cobalt(Aqm):
+class Cobalt(SingleQueueAqm):
     """COBALT: CoDel for traffic that answers, BLUE for traffic that does not.
 
     Kind: single-queue. Source: Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Taht: Design and evaluation of

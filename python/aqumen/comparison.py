@@ -81,8 +81,8 @@ def compare(
         aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of
             `aqumen.aqms`.
         seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
-        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed; or several of
-            them, of which the first is the one that the others are held against.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed; or
+            several of them, of which the first is the one that the others are held against.
         threads: How many runs at a time; without it one per core.
         out: A folder into which every finished run is written, and from which those already there are taken.
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
@@ -209,7 +209,7 @@ class Comparison:
         self.resumed: int = resumed
         """How many runs were taken from disk."""
         self.aqms: list[str] = list(dict.fromkeys(result.label for result in self.results))
-        """What is compared, in the order in which it was named: the AQMs, each with each engine where there are several."""
+        """What is compared, in the order in which it was named: the AQMs; with several engines, each on each."""
         self.seeds: list[int] = sorted({result.seed for result in self.results})
         """The seeds of which any run finished."""
 

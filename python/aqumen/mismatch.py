@@ -58,9 +58,7 @@ def _differences(
     }
 
 
-def _difference(
-    first: Sequence[Result], second: Sequence[Result], link: str, window: str, metric: str
-) -> float | None:
+def _difference(first: Sequence[Result], second: Sequence[Result], link: str, window: str, metric: str) -> float | None:
     """Mean of a metric over the second runs less that over the first."""
     one, other = ([run.link(link, window)[metric] for run in runs] for runs in (first, second))
     if None in one or None in other:

@@ -368,7 +368,9 @@ def list_aqms_json():
 
 
 def list_transports_json():
-    params = [{"name": "ecn", "unit": "flag", "choices": None, "default": True, "doc": "Whether packets are ECN-capable."}]
+    params = [
+        {"name": "ecn", "unit": "flag", "choices": None, "default": True, "doc": "Whether packets are ECN-capable."}
+    ]
     row = {"name": "modern", "kind": "tcp", "summary": "TCP of today.", "reference": "RFC 9293", "params": params}
     return json.dumps([row])
 

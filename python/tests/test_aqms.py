@@ -14,8 +14,7 @@ from aqumen import _core, aqms
 
 ROOT = Path(__file__).parents[2]
 ROWS = [row for row in json.loads(_core.list_aqms_json()) if row["kind"] != "profile"]
-BASES = (aqms.Aqm, aqms.SingleQueueAqm)
-CLASSES = {each.name: each for base in BASES for each in base.__subclasses__() if each not in BASES}
+CLASSES = {each.name: each for each in map(vars(aqms).get, aqms.__all__) if hasattr(each, "name")}
 
 
 @pytest.fixture(scope="module")

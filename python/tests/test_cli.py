@@ -1,6 +1,7 @@
 """The command line: what each verb prints, where it prints it, and its exit code."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -23,6 +24,20 @@ def test_run_prints_json(aqumen_cli, scenario_file):
     code, out, err = aqumen_cli("run", scenario_file, "--aqm", "pi", "--seed", "3", "--json")
     assert (code, err) == (0, "")
     check_json("run.json", out)
+
+
+def test_run_tells_of_calls_and_transfers_where_there_are_any(aqumen_cli, scenario_file, fake_core, monkeypatch):
+    group = fake_core.RunResult.group
+
+    def with_calls(self, window):
+        return {**group(self, window), "delay_mean_s": 0.0312, "loss_ratio": 0.25, "mos": 4.155}
+
+    monkeypatch.setattr(fake_core.RunResult, "group", with_calls)
+    code, out, _ = aqumen_cli("run", scenario_file, "--aqm", "pi")
+    assert code == 0
+    assert re.search(r"^ftp, steady +31\.2 +25\.00 +4\.1[56]$", out, re.MULTILINE)
+    assert "Frames lost" not in out
+    assert re.search(r"^ftp, steady +10 to 100 kB +40 +0\.500 ", out, re.MULTILINE)
 
 
 def test_compare_prints_a_ranking(aqumen_cli, scenario_file):

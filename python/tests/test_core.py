@@ -144,9 +144,9 @@ def test_every_parameter_of_a_list_is_explained(printed, kind):
     names = [row["name"] for row in rows]
     assert len(set(names)) == len(names) >= 3
     for row in rows:
-        assert row["summary"] and row["reference"] and row["kind"]
+        assert all(row[key] for key in ("summary", "reference", "kind")), row["name"]
         for param in row["params"]:
-            assert param["doc"] and param["unit"], (row["name"], param["name"])
+            assert all(param[key] for key in ("doc", "unit")), (row["name"], param["name"])
             assert kind == "traffic" or param["default"] is not None
 
 

@@ -330,6 +330,8 @@ def change(plan: dict[str, Any], what: str) -> dict[str, Any]:
         plan["groups"][0]["transport"]["preset"] = "modern"
     elif what == "option":
         plan["groups"][0]["transport"]["autotuning"] = True
+    elif what == "traffic":
+        plan["groups"][0]["traffic"] = {"kind": "cbr", "rate": "1Mbit"}
     elif what == "built in":
         plan["groups"][0]["transport"]["min_window"] = 2.0
     elif what == "parallel":
@@ -353,6 +355,7 @@ def change(plan: dict[str, Any], what: str) -> dict[str, Any]:
         ("needed", "AQM 'pi' for ns-2 needs the parameter 'a'"),
         ("preset", "group 'ftp': ns-2 runs the transport preset 'ns2' only, not 'modern'"),
         ("option", "group 'ftp': ns-2 has no transport option 'autotuning'"),
+        ("traffic", "group 'ftp': ns-2 here has bulk traffic only"),
         ("built in", "group 'ftp': ns-2 has min_window = 0.0 built in, not 2.0"),
         ("parallel", "ns-2 allows one link between two nodes, not both 'bottleneck' and 'second'"),
         ("detour", "ns-2 forwards by destination: two flows leave node 'left' for 'dst0' over different links"),

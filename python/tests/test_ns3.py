@@ -131,6 +131,13 @@ def test_a_transport_that_ns3_does_not_have_is_refused(change: dict[str, Any], m
         describe(raw)
 
 
+def test_traffic_that_ns3_does_not_have_is_refused() -> None:
+    raw = plan()
+    raw["groups"][0]["traffic"] = "voip"
+    with pytest.raises(Ns3Unsupported, match=r"^group 'ftp': ns-3 here has bulk traffic only$"):
+        describe(raw)
+
+
 def test_a_network_that_ns3_does_not_have_is_refused() -> None:
     uneven = plan()
     uneven["links"][1]["delay_s"] = 0.03

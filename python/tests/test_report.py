@@ -83,8 +83,8 @@ def test_columns_stand_where_any_aqm_has_a_figure(page):
     text = page.read_text()
     flows = text[text.index("<h2>Flow groups</h2>") : text.index("<h2>Settling and overshoot</h2>")]
     # Each of four AQMs has two groups; of transfers only one size finished.
-    assert flows.count("<td class=\"word\">ftp</td>") == 4 + 4
-    assert flows.count("<td class=\"word\">10 to 100 kB</td>") == 8
+    assert flows.count('<td class="word">ftp</td>') == 4 + 4
+    assert flows.count('<td class="word">10 to 100 kB</td>') == 8
     assert "MOS" not in flows
     assert "Fair after" not in text
     assert "Synchronisation" in text
@@ -183,6 +183,47 @@ def test_the_picture_of_a_parking_lot_stands_in_columns():
     assert "2 MB each, from 5 s" in picture
 
 
+def test_a_dozen_stations_get_low_symbols_that_hold_their_rates():
+    def link(name, start, end, mbit, record=False):
+        return {
+            "name": name, "from": start, "to": end, "delay_s": 0.001, "rates": [[0.0, mbit * 1e6]],
+            "buffer_pkts": 200, "buffer_bytes": None, "record": record, "target_pkts": None,
+        }  # fmt: skip
+
+    stations = range(12)
+    links = [
+        link("uplink", 1, 2, 20, True),
+        link("lan", 0, 1, 1000),
+        *(link(f"air{k}", 2, 3 + k, 54) for k in stations),
+    ]
+    plan = {
+        "nodes": ["server", "gateway", "ap", *(f"st{k}" for k in stations)],
+        "links": links,
+        "groups": [
+            {"name": f"call{k}", "transport": {"preset": "udp"}, "traffic": {"kind": "voip"}, "flows": [k, k + 1]}
+            for k in stations
+        ],
+        "flows": [
+            {"group": k, "path": [1, 0, 2 + k], "return_path": [], "on": [[0.0, None]], "transfer_bytes": None}
+            for k in stations
+        ],
+    }
+    picture = scenario_svg(plan)
+    assert "call11: 1 receiver<" in picture
+    assert picture.count("54 Mbit/s, 1 ms<") == 12
+    assert "uplink<" in picture
+    # Twelve rows of 46, not of 96: it fits a screen.
+    assert float(re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', picture).group(1)) < 600
+
+
+def test_the_picture_tells_transport_and_traffic_of_other_flows(fake_core):
+    plan = aqumen.Scenario.parse("").plan(1, "pi")
+    plan["groups"][0] |= {"transport": {"preset": "udp"}, "traffic": {"kind": "voip"}}
+    picture = scenario_svg(plan)
+    assert "6 flows, udp<" in picture
+    assert ">voip<" in picture
+
+
 PROBE_FIRST = """<script>
 window.complaints = [];
 addEventListener("error", (e) => complaints.push("error: " + e.message));
@@ -248,12 +289,12 @@ def test_a_browser_draws_it(page, tmp_path, scheme, width):
     seen = json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     assert seen["complaints"] == []
     assert seen["fetched"] == 0
-    # A queue plot for each AQM, then probability, sojourn time, delay against throughput, distribution of the queue; each in
-    # several colours.
+    # A queue plot for each AQM, then probability, sojourn time, delay against throughput, distribution of the
+    # queue; each in several colours.
     assert len(seen["first"]) == 4 + 4
     assert min(seen["first"]) > 3
     assert len(seen["withoutOne"]) == 3 + 4
-    # Its rows fade: in the ranking, the settling table, that of the links, and of two groups each in those of the flows.
+    # Its rows fade: in the ranking, the settling table, that of the links, and two groups in each of two of the flows.
     assert seen["off"] == 3 + 2 + 2
     assert len(seen["together"]) == 1 + 4
     assert min(seen["together"]) > 3

@@ -46,7 +46,8 @@ def scenario(fake_core):
 def test_every_key_of_a_run_is_defined(scenario):
     found = set(run_keys(aqumen.run(scenario, aqm="pi").data))
     assert {key for key in found if f"`{key}`" not in PAGE} == set()
-    # Ten at the top, two of the AQM, four of the cost, 33 of a link, 23 of a flow group and 4 x 6 of its transfers; none twice.
+    # Ten at the top, two of the AQM, four of the cost, 33 of a link, 23 of a flow group and 4 x 6 of its transfers;
+    # none twice.
     assert len(found) == 10 + 2 + 4 + 33 + 23 + 4 * 6
 
 
@@ -56,7 +57,10 @@ def test_every_key_of_a_comparison_is_defined(scenario):
 
 
 def test_every_key_of_the_page_exists(scenario):
-    run, comparison = aqumen.run(scenario, aqm="pi").data, aqumen.compare(scenario, ["pi"], seeds=2, engine=["packet", "fluid"]).to_dict()
+    run, comparison = (
+        aqumen.run(scenario, aqm="pi").data,
+        aqumen.compare(scenario, ["pi"], seeds=2, engine=["packet", "fluid"]).to_dict(),
+    )
     known = {*run_keys(run), *comparison_keys(comparison)}
     rows = [line.split("|")[1].strip() for line in PAGE.splitlines() if line.startswith("| `")]
     defined = {row.strip("`") for row in rows if row.count("`") == 2 and "." not in row and "/" not in row}

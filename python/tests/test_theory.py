@@ -68,7 +68,7 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --plot x.png --kind pie", "unknown plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows=1:2", "--map needs --plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows --plot x.png", "AXIS=FROM:TO"),
-        ("codel --capacity 30Mbit --flows 60 --r0 246ms", "packet by packet"),
+        ("codel --capacity 30Mbit --flows 60 --r0 246ms", "no linear law"),
     ],
 )
 def test_a_design_that_cannot_be_made_says_why_in_one_line(capsys, args, expect):
@@ -177,6 +177,19 @@ def test_a_robust_pi_holds_where_the_usual_one_does_not(capsys):
     assert again.margins["exact"]["stable"]
 
 
+def test_other_aqms_are_made_robust_by_their_own_gains(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "100", "--rtt", "200ms", "--target", "100pkt"]
+    assert main(["design", "rem", *network, "--robust", "flows=60:150", "--json"]) == 0
+    robust = json.loads(capsys.readouterr().out)["robust"]
+    assert robust["worst_modulus_margin"] == pytest.approx(0.5, abs=0.01)
+    assert set(robust["values"]) == {"gamma", "alpha"}
+    assert theory.design(robust["spec"], capacity="10Mbit", flows=60, rtt="200ms", target="100pkt").margins["exact"][
+        "stable"
+    ]
+    assert main(["design", "aqm-mo", *network, "--robust", "flows=60:150"]) == 2
+    assert "no robust design of aqm-mo; there is one of pi, red, rem, paqm, arm-pfc" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("engine", ["fluid", "fluid:hollot", "theory"])
 def test_the_engines_without_packets_answer_as_the_others(engine, capsys):
     args = ["run", str(EXPERIMENTS / "exp1.toml"), "--aqm", "arm-pfc", "--engine", engine, "--json"]
@@ -223,7 +236,7 @@ def test_an_expected_limit_cycle_is_recognised():
 def test_an_aqm_without_a_law_is_refused_by_name_and_leaves_no_section(capsys):
     args = ["run", str(EXPERIMENTS / "exp1.toml"), "--aqm", "codel", "--set", "duration=5s"]
     assert main([*args, "--engine", "theory"]) == 2
-    assert "codel decides packet by packet" in capsys.readouterr().err
+    assert "codel has no linear law: it signals at moments" in capsys.readouterr().err
     assert main([*args, "--json"]) == 0
     assert "theory" not in json.loads(capsys.readouterr().out)
 
@@ -252,3 +265,20 @@ def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
     told = beside("link", "all", expected, {**measured, "overflow_drop_ratio": None}, None, None)
     assert told.measured["signal_ratio"] is None
     assert told.notes == ["no flow is held back by this link: the queue is expected to be empty"]
+
+
+@pytest.mark.parametrize("engine", ["fluid", "theory"])
+def test_applications_that_are_no_bulk_transfers_are_refused_by_the_equations(engine):
+    text = """
+name = "voice"
+duration = "10s"
+aqm = "pi"
+topology = { preset = "dumbbell", bottleneck = { rate = "1Mbit", delay = "5ms", buffer = "50pkt" } }
+[[flows]]
+name = "voice"
+count = 4
+transport = "udp"
+traffic = "voip"
+"""
+    with pytest.raises(aqumen.Error, match="group voice: the equations know bulk transfers alone"):
+        aqumen.run(aqumen.Scenario.parse(text), engine=engine)

@@ -144,6 +144,16 @@ impl<R: MaxPRule> AdaptiveRed<R> {
         AdaptiveRed { red, rule, interval, last_change: Instant::ZERO, stale_gentle }
     }
 
+    /// The RED whose max_p moves.
+    pub const fn red(&self) -> &Red {
+        &self.red
+    }
+
+    /// The rule that moves it.
+    pub const fn rule(&self) -> &R {
+        &self.rule
+    }
+
     /// max_p as it stands.
     pub fn max_p(&self) -> f64 {
         self.red.curve().max_p()

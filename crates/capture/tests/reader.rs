@@ -5,8 +5,11 @@ mod common;
 use aqumen_capture::{Reader, Record};
 use common::{Order, block, enhanced, interface, pcap, record, section};
 
-/// Times, interfaces, link types and original lengths of all packets; the error in place of what follows it.
-fn read(bytes: &[u8]) -> (Vec<(i64, u32, u16, u32)>, Result<bool, String>) {
+/// Time, interface, link type and original length of a packet.
+type Seen = (i64, u32, u16, u32);
+
+/// All packets, then whether the file is cut off, or the error that ended it.
+fn read(bytes: &[u8]) -> (Vec<Seen>, Result<bool, String>) {
     let mut seen = Vec::new();
     let mut reader = match Reader::new(bytes) {
         Ok(reader) => reader,

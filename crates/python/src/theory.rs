@@ -188,6 +188,23 @@ impl Analysis {
         let (gains, pi) = (found.gains, found.controller);
         Ok((gains.a(), gains.b(), pi.gain, pi.zero, found.worst, found.slowest_rad_s, found.usual_worst))
     }
+
+    /// The AQM with its gain and speed best over the same ranges: names and values, worst modulus margin, slowest crossover, worst
+    /// modulus margin as it was given.
+    #[pyo3(signature = (flows, rtt, capacity, slowest = None))]
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    fn robust(
+        &self,
+        py: Python<'_>,
+        flows: [f64; 2],
+        rtt: [f64; 2],
+        capacity: [f64; 2],
+        slowest: Option<f64>,
+    ) -> PyResult<(Vec<(&'static str, f64)>, f64, f64, f64)> {
+        let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
+        let tuned = py.detach(|| robust::tune(&self.choice, &self.place, &range, slowest)).map_err(error)?;
+        Ok((tuned.found, tuned.worst, tuned.slowest_rad_s, tuned.given_worst))
+    }
 }
 
 impl Analysis {

@@ -28,6 +28,8 @@ impl Codec {
     pub const G711: Codec = Codec { impairment: 0.0, robustness: 25.1 };
     /// G.729A with voice activity detection.
     pub const G729A: Codec = Codec { impairment: 11.0, robustness: 19.0 };
+    /// G.723.1 at 6.3 kbit/s with voice activity detection.
+    pub const G723: Codec = Codec { impairment: 15.0, robustness: 16.1 };
 }
 
 /// The rating R, from 0 (worst) to 93.2, of a call with `delay_s` from mouth to ear, of which the share `loss` of the
@@ -96,6 +98,7 @@ fn conversation(ms: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_defaults_give_what_the_recommendation_gives() {
@@ -117,6 +120,8 @@ mod tests {
         assert!((loss_impairment(Codec::G711, 0.02, 2.0) - 7.2797).abs() < 1e-4);
         // G.729A: 11 + 84 * 2 / (2 + 19) = 19.
         assert!((loss_impairment(Codec::G729A, 0.02, 1.0) - 19.0).abs() < 1e-12);
+        // G.723.1: 15 + 80 * 5 / (5 + 16.1) = 33.957.
+        assert!((loss_impairment(Codec::G723, 0.05, 1.0) - 33.957).abs() < 1e-3);
         // Bursts of three packets at a loss of a quarter, where independent losses come in bursts of 4/3.
         assert_eq!(burst_ratio(Some(3.0), 0.25), 2.25);
         assert_eq!((burst_ratio(None, 0.0), burst_ratio(Some(1e9), 1.0)), (1.0, 1.0));
@@ -132,6 +137,24 @@ mod tests {
             let fit = 0.024 * ms + 0.11 * f64::max(ms - 177.3, 0.0);
             let own = delay_impairment(ms / 1000.0) - delay_impairment(0.0);
             assert!((own - fit).abs() < 1.0, "{ms} ms: {own} {fit}");
+        }
+    }
+
+    proptest! {
+        /// More delay, more loss and longer bursts never make a call better, and no score leaves its scale.
+        #[test]
+        fn worse_is_never_better(
+            delay_s in 0.0f64..2.0, more_s in 0.0f64..1.0, loss in 0.0f64..0.5, more in 0.0f64..0.5, burst in 1.0f64..20.0,
+        ) {
+            for codec in [Codec::G711, Codec::G729A, Codec::G723] {
+                let r = rating(codec, delay_s, loss, burst);
+                prop_assert!((0.0..=93.4).contains(&r));
+                prop_assert!((1.0..=4.5).contains(&mean_opinion_score(r)));
+                // Within the first milliseconds the recommendation's talker echo is a little below 0.
+                prop_assert!(rating(codec, delay_s + more_s, loss, burst) <= r + 0.1);
+                prop_assert!(rating(codec, delay_s, loss + more, burst) <= r + 1e-9);
+                prop_assert!(rating(codec, delay_s, loss, burst * 1.5) <= r + 1e-9);
+            }
         }
     }
 }

@@ -203,7 +203,7 @@ mod tests {
     fn what_does_not_fit_is_named_as_an_option() {
         let rate = ("rate", text("8Mbit"));
         let refused = |given: &[(&str, Written)]| read(given).unwrap_err();
-        assert_eq!(refused(&[("rate", text("10"))]), "--rate = \"10\": needs a unit, such as \"10bit\"");
+        assert_eq!(refused(&[("rate", text("10"))]), "--rate = \"10\": needs a unit, such as \"10Mbit\"");
         assert!(refused(&[]).starts_with("--rate: give the rate of the link, such as --rate 10Mbit, or the load"));
         assert!(refused(&[rate.clone(), ("load", Written::Number(0.9))]).ends_with("and not both"));
         assert_eq!(refused(&[("load", Written::Number(0.0))]), "--load = 0: must be 0.000001 to 1000000");

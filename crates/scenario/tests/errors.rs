@@ -199,10 +199,7 @@ fn a_parking_lot_has_a_value_for_each_link_or_one_for_all() {
         row("preset = \"parking-lot\"", "preset = \"ring\""),
         "t.toml:5: topology.preset = \"ring\": no such preset; known: dumbbell, parking-lot"
     );
-    assert_eq!(
-        row("link = \"link2\"\n", ""),
-        "t.toml:27: events.0: link is missing; it names the link whose capacity changes"
-    );
+    assert_eq!(row("link = \"link2\"\n", ""), "t.toml:27: events.0: link is missing; it names the link that changes");
 }
 
 #[test]
@@ -325,7 +322,7 @@ fn profiles_are_checked_where_they_stand() {
 fn transports_are_known_and_their_values_fit() {
     assert_eq!(
         dumbbell("transport = \"ns2\"", "transport = \"ns3\""),
-        "t.toml:21: flows.0.transport = \"ns3\": no such transport; did you mean ns2? known: ns2, modern, udp"
+        "t.toml:21: flows.0.transport = \"ns3\": no such transport; did you mean ns2? known: ns2, modern, cubic, dctcp, prague, bbr, vegas, ledbat, udp, rtp, rtp-tfrc, rtp-nada, sctp, sctp-ns2"
     );
     let table = |rest: &str| dumbbell("transport = \"ns2\"", &format!("transport = {{ preset = \"ns2\", {rest} }}"));
     assert_eq!(

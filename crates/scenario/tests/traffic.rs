@@ -187,6 +187,13 @@ fn files_stand_beside_the_scenario() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+#[test]
+fn the_example_is_right() {
+    let scenario = Scenario::load(format!("{ROOT}/examples/traffic/mix.toml"), &[]).unwrap();
+    let kinds: Vec<&str> = scenario.plan(1, None).unwrap().groups.iter().map(|group| group.traffic.kind()).collect();
+    assert_eq!(kinds, ["web", "transfers", "voip", "video", "self-similar"]);
+}
+
 /// A default as it would be written.
 fn shown(value: &Value) -> String {
     match value {

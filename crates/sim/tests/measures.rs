@@ -181,3 +181,52 @@ fn two_flows_alike_are_fair_soon_after_the_second_starts() {
     near(link(&result).convergence_s, 1.0, 0.1 + 1e-9);
     near(link(&result).fairness_mean, 0.99, 0.01);
 }
+
+#[test]
+fn a_call_over_an_idle_link_is_as_good_as_its_codec_and_delay() {
+    // 160 + 28 bytes each 20 ms, without pauses. To the ear 30.19 ms and 20 ms of filling: Id = 1.61, R = 91.75, and
+    // 1 + 3.211 + 91.75 * 31.75 * 8.25 * 7e-6 = 4.379.
+    let result = answer(
+        10,
+        r#"
+        [[flows]]
+        name = "call"
+        count = 1
+        transport = "udp"
+        traffic = { kind = "voip", codec = "g711", suppress = false }
+        "#,
+    );
+    let seen = flows(&result, "call");
+    near(seen.delay_mean_s, 0.03000376 + 0.000188, 1e-9);
+    near(seen.r_factor, 91.75, 0.05);
+    near(seen.mos, 4.379, 0.003);
+    assert_eq!(seen.loss_ratio, Some(0.0));
+}
+
+#[test]
+fn a_page_takes_its_objects_one_by_one() {
+    // A page of three objects of one segment each on one connection: 31.02 ms to the last byte of an object, 61.06 ms to its
+    // acknowledgement, 100 ms to parse the main object: 61.06 + 100 + 61.06 + 31.02 ms.
+    let result = answer(
+        10,
+        r#"
+        [[flows]]
+        name = "web"
+        count = 1
+        transport = "ns2"
+        [flows.traffic]
+        kind = "web"
+        main = "960B"
+        objects = 2
+        embedded = "960B"
+        parsing = "100ms"
+        reading = "1s"
+        connection = "session"
+        "#,
+    );
+    let seen = flows(&result, "web");
+    near(seen.page_load_mean_s, 0.25314, 1e-4);
+    // One each 1.253 s and a little more.
+    assert!(seen.pages.is_some_and(|pages| (6..=7).contains(&pages)), "{:?}", seen.pages);
+    assert_eq!((seen.mos, seen.frame_loss_ratio), (None, None));
+}

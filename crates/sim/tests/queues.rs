@@ -129,6 +129,7 @@ fn transfers_at_random_moments_deliver_what_was_asked_for() {
     // Every transfer arrives whole; 1000 are expected in 50 s, Poisson.
     assert!((transfers - transfers.round()).abs() < 1e-6, "{transfers}");
     assert!((transfers - 1000.0).abs() < 3.29 * 1000f64.sqrt(), "{transfers}");
+    assert_eq!(result.flows["f"]["all"].refused, Some(0));
 }
 
 #[test]
@@ -138,6 +139,9 @@ fn transfers_that_find_no_idle_flow_are_refused() {
     let transfers = goodput_bytes(&result) / 100_000.0;
     assert!((transfers - transfers.round()).abs() < 1e-6, "{transfers}");
     assert!(transfers > 50.0 && transfers < 1000.0, "{transfers}");
+    // Those served and those refused are those that came: 5000 are expected in 50 s, Poisson.
+    let came = transfers + result.flows["f"]["all"].refused.unwrap() as f64;
+    assert!((came - 5000.0).abs() < 3.29 * 5000f64.sqrt(), "{came}");
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn web_sessions_begin_and_end() {
     let result = run(&applications(4, session));
     // 4 sessions of 3 pages of 20 kB, all before the flows stop.
     assert!((goodput_bytes(&result) - 4.0 * 3.0 * 20_000.0).abs() < 1e-3, "{}", goodput_bytes(&result));
-    assert_eq!(result.flows["f"]["all"].timeouts, Some(0));
+    assert_eq!(result.flows["f"]["all"].pages, Some(12));
 }
 
 #[test]
@@ -159,4 +163,25 @@ fn the_same_seed_gives_the_same_bits() {
         assert_eq!(first.flows, second.flows, "{traffic}");
         assert!(goodput_bytes(&first) > 0.0, "{traffic}");
     }
+}
+
+#[test]
+fn calls_and_films_are_rated() {
+    let media = |traffic: &str| {
+        let plan = plan(&format!(
+            "name = \"media\"\nduration = \"20s\"\n[topology]\npreset = \"dumbbell\"\n\
+             [topology.bottleneck]\nrate = \"10Mbit\"\ndelay = \"10ms\"\nbuffer = \"100pkt\"\n\
+             [topology.access]\nrate = \"100Mbit\"\ndelay = \"1ms\"\n\
+             [[flows]]\nname = \"f\"\ntransport = \"udp\"\ntraffic = {traffic}\n"
+        ));
+        run(&plan).flows["f"]["all"].clone()
+    };
+    // G.711 without loss on an idle link: next to the E-model's best of 93.2.
+    let call = media("\"voip\"");
+    assert!(call.r_factor.is_some_and(|rating| rating > 90.0), "{call:?}");
+    let film = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/life.txt");
+    let film = media(&format!("{{ kind = \"video\", file = \"{film}\" }}"));
+    // 25 frames a second, all shown; the last one may be under way.
+    assert!(film.frames.is_some_and(|frames| (499..=500).contains(&frames)), "{film:?}");
+    assert_eq!(film.frame_loss_ratio, Some(0.0));
 }

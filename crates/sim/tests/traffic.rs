@@ -249,6 +249,7 @@ fn heavy_tailed_on_off_sources_together_are_self_similar() {
     // Long-range dependence makes the mean converge slowly: its deviation falls as n^(H - 1), not n^-0.5.
     assert!((mean - 100.0).abs() < 10.0, "{mean}");
     let found = hurst(&series, 3..11);
+    println!("H = {found}");
     assert!((found - 0.8).abs() < 0.05, "H = {found}");
 }
 
@@ -260,11 +261,12 @@ fn a_call_talks_as_long_as_its_law_says_in_frames_of_its_codec() {
     assert_mean("frames per second", &frames, 50.0 * 1.004 / 2.591);
     let sent = packets(&call, 1, 2000.0);
     let gaps: Vec<u64> = sent.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
-    assert!(gaps.iter().all(|gap| (gap + 10).is_multiple_of(20_000_000) || gap % 20_000_000 < 10), "all on one grid");
+    assert!(gaps.iter().all(|gap| gap.is_multiple_of(20_000_000)), "all on one grid");
     assert!(sent.iter().all(|packet| packet.bytes == 160));
-    // A spurt of n frames is left at each with probability 1 - exp(-0.020 / 1.004).
+    // After a frame the next is silent with probability 0.6125 (1 - exp(-0.020 (1/1.004 + 1/1.587))): then the spurt ends.
+    let ends = 1.587 / 2.591 * (1.0 - f64::exp(-0.020 * (1.0 / 1.004 + 1.0 / 1.587)));
     let spurts: Vec<f64> = gaps.split(|gap| *gap > 30_000_000).map(|gaps| gaps.len() as f64 + 1.0).skip(1).collect();
-    assert_mean("frames of a spurt", &spurts[..spurts.len() - 1], 1.0 / (1.0 - f64::exp(-0.020 / 1.004)));
+    assert_mean("frames of a spurt", &spurts[..spurts.len() - 1], 1.0 / ends);
     let codec = packets(&traffic("{ kind = \"voip\", codec = \"g729\", suppress = false }"), 1, 10.0);
     assert!(codec.iter().all(|packet| packet.bytes == 20) && codec.len() == 500);
 }
@@ -377,7 +379,8 @@ fn a_source_that_was_paused_does_not_catch_up() {
         let shift = paused[before].at_ns - sent[before].at_ns;
         let shifted: Vec<Packet> =
             sent[before..].iter().map(|packet| Packet { at_ns: packet.at_ns + shift, ..*packet }).collect();
-        assert_eq!(paused[before..], shifted[..paused.len() - before]);
+        let both = shifted.len().min(paused.len() - before);
+        assert_eq!(paused[before..][..both], shifted[..both]);
     }
 }
 

@@ -4,7 +4,7 @@
 //! where a design is outside the range in which its theory holds.
 
 use aqumen_aqm::registry::{self, AnyAqm};
-use aqumen_aqm::{Aqm, Kind, PieLaw, SampledLaw, TcpPlant, Unit, Value};
+use aqumen_aqm::{Aqm, Kind, PieLaw, Red, RedParams, SampledLaw, TcpPlant, Unit, Value};
 use aqumen_scenario::AqmChoice;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::fluid::{Model, RedLaw, Share};
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, spectral_radius};
+use crate::maps;
 
 /// The network in which a design is to work; it need not be the one it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,6 +101,9 @@ pub struct Expected {
     pub probability: f64,
     /// Period of the oscillation that is to be expected, seconds; null for a stable loop.
     pub oscillation_period_s: Option<f64>,
+    /// Standard deviation of the queue in that oscillation, packets, from a run of the nonlinear equations; a sine swings by
+    /// 1.41 times as much to either side.
+    pub oscillation_std_pkts: Option<f64>,
 }
 
 /// Gain margin that a suggested gain is to leave.
@@ -111,8 +115,9 @@ const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
     let built = build(choice)?;
     let target = target_pkts(choice, &settings(&built), place);
+    let built = settled(built, place)?;
     let at = rest(&built, place, target)?;
-    Ok((at, Controller::of(choice, &at).map(|(controller, _)| controller)))
+    Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
 }
 
 /// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
@@ -121,11 +126,16 @@ pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
     let mut gains = settings(&built);
     let target = target_pkts(choice, &gains, place);
     let mut warnings = Vec::new();
+    let adaptive = matches!(built, AnyAqm::Ared(_));
+    let built = settled(built, place)?;
+    if let (true, AnyAqm::Red(red)) = (adaptive, &built) {
+        gains.insert("max_p_at_rest".into(), Gain::Number(red.params().curve.max_p()));
+    }
     let at = rest(&built, place, target)?;
     let plant = plant_of(&at)?;
     derived(&built, &at, &plant, &mut gains, &mut warnings);
 
-    let controller = Controller::of(choice, &at);
+    let controller = Controller::of_built(&built, choice, &at);
     let margins = controller.map(|(controller, probe)| LoopMargins {
         textbook: Loop::new(Plant::textbook(&at), controller.clone()).margins(),
         exact: Loop::new(Plant::exact(&at), controller.clone()).margins(),
@@ -138,7 +148,12 @@ pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
         // The margin goes as 1 / alpha.
         gains.insert("alpha_stable".into(), Gain::Number(alpha * gain / STABLE_GAIN_MARGIN));
     }
-    let expected = expect(&at, place, target, margins.as_ref());
+    let mut expected = expect(&at, place, target, margins.as_ref());
+    if let Some(period) = expected.oscillation_period_s {
+        // Long enough for the start to be over, of which the last third is looked at.
+        let (_, deviation) = maps::check(choice, place, (60.0 * period).clamp(60.0, 600.0))?;
+        expected.oscillation_std_pkts = Some(deviation);
+    }
     warn(&at, place, target, margins.as_ref(), &built, &mut warnings);
     let operating_point = Point {
         at,
@@ -155,12 +170,47 @@ fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
     match choice.build() {
         None => Err(Error::UnknownAqm { link, aqm }),
         Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
-        Some(Ok(built @ (AnyAqm::DropTail(_) | AnyAqm::Red(_)))) => Ok(built),
-        Some(Ok(mut built)) => match built.law_mut() {
-            Some(_) => Ok(built),
-            None => Err(Error::NoLaw { link, aqm }),
+        Some(Ok(built @ (AnyAqm::DropTail(_) | AnyAqm::Red(_) | AnyAqm::Ared(_)))) => Ok(built),
+        Some(Ok(mut built)) => match (no_slope(&built), built.law_mut()) {
+            (Some(why), _) => Err(Error::NoSlope { aqm, why }),
+            (None, Some(_)) => Ok(built),
+            (None, None) => Err(Error::NoLaw { link, aqm }),
         },
     }
+}
+
+/// Why a small change of the queue does not move this AQM in proportion, so that there is no loop to linearise.
+fn no_slope(aqm: &AnyAqm) -> Option<&'static str> {
+    Some(match aqm {
+        AnyAqm::AredFeng(_) => "its max_p rests wherever the average lies between the thresholds",
+        AnyAqm::Avq(_) => "it signals what overflows its virtual queue, and has no probability",
+        AnyAqm::Blue(_) => "its probability moves by fixed steps when the buffer overflows or runs empty",
+        AnyAqm::Aaqm(_) => "its probability moves by fixed steps, up or down, at each period",
+        AnyAqm::Codel(_) => "it signals at moments, not with a probability",
+        AnyAqm::Cobalt(_) => "it signals at moments, not with a probability, and by fixed steps at overflow",
+        _ => return None,
+    })
+}
+
+/// The AQM as it acts around its rest. ARED's rule leaves max_p alone while the average is in the middle of the thresholds: there it
+/// is RED with the max_p that holds it there, within the rule's bounds.
+fn settled(aqm: AnyAqm, place: &Place) -> Result<AnyAqm, Error> {
+    let AnyAqm::Ared(ared) = &aqm else { return Ok(aqm) };
+    let (params, rule) = (ared.red().params(), ared.rule());
+    let middle = 0.5 * (params.curve.min_th() + params.curve.max_th());
+    let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+    let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, middle)?.probability;
+    let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
+    let (mut low, mut high) = (rule.bottom.min(params.curve.max_p()), rule.top.max(params.curve.max_p()));
+    for _ in 0..100 {
+        let max_p = 0.5 * (low + high);
+        if RedLaw::new(&with(max_p)).probability(middle) < needed {
+            low = max_p;
+        } else {
+            high = max_p;
+        }
+    }
+    Red::new(with(high)).map(AnyAqm::Red).map_err(|error| Error::Unsupported(error.to_string()))
 }
 
 /// The target queue, packets: as given, or what a target delay makes of it at this capacity.
@@ -332,6 +382,7 @@ fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Opti
         oscillation_period_s: unstable
             .and_then(|margins| margins.exact.phase_crossover_rad_s)
             .map(|w| 2.0 * std::f64::consts::PI / w),
+        oscillation_std_pkts: None,
     }
 }
 

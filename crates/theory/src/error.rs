@@ -31,6 +31,13 @@ pub enum Error {
         /// The AQM.
         aqm: String,
     },
+    /// An algorithm that has no linear law to analyse.
+    NoSlope {
+        /// The AQM.
+        aqm: String,
+        /// Why.
+        why: &'static str,
+    },
     /// Something that these models do not have; in words, with what to do.
     Unsupported(String),
     /// The host asked to stop.
@@ -44,6 +51,9 @@ impl fmt::Display for Error {
             Error::Aqm { link, aqm, source } => write!(f, "link {link}: {aqm}: {source}"),
             Error::NoLaw { link, aqm } => {
                 write!(f, "link {link}: {aqm} decides packet by packet and has no averaged law; use engine packet")
+            }
+            Error::NoSlope { aqm, why } => {
+                write!(f, "{aqm} has no linear law: {why}; engines packet and fluid run it")
             }
             Error::Unsupported(words) => f.write_str(words),
             Error::Cancelled => f.write_str("the run was stopped"),

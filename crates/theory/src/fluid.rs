@@ -28,7 +28,7 @@ mod report;
 use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
 
-pub(crate) use classes::{base_rtt_s, only_wires, packet_bytes};
+pub(crate) use classes::{base_rtt_s, bulk_only, only_wires, packet_bytes};
 pub use classes::{control, network};
 pub use control::{Control, RedLaw, Share};
 pub use integrate::Fluid;

@@ -45,7 +45,7 @@ pub struct Map {
 }
 
 /// The loop of `choice` over all pairs of values of two axes, on `threads` threads. The controller is the one that `choice`
-/// designs for the network it carries; where it depends on the operating point (RED), it is taken anew at each point, and
+/// designs for the network it carries; where it depends on the operating point (RED) or tunes itself (ARED, ST-AQM-MO), it is taken anew at each point, and
 /// where it had to be probed, once at `place`.
 pub fn map(
     choice: &AqmChoice,
@@ -61,7 +61,7 @@ pub fn map(
     let Some(controller) = controller else {
         return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
     };
-    let moving = choice.name == "red";
+    let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
     let total = x.1.len() * y.1.len();
     let each = total.div_ceil(threads.max(1)).max(1);
     let point = |k: usize| -> Result<Point, Error> {

@@ -40,6 +40,7 @@ pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
+    crate::fluid::bulk_only(plan)?;
     let mut prediction = Prediction::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();
@@ -201,8 +202,9 @@ fn aqm_report(plan: &Plan) -> AqmReport {
 fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> LinkMetrics {
     let length_s = (window.end - window.start).as_secs_f64();
     let stable = at.analysis.as_ref().and_then(|analysis| analysis.margins.as_ref()).is_none_or(|m| m.exact.stable);
-    // Of an oscillation this theory knows that it comes and its period, not its height.
-    let spread = if stable { 0.0 } else { f64::NAN };
+    // The height of an oscillation is the nonlinear equations'.
+    let height = at.analysis.as_ref().and_then(|analysis| analysis.expected.oscillation_std_pkts);
+    let spread = if stable { 0.0 } else { height.unwrap_or(f64::NAN) };
     let departures = at.utilization * at.capacity_pps * length_s;
     let (marked, lost) = if at.ecn { (at.probability, 0.0) } else { (0.0, at.probability) };
     let overflow = at.analysis.as_ref().is_some_and(|analysis| analysis.aqm == "droptail");

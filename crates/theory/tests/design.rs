@@ -145,3 +145,39 @@ fn paqm_is_told_an_alpha_that_is_stable() {
     let margin = better.margins.unwrap().exact.gain_margin.unwrap();
     assert!((margin - 3.0).abs() < 0.05, "{margin}");
 }
+
+#[test]
+fn ared_at_rest_is_red_with_the_max_p_that_holds_the_middle_of_its_thresholds() {
+    let network = network(10_000_000, 60.0, 0.28, 100.0);
+    let ared = analyse(&choice("ared", &[], network), &place(&network)).unwrap();
+    // Thresholds 50 and 150: the middle is the target, whatever the load.
+    assert!((ared.operating_point.at.queue_pkts - 100.0).abs() < 0.5, "{:?}", ared.operating_point);
+    let given = ["min_th", "max_th", "weight"].map(|name| (name, OwnedValue::Number(number(&ared, name))));
+    let max_p = [("max_p", OwnedValue::Number(number(&ared, "max_p_at_rest")))];
+    let red = analyse(&choice("red", &[&given[..], &max_p[..]].concat(), network), &place(&network)).unwrap();
+    let (a, b) = (ared.margins.as_ref().unwrap().exact, red.margins.as_ref().unwrap().exact);
+    assert!((a.modulus_margin / b.modulus_margin - 1.0).abs() < 1e-6 && a.stable == b.stable, "{a:?} {b:?}");
+    // More flows ask for more: p0 = 2 (N / (R0 C))^2.
+    let more = analyse(&choice("ared", &[], network), &Place { flows: 90.0, ..place(&network) }).unwrap();
+    assert!(number(&more, "max_p_at_rest") > 1.5 * number(&ared, "max_p_at_rest"));
+}
+
+#[test]
+fn a_tuned_aqm_mo_has_the_margins_of_one_designed_for_the_place() {
+    let known = network(10_000_000, 60.0, 0.28, 100.0);
+    let other = Network { flows: 100.0, ..known };
+    let margins = |name, network| analyse(&choice(name, &[], network), &place(&known)).unwrap().margins.unwrap().exact;
+    // ST-AQM-MO was told of 100 flows and has found the 60.
+    let (tuned, designed, fixed) = (margins("st-aqm-mo", other), margins("aqm-mo", known), margins("aqm-mo", other));
+    assert!((tuned.modulus_margin / designed.modulus_margin - 1.0).abs() < 0.02, "{tuned:?} {designed:?}");
+    assert!((fixed.modulus_margin / designed.modulus_margin - 1.0).abs() > 0.05, "{fixed:?}");
+}
+
+#[test]
+fn what_has_no_slope_says_why() {
+    let network = network(10_000_000, 60.0, 0.28, 100.0);
+    for name in ["ared-feng", "avq", "blue", "aaqm", "codel", "cobalt"] {
+        let error = analyse(&choice(name, &[], network), &place(&network)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{name} has no linear law: it")), "{error}");
+    }
+}

@@ -105,3 +105,20 @@ fn a_robust_pi_is_stable_where_the_usual_one_is_not() {
     let backwards = Box { flows: [200.0, 15.0], ..range };
     assert!(robust::pi(&place(), &backwards, 100.0, 160.0, None).is_err());
 }
+
+#[test]
+fn other_aqms_are_made_robust_by_their_own_gains() {
+    let range = Box { flows: [60.0, 150.0], rtt_s: [0.2, 0.2], capacity_pps: [1250.0, 1250.0] };
+    for name in ["red", "rem", "paqm", "arm-pfc"] {
+        let tuned = robust::tune(&choice(name, &[]), &place(), &range, None).unwrap();
+        assert!(tuned.worst >= robust::MARGIN - 1e-3, "{name}: {tuned:?}");
+        assert!(tuned.slowest_rad_s > 0.0, "{name}: {tuned:?}");
+        // The nonlinear equations rest at both ends.
+        for flows in range.flows {
+            let (mean, deviation) = check(&tuned.choice, &Place { flows, ..place() }, 300.0).unwrap();
+            assert!(deviation < 2.0, "{name}, {flows} flows: {mean} +- {deviation}, {tuned:?}");
+        }
+    }
+    let error = robust::tune(&choice("aqm-mo", &[]), &place(), &range, None).unwrap_err().to_string();
+    assert!(error.starts_with("no robust design of aqm-mo"), "{error}");
+}

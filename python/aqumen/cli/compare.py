@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -15,12 +15,13 @@ from rich.table import Table
 from aqumen import tables
 from aqumen.cli import talk
 from aqumen.cli.options import EnginesOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
+from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
 from aqumen.mismatch import mismatch
 from aqumen.store import write_text
 from aqumen.transient import SMOOTH_S
 
-__all__ = ["compare", "tables_of"]
+__all__ = ["compare", "means_table", "tables_of"]
 
 
 def compare(
@@ -32,7 +33,9 @@ def compare(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Compare AQMs on a scenario, or engines with --engine twice. With --out a report and every finished run are written, and runs there are reused.
+    """Compare AQMs on a scenario, or engines with --engine twice.
+
+    With --out a report and every finished run are written, and runs there are reused.
 
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
@@ -130,7 +133,53 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
     note = f"{rule}; = marks AQMs whose intervals overlap, which are ordered by utilisation."
     if len(comparison.seeds) == 1:
         note = f"{rule}. One seed gives no intervals, so the order says little: use --seeds 20."
-    return [heading, made, "", note, *mismatch_tables(comparison, ranking.window)]
+    more = measures_tables(comparison, ranking.link, ranking.window)
+    return [heading, made, "", note, *more, *mismatch_tables(comparison, ranking.window)]
+
+
+def measures_tables(comparison: Comparison, link: str, window: str) -> list[Table | str]:
+    """Distribution of the queue, losses and fairness at a link, what each flow group got, transfers by size.
+
+    Args:
+        comparison: The comparison.
+        link: The link.
+        window: The window.
+    """
+    aqms = comparison.to_dict()["aqms"]
+    links = [([aqm], entry["links"][link][window]) for aqm, entry in aqms.items()]
+    flows = [
+        ([aqm, group], windows[window]) for aqm, entry in aqms.items() for group, windows in entry["flows"].items()
+    ]
+    sizes = [([*names, title], each) for names, metrics in flows for title, each in transfers_by_size(metrics)]
+    shown: list[Table | str] = [
+        means_table(f"{link}: queue, losses, fairness", ["AQM"], LINK_COLUMNS, links),
+        means_table("Flow groups", ["AQM", "group"], FLOW_COLUMNS, flows),
+    ]
+    if sizes:
+        shown.append(means_table("Transfers by size", ["AQM", "group", "size"], TRANSFER_COLUMNS, sizes))
+    return shown
+
+
+def means_table(
+    title: str, names: list[str], columns: Sequence[Column], rows: Sequence[tuple[list[str], dict[str, Any]]]
+) -> Table:
+    """Means of what is defined for any row; intervals are in the JSON and in the report.
+
+    Args:
+        title: Its title.
+        names: Heads of the columns that name a row.
+        columns: The columns.
+        rows: Names and summaries of each row.
+    """
+    shown = defined(columns, [metrics for _, metrics in rows])
+    made = talk.table(f"\n{title}", [*names, *(f"{head}\n{unit}" for _, head, unit, _, _ in shown)])
+    for column in made.columns[: len(names)]:
+        column.justify = "left"
+    for own, metrics in rows:
+        means = [(metrics[key]["mean"], factor, digits) for key, _, _, factor, digits in shown]
+        cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
+        made.add_row(*own, *cells)
+    return made
 
 
 def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:

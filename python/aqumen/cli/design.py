@@ -12,8 +12,9 @@ from rich.table import Table
 from aqumen.cli import talk
 from aqumen.cli.options import JsonOption
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.theory import Design, RobustPi, StabilityMap, robust_pi, stability_map
+from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
 from aqumen.theory import design as design_for
+from aqumen.theory import robust as robust_for
 
 __all__ = ["design", "tables_of"]
 
@@ -43,7 +44,11 @@ def design(
     ] = None,
     robust: Annotated[
         list[str] | None,
-        typer.Option("--robust", metavar="AXIS=FROM:TO", help="The PI that holds over ranges of flows, rtt, capacity."),
+        typer.Option(
+            "--robust",
+            metavar="AXIS=FROM:TO",
+            help="Gains that hold over ranges of flows, rtt, capacity: of pi, red, rem, paqm, arm-pfc.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -97,16 +102,17 @@ def _map(found: Design, axes: list[str]) -> StabilityMap:
     return stability_map(found, x, np.geomspace(x_low, x_high, MAP_POINTS), y, np.geomspace(y_low, y_high, MAP_POINTS))
 
 
-def _robust(found: Design, ranges: list[str]) -> RobustPi:
+def _robust(found: Design, ranges: list[str]) -> RobustPi | RobustAqm:
     spans = {name: (low, high) for name, low, high in map(_span, ranges)}
     unknown = [name for name in spans if name not in ("flows", "rtt", "capacity")]
     if unknown:
         raise ScenarioError(f"--robust {unknown[0]}: there are flows, rtt (s), capacity (pkt/s)")
-    return robust_pi(found, flows=spans.get("flows"), rtt_s=spans.get("rtt"), capacity_pps=spans.get("capacity"))
+    make = robust_pi if found.aqm == "pi" else robust_for
+    return make(found, flows=spans.get("flows"), rtt_s=spans.get("rtt"), capacity_pps=spans.get("capacity"))
 
 
-def _robust_table(best: RobustPi) -> Table:
-    table = talk.table("\nRobust PI", ["", "value"])
+def _robust_table(best: RobustPi | RobustAqm) -> Table:
+    table = talk.table("\nRobust design", ["", "value"])
     for name, value in best.to_dict().items():
         table.add_row(name, _plain(value))
     return table
@@ -146,4 +152,6 @@ def _plain(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list):
         return ", ".join(f"{x:.6g}" for x in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(x)}" for name, x in value.items())
     return str(value)

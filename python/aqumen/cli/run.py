@@ -12,7 +12,9 @@ from rich.table import Table
 import aqumen
 from aqumen import tables
 from aqumen.cli import talk
+from aqumen.cli.compare import means_table
 from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
+from aqumen.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 from aqumen.comparison import run as run_one
 from aqumen.result import Result
 from aqumen.store import Store, digest_of, write_text
@@ -122,4 +124,27 @@ def tables_of(result: Result) -> list[Table | str]:
                 tables.number(timeouts, 0),
             )
     lines: list[Table | str] = [heading, *([parameters] if parameters else []), links]
-    return [*lines, flows] if result.flows else lines
+    return [*lines, flows, *applications_of(result)] if result.flows else lines
+
+
+def applications_of(result: Result) -> list[Table | str]:
+    """Delay, loss, quality and times of transfers, for the groups where any of them is defined.
+
+    Args:
+        result: The run.
+    """
+    known = {"goodput_bps", "jain_fairness", "rtt_mean_s", "retransmitted_ratio", "throughput_bps"}
+    columns = [column for column in FLOW_COLUMNS if column[0] not in known]
+    rows = [
+        ([f"{group}, {window}"], {key: {"mean": value, "n": value is not None} for key, value in metrics.items()})
+        for group, windows in result.data["flows"].items()
+        for window, metrics in windows.items()
+    ]
+    rows = [(names, metrics) for names, metrics in rows if defined(columns, [metrics])]
+    sizes = [([*names, title], each) for names, metrics in rows for title, each in transfers_by_size(metrics)]
+    shown: list[Table | str] = []
+    if rows:
+        shown.append(means_table("Applications", ["group, window"], columns, rows))
+    if sizes:
+        shown.append(means_table("Transfers by size", ["group, window", "size"], TRANSFER_COLUMNS, sizes))
+    return shown

@@ -87,16 +87,24 @@ def _cells() -> list[Cell]:
         "REM100": "rem-ns2:target=100pkt",
         "AVQ": "avq-ns2",
     }
-    return [
+    cells = [
         Cell(experiment, scenario, settings, label, spec)
         for experiment, (scenario, settings) in experiments.items()
         for label, spec in (aqms | (more if experiment in ("arm_exp1", "arm_exp3_N50") else {})).items()
+    ]
+    dropping = {"DropTail": "droptail:ns2_limit=true", "RED30": "red30"}
+    others = {"sctp": "../validation/ns2/sctp.toml", "mixed": "../validation/ns2/mixed.toml"}
+    return cells + [
+        Cell(experiment, scenario, (), label, spec)
+        for experiment, scenario in others.items()
+        for label, spec in dropping.items()
     ]
 
 
 CELLS: list[Cell] = _cells()
 """The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000); on
-1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ."""
+1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ. Then SCTP alone, and SCTP, TCP and UDP together,
+under DropTail and a RED that drops."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import Ns2Unsupported
+from .others import Sctp, Udp, read_sctp, read_udp
 
 __all__ = ["Aqm", "Flow", "Group", "Link", "Plan", "Transport"]
 
@@ -37,6 +38,8 @@ class Link:
     aqm: Aqm
     target_pkts: float | None
     record: bool
+    wire_loss: float = 0.0
+    """Probability that a packet is lost after the queue."""
 
     def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Capacity in force at the given times, bit/s."""
@@ -85,7 +88,7 @@ class Group:
     """Flows that are reported together: numbers first to last - 1."""
 
     name: str
-    transport: Transport
+    transport: Transport | Sctp | Udp
     first: int
     last: int
 
@@ -123,14 +126,26 @@ _BUILT_IN: dict[str, Any] = {
 }
 
 
-def _transport(raw: Mapping[str, Any], group: str) -> Transport:
+def _transport(raw: Mapping[str, Any], traffic: Any, group: str) -> Transport | Sctp | Udp:
+    preset = str(raw.get("preset", "ns2"))
+    if preset.startswith("sctp"):
+        return read_sctp(raw, traffic, group)
+    if preset == "udp":
+        return read_udp(raw, traffic, group)
+    if traffic != "bulk":
+        raise Ns2Unsupported(f"group '{group}': over TCP ns-2 runs bulk traffic here")
+    return _tcp(raw, group)
+
+
+def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     known = {field.name for field in fields(Transport)}
     values: dict[str, Any] = {}
     for name, value in raw.items():
         name = _ALIASES.get(name, name)
         if name == "preset":
             if value != "ns2":
-                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport preset 'ns2' only, not '{value}'")
+                known = "ns2, sctp-ns2 and udp"
+                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {known}, not '{value}'")
         elif name == "hystart":
             continue  # nothing but CUBIC reads it
         elif name in known:
@@ -147,6 +162,22 @@ def _transport(raw: Mapping[str, Any], group: str) -> Transport:
     if transport.restart_window not in (None, 1):
         raise Ns2Unsupported(f"group '{group}': ns-2 restarts with a window of 1, not {transport.restart_window}")
     return transport
+
+
+def _wire_loss(link: Mapping[str, Any]) -> float:
+    """The random loss of a link; ns-2 runs nothing else here that a wire does not have."""
+    line = link.get("line")
+    if line is None:
+        return 0.0
+    others = [line["channel"], *line["delays"], *line["outages"], *line["aqms"]]
+    match line["losses"]:
+        case [[0.0, float(loss)]] if not any(others):
+            return loss
+        case _:
+            raise Ns2Unsupported(
+                f"link '{link['name']}': ns-2 runs rates over time and random losses here, no channels, bursts, "
+                "bit errors, failures or other changes"
+            )
 
 
 def _optional(value: float | None) -> float | None:
@@ -171,9 +202,6 @@ class Plan:
     def from_dict(raw: Mapping[str, Any]) -> "Plan":
         """Read the scenario's expansion; raises `Ns2Unsupported` for what ns-2 does not have."""
         nominal_target = raw.get("nominal", {}).get("target_pkts")
-        for link in raw["links"]:
-            if link.get("line") is not None:
-                raise Ns2Unsupported(f"link '{link['name']}': ns-2 runs wires here, without channel, loss or changes but of rate")
         links = tuple(
             Link(
                 name=link["name"],
@@ -185,11 +213,20 @@ class Plan:
                 aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
                 target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
+                wire_loss=_wire_loss(link),
             )
             for link in raw["links"]
         )
+        for group in raw["groups"]:
+            if group.get("traffic", "bulk") != "bulk":
+                raise Ns2Unsupported(f"group '{group['name']}': ns-2 here has bulk traffic only")
         groups = tuple(
-            Group(group["name"], _transport(group["transport"], group["name"]), group["flows"][0], group["flows"][1])
+            Group(
+                name=group["name"],
+                transport=_transport(group["transport"], group.get("traffic", "bulk"), group["name"]),
+                first=group["flows"][0],
+                last=group["flows"][1],
+            )
             for group in raw["groups"]
         )
         flows = tuple(

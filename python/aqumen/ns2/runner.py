@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from .errors import Ns2Failed, Ns2Missing
-from .plan import Plan
+from .others import Udp
+from .plan import Plan, Transport
 from .tcl import script, trace_file
 from .trace import link_metrics, read_trace
 
@@ -189,14 +190,14 @@ def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end
     rates = []
     sent = again = timeouts = 0
     for flow in flows:
-        transport = plan.groups[plan.flows[flow].group].transport
         before, after = at(start_s, flow), at(end_s, flow)
         # The receiver counts whole packets, its SYN among them, in 32 bits. Division leaves the SYN's header out.
-        packets = ((after[0] - before[0]) % 2**32) // transport.packet_bytes
-        rates.append(packets * (transport.packet_bytes - transport.header_bytes) * 8.0 / (end_s - start_s))
+        size, payload = _sizes(plan, flow)
+        rates.append(((after[0] - before[0]) % 2**32) // size * payload * 8.0 / (end_s - start_s))
         sent += after[1] - before[1]
         again += after[2] - before[2]
         timeouts += after[3] - before[3]
+    is_tcp = all(isinstance(plan.groups[plan.flows[flow].group].transport, Transport) for flow in flows)
     goodputs = np.array(rates)
     squares = float(np.dot(goodputs, goodputs))
     return {
@@ -204,8 +205,17 @@ def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end
         "jain_fairness": float(goodputs.sum()) ** 2 / (len(goodputs) * squares) if squares > 0.0 else None,
         "rtt_mean_s": None,
         "retransmitted_ratio": again / sent if sent else None,
-        "timeouts": timeouts,
+        "timeouts": timeouts if is_tcp else None,
     }
+
+
+def _sizes(plan: Plan, flow: int) -> tuple[int, int]:
+    """Bytes of a full packet of a flow, and of the data in it."""
+    transport = plan.groups[plan.flows[flow].group].transport
+    if isinstance(transport, Udp):
+        payload = transport.generator.payload_bytes
+        return payload + transport.header_bytes, payload
+    return transport.packet_bytes, transport.packet_bytes - transport.header_bytes
 
 
 def run_many(

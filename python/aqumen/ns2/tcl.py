@@ -1,4 +1,4 @@
-"""Writes a plan as a Tcl script for ns-2.35: plain nodes, simplex links, manual routes, a TCP agent and sink per flow.
+"""Writes a plan as a Tcl script for ns-2.35: plain nodes, simplex links, manual routes, an agent and a sink per flow.
 
 On its standard output the script prints a snapshot of counters at every window boundary (`S time`, then `L` lines
 for recorded links and `F` lines for flows), and `P` lines with queue length and probability every sample interval; it
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import Ns2Unsupported
-from .plan import Aqm, Link, Plan, Transport
+from .others import Sctp, sctp_sets, udp_application
+from .plan import Aqm, Flow, Link, Plan, Transport
 
 __all__ = ["script", "trace_file"]
 
@@ -35,17 +36,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
         lines += _link(i, link)
     lines += [f"route {at} {to} {link}" for at, to, link in plan.routes()]
     for i, flow in enumerate(plan.flows):
-        transport = plan.groups[flow.group].transport
-        source, sink = plan.links[flow.path[0]].tail, plan.links[flow.path[-1]].head
-        agents = f"{{{_SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
-        lines.append(f"connect {i} {source} {sink} {agents} {{{_sets(transport)}}}")
-        amount = -1 if flow.transfer_bytes is None else flow.transfer_bytes
-        for start, stop in flow.on:
-            if start >= plan.duration_s:
-                continue
-            lines.append(f'$ns at {start!r} "$tcp({i}) send {amount}"')
-            if stop is not None and stop < plan.duration_s:
-                lines.append(f'$ns at {stop!r} "stop {i}"')
+        lines += _flow(plan, i, flow, counted=bool(recorded))
     for i in recorded:
         lines.append(f"record {i} {{{trace_file(i)}}} {int(plan.links[i].aqm.name in _EARLY_DROP_TARGET)}")
     for i in counted:
@@ -60,6 +51,41 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
+    """A flow's agents and when they are on; `counted`: snapshots want to know what arrived."""
+    transport = plan.groups[flow.group].transport
+    source, sink = plan.links[flow.path[0]].tail, plan.links[flow.path[-1]].head
+    periods = [(start, stop) for start, stop in flow.on if start < plan.duration_s]
+    stops = [stop for _, stop in periods if stop is not None and stop < plan.duration_s]
+    if isinstance(transport, Transport):
+        agents = f"{{{_SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
+        lines = [f"connect {number} {source} {sink} {agents} {{{_sets(transport)}}}"]
+        amount = -1 if flow.transfer_bytes is None else flow.transfer_bytes
+        for start, stop in periods:
+            lines.append(f'$ns at {start!r} "$tcp({number}) send {amount}"')
+            if stop in stops:
+                lines.append(f'$ns at {stop!r} "stop {number}"')
+        return lines
+    if flow.transfer_bytes is not None:
+        raise Ns2Unsupported(f"group '{plan.groups[flow.group].name}': finite transfers run over TCP in ns-2")
+    if isinstance(transport, Sctp):
+        if stops or len(periods) > 1:
+            raise Ns2Unsupported(f"group '{plan.groups[flow.group].name}': ns-2 cannot stop an SCTP association")
+        sets = " ".join(f"{key} {_value(value)}" for key, value in sctp_sets(transport).items())
+        lines = [f"connect_sctp {number} {source} {sink} {{{sets}}}"]
+        if counted:
+            lines.append(f"count_sctp {number} {flow.path[-1]}")
+    else:
+        kind, values = udp_application(transport)
+        sets = " ".join(f"{key} {_value(value)}" for key, value in values.items())
+        lines = [f"connect_udp {number} {source} {sink} {transport.packet_bytes} {kind} {{{sets}}}"]
+    for start, stop in periods:
+        lines.append(f'$ns at {start!r} "$application({number}) start"')
+        if stop in stops:
+            lines.append(f'$ns at {stop!r} "$application({number}) stop"')
+    return lines
+
+
 def _ns_seed(seed: int) -> int:
     """A seed for ns-2's generator, 1 to 2^31 - 2: neighbours give related streams there, so a hash spreads them."""
     digest = hashlib.sha256(f"aqumen ns2 {seed}".encode()).digest()
@@ -72,6 +98,8 @@ def _link(number: int, link: Link) -> list[str]:
     lines = [
         f"make_link {number} {link.tail} {link.head} {link.rates[0][1]!r} {link.delay_s!r} {name} {limit} {{{sets}}}"
     ]
+    if link.wire_loss > 0:
+        lines.append(f"lose {number} {link.wire_loss!r}")
     lines += [f'$ns at {time!r} "[$link({number}) link] set bandwidth_ {rate!r}"' for time, rate in link.rates[1:]]
     return lines
 
@@ -301,6 +329,17 @@ proc make_link {i from to rate delay kind limit settings} {
     foreach {name value} $settings { $queue set $name $value }
 }
 
+# Loses packets at random on the wire, after the queue.
+proc lose {i probability} {
+    global link
+    set model [new ErrorModel]
+    $model unit pkt
+    $model set rate_ $probability
+    $model ranvar [new RandomVariable/Uniform]
+    $model drop-target [new Agent/Null]
+    $link($i) insert-linkloss $model
+}
+
 proc route {at to over} {
     global node link
     [$node($at) get-module "Manual"] add-route [$node($to) id] [$link($over) head]
@@ -319,6 +358,44 @@ proc connect {i from to sender receiver settings} {
     $ns attach-agent $node($from) $tcp($i)
     $ns attach-agent $node($to) $sink($i)
     $ns connect $tcp($i) $sink($i)
+}
+
+proc connect_sctp {i from to settings} {
+    global ns node sctp application flows
+    set flows [expr {$i + 1}]
+    set sctp($i) [new Agent/SCTP]
+    set receiver [new Agent/SCTP]
+    foreach agent [list $sctp($i) $receiver] {
+        foreach {name value} $settings { $agent set $name $value }
+    }
+    $sctp($i) set fid_ $i
+    $ns attach-agent $node($from) $sctp($i)
+    $ns attach-agent $node($to) $receiver
+    $ns connect $sctp($i) $receiver
+    set application($i) [new Application/FTP]
+    $application($i) attach-agent $sctp($i)
+}
+
+# An SCTP receiver counts nothing: what leaves the last link of its way stands in.
+proc count_sctp {i over} {
+    global monitor counter
+    if {![info exists monitor($over)]} { watch $over }
+    set counter($i) $monitor($over)
+}
+
+proc connect_udp {i from to largest generator settings} {
+    global ns node udp application flows
+    set flows [expr {$i + 1}]
+    set agent [new Agent/UDP]
+    set udp($i) [new Agent/LossMonitor]
+    $agent set packetSize_ $largest
+    $agent set fid_ $i
+    $ns attach-agent $node($from) $agent
+    $ns attach-agent $node($to) $udp($i)
+    $ns connect $agent $udp($i)
+    set application($i) [new $generator]
+    foreach {name value} $settings { $application($i) set $name $value }
+    $application($i) attach-agent $agent
 }
 
 # No new data from now on; what is outstanding is still delivered.
@@ -368,7 +445,7 @@ proc record {i file early} {
 }
 
 proc snapshot {} {
-    global ns monitor area tcp sink flows
+    global ns monitor area tcp sink udp counter flows
     set now [$ns now]
     puts "S $now"
     foreach i [lsort -integer [array names area]] {
@@ -376,8 +453,14 @@ proc snapshot {} {
         puts "L $i [$area($i) set sum_]"
     }
     for {set i 0} {$i < $flows} {incr i} {
-        set t $tcp($i)
-        puts "F $i [$sink($i) set bytes_] [$t set ndatapack_] [$t set nrexmitpack_] [$t set nrexmit_]"
+        if {[info exists tcp($i)]} {
+            set t $tcp($i)
+            puts "F $i [$sink($i) set bytes_] [$t set ndatapack_] [$t set nrexmitpack_] [$t set nrexmit_]"
+        } elseif {[info exists udp($i)]} {
+            puts "F $i [$udp($i) set bytes_] 0 0 0"
+        } else {
+            puts "F $i [expr {int([$counter($i) set bdepartures_])}] 0 0 0"
+        }
     }
 }
 

@@ -22,10 +22,10 @@ WINDOWS = ("steady",)
 def _cells() -> list[Cell]:
     aqms = {
         "DropTail": "droptail",
-        "CoDel": "codel",
+        "CoDel": "codel:schedule=now",
         "PIE": "pie:derandomize=false",
         "COBALT": "cobalt",
-        "FQ-CoDel": "fq-codel",
+        "FQ-CoDel": "fq-codel:schedule=now",
     }
     networks = {"small windows": "ns3/small-windows.toml", "large windows": "ns3/large-windows.toml"}
     cells = [

@@ -97,6 +97,9 @@ class Run:
 def describe(raw: Mapping[str, Any]) -> Run:
     """Read the scenario's expansion and write it for the program; raises `Ns3Unsupported`."""
     links = tuple(_link(link, raw) for link in raw["links"])
+    for group in raw["groups"]:
+        if group.get("traffic", "bulk") != "bulk":
+            raise Ns3Unsupported(f"group '{group['name']}': ns-3 here has bulk traffic only")
     transports = [(group["name"], dict(group["transport"])) for group in raw["groups"]]
     for name, transport in transports[1:]:
         if transport != transports[0][1]:
@@ -143,7 +146,9 @@ def _seed(seed: int) -> int:
 def _link(link: Mapping[str, Any], raw: Mapping[str, Any]) -> Link:
     target = link.get("target_pkts", raw.get("nominal", {}).get("target_pkts"))
     if link.get("line") is not None:
-        raise Ns3Unsupported(f"link '{link['name']}': ns-3 runs wires here, without channel, loss or changes but of rate")
+        raise Ns3Unsupported(
+            f"link '{link['name']}': ns-3 runs wires here, of which only the rate changes"
+        )
     if link.get("buffer_bytes") is not None:
         raise Ns3Unsupported(f"link '{link['name']}': ns-3 here has limits in packets, not bytes")
     return Link(
@@ -283,6 +288,10 @@ class _Params:
         if given is not None and given != value:
             raise Ns3Unsupported(f"AQM '{self._aqm.name}' in ns-3 has {name} = {value} built in, not {given}")
 
+    def ignore(self, name: str) -> None:
+        """A parameter that makes no difference worth refusing."""
+        self._left.pop(name, None)
+
     def has(self, name: str) -> bool:
         return name in self._left
 
@@ -311,6 +320,8 @@ def _codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
         "UseEcn": params.flag("ecn"),
         "UseL4s": "false",
     }
+    # ns-3 counts from the mark itself, whatever is asked for.
+    params.ignore("schedule")
     if params.has("ce_threshold"):
         attributes["CeThreshold"] = params.time("ce_threshold")
     return "CoDelQueueDisc", attributes
@@ -357,6 +368,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     # The discipline has no attribute for it: its queues take CoDel's own default.
     params.fixed("mtu", 1500)
     params.fixed("backlog", "queue")
+    params.ignore("schedule")
     return "FqCoDelQueueDisc", {
         "MaxSize": _limit(link),
         "Flows": int(params.take("queues")),

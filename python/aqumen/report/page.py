@@ -49,7 +49,7 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
         title=escape(scenario.title or scenario.name),
         name=escape(scenario.name),
         facts=_facts(comparison, plan),
-        verdict=_verdict(data, ranking),
+        verdict=_engines_verdict(data, ranking) or _verdict(data, ranking),
         legend=_legend(comparison, data),
         ranking=_ranking(data, ranking),
         ranking_note=_ranking_note(comparison, ranking),
@@ -89,7 +89,8 @@ def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:
     runs = f"{len(comparison.results)} runs"
     if not comparison.complete:
         runs = f"<strong>{len(comparison.results)} of {comparison.wanted} runs, stopped early</strong>"
-    aqms, engines = (list(dict.fromkeys(names)) for names in zip(*((r.spec, r.engine) for r in comparison.results)))
+    aqms = dict.fromkeys(run.spec for run in comparison.results)
+    engines = dict.fromkeys(run.engine for run in comparison.results)
     words = [
         f"{len(aqms)} AQM{'s' if len(aqms) > 1 else ''}",
         f"{len(comparison.seeds)} seed{'s' if len(comparison.seeds) > 1 else ''}",
@@ -99,6 +100,20 @@ def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:
         f"engine{'s' if len(engines) > 1 else ''} {escape(', '.join(engines))}",
     ]
     return "".join(f"<li>{word}</li>" for word in words)
+
+
+def _engines_verdict(data: dict[str, Any], ranking: Ranking) -> str:
+    """What becomes of an AQM on other engines, in a sentence each; empty with one engine."""
+    told = []
+    for label, entry in data["mismatch"].items():
+        each = entry["links"].get(ranking.link, {}).get(ranking.window, {})
+        apart, mean = each.get("curve_rms_pkts"), each.get("queue_mean_difference_pkts")
+        if apart is not None and mean is not None:
+            told.append(
+                f"<b>{escape(label)}</b> is {apart:.1f} packets (root mean square) from {escape(entry['reference'])}, "
+                f"its mean queue {abs(mean):.1f} packets {'below' if mean < 0 else 'above'}."
+            )
+    return " ".join(told)
 
 
 def _verdict(data: dict[str, Any], ranking: Ranking) -> str:

@@ -1,7 +1,8 @@
-"""The scenario as a picture: routers, links with rates and delays, flow groups; drawn as SVG from the plan.
+"""The scenario as a picture: routers, links with names, rates and delays, flow groups; drawn as SVG from the plan.
 
 Hosts that only send or receive are drawn as one symbol per flow group, however many they are, and so are their access
-links.
+links. Where many groups stand one above the other, as in an access network, their symbols are low and hold what else
+would stand beside the lines.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ BOX_W, BOX_H = 150.0, 62.0
 COLUMN = 250.0
 ROW = 96.0
 MARGIN = 14.0
+LOW_BOX_H, LOW_ROW = 36.0, 46.0
+ROWS_MAX = 5
+"""From more groups on one side on, they are drawn low."""
 ROUTER_R = 15.0
 
 
@@ -34,6 +38,7 @@ class Ends:
     access: list[Link] = field(default_factory=list)
     x: float = 0.0
     y: float = 0.0
+    low: bool = False
 
 
 def scenario_svg(plan: Plan) -> str:
@@ -53,8 +58,14 @@ def scenario_svg(plan: Plan) -> str:
     for router in routers:
         per_column.setdefault(columns[router], []).append(router)
     rows = max([side_rows, *map(len, per_column.values())])
+    row_height = LOW_ROW if side_rows > ROWS_MAX else ROW
+    for end in ends:
+        end.low = side_rows > ROWS_MAX
     # Labels of a link stand above it.
-    top, height = MARGIN + 15 * max(0, *(min(len(link["rates"]), 4) - 1 for link in links)) * (rows == 1), rows * ROW
+    top, height = (
+        MARGIN + 15 * max(0, *(min(len(link["rates"]), 4) - 1 for link in links)) * (rows == 1),
+        rows * row_height,
+    )
     left = MARGIN + BOX_W + 120
     at = {
         router: (left + column * COLUMN, top + height * (row + 0.5) / len(members))
@@ -175,7 +186,8 @@ def _access(end: Ends, at: tuple[float, float]) -> str:
         # On the side of the line that is free: above a line that falls, below one that rises.
         lift = -12 if y >= end.y else 34
         label_at, anchor = (start[0] + (-10 if right else 14), start[1] + lift), "end" if right else "start"
-    lines = _access_label(end.access)
+    # A low symbol holds its label itself.
+    lines = [] if end.low else _access_label(end.access)
     text = "".join(
         f'<text class="lbl" x="{label_at[0]:.1f}" y="{label_at[1] - 13 * (len(lines) - 1 - i):.1f}" '
         f'text-anchor="{anchor}">{escape(line)}</text>'
@@ -199,8 +211,7 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
     labels += [f"{_rate(bps)} from {t:g} s" for t, bps in link["rates"][1:3]]
     if len(link["rates"]) > 3:
         labels.append(f"and {len(link['rates']) - 3} more changes")
-    if link["record"]:
-        labels.insert(0, link["name"])
+    labels.insert(0, link["name"])
     # The way back is told where its first rate or its delay is another.
     labels += [
         f"back {_rate(each['rates'][0][1])}, {_delays([each['delay_s']])}"
@@ -246,22 +257,27 @@ def _router(name: str, x: float, y: float) -> str:
 
 
 def _box(end: Ends, plan: Plan) -> str:
-    x, y = end.x, end.y - BOX_H / 2
+    height = LOW_BOX_H if end.low else BOX_H
+    x, y = end.x, end.y - height / 2
     shadows = "".join(
-        f'<rect class="box" x="{x + shift:.1f}" y="{y + shift:.1f}" width="{BOX_W:g}" height="{BOX_H:g}" rx="6"/>'
-        for shift in ((8, 4) if end.count > 1 else ())
+        f'<rect class="box" x="{x + shift:.1f}" y="{y + shift:.1f}" width="{BOX_W:g}" height="{height:g}" rx="6"/>'
+        for shift in ((8, 4) if end.count > 1 and not end.low else ())
     )
-    words = _what(end, plan) if end.sending else [f"{end.count} receiver{'s' if end.count > 1 else ''}"]
-    top = y + (21 if len(words) > 1 else 28)
+    what = _what(end, plan) if end.sending else [f"{end.count} receiver{'s' if end.count > 1 else ''}"]
+    title, words = end.group, what
+    if end.low:
+        title, words = f"{end.group}: {what[0].partition(',')[0]}", [", ".join(_access_label(end.access))]
+    top = y + (15 if end.low else 21 if len(words) > 1 else 28)
+    fit = ' textLength="142" lengthAdjust="spacingAndGlyphs"' if len(title) > 18 else ""
+    first = top + (14 if end.low else 16)
     below = "".join(
-        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{top + 16 + 15 * i:.1f}" text-anchor="middle">'
-        f"{escape(line)}</text>"
+        f'<text class="lbl" x="{x + BOX_W / 2:.1f}" y="{first + 15 * i:.1f}" text-anchor="middle">{escape(line)}</text>'
         for i, line in enumerate(words)
     )
     return (
-        f'{shadows}<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{BOX_W:g}" height="{BOX_H:g}" rx="6"/>'
-        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{top:.1f}" text-anchor="middle">'
-        f"{escape(end.group)}</text>{below}"
+        f'{shadows}<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{BOX_W:g}" height="{height:g}" rx="6"/>'
+        f'<text class="strong" x="{x + BOX_W / 2:.1f}" y="{top:.1f}" text-anchor="middle"{fit}>'
+        f"{escape(title)}</text>{below}"
     )
 
 
@@ -269,9 +285,11 @@ def _what(end: Ends, plan: Plan) -> list[str]:
     group = next(each for each in plan["groups"] if each["name"] == end.group)
     first = plan["flows"][group["flows"][0]]
     starts = [plan["flows"][i]["on"][0][0] for i in range(*group["flows"]) if plan["flows"][i]["on"]]
-    transport = group["transport"]
-    more = []
-    words = [f"{end.count} flow{'s' if end.count > 1 else ''}, {transport['variant']}{' + ECN' * transport['ecn']}"]
+    transport, traffic = group["transport"], group.get("traffic", "bulk")
+    kind = traffic["kind"] if isinstance(traffic, dict) else traffic
+    protocol = transport["variant"] if "variant" in transport else transport["preset"]
+    more = [kind] if kind != "bulk" else []
+    words = [f"{end.count} flow{'s' if end.count > 1 else ''}, {protocol}{' + ECN' * bool(transport.get('ecn'))}"]
     if first["transfer_bytes"] is not None:
         more.append(f"{first['transfer_bytes'] / 1e6:g} MB each")
     if starts and min(starts) >= 2:

@@ -10,16 +10,18 @@ theory.stability_map(design, "flows", range(10, 200), "rtt", [0.05, 0.1, 0.2, 0.
 
 from aqumen.theory.design import Design, design
 from aqumen.theory.explain import Beside, explain, predict
-from aqumen.theory.maps import RobustPi, StabilityMap, robust_pi, stability_map
+from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap, robust, robust_pi, stability_map
 
 __all__ = [
     "Beside",
     "Design",
+    "RobustAqm",
     "RobustPi",
     "StabilityMap",
     "design",
     "explain",
     "predict",
+    "robust",
     "robust_pi",
     "stability_map",
 ]

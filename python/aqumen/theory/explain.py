@@ -40,7 +40,8 @@ class Beside:
     measured: dict[str, float | None]
     """What the run measured."""
     point: dict[str, float]
-    """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s` if any."""
+    """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s`,
+    `oscillation_std_pkts` if any."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
 
@@ -135,6 +136,7 @@ def beside(
             ("gain_margin", exact.get("gain_margin")),
             ("phase_margin_deg", exact.get("phase_margin_deg")),
             ("oscillation_period_s", analysis["expected"]["oscillation_period_s"]),
+            ("oscillation_std_pkts", analysis["expected"]["oscillation_std_pkts"]),
         ):
             if value is not None:
                 point[name] = value
@@ -160,7 +162,7 @@ def _notes(
     queue, deviation = measured["queue_mean_pkts"], measured["queue_std_pkts"] or 0.0
     # An engine that does not measure the deviation gives none.
     swings = deviation > 0.25 * max(queue or 0.0, 1.0)
-    seen = f"seen {period_s:.2g} s" if period_s is not None and swings else "none seen"
+    seen = f"seen {period_s:.2g} s, ±{deviation:.0f}" if period_s is not None and swings else "none seen"
     if not rest["feasible"]:
         notes.append(
             f"p0 = {rest['probability']:.2f} would have to be above 1: every packet is signalled, "
@@ -169,7 +171,10 @@ def _notes(
     if margins is not None and not margins["exact"]["stable"]:
         gain, period = margins["exact"]["gain_margin"], analysis["expected"]["oscillation_period_s"]
         if gain is not None and period is not None:
-            notes.append(f"gain margin {gain:.2f}: limit cycle expected, period {period:.2g} s, {seen}")
+            height = analysis["expected"]["oscillation_std_pkts"]
+            notes.append(
+                f"gain margin {gain:.2f}: limit cycle expected, period {period:.2g} s, ±{height:.0f} packets, {seen}"
+            )
         else:
             notes.append(f"unstable: oscillation expected, {seen}")
     elif swings and margins is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aqumen.theory.design import Design
 
-__all__ = ["AXES", "RobustPi", "StabilityMap", "robust_pi", "stability_map"]
+__all__ = ["AXES", "RobustAqm", "RobustPi", "StabilityMap", "robust", "robust_pi", "stability_map"]
 
 AXES = {
     "flows": "Flows",
@@ -169,12 +169,7 @@ def robust_pi(
         frequency_hz: Samples per second.
         slowest_rad_s: The slowest crossover that will do, rad/s.
     """
-    point = design.operating_point
-
-    def span(given: tuple[float, float] | None, key: str) -> tuple[float, float]:
-        return given if given is not None else (point[key], point[key])
-
-    ranges = (span(flows, "flows"), span(rtt_s, "base_rtt_s"), span(capacity_pps, "capacity_pps"))
+    ranges = _ranges(design, flows, rtt_s, capacity_pps)
     try:
         a, b, gain, zero, worst, slowest, usual = design.core.robust_pi(*ranges, frequency_hz, slowest_rad_s)
     except _core.ScenarioError as error:
@@ -189,3 +184,70 @@ def robust_pi(
         slowest_crossover_rad_s=slowest,
         usual_worst_modulus_margin=usual,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobustAqm:
+    """An AQM whose gain and speed are best over ranges of networks."""
+
+    aqm: str
+    """Name of the algorithm."""
+    values: dict[str, float]
+    """The parameters that were found; the others stay as they were."""
+    worst_modulus_margin: float
+    """Its smallest modulus margin over the ranges."""
+    slowest_crossover_rad_s: float
+    """Its slowest crossover over the ranges."""
+    given_worst_modulus_margin: float
+    """Smallest modulus margin as it was given; negative where that is unstable."""
+
+    @property
+    def spec(self) -> str:
+        """The AQM as a SPEC, of the parameters that were found."""
+        return f"{self.aqm}:" + ",".join(f"{name}={value:.6g}" for name, value in self.values.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        names = self.__dataclass_fields__
+        return {**{name: getattr(self, name) for name in names}, "spec": self.spec}
+
+
+def robust(
+    design: Design,
+    *,
+    flows: tuple[float, float] | None = None,
+    rtt_s: tuple[float, float] | None = None,
+    capacity_pps: tuple[float, float] | None = None,
+    slowest_rad_s: float | None = None,
+) -> RobustAqm:
+    """The design's AQM with the gain and speed that are best over ranges of networks, as `robust_pi` does for PI.
+
+    RED's max_p and weight, REM's gamma and alpha, PAQM's alpha or ARM-PFC's Psi are searched.
+
+    Args:
+        design: A design, from which everything that has no range is taken.
+        flows: Numbers of flows, from and to.
+        rtt_s: Base RTTs, seconds.
+        capacity_pps: Capacities, packets/s.
+        slowest_rad_s: The slowest crossover that will do, rad/s.
+    """
+    try:
+        found, worst, slowest, given = design.core.robust(*_ranges(design, flows, rtt_s, capacity_pps), slowest_rad_s)
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+    return RobustAqm(
+        aqm=design.aqm,
+        values=dict(found),
+        worst_modulus_margin=worst,
+        slowest_crossover_rad_s=slowest,
+        given_worst_modulus_margin=given,
+    )
+
+
+def _ranges(design: Design, *given: tuple[float, float] | None) -> list[tuple[float, float]]:
+    """Ranges of flows, base RTT and capacity; the design's own value where none is given."""
+    point = design.operating_point
+    return [
+        (point[key], point[key]) if span is None else span
+        for key, span in zip(("flows", "base_rtt_s", "capacity_pps"), given, strict=True)
+    ]

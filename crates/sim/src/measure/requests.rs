@@ -47,7 +47,7 @@ impl Requests {
         let mut pages = Histogram::default();
         self.pages.iter().filter(own).for_each(|served| pages.record(served.nanos()));
         let quantile = |q| pages.quantile(q).map(|ns| ns * 1e-9);
-        if self.pages.iter().any(|served| plan.flows[served.flow as usize].group == group) {
+        if matches!(plan.groups[group as usize].traffic, Traffic::Web(_)) {
             metrics.pages = Some(pages.total());
             metrics.page_load_mean_s = pages.mean().map(|ns| ns * 1e-9);
             metrics.page_load_p50_s = quantile(0.50);
@@ -59,7 +59,7 @@ impl Requests {
 
 /// Whether the applications of `group` ask for anything finite.
 fn asks(plan: &Plan, group: u32) -> bool {
-    matches!(plan.groups[group as usize].traffic, Traffic::Transfers(_))
+    matches!(plan.groups[group as usize].traffic, Traffic::Transfers(_) | Traffic::Web(_))
 }
 
 /// How long it takes to bring the bytes of a transfer over where there is nobody else: the delay of the links, and the bytes at

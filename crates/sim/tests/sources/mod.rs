@@ -7,13 +7,13 @@ use aqumen_units::{Instant, Span};
 
 /// What was written, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Packet {
-    pub at_ns: u64,
-    pub bytes: u32,
+pub(crate) struct Packet {
+    pub(crate) at_ns: u64,
+    pub(crate) bytes: u32,
 }
 
 /// The traffic that a scenario writes as `value`.
-pub fn traffic(value: &str) -> Traffic {
+pub(crate) fn traffic(value: &str) -> Traffic {
     let text = format!(
         "name = \"t\"\nduration = \"1s\"\n[topology]\nnodes = [\"a\", \"b\"]\n\
          [[topology.links]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"0s\"\naqm = \"test\"\n\
@@ -24,17 +24,17 @@ pub fn traffic(value: &str) -> Traffic {
 }
 
 /// What a source does within `duration_s`.
-pub fn steps(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<(u64, Action)> {
+pub(crate) fn steps(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<(u64, Action)> {
     run(traffic, seed, duration_s, None)
 }
 
 /// The packets of a source that writes packets.
-pub fn packets(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<Packet> {
+pub(crate) fn packets(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<Packet> {
     written(run(traffic, seed, duration_s, None))
 }
 
 /// The same with a pause: what would be done between two moments is done at the second.
-pub fn packets_with_pause(traffic: &Traffic, seed: u64, duration_s: f64, from_s: f64, to_s: f64) -> Vec<Packet> {
+pub(crate) fn packets_with_pause(traffic: &Traffic, seed: u64, duration_s: f64, from_s: f64, to_s: f64) -> Vec<Packet> {
     written(run(traffic, seed, duration_s + to_s - from_s, Some([from_s, to_s].map(nanos))))
 }
 

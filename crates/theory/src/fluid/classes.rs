@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aqumen_aqm::Aqm;
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_scenario::{AqmChoice, Flow, Link, Plan};
+use aqumen_scenario::{AqmChoice, Flow, Link, Plan, Traffic};
 
 use super::control::{Control, RedLaw};
 use super::model::{Class, Join, Model, Network, Queue};
@@ -18,11 +18,24 @@ const RTT_CLASSES_MAX: usize = 8;
 /// What flows of one class have in common: their group, and the queues on their way.
 type Alike = (u32, Vec<usize>);
 
+/// Refuses a plan whose applications do more than transfer as fast as they can: the equations are those of windows.
+pub(crate) fn bulk_only(plan: &Plan) -> Result<(), Error> {
+    match plan.groups.iter().find(|group| group.traffic != Traffic::Bulk) {
+        None => Ok(()),
+        Some(group) => Err(Error::Unsupported(format!(
+            "group {}: the equations know bulk transfers alone, not {}; use engine packet",
+            group.name,
+            group.traffic.kind()
+        ))),
+    }
+}
+
 /// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared links
 /// that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable follow
 /// [`Model::Ecn`], others [`Model::Drop`].
 pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     only_wires(plan)?;
+    bulk_only(plan)?;
     let links = modelled_links(plan);
     let number = |link: u32| links.iter().position(|&known| known == link as usize);
     // The order of a BTreeMap, so that a plan gives the same classes on every machine.

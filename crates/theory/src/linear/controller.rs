@@ -1,11 +1,12 @@
 //! The AQM's part of the loop: from the queue to the probability.
 
-use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
-    Aqm, AqmMo, ArmPfc, Observation, Paqm, PiController, PiGains, RemParams, Sampled, SampledLaw, Value, Variant,
+    Aqm, AqmMo, ArmPfc, Network, Observation, Paqm, PiController, PiGains, RemParams, Sampled, SampledLaw, Value,
+    Variant,
 };
 use aqumen_scenario::AqmChoice;
-use aqumen_units::{Instant, Probability};
+use aqumen_units::{Instant, Probability, Rate};
 use num_complex::Complex64;
 
 use super::complex::{cis, polynomial};
@@ -119,14 +120,20 @@ impl Controller {
     /// The controller of an AQM at an operating point, and how it was found where no transfer function is known. `None` for
     /// one that does not control (DropTail), that has no law, or whose law does not come to rest there.
     pub fn of(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
-        match choice.build()?.ok()? {
+        Controller::of_built(&choice.build()?.ok()?, choice, at)
+    }
+
+    /// The same of an AQM that was built from `choice`.
+    pub fn of_built(aqm: &AnyAqm, choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
+        match aqm {
             AnyAqm::Pi(pi) => {
                 let period = pi.law().periods()[0]?.as_secs_f64();
                 Some((Controller::of_pi(pi.law().gains(), 1.0 / period), None))
             }
-            AnyAqm::ArmPfc(arm) => Some((arm_pfc(&arm), None)),
-            AnyAqm::Paqm(paqm) => paqm_of(&paqm).map(|controller| (controller, None)),
-            AnyAqm::AqmMo(mo) => Some((aqm_mo(&mo, choice.network.packet_bytes), None)),
+            AnyAqm::ArmPfc(arm) => Some((arm_pfc(arm), None)),
+            AnyAqm::Paqm(paqm) => paqm_of(paqm).map(|controller| (controller, None)),
+            AnyAqm::AqmMo(mo) => Some((aqm_mo(mo, choice.network.packet_bytes), None)),
+            AnyAqm::StAqmMo(_) => tuned_aqm_mo(choice, at).map(|controller| (controller, None)),
             AnyAqm::Rem(rem) => Some((Controller::of_rem(rem.law().params(), at.probability.min(1.0)), None)),
             AnyAqm::Red(red) => {
                 Some((Controller::of_red(&RedLaw::new(red.params()), at.probability, at.capacity_pps), None))
@@ -185,6 +192,25 @@ fn aqm_mo(mo: &Sampled<AqmMo>, packet_bytes: f64) -> Controller {
     let queue = multiply(&multiply(&[1.0, t_io], &[gains.k_po * n]), &lag_f);
     let direct = multiply(&[0.0, 0.0, gains.k_p * t_first * n * t_io], &lag_f);
     Controller::Continuous { num: difference(&difference(&window, &negated(&queue)), &negated(&direct)), den }
+}
+
+/// ST-AQM-MO once its estimates have come to rest: AQM-MO designed for the network that there is.
+fn tuned_aqm_mo(choice: &AqmChoice, at: &OperatingPoint) -> Option<Controller> {
+    let known = registry::find("aqm-mo")?.params;
+    let packet_bytes = choice.network.packet_bytes;
+    let network = Network {
+        capacity: Rate::from_bps(libm::round(at.capacity_pps * 8.0 * packet_bytes) as u64),
+        flows: at.flows,
+        base_rtt_s: at.base_rtt_s,
+        target_pkts: at.queue_pkts,
+        ..choice.network
+    };
+    let own = |name: &str| !matches!(name, "capacity" | "rtt" | "flows") && known.iter().any(|row| row.name == name);
+    let values = choice.values.iter().filter(|(name, _)| own(name)).cloned().collect();
+    match (AqmChoice { name: "aqm-mo".into(), values, network }).build()?.ok()? {
+        AnyAqm::AqmMo(mo) => Some(aqm_mo(&mo, packet_bytes)),
+        _ => None,
+    }
 }
 
 /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:

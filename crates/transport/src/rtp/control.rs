@@ -38,7 +38,7 @@ impl RateControl {
                 self.tfrc.on_report(cfg, now, self.rate, rtt, loss_event_rate, receive_rate)
             }
             (Control::Nada, Feedback::Nada { congestion, receive_rate, calm }) => {
-                self.nada.on_report(cfg, now, self.rate, rtt, congestion, receive_rate, calm)
+                self.nada.on_report(cfg, now, self.rate, rtt, nada::Signal { congestion, receive_rate, calm })
             }
             (Control::Fixed | Control::Tfrc | Control::Nada, _) => return,
         };

@@ -126,6 +126,17 @@ fn warp(delay: f64, losses: bool) -> f64 {
     if losses && delay > QTH { QTH * libm::exp(-LAMBDA * (delay - QTH) / QTH) } else { delay }
 }
 
+/// What a report says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signal {
+    /// x_curr (s).
+    pub(super) congestion: f64,
+    /// r_recv (bit/s).
+    pub(super) receive_rate: f64,
+    /// Neither losses nor a queue.
+    pub(super) calm: bool,
+}
+
 /// The sender's side (section 4.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
@@ -136,17 +147,8 @@ pub(super) struct Sender {
 
 impl Sender {
     /// The rate after a report (bit/s).
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn on_report(
-        &mut self,
-        cfg: &RtpConfig,
-        now: Instant,
-        rate: f64,
-        rtt: Span,
-        congestion: f64,
-        receive_rate: f64,
-        calm: bool,
-    ) -> f64 {
+    pub(super) fn on_report(&mut self, cfg: &RtpConfig, now: Instant, rate: f64, rtt: Span, signal: Signal) -> f64 {
+        let Signal { congestion, receive_rate, calm } = signal;
         let interval = cfg.report_interval.as_secs_f64();
         let elapsed = self.last_report.replace(now).map_or(interval, |last| now.saturating_since(last).as_secs_f64());
         let before = core::mem::replace(&mut self.congestion, congestion);
@@ -178,7 +180,8 @@ mod tests {
         let start = Instant::ZERO;
         let mut sender = Sender { congestion: 0.030, last_report: Some(start) };
         let now = start + Span::from_millis(100);
-        near(sender.on_report(&cfg, now, 500_000.0, Span::from_millis(50), 0.040, 500_000.0, false), 489_000.0);
+        let signal = Signal { congestion: 0.040, receive_rate: 500_000.0, calm: false };
+        near(sender.on_report(&cfg, now, 500_000.0, Span::from_millis(50), signal), 489_000.0);
     }
 
     /// RTT 80 ms, interval 100 ms, filter 120 ms: gamma = 50 / 300 = 1/6.
@@ -186,7 +189,8 @@ mod tests {
     fn the_quick_rise_is_bounded_by_the_queue_it_may_cause() {
         let cfg = RtpConfig::nada();
         let mut sender = Sender::default();
-        let rate = sender.on_report(&cfg, Instant::ZERO, 300_000.0, Span::from_millis(80), 0.0, 300_000.0, true);
+        let signal = Signal { congestion: 0.0, receive_rate: 300_000.0, calm: true };
+        let rate = sender.on_report(&cfg, Instant::ZERO, 300_000.0, Span::from_millis(80), signal);
         near(rate, 350_000.0);
     }
 

@@ -1,0 +1,81 @@
+"""Figures that tables show, with their titles: for the report and for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["FLOW_COLUMNS", "LINK_COLUMNS", "SIZES", "TRANSFER_COLUMNS", "Column", "defined", "transfers_by_size"]
+
+Column = tuple[str, str, str, float, int]
+"""Key, title, unit, factor, digits."""
+
+LINK_COLUMNS: Sequence[Column] = (
+    ("queue_p5_pkts", "Queue, p5", "packets", 1, 0),
+    ("queue_p50_pkts", "p50", "packets", 1, 0),
+    ("queue_p95_pkts", "p95", "packets", 1, 0),
+    ("queue_iae_pkts_s", "Error, absolute", "packets s", 1, 0),
+    ("queue_ise_pkts2_s", "Error, squared", "packets² s", 1, 0),
+    ("loss_run_mean_pkts", "Losses in a row", "mean", 1, 2),
+    ("loss_run_max_pkts", "longest", "packets", 1, 0),
+    ("loss_dispersion", "Dispersion of losses", "variance / mean", 1, 2),
+    ("sync_index", "Synchronisation", "0 to 1", 1, 3),
+    ("rtt_fairness_slope", "RTT fairness", "slope", 1, 2),
+    ("fairness_mean", "Fairness in 1 s", "Jain", 1, 3),
+    ("convergence_s", "Fair after", "s", 1, 1),
+)
+FLOW_COLUMNS: Sequence[Column] = (
+    ("throughput_bps", "Throughput", "Mbit/s", 1e-6, 3),
+    ("goodput_bps", "Goodput", "Mbit/s", 1e-6, 3),
+    ("jain_fairness", "Jain", "", 1, 3),
+    ("rtt_mean_s", "RTT", "ms", 1000, 1),
+    ("retransmitted_ratio", "Resent", "%", 100, 2),
+    ("delay_mean_s", "Delay, mean", "ms", 1000, 1),
+    ("delay_p95_s", "p95", "ms", 1000, 1),
+    ("delay_p99_s", "p99", "ms", 1000, 1),
+    ("jitter_mean_s", "Jitter", "ms", 1000, 2),
+    ("loss_ratio", "Lost", "%", 100, 2),
+    ("mos", "MOS", "", 1, 2),
+    ("frame_loss_ratio", "Frames lost", "%", 100, 2),
+    ("page_load_mean_s", "Page load, mean", "s", 1, 2),
+    ("page_load_p95_s", "p95", "s", 1, 2),
+    ("refused", "Refused", "", 1, 0),
+)
+SIZES = (
+    ("under_10kB", "below 10 kB"),
+    ("10kB_100kB", "10 to 100 kB"),
+    ("100kB_1MB", "100 kB to 1 MB"),
+    ("over_1MB", "1 MB and more"),
+)
+TRANSFER_COLUMNS: Sequence[Column] = (
+    ("count", "Transfers", "finished", 1, 0),
+    ("mean_s", "Time, mean", "s", 1, 3),
+    ("p50_s", "p50", "s", 1, 3),
+    ("p95_s", "p95", "s", 1, 3),
+    ("p99_s", "p99", "s", 1, 3),
+    ("slowdown", "Slowdown", "times", 1, 2),
+)
+
+
+def defined(columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> list[Column]:
+    """The columns for which any row has a figure: a scenario without calls has no column for calls.
+
+    Args:
+        columns: The columns.
+        rows: The summaries of each row.
+    """
+    known = list(rows)
+    return [column for column in columns if any(metrics[column[0]]["n"] for metrics in known)]
+
+
+def transfers_by_size(metrics: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The classes of size of which transfers finished, each with its summaries by the keys of `TRANSFER_COLUMNS`.
+
+    Args:
+        metrics: The summaries of a flow group.
+    """
+    return [
+        (title, {key: metrics[f"fct_{size}_{key}"] for key, *_ in TRANSFER_COLUMNS})
+        for size, title in SIZES
+        if (metrics[f"fct_{size}_count"]["mean"] or 0) > 0
+    ]

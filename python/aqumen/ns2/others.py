@@ -1,0 +1,130 @@
+"""Transports other than TCP as ns-2.35 has them: `Agent/SCTP` sending without end, `Agent/UDP` with a generator.
+
+What a group's plan says is checked here against what ns-2 can do, and written as Tcl.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .errors import Ns2Unsupported
+
+__all__ = ["Generator", "Sctp", "Udp", "read_sctp", "read_udp", "sctp_sets", "udp_application"]
+
+
+@dataclass(frozen=True)
+class Sctp:
+    """An association that sends without end. Sizes are bytes, on the wire or of chunks with their headers."""
+
+    packet_bytes: int
+    header_bytes: int
+    initial_window_bytes: int
+    receive_window_bytes: int
+    delayed_sack_s: float | None
+    max_burst: int
+    min_rto_s: float
+    max_rto_s: float
+    initial_rto_s: float
+
+
+@dataclass(frozen=True)
+class Generator:
+    """Packets of one size at a constant rate; with `on_s` and `off_s`, the means of exponential periods."""
+
+    rate_bps: float
+    """Headers not counted."""
+    payload_bytes: int
+    on_s: float | None = None
+    off_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Udp:
+    """Datagrams of a generator."""
+
+    packet_bytes: int
+    """Largest packet."""
+    header_bytes: int
+    generator: Generator
+
+
+def read_sctp(raw: Mapping[str, Any], traffic: Any, group: str) -> Sctp:
+    """The association of a group's plan."""
+    wanted = {"ecn": False, "streams": 1, "handshake": True, "header_bytes": 48}
+    for name, value in wanted.items():
+        if raw[name] != value:
+            raise Ns2Unsupported(f"group '{group}': the SCTP of ns-2 has {name} = {value} built in, not {raw[name]}")
+    if traffic != "bulk":
+        raise Ns2Unsupported(f"group '{group}': over SCTP ns-2 runs bulk traffic here")
+    if raw["max_burst"] not in (0, 4):
+        raise Ns2Unsupported(f"group '{group}': the SCTP of ns-2 has a max_burst of 4 or none, not {raw['max_burst']}")
+    first = raw["initial_window_bytes"]
+    if first is None or first % raw["packet_bytes"]:
+        raise Ns2Unsupported(f"group '{group}': the SCTP of ns-2 begins with whole packets, as preset sctp-ns2 does")
+    return Sctp(**{field.name: raw[field.name] for field in fields(Sctp)})
+
+
+def read_udp(raw: Mapping[str, Any], traffic: Any, group: str) -> Udp:
+    """The datagrams of a group's plan."""
+    kind = traffic["kind"] if isinstance(traffic, Mapping) else traffic
+    if not isinstance(traffic, Mapping) or kind not in ("cbr", "on-off"):
+        raise Ns2Unsupported(f"group '{group}': over UDP ns-2 runs the traffic cbr and on-off here, not {kind}")
+    payload = int(_quantity(traffic.get("packet", "1000B")))
+    periods: dict[str, float] = {}
+    if kind == "on-off":
+        for name in ("on", "off"):
+            law = traffic[name]
+            if not isinstance(law, Mapping) or law["law"] != "exponential":
+                raise Ns2Unsupported(f"group '{group}': the periods of an ON/OFF source are exponential in ns-2")
+            periods[f"{name}_s"] = _quantity(law["mean"])
+    generator = Generator(_quantity(traffic["rate"]), payload, **periods)
+    udp = Udp(int(raw["packet_bytes"]), int(raw["header_bytes"]), generator)
+    if payload > udp.packet_bytes - udp.header_bytes:
+        raise Ns2Unsupported(f"group '{group}': a message of ns-2's generators has to fit into one packet")
+    return udp
+
+
+_UNITS = {
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0,
+    "bit": 1.0, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9,
+    "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9,
+}  # fmt: skip
+
+
+def _quantity(text: str) -> float:
+    """A number with its unit, as scenarios write them, in seconds, bit/s or bytes."""
+    match = re.fullmatch(r"([0-9.e+-]+)([a-zA-Z]+)", text)
+    if match is None or match[2] not in _UNITS:
+        raise Ns2Unsupported(f"cannot read '{text}'")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def sctp_sets(sctp: Sctp) -> dict[str, Any]:
+    """Variables of both ends."""
+    return {
+        "mtu_": sctp.packet_bytes,
+        "ipHeaderSize_": 20,
+        # The chunk with its header; 12 bytes of SCTP header are beside it.
+        "dataChunkSize_": sctp.packet_bytes - 32,
+        "initialCwnd_": sctp.initial_window_bytes // sctp.packet_bytes,
+        "initialRwnd_": sctp.receive_window_bytes,
+        "initialSsthresh_": sctp.receive_window_bytes,
+        "useDelayedSacks_": sctp.delayed_sack_s is not None,
+        "sackDelay_": 0.2 if sctp.delayed_sack_s is None else float(sctp.delayed_sack_s),
+        "useMaxBurst_": sctp.max_burst > 0,
+        "fastRtxTrigger_": 3,
+        "minRto_": float(sctp.min_rto_s),
+        "maxRto_": float(sctp.max_rto_s),
+        "initialRto_": float(sctp.initial_rto_s),
+    }
+
+
+def udp_application(udp: Udp) -> tuple[str, dict[str, Any]]:
+    """Class and variables of the generator. ns-2 counts no headers: its packets and rates are those on the wire."""
+    generator = udp.generator
+    size = generator.payload_bytes + udp.header_bytes
+    sets: dict[str, Any] = {"packetSize_": size, "rate_": generator.rate_bps * size / generator.payload_bytes}
+    if generator.on_s is None or generator.off_s is None:
+        return "Application/Traffic/CBR", sets | {"random_": 0}
+    return "Application/Traffic/Exponential", sets | {"burst_time_": generator.on_s, "idle_time_": generator.off_s}

@@ -1,0 +1,104 @@
+"""SCTP and UDP in the ns-2 engine: what is written, what is refused, and what ns-2 makes of it."""
+
+from typing import Any
+
+import pytest
+
+from aqumen.ns2 import Ns2Unsupported, run
+from aqumen.ns2.plan import Plan
+from aqumen.ns2.tcl import script
+
+SCTP: dict[str, Any] = {
+    "preset": "sctp-ns2",
+    "ecn": False,
+    "packet_bytes": 1500,
+    "header_bytes": 48,
+    "streams": 1,
+    "handshake": True,
+    "initial_window_bytes": 3000,
+    "receive_window_bytes": 1048576,
+    "delayed_sack_s": 0.2,
+    "max_burst": 4,
+    "min_rto_s": 1.0,
+    "max_rto_s": 60.0,
+    "initial_rto_s": 3.0,
+}
+UDP: dict[str, Any] = {"preset": "udp", "packet_bytes": 1500, "header_bytes": 28}
+CBR: dict[str, Any] = {"kind": "cbr", "rate": "972kbit", "packet": "972B"}
+
+
+def path(transport: dict[str, Any], traffic: Any = "bulk", stop: float | None = None) -> dict[str, Any]:
+    """One flow over one link of 8 Mbit/s and 50 ms with 50 packets, and a link back."""
+    link = {"delay_s": 0.05, "rates": [[0.0, 8e6]], "aqm": {"name": "droptail", "params": {}}}
+    return {
+        "scenario": "t",
+        "seed": 1,
+        "duration_s": 20.0,
+        "nodes": ["a", "b"],
+        "links": [
+            link | {"name": "bottleneck", "from": 0, "to": 1, "buffer_pkts": 50, "record": True},
+            link | {"name": "back", "from": 1, "to": 0, "buffer_pkts": 1000},
+        ],
+        "groups": [{"name": "g", "transport": transport, "traffic": traffic, "flows": [0, 1]}],
+        "flows": [{"group": 0, "path": [0], "return_path": [1], "on": [[0.5, stop]], "transfer_bytes": None}],
+        "windows": {"all": [0.0, 20.0], "late": [10.0, 20.0]},
+    }
+
+
+def lines(plan: dict[str, Any]) -> list[str]:
+    return script(Plan.from_dict(plan)).splitlines()
+
+
+def test_an_association_is_written_with_every_value() -> None:
+    text = lines(path(SCTP))
+    connect = next(line for line in text if line.startswith("connect_sctp 0 0 1 "))
+    for setting in ("mtu_ 1500", "dataChunkSize_ 1468", "initialCwnd_ 2", "sackDelay_ 0.2", "minRto_ 1.0"):
+        assert setting in connect
+    assert "count_sctp 0 0" in text
+    assert '$ns at 0.5 "$application(0) start"' in text
+
+
+def test_a_generator_counts_headers_as_ns2_does() -> None:
+    text = lines(path(UDP, CBR, stop=7.0))
+    connect = next(line for line in text if line.startswith("connect_udp 0 0 1 1500 "))
+    # 972 bytes at 972 kbit/s are 1000 bytes on the wire at 1 Mbit/s.
+    assert "Application/Traffic/CBR {packetSize_ 1000 rate_ 1000000.0 random_ 0}" in connect
+    assert '$ns at 7.0 "$application(0) stop"' in text
+    law = {"law": "exponential"}
+    text = lines(path(UDP, CBR | {"kind": "on-off", "on": law | {"mean": "800ms"}, "off": law | {"mean": "0.2s"}}))
+    assert any("Exponential {" in line and "burst_time_ 0.8 idle_time_ 0.2" in line for line in text)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (path(SCTP | {"streams": 2}), "group 'g': the SCTP of ns-2 has streams = 1 built in, not 2"),
+        (path(SCTP | {"initial_window_bytes": None}), "begins with whole packets"),
+        (path(SCTP, stop=7.0), "group 'g': ns-2 cannot stop an SCTP association"),
+        (path(SCTP, CBR), "group 'g': over SCTP ns-2 runs bulk traffic here"),
+        (path(UDP), "group 'g': over UDP ns-2 runs the traffic cbr and on-off here, not bulk"),
+        (path(UDP, CBR | {"packet": "1473B"}), "has to fit into one packet"),
+        (path({"preset": "rtp"}), "ns-2 runs the transport presets ns2, sctp-ns2 and udp, not 'rtp'"),
+        (path({"preset": "ns2"}, CBR), "group 'g': over TCP ns-2 runs bulk traffic here"),
+    ],
+)
+def test_what_ns2_cannot_do_is_refused(plan: dict[str, Any], message: str) -> None:
+    with pytest.raises(Ns2Unsupported, match=message.replace("(", r"\(")):
+        lines(plan)
+
+
+@pytest.mark.needs("ns")
+def test_ns2_fills_a_link_with_sctp() -> None:
+    result = run(path(SCTP))
+    assert result["links"]["bottleneck"]["late"]["utilization"] > 0.95
+    # Of 1500 bytes 1452 are data.
+    assert 0.94 * 8e6 < result["flows"]["g"]["late"]["goodput_bps"] < 0.97 * 8e6
+    assert result["flows"]["g"]["late"]["timeouts"] is None
+
+
+@pytest.mark.needs("ns")
+def test_ns2_sends_datagrams_at_their_rate() -> None:
+    result = run(path(UDP, CBR))
+    # 125 packets of 1000 bytes a second, 972 bytes of each data.
+    assert result["links"]["bottleneck"]["late"]["utilization"] == pytest.approx(0.125, rel=1e-3)
+    assert result["flows"]["g"]["late"]["goodput_bps"] == pytest.approx(972e3, rel=1e-3)
