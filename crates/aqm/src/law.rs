@@ -164,9 +164,9 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
         for (which, l) in self.loops.iter_mut().enumerate() {
             let Some(l) = l else { continue };
             // The same loop goes on from its last step; a new one starts now.
-            (l.last, l.totals) = match old.and_then(|old| old.loops[which].as_ref()) {
-                Some(before) => (before.last, before.totals),
-                None => (now, *totals),
+            (l.last, l.totals, l.busy) = match old.and_then(|old| old.loops[which].as_ref()) {
+                Some(before) => (before.last, before.totals, before.busy),
+                None => (now, *totals, totals.busy_until(now)),
             };
             l.due = l.last.saturating_add(l.period);
         }
@@ -181,7 +181,8 @@ impl Loop {
     fn observe<R: Draw>(&mut self, cx: &Cx<'_, R>, applied: Probability) -> Observation {
         let (now, queue) = (cx.now, &cx.queue);
         let (new, old) = (queue.totals, &self.totals);
-        let (interval, busy) = (now - self.last, new.busy_until(now));
+        // A transmission that took less of the link than it lasted (a share of a slot) must not take back what was counted.
+        let (interval, busy) = (now - self.last, new.busy_until(now).max(self.busy));
         let seen = Observation {
             now,
             interval_s: interval.as_secs_f64(),

@@ -111,12 +111,12 @@ fn each_medium_carries_its_closed_form_on_average() {
     for lines in [
         r#"channel = { model = "wifi", mcs = 2.0, streams = 1, packet = "1000B" }"#,
         r#"channel = { model = "wifi", mcs = 5.0, contenders = 3, aggregate = 8, packet = "1000B" }"#,
-        r#"channel = { model = "wifi", mcs = 3.0, spread = 1.0, contenders = 1, aggregate = 1, packet = "1000B" }"#,
-        r#"channel = { model = "wimax" }"#,
-        r#"channel = { model = "umts" }"#,
+        r#"channel = { model = "wifi", coherence = "20ms", mcs = 3.0, spread = 1.0, contenders = 1, aggregate = 1, packet = "1000B" }"#,
+        r#"channel = { model = "wimax", coherence = "5ms" }"#,
+        r#"channel = { model = "umts", coherence = "2ms" }"#,
         r#"channel = { model = "umts", dch = "384kbit", bler = 0.2, retx_bler = 0.2, max_retx = 10 }"#,
-        r#"channel = { model = "lte", resource_blocks = 25, bler = 0.3, retx_bler = 0.3, max_retx = 12 }"#,
-        r#"channel = { model = "lte", resource_blocks = 25, handover_interval = "500ms" }"#,
+        r#"channel = { model = "lte", coherence = "1ms", resource_blocks = 25, bler = 0.3, retx_bler = 0.3, max_retx = 12 }"#,
+        r#"channel = { model = "lte", coherence = "1ms", resource_blocks = 25, handover_interval = "500ms" }"#,
         r#"channel = { model = "shared", rate = "20Mbit", neighbours = 4, mean_on = "100ms", mean_off = "50ms" }"#,
     ] {
         let plan = plan_of(&text(lines, "1s", ""), "droptail", 1);

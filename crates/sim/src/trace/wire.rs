@@ -166,7 +166,8 @@ mod tests {
         assert_eq!(protocol, IpNumber::SCTP);
         // Neither the first nor the last part, 1468 bytes, TSN 7, stream 2, number 3.
         assert_eq!(out[12..], [0, 0, 5, 0xbc, 0, 0, 0, 7, 0, 2, 0, 3, 0, 0, 0, 0]);
-        let mut sack = Sack { marked: Some(4), ..Sack::new(3, 1000) };
+        let mut sack = Sack::new(3, 1000);
+        sack.marked = Some(4);
         sack.push(2, 5);
         let (_, out) = bytes(Body::Sack(sack));
         assert_eq!(out[12..28], [3, 0, 0, 20, 0, 0, 0, 3, 0, 0, 3, 0xe8, 0, 1, 0, 0]);
