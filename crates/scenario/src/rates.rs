@@ -1,6 +1,6 @@
 //! Rates over time made explicit: steps that repeat, and files beside the scenario.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use aqumen_units::{Instant, Rate, Span};
@@ -148,7 +148,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Reads a file of `time,rate`. The first line may name its columns.
-fn csv(path: &PathBuf) -> Result<Vec<Change>, String> {
+fn csv(path: &Path) -> Result<Vec<Change>, String> {
     let text = text_of_file(path)?;
     let mut changes = Vec::new();
     for (number, line) in lines(&text) {
@@ -179,7 +179,7 @@ fn csv(path: &PathBuf) -> Result<Vec<Change>, String> {
 }
 
 /// Reads a file of Mahimahi.
-fn mahimahi(path: &PathBuf) -> Result<Opportunities, String> {
+fn mahimahi(path: &Path) -> Result<Opportunities, String> {
     let text = text_of_file(path)?;
     let mut at: Vec<u64> = Vec::new();
     for (number, line) in lines(&text) {
