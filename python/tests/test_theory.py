@@ -68,7 +68,7 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --plot x.png --kind pie", "unknown plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows=1:2", "--map needs --plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows --plot x.png", "AXIS=FROM:TO"),
-        ("codel --capacity 30Mbit --flows 60 --r0 246ms", "packet by packet"),
+        ("codel --capacity 30Mbit --flows 60 --r0 246ms", "no linear law"),
     ],
 )
 def test_a_design_that_cannot_be_made_says_why_in_one_line(capsys, args, expect):
@@ -265,3 +265,20 @@ def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
     told = beside("link", "all", expected, {**measured, "overflow_drop_ratio": None}, None, None)
     assert told.measured["signal_ratio"] is None
     assert told.notes == ["no flow is held back by this link: the queue is expected to be empty"]
+
+
+@pytest.mark.parametrize("engine", ["fluid", "theory"])
+def test_applications_that_are_no_bulk_transfers_are_refused_by_the_equations(engine):
+    text = """
+name = "voice"
+duration = "10s"
+aqm = "pi"
+topology = { preset = "dumbbell", bottleneck = { rate = "1Mbit", delay = "5ms", buffer = "50pkt" } }
+[[flows]]
+name = "voice"
+count = 4
+transport = "udp"
+traffic = "voip"
+"""
+    with pytest.raises(aqumen.Error, match="group voice: the equations know bulk transfers alone"):
+        aqumen.run(aqumen.Scenario.parse(text), engine=engine)

@@ -98,6 +98,7 @@ fn conversation(ms: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_defaults_give_what_the_recommendation_gives() {
@@ -136,6 +137,24 @@ mod tests {
             let fit = 0.024 * ms + 0.11 * f64::max(ms - 177.3, 0.0);
             let own = delay_impairment(ms / 1000.0) - delay_impairment(0.0);
             assert!((own - fit).abs() < 1.0, "{ms} ms: {own} {fit}");
+        }
+    }
+
+    proptest! {
+        /// More delay, more loss and longer bursts never make a call better, and no score leaves its scale.
+        #[test]
+        fn worse_is_never_better(
+            delay_s in 0.0f64..2.0, more_s in 0.0f64..1.0, loss in 0.0f64..0.5, more in 0.0f64..0.5, burst in 1.0f64..20.0,
+        ) {
+            for codec in [Codec::G711, Codec::G729A, Codec::G723] {
+                let r = rating(codec, delay_s, loss, burst);
+                prop_assert!((0.0..=93.4).contains(&r));
+                prop_assert!((1.0..=4.5).contains(&mean_opinion_score(r)));
+                // Within the first milliseconds the recommendation's talker echo is a little below 0.
+                prop_assert!(rating(codec, delay_s + more_s, loss, burst) <= r + 0.1);
+                prop_assert!(rating(codec, delay_s, loss + more, burst) <= r + 1e-9);
+                prop_assert!(rating(codec, delay_s, loss, burst * 1.5) <= r + 1e-9);
+            }
         }
     }
 }

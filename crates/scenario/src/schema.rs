@@ -46,11 +46,11 @@ table! {
 #[allow(clippy::large_enum_variant, reason = "one per scenario")]
 pub enum Topology {
     /// Two routers with one link between them; each flow has its own hosts.
-    Dumbbell(Dumbbell),
+    Dumbbell(Box<Dumbbell>),
     /// Routers in a row, with cross traffic between neighbours.
-    ParkingLot(ParkingLot),
+    ParkingLot(Box<ParkingLot>),
     /// Any nodes and links.
-    Graph(Graph),
+    Graph(Box<Graph>),
 }
 
 table! {
@@ -280,12 +280,12 @@ impl Field for Topology {
     fn read(at: &At<'_>) -> Result<Self, Misfit> {
         at.entries()?;
         let Some(preset) = at.node.get("preset") else {
-            return Graph::read(at).map(Topology::Graph);
+            return Graph::read(at).map(|graph| Topology::Graph(Box::new(graph)));
         };
         let at_preset = at.below("preset", preset);
         match String::read(&at_preset)?.as_str() {
-            "dumbbell" => Dumbbell::read(at).map(Topology::Dumbbell),
-            "parking-lot" => ParkingLot::read(at).map(Topology::ParkingLot),
+            "dumbbell" => Dumbbell::read(at).map(|dumbbell| Topology::Dumbbell(Box::new(dumbbell))),
+            "parking-lot" => ParkingLot::read(at).map(|row| Topology::ParkingLot(Box::new(row))),
             _ => Err(at_preset.misfit("no such preset; known: dumbbell, parking-lot")),
         }
     }

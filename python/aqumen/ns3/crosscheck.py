@@ -1,4 +1,4 @@
-"""What is compared with ns-3: networks under AQMs and congestion controls that both have, and how large a difference counts as none.
+"""What is compared with ns-3: AQMs and congestion controls that both have, and how large a difference counts as none.
 
 The comparison itself is that with ns-2: see `aqumen.ns2.crosscheck`.
 """
