@@ -43,7 +43,6 @@ table! {
 
 /// Nodes and links.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "one per scenario")]
 pub enum Topology {
     /// Two routers with one link between them; each flow has its own hosts.
     Dumbbell(Box<Dumbbell>),
