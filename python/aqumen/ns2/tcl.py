@@ -338,8 +338,9 @@ proc lose {i probability} {
     $model unit pkt
     $model set rate_ $probability
     $model ranvar [new RandomVariable/Uniform]
-    $model drop-target [new Agent/Null]
     $link($i) insert-linkloss $model
+    # Not to the queue's own drops, where it was put.
+    $model drop-target [new Agent/Null]
 }
 
 proc route {at to over} {
