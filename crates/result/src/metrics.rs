@@ -113,7 +113,7 @@ pub struct LinkMetrics {
     pub queue_iae_pkts_s: Option<f64>,
     /// Integral over time of its square, packets^2 x seconds.
     pub queue_ise_pkts2_s: Option<f64>,
-    /// Seconds from the start of the window until the queue has settled; see [`crate::transient`].
+    /// Seconds from the start of the window until the queue has settled; see [`crate::transient()`].
     pub settling_s: Option<f64>,
     /// Largest sample of the queue above the target until then, packets.
     pub overshoot_pkts: Option<f64>,
