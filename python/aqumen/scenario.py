@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,16 @@ class Scenario:
             key: The key, with dots between tables: `bottleneck.rate`.
             value: The value as it would stand in the file: `10Mbit`.
         """
+        return self.set_all([(key, value)])
+
+    def set_all(self, changes: Sequence[tuple[str, str]]) -> Scenario:
+        """A copy with several values changed, and checked when all are in place.
+
+        Args:
+            changes: Keys and values, as in `set`.
+        """
         try:
-            return Scenario(self.core.set(key, value))
+            return Scenario(self.core.set(changes))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 

@@ -77,10 +77,11 @@ class Scenario:
     name = "mock"
     title = "Twelve endless transfers over one congested link"
 
-    def set(self, key, value):
-        if key not in ("duration", "bottleneck.rate"):
-            raise ScenarioError(f"--set {key}: unknown key; did you mean `duration`?")
-        return Scenario(self.text, (*self.changes, (key, value)))
+    def set(self, changes):
+        for key, _ in changes:
+            if key not in ("duration", "bottleneck.rate"):
+                raise ScenarioError(f"--set {key}: unknown key; did you mean `duration`?")
+        return Scenario(self.text, (*self.changes, *changes))
 
     def to_toml(self):
         return self.text + "".join(f'{key} = "{value}"\n' for key, value in self.changes)

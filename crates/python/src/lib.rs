@@ -87,9 +87,10 @@ impl Scenario {
         self.0.spec().title.clone().unwrap_or_else(|| self.name())
     }
 
-    /// The same scenario with the value at a dotted key replaced.
-    fn set(&self, key: &str, value: &str) -> PyResult<Self> {
-        wrap(self.0.with(key, value))
+    /// The same scenario with the values at dotted keys replaced, checked when all are in place.
+    fn set(&self, changes: Vec<(String, String)>) -> PyResult<Self> {
+        let changes: Vec<(&str, &str)> = changes.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        wrap(self.0.with_all(&changes))
     }
 
     /// The scenario as TOML; it reads back as the same scenario.

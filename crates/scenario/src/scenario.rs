@@ -54,8 +54,15 @@ impl Scenario {
     /// The same scenario with the value at the dotted `key` replaced: `topology.bottleneck.rate` or `bottleneck.rate` for
     /// short, `flows.ftp.count` by name or `flows.0.count` by place.
     pub fn with(&self, key: &str, value: &str) -> Result<Scenario, Error> {
+        self.with_all(&[(key, value)])
+    }
+
+    /// The same with several values replaced, checked when all are in place.
+    pub fn with_all(&self, changes: &[(&str, &str)]) -> Result<Scenario, Error> {
         let mut tree = self.tree.clone();
-        tree.set(&full_key(key), value, &self.file)?;
+        for (key, value) in changes {
+            tree.set(&full_key(key), value, &self.file)?;
+        }
         Scenario::from_tree(tree, &self.file)
     }
 

@@ -15,6 +15,7 @@ use crate::error::suggestion;
 use crate::field::{At, Field, Misfit, as_json};
 use crate::tree::{Node, Value};
 
+use files::Part;
 pub use files::{FrameFile, ModelFile};
 pub use frames::Frames;
 pub use tables::{
@@ -112,13 +113,12 @@ macro_rules! kinds {
                 }
             }
 
-            /// Reads the files that it names, from `directory`.
-            pub(crate) fn load(&mut self, directory: &Path) -> Result<(), Wrong> {
-                let parts = match self {
+            /// What may need a file, with its key.
+            fn parts(&mut self) -> Vec<(&'static str, Part<'_>)> {
+                match self {
                     Traffic::Bulk => Vec::new(),
                     $( Traffic::$variant(kind) => kind.parts(), )*
-                };
-                parts.into_iter().try_for_each(|(key, part)| part.load(directory).map_err(|message| (key, message)))
+                }
             }
 
             fn parameters(&self) -> Option<toml::Value> {
@@ -166,9 +166,22 @@ impl Traffic {
         }
     }
 
-    /// The traffic as the plan's JSON has it: as it is written in a scenario.
+    /// Reads the files that it names, from `directory`.
+    pub(crate) fn load(&mut self, directory: &Path) -> Result<(), Wrong> {
+        self.parts().into_iter().try_for_each(|(key, part)| part.load(directory).map_err(|message| (key, message)))
+    }
+
+    /// The traffic as the plan's JSON has it: as it is written in a scenario, and a digest of the files that it names, since
+    /// one name may stand for different files.
     pub(crate) fn to_json(&self) -> serde_json::Value {
-        self.write().as_ref().map_or(serde_json::Value::Null, as_json)
+        let mut json = self.write().as_ref().map_or(serde_json::Value::Null, as_json);
+        if self.clone().parts().iter().any(|(_, part)| part.is_file()) {
+            // FNV-1a over all that was read.
+            let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            let digest = format!("{self:?}").bytes().fold(0xcbf2_9ce4_8422_2325, step);
+            json["files"] = format!("{digest:016x}").into();
+        }
+        json
     }
 }
 

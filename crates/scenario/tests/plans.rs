@@ -330,3 +330,10 @@ fn another_kind_of_spread_moves_no_other_draw() {
     let delays = |plan: &Plan| plan.links.iter().map(|link| link.delay).collect::<Vec<_>>();
     assert_eq!(delays(&a), delays(&b));
 }
+
+#[test]
+fn changes_that_only_fit_together_are_checked_together() {
+    let late = parse(DUMBBELL).with("flows.ftp.start", "60s").unwrap();
+    assert!(late.with("duration", "5s").is_err());
+    assert!(late.with_all(&[("duration", "5s"), ("flows.ftp.start", "0s")]).is_ok());
+}

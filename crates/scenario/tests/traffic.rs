@@ -166,6 +166,12 @@ fn files_stand_beside_the_scenario() {
     let Traffic::Transfers(transfers) = &read.spec().flows[0].traffic else { panic!() };
     assert_eq!(transfers.size.0.mean(), 150.0); // half at 100, half uniform to 300
     assert!(read.to_toml().contains("sizes.txt"));
+    // The plan tells one file from another of the same name.
+    let planned = |scenario: &Scenario| scenario.plan(1, None).unwrap().to_json().unwrap();
+    let first = planned(&read);
+    assert_eq!(planned(&load(sizes).unwrap()), first);
+    write("sizes.txt", "100 0.5\n301 1\n");
+    assert_ne!(planned(&load(sizes).unwrap()), first);
     write("sizes.txt", "100 0.5\n50 1\n");
     assert!(refused(sizes).ends_with("sizes.txt:2: values and probabilities must ascend, probabilities from 0 to 1"));
 

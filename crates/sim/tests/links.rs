@@ -360,3 +360,52 @@ fn data_both_ways_compress_acknowledgements() {
     assert!(two.queue_std_pkts > 1.1 * one.queue_std_pkts, "{} {}", two.queue_std_pkts, one.queue_std_pkts);
     assert!(two.utilization.unwrap() < one.utilization.unwrap());
 }
+
+/// ns-2.35 with its `ErrorModel` (uniform, packets) after the queue, the plan of this scenario for seeds 1 to 10, `--engine ns2`,
+/// 2026-11-22: loss; mean and standard deviation of the goodput, bit/s, and of the share sent again, over the steady window.
+const NS2: [(f64, [f64; 2], [f64; 2]); 3] = [
+    (0.005, [6_161_463.5, 90_569.4], [0.005_155_89, 0.000_148_52]),
+    (0.02, [2_869_994.7, 53_068.4], [0.021_524_26, 0.000_616_47]),
+    (0.05, [1_601_681.1, 23_103.0], [0.056_157_36, 0.001_148_87]),
+];
+
+#[test]
+fn random_losses_do_to_newreno_what_they_do_in_ns_2() {
+    for (loss, goodput, again) in NS2 {
+        let text = format!(
+            r#"name = "loss"
+duration = "200s"
+[topology]
+preset = "dumbbell"
+[topology.bottleneck]
+rate = "8Mbit"
+delay = "20ms"
+buffer = "100pkt"
+loss = {loss:?}
+[topology.access]
+rate = "10Mbit"
+delay = "10ms"
+[[flows]]
+name = "ftp"
+count = 4
+start = ["0s", "1s"]
+transport = {{ preset = "ns2", variant = "newreno" }}
+"#
+        );
+        let runs: Vec<_> = (1..=10).map(|seed| answer(&plan_of(&text, "droptail", seed))).collect();
+        let figures = |of: fn(&aqumen_result::FlowMetrics) -> f64| -> Vec<f64> {
+            runs.iter().map(|run| of(&run.flows["ftp"]["steady"])).collect()
+        };
+        for (what, ours, [mean, std]) in [
+            ("goodput", figures(|flows| flows.goodput_bps), goodput),
+            ("sent again", figures(|flows| flows.retransmitted_ratio.unwrap()), again),
+        ] {
+            let own = ours.iter().sum::<f64>() / 10.0;
+            let variance = ours.iter().map(|x| (x - own) * (x - own)).sum::<f64>() / 9.0;
+            // Two means of ten: 99.9 % of Student's t with 18 degrees of freedom.
+            let half = student_quantile(0.9995, 18.0) * ((variance + std * std) / 10.0).sqrt();
+            println!("{loss} {what}: {own:.6} +- {half:.6}, ns-2 {mean:.6}");
+            assert!((own - mean).abs() < half, "{loss} {what}: {own} +- {half}, ns-2 {mean}");
+        }
+    }
+}

@@ -107,8 +107,10 @@ def _robust(found: Design, ranges: list[str]) -> RobustPi | RobustAqm:
     unknown = [name for name in spans if name not in ("flows", "rtt", "capacity")]
     if unknown:
         raise ScenarioError(f"--robust {unknown[0]}: there are flows, rtt (s), capacity (pkt/s)")
-    make = robust_pi if found.aqm == "pi" else robust_for
-    return make(found, flows=spans.get("flows"), rtt_s=spans.get("rtt"), capacity_pps=spans.get("capacity"))
+    flows, rtt_s, pps = spans.get("flows"), spans.get("rtt"), spans.get("capacity")
+    if found.aqm == "pi":
+        return robust_pi(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps)
+    return robust_for(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps)
 
 
 def _robust_table(best: RobustPi | RobustAqm) -> Table:

@@ -48,9 +48,10 @@ def load(path: Path, changes: list[str] | None) -> Scenario:
         changes: Each as KEY=VALUE.
     """
     scenario = Scenario.load(path)
+    pairs = []
     for change in changes or []:
         key, equals, value = change.partition("=")
         if not equals or not key.strip():
             raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set duration=20s")
-        scenario = scenario.set(key.strip(), value.strip())
-    return scenario
+        pairs.append((key.strip(), value.strip()))
+    return scenario.set_all(pairs) if pairs else scenario

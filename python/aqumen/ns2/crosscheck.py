@@ -103,8 +103,8 @@ def _cells() -> list[Cell]:
 
 CELLS: list[Cell] = _cells()
 """The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000); on
-1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ. Then SCTP alone, and SCTP, TCP and UDP together,
-under DropTail and a RED that drops."""
+1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ. Then SCTP alone, and SCTP, TCP and UDP
+together, under DropTail and a RED that drops."""
 
 
 @dataclass(frozen=True)

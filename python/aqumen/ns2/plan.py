@@ -144,8 +144,8 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
         name = _ALIASES.get(name, name)
         if name == "preset":
             if value != "ns2":
-                known = "ns2, sctp-ns2 and udp"
-                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {known}, not '{value}'")
+                presets = "ns2, sctp-ns2 and udp"
+                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {presets}, not '{value}'")
         elif name == "hystart":
             continue  # nothing but CUBIC reads it
         elif name in known:
@@ -217,9 +217,6 @@ class Plan:
             )
             for link in raw["links"]
         )
-        for group in raw["groups"]:
-            if group.get("traffic", "bulk") != "bulk":
-                raise Ns2Unsupported(f"group '{group['name']}': ns-2 here has bulk traffic only")
         groups = tuple(
             Group(
                 name=group["name"],
@@ -263,6 +260,10 @@ class Plan:
             if not 0 <= start < end <= self.duration_s:
                 raise Ns2Unsupported(f"window '{name}' is not within the run's {self.duration_s:g} s")
         self.routes()
+
+    def base_rtt_s(self, flow: Flow) -> float:
+        """The round trip of a flow's propagation alone."""
+        return sum(self.links[number].delay_s for number in (*flow.path, *flow.return_path))
 
     def routes(self) -> list[tuple[int, int, int]]:
         """The forwarding table: (at node, to destination node, over link). ns-2 forwards by destination only."""

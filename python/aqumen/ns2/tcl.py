@@ -80,7 +80,9 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
         sets = " ".join(f"{key} {_value(value)}" for key, value in values.items())
         lines = [f"connect_udp {number} {source} {sink} {transport.packet_bytes} {kind} {{{sets}}}"]
     for start, stop in periods:
-        lines.append(f'$ns at {start!r} "$application({number}) start"')
+        # An association of ns-2 sends a heartbeat once it is set up, and data only after the answer: a round trip.
+        early = plan.base_rtt_s(flow) if isinstance(transport, Sctp) else 0.0
+        lines.append(f'$ns at {max(start - early, 0.0)!r} "$application({number}) start"')
         if stop in stops:
             lines.append(f'$ns at {stop!r} "$application({number}) stop"')
     return lines
@@ -336,8 +338,9 @@ proc lose {i probability} {
     $model unit pkt
     $model set rate_ $probability
     $model ranvar [new RandomVariable/Uniform]
-    $model drop-target [new Agent/Null]
     $link($i) insert-linkloss $model
+    # Not to the queue's own drops, where it was put.
+    $model drop-target [new Agent/Null]
 }
 
 proc route {at to over} {

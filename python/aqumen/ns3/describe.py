@@ -146,9 +146,7 @@ def _seed(seed: int) -> int:
 def _link(link: Mapping[str, Any], raw: Mapping[str, Any]) -> Link:
     target = link.get("target_pkts", raw.get("nominal", {}).get("target_pkts"))
     if link.get("line") is not None:
-        raise Ns3Unsupported(
-            f"link '{link['name']}': ns-3 runs wires here, of which only the rate changes"
-        )
+        raise Ns3Unsupported(f"link '{link['name']}': ns-3 runs wires here, of which only the rate changes")
     if link.get("buffer_bytes") is not None:
         raise Ns3Unsupported(f"link '{link['name']}': ns-3 here has limits in packets, not bytes")
     return Link(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from aqumen.theory.design import Design
 
+_Span = tuple[float, float]
+
 __all__ = ["AXES", "RobustAqm", "RobustPi", "StabilityMap", "robust", "robust_pi", "stability_map"]
 
 AXES = {
@@ -244,10 +246,11 @@ def robust(
     )
 
 
-def _ranges(design: Design, *given: tuple[float, float] | None) -> list[tuple[float, float]]:
+def _ranges(design: Design, flows: _Span | None, rtt_s: _Span | None, pps: _Span | None) -> tuple[_Span, _Span, _Span]:
     """Ranges of flows, base RTT and capacity; the design's own value where none is given."""
     point = design.operating_point
-    return [
-        (point[key], point[key]) if span is None else span
-        for key, span in zip(("flows", "base_rtt_s", "capacity_pps"), given, strict=True)
-    ]
+
+    def span(given: _Span | None, key: str) -> _Span:
+        return given if given is not None else (point[key], point[key])
+
+    return span(flows, "flows"), span(rtt_s, "base_rtt_s"), span(pps, "capacity_pps")

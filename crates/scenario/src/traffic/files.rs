@@ -40,6 +40,15 @@ pub(super) enum Part<'a> {
 }
 
 impl Part<'_> {
+    /// Whether it is kept in a file.
+    pub(super) fn is_file(&self) -> bool {
+        let in_file = |law: &Law| matches!(law, Law::Empirical { file: Some(_), .. });
+        match self {
+            Part::Size(Size(law)) | Part::Time(Time(law)) | Part::Count(Count(law)) => in_file(law),
+            Part::Model(_) | Part::Frames(_) => true,
+        }
+    }
+
     /// Reads the file that it names, if it names one, from `directory`.
     pub(super) fn load(self, directory: &Path) -> Result<(), String> {
         match self {
