@@ -55,6 +55,7 @@ FLOW_METRICS = (
 """What every flow group carries; null where an engine does not measure it."""
 
 LINK_METRICS = (
+    "wire_lost_pkts",
     "queue_p5_pkts",
     "queue_p25_pkts",
     "queue_p50_pkts",

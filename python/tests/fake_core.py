@@ -218,6 +218,7 @@ class RunResult:
             "marked_pkts": marked,
             "early_dropped_pkts": 0,
             "overflow_dropped_pkts": overflow,
+            "wire_lost_pkts": 0,
             "mark_ratio": marked / arrivals,
             "early_drop_ratio": 0.0,
             "overflow_drop_ratio": overflow / arrivals,
