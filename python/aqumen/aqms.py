@@ -752,6 +752,9 @@ class Codel(SingleQueueAqm):
     ce_threshold: float | str | None = _in("s")
     """Sojourn time above which every ECN-capable packet is marked, Linux's ce_threshold (s; by default none: off; above
     0)."""
+    schedule: Literal["due", "now"] | None = None
+    """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
+    default due)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -882,6 +885,9 @@ class FqCodel(Aqm):
     ce_threshold: float | str | None = _in("s")
     """Sojourn time above which every ECN-capable packet is marked, Linux's ce_threshold (s; by default none: off; above
     0)."""
+    schedule: Literal["due", "now"] | None = None
+    """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
+    default due)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 

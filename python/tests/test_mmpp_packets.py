@@ -9,7 +9,7 @@ from aqumen import mmpp
 from aqumen._core import student_quantile, summary
 
 BATCHES = 30
-BATCH_S = 200
+BATCH_S = 400
 PACKET_BYTES = 1282
 BUFFER_PKTS = 20
 """The packet in service counts."""

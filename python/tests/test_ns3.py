@@ -29,6 +29,9 @@ def ns3() -> None:
 TRANSPORT: dict[str, Any] = {
     "preset": "modern",
     "variant": "sack",
+    "congestion": "reno",
+    "hystart": False,
+    "pacing": False,
     "ecn": True,
     "packet_bytes": 1000,
     "header_bytes": 52,

@@ -273,7 +273,10 @@ def test_applications_that_are_no_bulk_transfers_are_refused_by_the_equations(en
 name = "voice"
 duration = "10s"
 aqm = "pi"
-topology = { preset = "dumbbell", bottleneck = { rate = "1Mbit", delay = "5ms", buffer = "50pkt" } }
+[topology]
+preset = "dumbbell"
+bottleneck = { rate = "1Mbit", delay = "5ms", buffer = "50pkt" }
+access = { rate = "10Mbit", delay = "5ms" }
 [[flows]]
 name = "voice"
 count = 4

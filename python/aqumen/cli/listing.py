@@ -59,7 +59,7 @@ def list_things(
     if kind is Kind.scenarios:
         talk.say("run one by its name: aqumen run arm-pfc/exp1")
     if kind is Kind.aqms:
-        common = next((row["common_params"] for row in rows if row["common_params"]), [])
+        common: list[dict[str, Any]] = next((row["common_params"] for row in rows if row["common_params"]), [])
         talk.say(f"every AQM of one queue also takes: {', '.join(each['name'] for each in common)}")
     if "params" in rows[0]:
         talk.say(f"units, defaults and meaning of the parameters: aqumen list {kind.value} --json")
