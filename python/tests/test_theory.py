@@ -280,8 +280,7 @@ access = { rate = "10Mbit", delay = "5ms" }
 [[flows]]
 name = "voice"
 count = 4
-transport = "udp"
-traffic = "voip"
+traffic = "web"
 """
     with pytest.raises(aqumen.Error, match="group voice: the equations know bulk transfers alone"):
         aqumen.run(aqumen.Scenario.parse(text), engine=engine)

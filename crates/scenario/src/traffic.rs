@@ -59,6 +59,15 @@ pub enum Scope {
     Group,
 }
 
+/// What an application sends in the long run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offered {
+    /// Messages per second: packets of the application, frames of voice.
+    pub per_second: f64,
+    /// Mean size of one, bytes, headers not counted.
+    pub bytes: f64,
+}
+
 /// A kind of traffic, for lists and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
@@ -163,6 +172,34 @@ impl Traffic {
         match self {
             Traffic::Transfers(transfers) if transfers.think.is_none() => Scope::Group,
             _ => Scope::Flow,
+        }
+    }
+
+    /// What a flow offers on average over periods ON and OFF, if it sends of itself whatever the network does; `None` for
+    /// transfers, and for video, whose rate is that of its frames.
+    pub fn offered(&self) -> Option<Offered> {
+        // The share of the time that a source is ON; laws of time are in nanoseconds.
+        let share = |on: f64, off: f64| on / (on + off);
+        let of = |per_second: f64, bytes: f64| Some(Offered { per_second, bytes });
+        match self {
+            Traffic::Cbr(kind) => of(kind.rate.packets_per_sec(kind.packet), kind.packet.0 as f64),
+            Traffic::Poisson(kind) => of(kind.rate.0, kind.packet.0.mean()),
+            Traffic::OnOff(kind) => {
+                let on = share(kind.on.0.mean(), kind.off.0.mean());
+                of(on * kind.rate.packets_per_sec(kind.packet), kind.packet.0 as f64)
+            }
+            Traffic::SelfSimilar(kind) => of(kind.rate.packets_per_sec(kind.packet), kind.packet.0 as f64),
+            Traffic::Voip(kind) => {
+                let (bytes, frame) = kind.codec.frame();
+                let talks = if kind.suppress { share(kind.talk.0.mean(), kind.silence.0.mean()) } else { 1.0 };
+                of(talks / frame.as_secs_f64(), f64::from(bytes))
+            }
+            // Its chains have been checked with the scenario.
+            Traffic::Mmpp(kind) => {
+                let chains = kind.chains().ok()?;
+                of(chains.iter().map(|chain| chain.per_second().0).sum(), kind.packet.0.mean())
+            }
+            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Web(_) | Traffic::Video(_) => None,
         }
     }
 

@@ -164,6 +164,23 @@ pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
     Ok(Analysis { aqm: choice.name.clone(), gains, margins, operating_point, expected, warnings })
 }
 
+/// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 - p), with the p
+/// at which those flows fill what u (1 - p) leaves.
+pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> Result<f64, Error> {
+    // The more is let in, the less is left to the flows, and the larger the p that holds them.
+    let (mut low, mut high) = (0.0, offered.min(place.capacity_pps * (1.0 - 1e-9)));
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        let (at, _) = linearise(choice, &Place { unresponsive_pps: middle, ..*place })?;
+        if middle < offered * (1.0 - at.probability.min(1.0)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(0.5 * (low + high))
+}
+
 /// The AQM, if anything can be said of it.
 fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
     let (link, aqm) = ("design".into(), choice.name.clone());

@@ -14,6 +14,8 @@
 //! its own periods; between two steps p is held. RED follows the law that its decisions obey on average; an algorithm without
 //! any law is asked for evenly spaced packets.
 //!
+//! UDP of a known mean rate is a class without a window: a constant inflow while it is on, of which every AQM drops its p.
+//!
 //! [`run`] takes a plan; [`Network`] and [`Fluid`] are the equations by themselves. Reading order: `model` (what there is),
 //! `integrate` (how it moves), `control` (how an AQM drives it), `classes` (from plan to model), `report` (what comes out).
 
@@ -28,7 +30,7 @@ mod report;
 use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
 
-pub(crate) use classes::{base_rtt_s, bulk_only, only_wires, packet_bytes};
+pub(crate) use classes::{Load, base_rtt_s, known_traffic, only_wires, packet_bytes, time_on, unresponsive};
 pub use classes::{control, network};
 pub use control::{Control, RedLaw, Share};
 pub use integrate::Fluid;

@@ -1,7 +1,7 @@
 //! The theory engine: what the equations say of a scenario at rest, window by window, without running anything.
 //!
 //! Every flow is counted at the link that leaves it the least capacity; the flows counted at a link, its capacity and their
-//! base RTT are taken as averages over the window. The operating point there is the answer; whether the loop is stable there
+//! base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity. The operating point there is the answer; whether the loop is stable there
 //! says how far to trust it.
 
 use aqumen_aqm::{Aqm, Value};
@@ -11,8 +11,8 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::design::{Analysis, Place, analyse};
-use crate::fluid::{Model, only_wires};
+use crate::design::{Analysis, Place, admitted_pps, analyse};
+use crate::fluid::{Load, Model, only_wires, time_on, unresponsive};
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,6 +21,16 @@ pub struct LinkPrediction {
     pub flows: f64,
     /// Capacity, packets/s, on average over the window.
     pub capacity_pps: f64,
+    /// Unresponsive load that arrives, in packets of the link's mean size per second, on average over the window.
+    pub unresponsive_pps: f64,
+    /// Of which the AQM lets in.
+    pub admitted_pps: f64,
+    /// Size of the held flows' packets in packets of the link's mean size.
+    #[serde(skip)]
+    weight: f64,
+    /// Whether the buffer's end is all that loses packets.
+    #[serde(skip)]
+    tail: bool,
     /// Round-trip time without queueing of those flows, seconds (harmonic mean).
     pub base_rtt_s: f64,
     /// Whether signals are marks.
@@ -40,7 +50,7 @@ pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
-    crate::fluid::bulk_only(plan)?;
+    crate::fluid::known_traffic(plan)?;
     let mut prediction = Prediction::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();
@@ -94,12 +104,12 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
 
 /// Share of `window` in which `flow` is on.
 fn presence(flow: &Flow, window: &Window) -> f64 {
-    let length = (window.end - window.start).as_secs_f64();
-    let on = flow.on.iter().map(|&(from, until)| {
-        let until = until.unwrap_or(window.end).min(window.end);
-        until.saturating_since(from.max(window.start)).as_secs_f64()
-    });
-    if length > 0.0 { on.sum::<f64>() / length } else { 0.0 }
+    time_on(flow, window.start, window.end)
+}
+
+/// What `flow` offers while it is on, if it is unresponsive.
+fn load_of(plan: &Plan, flow: &Flow) -> Option<Load> {
+    unresponsive(&plan.groups[flow.group as usize])
 }
 
 /// Mean rate of a link over `window`, bit/s.
@@ -114,16 +124,29 @@ fn mean_bps(plan: &Plan, link: usize, window: &Window) -> f64 {
 }
 
 /// Number of the link that leaves each of `flows` the least capacity: the lowest rate per flow that crosses it.
-fn bottleneck_of(plan: &Plan, flow: &Flow, users: &[f64], window: &Window) -> Option<usize> {
-    let share = |link: usize| mean_bps(plan, link, window) / users[link].max(1e-9);
+fn bottleneck_of(plan: &Plan, flow: &Flow, users: &[Users], window: &Window) -> Option<usize> {
+    // One bit per second is left by any load, so that an overloaded link is the narrowest.
+    let share =
+        |link: usize| (mean_bps(plan, link, window) - users[link].load_bps).max(1.0) / users[link].flows.max(1e-9);
     flow.path.iter().map(|&link| link as usize).min_by(|&a, &b| share(a).total_cmp(&share(b)))
 }
 
-fn users(plan: &Plan, window: &Window) -> Vec<f64> {
-    let mut users = vec![0.0; plan.links.len()];
+/// Who crosses a link: flows with windows, and what unresponsive ones offer, bit/s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Users {
+    flows: f64,
+    load_bps: f64,
+}
+
+fn users(plan: &Plan, window: &Window) -> Vec<Users> {
+    let mut users = vec![Users::default(); plan.links.len()];
     for flow in &plan.flows {
+        let (on, load) = (presence(flow, window), load_of(plan, flow));
         for &link in &flow.path {
-            users[link as usize] += presence(flow, window);
+            match load {
+                Some(load) => users[link as usize].load_bps += on * load.pps * 8.0 * load.packet_bytes,
+                None => users[link as usize].flows += on,
+            }
         }
     }
     users
@@ -136,17 +159,28 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
         .flows
         .iter()
         .map(|flow| (flow, presence(flow, window)))
-        .filter(|(flow, on)| *on > 0.0 && bottleneck_of(plan, flow, &users, window) == Some(number))
+        .filter(|(flow, on)| {
+            *on > 0.0 && load_of(plan, flow).is_none() && bottleneck_of(plan, flow, &users, window) == Some(number)
+        })
         .collect();
     let packet_bytes = crate::fluid::packet_bytes(plan, number);
     let capacity_pps = mean_bps(plan, number, window) / (8.0 * packet_bytes);
+    let unresponsive_pps = users[number].load_bps / (8.0 * packet_bytes);
     let flows: f64 = held.iter().map(|(_, on)| on).sum();
     let transport = |flow: &Flow| &plan.groups[flow.group as usize].transport;
+    let held_bytes = held.iter().map(|(flow, on)| on * f64::from(transport(flow).packet_bytes())).sum::<f64>() / flows;
+    let weight = if unresponsive_pps > 0.0 && flows > 0.0 { held_bytes / packet_bytes } else { 1.0 };
+    let tail = link.aqm.name == "droptail";
+    let buffer_pkts = f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes);
     let ecn = held.iter().filter(|(flow, _)| transport(flow).ecn()).map(|(_, on)| on).sum::<f64>() > 0.5 * flows;
     let base_rtt_s = flows / held.iter().map(|(flow, on)| on / crate::fluid::base_rtt_s(plan, flow)).sum::<f64>();
     let idle = |utilization: f64| LinkPrediction {
         flows,
         capacity_pps,
+        unresponsive_pps,
+        admitted_pps: unresponsive_pps,
+        weight,
+        tail,
         base_rtt_s,
         ecn,
         utilization,
@@ -154,8 +188,24 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
         probability: 0.0,
         analysis: None,
     };
+    let overloaded = || {
+        Error::Unsupported(format!(
+            "link {}: its unresponsive load of {unresponsive_pps:.1} packets/s leaves nothing of {capacity_pps:.1}; use engine fluid",
+            link.name
+        ))
+    };
     if flows == 0.0 {
-        return Ok(idle(0.0));
+        let load = unresponsive_pps / capacity_pps;
+        return match load > 1.0 {
+            false => Ok(idle(load)),
+            true if tail => Ok(LinkPrediction {
+                queue_pkts: buffer_pkts,
+                probability: 1.0 - 1.0 / load,
+                admitted_pps: capacity_pps,
+                ..idle(1.0)
+            }),
+            true => Err(overloaded()),
+        };
     }
     // Flows that their windows hold back, not the link.
     let most: f64 = held
@@ -164,18 +214,28 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
             on * f64::from(transport(flow).window_pkts().unwrap_or(u32::MAX)) / crate::fluid::base_rtt_s(plan, flow)
         })
         .sum();
-    if most <= capacity_pps {
-        return Ok(idle(most / capacity_pps));
+    let all = most * weight + unresponsive_pps;
+    if all <= capacity_pps {
+        return Ok(idle(all / capacity_pps));
     }
-    let buffer_pkts = f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes);
-    let model = if ecn { Model::Ecn } else { Model::Drop };
-    let place = Place { model, flows, capacity_pps, unresponsive_pps: 0.0, base_rtt_s, buffer_pkts };
-    let place = if link.aqm.name == "droptail" { Place { model: Model::Drop, ..place } } else { place };
+    let model = if ecn && !tail { Model::Ecn } else { Model::Drop };
+    // With flows of `weight` each, windows are in packets of their own while the rest is in packets of the link.
+    let place = Place { model, flows: flows * weight, capacity_pps, unresponsive_pps, base_rtt_s, buffer_pkts };
+    let place = match model {
+        _ if unresponsive_pps == 0.0 => place,
+        Model::Drop if unresponsive_pps >= capacity_pps => return Err(overloaded()),
+        // Its balance counts what is lost.
+        Model::Drop => place,
+        Model::Ecn | Model::Hollot => {
+            Place { unresponsive_pps: admitted_pps(&link.aqm, &place, unresponsive_pps)?, ..place }
+        }
+    };
     let analysis = analyse(&link.aqm, &place)?;
     Ok(LinkPrediction {
         utilization: 1.0,
         queue_pkts: analysis.expected.queue_pkts,
         probability: analysis.expected.probability,
+        admitted_pps: unresponsive_pps * (1.0 - analysis.expected.probability.min(1.0)),
         analysis: Some(analysis),
         ..idle(1.0)
     })
@@ -206,9 +266,17 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
     let height = at.analysis.as_ref().and_then(|analysis| analysis.expected.oscillation_std_pkts);
     let spread = if stable { 0.0 } else { height.unwrap_or(f64::NAN) };
     let departures = at.utilization * at.capacity_pps * length_s;
-    let (marked, lost) = if at.ecn { (at.probability, 0.0) } else { (0.0, at.probability) };
-    let overflow = at.analysis.as_ref().is_some_and(|analysis| analysis.aqm == "droptail");
-    let (marked, early, overflow) = if overflow { (0.0, 0.0, at.probability) } else { (marked, lost, 0.0) };
+    let (marked, early, overflow) = match (at.tail, at.ecn) {
+        (true, _) => (0.0, 0.0, at.probability),
+        (false, false) => (0.0, at.probability, 0.0),
+        // Of those that arrive, unresponsive load is dropped and the others are marked.
+        (false, true) => {
+            let others = at.utilization * at.capacity_pps - at.admitted_pps;
+            let share =
+                if at.unresponsive_pps > 0.0 { at.unresponsive_pps / (others + at.unresponsive_pps) } else { 0.0 };
+            (at.probability * (1.0 - share), at.probability * share, 0.0)
+        }
+    };
     let arrivals = departures / (1.0 - early - overflow);
     let whole = |x: f64| libm::round(x) as u64;
     let ratio = |x: f64| (arrivals > 0.0).then_some(x);
@@ -236,6 +304,9 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
 }
 
 fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Prediction) -> FlowMetrics {
+    if let Some(load) = unresponsive(&plan.groups[group as usize]) {
+        return load_metrics(plan, group, load, window, prediction);
+    }
     let transport = &plan.groups[group as usize].transport;
     let payload = f64::from(transport.payload_bytes());
     let users = users(plan, window);
@@ -253,7 +324,8 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
         // Equal windows: rates as 1 / R.
         let wait = at.queue_pkts / at.capacity_pps;
         let (own, mean) = (crate::fluid::base_rtt_s(plan, flow) + wait, at.base_rtt_s + wait);
-        let rate = on * at.utilization * at.capacity_pps / at.flows * mean / own * payload * 8.0;
+        let left = at.utilization * at.capacity_pps - at.admitted_pps;
+        let rate = on * left / (at.weight * at.flows) * mean / own * payload * 8.0;
         goodput += rate;
         squares += rate * rate;
         rtts += rate * own;
@@ -264,6 +336,29 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
         jain_fairness: (squares > 0.0).then(|| goodput * goodput / (n * squares)),
         rtt_mean_s: (goodput > 0.0).then(|| rtts / goodput),
         retransmitted_ratio: (goodput > 0.0).then(|| lost / goodput),
+        ..FlowMetrics::default()
+    }
+}
+
+/// Of a group of unresponsive flows: what every link on the way lets through.
+fn load_metrics(plan: &Plan, group: u32, load: Load, window: &Window, prediction: &Prediction) -> FlowMetrics {
+    let (mut goodput, mut squares, mut offered, mut n) = (0.0, 0.0, 0.0, 0.0);
+    for flow in plan.flows.iter().filter(|flow| flow.group == group) {
+        let passes = flow.path.iter().fold(1.0, |passes, &link| {
+            let at = prediction.get(&plan.links[link as usize].name).and_then(|windows| windows.get(&window.name));
+            passes * (1.0 - at.map_or(0.0, |at| at.probability.min(1.0)))
+        });
+        let rate = presence(flow, window) * load.pps * load.payload_bytes * 8.0;
+        offered += rate;
+        goodput += rate * passes;
+        squares += rate * passes * rate * passes;
+        n += 1.0;
+    }
+    FlowMetrics {
+        goodput_bps: goodput,
+        jain_fairness: (squares > 0.0).then(|| goodput * goodput / (n * squares)),
+        retransmitted_ratio: (offered > 0.0).then_some(0.0),
+        loss_ratio: (offered > 0.0).then(|| 1.0 - goodput / offered),
         ..FlowMetrics::default()
     }
 }

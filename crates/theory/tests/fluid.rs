@@ -324,15 +324,3 @@ fn stred_with_hollots_slow_average_chases_its_own_load_estimate() {
     let (mean, deviation) = run(0.1);
     assert!(deviation > 80.0, "{mean} +- {deviation}");
 }
-
-#[test]
-fn the_equations_refuse_what_is_no_bulk_transfer() {
-    let text = "name = \"t\"\nduration = \"10s\"\n[topology]\npreset = \"dumbbell\"\n\
-        bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
-        access = { rate = \"80Mbit\", delay = \"5ms\" }\n\
-        [[flows]]\nname = \"calls\"\ntransport = \"udp\"\ntraffic = \"voip\"\n";
-    let plan = aqumen_scenario::Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap();
-    let message = "group calls: the equations know bulk transfers alone, not voip; use engine packet";
-    assert_eq!(aqumen_theory::fluid::network(&plan, None).unwrap_err().to_string(), message);
-    assert_eq!(aqumen_theory::predict::predict(&plan).unwrap_err().to_string(), message);
-}

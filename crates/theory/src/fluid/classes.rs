@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use aqumen_aqm::Aqm;
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_scenario::{AqmChoice, Flow, Link, Plan, Traffic};
+use aqumen_scenario::Protocol;
+use aqumen_scenario::{AqmChoice, Flow, Group, Link, Plan, Traffic};
+use aqumen_units::Instant;
 
 use super::control::{Control, RedLaw};
 use super::model::{Class, Join, Model, Network, Queue};
@@ -18,16 +20,44 @@ const RTT_CLASSES_MAX: usize = 8;
 /// What flows of one class have in common: their group, and the queues on their way.
 type Alike = (u32, Vec<usize>);
 
-/// Refuses a plan whose applications do more than transfer as fast as they can: the equations are those of windows.
-pub(crate) fn bulk_only(plan: &Plan) -> Result<(), Error> {
-    match plan.groups.iter().find(|group| group.traffic != Traffic::Bulk) {
-        None => Ok(()),
-        Some(group) => Err(Error::Unsupported(format!(
-            "group {}: the equations know bulk transfers alone, not {}; use engine packet",
-            group.name,
+/// What a flow of unresponsive traffic offers on the wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Load {
+    /// Packets per second, the mean over periods ON and OFF.
+    pub(crate) pps: f64,
+    /// Mean size of a packet on the wire, bytes.
+    pub(crate) packet_bytes: f64,
+    /// Of which payload.
+    pub(crate) payload_bytes: f64,
+}
+
+/// What a flow of `group` offers, if nothing slows it down: UDP below an application whose mean rate is known.
+pub(crate) fn unresponsive(group: &Group) -> Option<Load> {
+    let Protocol::Udp(_) = group.transport else { return None };
+    let offered = group.traffic.offered()?;
+    // A message above the size of a packet takes several, each with all headers.
+    let pieces = libm::ceil(offered.bytes / f64::from(group.transport.payload_bytes())).max(1.0);
+    let payload_bytes = offered.bytes / pieces;
+    let packet_bytes = payload_bytes + f64::from(group.transport.header_bytes());
+    Some(Load { pps: offered.per_second * pieces, packet_bytes, payload_bytes })
+}
+
+/// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive: the equations are those of
+/// windows and of constant rates.
+pub(crate) fn known_traffic(plan: &Plan) -> Result<(), Error> {
+    let udp = |group: &Group| matches!(group.transport, Protocol::Udp(_));
+    let unknown = |group: &&Group| unresponsive(group).is_none() && (udp(group) || group.traffic != Traffic::Bulk);
+    let Some(group) = plan.groups.iter().find(unknown) else { return Ok(()) };
+    let name = &group.name;
+    Err(Error::Unsupported(match group.traffic {
+        Traffic::Bulk => {
+            format!("group {name}: a transfer over UDP has no rate that the equations know; use engine packet")
+        }
+        _ => format!(
+            "group {name}: the equations know bulk transfers alone, not {}; use engine packet",
             group.traffic.kind()
-        ))),
-    }
+        ),
+    }))
 }
 
 /// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared links
@@ -35,7 +65,7 @@ pub(crate) fn bulk_only(plan: &Plan) -> Result<(), Error> {
 /// [`Model::Ecn`], others [`Model::Drop`].
 pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     only_wires(plan)?;
-    bulk_only(plan)?;
+    known_traffic(plan)?;
     let links = modelled_links(plan);
     let number = |link: u32| links.iter().position(|&known| known == link as usize);
     // The order of a BTreeMap, so that a plan gives the same classes on every machine.
@@ -49,7 +79,8 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
         flows.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (shortest, longest) = (flows[0].0, flows[flows.len() - 1].0);
         let spread = libm::log(longest / shortest) / libm::log(RTT_RATIO);
-        let parts = (libm::ceil(spread) as usize).clamp(1, RTT_CLASSES_MAX);
+        let load = unresponsive(&plan.groups[group as usize]);
+        let parts = if load.is_some() { 1 } else { (libm::ceil(spread) as usize).clamp(1, RTT_CLASSES_MAX) };
         for part in 0..parts {
             let edge = |k: usize| shortest + (longest - shortest) * k as f64 / parts as f64;
             let members: Vec<_> = flows
@@ -76,10 +107,15 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
             classes.push(Class {
                 group,
                 members: members.len() as f64,
-                model: model.unwrap_or(if transport.ecn() { Model::Ecn } else { Model::Drop }),
+                model: match (load, model) {
+                    (None, Some(model)) => model,
+                    (None, None) if transport.ecn() => Model::Ecn,
+                    _ => Model::Drop,
+                },
+                rate_pps: load.map(|load| load.pps),
                 base_rtt_s: members.iter().map(|(rtt, _)| rtt).sum::<f64>() / members.len() as f64,
                 path: path.clone(),
-                packet_bytes: f64::from(transport.packet_bytes()),
+                packet_bytes: load.map_or(f64::from(transport.packet_bytes()), |load| load.packet_bytes),
                 initial_window: f64::from(transport.initial_window_pkts()).max(1.0),
                 min_window: 1.0,
                 max_window: f64::from(transport.window_pkts().unwrap_or(u32::MAX))
@@ -127,16 +163,41 @@ pub(crate) fn modelled_links(plan: &Plan) -> Vec<usize> {
     (0..plan.links.len()).filter(|&link| modelled[link]).collect()
 }
 
-/// Mean size of the packets that cross a link, bytes; of the nominal network if none does.
+/// Mean size of the packets that cross a link, bytes; of the nominal network if none does. Flows with windows count alike, and
+/// take what unresponsive load leaves of the first capacity, were nothing of it lost.
 pub(crate) fn packet_bytes(plan: &Plan, link: usize) -> f64 {
-    let sizes = || {
-        let crossing = plan.flows.iter().filter(|flow| flow.path.contains(&(link as u32)));
-        crossing.map(|flow| f64::from(plan.groups[flow.group as usize].transport.packet_bytes()))
-    };
-    match sizes().count() {
-        0 => plan.links[link].aqm.network.packet_bytes,
-        flows => sizes().sum::<f64>() / flows as f64,
+    let (mut sizes, mut flows, mut load_bps, mut load_pps) = (0.0, 0.0, 0.0, 0.0);
+    for flow in plan.flows.iter().filter(|flow| flow.path.contains(&(link as u32))) {
+        let group = &plan.groups[flow.group as usize];
+        if let Some(load) = unresponsive(group) {
+            let pps = load.pps * time_on(flow, Instant::ZERO, Instant::ZERO + plan.duration);
+            load_pps += pps;
+            load_bps += 8.0 * pps * load.packet_bytes;
+        } else {
+            sizes += f64::from(group.transport.packet_bytes());
+            flows += 1.0;
+        }
     }
+    let of_load = load_bps / (8.0 * load_pps);
+    match (flows > 0.0, load_pps > 0.0) {
+        (false, false) => plan.links[link].aqm.network.packet_bytes,
+        (false, true) => of_load,
+        (true, false) => sizes / flows,
+        (true, true) => {
+            let share = (load_bps / plan.links[link].rates[0].1.as_bps() as f64).min(1.0);
+            1.0 / (share / of_load + (1.0 - share) / (sizes / flows))
+        }
+    }
+}
+
+/// Share of the time from `start` to `end` in which `flow` is on.
+pub(crate) fn time_on(flow: &Flow, start: Instant, end: Instant) -> f64 {
+    let length = (end - start).as_secs_f64();
+    let on = flow.on.iter().map(|&(from, until)| {
+        let until = until.unwrap_or(end).min(end);
+        until.saturating_since(from.max(start)).as_secs_f64()
+    });
+    if length > 0.0 { on.sum::<f64>() / length } else { 0.0 }
 }
 
 fn slowest_bps(link: &Link) -> u64 {

@@ -483,10 +483,12 @@ impl Fluid {
             };
             let slope = growth - 0.5 * window * acknowledged * p;
             let held = class.flows == 0.0
+                || class.class.rate_pps.is_some()
                 || window <= class.class.min_window && slope < 0.0
                 || window >= class.class.max_window && slope > 0.0;
             slopes[k] = if held { 0.0 } else { slope };
-            class.rate = Rates { rtt_s: rtt, sent: class.flows * window / rtt, ..Rates::default() };
+            let sent_each = class.class.rate_pps.unwrap_or(window / rtt);
+            class.rate = Rates { rtt_s: rtt, sent: class.flows * sent_each, ..Rates::default() };
             if let Some(hop) = class.hops.first_mut() {
                 hop.arrives = class.rate.sent * hop.weight;
             }
@@ -517,7 +519,8 @@ impl Fluid {
             Model::Hollot | Model::Ecn => 1.0,
         };
         // Unresponsive traffic carries no marks unless everybody does.
-        let everybody_drops = loses_marks || self.classes.iter().any(|class| class.class.model == Model::Drop);
+        let drops = |class: &ClassState| class.class.model == Model::Drop && class.class.rate_pps.is_none();
+        let everybody_drops = loses_marks || self.classes.iter().any(drops);
         let unresponsive = queue.queue.unresponsive_pps;
         let (mut arrivals, mut enters) = (unresponsive, unresponsive * if everybody_drops { 1.0 - p } else { 1.0 });
         let mut marked = if everybody_drops { 0.0 } else { unresponsive * p };
@@ -713,6 +716,9 @@ fn check(network: &Network, step_s: f64) -> Result<(), Error> {
         }
         if !(class.min_window > 0.0 && class.min_window <= class.initial_window && class.initial_window.is_finite()) {
             return refuse(format!("class {k}: its windows must be above 0, the first not below the smallest"));
+        }
+        if class.rate_pps.is_some_and(|rate| !(rate >= 0.0 && rate.is_finite())) {
+            return refuse(format!("class {k}: its rate must be at least 0 and finite"));
         }
         if class.path.iter().any(|&queue| queue >= network.queues.len()) {
             return refuse(format!("class {k}: there is no such queue on its path"));

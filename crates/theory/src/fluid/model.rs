@@ -31,8 +31,10 @@ pub struct Class {
     pub group: u32,
     /// How many different flows it stands for.
     pub members: f64,
-    /// The equations of its window.
+    /// The equations of its window; `Drop` where it has a rate instead.
     pub model: Model,
+    /// Packets per second of a flow that is on, whatever it hears: unresponsive. `None`: flows have windows.
+    pub rate_pps: Option<f64>,
     /// Round-trip time without queueing, seconds.
     pub base_rtt_s: f64,
     /// The queues its data cross, in order.
@@ -71,7 +73,7 @@ pub struct Queue {
     pub buffer_pkts: f64,
     /// Mean size of its packets, bytes.
     pub packet_bytes: f64,
-    /// Traffic that ignores signals, u0, packets/s.
+    /// Traffic of no class that ignores signals, u0, packets/s; it is there from start to end.
     pub unresponsive_pps: f64,
     /// Packets that wait at the start.
     pub initial_pkts: f64,
@@ -86,6 +88,7 @@ impl Class {
             group: 0,
             members: flows,
             model,
+            rate_pps: None,
             base_rtt_s,
             path,
             packet_bytes: 1000.0,

@@ -5,7 +5,7 @@ use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, ParamV
 use aqumen_scenario::{Plan, Window};
 use indexmap::IndexMap;
 
-use super::classes::modelled_links;
+use super::classes::{modelled_links, unresponsive};
 use super::integrate::{ClassTotals, Fluid, QueueTotals};
 use crate::Error;
 
@@ -241,7 +241,9 @@ fn judge_series(
 fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &Window) -> FlowMetrics {
     let (from, to) = marks.ends(window);
     let transport = &plan.groups[group as usize].transport;
-    let payload_bits = 8.0 * f64::from(transport.payload_bytes());
+    let load = unresponsive(&plan.groups[group as usize]);
+    let payload_bits = 8.0 * load.map_or(f64::from(transport.payload_bytes()), |load| load.payload_bytes);
+    let packet_bits = 8.0 * load.map_or(f64::from(transport.packet_bytes()), |load| load.packet_bytes);
     let length_s = (window.end - window.start).as_secs_f64();
     let (mut sum, mut squares, mut flows) = (ClassTotals::default(), 0.0, 0.0);
     for k in (0..fluid.classes()).filter(|&k| fluid.group(k) == group) {
@@ -258,10 +260,12 @@ fn flow_metrics(plan: &Plan, fluid: &Fluid, group: u32, marks: &Marks, window: &
     FlowMetrics {
         goodput_bps: sum.delivered * payload_bits / length_s,
         jain_fairness: (squares > 0.0).then(|| sum.delivered * sum.delivered / (flows * squares)),
-        rtt_mean_s: (sum.sent > 0.0).then(|| sum.rtt_pkts_s / sum.sent),
-        retransmitted_ratio: (sum.sent > 0.0).then(|| sum.lost / sum.sent),
+        rtt_mean_s: (sum.sent > 0.0 && load.is_none()).then(|| sum.rtt_pkts_s / sum.sent),
+        // UDP repairs nothing.
+        retransmitted_ratio: (sum.sent > 0.0).then(|| if load.is_some() { 0.0 } else { sum.lost / sum.sent }),
+        loss_ratio: (sum.sent > 0.0 && load.is_some()).then(|| sum.lost / sum.sent),
         timeouts: None,
-        throughput_bps: Some(sum.delivered * 8.0 * f64::from(transport.packet_bytes()) / length_s),
+        throughput_bps: Some(sum.delivered * packet_bits / length_s),
         ..FlowMetrics::default()
     }
 }
