@@ -73,7 +73,7 @@ fn above_the_capacity_the_queue_stands_at_its_limit_and_what_is_too_much_is_lost
 #[test]
 fn load_comes_goes_and_pauses_with_its_group() {
     // 600 of 1000 packets/s from 4 s to 14 s, but not from 11 s to 12 s: nothing waits, what arrives leaves.
-    let plan = parse("droptail", &cbr(600, "start = \"4s\"\nstop = \"14s\"\npauses = [[\"11s\", \"12s\"]]"));
+    let plan = parse("droptail", &cbr(600, "start = \"4s\"\nstop = \"14s\"\noff = [[\"11s\", \"12s\"]]"));
     for result in [run(&plan), predict::run(&plan).unwrap()] {
         let rate = |window: &str| result.flows["udp"][window].goodput_bps / (972.0 * 8.0);
         assert!(rate("before") == 0.0 && rate("after") == 0.0);
