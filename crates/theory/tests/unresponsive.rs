@@ -58,8 +58,9 @@ fn above_the_capacity_the_queue_stands_at_its_limit_and_what_is_too_much_is_lost
     for result in [run(&plan), predict::run(&plan).unwrap()] {
         let (link, udp) = (&result.links["bottleneck"]["full"], &result.flows["udp"]["full"]);
         assert!((link.queue_mean_pkts - 100.0).abs() < 1e-6, "{}", link.queue_mean_pkts);
-        assert!((link.overflow_drop_ratio.unwrap() - 0.5).abs() < 1e-9 && link.utilization == Some(1.0));
-        assert!((udp.loss_ratio.unwrap() - 0.5).abs() < 1e-9);
+        assert!((link.overflow_drop_ratio.unwrap() - 0.5).abs() < 1e-6, "{link:?}");
+        assert!((link.utilization.unwrap() - 1.0).abs() < 1e-6, "{link:?}");
+        assert!((udp.loss_ratio.unwrap() - 0.5).abs() < 1e-6, "{udp:?}");
         assert!((udp.goodput_bps / (1000.0 * 972.0 * 8.0) - 1.0).abs() < 1e-6, "{}", udp.goodput_bps);
         assert!(udp.rtt_mean_s.is_none() && udp.retransmitted_ratio == Some(0.0));
     }
@@ -102,7 +103,7 @@ fn exp8(aqm: &str) -> Plan {
 #[test]
 fn experiment_8_is_what_the_packet_engine_measures_but_for_the_probability_of_small_windows() {
     // `aqumen run arm-pfc/exp8 --aqm pi-x1000 --json`, window steady.
-    let (queue, rtt, drops, loss) = (99.86, 0.2561, 0.07595, 0.1697);
+    let (queue, rtt, loss) = (99.86, 0.2561, 0.1698);
     let plan = exp8("pi-x1000");
     let (fluid, theory) = (run(&plan), predict::run(&plan).unwrap());
     let link = &fluid.links["bottleneck"]["steady"];
@@ -110,9 +111,8 @@ fn experiment_8_is_what_the_packet_engine_measures_but_for_the_probability_of_sm
     assert!((link.queue_mean_pkts - queue).abs() < 1.0, "{}", link.queue_mean_pkts);
     assert!((tcp.rtt_mean_s.unwrap() / rtt - 1.0).abs() < 0.03, "{tcp:?}");
     // Windows are below four packets: the packet engine signals about two thirds of what the equations ask for.
-    for (got, packet) in [(udp.loss_ratio.unwrap(), loss), (link.early_drop_ratio.unwrap(), drops)] {
-        assert!((packet / got - 0.667).abs() < 0.07, "{packet} {got}");
-    }
+    let got = udp.loss_ratio.unwrap();
+    assert!((loss / got - 0.667).abs() < 0.07, "{loss} {got}");
     // W0^2 = 2 (1 - p0) / p0 and 120 W0 / R0 = C - u (1 - p0), in bytes: 1000 of a segment, 210 of a datagram.
     let p = udp.loss_ratio.unwrap();
     let w = (2.0 * (1.0 - p) / p).sqrt();
@@ -137,8 +137,9 @@ fn experiment_8_is_what_the_packet_engine_measures_but_for_the_probability_of_sm
 #[test]
 fn flows_that_lose_share_with_load_that_loses() {
     // Both lose p: 1000 packets/s enter, whatever is offered.
-    let tcp = "[[flows]]\nname = \"tcp\"\ncount = 20\ntransport = { preset = \"reno\", packet = \"1000B\" }\n";
-    let plan = parse("pi:a=6.48e-4,b=6.42e-4,frequency=150,target=50pkt,ecn=false", &format!("{tcp}{}", cbr(300, "")));
+    let tcp = "[[flows]]\nname = \"tcp\"\ncount = 20\ntransport = { preset = \"ns2\", packet = \"1000B\" }\n";
+    let plan =
+        parse("pi:a=6.48e-4,b=6.42e-4,frequency=150Hz,target=50pkt,ecn=false", &format!("{tcp}{}", cbr(300, "")));
     let (fluid, theory) = (run(&plan), predict::run(&plan).unwrap());
     let (a, b) = (&fluid.flows["udp"]["after"], &theory.flows["udp"]["after"]);
     assert!((a.loss_ratio.unwrap() / b.loss_ratio.unwrap() - 1.0).abs() < 0.03, "{a:?} {b:?}");
@@ -195,9 +196,9 @@ fn what_has_no_known_rate_is_refused() {
         message
     };
     let known = "group g: the equations know bulk transfers alone, not";
-    assert_eq!(refused("traffic = \"web\""), format!("{known} web; use engine packet"));
+    assert_eq!(refused("transport = \"ns2\"\ntraffic = \"web\""), format!("{known} web; use engine packet"));
     let cbr = "traffic = { kind = \"cbr\", rate = \"80kbit\" }";
-    assert_eq!(refused(&format!("transport = \"reno\"\n{cbr}")), format!("{known} cbr; use engine packet"));
+    assert_eq!(refused(&format!("transport = \"ns2\"\n{cbr}")), format!("{known} cbr; use engine packet"));
     let message = "group g: a transfer over UDP has no rate that the equations know; use engine packet";
     assert_eq!(refused("transport = \"udp\"\ntransfer = \"10kB\""), message);
 }
