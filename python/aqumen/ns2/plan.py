@@ -159,7 +159,9 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     congestion = raw.get("congestion") or "reno"
     cubic = congestion == "cubic"
     if congestion not in ("reno", "cubic"):
-        raise Ns2Unsupported(f"group '{group}': ns-2 runs the congestion controls reno and cubic here, not {congestion}")
+        raise Ns2Unsupported(
+            f"group '{group}': ns-2 runs the congestion controls reno and cubic here, not {congestion}"
+        )
     name_of = "the CUBIC of ns-2" if cubic else "ns-2"
     built_in = _BUILT_IN | _LINUX if cubic else _BUILT_IN
     for name, value in raw.items():
