@@ -1,7 +1,7 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! [`catalogue`] lists what there is, the papers' experiments among it, [`many`] runs several runs at a time, [`theory`] is what
-//! needs no packets, [`mmpp`] the queueing analysis, [`mod@replay`] captures before a queue.
+//! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is what
+//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue.
 
 mod catalogue;
 mod many;
