@@ -1,4 +1,4 @@
-"""SCTP and UDP in the ns-2 engine: what is written, what is refused, and what ns-2 makes of it."""
+"""SCTP, UDP and CUBIC in the ns-2 engine: what is written, what is refused, and what ns-2 makes of it."""
 
 from typing import Any
 
@@ -24,6 +24,18 @@ SCTP: dict[str, Any] = {
     "initial_rto_s": 3.0,
 }
 UDP: dict[str, Any] = {"preset": "udp", "packet_bytes": 1500, "header_bytes": 28}
+CUBIC: dict[str, Any] = {
+    "preset": "cubic",
+    "congestion": "cubic",
+    "variant": "sack",
+    "hystart": False,
+    "ecn": False,
+    "timestamps": True,
+    "validate_window": True,
+    "growth_limit": 1,
+    "rto_tick_s": 0.001,
+    "receive_window": 500,
+}
 CBR: dict[str, Any] = {"kind": "cbr", "rate": "972kbit", "packet": "972B"}
 
 
@@ -70,16 +82,32 @@ def test_a_generator_counts_headers_as_ns2_does() -> None:
     assert any("Exponential {" in line and "burst_time_ 0.8 idle_time_ 0.2" in line for line in text)
 
 
+def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
+    text = lines(path(CUBIC))
+    connect = next(line for line in text if line.startswith("connect 0 0 1 {Agent/TCP/Linux} {Agent/TCPSink/Sack1}"))
+    for setting in ("window_ 500.0", "timestamps_ 1", "ts_option_size_ 0", "tcpTick_ 0.001"):
+        assert setting in connect
+    # The clock after the control, which resets it.
+    assert text[text.index(connect) + 1] == "use_cubic 0 0.001"
+    assert "prepare_cubic {answers}" in text
+    assert "prepare_cubic {answers}" not in lines(path({"preset": "ns2"}))
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
+        (path(CUBIC | {"hystart": True}), "group 'g': the CUBIC of ns-2 has hystart = False built in, not True"),
+        (path(CUBIC | {"ecn": True}), "group 'g': the CUBIC of ns-2 has ecn = False built in, not True"),
+        (path(CUBIC | {"halve_flight": True}), "the CUBIC of ns-2 has halve_flight = False built in, not True"),
+        (path(CUBIC | {"congestion": "bbr"}), "ns-2 runs the congestion controls reno and cubic here, not bbr"),
+        (path({"preset": "cubic"}), "presets ns2, cubic, sctp-ns2 and udp, not 'cubic'"),
         (path(SCTP | {"streams": 2}), "group 'g': the SCTP of ns-2 has streams = 1 built in, not 2"),
         (path(SCTP | {"initial_window_bytes": None}), "begins with whole packets"),
         (path(SCTP, stop=7.0), "group 'g': ns-2 cannot stop an SCTP association"),
         (path(SCTP, CBR), "group 'g': over SCTP ns-2 runs bulk traffic here"),
         (path(UDP), "group 'g': over UDP ns-2 runs the traffic cbr and on-off here, not bulk"),
         (path(UDP, CBR | {"packet": "1473B"}), "has to fit into one packet"),
-        (path({"preset": "rtp"}), "ns-2 runs the transport presets ns2, sctp-ns2 and udp, not 'rtp'"),
+        (path({"preset": "rtp"}), "ns-2 runs the transport presets ns2, cubic, sctp-ns2 and udp, not 'rtp'"),
         (path({"preset": "ns2"}, CBR), "group 'g': over TCP ns-2 runs bulk traffic here"),
     ],
 )
@@ -103,3 +131,13 @@ def test_ns2_sends_datagrams_at_their_rate() -> None:
     # 125 packets of 1000 bytes a second, 972 bytes of each data.
     assert result["links"]["bottleneck"]["late"]["utilization"] == pytest.approx(0.125, rel=1e-3)
     assert result["flows"]["g"]["late"]["goodput_bps"] == pytest.approx(972e3, rel=1e-3)
+
+
+@pytest.mark.needs("ns")
+def test_ns2_fills_a_link_with_cubic() -> None:
+    result = run(path(CUBIC))
+    late = result["links"]["bottleneck"]["late"]
+    assert late["utilization"] > 0.9
+    # It reaches the end of the buffer.
+    assert late["overflow_drop_ratio"] > 0.0
+    assert result["flows"]["g"]["late"]["retransmitted_ratio"] > 0.0

@@ -39,11 +39,12 @@ OWN = {
     ("paqm_n7", "PI"): "pi-c",
     ("paqm_n3", "RED"): "red-r",
     ("paqm_n7", "RED"): "red-r",
-    # ns-2's automatic weight follows from the delay of the link; packets were counted, not bytes.
+    # ns-2's automatic weight follows from the delay of the link. That RED counted packets, not bytes, and with
+    # which delay is not recorded with the runs: it is inferred from the fit.
     ("mo_rtt22ms", "RED"): "red-ns2:link_delay=10ms,bytes=false,queue_in_bytes=false",
     ("mo_rtt100ms", "RED"): "red-ns2:link_delay=49ms,bytes=false,queue_in_bytes=false",
     ("mo_rtt464ms", "RED"): "red-ns2:link_delay=231ms,bytes=false,queue_in_bytes=false",
-    # Likewise: acknowledgements share the queue.
+    # Inferred likewise: acknowledgements share the queue.
     ("staqm_1over40", "ARED"): "ared-ns2:queue_in_bytes=false,bytes=false",
 }
 METRICS = ("utilization", "queue_mean_pkts", "queue_std_pkts", "signal_ratio", "drop_ratio")

@@ -21,7 +21,6 @@ __all__ = ["main"]
 app = typer.Typer(
     name="aqumen",
     help="A workbench for active queue management (AQM).",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -56,13 +55,13 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     talk.remember_command(args)
     try:
-        return int(app(args=None if args is None else list(args), prog_name="aqumen", standalone_mode=False) or 0)
+        # Who says nothing asks for help.
+        words = list(sys.argv[1:] if args is None else args) or ["--help"]
+        return int(app(args=words, prog_name="aqumen", standalone_mode=False) or 0)
     except aqumen.Error as error:
         return talk.failed(str(error))
     except exceptions.TyperException as error:
-        message = error.format_message()
-        # Without arguments the help is printed, which is no error of anybody's.
-        return talk.failed(message) if message else 2
+        return talk.failed(error.format_message().replace("Value error, ", ""))
     except (KeyboardInterrupt, exceptions.Abort):
         talk.say("stopped")
         return talk.INTERRUPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from aqumen import _core
 from aqumen.cli import talk
 from aqumen.cli.options import JsonOption
 from aqumen.errors import ScenarioError
-from aqumen.experiments import PAPERS, experiments
+from aqumen.experiments import PAPERS, Experiment, experiments
 from aqumen.scenario import Scenario
 
 __all__ = ["list_things"]
@@ -32,6 +33,10 @@ class Kind(StrEnum):
 
 # What a person is shown; all else is in the JSON.
 HEADS = {
+    Kind.aqms: ["name", "kind", "summary", "parameters"],
+    # Presets of one protocol have the same parameters, which are told once, below.
+    Kind.transports: ["name", "kind", "summary"],
+    Kind.traffic: ["name", "kind", "summary", "parameters"],
     Kind.scenarios: ["name", "title", "duration", "aqm"],
 }
 
@@ -48,14 +53,20 @@ def list_things(
     if not rows:
         talk.say(f"no {kind.value} here yet")
         return 0
-    heads = ["name", "kind", "summary", "parameters"] if "params" in rows[0] else HEADS.get(kind, list(rows[0]))
+    heads = HEADS.get(kind, list(rows[0]))
     made = talk.table("", heads, numbers=False)
     for column in made.columns[1:]:
         column.no_wrap = False
     for row in rows:
-        cells = {**row, "parameters": ", ".join(each["name"] for each in row.get("params", []))}
+        cells = {**row, "parameters": _parameters(row)}
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
+    if kind is Kind.transports:
+        by_protocol = talk.table("Parameters", ["kind", "parameters"], numbers=False)
+        by_protocol.columns[1].no_wrap = False
+        for protocol, parameters in {row["kind"]: _parameters(row) for row in rows}.items():
+            by_protocol.add_row(protocol, parameters)
+        talk.show(by_protocol)
     if kind is Kind.scenarios:
         talk.say("run one by its name: aqumen run arm-pfc/exp1")
     if kind is Kind.aqms:
@@ -64,6 +75,10 @@ def list_things(
     if "params" in rows[0]:
         talk.say(f"units, defaults and meaning of the parameters: aqumen list {kind.value} --json")
     return 0
+
+
+def _parameters(row: dict[str, Any]) -> str:
+    return ", ".join(each["name"] for each in row.get("params", []))
 
 
 def _rows(kind: Kind) -> list[dict[str, Any]]:
@@ -82,7 +97,7 @@ def _rows(kind: Kind) -> list[dict[str, Any]]:
 def _scenarios() -> list[dict[str, Any]]:
     """The experiments that can be read; the others are told of."""
     rows = []
-    for experiment in experiments():
+    for experiment in sorted(experiments(), key=_by_number):
         try:
             Scenario.parse(experiment.text, str(experiment.file or experiment.name))
         except ScenarioError as error:
@@ -90,3 +105,8 @@ def _scenarios() -> list[dict[str, Any]]:
             continue
         rows.append(experiment.row())
     return rows
+
+
+def _by_number(experiment: Experiment) -> list[str | int]:
+    """The order of a reader: `n7` before `n10`."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", experiment.name)]

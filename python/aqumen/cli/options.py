@@ -21,7 +21,7 @@ ScenarioArgument = Annotated[
 EngineOption = Annotated[
     str,
     typer.Option(
-        "--engine", metavar="ENGINE", help="packet, fluid (or fluid:hollot, fluid:ecn, fluid:drop), theory or ns2."
+        "--engine", metavar="ENGINE", help="packet, fluid (or fluid:hollot, fluid:ecn, fluid:drop), theory, ns2 or ns3."
     ),
 ]
 EnginesOption = Annotated[

@@ -94,17 +94,28 @@ def _cells() -> list[Cell]:
     ]
     dropping = {"DropTail": "droptail:ns2_limit=true", "RED30": "red30"}
     others = {"sctp": "../validation/ns2/sctp.toml", "mixed": "../validation/ns2/mixed.toml"}
-    return cells + [
-        Cell(experiment, scenario, (), label, spec)
-        for experiment, scenario in others.items()
-        for label, spec in dropping.items()
+    cubic = {"DropTail": "droptail:ns2_limit=true", "REDcubic": "red-cubic"}
+    one = (
+        ("flows.cubic.count", "1"),
+        ("topology.bottleneck.rate", "5Mbit"),
+        ("topology.bottleneck.buffer", "60pkt"),
+    )
+    return [
+        *cells,
+        *(
+            Cell(experiment, scenario, (), label, spec)
+            for experiment, scenario in others.items()
+            for label, spec in dropping.items()
+        ),
+        *(Cell("cubic", "../validation/ns2/cubic.toml", (), label, spec) for label, spec in cubic.items()),
+        Cell("cubic_one", "../validation/ns2/cubic.toml", one, "DropTail", cubic["DropTail"]),
     ]
 
 
 CELLS: list[Cell] = _cells()
 """The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000); on
-1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ. Then SCTP alone, and SCTP, TCP and UDP
-together, under DropTail and a RED that drops."""
+1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ. Then SCTP alone, SCTP, TCP and UDP
+together, and CUBIC, under DropTail and a RED that drops; one CUBIC flow alone under DropTail."""
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ class Transport:
     limited_transmit: bool = True
     cwr_retransmissions: bool = True
     exit_by_flight: bool = False
+    congestion: str = "reno"
+    """`cubic`: that of Linux 2.6.22, in `Agent/TCP/Linux`."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,6 @@ _VARIANTS = ("tahoe", "reno", "newreno", "sack")
 _ALIASES = {"rto_tick_s": "rto_granularity_s"}
 # What ns-2 always does; a scenario that says otherwise cannot be run there.
 _BUILT_IN: dict[str, Any] = {
-    "congestion": "reno",
     "pacing": False,
     "growth_limit": 1,
     "timestamps": False,
@@ -124,6 +125,21 @@ _BUILT_IN: dict[str, Any] = {
     "forget_rtt": True,
     "full_segments": True,
 }
+# What differs in Agent/TCP/Linux. It knows more than one reaction to marks, none of them compared with ours.
+_LINUX: dict[str, Any] = {
+    "variant": "sack",
+    "hystart": False,
+    "ecn": False,
+    "timestamps": True,
+    "validate_window": True,
+    "delayed_ack_s": None,
+    "limited_transmit": True,
+}
+# Of reactions to marks, which are off; and of NewReno.
+_LINUX_UNUSED = {
+    "min_window", "ect_retransmissions", "cwr_retransmissions", "timeout_after_mark_keeps_threshold",
+    "mark_after_timeout_counts", "ecn_backoff", "exit_by_flight", "recovery_burst",
+}  # fmt: skip
 
 
 def _transport(raw: Mapping[str, Any], traffic: Any, group: str) -> Transport | Sctp | Udp:
@@ -140,20 +156,28 @@ def _transport(raw: Mapping[str, Any], traffic: Any, group: str) -> Transport | 
 def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     known = {field.name for field in fields(Transport)}
     values: dict[str, Any] = {}
+    congestion = raw.get("congestion") or "reno"
+    cubic = congestion == "cubic"
+    if congestion not in ("reno", "cubic"):
+        raise Ns2Unsupported(
+            f"group '{group}': ns-2 runs the congestion controls reno and cubic here, not {congestion}"
+        )
+    name_of = "the CUBIC of ns-2" if cubic else "ns-2"
+    built_in = _BUILT_IN | _LINUX if cubic else _BUILT_IN
     for name, value in raw.items():
         name = _ALIASES.get(name, name)
         if name == "preset":
-            if value != "ns2":
-                presets = "ns2, sctp-ns2 and udp"
+            if value != "ns2" and not (cubic and value in ("cubic", "modern")):
+                presets = "ns2, cubic, sctp-ns2 and udp"
                 raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {presets}, not '{value}'")
-        elif name == "hystart":
-            continue  # nothing but CUBIC reads it
+        elif (name == "hystart" and not cubic) or (cubic and name in _LINUX_UNUSED):
+            continue
+        elif name in built_in and value != built_in[name] and (value is not None or name in known):
+            raise Ns2Unsupported(f"group '{group}': {name_of} has {name} = {built_in[name]} built in, not {value}")
         elif name in known:
             values[name] = value
-        elif name not in _BUILT_IN:
+        elif name not in built_in:
             raise Ns2Unsupported(f"group '{group}': ns-2 has no transport option '{name}'")
-        elif value is not None and value != _BUILT_IN[name]:
-            raise Ns2Unsupported(f"group '{group}': ns-2 has {name} = {_BUILT_IN[name]} built in, not {value}")
     transport = Transport(**values)
     if transport.variant not in _VARIANTS:
         raise Ns2Unsupported(f"group '{group}': ns-2 runs {', '.join(_VARIANTS)} here, not '{transport.variant}'")

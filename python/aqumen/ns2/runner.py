@@ -17,7 +17,7 @@ import numpy as np
 from .errors import Ns2Failed, Ns2Missing
 from .others import Udp
 from .plan import Plan, Transport
-from .tcl import script, trace_file
+from .tcl import ANSWERS, script, trace_file
 from .trace import link_metrics, read_trace
 
 __all__ = ["Output", "execute", "find_ns", "run", "run_many"]
@@ -68,7 +68,9 @@ def execute(text: str, directory: Path) -> Output:
             process.wait()
             raise
         process.returncode = os.waitstatus_to_exitcode(status)
-    lines = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
+    answers = directory / ANSWERS
+    said_in = answers if answers.exists() else directory / "out"
+    lines = said_in.read_text(encoding="utf-8", errors="replace").splitlines()
     if process.returncode != 0 or not lines or lines[-1] != "END":
         complaint = (directory / "err").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         said = complaint[0] if complaint else (lines[-1] if lines else "nothing")

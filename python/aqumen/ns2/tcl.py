@@ -14,7 +14,10 @@ from .errors import Ns2Unsupported
 from .others import Sctp, sctp_sets, udp_application
 from .plan import Aqm, Flow, Link, Plan, Transport
 
-__all__ = ["script", "trace_file"]
+__all__ = ["ANSWERS", "script", "trace_file"]
+
+ANSWERS = "answers"
+"""File in which a script leaves its answers if it cannot have standard output for itself."""
 
 
 def trace_file(link: int) -> str:
@@ -31,6 +34,8 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     recorded = [i for i, link in enumerate(plan.links) if link.record and not timing]
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
     lines = [f"# {plan.scenario}, seed {plan.seed}: written by aqumen for ns-2.35", _PROCEDURES]
+    if any(isinstance(group.transport, Transport) and group.transport.congestion == "cubic" for group in plan.groups):
+        lines.append("prepare_cubic {" + ANSWERS + "}")
     lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}"]
     for i, link in enumerate(plan.links):
         lines += _link(i, link)
@@ -58,8 +63,11 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
     periods = [(start, stop) for start, stop in flow.on if start < plan.duration_s]
     stops = [stop for _, stop in periods if stop is not None and stop < plan.duration_s]
     if isinstance(transport, Transport):
-        agents = f"{{{_SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
+        cubic = transport.congestion == "cubic"
+        agents = f"{{{_LINUX if cubic else _SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
         lines = [f"connect {number} {source} {sink} {agents} {{{_sets(transport)}}}"]
+        if cubic:
+            lines.append(f"use_cubic {number} {float(transport.rto_granularity_s)!r}")
         amount = -1 if flow.transfer_bytes is None else flow.transfer_bytes
         for start, stop in periods:
             lines.append(f'$ns at {start!r} "$tcp({number}) send {amount}"')
@@ -272,6 +280,7 @@ _SENDERS = {
     "newreno": "Agent/TCP/Newreno",
     "sack": "Agent/TCP/Sack1",
 }
+_LINUX = "Agent/TCP/Linux"
 
 
 def _sink(transport: Transport) -> str:
@@ -304,6 +313,9 @@ def _sets(transport: Transport) -> str:
         "rtxcur_init_": float(transport.initial_rto_s),
         "tcpTick_": float(transport.rto_granularity_s),
     }
+    if transport.congestion == "cubic":
+        # Its timestamps are part of the header here.
+        sender |= {"timestamps_": True, "ts_option_size_": 0, "delay_growth_": False}
     if transport.variant == "newreno":
         sender["exit_recovery_fix_"] = transport.exit_by_flight
     sink: dict[str, Any] = {"packetSize_": transport.ack_bytes}
@@ -361,6 +373,24 @@ proc connect {i from to sender receiver settings} {
     $ns attach-agent $node($from) $tcp($i)
     $ns attach-agent $node($to) $sink($i)
     $ns connect $tcp($i) $sink($i)
+}
+
+# Agent/TCP/Linux tells each command on standard output, in a buffer of its own: answers go to a file. The reduction is
+# to 717/1024 = 0.7 as in RFC 9438, instead of 819/1024.
+proc prepare_cubic {file} {
+    global answers
+    set answers [open $file w]
+    rename puts write
+    proc puts {text} { global answers; write $answers $text }
+    [new Agent/TCP/Linux] set_ca_default_param cubic beta 717
+}
+
+# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms.
+proc use_cubic {i tick} {
+    global tcp
+    $tcp($i) reset
+    $tcp($i) select_ca cubic
+    $tcp($i) set tcpTick_ $tick
 }
 
 proc connect_sctp {i from to settings} {

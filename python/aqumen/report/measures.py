@@ -101,7 +101,7 @@ def _table(
         + "</tr>"
         for colour, own, metrics in rows
     )
-    return f'<table class="rank"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<table class="rank dense"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _words(words: Iterable[str]) -> str:
