@@ -4,8 +4,8 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `channel` (media with a law of their own), `calendar` (the order of events), `traffic` (what applications send), `meter`, `measure` and
-//! `report` (what comes out). [`mod@replay`] stands apart: the packets of a capture before one queue.
+//! queue and transmitter of a link), `channel` (media with a law of their own), `calendar` (the order of events), `traffic` (what
+//! applications send), `meter`, `measure` and `report` (what comes out). [`mod@replay`] stands apart: the packets of a capture before one queue.
 
 mod calendar;
 mod channel;
