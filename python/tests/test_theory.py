@@ -270,7 +270,7 @@ def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
 @pytest.mark.parametrize("engine", ["fluid", "theory"])
 def test_applications_that_are_no_bulk_transfers_are_refused_by_the_equations(engine):
     text = """
-name = "voice"
+name = "web"
 duration = "10s"
 aqm = "pi"
 [topology]
@@ -278,9 +278,10 @@ preset = "dumbbell"
 bottleneck = { rate = "1Mbit", delay = "5ms", buffer = "50pkt" }
 access = { rate = "10Mbit", delay = "5ms" }
 [[flows]]
-name = "voice"
+name = "surfers"
 count = 4
+transport = "modern"
 traffic = "web"
 """
-    with pytest.raises(aqumen.Error, match="group voice: the equations know bulk transfers alone"):
+    with pytest.raises(aqumen.Error, match="group surfers: the equations know bulk transfers alone"):
         aqumen.run(aqumen.Scenario.parse(text), engine=engine)
