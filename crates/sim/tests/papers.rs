@@ -310,7 +310,8 @@ fn aaqm_as_printed_starves_the_link_and_as_recommended_fills_nine_tenths() {
     let (_, _, printed) = over_seeds(AAQM_LINK, "aaqm-literal", "steady");
     assert!(printed < 0.5, "{printed}");
     let (queue, _, recommended) = over_seeds(AAQM_LINK, "aaqm", "steady");
-    assert!((0.86..0.93).contains(&recommended), "{recommended}");
+    // 0.88 to 0.93 is expected, within the 0.01 that a utilisation may differ by: ten seeds miss the lower end by 0.0009.
+    assert!((0.87..0.93).contains(&recommended), "{recommended}");
     assert!(queue < 15.0, "{queue}");
     // Its queue rarely comes near the threshold function, at 95 of 100 packets.
     let (_, _, with) = over_seeds(AAQM_LINK, "aaqm:threshold=0.95", "steady");
