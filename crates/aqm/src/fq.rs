@@ -188,6 +188,18 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         self.store.memory_bytes() + self.flows.len() * (size_of::<Flow<A>>() + size_of::<(u32, u32)>())
     }
 
+    /// Takes the parameters of `new`; each queue keeps the state of its AQM and what it may still send.
+    pub(crate) fn retune(&mut self, mut new: Self, now: Instant) {
+        let Some(Flow { aqm, .. }) = new.flows.pop() else { return };
+        for flow in &mut self.flows {
+            let before = core::mem::replace(&mut flow.aqm, aqm.clone());
+            flow.aqm.take_over(Some(&before), now, self.store.totals());
+        }
+        self.params = FqParams { queues: self.params.queues, ..new.params };
+        self.store.set_limit(new.store.limit());
+        self.due = self.flows.iter().filter_map(|flow| flow.aqm.next_timer()).min();
+    }
+
     fn quantum(&self) -> i64 {
         self.params.quantum.max(1) as i64
     }

@@ -17,6 +17,40 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
+/// Each algorithm of the registry on experiment 1: it holds a queue of TCP within the buffer and the link busy.
+#[test]
+fn every_algorithm_runs_on_experiment_1() {
+    let scenario = Scenario::load(format!("{EXPERIMENTS}/arm-pfc/exp1.toml"), &[("duration", "10s")]).unwrap();
+    let names: Vec<_> = aqumen_aqm::registry::algorithms().map(|algorithm| algorithm.name).collect();
+    for wanted in [
+        "droptail red ared ared-feng pi rem avq blue arm-pfc arm-pfc-adaptive paqm aqm-mo aaqm stpi stred st-arm-pfc",
+        "st-aqm-mo codel pie fq-codel fq-pie pi2 dualpi2 cobalt cake sfq drr",
+    ]
+    .iter()
+    .flat_map(|line| line.split(' '))
+    {
+        assert!(names.contains(&wanted), "no {wanted} in {names:?}");
+    }
+    for name in names {
+        let plan = scenario.plan(1, Some(&scenario.aqm(name).unwrap())).unwrap();
+        let result = run(&plan, Options::default(), &mut |_| true).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(result.aqm.name, name);
+        let link = &result.links["bottleneck"]["steady"];
+        let utilization = link.utilization.unwrap();
+        assert!((0.5..=1.000_001).contains(&utilization), "{name}: {utilization}");
+        assert!(link.queue_mean_pkts > 0.5 && link.queue_mean_pkts <= 300.0, "{name}: {link:?}");
+        // Conservation over the whole run: what came has gone, or waits, or is under way.
+        let all = &result.links["bottleneck"]["all"];
+        let gone = all.departures_pkts + all.early_dropped_pkts + all.overflow_dropped_pkts;
+        assert!(all.arrivals_pkts >= gone && all.arrivals_pkts <= gone + 301, "{name}: {all:?}");
+        let signals = all.marked_pkts + all.early_dropped_pkts + all.overflow_dropped_pkts;
+        assert!(signals > 0, "{name} never signalled");
+        let flows = &result.flows["ftp"]["steady"];
+        assert!(flows.goodput_bps > 0.45 * 8e6 && flows.goodput_bps < 8e6, "{name}: {flows:?}");
+        assert!(flows.rtt_mean_s.unwrap() > 0.17, "{name}: {flows:?}");
+    }
+}
+
 #[test]
 fn every_experiment_starts_and_all_of_it_sends() {
     let files = files();

@@ -97,7 +97,7 @@ def tables_of(result: Result) -> list[Table | str]:
     Args:
         result: The run.
     """
-    parameters = ", ".join(f"{name} = {tables.parameter(value)}" for name, value in result.params.items())
+    parameters = tables.parameters(result.params)
     heading = f"{result.spec} on {result.scenario}, engine {result.engine}, seed {result.seed}"
     links = talk.table(
         "\nLinks",
@@ -123,7 +123,9 @@ def tables_of(result: Result) -> list[Table | str]:
                 tables.number(metrics["retransmitted_ratio"], 4),
                 tables.number(timeouts, 0),
             )
-    lines: list[Table | str] = [heading, *([parameters] if parameters else []), links]
+    given = tables.parameters(result.given)
+    lines: list[Table | str] = [heading, *([f"given: {given}"] if given else []), *([parameters] if parameters else [])]
+    lines.append(links)
     return [*lines, flows, *applications_of(result)] if result.flows else lines
 
 

@@ -5,7 +5,7 @@ file turns it into typed records and refuses what ns-2 cannot do before a line o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,20 @@ class Aqm:
 
     name: str
     params: Mapping[str, Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Of those, and of design rules, the ones that were given."""
+    nominal: Mapping[str, Any] = field(default_factory=dict)
+    """The network for which the others were designed."""
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> "Aqm":
+        """Read an AQM of the scenario's expansion."""
+        return Aqm(raw["name"], dict(raw.get("params", {})), dict(raw.get("given", {})), dict(raw.get("nominal", {})))
+
+    def report(self) -> dict[str, Any]:
+        """The AQM as a result tells it."""
+        told = {"given": self.given, "params": self.params, "nominal": self.nominal}
+        return {"name": self.name, **{key: dict(values) for key, values in told.items()}}
 
 
 @dataclass(frozen=True)
@@ -234,7 +248,7 @@ class Plan:
                 delay_s=float(link["delay_s"]),
                 rates=tuple((float(t), float(rate)) for t, rate in link["rates"]),
                 buffer_pkts=int(link["buffer_pkts"]),
-                aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
+                aqm=Aqm.from_dict(link["aqm"]),
                 target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
                 wire_loss=_wire_loss(link),

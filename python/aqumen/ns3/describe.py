@@ -156,7 +156,7 @@ def _link(link: Mapping[str, Any], raw: Mapping[str, Any]) -> Link:
         delay_s=float(link["delay_s"]),
         rates=tuple((float(time), float(rate)) for time, rate in link["rates"]),
         buffer_pkts=int(link["buffer_pkts"]),
-        aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
+        aqm=Aqm.from_dict(link["aqm"]),
         target_pkts=None if target is None else float(target),
         record=bool(link.get("record", False)),
     )
