@@ -253,7 +253,7 @@ impl Cake {
     pub(crate) fn retune(&mut self, mut new: Self, now: Instant) {
         let Some(Flow { aqm, .. }) = new.flows.pop() else { return };
         for flow in &mut self.flows {
-            let before = core::mem::replace(&mut flow.aqm, aqm.clone());
+            let before = core::mem::replace(&mut flow.aqm, aqm);
             flow.aqm.take_over(Some(&before), now, self.store.totals());
         }
         (self.quantum, self.limit) = (new.quantum, new.limit);
