@@ -38,7 +38,10 @@ def _cells() -> list[Cell]:
     cells += [Cell("CUBIC", "ns3/cubic.toml", (), label, spec) for label, spec in cubic.items()]
     step = "codel:ce_threshold=1ms"
     cells.append(Cell("DCTCP", "ns3/dctcp.toml", (), "step at 1 ms", step))
-    cells.append(Cell("BBR", "ns3/bbr.toml", (), "DropTail", "droptail"))
+    cells += [
+        Cell(control, f"ns3/{control.lower()}.toml", (), "DropTail", "droptail")
+        for control in ("BBR", "Vegas", "LEDBAT")
+    ]
     return cells
 
 
