@@ -257,9 +257,9 @@ def test_a_window_grows_by_a_segment_a_round_from_its_half() -> None:
         link["rates"] = [[0.0, 4e5]]
     slow["links"][0]["buffer_pkts"] = 10
     link = run(slow)["links"]["bottleneck"]["steady"]
-    # 50 packets a second and 0.22 s: 11 in the pipe, 10 in the queue, so the window of 22 loses one. From 11 on a cycle sends
-    # 11 + 12 + ... + 22 = 198 packets, and a window of 22 while it repairs the loss. With TcpLinuxReno's two segments more at
-    # the end of each recovery it would be 185.
+    # 50 packets a second and 0.22 s: 11 in the pipe, 10 in the queue, so the window of 22 loses one. From 11 on a cycle
+    # sends 11 + 12 + ... + 22 = 198 packets, and a window of 22 while it repairs the loss. With TcpLinuxReno's two
+    # segments more at the end of each recovery it would be 185.
     assert link["departures_pkts"] / link["overflow_dropped_pkts"] == pytest.approx(198 + 22, rel=0.1)
 
 

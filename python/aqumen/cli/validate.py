@@ -27,8 +27,8 @@ __all__ = ["validate"]
 
 
 MORE = 4
-"""A cell that the seeds leave unclear is run again with so many times as many. A run of ns-3 takes a hundred times as long
-as one of ours: against it ours has so many times the seeds in any case."""
+"""A cell that the seeds leave unclear is run again with so many times as many. A run of ns-3 takes a hundred times as
+long as one of ours: against it ours has so many times the seeds in any case."""
 
 
 class Yardstick(StrEnum):
