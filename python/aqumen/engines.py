@@ -212,7 +212,10 @@ def _ns2(scenario: Scenario, job: Job) -> Answer:
 
     aqm, seed = job
     try:
-        return PeerAnswer(ns2.run(scenario.plan(seed, aqm)))
+        plan = scenario.plan(seed, aqm)
+        for group, asked in zip(plan["groups"], scenario.core.requests(seed), strict=True):
+            group["requests"] = asked
+        return PeerAnswer(ns2.run(plan))
     except ns2.Ns2Error as error:
         raise EngineError(str(error)) from None
 

@@ -108,7 +108,7 @@ def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
         (path(UDP), "group 'g': over UDP ns-2 runs the traffic cbr and on-off here, not bulk"),
         (path(UDP, CBR | {"packet": "1473B"}), "has to fit into one packet"),
         (path({"preset": "rtp"}), "ns-2 runs the transport presets ns2, cubic, sctp-ns2 and udp, not 'rtp'"),
-        (path({"preset": "ns2"}, CBR), "group 'g': over TCP ns-2 runs bulk traffic here"),
+        (path({"preset": "ns2"}, CBR), "group 'g': over TCP ns-2 runs the traffic bulk, transfers and web here"),
     ],
 )
 def test_what_ns2_cannot_do_is_refused(plan: dict[str, Any], message: str) -> None:

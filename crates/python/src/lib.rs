@@ -17,6 +17,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
+use aqumen_sim::traffic::{Action, Ahead};
 use aqumen_sim::{Error, Options};
 
 create_exception!(_core, ScenarioError, PyValueError, "A scenario, an AQM or a file does not fit; one clear line.");
@@ -56,6 +57,9 @@ struct RunResult(aqumen_result::RunResult);
 
 /// Values, and the share at or below each.
 type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+/// Something that a source asks for: seconds since the last was served, what, bytes, whether a connection is opened.
+type Asked = (f64, &'static str, u64, bool);
 
 /// A link's sampling instants, queue lengths and probabilities.
 type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -108,6 +112,25 @@ impl Scenario {
     fn plan_json(&self, seed: u64, aqm: Option<&str>) -> PyResult<String> {
         let plan = plan(&self.0, seed, aqm)?;
         Ok(plan.to_json().map_err(refuse)?.to_string())
+    }
+
+    /// For each group of the plan for `seed` what its sources of finite transfers ask for; `None` for other traffic. Each source is a
+    /// list of seconds since the last was served, "page", "transfer" or "read", bytes, and whether a connection is opened.
+    #[pyo3(signature = (seed))]
+    fn requests(&self, seed: u64) -> PyResult<Vec<Option<Vec<Vec<Asked>>>>> {
+        let source = |ahead: &Ahead| -> Vec<Asked> {
+            let steps = ahead.iter().map(|(wait, action)| (wait.as_nanos() as f64 / 1e9, *action));
+            steps
+                .map(|(wait_s, action)| match action {
+                    Action::BeginPage => (wait_s, "page", 0, false),
+                    Action::EndPage => (wait_s, "read", 0, false),
+                    Action::Transfer { bytes, fresh, .. } => (wait_s, "transfer", bytes, fresh),
+                    Action::Write(bytes) => (wait_s, "write", u64::from(bytes), false),
+                })
+                .collect()
+        };
+        let groups = aqumen_sim::traffic::ahead(&plan(&self.0, seed, None)?);
+        Ok(groups.iter().map(|group| group.as_ref().map(|all| all.iter().map(source).collect())).collect())
     }
 
     /// Names that a SPEC may start with: this scenario's profiles, then the built-in ones and the algorithms.

@@ -256,9 +256,12 @@ impl Field for Channel {
     const WHAT: &'static str = "a table with a model, such as { model = \"wifi\" }";
 
     fn read(at: &At<'_>) -> Result<Self, Misfit> {
-        at.entries()?;
+        let entries = at.entries()?;
         let Some(model) = at.node.get("model") else {
-            return Err(at.below("model", at.node).misfit(format!("missing; known: {}", MODELS.join(", "))));
+            // No model has a key that is like it.
+            let instead = entries.iter().find(|(key, _)| ["kind", "type", "name", "preset"].contains(&key.as_str()));
+            let instead = instead.map(|(key, _)| format!(" (in place of {key}?)")).unwrap_or_default();
+            return Err(at.below("model", at.node).misfit(format!("missing{instead}; known: {}", MODELS.join(", "))));
         };
         let at_model = at.below("model", model);
         let name = String::read(&at_model)?;

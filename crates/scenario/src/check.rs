@@ -60,9 +60,9 @@ pub(crate) fn check(spec: &Spec, folder: &Path) -> Result<(Core, Vec<Option<AqmS
         let twin = spec.flows[..i].iter().any(|other| other.name == group.name);
         check_group(group, end, twin).map_err(|(key, message)| (format!("flows.{i}.{key}"), message))?;
     }
-    let flows: u64 = spec.flows.iter().map(|group| u64::from(group.count)).sum();
+    let flows: u64 = spec.flows.iter().map(Group::flows).sum();
     if flows > FLOWS_MAX {
-        let largest = (0..spec.flows.len()).max_by_key(|i| spec.flows[*i].count).unwrap_or(0);
+        let largest = (0..spec.flows.len()).max_by_key(|i| spec.flows[*i].flows()).unwrap_or(0);
         return wrong(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));
     }
     let core = Core::new(spec, folder)?;

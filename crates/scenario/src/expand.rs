@@ -51,16 +51,18 @@ pub(crate) fn expand(
             preset: group.transport.preset.clone(),
             transport: group.transport.config,
             traffic: group.traffic.clone(),
-            flows: first..first + group.count,
+            // At most FLOWS_MAX in all.
+            flows: first..first + group.flows() as u32,
             class: group.class as u8,
         });
         let hosts = group.hosts.unwrap_or(group.count);
         let pauses = pauses(spec, group);
         let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
+        let lanes = group.traffic.lanes();
         for number in 0..group.count {
             // The order of draws is part of the format: each is made whether or not it is needed, so that a range in one
             // place does not move the flows in another.
-            let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number));
+            let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number * lanes));
             let mut draw = |spread: &Spread| spread.value(draws.uniform(), number, group.count);
             let start = draw(&group.start);
             let (source_delay, sink_delay) = match &way.access {
@@ -71,7 +73,7 @@ pub(crate) fn expand(
                 None => draw(&group.extra_rtt),
                 Some(rtt) => draw(rtt).saturating_sub(written + (source_delay + sink_delay) * 2),
             } / 4;
-            let host = first + number % hosts;
+            let host = first + number % hosts * lanes;
             let (path, return_path) = match &way.access {
                 Some(_) if number >= hosts => {
                     let twin = &plan.flows[host as usize];
@@ -83,14 +85,16 @@ pub(crate) fn expand(
                     place(&mut plan, &nominal, &name, way, access, source_delay + extra, sink_delay + extra)
                 }
             };
-            plan.flows.push(Flow {
+            let flow = Flow {
                 group: plan.groups.len() as u32 - 1,
                 hosts: host,
                 path,
                 return_path,
                 on: on_intervals(start, group.stop, &pauses[number as usize]),
                 transfer: group.transfer,
-            });
+            };
+            // The connections of a session run between the same hosts.
+            plan.flows.extend(std::iter::repeat_n(flow, lanes as usize));
         }
     }
     Ok(plan)

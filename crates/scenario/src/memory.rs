@@ -4,7 +4,7 @@ use aqumen_units::{Rate, Span};
 
 use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
-use crate::schema::Spec;
+use crate::schema::{Group, Spec};
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: measured, 1.7 kB), both ends of
 /// its connection and its part of the engine's tables, bytes.
@@ -21,7 +21,7 @@ const BASE_BYTES: u64 = 32 << 20;
 
 /// An estimate, on the high side, of the memory that one run of `spec` takes, bytes.
 pub(crate) fn estimate(spec: &Spec, core: &Core) -> u64 {
-    let flows: u64 = spec.flows.iter().map(|group| u64::from(group.count)).sum();
+    let flows: u64 = spec.flows.iter().map(Group::flows).sum();
     let packets = packets(spec, core);
     let samples = spec.duration.as_nanos() / spec.record.interval.as_nanos().max(1) + 1;
     let recorded = core.links.iter().filter(|link| link.record).count() as u64;
@@ -45,7 +45,7 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
     let mut held: u64 = of_core.fold(0, u64::saturating_add);
     let mut admitted: u64 = 0;
     for (group, way) in spec.flows.iter().zip(&core.ways) {
-        let (count, config) = (u64::from(group.count), &group.transport.config);
+        let (count, config) = (group.flows(), &group.transport.config);
         let window = config.window_pkts().map_or(u64::MAX, u64::from);
         admitted = admitted.saturating_add(count.saturating_mul(window));
         held = held.saturating_add(count.saturating_mul(u64::from(config.initial_window_pkts())));

@@ -255,6 +255,13 @@ table! {
 /// The buffer of links that are not meant to lose packets.
 pub(crate) const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
 
+impl Group {
+    /// Its flows: more than `count` where each takes several connections.
+    pub(crate) fn flows(&self) -> u64 {
+        u64::from(self.count) * u64::from(self.traffic.lanes())
+    }
+}
+
 impl Default for Reverse {
     fn default() -> Self {
         all_defaults()

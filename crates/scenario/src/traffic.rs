@@ -175,6 +175,14 @@ impl Traffic {
         }
     }
 
+    /// Flows that one of the group's `count` takes: the connections of a web session.
+    pub fn lanes(&self) -> u32 {
+        match self {
+            Traffic::Web(web) => web.connections,
+            _ => 1,
+        }
+    }
+
     /// What a flow offers on average over periods ON and OFF, if it sends of itself whatever the network does; `None` for
     /// transfers, and for video, whose rate is that of its frames.
     pub fn offered(&self) -> Option<Offered> {

@@ -469,6 +469,10 @@ fn a_link_has_one_capacity_that_makes_sense() {
     );
     assert!(rate("rate = { steps = [[\"0s\"]] }").ends_with("must be a time and a rate, such as [\"10s\", \"4Mbit\"]"));
     assert_eq!(
+        rate("channel = { kind = \"wifi\" }"),
+        format!("{link}.channel.model: missing (in place of kind?); known: wifi, wimax, umts, lte, shared")
+    );
+    assert_eq!(
         rate("channel = { model = \"wify\" }"),
         format!(
             "{link}.channel.model = \"wify\": no such model; did you mean wifi? known: wifi, wimax, umts, lte, shared"

@@ -34,6 +34,7 @@ const RIGHT: &[&str] = &[
     "{ kind = \"transfers\", think = { law = \"lognormal\", mean = \"1s\", std = \"2s\" }, size = \"1MB\" }",
     "\"web\"",
     "{ kind = \"web\", pages = 3, connection = \"session\", objects = { law = \"uniform\", min = 0, max = 4 } }",
+    "{ kind = \"web\", connections = 6 }",
     "{ kind = \"cbr\", rate = \"64kbit\", packet = \"160B\" }",
     "{ kind = \"poisson\", rate = \"100pkt/s\", packet = { law = \"empirical\", cdf = [[\"40B\", 0.5], [\"1500B\", 1.0]] } }",
     "{ kind = \"on-off\", rate = \"1Mbit\", on = { law = \"pareto\", mean = \"500ms\", shape = 1.5 }, off = \"1s\" }",
@@ -114,6 +115,8 @@ fn what_does_not_fit_is_told_in_one_line() {
             "{ kind = \"poisson\", rate = \"1pkt/s\", packet = { law = \"empirical\", cdf = [[\"40B\", 0.9], [\"1kB\", 0.5]] } }",
             "traffic.packet.cdf = [[\"40B\", 0.9], [\"1kB\", 0.5]]: point 2: values and probabilities must ascend",
         ),
+        ("{ kind = \"web\", connections = 0 }", "traffic.connections = 0: must be 1 to 64"),
+        ("{ kind = \"web\", connections = 65 }", "traffic.connections = 65: must be 1 to 64"),
         (
             "{ kind = \"web\", main = { law = \"lognormal\", mean = \"1kB\", std = \"1kB\", min = \"1GB\" } }",
             "traffic.main: the bounds must leave at least 1 % of the law",
@@ -248,4 +251,21 @@ fn the_documentation_has_every_parameter() {
     if std::env::var_os("AQUMEN_BLESS").is_some() {
         std::fs::write(&path, docs).unwrap();
     }
+}
+
+#[test]
+fn a_session_takes_a_flow_for_each_connection_between_the_same_hosts() {
+    let web = scenario("{ kind = \"web\", connections = 3 }").replace("count = 4", "count = 2");
+    let plan = parse(&web).plan(1, None).unwrap();
+    assert_eq!((plan.groups[0].flows.clone(), plan.flows.len()), (0..6, 6));
+    assert!(plan.flows[..3].iter().all(|flow| *flow == plan.flows[0]));
+    assert!(plan.flows[3..].iter().all(|flow| *flow == plan.flows[3]));
+    assert_eq!((plan.flows[0].hosts, plan.flows[3].hosts), (0, 3));
+    assert_ne!(plan.flows[0].on, plan.flows[3].on);
+    let many = web.replace("connections = 3", "connections = 64").replace("count = 2", "count = 1000000");
+    assert!(
+        error(&many).contains("flows.0.count = 1000000: 64000000 flows in all; at most 10000000"),
+        "{}",
+        error(&many)
+    );
 }

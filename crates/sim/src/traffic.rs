@@ -7,8 +7,10 @@
 //! - `draw` draws from the laws of sizes, times and counts;
 //! - `transfers` are finite transfers, `web` sessions of pages;
 //! - `packets` are sources of packets: constant rate, Poisson, ON/OFF, self-similar; `mmpp` Markov-modulated ones;
-//! - `media` are voice and video.
+//! - `media` are voice and video;
+//! - `ahead` works out what a source will ask for, for other engines.
 
+mod ahead;
 mod draw;
 mod media;
 mod mmpp;
@@ -20,14 +22,18 @@ use aqumen_scenario::Traffic;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Instant, Span};
 
+pub use ahead::{Ahead, ahead};
 pub use draw::Draws;
 
 /// One application.
 pub trait Source {
     /// What the application does next, seen at `now`: when it starts, after each action was carried out, and, after
-    /// [`Step::Await`], when all it asked for has been delivered. `now` may be later than the moment of the action (the flow was
+    /// [`Step::Await`], when something that it asked for has been delivered. `now` may be later than the moment of the action (the flow was
     /// paused): the application goes on from there.
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step;
+
+    /// The transfer on a lane has been delivered; [`next`](Source::next) follows.
+    fn on_delivered(&mut self, _lane: u32) {}
 
     /// The transport adapts, and this is the rate that it allows now. Applications that cannot adapt do not care.
     fn on_rate(&mut self, _bits_per_second: f64) {}
@@ -38,7 +44,7 @@ pub trait Source {
 pub enum Step {
     /// This action, then, no earlier than `now`.
     At(Instant, Action),
-    /// Nothing until all it asked for has been delivered.
+    /// Nothing until something that it asked for has been delivered: a transfer on any of its lanes.
     Await,
     /// Nothing more.
     End,
@@ -55,6 +61,8 @@ pub enum Action {
         bytes: u64,
         /// Whether it opens a connection of its own: TCP with a new SYN and initial window.
         fresh: bool,
+        /// Which of the flow's connections carries it, from 0. Sources that use one at a time use the first.
+        lane: u32,
     },
     /// Asks for a page: what follows up to [`EndPage`](Action::EndPage) belongs to it.
     BeginPage,

@@ -73,3 +73,48 @@ fn applications_do_the_same_for_the_same_seed_and_not_for_another() {
     assert_eq!(figures(1), figures(1));
     assert_ne!(figures(1), figures(2));
 }
+
+/// Pages of a main object and of `objects` others, each one packet of 1000 B with a connection of its own.
+fn page_load(objects: u32, connections: u32) -> f64 {
+    let result = run(
+        10,
+        1,
+        &format!(
+            "[[flows]]\nname = \"web\"\ntransport = {{ preset = \"ns2\", packet = \"1000B\" }}\n\
+             traffic = {{ kind = \"web\", connection = \"object\", main = \"960B\", embedded = \"960B\", parsing = \"10ms\", \
+             objects = {objects}, reading = \"1s\", connections = {connections} }}\n"
+        ),
+    );
+    let web = flow(&result, "web");
+    assert!(web.pages > Some(3) && web.timeouts == Some(0) && bottleneck(&result).overflow_dropped_pkts == 0);
+    web.page_load_mean_s.unwrap() * 1e3
+}
+
+#[test]
+fn pages_load_as_fast_as_their_connections_allow() {
+    // A packet of 40 B takes 48 us on three links and 30 ms of propagation, one of 1000 B 1.2 ms and 30 ms. A transfer: SYN, its
+    // acknowledgement, the data (there after 91.296 ms), the acknowledgement, after which the next begins.
+    let (there, done, parsing) = (91.296, 121.344, 10.0);
+    // One after another.
+    let sequential = done + parsing + 5.0 * done + there;
+    assert!((page_load(6, 1) - sequential).abs() < 1e-3, "{} {sequential}", page_load(6, 1));
+    // All six at once: their data leave the bottleneck one after another, 1 ms each.
+    let parallel = done + parsing + there + 5.0;
+    assert!((page_load(6, 6) - parallel).abs() < 1e-3, "{} {parallel}", page_load(6, 6));
+    // Twelve on six: each connection takes the next as soon as it is done.
+    let twice = done + parsing + done + there + 5.0;
+    assert!((page_load(12, 6) - twice).abs() < 1e-3, "{} {twice}", page_load(12, 6));
+}
+
+#[test]
+fn a_session_that_is_stopped_goes_on_with_what_it_waited_for() {
+    // The page is stopped while its main object is under way, and goes on before that is there.
+    let web = "[[flows]]\nname = \"web\"\ntransport = { preset = \"ns2\", packet = \"1000B\" }\n\
+        off = [[\"10ms\", \"20ms\"]]\n\
+        traffic = { kind = \"web\", connection = \"object\", main = \"960B\", embedded = \"960B\", parsing = \"10ms\", \
+        objects = 1, pages = 1 }\n";
+    let result = run(10, 1, web);
+    let web = flow(&result, "web");
+    assert_eq!((web.pages, web.goodput_bps), (Some(1), 2.0 * 960.0 * 8.0 / 10.0));
+    assert!((web.page_load_mean_s.unwrap() * 1e3 - (121.344 + 10.0 + 91.296)).abs() < 1e-3, "{web:?}");
+}

@@ -230,3 +230,33 @@ fn a_page_takes_its_objects_one_by_one() {
     assert!(seen.pages.is_some_and(|pages| (6..=7).contains(&pages)), "{:?}", seen.pages);
     assert_eq!((seen.mos, seen.frame_loss_ratio), (None, None));
 }
+
+/// The film of `examples/traces` through a queue that cannot hold its large frames.
+#[test]
+fn a_frame_that_the_queue_cannot_hold_is_lost() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/life.txt");
+    let video = format!(
+        r#"
+        [[flows]]
+        name = "film"
+        stop = "9.9s"
+        transport = {{ preset = "udp", packet = "1500B" }}
+        traffic = {{ kind = "video", file = "{file}", repeat = false, random_start = false }}
+        "#
+    );
+    let result = answer(10, &video);
+    let film = &result.flows["film"]["all"];
+    // A frame comes in packets of 1500 B, 1472 of them data, 15 us apart; the link takes 1.5 ms for one. So the first goes out, ten wait, and
+    // what comes beyond is dropped. Eleven take 16.5 ms, and the next frame comes after 40.
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let sizes: Vec<u64> = lines.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect();
+    // Those of 0 s to 9.88 s.
+    let sent = &sizes[..248];
+    let packets = |size: &u64| size.div_ceil(1472);
+    let lost = sent.iter().filter(|size| packets(size) > 11).count();
+    let dropped: u64 = sent.iter().map(|size| packets(size).saturating_sub(11)).sum();
+    assert!(lost > 20 && lost < 240, "{lost}");
+    assert_eq!((film.frames, result.links["bottleneck"]["all"].overflow_dropped_pkts), (Some(248), dropped));
+    near(film.frame_loss_ratio, lost as f64 / 248.0, 1e-12);
+}

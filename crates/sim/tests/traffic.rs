@@ -7,7 +7,7 @@ use aqumen_aqm::Draw;
 use aqumen_result::student_quantile;
 use aqumen_scenario::law::Law;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_sim::traffic::{Action, Draws};
+use aqumen_sim::traffic::{Action, Draws, ahead};
 use sources::{Packet, packets, steps, traffic};
 
 /// Mean of `values`, and half the width of its interval by Student.
@@ -305,7 +305,7 @@ fn transfers_in_an_open_loop_begin_at_random_moments() {
     let began: Vec<Packet> = done
         .iter()
         .map(|(at_ns, action)| match action {
-            Action::Transfer { bytes, fresh: true } => Packet { at_ns: *at_ns, bytes: *bytes as u32 },
+            Action::Transfer { bytes, fresh: true, .. } => Packet { at_ns: *at_ns, bytes: *bytes as u32 },
             other => panic!("{other:?}"),
         })
         .collect();
@@ -320,7 +320,7 @@ fn transfers_in_a_closed_loop_wait_for_one_another() {
     let source = traffic("{ kind = \"transfers\", think = \"90ms\", size = \"1kB\", new_connection = false }");
     let done = steps(&source, 1, 1.0);
     let expected: Vec<(u64, Action)> =
-        (0..10).map(|n| (n * 100_000_000, Action::Transfer { bytes: 1000, fresh: false })).collect();
+        (0..10).map(|n| (n * 100_000_000, Action::Transfer { bytes: 1000, fresh: false, lane: 0 })).collect();
     assert_eq!(done, expected);
 }
 
@@ -338,14 +338,74 @@ fn a_web_session_is_pages_of_objects_and_ends() {
         let [main, first, second] = fresh;
         vec![
             (begin, Action::BeginPage),
-            (begin, Action::Transfer { bytes: 10_000, fresh: main }),
-            (begin + 15 * ms, Action::Transfer { bytes: 1000, fresh: first }),
-            (begin + 25 * ms, Action::Transfer { bytes: 1000, fresh: second }),
+            (begin, Action::Transfer { bytes: 10_000, fresh: main, lane: 0 }),
+            (begin + 15 * ms, Action::Transfer { bytes: 1000, fresh: first, lane: 0 }),
+            (begin + 25 * ms, Action::Transfer { bytes: 1000, fresh: second, lane: 0 }),
             (begin + 35 * ms, Action::EndPage),
         ]
     };
     for (connection, fresh) in [("object", [true; 3]), ("page", [true, false, false]), ("session", [false; 3])] {
         assert_eq!(web(connection), [page(0, fresh), page(1_035_000_000, fresh)].concat(), "{connection}");
+    }
+}
+
+#[test]
+fn objects_of_a_page_share_connections() {
+    let web = |connection: &str| {
+        let text = format!(
+            "{{ kind = \"web\", pages = 1, main = \"10kB\", embedded = \"1kB\", objects = 3, parsing = \"5ms\", \
+             connection = \"{connection}\", connections = 2 }}"
+        );
+        steps(&traffic(&text), 1, 1000.0)
+    };
+    for (connection, fresh) in [
+        ("object", [true; 4]),
+        // The second connection opens for its first object.
+        ("page", [true, false, true, false]),
+        ("session", [false; 4]),
+    ] {
+        let ms = 1_000_000;
+        let object = |at: u64, bytes, fresh, lane| (at, Action::Transfer { bytes, fresh, lane });
+        let expected = [
+            (0, Action::BeginPage),
+            object(0, 10_000, fresh[0], 0),
+            object(15 * ms, 1000, fresh[1], 0),
+            object(15 * ms, 1000, fresh[2], 1),
+            // The third waits until one of the two is there.
+            object(25 * ms, 1000, fresh[3], 0),
+            (35 * ms, Action::EndPage),
+        ];
+        assert_eq!(web(connection), expected, "{connection}");
+    }
+}
+
+/// What is worked out ahead is what the source does, whatever the network.
+#[test]
+fn requests_are_known_ahead() {
+    let web = "{ kind = \"web\", reading = \"1s\" }";
+    let closed = "{ kind = \"transfers\", think = { law = \"exponential\", mean = \"1s\" }, size = { law = \"exponential\", mean = \"9kB\" } }";
+    let open = "{ kind = \"transfers\", rate = \"5/s\", size = { law = \"exponential\", mean = \"9kB\" } }";
+    for (value, shared) in [(web, false), (closed, false), (open, true)] {
+        let text = format!(
+            "name = \"t\"\nduration = \"100s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\naccess = {{ rate = \"80Mbit\", delay = \"5ms\" }}\n\
+             [[flows]]\nname = \"f\"\ncount = 2\ntransport = \"modern\"\ntraffic = {value}\n"
+        );
+        let plan = aqumen_scenario::Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap();
+        let groups = ahead(&plan);
+        let sources = groups[0].as_ref().unwrap();
+        assert_eq!(sources.len(), if shared { 1 } else { 2 });
+        // The host of these tests takes 10 ms for a transfer: less than a round trip, so that it gets further.
+        let done = steps(&traffic(value), 1, 100.0);
+        let actions: Vec<Action> = done.iter().map(|(_, action)| *action).collect();
+        let known: Vec<Action> = sources[0].iter().map(|(_, action)| *action).collect();
+        let both = known.len().min(actions.len());
+        assert!(both > 50 && known[..both] == actions[..both], "{value}");
+        let waits: f64 = sources[0].iter().map(|(wait, _)| wait.as_secs_f64()).sum();
+        // An open loop is told to the end; in a closed one each transfer takes at least the round trip of 60 ms as well.
+        let transfers = known.iter().filter(|action| matches!(action, Action::Transfer { .. })).count();
+        let served = if shared { 0.0 } else { 0.06 * transfers as f64 };
+        assert!(waits + served >= 100.0, "{value}: {waits} + {served}");
     }
 }
 

@@ -58,6 +58,14 @@ METRICS: dict[str, Bound] = {
 }
 """What is compared. The drop ratio is that of all drops, early and overflow, so that no mark can hide as a drop."""
 
+FLOW_METRICS: dict[str, Bound] = {
+    "fct_mean_s": Bound(0.05, 0.01),
+    "page_load_mean_s": Bound(0.05, 0.01),
+    "loss_ratio": Bound(0.06, 0.0005),
+    "loss_burst_mean_pkts": Bound(0.05, 0.02),
+}
+"""What is compared of the flow groups of some cells. The flow completion time is that of all transfers."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -68,6 +76,8 @@ class Cell:
     settings: tuple[tuple[str, str], ...]
     label: str
     aqm: str
+    flows: tuple[tuple[str, str], ...] = ()
+    """Figures of `FLOW_METRICS` that are compared too: group and metric."""
 
     @property
     def name(self) -> str:
@@ -120,6 +130,15 @@ def _cells() -> list[Cell]:
         ("topology.bottleneck.rate", "5Mbit"),
         ("topology.bottleneck.buffer", "60pkt"),
     )
+    short = {"DropTail": "droptail:ns2_limit=true", "RED30": "red30", "PI50": "pi50"}
+    web = (("short", "fct_mean_s"), ("pages", "fct_mean_s"), ("pages", "page_load_mean_s"))
+    # As many losses: in runs, one by one, and by wrong bits (1 - 0.999996^8000 of the packets of 1000 bytes).
+    wires: dict[str, tuple[tuple[str, str], ...]] = {
+        "wire": (),
+        "wire_random": (("bottleneck.loss", "0.032"),),
+        "wire_bits": (("bottleneck.loss", "{ bit_errors = 4e-6 }"),),
+    }
+    wire = (("cbr", "loss_ratio"), ("cbr", "loss_burst_mean_pkts"))
     return [
         *cells,
         *(
@@ -129,13 +148,19 @@ def _cells() -> list[Cell]:
         ),
         *(Cell("cubic", "../validation/ns2/cubic.toml", (), label, spec) for label, spec in cubic.items()),
         Cell("cubic_one", "../validation/ns2/cubic.toml", one, "DropTail", cubic["DropTail"]),
+        *(Cell("web", "../validation/ns2/web.toml", (), label, spec, web) for label, spec in short.items()),
+        *(
+            Cell(experiment, "../validation/ns2/wire.toml", settings, "DropTail", dropping["DropTail"], wire)
+            for experiment, settings in wires.items()
+        ),
     ]
 
 
 CELLS: list[Cell] = _cells()
 """The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000); on
 1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ. Then SCTP alone, SCTP, TCP and UDP
-together, and CUBIC, under DropTail and a RED that drops; one CUBIC flow alone under DropTail."""
+together, and CUBIC, under DropTail and a RED that drops; one CUBIC flow alone under DropTail. Web-like load under
+DropTail, RED and PI; wires that lose packets in bursts, at random and by bit errors."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +185,25 @@ class Row:
 
 
 def measures(
-    result: Mapping[str, Any], window: str, link: str = "bottleneck", bounds: Mapping[str, Bound] = METRICS
+    result: Mapping[str, Any],
+    window: str,
+    link: str = "bottleneck",
+    bounds: Mapping[str, Bound] = METRICS,
+    flows: Iterable[tuple[str, str]] = (),
 ) -> dict[str, float]:
-    """The compared metrics of one run, from the result of either engine."""
+    """The compared metrics of one run, from the result of either engine; those of flow groups as `group.metric`."""
     metrics = result["links"][link][window]
     drops = float(metrics["early_drop_ratio"]) + float(metrics["overflow_drop_ratio"])
-    return {name: drops if name == "drop_ratio" else float(metrics[name]) for name in bounds}
+    of_link = {name: drops if name == "drop_ratio" else float(metrics[name]) for name in bounds}
+    return of_link | {f"{group}.{name}": _of_group(result["flows"][group][window], name) for group, name in flows}
+
+
+def _of_group(metrics: Mapping[str, Any], name: str) -> float:
+    if name != "fct_mean_s":
+        return float(metrics[name])
+    sizes = [key.removesuffix("_count") for key in metrics if key.startswith("fct_") and key.endswith("_count")]
+    known = [(metrics[f"{size}_count"], metrics[f"{size}_mean_s"]) for size in sizes if metrics[f"{size}_count"]]
+    return float(sum(count * mean for count, mean in known) / sum(count for count, _ in known))
 
 
 def compare(
@@ -245,6 +283,7 @@ def validate(
 
     def rows_of(cell: Cell, seeds: Sequence[int]) -> list[Row]:
         own, other = packet(cell, seeds), theirs(cell, seeds)
+        all_bounds = dict(bounds) | {f"{group}.{name}": FLOW_METRICS[name] for group, name in cell.flows}
         return [
             row
             for window in windows
@@ -252,9 +291,9 @@ def validate(
                 cell.experiment,
                 cell.label,
                 window,
-                [measures(result, window, link, bounds) for result in own],
-                [measures(result, window, link, bounds) for result in other],
-                bounds=bounds,
+                [measures(result, window, link, bounds, cell.flows) for result in own],
+                [measures(result, window, link, bounds, cell.flows) for result in other],
+                bounds=all_bounds,
                 standard_errors=standard_errors,
             )
             if window == windows[0] or row.metric != "utilization"

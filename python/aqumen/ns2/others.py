@@ -10,7 +10,7 @@ from typing import Any
 
 from .errors import Ns2Unsupported
 
-__all__ = ["Generator", "Sctp", "Udp", "read_sctp", "read_udp", "sctp_sets", "udp_application"]
+__all__ = ["Generator", "Sctp", "Udp", "quantity", "read_sctp", "read_udp", "sctp_sets", "udp_application"]
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ def read_udp(raw: Mapping[str, Any], traffic: Any, group: str) -> Udp:
     kind = traffic["kind"] if isinstance(traffic, Mapping) else traffic
     if not isinstance(traffic, Mapping) or kind not in ("cbr", "on-off"):
         raise Ns2Unsupported(f"group '{group}': over UDP ns-2 runs the traffic cbr and on-off here, not {kind}")
-    payload = int(_quantity(traffic.get("packet", "1000B")))
+    payload = int(quantity(traffic.get("packet", "1000B")))
     periods: dict[str, float] = {}
     if kind == "on-off":
         for name in ("on", "off"):
             law = traffic[name]
             if not isinstance(law, Mapping) or law["law"] != "exponential":
                 raise Ns2Unsupported(f"group '{group}': the periods of an ON/OFF source are exponential in ns-2")
-            periods[f"{name}_s"] = _quantity(law["mean"])
-    generator = Generator(_quantity(traffic["rate"]), payload, **periods)
+            periods[f"{name}_s"] = quantity(law["mean"])
+    generator = Generator(quantity(traffic["rate"]), payload, **periods)
     udp = Udp(int(raw["packet_bytes"]), int(raw["header_bytes"]), generator)
     if payload > udp.packet_bytes - udp.header_bytes:
         raise Ns2Unsupported(f"group '{group}': a message of ns-2's generators has to fit into one packet")
@@ -92,7 +92,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-def _quantity(text: str) -> float:
+def quantity(text: str) -> float:
     """A number with its unit, as scenarios write them, in seconds, bit/s or bytes."""
     match = re.fullmatch(r"([0-9.e+-]+)([a-zA-Z]+)", text)
     if match is None or match[2] not in _UNITS:

@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from .errors import Ns2Unsupported
 from .others import Sctp, Udp, read_sctp, read_udp
+from .requests import Requests, read_requests
+from .wire import NO_LOSS, WireLoss, read_wire
 
 __all__ = ["Aqm", "Flow", "Group", "Link", "Plan", "Transport"]
 
@@ -52,8 +54,8 @@ class Link:
     aqm: Aqm
     target_pkts: float | None
     record: bool
-    wire_loss: float = 0.0
-    """Probability that a packet is lost after the queue."""
+    wire_loss: WireLoss = NO_LOSS
+    """What is lost after the queue."""
 
     def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Capacity in force at the given times, bit/s."""
@@ -107,6 +109,8 @@ class Group:
     transport: Transport | Sctp | Udp
     first: int
     last: int
+    requests: Requests | None = None
+    """Finite transfers; None: the flows send by themselves."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +161,14 @@ _LINUX_UNUSED = {
 }  # fmt: skip
 
 
-def _transport(raw: Mapping[str, Any], traffic: Any, group: str) -> Transport | Sctp | Udp:
+def _transport(raw: Mapping[str, Any], traffic: Any, group: str, asks: bool) -> Transport | Sctp | Udp:
     preset = str(raw.get("preset", "ns2"))
     if preset.startswith("sctp"):
         return read_sctp(raw, traffic, group)
     if preset == "udp":
         return read_udp(raw, traffic, group)
-    if traffic != "bulk":
-        raise Ns2Unsupported(f"group '{group}': over TCP ns-2 runs bulk traffic here")
+    if traffic != "bulk" and not asks:
+        raise Ns2Unsupported(f"group '{group}': over TCP ns-2 runs the traffic bulk, transfers and web here")
     return _tcp(raw, group)
 
 
@@ -203,20 +207,11 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     return transport
 
 
-def _wire_loss(link: Mapping[str, Any]) -> float:
-    """The random loss of a link; ns-2 runs nothing else here that a wire does not have."""
-    line = link.get("line")
-    if line is None:
-        return 0.0
-    others = [line["channel"], *line["delays"], *line["outages"], *line["aqms"]]
-    match line["losses"]:
-        case [[0.0, float(loss)]] if not any(others):
-            return loss
-        case _:
-            raise Ns2Unsupported(
-                f"link '{link['name']}': ns-2 runs rates over time and random losses here, no channels, bursts, "
-                "bit errors, failures or other changes"
-            )
+def _group(raw: Mapping[str, Any]) -> Group:
+    requests = read_requests(raw)
+    transport = _transport(raw["transport"], raw.get("traffic", "bulk"), raw["name"], requests is not None)
+    first, last = raw["flows"]
+    return Group(raw["name"], transport, first, last, requests)
 
 
 def _optional(value: float | None) -> float | None:
@@ -252,19 +247,11 @@ class Plan:
                 aqm=Aqm.from_dict(link["aqm"]),
                 target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
-                wire_loss=_wire_loss(link),
+                wire_loss=read_wire(link),
             )
             for link in raw["links"]
         )
-        groups = tuple(
-            Group(
-                name=group["name"],
-                transport=_transport(group["transport"], group.get("traffic", "bulk"), group["name"]),
-                first=group["flows"][0],
-                last=group["flows"][1],
-            )
-            for group in raw["groups"]
-        )
+        groups = tuple(_group(group) for group in raw["groups"])
         flows = tuple(
             Flow(
                 group=flow["group"],

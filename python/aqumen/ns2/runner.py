@@ -17,6 +17,7 @@ import numpy as np
 from .errors import Ns2Failed, Ns2Missing
 from .others import Udp
 from .plan import Plan, Transport
+from .requests import Served, request_metrics
 from .tcl import ANSWERS, script, trace_file
 from .trace import link_metrics, read_trace
 
@@ -44,6 +45,11 @@ class Output:
     """Link number to the integral of its queue length so far, packet-seconds."""
     flows: list[dict[int, tuple[int, int, int, int]]] = field(default_factory=list)
     """Flow number to (bytes delivered in order with headers, packets sent, of these again, timeouts)."""
+    wire_lost: list[dict[int, int]] = field(default_factory=list)
+    """Link number to packets lost on its wire, where it loses any."""
+    datagrams: list[dict[int, tuple[int, int, int]]] = field(default_factory=list)
+    """Flow number to (packets that arrived, that were missing, runs of missing ones), of UDP."""
+    served: Served = field(default_factory=Served)
     samples: dict[int, list[tuple[float, int, float | None]]] = field(default_factory=dict)
     """Link number to (time_s, waiting packets, probability)."""
     counts: dict[int, int] = field(default_factory=dict)
@@ -90,11 +96,25 @@ def _parse(lines: Sequence[str]) -> Output:
             output.times_s.append(float(words[0]))
             output.queue_integrals.append({})
             output.flows.append({})
+            output.wire_lost.append({})
+            output.datagrams.append({})
         elif kind == "L":
             output.queue_integrals[-1][int(words[0])] = float(words[1])
         elif kind == "F":
             number, delivered, sent, again, timeouts = (int(word) for word in words)
             output.flows[-1][number] = (delivered, sent, again, timeouts)
+        elif kind == "W":
+            output.wire_lost[-1][int(words[0])] = int(words[1])
+        elif kind == "U":
+            number, arrived, missing, runs = (int(word) for word in words)
+            output.datagrams[-1][number] = (arrived, missing, runs)
+        elif kind == "T":
+            one = (float(words[1]), int(words[2]), float(words[3]))
+            output.served.transfers.setdefault(int(words[0]), []).append(one)
+        elif kind == "G":
+            output.served.pages.setdefault(int(words[0]), []).append((float(words[1]), float(words[2])))
+        elif kind == "R":
+            output.served.refused.setdefault(int(words[0]), []).append(float(words[1]))
         elif kind == "P":
             probability = None if words[3] == "-" else float(words[3])
             output.samples.setdefault(int(words[0]), []).append((float(words[1]), int(words[2]), probability))
@@ -122,6 +142,7 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
             packets += len(trace.left_s)
             links[link.name] = {
                 window: link_metrics(trace, link, start, end, _integral(output, i, start, end))
+                | _wire_metrics(output, i, start, end)
                 for window, (start, end) in plan.windows.items()
             }
             samples = output.samples[i]
@@ -172,14 +193,47 @@ def _integral(output: Output, link: int, start_s: float, end_s: float) -> float:
     return at(end_s) - at(start_s)
 
 
+def _wire_metrics(output: Output, link: int, start_s: float, end_s: float) -> dict[str, int]:
+    """Packets lost on a wire over a window, counted when they would have arrived; nothing of a wire that loses none."""
+
+    def at(time_s: float) -> int:
+        k = _snapshot(output, time_s)
+        return 0 if k is None else output.wire_lost[k].get(link, 0)
+
+    return {"wire_lost_pkts": at(end_s) - at(start_s)} if output.wire_lost[-1].get(link) is not None else {}
+
+
 def _groups(plan: Plan, output: Output) -> dict[str, Any]:
     return {
         group.name: {
             window: _group_metrics(plan, output, range(group.first, group.last), start, end)
+            | _datagram_metrics(output, range(group.first, group.last), start, end)
+            | _requests(plan, output, number, (start, end))
             for window, (start, end) in plan.windows.items()
         }
-        for group in plan.groups
+        for number, group in enumerate(plan.groups)
     }
+
+
+def _requests(plan: Plan, output: Output, number: int, window: tuple[float, float]) -> dict[str, Any]:
+    group = plan.groups[number]
+    if group.requests is None:
+        return {}
+    return request_metrics(output.served, range(group.first, group.last), number, plan.flows, plan.links, window)
+
+
+def _datagram_metrics(output: Output, flows: range, start_s: float, end_s: float) -> dict[str, float | None]:
+    """What receivers of datagrams missed over a window: share, and mean length of a run."""
+
+    def at(time_s: float, flow: int) -> tuple[int, int, int]:
+        k = _snapshot(output, time_s)
+        return (0, 0, 0) if k is None else output.datagrams[k].get(flow, (0, 0, 0))
+
+    pairs = [(at(start_s, flow), at(end_s, flow)) for flow in flows]
+    arrived, missing, runs = (sum(after[k] - before[k] for before, after in pairs) for k in range(3))
+    if arrived + missing == 0:
+        return {}
+    return {"loss_ratio": missing / (arrived + missing), "loss_burst_mean_pkts": missing / runs if runs else None}
 
 
 def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end_s: float) -> dict[str, Any]:

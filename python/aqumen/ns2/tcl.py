@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+from . import requests, wire
 from .errors import Ns2Unsupported
 from .others import Sctp, sctp_sets, udp_application
-from .plan import Aqm, Flow, Link, Plan, Transport
+from .plan import Aqm, Flow, Group, Link, Plan, Transport
 
 __all__ = ["ANSWERS", "script", "trace_file"]
 
@@ -33,7 +34,8 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     """
     recorded = [i for i, link in enumerate(plan.links) if link.record and not timing]
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
-    lines = [f"# {plan.scenario}, seed {plan.seed}: written by aqumen for ns-2.35", _PROCEDURES]
+    lines = [f"# {plan.scenario}, seed {plan.seed}: written by aqumen for ns-2.35"]
+    lines += [_PROCEDURES, wire.PROCEDURES, requests.PROCEDURES]
     if any(isinstance(group.transport, Transport) and group.transport.congestion == "cubic" for group in plan.groups):
         lines.append("prepare_cubic {" + ANSWERS + "}")
     lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}"]
@@ -42,6 +44,8 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     lines += [f"route {at} {to} {link}" for at, to, link in plan.routes()]
     for i, flow in enumerate(plan.flows):
         lines += _flow(plan, i, flow, counted=bool(recorded))
+    for group in plan.groups:
+        lines += _sources(plan, group)
     for i in recorded:
         lines.append(f"record {i} {{{trace_file(i)}}} {int(plan.links[i].aqm.name in _EARLY_DROP_TARGET)}")
     for i in counted:
@@ -63,6 +67,8 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
     periods = [(start, stop) for start, stop in flow.on if start < plan.duration_s]
     stops = [stop for _, stop in periods if stop is not None and stop < plan.duration_s]
     if isinstance(transport, Transport):
+        if plan.groups[flow.group].requests is not None:
+            return []
         cubic = transport.congestion == "cubic"
         agents = f"{{{_LINUX if cubic else _SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
         lines = [f"connect {number} {source} {sink} {agents} {{{_sets(transport)}}}"]
@@ -96,6 +102,21 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
     return lines
 
 
+def _sources(plan: Plan, group: Group) -> list[str]:
+    """The sources of a group that asks for finite transfers, and the agents of its flows."""
+    transport = group.transport
+    if group.requests is None or not isinstance(transport, Transport):
+        return []
+    if transport.congestion == "cubic":
+        raise Ns2Unsupported(f"group '{group.name}': over CUBIC ns-2 runs bulk traffic here")
+    flows = plan.flows[group.first : group.last]
+    agents = f"{_SENDERS[transport.variant]} {_sink(transport)} {{{_sets(transport)}}}"
+    ends = [f"{plan.links[flow.path[0]].tail} {plan.links[flow.path[-1]].head}" for flow in flows]
+    numbers = range(group.first, group.last)
+    connects = [f"{both} {agents}" for both in ends]
+    return requests.source_lines(numbers, flows, group.requests, transport, connects)
+
+
 def _ns_seed(seed: int) -> int:
     """A seed for ns-2's generator, 1 to 2^31 - 2: neighbours give related streams there, so a hash spreads them."""
     digest = hashlib.sha256(f"aqumen ns2 {seed}".encode()).digest()
@@ -108,8 +129,7 @@ def _link(number: int, link: Link) -> list[str]:
     lines = [
         f"make_link {number} {link.tail} {link.head} {link.rates[0][1]!r} {link.delay_s!r} {name} {limit} {{{sets}}}"
     ]
-    if link.wire_loss > 0:
-        lines.append(f"lose {number} {link.wire_loss!r}")
+    lines += wire.wire_lines(number, link.wire_loss)
     lines += [f'$ns at {time!r} "[$link({number}) link] set bandwidth_ {rate!r}"' for time, rate in link.rates[1:]]
     return lines
 
@@ -343,18 +363,6 @@ proc make_link {i from to rate delay kind limit settings} {
     foreach {name value} $settings { $queue set $name $value }
 }
 
-# Loses packets at random on the wire, after the queue.
-proc lose {i probability} {
-    global link
-    set model [new ErrorModel]
-    $model unit pkt
-    $model set rate_ $probability
-    $model ranvar [new RandomVariable/Uniform]
-    $link($i) insert-linkloss $model
-    # Not to the queue's own drops, where it was put.
-    $model drop-target [new Agent/Null]
-}
-
 proc route {at to over} {
     global node link
     [$node($at) get-module "Manual"] add-route [$node($to) id] [$link($over) head]
@@ -421,6 +429,7 @@ proc connect_udp {i from to largest generator settings} {
     set flows [expr {$i + 1}]
     set agent [new Agent/UDP]
     set udp($i) [new Agent/LossMonitor]
+    $udp($i) set runs 0
     $agent set packetSize_ $largest
     $agent set fid_ $i
     $ns attach-agent $node($from) $agent
@@ -429,6 +438,12 @@ proc connect_udp {i from to largest generator settings} {
     set application($i) [new $generator]
     foreach {name value} $settings { $application($i) set $name $value }
     $application($i) attach-agent $agent
+}
+
+# Called when packets were missing, however many.
+Agent/LossMonitor instproc log-loss {} {
+    $self instvar runs
+    incr runs
 }
 
 # No new data from now on; what is outstanding is still delivered.
@@ -478,19 +493,23 @@ proc record {i file early} {
 }
 
 proc snapshot {} {
-    global ns monitor area tcp sink udp counter flows
+    global ns monitor area tcp sink udp counter flows ends lost
     set now [$ns now]
     puts "S $now"
     foreach i [lsort -integer [array names area]] {
         $area($i) newpoint $now [$area($i) set lasty_]
         puts "L $i [$area($i) set sum_]"
     }
+    foreach i [lsort -integer [array names lost]] { puts "W $i [$lost($i) set pdrops_]" }
     for {set i 0} {$i < $flows} {incr i} {
-        if {[info exists tcp($i)]} {
+        if {[info exists ends($i)]} {
+            puts "F $i [totals $i]"
+        } elseif {[info exists tcp($i)]} {
             set t $tcp($i)
             puts "F $i [$sink($i) set bytes_] [$t set ndatapack_] [$t set nrexmitpack_] [$t set nrexmit_]"
         } elseif {[info exists udp($i)]} {
             puts "F $i [$udp($i) set bytes_] 0 0 0"
+            puts "U $i [$udp($i) set npkts_] [$udp($i) set nlost_] [$udp($i) set runs]"
         } else {
             puts "F $i [expr {int([$counter($i) set bdepartures_])}] 0 0 0"
         }

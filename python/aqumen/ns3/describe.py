@@ -31,14 +31,17 @@ BUILT_IN: dict[str, Any] = {
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""
 
 SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "reno": ("TcpLinuxReno", {}),
+    "reno": ("Rfc5681Reno", {}),
     "cubic": ("TcpCubic", {"FastConvergence": "true", "Beta": 0.7, "C": 0.4}),
     "dctcp": ("TcpDctcp", {"DctcpShiftG": 0.0625, "DctcpAlphaOnInit": 1.0, "UseEct0": "true"}),
     "bbr": ("TcpBbr", {"HighGain": 2.89, "BwWindowLength": 10, "RttWindowLength": "10s", "ProbeRttDuration": "200ms"}),
     "vegas": ("TcpVegas", {"Alpha": 2, "Beta": 4, "Gamma": 1}),
-    "ledbat": ("TcpLedbat", {"TargetDelay": "100ms", "Gain": 1.0, "BaseHistoryLen": 10, "NoiseFilterLen": 4}),
+    "ledbat": (
+        "TcpLedbat",
+        {"TargetDelay": "100ms", "Gain": 1.0, "BaseHistoryLen": 10, "NoiseFilterLen": 4, "MinCwnd": 2, "SSParam": "no"},
+    ),
 }
-"""ns-3's name for each congestion control, and the values that ours has."""
+"""ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` is in our program: see there."""
 
 NOT_COMPARED = (
     "preset",
@@ -226,6 +229,8 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     if congestion not in SOCKETS:
         raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {', '.join(SOCKETS)}")
     socket, values = SOCKETS[congestion]
+    if congestion == "reno":
+        values = values | {"GrowthLimit": int(transport["growth_limit"])}
     if congestion == "cubic":
         # ns-3 has the HyStart that came before HyStart++.
         values = values | {"HyStart": _flag(transport["hystart"])}

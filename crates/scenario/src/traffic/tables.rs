@@ -29,8 +29,8 @@ table! {
 }
 
 table! {
-    /// A web session: pages of a main object and the embedded objects that it names, one after another, with time to read
-    /// between them. Defaults are those of the IEEE 802.16m evaluation methodology.
+    /// A web session: pages of a main object and the embedded objects that it names, one after another or over several
+    /// connections at a time, with time to read between them. Defaults are those of the IEEE 802.16m evaluation methodology.
     pub struct Web("a web session") {
         /// Pages of the session; without end if absent.
         pub pages: Option<u32>,
@@ -46,6 +46,8 @@ table! {
         pub reading: Time = Time(Law::Exponential { mean: 30e9 }),
         /// What has a connection of its own: `object`, `page` or `session`.
         pub connection: Connection = Connection::Page,
+        /// Objects of a page that are under way at a time, each on a connection: 1 to 64. Browsers of today use up to 6.
+        pub connections: u32 = 1,
     }
 }
 
@@ -217,6 +219,7 @@ const PERIODS_PER_PACKET_MAX: f64 = 1000.0;
 const CHANGES_PER_PACKET_MAX: f64 = 1e4;
 
 const SOURCES_MAX: u32 = 10_000;
+const CONNECTIONS_MAX: u32 = 64;
 const FPS_MAX: f64 = 1000.0;
 
 impl Field for PerSecond {
@@ -265,6 +268,9 @@ impl Web {
     pub(super) fn check(&self) -> Result<(), Wrong> {
         if self.pages == Some(0) {
             return Err(("pages", "must be at least 1".into()));
+        }
+        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
+            return Err(("connections", format!("must be 1 to {CONNECTIONS_MAX}")));
         }
         positive("main", &self.main.0)?;
         positive("embedded", &self.embedded.0)

@@ -41,8 +41,11 @@ struct OfFlow {
     driver: Option<Driver>,
     /// Its place among the groups' applications, or `NONE`.
     group: u32,
+    /// Which of its source's connections it is, and how many these are: flows one after another, of which the first has the driver.
+    lane: u32,
+    lanes: u32,
     running: bool,
-    /// The source waits until all that it asked for has been delivered.
+    /// The source waits until something that it asked for has been delivered.
     waits: bool,
     /// Whether its connection is open.
     open: bool,
@@ -112,14 +115,18 @@ impl Engine<'_> {
             }
             let driver = |plan, flow| Some(Driver::new(plan, traffic::build(&group.traffic)?, flow));
             let shared = group.traffic.scope() == Scope::Group;
+            let lanes = group.traffic.lanes();
             for flow in group.flows.clone() {
+                let lane = (flow - group.flows.start) % lanes;
                 let state = &mut self.flows[flow as usize];
                 state.application = self.applications.of_flows.len() as u32;
                 state.sender = Sender::new(self.configs[number], Some(Bytes(0)));
                 self.applications.of_flows.push(OfFlow {
                     flow,
-                    driver: if shared { None } else { driver(self.plan, flow) },
+                    driver: if shared || lane > 0 { None } else { driver(self.plan, flow) },
                     group: if shared { self.applications.of_groups.len() as u32 } else { NONE },
+                    lane,
+                    lanes,
                     running: false,
                     waits: false,
                     open: false,
@@ -149,9 +156,10 @@ impl Engine<'_> {
     pub(super) fn start_application(&mut self, flow: u32, now: u64) {
         let application = self.application(flow);
         application.running = true;
-        let (group, busy) = (application.group, application.request.is_some());
+        let (group, busy, waits) = (application.group, application.request.is_some(), application.waits);
         if group == NONE {
-            return self.advance(flow, now);
+            // What it waits for may still be under way.
+            return if waits { () } else { self.advance(flow, now) };
         }
         let of_group = &mut self.applications.of_groups[group as usize];
         if !busy {
@@ -216,8 +224,10 @@ impl Engine<'_> {
                     return;
                 }
                 Step::Await => {
-                    self.application(flow).waits = true;
-                    if !self.settle(flow) {
+                    let application = self.application(flow);
+                    application.waits = true;
+                    let lanes = application.lanes;
+                    if !(flow..flow + lanes).any(|lane| self.expects(lane) && self.settle(lane)) {
                         return;
                     }
                 }
@@ -269,7 +279,8 @@ impl Engine<'_> {
                     self.offer(flow, now, u64::from(bytes));
                 }
             }
-            Action::Transfer { bytes, fresh } => {
+            Action::Transfer { bytes, fresh, lane } => {
+                let flow = flow + lane;
                 let application = self.application(flow);
                 application.request = Some(Request { bytes, at: now });
                 if fresh && application.open {
@@ -286,9 +297,11 @@ impl Engine<'_> {
             }
             Action::BeginPage => self.application(flow).page_at = Some(now),
             Action::EndPage => {
-                let application = self.application(flow);
-                if let Some(asked_at) = application.page_at.take() {
-                    let delivered_at = application.delivered_at;
+                let number = self.flows[flow as usize].application as usize;
+                let applications = &mut self.applications.of_flows[number..];
+                let lanes = &applications[..applications[0].lanes as usize];
+                let delivered_at = lanes.iter().map(|lane| lane.delivered_at).fold(0, u64::max);
+                if let Some(asked_at) = applications[0].page_at.take() {
                     self.measures.requests.pages.push(Served { flow, bytes: 0, asked_at, delivered_at });
                 }
             }
@@ -331,10 +344,16 @@ impl Engine<'_> {
 
     /// Something was acknowledged: the application's request may be complete.
     pub(super) fn on_progress(&mut self, flow: u32, now: u64) {
-        let application = self.application(flow);
-        if (application.waits || application.request.is_some()) && self.settle(flow) {
-            self.advance(flow, now);
+        if self.expects(flow) && self.settle(flow) {
+            let lane = self.application(flow).lane;
+            self.advance(flow - lane, now);
         }
+    }
+
+    /// Whether something that was asked for on the flow's connection has not been delivered.
+    fn expects(&mut self, flow: u32) -> bool {
+        let application = self.application(flow);
+        application.request.is_some() || (application.waits && application.lanes == 1)
     }
 
     /// Whether all that the application asked for has been delivered; then its request is closed.
@@ -347,9 +366,10 @@ impl Engine<'_> {
         if !done {
             return false;
         }
-        let application = &mut self.applications.of_flows[state.application as usize];
-        application.waits = false;
-        if let Some(Request { bytes, at }) = application.request.take() {
+        let number = state.application as usize;
+        let application = &mut self.applications.of_flows[number];
+        let (lane, request) = (application.lane, application.request.take());
+        if let Some(Request { bytes, at }) = request {
             let delivered_at = application.delivered_at;
             self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, delivered_at });
             if let Some(of_group) = self.applications.of_groups.get_mut(application.group as usize)
@@ -357,6 +377,11 @@ impl Engine<'_> {
             {
                 of_group.idle.push(Reverse(flow));
             }
+        }
+        let first = &mut self.applications.of_flows[number - lane as usize];
+        first.waits = false;
+        if let (Some(driver), Some(_)) = (&mut first.driver, request) {
+            driver.source.on_delivered(lane);
         }
         true
     }

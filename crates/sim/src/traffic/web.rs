@@ -1,4 +1,7 @@
-//! Web sessions: pages of objects, one object after another.
+//! Web sessions: pages of objects, one object after another or over several connections at a time.
+//!
+//! An object takes the idle connection of the lowest number. All draws are made as objects are asked for, in that order: what a
+//! session asks for does not depend on how fast it is served.
 
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic::{self, Connection};
@@ -17,6 +20,7 @@ pub(super) struct Web {
     connection: Connection,
     pages_left: Option<u32>,
     stage: Stage,
+    lanes: Lanes,
 }
 
 /// What comes next.
@@ -26,12 +30,21 @@ enum Stage {
     Start,
     /// The main object.
     Main,
-    /// Wait for an object, after which so many embedded ones remain; `main`: it is the main object.
-    Wait { main: bool, left: u64 },
-    /// An object is there.
-    Got { main: bool, left: u64 },
+    /// Wait for the main object, after which so many embedded ones come.
+    Parse { left: u64 },
+    /// The embedded objects: so many have not been asked for. `parsed`: the time for parsing has passed.
+    Embedded { left: u64, parsed: bool },
     /// The page is complete.
     Read,
+}
+
+/// The connections of a session, a bit for each.
+struct Lanes {
+    /// Those there are.
+    all: u64,
+    busy: u64,
+    /// Those that were open before, as far as this page is concerned.
+    open: u64,
 }
 
 impl Web {
@@ -45,6 +58,7 @@ impl Web {
             connection: spec.connection,
             pages_left: spec.pages,
             stage: Stage::Start,
+            lanes: Lanes { all: u64::MAX >> (64 - spec.connections), busy: 0, open: 0 },
         }
     }
 
@@ -57,6 +71,21 @@ impl Web {
         self.stage = Stage::Main;
         Step::At(after(now, wait_ns), Action::BeginPage)
     }
+
+    /// Asks for an object on an idle connection.
+    fn object(&mut self, bytes: u64) -> Action {
+        let lane = (self.lanes.all & !self.lanes.busy).trailing_zeros();
+        let opened = self.lanes.open & 1 << lane != 0;
+        self.lanes.busy |= 1 << lane;
+        self.lanes.open |= 1 << lane;
+        let fresh = match self.connection {
+            Connection::Object => true,
+            Connection::Page => !opened,
+            // The host opens a connection that is not open yet.
+            Connection::Session => false,
+        };
+        Action::Transfer { bytes, fresh, lane }
+    }
 }
 
 impl Source for Web {
@@ -65,28 +94,34 @@ impl Source for Web {
             Stage::Start => self.page(now, 0.0),
             Stage::Main => {
                 let left = (self.objects.draw(rng) + 0.5) as u64;
-                self.stage = Stage::Wait { main: true, left };
-                let fresh = self.connection != Connection::Session;
-                Step::At(now, Action::Transfer { bytes: self.main.draw_size(rng), fresh })
+                self.stage = Stage::Parse { left };
+                let bytes = self.main.draw_size(rng);
+                self.lanes.open = 0;
+                Step::At(now, self.object(bytes))
             }
-            Stage::Wait { main, left } => {
-                self.stage = Stage::Got { main, left };
+            Stage::Parse { left } => {
+                self.stage = Stage::Embedded { left, parsed: false };
                 Step::Await
             }
-            Stage::Got { left: 0, .. } => {
+            Stage::Embedded { left, parsed } if left > 0 && self.lanes.busy != self.lanes.all => {
+                let wait_ns = if parsed { 0.0 } else { self.parsing.draw(rng) };
+                let bytes = self.embedded.draw_size(rng);
+                self.stage = Stage::Embedded { left: left - 1, parsed: true };
+                Step::At(after(now, wait_ns), self.object(bytes))
+            }
+            Stage::Embedded { .. } if self.lanes.busy != 0 => Step::Await,
+            Stage::Embedded { .. } => {
                 self.stage = Stage::Read;
                 Step::At(now, Action::EndPage)
-            }
-            Stage::Got { main, left } => {
-                let wait_ns = if main { self.parsing.draw(rng) } else { 0.0 };
-                self.stage = Stage::Wait { main: false, left: left - 1 };
-                let fresh = self.connection == Connection::Object;
-                Step::At(after(now, wait_ns), Action::Transfer { bytes: self.embedded.draw_size(rng), fresh })
             }
             Stage::Read => {
                 let wait_ns = self.reading.draw(rng);
                 self.page(now, wait_ns)
             }
         }
+    }
+
+    fn on_delivered(&mut self, lane: u32) {
+        self.lanes.busy &= !(1 << lane);
     }
 }

@@ -54,7 +54,8 @@ fn run(traffic: &Traffic, seed: u64, duration_s: f64, pause: Option<[u64; 2]>) -
     let mut source = build(traffic).expect("not a bulk transfer");
     let mut rng = Stream::new(seed, Kind::Traffic, 0);
     let (mut now, mut done) = (Instant::ZERO, Vec::new());
-    let mut delivered = now;
+    // What is under way: when it will be there, and its lane.
+    let mut due: Vec<(Instant, u32)> = Vec::new();
     loop {
         match source.next(now, &mut rng) {
             Step::At(at, action) => {
@@ -66,12 +67,17 @@ fn run(traffic: &Traffic, seed: u64, duration_s: f64, pause: Option<[u64; 2]>) -
                 if now.as_nanos() >= nanos(duration_s) {
                     return done;
                 }
-                if let Action::Transfer { .. } = action {
-                    delivered = now + Span::from_millis(10);
+                if let Action::Transfer { lane, .. } = action {
+                    due.push((now + Span::from_millis(10), lane));
                 }
                 done.push((now.as_nanos(), action));
             }
-            Step::Await => now = now.max(delivered),
+            Step::Await => {
+                assert!(!due.is_empty(), "waits for nothing");
+                let (at, lane) = due.remove(0);
+                now = now.max(at);
+                source.on_delivered(lane);
+            }
             Step::End => return done,
         }
     }
