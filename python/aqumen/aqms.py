@@ -280,6 +280,15 @@ class Pi(SingleQueueAqm):
     """Samples per second, f_s (Hz; by default 160; at least 0.001; at most 1000000)."""
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    capacity: float | str | None = _in("bit/s")
+    """Capacity the design assumes, C (bit/s; by default the network's capacity; above 0)."""
+    flows: float | str | None = None
+    """Flows the design assumes, N; few rather than many (by default the network's flows; above 0)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing that the design assumes; large rather than small (s; by default the network's
+    base RTT; above 0)."""
     crossover: Literal["min", "hollot", "delay"] | None = None
     """Design rule for the gains: crossover at the window pole z (hollot), at 0.5 / R0 (delay) or the lower (min) (by
     default min)."""
@@ -308,6 +317,8 @@ class Rem(SingleQueueAqm):
     """Time between updates, T (s; by default 0.002; above 0)."""
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
     signal_at: Literal["arrival", "dequeue"] | None = None
     """Signal packets as they arrive, or mark ECN-capable ones as they leave and spare the others, ns-2's markpkts_ (by
     default arrival)."""
@@ -383,6 +394,8 @@ class ArmPfc(SingleQueueAqm):
     """Round-trip time at the target, R0 (s; by default base RTT + target / capacity; above 0)."""
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
+    target_delay: float | str | None = _in("s")
+    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
     d: float | str | None = None
     """Samples per round trip: the period is Ts = R0 / d (by default 5; at least 1; at most 64)."""
     h: float | str | None = None

@@ -246,7 +246,8 @@ class Comparison:
             aqms[aqm] = {
                 "name": runs[0].data["aqm"]["name"],
                 "engine": runs[0].engine,
-                "params": runs[0].data["aqm"]["params"],
+                "given": runs[0].given,
+                "params": runs[0].params,
                 "seeds": [run.seed for run in runs],
                 "links": _summaries([run.data["links"] for run in runs]),
                 "flows": _summaries([run.data["flows"] for run in runs]),

@@ -119,6 +119,11 @@ class Result:
         return dict(self.data["aqm"]["params"])
 
     @property
+    def given(self) -> dict[str, float | bool | str]:
+        """What the AQM was given, by a profile or its SPEC; the rest of `params` is designed, or a default."""
+        return dict(self.data["aqm"].get("given", {}))
+
+    @property
     def windows(self) -> dict[str, tuple[float, float]]:
         """Start and end of each window, seconds."""
         return {name: (float(start), float(end)) for name, (start, end) in self.data["windows"].items()}

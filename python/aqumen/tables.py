@@ -5,7 +5,7 @@ The packages are optional and imported when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -152,6 +152,11 @@ def parameter(value: float | bool | str) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value).lower()
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def parameters(values: Mapping[str, float | bool | str]) -> str:
+    """Parameters in a line."""
+    return ", ".join(f"{name} = {parameter(value)}" for name, value in values.items())
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

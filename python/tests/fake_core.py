@@ -32,7 +32,15 @@ PARAMS = {
     "red": {"min": 50.0, "max": 150.0, "max_p": 0.1, "weight": 0.002, "gentle": True},
     "droptail": {},
 }
+NOMINAL = {
+    "capacity_bps": 8_000_000,
+    "flows": 12.0,
+    "base_rtt_s": 0.2,
+    "target_pkts": TARGET_PKTS,
+    "packet_bytes": 1000.0,
+}
 FINISHED = {"count": 40, "mean_s": 0.5, "p50_s": 0.4, "p95_s": 1.1, "p99_s": 1.3, "slowdown": 2.5}
+GIVEN = {"arm-pfc": {"variant": "b"}, "pi": {"a": 6.48e-4, "b": 6.42e-4, "frequency": 150.0}, "red": {}, "droptail": {}}
 TOML = """\
 name = "mock"
 title = "Twelve endless transfers over one congested link"
@@ -76,6 +84,9 @@ class Scenario:
 
     name = "mock"
     title = "Twelve endless transfers over one congested link"
+
+    def until(self, end):
+        return Scenario(self.text, (*self.changes, ("duration", end)))
 
     def set(self, changes):
         for key, _ in changes:
@@ -268,7 +279,7 @@ class RunResult:
                 "aqumen": VERSION,
                 "scenario": self.plan["scenario"],
                 "engine": self.engine,
-                "aqm": {"name": self.name, "params": PARAMS[self.name]},
+                "aqm": {"name": self.name, "given": GIVEN[self.name], "params": PARAMS[self.name], "nominal": NOMINAL},
                 "seed": self.plan["seed"],
                 "windows": windows,
                 "links": {"bottleneck": {window: self.link(window) for window in windows}},

@@ -43,6 +43,7 @@ TRANSPORT: dict[str, Any] = {
     "max_rto_s": 60.0,
     "initial_rto_s": 1.0,
     "limited_transmit": True,
+    "growth_limit": 2,
     "timestamps": True,
     "min_window": 2.0,
     "halve_flight": False,
@@ -115,6 +116,8 @@ def test_every_parameter_is_handed_over() -> None:
     # 948 bytes of data make 1000 on the wire; ns-3's device adds 2, and its rate makes up for it: 8e6 * 1.002.
     assert "default ns3::TcpSocket SegmentSize 948" in lines
     assert "link 0 0 1 8016000.0 0.02 300" in lines
+    assert "default ns3::TcpL4Protocol SocketType ns3::Rfc5681Reno" in lines
+    assert "default ns3::Rfc5681Reno GrowthLimit 2" in lines
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,10 @@ def test_every_parameter_is_handed_over() -> None:
         ({"min_window": 0.0}, "group 'ftp': ns-3 has min_window = 2.0 built in, not 0.0"),
         ({"send_overhead_s": 0.001}, "group 'ftp': ns-3 has send_overhead_s = 0.0 built in, not 0.001"),
         ({"header_bytes": 40}, "group 'ftp': ns-3's headers are 52 bytes with timestamps"),
+        (
+            {"congestion": "cubic", "reno_friendly": True},
+            "group 'ftp': the CUBIC of ns-3 has reno_friendly = False built in, not True",
+        ),
         ({"vegas": 1}, "group 'ftp': ns-3 here has no transport option 'vegas'"),
     ],
 )
@@ -241,6 +248,19 @@ def test_the_queue_holds_its_limit_and_all_packets_are_accounted_for() -> None:
     # 1000 B at 8 Mbit/s take 1 ms: a full link's mean queue and mean sojourn time go together (Little).
     steady = result["links"]["bottleneck"]["steady"]
     assert steady["sojourn_mean_s"] == pytest.approx(steady["queue_mean_pkts"] * 1e-3, rel=0.05)
+
+
+@pytest.mark.usefixtures("ns3")
+def test_a_window_grows_by_a_segment_a_round_from_its_half() -> None:
+    slow = plan(window=1000, duration_s=200.0)
+    for link in slow["links"][:2]:
+        link["rates"] = [[0.0, 4e5]]
+    slow["links"][0]["buffer_pkts"] = 10
+    link = run(slow)["links"]["bottleneck"]["steady"]
+    # 50 packets a second and 0.22 s: 11 in the pipe, 10 in the queue, so the window of 22 loses one. From 11 on a cycle
+    # sends 11 + 12 + ... + 22 = 198 packets, and a window of 22 while it repairs the loss. With TcpLinuxReno's two
+    # segments more at the end of each recovery it would be 185.
+    assert link["departures_pkts"] / link["overflow_dropped_pkts"] == pytest.approx(198 + 22, rel=0.1)
 
 
 @pytest.mark.usefixtures("ns3")

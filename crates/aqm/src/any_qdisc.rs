@@ -5,7 +5,7 @@ use aqumen_units::{Instant, Probability, Span};
 use crate::registry::{self, Algorithm, AnyAqm};
 use crate::{
     Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
-    Settings, Sfq, Totals, Value, cake, drr, dualpi2, fq_codel, fq_pie, sfq,
+    Requirement, Settings, Sfq, Totals, Value, cake, drr, dualpi2, fq_codel, fq_pie, sfq,
 };
 
 macro_rules! disciplines {
@@ -40,6 +40,18 @@ macro_rules! disciplines {
             None
         }
 
+        impl AnyQdisc {
+            /// Takes the parameters of `new`, the same discipline made anew, at `now`; packets and state stay. One queue may change to
+            /// any algorithm. Anything else is left as it is: ask [`fixed`](Self::fixed) before the run.
+            pub fn retune(&mut self, new: AnyQdisc, now: Instant) {
+                match (self, new) {
+                    (AnyQdisc::Fifo(old), AnyQdisc::Fifo(new)) => old.replace_aqm(new.into_aqm(), now),
+                    $((AnyQdisc::$variant(old), AnyQdisc::$variant(new)) => old.retune(new, now),)*
+                    _ => {}
+                }
+            }
+        }
+
         /// Runs `$body` with the discipline inside, whatever it is.
         macro_rules! each {
             ($any:expr, $qdisc:ident => $body:expr) => {
@@ -61,6 +73,9 @@ disciplines! {
     Drr(Drr) = drr,
 }
 
+/// Settings that say which queue a packet waits in.
+const FIXED: [&str; 2] = ["queues", "isolation"];
+
 /// The discipline that `name` stands for, an algorithm or a profile, with room for `limit`. `None` if there is no such name.
 pub(crate) fn build(
     name: &str,
@@ -75,12 +90,20 @@ pub(crate) fn build(
 }
 
 impl AnyQdisc {
-    /// Puts `aqm` in the place of the algorithm of one queue at `now`; the packets stay. A discipline of several queues is left
-    /// as it is.
-    pub fn replace_aqm(&mut self, aqm: AnyAqm, now: Instant) {
-        if let AnyQdisc::Fifo(fifo) = self {
-            fifo.replace_aqm(aqm, now);
-        }
+    /// The first setting of `new` that this discipline cannot take while packets wait, for they wait by it.
+    pub fn fixed(&self, new: &AnyQdisc) -> Result<(), ParamError> {
+        let mut theirs = Ok(());
+        new.settings(&mut |name, value| {
+            if theirs.is_err() || !FIXED.contains(&name) {
+                return;
+            }
+            let mut same = true;
+            self.settings(&mut |own, before| same &= own != name || before == value);
+            if !same {
+                theirs = Err(ParamError::new(name, value, Requirement::Relation("cannot change during the run")));
+            }
+        });
+        theirs
     }
 
     /// Bytes of memory that it holds: its own, and what it reserved.

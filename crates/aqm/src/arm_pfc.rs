@@ -30,7 +30,7 @@ use aqumen_units::{Probability, Span};
 
 use crate::{
     Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled, SampledLaw, Settings,
-    TcpPlant, Unit, Value, registry::Algorithm,
+    Target, TcpPlant, Unit, Value, registry::Algorithm,
 };
 use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
 
@@ -64,6 +64,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "round-trip time at the target, R0",
         ),
         Param::TARGET,
+        Target::DELAY,
         Param {
             name: "d",
             kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(1.0), max: Bound::Inclusive(MAX_DELAY as f64) },
@@ -349,7 +350,7 @@ impl ArmPfc {
     fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let capacity_bps = settings.number("capacity").unwrap_or(network.capacity.as_bps() as f64);
         let capacity_pps = capacity_bps / (8.0 * network.packet_bytes);
-        let target = settings.number("target").unwrap_or(network.target_pkts);
+        let target = Target::from_settings(settings, network)?.packets(capacity_pps);
         let flows = settings.number("flows").unwrap_or(network.flows);
         let r0 = settings.number("r0").unwrap_or(network.base_rtt_s + target / capacity_pps);
         let plant = TcpPlant::new(flows, capacity_pps, r0)?;

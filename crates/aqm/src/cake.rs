@@ -249,6 +249,17 @@ impl Cake {
         Ok(Cake { limit, ..Cake::new(multi::queues(settings)?, quantum, isolation, aqm, within) })
     }
 
+    /// Takes quantum, limit and COBALT's parameters of `new`; queues, their hosts and isolation stay.
+    pub(crate) fn retune(&mut self, mut new: Self, now: Instant) {
+        let Some(Flow { aqm, .. }) = new.flows.pop() else { return };
+        for flow in &mut self.flows {
+            let before = core::mem::replace(&mut flow.aqm, aqm);
+            flow.aqm.take_over(Some(&before), now, self.store.totals());
+        }
+        (self.quantum, self.limit) = (new.quantum, new.limit);
+        self.store.set_limit(new.store.limit());
+    }
+
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
         let host = size_of::<Option<u32>>() + size_of::<u32>();

@@ -16,7 +16,7 @@
 //!
 //! Deviations:
 //! - ECN: the RFC leaves marking open (its section 5 drops). A marked packet counts as a signal and leaves, as in Linux and ns-3.
-//! - The RFC's `maxpacket_` is the parameter `mtu`.
+//! - The RFC's `maxpacket_` is the parameter `mtu`; section 5.3 has 512 B there and asks for the interface's MTU, which 1500 B is.
 //! - `ce_threshold` (Linux, ns-3; not in the RFC) marks every packet that waited longer; off unless given.
 //! - `schedule = now` (ns-3; off): a mark that came late, at the next packet, delays those after it. The RFC and Linux count from
 //!   when it was due.
@@ -31,7 +31,7 @@ use crate::{
     Verdict, registry::Algorithm,
 };
 
-// RFC 8289 sections 4.3, 4.4.
+// RFC 8289 sections 4.3 (target), 4.2 (interval) and 5.3.
 const DEFAULT_TARGET_S: f64 = 0.005;
 const DEFAULT_INTERVAL_S: f64 = 0.1;
 const DEFAULT_MTU: f64 = 1500.0;

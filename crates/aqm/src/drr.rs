@@ -72,6 +72,11 @@ impl Drr {
         Ok(Drr::new(multi::queues(settings)?, quantum, settings.flag("head_drop").unwrap_or(false), limit))
     }
 
+    /// Takes the parameters of `new`; deficits stay.
+    pub(crate) fn retune(&mut self, new: Self, _now: Instant) {
+        (self.quantum, self.head_drop) = (new.quantum, new.head_drop);
+    }
+
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
         let per_queue = size_of::<i64>() + size_of::<bool>() + size_of::<(u32, u32)>();

@@ -235,6 +235,20 @@ impl DualPi2 {
         Ok(DualPi2::new(params, limit))
     }
 
+    /// Takes the parameters of `new`. p' goes on, and so does the clock; a scheduler starts without credit.
+    pub(crate) fn retune(&mut self, new: Self, now: Instant) {
+        if self.params.scheduler != new.params.scheduler {
+            self.classic_credit = 0.0;
+        }
+        let left = (self.due.saturating_since(now)).as_nanos();
+        // As long ago as the last update was, the next one is due a new period later.
+        let since = self.params.tupdate.as_nanos().saturating_sub(left);
+        let wait = Span::from_nanos(new.params.tupdate.as_nanos().saturating_sub(since));
+        self.due = now.saturating_add(wait);
+        self.params = new.params;
+        self.store.set_limit(new.store.limit());
+    }
+
     /// The parameters in force.
     pub const fn params(&self) -> &DualPi2Params {
         &self.params

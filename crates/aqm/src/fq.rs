@@ -21,8 +21,8 @@ use crate::multi::rounds::{Links, List};
 use crate::multi::store::{Length, Store, Waiting};
 use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM};
 use crate::{
-    Aqm, Backlog, Bound, Cx, DefaultValue, Draw, Fates, Handle, Kind, Limit, Packet, Param, ParamError, Qdisc,
-    QueueView, Settings, Totals, Unit, Value, Verdict,
+    Aqm, Backlog, Bound, Cx, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Packet, Param, ParamError,
+    Qdisc, QueueView, Settings, Totals, Unit, Value, Verdict,
 };
 
 /// RFC 8290 section 4.1: packets dropped at once when the limit is passed, at most.
@@ -86,6 +86,17 @@ pub struct FqParams {
     pub drop_batch: u32,
     /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and that is no matter of choice.
     pub backlog: Option<Shown>,
+    /// Who gives way when the limit is passed; `None`: the fattest queue, and that is no matter of choice.
+    pub overflow: Option<GivesWay>,
+}
+
+/// Who gives way when the limit is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivesWay {
+    /// The queue with the most bytes, from its head.
+    Fattest,
+    /// The packet that arrives.
+    Arriving,
 }
 
 /// A backlog that an AQM may be shown.
@@ -141,6 +152,7 @@ impl Default for FqParams {
             memory: MEMORY_BYTES as u64,
             drop_batch: DROP_BATCH,
             backlog: None,
+            overflow: None,
         }
     }
 }
@@ -155,6 +167,7 @@ impl FqParams {
             memory: settings.whole("memory")?.map_or(standard.memory, |bytes| bytes as u64),
             drop_batch: settings.whole("drop_batch")?.map_or(standard.drop_batch, |packets| packets as u32),
             backlog: None,
+            overflow: None,
         })
     }
 
@@ -186,6 +199,18 @@ impl<A: Aqm + Clone> FlowQueues<A> {
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes() + self.flows.len() * (size_of::<Flow<A>>() + size_of::<(u32, u32)>())
+    }
+
+    /// Takes the parameters of `new`; each queue keeps the state of its AQM and what it may still send.
+    pub(crate) fn retune(&mut self, mut new: Self, now: Instant) {
+        let Some(Flow { aqm, .. }) = new.flows.pop() else { return };
+        for flow in &mut self.flows {
+            let before = core::mem::replace(&mut flow.aqm, aqm.clone());
+            flow.aqm.take_over(Some(&before), now, self.store.totals());
+        }
+        self.params = FqParams { queues: self.params.queues, ..new.params };
+        self.store.set_limit(new.store.limit());
+        self.due = self.flows.iter().filter_map(|flow| flow.aqm.next_timer()).min();
     }
 
     fn quantum(&self) -> i64 {
@@ -249,6 +274,11 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
         let queue = self.hash.queue(packet.flow_hash, self.flows.len(), rng);
+        if self.params.overflow == Some(GivesWay::Arriving) && self.store.is_full(packet) {
+            self.overlimits += 1;
+            self.flows[queue].aqm.on_overflow(packet, &mut self.store.cx(queue, now, rng));
+            return self.store.refuse(handle, DropReason::Overflow, fates);
+        }
         let flow = &mut self.flows[queue];
         match flow.aqm.on_arrival(packet, &mut self.store.cx(queue, now, rng)) {
             Verdict::Drop(reason) => return self.store.refuse(handle, reason, fates),
@@ -353,7 +383,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let FqParams { queues, quantum, limit, memory, drop_batch, backlog } = self.params;
+        let FqParams { queues, quantum, limit, memory, drop_batch, backlog, overflow } = self.params;
         multi::show(visit, queues, quantum as i64);
         if let Some(limit) = limit {
             visit("limit", Value::Number(limit as f64));
@@ -362,6 +392,9 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
         visit("drop_batch", Value::Number(drop_batch as f64));
         if let Some(shown) = backlog {
             visit("backlog", Value::Choice(if shown == Shown::All { "all" } else { "queue" }));
+        }
+        if let Some(gives_way) = overflow {
+            visit("overflow", Value::Choice(if gives_way == GivesWay::Arriving { "arriving" } else { "fattest" }));
         }
         self.flows[0].aqm.settings(visit);
     }
@@ -378,7 +411,6 @@ impl<A: Aqm + Clone> FlowQueues<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DropReason;
     use crate::multi::testing::{Fixed, Log, flow};
 
     /// Drops packets of 999 bytes at the head, and counts how often its queue was found empty.

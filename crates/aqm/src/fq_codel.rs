@@ -8,6 +8,7 @@
 //!   4.1), not half its bytes as in Linux. Linux adds the packets lost to CoDel's count; the RFC does not.
 //! - CoDel spares a queue with an MTU or less left (RFC 8289); with many flows few queues have more, and the sum of the queues is not
 //!   controlled. Linux asks the same of all queues together: `backlog = all`.
+//! - A turn ends when the credits are used up, at zero or below (RFC 8290 section 3, Linux); section 4.2 says "negative".
 //! - Linux takes an empty new queue out of the lists at once if there are no old queues; section 4.2 moves it to the old ones.
 
 use crate::codel::{self, Codel};

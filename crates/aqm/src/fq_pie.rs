@@ -2,17 +2,17 @@
 //! The scheduler is in [`fq`](crate::fq), PIE in [`pie`](crate::pie).
 //!
 //! Deviations:
-//! - No RFC describes it. The scheduler is that of RFC 8290, also when the limit is passed: the fattest queue gives way, where
-//!   Linux refuses the arriving packet.
+//! - No RFC describes it. The scheduler is that of RFC 8290, also when the limit is passed: the fattest queue gives way. Linux and
+//!   draft-tahiliani-tsvwg-fq-pie refuse the arriving packet: `overflow = arriving`.
 //! - PIE's parameters and safeguards are its own (RFC 8033), so `derandomize` is on, and packets are marked up to a probability
 //!   of 0.1.
 //! - All queues are updated at the same times; Linux spreads them over the interval.
 //! - `on_off`: "a third of the buffer" means of the buffer of all queues together.
 
-use crate::fq::{self, FlowQueues, FqParams};
+use crate::fq::{self, FlowQueues, FqParams, GivesWay};
 use crate::pie::{self, Pie};
 use crate::registry::Algorithm;
-use crate::{Limit, Network, ParamError, Settings};
+use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
 
 /// The registry's row.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
@@ -20,7 +20,14 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-PIE",
     summary: "flow queueing with PIE in each queue",
     reference: "Al-Saadi, Armitage: Dummynet AQM v0.2: CoDel, FQ-CoDel, PIE and FQ-PIE for FreeBSD's ipfw/dummynet framework, 2016",
-    params: &fq::params::<{ fq::PARAMS.len() + pie::ALGORITHM.params.len() }>(&[], pie::ALGORITHM.params),
+    params: &fq::params::<{ fq::PARAMS.len() + 1 + pie::ALGORITHM.params.len() }>(&[OVERFLOW], pie::ALGORITHM.params),
+};
+
+const OVERFLOW: Param = Param {
+    name: "overflow",
+    kind: Kind::Choice(&["fattest", "arriving"]),
+    default: DefaultValue::Value(Value::Choice("fattest")),
+    doc: "who gives way when the limit is passed: the fattest queue (RFC 8290), or the arriving packet, as in Linux",
 };
 
 /// Flow queueing with PIE.
@@ -28,7 +35,10 @@ pub type FqPie = FlowQueues<Pie>;
 
 impl FqPie {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network, limit: Limit) -> Result<Self, ParamError> {
-        Ok(FlowQueues::new(FqParams::from_settings(settings)?, Pie::from_settings(settings, network)?, limit))
+        let gives_way =
+            if settings.choice("overflow") == Some("arriving") { GivesWay::Arriving } else { GivesWay::Fattest };
+        let params = FqParams { overflow: Some(gives_way), ..FqParams::from_settings(settings)? };
+        Ok(FlowQueues::new(params, Pie::from_settings(settings, network)?, limit))
     }
 }
 
@@ -39,6 +49,23 @@ mod tests {
     use crate::{Handle, Qdisc};
     use aqumen_units::{Instant, Span};
     use std::vec::Vec;
+
+    #[test]
+    fn the_fattest_queue_gives_way_or_the_arriving_packet() {
+        for (overflow, lost) in [("fattest", [0, 1]), ("arriving", [21, 22])] {
+            let given = [("overflow", Value::Choice(overflow))];
+            let settings = Settings::check(&given, ALGORITHM.params).unwrap();
+            let mut fq = FqPie::from_settings(&settings, &NETWORK, Limit::packets(4)).unwrap();
+            let (mut rng, mut log) = (Fixed(0.5), Log::default());
+            for (handle, of) in [(0, 1), (1, 1), (2, 1), (20, 2), (21, 2), (22, 2)] {
+                fq.enqueue(handle, &flow(of, 1000), Instant::ZERO, &mut rng, &mut log);
+            }
+            // A batch is half of the three packets of flow 1, that is two: there is room for the last packet then.
+            assert_eq!(log.dropped, lost, "{overflow}");
+            let totals = fq.totals();
+            assert_eq!((totals.arrivals, totals.overflow_dropped, fq.backlog().packets), (6, 2, 4), "{overflow}");
+        }
+    }
 
     #[test]
     fn pie_judges_each_queue_by_its_own_delay() {

@@ -78,7 +78,7 @@ pub use droptail::DropTail;
 pub use drr::Drr;
 pub use dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
 pub use estimators::{EstimatorParams, Estimators};
-pub use fq::{FlowQueues, FqParams, Shown};
+pub use fq::{FlowQueues, FqParams, GivesWay, Shown};
 pub use fq_codel::FqCodel;
 pub use fq_pie::FqPie;
 pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};

@@ -7,10 +7,10 @@ pub(crate) mod store;
 
 use crate::{DefaultValue, Kind, Param, ParamError, Settings, Unit, Value};
 
-/// Queues when nothing is said: the number of RFC 8290 section 5.2.4, and of Linux.
+/// Queues when nothing is said: the number of RFC 8290 section 5.2.5, and of Linux.
 pub(crate) const QUEUES: f64 = 1024.0;
 
-/// An Ethernet frame's header and payload, bytes: RFC 8290 section 5.2.3 asks for the link's MTU and its framing.
+/// An Ethernet frame's header and payload, bytes: RFC 8290 section 5.2.4 asks for the link's MTU and its framing.
 pub(crate) const QUANTUM: f64 = 1514.0;
 
 /// The parameter `queues`.

@@ -11,11 +11,11 @@
 //! Deviations: when only the network is given, the crossover is min(z, 0.5 / R0), not z: Hollot's rule is too fast for
 //! small windows (W0 < 4). `crossover = hollot` restores it.
 
-use aqumen_units::{Probability, Span};
+use aqumen_units::{Probability, Rate, Span};
 
 use crate::{
-    Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Requirement, Sampled, SampledLaw,
-    Settings, TcpPlant, Unit, Value, registry::Algorithm,
+    Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Requirement, RoundTrip, Sampled,
+    SampledLaw, Settings, Target, TcpPlant, Unit, Value, registry::Algorithm,
 };
 
 const DEFAULT_HZ: f64 = 160.0;
@@ -36,6 +36,23 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             doc: "samples per second, f_s",
         },
         Param::TARGET,
+        Target::DELAY,
+        Param::positive(
+            "capacity",
+            Unit::BitsPerSecond,
+            DefaultValue::Designed("the network's capacity"),
+            "capacity the design assumes, C",
+        ),
+        Param::positive(
+            "flows",
+            Unit::One,
+            DefaultValue::Designed("the network's flows"),
+            "flows the design assumes, N; few rather than many",
+        ),
+        Param {
+            doc: "round-trip time without queueing that the design assumes; large rather than small",
+            ..RoundTrip::RTT
+        },
         Param {
             name: "crossover",
             kind: Kind::Choice(&["min", "hollot", "delay"]),
@@ -175,11 +192,22 @@ impl Pi {
 
     fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let frequency = settings.number("frequency").unwrap_or(DEFAULT_HZ);
-        let target = settings.number("target").unwrap_or(network.target_pkts);
-        let gains = match (settings.number("a"), settings.number("b"), settings.choice("crossover")) {
-            (Some(a), Some(b), None) => PiGains::new(a, b)?,
-            (None, None, rule) => {
-                let crossover = match rule {
+        let network = &Network {
+            capacity: settings
+                .number("capacity")
+                .map_or(network.capacity, |bps| Rate::from_bps(libm::round(bps).max(1.0) as u64)),
+            flows: settings.number("flows").unwrap_or(network.flows),
+            base_rtt_s: settings.number("rtt").unwrap_or(network.base_rtt_s),
+            ..*network
+        };
+        let target = Target::from_settings(settings, network)?.packets(network.capacity_pps());
+        let gains = match (settings.number("a"), settings.number("b")) {
+            (Some(a), Some(b)) => {
+                refuse_design(settings)?;
+                PiGains::new(a, b)?
+            }
+            (None, None) => {
+                let crossover = match settings.choice("crossover") {
                     Some("hollot") => Crossover::WindowPole,
                     Some("delay") => Crossover::PerDelay(0.5),
                     _ => Crossover::Lower,
@@ -193,18 +221,29 @@ impl Pi {
                     )
                 })?
             }
-            (Some(_), Some(_), Some(rule)) => {
-                return Err(ParamError::new(
-                    "crossover",
-                    Value::Choice(rule),
-                    Requirement::Relation("has no effect beside a and b"),
-                ));
-            }
-            (Some(a), None, _) => return Err(ParamError::relation("a", a, "needs b beside it")),
-            (None, Some(b), _) => return Err(ParamError::relation("b", b, "needs a beside it")),
+            (Some(a), None) => return Err(ParamError::relation("a", a, "needs b beside it")),
+            (None, Some(b)) => return Err(ParamError::relation("b", b, "needs a beside it")),
         };
         Ok(Pi::new(gains, frequency, target))
     }
+}
+
+/// Given gains leave nothing to design. A capacity still says how many packets a target delay is.
+fn refuse_design(settings: &Settings<'_>) -> Result<(), ParamError> {
+    let idle = |name: &str, value: Value<'_>| {
+        Err(ParamError::new(name, value, Requirement::Relation("has no effect beside a and b")))
+    };
+    if let Some(rule) = settings.choice("crossover") {
+        return idle("crossover", Value::Choice(rule));
+    }
+    for name in ["capacity", "flows", "rtt"] {
+        match settings.number(name) {
+            Some(_) if name == "capacity" && settings.has("target_delay") => {}
+            Some(value) => return idle(name, Value::Number(value)),
+            None => {}
+        }
+    }
+    Ok(())
 }
 
 impl Sampled<Pi> {
@@ -300,6 +339,58 @@ mod tests {
         let pi = PiGains::new(6.48e-7, 6.42e-7).unwrap().continuous(150.0);
         assert_near(pi.gain, 9e-7, 1e-9);
         assert_near(pi.zero, 1.395_349, 1e-6);
+    }
+
+    /// 10 Mbit/s of 1000 B, that is C = 1250; N = 100, 200 ms, 100 packets.
+    const NETWORK: Network = Network {
+        capacity: Rate::from_bps(10_000_000),
+        flows: 100.0,
+        base_rtt_s: 0.2,
+        target_pkts: 100.0,
+        packet_bytes: 1000.0,
+        link_rate: Rate::from_bps(8_000_000),
+        buffer_pkts: 300.0,
+    };
+
+    fn given(values: &[(&str, Value<'_>)]) -> Result<Pi, ParamError> {
+        Pi::from_settings(&Settings::check(values, ALGORITHM.params).unwrap(), &NETWORK)
+    }
+
+    #[test]
+    fn a_target_in_time_and_a_network_of_its_own_resolve_to_packets_and_gains() {
+        let resolved = |values: &[(&str, Value<'_>)]| {
+            let pi = given(values).unwrap();
+            (pi.target, pi.gains.continuous(pi.frequency).zero)
+        };
+        // 20 ms at 1250 packets/s are 25 packets. R0 = 0.22: z = 200 / (0.0484 * 1250) = 3.306.
+        let (target, zero) = resolved(&[("target_delay", Value::Number(0.02))]);
+        assert_eq!(target, 25.0);
+        assert_near(zero, 3.305_785, 1e-6);
+        // Half of the capacity: 12.5 packets, the same R0, twice the zero; a tenth of the flows: a tenth of it.
+        let (target, zero) = resolved(&[("target_delay", Value::Number(0.02)), ("capacity", Value::Number(5e6))]);
+        assert_eq!(target, 12.5);
+        assert_near(zero, 6.611_570, 1e-6);
+        let (_, zero) = resolved(&[("target_delay", Value::Number(0.02)), ("flows", Value::Number(10.0))]);
+        assert_near(zero, 0.330_578_5, 1e-6);
+        // A round trip of 80 ms: R0 = 0.1, z = 200 / (0.01 * 1250) = 16.
+        let (_, zero) = resolved(&[("target_delay", Value::Number(0.02)), ("rtt", Value::Number(0.08))]);
+        assert_near(zero, 16.0, 1e-6);
+    }
+
+    #[test]
+    fn what_has_no_effect_is_refused() {
+        let gains = [("a", Value::Number(2e-5)), ("b", Value::Number(1e-5))];
+        let beside = |name, value| given(&[gains[0], gains[1], (name, value)]).map(|pi| pi.target);
+        for name in ["flows", "rtt", "capacity"] {
+            assert_eq!(beside(name, Value::Number(10.0)).unwrap_err().param, name);
+        }
+        assert_eq!(beside("crossover", Value::Choice("delay")).unwrap_err().param, "crossover");
+        assert_eq!(beside("target_delay", Value::Number(0.02)), Ok(25.0));
+        // There the capacity says how many packets the time is.
+        let both = [gains[0], gains[1], ("target_delay", Value::Number(0.02)), ("capacity", Value::Number(5e6))];
+        assert_eq!(given(&both).unwrap().target, 12.5);
+        let two = [("target_delay", Value::Number(0.02)), ("target", Value::Number(25.0))];
+        assert_eq!(given(&two).unwrap_err().param, "target_delay");
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl<A: Aqm> Fifo<A> {
         &self.aqm
     }
 
+    /// The algorithm; whatever waits is gone.
+    pub fn into_aqm(self) -> A {
+        self.aqm
+    }
+
     /// Puts `aqm` in the place of the algorithm at `now`, which takes over from it; the packets stay.
     pub fn replace_aqm(&mut self, mut aqm: A, now: Instant) {
         aqm.take_over(Some(&self.aqm), now, &self.totals);

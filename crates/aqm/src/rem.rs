@@ -21,7 +21,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param,
-    ParamError, Sampled, SampledLaw, Settings, Totals, Unit, Value, Verdict, registry::Algorithm,
+    ParamError, Sampled, SampledLaw, Settings, Target, Totals, Unit, Value, Verdict, registry::Algorithm,
 };
 
 const DEFAULT_GAMMA: f64 = 0.001;
@@ -63,6 +63,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
         },
         Param::positive("interval", Unit::Seconds, DefaultValue::number(DEFAULT_INTERVAL_S), "time between updates, T"),
         Param::TARGET,
+        Target::DELAY,
         Param {
             name: "signal_at",
             kind: Kind::Choice(&["arrival", "dequeue"]),
@@ -205,7 +206,7 @@ impl Rem {
             alpha: number("alpha", DEFAULT_ALPHA),
             inw: number("inw", DEFAULT_INW),
             interval,
-            target_pkts: number("target", network.target_pkts),
+            target_pkts: Target::from_settings(settings, network)?.packets(network.link_pps()),
             capacity_pps: network.link_pps(),
         })?;
         let at_dequeue = settings.choice("signal_at") == Some("dequeue");

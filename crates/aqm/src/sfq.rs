@@ -79,6 +79,14 @@ impl Sfq {
         Ok(Sfq::new(multi::queues(settings)?, perturb, settings.flag("head_drop").unwrap_or(false), limit))
     }
 
+    /// Takes the parameters of `new`. A period of the hash counts from now on, unless it is the one in force.
+    pub(crate) fn retune(&mut self, new: Self, now: Instant) {
+        if self.perturb.map(|(period, _)| period) != new.perturb.map(|(period, _)| period) {
+            self.perturb = new.perturb.map(|(period, _)| (period, now.saturating_add(period)));
+        }
+        self.head_drop = new.head_drop;
+    }
+
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes() + self.store.queues() * size_of::<(u32, u32)>()

@@ -378,6 +378,85 @@ fn the_settings_in_force_build_the_same_discipline_again() {
 }
 
 #[test]
+fn new_parameters_are_taken_while_packets_wait() {
+    let limit = Limit::packets(300);
+    let at = |ms| Instant::ZERO + Span::from_millis(ms);
+    for (name, key, value) in [
+        ("fq-codel", "limit", Value::Number(20.0)),
+        ("fq-codel", "target", Value::Number(0.05)),
+        ("fq-pie", "interval", Value::Number(0.005)),
+        ("cake", "quantum", Value::Number(300.0)),
+        ("cake", "limit", Value::Number(20.0)),
+        ("dualpi2", "tupdate", Value::Number(0.005)),
+        ("dualpi2", "scheduler", Value::Choice("ts-fifo")),
+        ("sfq", "perturb", Value::Number(2.0)),
+        ("drr", "quantum", Value::Number(300.0)),
+        ("codel", "target", Value::Number(0.05)),
+    ] {
+        let mut qdisc = build(name, &[], limit);
+        let (mut rng, mut fates) = (Random(3), Log::default());
+        for handle in 0..60 {
+            qdisc.enqueue(handle, &packet(handle % 3, 1000, Ecn::Ect0), at(u64::from(handle)), &mut rng, &mut fates);
+        }
+        let waiting = qdisc.backlog();
+        let changed = build(name, &[(key, value)], limit);
+        assert_eq!(qdisc.fixed(&changed), Ok(()));
+        qdisc.retune(changed, at(60));
+        assert_eq!(qdisc.backlog(), waiting, "{name}");
+        assert_eq!(settings(&qdisc), settings(&build(name, &[(key, value)], limit)), "{name}");
+        // A clock goes on from its last tick, which is not ahead.
+        assert!(qdisc.next_timer().is_none_or(|due| due <= at(60) + Span::from_secs(2)), "{name}");
+        // A new limit holds from the next packet on; nobody is forgotten.
+        let before = qdisc.totals().overflow_dropped;
+        qdisc.enqueue(60, &packet(0, 1000, Ecn::Ect0), at(61), &mut rng, &mut fates);
+        assert_eq!(qdisc.totals().overflow_dropped > before, key == "limit", "{name}");
+        while qdisc.dequeue(at(62), &mut rng, &mut fates).is_some() {
+            qdisc.transmitted(Span::from_millis(1), at(62));
+        }
+        let totals = qdisc.totals();
+        assert_eq!(totals.arrivals, totals.departures + totals.early_dropped + totals.overflow_dropped, "{name}");
+    }
+    // Another discipline leaves it as it is; so it does not get so far.
+    let mut drr = build("drr", &[], limit);
+    drr.retune(build("pi", &[], limit), at(0));
+    assert!(matches!(drr, AnyQdisc::Drr(_)));
+}
+
+#[test]
+fn a_clock_goes_on_in_its_phase() {
+    let limit = Limit::packets(300);
+    let at = |ms| Instant::ZERO + Span::from_millis(ms);
+    // DualPI2 was due at 16 ms. 10 ms in, with 12 ms in place of 16: due at 12. With 4 ms it is late, and due at once.
+    for (tupdate, due) in [(0.012, 12), (0.004, 10), (0.05, 50)] {
+        let mut dual = build("dualpi2", &[], limit);
+        dual.retune(build("dualpi2", &[("tupdate", Value::Number(tupdate))], limit), at(10));
+        assert_eq!(dual.next_timer(), Some(at(due)));
+    }
+    // SFQ's hash: a period that stays keeps its phase, another counts from the change.
+    let of = |perturb: f64| build("sfq", &[("perturb", Value::Number(perturb))], limit);
+    for (new, due) in [(5.0, Some(5000)), (7.0, Some(8000)), (0.0, None)] {
+        let mut sfq = of(5.0);
+        sfq.retune(of(new), at(1000));
+        assert_eq!(sfq.next_timer(), due.map(at));
+    }
+}
+
+#[test]
+fn what_packets_wait_by_cannot_change() {
+    let limit = Limit::packets(300);
+    for (name, key, value) in [
+        ("fq-codel", "queues", Value::Number(64.0)),
+        ("fq-pie", "queues", Value::Number(64.0)),
+        ("cake", "isolation", Value::Choice("flows")),
+        ("sfq", "queues", Value::Number(64.0)),
+        ("drr", "queues", Value::Number(64.0)),
+    ] {
+        let error = build(name, &[], limit).fixed(&build(name, &[(key, value)], limit)).unwrap_err();
+        assert_eq!(error.to_string(), format!("{key} = {value}: cannot change during the run"));
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused_with_the_name_and_the_reason() {
     let message = |name: &str, key: &str, x: f64| {
         let given = [(key, Value::Number(x))];

@@ -18,7 +18,7 @@ pub use fairness::{jain, rtt_slope};
 pub use histogram::Histogram;
 pub use jitter::Jitter;
 pub use losses::{Runs, dispersion};
-pub use metrics::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult, Series};
+pub use metrics::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult, Series};
 pub use summary::{Summary, student_quantile};
 pub use synchrony::Synchrony;
 pub use transient::{BAND, HOLD_S, SMOOTH_S, Transient, transient};

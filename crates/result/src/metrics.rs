@@ -39,13 +39,33 @@ pub struct RunResult {
     pub queue: IndexMap<String, IndexMap<String, Histogram>>,
 }
 
-/// An AQM and the parameters in force, designed ones included.
+/// An AQM: what it was given, and what that resolved to. Numbers are in the units of the algorithm's table: packets, seconds,
+/// bit/s, Hz.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AqmReport {
-    /// Name of the algorithm or profile.
+    /// Name of the algorithm.
     pub name: String,
-    /// Its parameters.
+    /// The values given, a profile's included.
+    pub given: IndexMap<String, ParamValue>,
+    /// The parameters in force, designed ones included.
     pub params: IndexMap<String, ParamValue>,
+    /// The network for which what was not given is designed.
+    pub nominal: NominalReport,
+}
+
+/// The network for which an AQM designs what it is not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct NominalReport {
+    /// Capacity.
+    pub capacity_bps: u64,
+    /// Long-lived flows.
+    pub flows: f64,
+    /// Round-trip time without queueing, seconds.
+    pub base_rtt_s: f64,
+    /// Target queue length, packets.
+    pub target_pkts: f64,
+    /// Mean packet on the wire, bytes.
+    pub packet_bytes: f64,
 }
 
 /// A parameter's value.

@@ -10,7 +10,7 @@ use crate::line::Line;
 use crate::network::{Core, CoreLink, Way, Wrong, limit};
 use crate::plan::{AqmChoice, Flow, Group, Link, Plan, Window};
 use crate::schema::{Access, Spec};
-use crate::spec::AqmSpec;
+use crate::spec::{AqmChange, AqmSpec};
 use crate::spread::Spread;
 use crate::streams::{Kind, Stream};
 
@@ -111,6 +111,7 @@ fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSp
         ..Line::default()
     };
     let mut current = aqm.clone();
+    let mut before = choice(aqm);
     let mut events: Vec<_> = spec.events.iter().enumerate().collect();
     events.sort_by_key(|(_, event)| event.at);
     for (number, event) in events {
@@ -139,15 +140,25 @@ fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSp
             current = current.changed(change, &spec.aqms).map_err(|(key, message)| (path(key.as_deref()), message))?;
             let new = choice(&current);
             let limit = limit(link.buffer);
-            match new.build_qdisc(limit) {
-                Some(Ok(_)) => {}
+            let built = match new.build_qdisc(limit) {
+                Some(Ok(built)) => built,
                 Some(Err(error)) => return Err((path(None), error.to_string())),
                 None => return Err((path(None), format!("no AQM \"{}\"", new.name))),
-            }
-            if let Some(many) = [&new, &choice(aqm)].into_iter().find(|choice| choice.build().is_none()) {
-                let message = format!("{} has several queues; only an AQM of one queue can change", many.name);
+            };
+            let many = [&before, &new].into_iter().find(|choice| choice.build().is_none());
+            if let Some(many) = many.filter(|_| before.name != new.name) {
+                let message =
+                    format!("{} has several queues: its parameters can change, but not for another AQM", many.name);
                 return Err((path(None), message));
             }
+            // One that cannot be built is reported where it stands.
+            if let Some(Ok(old)) = before.build_qdisc(limit) {
+                old.fixed(&built).map_err(|error| match change {
+                    AqmChange::Params(_) => (path(Some(&error.param)), error.requirement.to_string()),
+                    AqmChange::Spec(_) => (path(None), error.to_string()),
+                })?;
+            }
+            before = new.clone();
             line.aqms.push((at, new));
         }
     }

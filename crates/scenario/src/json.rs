@@ -61,6 +61,9 @@ fn link(link: &Link) -> Result<Value, ParamError> {
         "buffer_bytes": if bytes == u64::MAX { Value::Null } else { json!(bytes) },
         "record": link.record, "target_pkts": link.target_pkts, "aqm": aqm(&link.aqm, link.limit)?,
     });
+    if link.record {
+        json["aqm"]["nominal"] = network(&link.aqm.network);
+    }
     if let Some(line) = &link.line {
         json["line"] = line.to_json();
         let aqms = line.aqms.iter().map(|(at, choice)| Ok(json!([moment(*at), aqm(choice, link.limit)?])));
@@ -74,7 +77,8 @@ fn aqm(choice: &AqmChoice, limit: Limit) -> Result<Value, ParamError> {
         Some(params) => params?.into_iter().map(|(name, value)| (name.to_string(), value.to_json())).collect(),
         None => choice.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect(),
     };
-    Ok(json!({"name": choice.name, "params": params}))
+    let given: Map<String, Value> = choice.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect();
+    Ok(json!({"name": choice.name, "given": given, "params": params}))
 }
 
 fn network(network: &Network) -> Value {

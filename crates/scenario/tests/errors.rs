@@ -530,7 +530,15 @@ fn events_fit_the_links_they_change() {
     );
     assert_eq!(
         plan("aqm = \"pi\"", "fq-codel"),
-        "t.toml:24: events.0.aqm = \"pi\": fq-codel has several queues; only an AQM of one queue can change"
+        "t.toml:24: events.0.aqm = \"pi\": fq-codel has several queues: its parameters can change, but not for another AQM"
+    );
+    assert_eq!(
+        plan("aqm = { queues = 64 }", "fq-codel"),
+        "t.toml:24: events.0.aqm.queues = 64: cannot change during the run"
+    );
+    assert_eq!(
+        plan("aqm = \"cake:isolation=flows\"", "cake"),
+        "t.toml:24: events.0.aqm = \"cake:isolation=flows\": isolation = flows: cannot change during the run"
     );
     assert!(
         dumbbell("count = 4", "count = 4\nhosts = 5")

@@ -713,8 +713,8 @@ impl<'a> Engine<'a> {
         let Some((_, choice)) = line.and_then(|line| line.aqms.get(change as usize)) else { return };
         // The plan was made of AQMs that can be built; a link that nobody uses has no port.
         let Some(port) = self.network.port_links.iter().position(|number| *number == link) else { return };
-        if let Some(Ok(aqm)) = choice.build() {
-            self.network.ports[port].replace_aqm(aqm, now);
+        if let Some(Ok(new)) = choice.build_qdisc(self.plan.links[link as usize].limit) {
+            self.network.ports[port].retune(new, now);
             self.arm_port(port as u32);
         }
     }

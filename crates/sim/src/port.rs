@@ -111,12 +111,12 @@ impl Port {
         true
     }
 
-    /// `aqm` takes over the queue, with the packets in it, before the packet events of `now`.
-    pub(crate) fn replace_aqm(&mut self, aqm: AnyAqm, now: u64) {
-        match self {
-            Port::Fifo(port) => port.replace_aqm(aqm, now),
-            Port::Served(port) => port.replace_aqm(aqm, now),
-            Port::Plain(_) => {}
+    /// `new` takes over, with the packets that wait, before the packet events of `now`.
+    pub(crate) fn retune(&mut self, new: AnyQdisc, now: u64) {
+        match (self, new) {
+            (Port::Fifo(port), AnyQdisc::Fifo(new)) => port.replace_aqm(new.into_aqm(), now),
+            (Port::Served(port), new) => port.retune(new, now),
+            _ => {}
         }
     }
 

@@ -305,6 +305,12 @@ fn an_aqm_that_is_given_its_own_parameters_goes_on_as_if_nothing_had_happened() 
         "aaqm",
         "stpi",
         "stred",
+        "fq-codel",
+        "fq-pie",
+        "dualpi2",
+        "cake",
+        "sfq:perturb=3s",
+        "drr",
     ] {
         let (same, nothing) = (format!("aqm = \"{aqm}\""), "loss = 0");
         let [same, nothing] =
@@ -334,22 +340,70 @@ fn a_new_target_moves_the_queue_and_loses_nothing() {
 }
 
 #[test]
+fn a_discipline_of_several_queues_takes_new_parameters_with_its_packets_in_place() {
+    let changed = |aqm: &str, event: &str| {
+        let result = answer(&plan_of(&controlled(&format!("aqm = {{ {event} }}")), aqm, 1));
+        let all = link(&result, "all");
+        let gone = all.departures_pkts + all.early_dropped_pkts + all.overflow_dropped_pkts;
+        assert!((0..=401).contains(&(all.arrivals_pkts - gone)), "{aqm}: {all:?}");
+        let wait = |window: &str| result.links["bottleneck"][window].sojourn_mean_s.unwrap();
+        (wait("steady"), wait("after"), result)
+    };
+    // The laws in the queues, and the two coupled queues: a target ten times as long lets packets wait longer.
+    for (aqm, event) in [
+        ("fq-codel:queues=4,target=2ms,interval=20ms", "target = \"50ms\", interval = \"500ms\""),
+        ("fq-pie:queues=4,target=5ms", "target = \"60ms\""),
+        ("cake:queues=8,target=2ms,interval=20ms", "target = \"50ms\", interval = \"500ms\""),
+        ("dualpi2:target=5ms", "target = \"60ms\""),
+    ] {
+        let (steady, after, result) = changed(aqm, event);
+        // The window "steady" holds half of the time after the change.
+        assert!(after > 1.2 * steady, "{aqm}: {steady} {after}");
+        assert!(
+            matches!(result.aqm.params["target"], aqumen_result::ParamValue::Number(target) if target >= 0.05),
+            "{aqm}"
+        );
+    }
+    // The discipline's own: its limit, ten packets in place of the buffer's 400, its quantum, its period.
+    for aqm in ["fq-codel:target=1s", "fq-pie:target=1s", "cake:target=1s,blue_threshold=100s"] {
+        let (steady, after, result) = changed(aqm, "limit = \"10pkt\"");
+        assert!(after < 0.02 && steady > 2.0 * after, "{aqm}: {steady} {after}");
+        assert!(link(&result, "after").queue_mean_pkts < 11.0, "{aqm}");
+    }
+    let (.., result) = changed("drr:quantum=100B", "quantum = \"3000B\", head_drop = true");
+    assert_eq!(result.aqm.params["quantum"], aqumen_result::ParamValue::Number(3000.0));
+    let (.., result) = changed("sfq", "perturb = \"1s\", head_drop = true");
+    assert_eq!(result.aqm.params["perturb"], aqumen_result::ParamValue::Number(1.0));
+    let (.., result) = changed("dualpi2", "scheduler = \"ts-fifo\", k = 3, tupdate = \"4ms\", overload = false");
+    assert_eq!(result.aqm.params["tupdate"], aqumen_result::ParamValue::Number(0.004));
+}
+
+#[test]
 fn hosts_share_a_link_that_isolates_hosts_whatever_their_flows() {
-    let two = |hosts: &str| {
+    let two = |isolation: &str, hosts: &str| {
         let groups = format!(
             "{hosts}\n[[flows]]\nname = \"single\"\ntransport = {{ preset = \"ns2\", receive_window = \"1000pkt\" }}\n"
         );
         let text = text("rate = \"8Mbit\"", "40s", &groups).replace("count = 5", "count = 8");
-        answer(&plan_of(&text.replace("100000pkt\"\nrev", "500pkt\"\nrev"), "cake", 1))
+        let aqm = format!("cake:isolation={isolation}");
+        answer(&plan_of(&text.replace("100000pkt\"\nrev", "500pkt\"\nrev"), &aqm, 1))
     };
     let share = |result: &RunResult| {
         let of = |group: &str| result.flows[group]["steady"].goodput_bps;
         of("single") / (of("single") + of("bulk"))
     };
-    // Nine flows of nine hosts: one in nine. Eight flows of one host against one of another: half.
-    let (apart, together) = (share(&two("")), share(&two("hosts = 1")));
-    assert!((apart - 1.0 / 9.0).abs() < 0.02, "{apart}");
-    assert!((together - 0.5).abs() < 0.05, "{together}");
+    // Nine flows of nine hosts: one in nine. Eight flows of one host against one of another: half by hosts (a single Reno does not
+    // use all of that), one in nine by flows.
+    for (isolation, hosts, expected) in [
+        ("triple", "", 1.0 / 9.0),
+        ("triple", "hosts = 1", 0.5),
+        ("dual-src", "hosts = 1", 0.5),
+        ("dual-dst", "hosts = 1", 0.5),
+        ("flows", "hosts = 1", 1.0 / 9.0),
+    ] {
+        let got = share(&two(isolation, hosts));
+        assert!((got - expected).abs() < 0.1 * expected.max(0.2), "{isolation} {hosts}: {got}, expected {expected}");
+    }
 }
 
 #[test]

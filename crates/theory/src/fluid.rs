@@ -35,6 +35,7 @@ pub use classes::{control, network};
 pub use control::{Control, RedLaw, Share};
 pub use integrate::Fluid;
 pub use model::{Class, Join, Model, Network, Queue};
+pub(crate) use report::aqm_report;
 
 use crate::Error;
 

@@ -4,15 +4,14 @@
 //! base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity. The operating point there is the answer; whether the loop is stable there
 //! says how far to trust it.
 
-use aqumen_aqm::{Aqm, Value};
-use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, ParamValue, RunResult, Series};
+use aqumen_result::{Cost, FlowMetrics, LinkMetrics, RunResult, Series};
 use aqumen_scenario::{Flow, Plan, Window};
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
 use crate::design::{Analysis, Place, admitted_pps, analyse};
-use crate::fluid::{Load, Model, only_wires, time_on, unresponsive};
+use crate::fluid::{Load, Model, aqm_report, only_wires, time_on, unresponsive};
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -72,7 +71,7 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
         aqumen: env!("CARGO_PKG_VERSION"),
         scenario: plan.scenario.clone(),
         engine: "theory",
-        aqm: aqm_report(plan),
+        aqm: plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default(),
         seed: plan.seed,
         windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
         links: IndexMap::new(),
@@ -239,24 +238,6 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
         analysis: Some(analysis),
         ..idle(1.0)
     })
-}
-
-fn aqm_report(plan: &Plan) -> AqmReport {
-    let Some(choice) = plan.links.iter().find(|link| link.record).map(|link| &link.aqm) else {
-        return AqmReport::default();
-    };
-    let mut params = IndexMap::new();
-    if let Some(Ok(aqm)) = choice.build() {
-        aqm.settings(&mut |name, value| {
-            let value = match value {
-                Value::Number(x) => ParamValue::Number(x),
-                Value::Flag(yes) => ParamValue::Flag(yes),
-                Value::Choice(word) => ParamValue::Choice(word.into()),
-            };
-            params.insert(name.to_string(), value);
-        });
-    }
-    AqmReport { name: choice.name.clone(), params }
 }
 
 fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> LinkMetrics {

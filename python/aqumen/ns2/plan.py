@@ -5,7 +5,7 @@ file turns it into typed records and refuses what ns-2 cannot do before a line o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,20 @@ class Aqm:
 
     name: str
     params: Mapping[str, Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Of those, and of design rules, the ones that were given."""
+    nominal: Mapping[str, Any] = field(default_factory=dict)
+    """The network for which the others were designed."""
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> "Aqm":
+        """Read an AQM of the scenario's expansion."""
+        return Aqm(raw["name"], dict(raw.get("params", {})), dict(raw.get("given", {})), dict(raw.get("nominal", {})))
+
+    def report(self) -> dict[str, Any]:
+        """The AQM as a result tells it."""
+        told = {"given": self.given, "params": self.params, "nominal": self.nominal}
+        return {"name": self.name, **{key: dict(values) for key, values in told.items()}}
 
 
 @dataclass(frozen=True)
@@ -133,6 +147,7 @@ _BUILT_IN: dict[str, Any] = {
 _LINUX: dict[str, Any] = {
     "variant": "sack",
     "hystart": False,
+    "reno_friendly": True,
     "ecn": False,
     "timestamps": True,
     "validate_window": True,
@@ -174,7 +189,7 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
             if value != "ns2" and not (cubic and value in ("cubic", "modern")):
                 presets = "ns2, cubic, sctp-ns2 and udp"
                 raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {presets}, not '{value}'")
-        elif (name == "hystart" and not cubic) or (cubic and name in _LINUX_UNUSED):
+        elif (name in ("hystart", "reno_friendly") and not cubic) or (cubic and name in _LINUX_UNUSED):
             continue
         elif name in built_in and value != built_in[name] and (value is not None or name in known):
             raise Ns2Unsupported(f"group '{group}': {name_of} has {name} = {built_in[name]} built in, not {value}")
@@ -229,7 +244,7 @@ class Plan:
                 delay_s=float(link["delay_s"]),
                 rates=tuple((float(t), float(rate)) for t, rate in link["rates"]),
                 buffer_pkts=int(link["buffer_pkts"]),
-                aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
+                aqm=Aqm.from_dict(link["aqm"]),
                 target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
                 wire_loss=read_wire(link),

@@ -158,7 +158,7 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
         "aqumen": _version(),
         "scenario": plan.scenario,
         "engine": "ns2",
-        "aqm": None if aqm is None else {"name": aqm.name, "params": dict(aqm.params)},
+        "aqm": None if aqm is None else aqm.report(),
         "seed": plan.seed,
         "windows": {name: list(window) for name, window in plan.windows.items()},
         "links": links,

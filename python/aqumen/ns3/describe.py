@@ -31,18 +31,22 @@ BUILT_IN: dict[str, Any] = {
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""
 
 SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "reno": ("TcpLinuxReno", {}),
+    "reno": ("Rfc5681Reno", {}),
     "cubic": ("TcpCubic", {"FastConvergence": "true", "Beta": 0.7, "C": 0.4}),
     "dctcp": ("TcpDctcp", {"DctcpShiftG": 0.0625, "DctcpAlphaOnInit": 1.0, "UseEct0": "true"}),
     "bbr": ("TcpBbr", {"HighGain": 2.89, "BwWindowLength": 10, "RttWindowLength": "10s", "ProbeRttDuration": "200ms"}),
     "vegas": ("TcpVegas", {"Alpha": 2, "Beta": 4, "Gamma": 1}),
-    "ledbat": ("TcpLedbat", {"TargetDelay": "100ms", "Gain": 1.0, "BaseHistoryLen": 10, "NoiseFilterLen": 4}),
+    "ledbat": (
+        "TcpLedbat",
+        {"TargetDelay": "100ms", "Gain": 1.0, "BaseHistoryLen": 10, "NoiseFilterLen": 4, "MinCwnd": 2, "SSParam": "no"},
+    ),
 }
-"""ns-3's name for each congestion control, and the values that ours has."""
+"""ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` is in our program: see there."""
 
 NOT_COMPARED = (
     "preset",
     "hystart",
+    "reno_friendly",
     "growth_limit",
     "restart_window",
     "max_rto_s",
@@ -156,7 +160,7 @@ def _link(link: Mapping[str, Any], raw: Mapping[str, Any]) -> Link:
         delay_s=float(link["delay_s"]),
         rates=tuple((float(time), float(rate)) for time, rate in link["rates"]),
         buffer_pkts=int(link["buffer_pkts"]),
-        aqm=Aqm(link["aqm"]["name"], dict(link["aqm"].get("params", {}))),
+        aqm=Aqm.from_dict(link["aqm"]),
         target_pkts=None if target is None else float(target),
         record=bool(link.get("record", False)),
     )
@@ -225,9 +229,13 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     if congestion not in SOCKETS:
         raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {', '.join(SOCKETS)}")
     socket, values = SOCKETS[congestion]
+    if congestion == "reno":
+        values = values | {"GrowthLimit": int(transport["growth_limit"])}
     if congestion == "cubic":
         # ns-3 has the HyStart that came before HyStart++.
         values = values | {"HyStart": _flag(transport["hystart"])}
+        if transport["reno_friendly"]:
+            raise refuse("the CUBIC of ns-3 has reno_friendly = False built in, not True")
     attributes = {
         "TcpL4Protocol SocketType": f"ns3::{socket}",
         **{f"{socket} {name}": value for name, value in values.items()},

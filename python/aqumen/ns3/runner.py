@@ -68,7 +68,7 @@ def run(plan: Mapping[str, Any]) -> dict[str, Any]:
         "aqumen": _version(),
         "scenario": described.scenario,
         "engine": "ns3",
-        "aqm": None if aqm is None else {"name": aqm.name, "params": dict(aqm.params)},
+        "aqm": None if aqm is None else aqm.report(),
         "seed": described.seed,
         "windows": {name: list(window) for name, window in described.windows.items()},
         "links": links,

@@ -16,7 +16,7 @@ from aqumen.report.curves import curves
 from aqumen.report.measures import engines_section, flow_section, link_section
 from aqumen.report.picture import scenario_svg
 from aqumen.report.theory import theory_section
-from aqumen.tables import number, parameter
+from aqumen.tables import number, parameters
 from aqumen.transient import BAND, HOLD_S, SMOOTH_S, START_UP
 
 __all__ = ["report_html"]
@@ -275,9 +275,11 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
 def _aqms(data: dict[str, Any]) -> str:
     rows = []
     for aqm, entry in data["aqms"].items():
-        params = ", ".join(f"{name} = {parameter(value)}" for name, value in entry["params"].items())
-        rows.append(f"<tr><th scope='row'>{escape(aqm)}</th><td>{escape(params) or 'no parameters'}</td></tr>")
-    return f'<table class="plain">{"".join(rows)}</table>'
+        cells = [parameters(entry["given"]) or "nothing", parameters(entry["params"]) or "no parameters"]
+        row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        rows.append(f"<tr><th scope='row'>{escape(aqm)}</th>{row}</tr>")
+    head = "<thead><tr><th>AQM</th><th>given</th><th>in force</th></tr></thead>"
+    return f'<table class="plain">{head}<tbody>{"".join(rows)}</tbody></table>'
 
 
 def _versions(comparison: Comparison, data: dict[str, Any]) -> str:

@@ -78,6 +78,11 @@ impl Store {
         self.limit
     }
 
+    /// Another limit. What waits beyond it goes when the next packet comes.
+    pub(crate) fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     /// What waits in all queues.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
+use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
@@ -153,8 +153,8 @@ impl ServedPort {
         self.qdisc.on_timer(instant(now), &mut self.rng);
     }
 
-    pub(super) fn replace_aqm(&mut self, aqm: AnyAqm, now: u64) {
-        self.qdisc.replace_aqm(aqm, instant(now));
+    pub(super) fn retune(&mut self, new: AnyQdisc, now: u64) {
+        self.qdisc.retune(new, instant(now));
     }
 
     pub(super) fn sample(&mut self) -> (u32, f64) {

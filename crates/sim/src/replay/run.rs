@@ -6,13 +6,11 @@
 use std::io::Read;
 
 use aqumen_aqm::registry::AnyQdisc;
-use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc, Value};
+use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc};
 use aqumen_capture::{Headers, Reader, Record, headers};
-use aqumen_result::{AqmReport, ParamValue};
 use aqumen_scenario::AqmSpec;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::{Bytes, Instant, Span};
-use indexmap::IndexMap;
 
 use super::answer::{Answer, CaptureReport, ClassReport, LinkReport};
 use super::classify::{FlowKey, traffic_class};
@@ -20,12 +18,13 @@ use super::pace::{HORIZON_NS, Pace};
 use super::tally::{Place, Tallies};
 use super::writer::{Captured, Writer};
 use super::{Error, LOOK_PKTS, Setup, on_the_wire, share};
+use crate::report::report_of;
 use crate::{Progress, cpu_seconds};
 
 /// A queue, its link, and what was counted so far.
 pub(crate) struct Replay<'a> {
     setup: &'a Setup,
-    algorithm: String,
+    aqm: &'a AqmSpec,
     qdisc: AnyQdisc,
     rng: Stream,
     floor: Floor,
@@ -123,7 +122,7 @@ fn base_ns(pace: &Pace) -> u64 {
 }
 
 impl<'a> Replay<'a> {
-    pub(crate) fn new(setup: &'a Setup, aqm: &AqmSpec, writer: Option<Writer>) -> Result<Self, Error> {
+    pub(crate) fn new(setup: &'a Setup, aqm: &'a AqmSpec, writer: Option<Writer>) -> Result<Self, Error> {
         let wrong = |message: String| Error::Aqm { spec: aqm.label.clone(), message };
         let qdisc = match aqm.on(setup.network).build_qdisc(setup.limit) {
             Some(Ok(qdisc)) => qdisc,
@@ -132,7 +131,7 @@ impl<'a> Replay<'a> {
         };
         Ok(Replay {
             setup,
-            algorithm: aqm.algorithm.clone(),
+            aqm,
             qdisc,
             rng: Stream::new(setup.seed, Kind::Aqm, 0),
             floor: Floor { kept: Vec::new(), free: Vec::new(), tallies: Tallies::new() },
@@ -248,15 +247,6 @@ impl<'a> Replay<'a> {
         let over_time = |sum: u128| (elapsed > 0).then(|| sum as f64 / elapsed as f64);
         let mean = over_time(self.queue.sum);
         let variance = over_time(self.queue.squares).zip(mean).map(|(square, mean)| (square - mean * mean).max(0.0));
-        let mut params = IndexMap::new();
-        self.qdisc.settings(&mut |name, value| {
-            let value = match value {
-                Value::Number(x) => ParamValue::Number(x),
-                Value::Flag(yes) => ParamValue::Flag(yes),
-                Value::Choice(word) => ParamValue::Choice(word.into()),
-            };
-            params.insert(name.to_string(), value);
-        });
         if let Some(writer) = self.writer.take() {
             writer.finish()?;
         }
@@ -265,7 +255,9 @@ impl<'a> Replay<'a> {
         Ok(Answer {
             capture: self.capture,
             setup: self.setup.report(),
-            aqm: AqmReport { name: self.algorithm, params },
+            aqm: report_of(&self.aqm.algorithm, &self.aqm.values, &self.setup.network, |visit| {
+                self.qdisc.settings(visit)
+            }),
             link: LinkReport {
                 elapsed_s: elapsed as f64 / 1e9,
                 utilization: over_time(u128::from(self.busy_ns)),

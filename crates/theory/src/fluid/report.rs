@@ -1,8 +1,10 @@
 //! From a moving network to the result: the same metrics as the packet engine's, of fluid.
 
 use aqumen_aqm::{Aqm, Value};
-use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, ParamValue, RunResult, Series, transient};
-use aqumen_scenario::{Plan, Window};
+use aqumen_result::{
+    AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, NominalReport, ParamValue, RunResult, Series, transient,
+};
+use aqumen_scenario::{AqmChoice, Plan, Window};
 use indexmap::IndexMap;
 
 use super::classes::{modelled_links, unresponsive};
@@ -122,7 +124,7 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
             continue;
         }
         if result.links.is_empty() {
-            result.aqm = aqm_report(plan, number);
+            result.aqm = aqm_report(&plan.links[number].aqm);
         }
         let (mut metrics, mut sojourns, mut queues) = (IndexMap::new(), IndexMap::new(), IndexMap::new());
         for window in &plan.windows {
@@ -144,20 +146,32 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
     result
 }
 
-fn aqm_report(plan: &Plan, number: usize) -> AqmReport {
-    let choice = &plan.links[number].aqm;
+/// What `choice` was given, and what that resolved to.
+pub(crate) fn aqm_report(choice: &AqmChoice) -> AqmReport {
+    let param = |value: Value<'_>| match value {
+        Value::Number(x) => ParamValue::Number(x),
+        Value::Flag(yes) => ParamValue::Flag(yes),
+        Value::Choice(word) => ParamValue::Choice(word.into()),
+    };
     let mut params = IndexMap::new();
     if let Some(Ok(aqm)) = choice.build() {
         aqm.settings(&mut |name, value| {
-            let value = match value {
-                Value::Number(x) => ParamValue::Number(x),
-                Value::Flag(yes) => ParamValue::Flag(yes),
-                Value::Choice(word) => ParamValue::Choice(word.into()),
-            };
-            params.insert(name.to_string(), value);
+            params.insert(name.to_string(), param(value));
         });
     }
-    AqmReport { name: choice.name.clone(), params }
+    let network = &choice.network;
+    AqmReport {
+        name: choice.name.clone(),
+        given: choice.values.iter().map(|(name, value)| (name.clone(), param(value.as_value()))).collect(),
+        params,
+        nominal: NominalReport {
+            capacity_bps: network.capacity.as_bps(),
+            flows: network.flows,
+            base_rtt_s: network.base_rtt_s,
+            target_pkts: network.target_pkts,
+            packet_bytes: network.packet_bytes,
+        },
+    }
 }
 
 fn link_metrics(
