@@ -159,7 +159,10 @@ impl Engine<'_> {
         let (group, busy, waits) = (application.group, application.request.is_some(), application.waits);
         if group == NONE {
             // What it waits for may still be under way.
-            return if waits { () } else { self.advance(flow, now) };
+            if !waits {
+                self.advance(flow, now);
+            }
+            return;
         }
         let of_group = &mut self.applications.of_groups[group as usize];
         if !busy {

@@ -59,7 +59,7 @@ fn of_source(plan: &Plan, traffic: &Traffic, flow: u32, shared: bool) -> Ahead {
                 }
             }
             Step::Await => {
-                now = now + least;
+                now += least;
                 match served.take() {
                     Some(lane) => source.on_delivered(lane),
                     None => break,
