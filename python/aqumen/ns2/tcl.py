@@ -34,7 +34,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     recorded = [i for i, link in enumerate(plan.links) if link.record and not timing]
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
     lines = [f"# {plan.scenario}, seed {plan.seed}: written by aqumen for ns-2.35", _PROCEDURES]
-    if any(isinstance(group.transport, Transport) and group.transport.congestion == "cubic" for group in plan.groups):
+    if any(isinstance(group.transport, Transport) and group.transport.congestion == "cubic-2.1" for group in plan.groups):
         lines.append("prepare_cubic {" + ANSWERS + "}")
     lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}"]
     for i, link in enumerate(plan.links):
@@ -63,7 +63,7 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
     periods = [(start, stop) for start, stop in flow.on if start < plan.duration_s]
     stops = [stop for _, stop in periods if stop is not None and stop < plan.duration_s]
     if isinstance(transport, Transport):
-        cubic = transport.congestion == "cubic"
+        cubic = transport.congestion == "cubic-2.1"
         agents = f"{{{_LINUX if cubic else _SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
         lines = [f"connect {number} {source} {sink} {agents} {{{_sets(transport)}}}"]
         if cubic:
@@ -313,9 +313,9 @@ def _sets(transport: Transport) -> str:
         "rtxcur_init_": float(transport.initial_rto_s),
         "tcpTick_": float(transport.rto_granularity_s),
     }
-    if transport.congestion == "cubic":
+    if transport.congestion == "cubic-2.1":
         # Its timestamps are part of the header here.
-        sender |= {"timestamps_": True, "ts_option_size_": 0, "delay_growth_": False}
+        sender |= {"timestamps_": True, "ts_option_size_": 0}
     if transport.variant == "newreno":
         sender["exit_recovery_fix_"] = transport.exit_by_flight
     sink: dict[str, Any] = {"packetSize_": transport.ack_bytes}

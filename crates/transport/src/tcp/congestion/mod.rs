@@ -8,6 +8,7 @@
 
 mod bbr;
 mod cubic;
+mod cubic21;
 mod dctcp;
 mod delivery;
 mod hystart;
@@ -21,6 +22,7 @@ use aqumen_units::{Ecn, Instant, Span};
 use super::{Segment, TcpConfig};
 use bbr::Bbr;
 use cubic::Cubic;
+use cubic21::Cubic21;
 use dctcp::Dctcp;
 use ledbat::Ledbat;
 use pacing::Pacer;
@@ -34,6 +36,8 @@ pub enum Congestion {
     Reno,
     /// A cubic of the time since the last reduction (RFC 9438).
     Cubic,
+    /// CUBIC 2.1 as in Linux 2.6.22, in whole segments: that of ns-2.35.
+    Cubic21,
     /// A reduction in proportion to the fraction of marked packets (RFC 8257).
     Dctcp,
     /// The same for the Internet: ECT(1), paced, less dependent on the round trip (draft-briscoe-iccrg-prague-congestion-control).
@@ -53,7 +57,9 @@ impl Congestion {
             Congestion::Dctcp => Needs::EachMark,
             Congestion::Prague => Needs::CountOfMarks,
             Congestion::Ledbat => Needs::Delay,
-            Congestion::Reno | Congestion::Cubic | Congestion::Bbr | Congestion::Vegas => Needs::Nothing,
+            Congestion::Reno | Congestion::Cubic | Congestion::Cubic21 | Congestion::Bbr | Congestion::Vegas => {
+                Needs::Nothing
+            }
         }
     }
 
@@ -124,6 +130,8 @@ pub(super) struct Acked {
     pub(super) high: u32,
     /// The sender repairs a loss.
     pub(super) repairing: bool,
+    /// It did before.
+    pub(super) was_repairing: bool,
     /// It answers the SYN, whose acknowledgement sets the initial window.
     pub(super) opening: bool,
 }
@@ -174,6 +182,7 @@ enum Algorithm {
     /// Paced Reno.
     Reno,
     Cubic(Cubic),
+    Cubic21(Cubic21),
     Dctcp(Dctcp),
     Prague(Prague),
     Bbr(Bbr),
@@ -188,6 +197,7 @@ impl Control {
             Congestion::Reno if !cfg.pacing => return None,
             Congestion::Reno => Algorithm::Reno,
             Congestion::Cubic => Algorithm::Cubic(Cubic::new(cfg)),
+            Congestion::Cubic21 => Algorithm::Cubic21(Cubic21::new()),
             Congestion::Dctcp => Algorithm::Dctcp(Dctcp::new()),
             Congestion::Prague => Algorithm::Prague(Prague::new()),
             Congestion::Bbr => Algorithm::Bbr(Bbr::new(cfg)),
@@ -248,6 +258,7 @@ impl Control {
                 }
             }
             Algorithm::Cubic(cubic) => cubic.on_ack(cfg, acked, window),
+            Algorithm::Cubic21(cubic) => cubic.on_ack(cfg, acked, window),
             Algorithm::Dctcp(dctcp) => dctcp.on_ack(cfg, acked, window),
             Algorithm::Prague(prague) => prague.on_ack(cfg, acked, window),
             Algorithm::Bbr(bbr) => bbr.on_ack(acked, window),
@@ -264,6 +275,7 @@ impl Control {
         }
         let factor = match &mut self.algorithm {
             Algorithm::Cubic(cubic) => cubic.on_congestion(signal, window.cwnd),
+            Algorithm::Cubic21(cubic) => return cubic.on_congestion(signal, window),
             Algorithm::Bbr(bbr) => return bbr.on_congestion(signal, window),
             Algorithm::Prague(prague) => prague.on_loss(),
             Algorithm::Ledbat(ledbat) => ledbat.on_loss(),
@@ -332,6 +344,7 @@ mod tests {
             una: 1,
             high: 2,
             repairing: false,
+            was_repairing: false,
             opening: false,
         }
     }
