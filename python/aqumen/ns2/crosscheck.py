@@ -99,6 +99,11 @@ def _cells() -> list[Cell]:
         ("flows.cubic.count", "1"),
         ("topology.bottleneck.rate", "5Mbit"),
         ("topology.bottleneck.buffer", "60pkt"),
+        ("flows.cubic.start", "1s"),
+        ("flows.cubic.transport.initial_threshold", "50pkt"),
+        # Without it the rate is halved in recovery.
+        ("flows.cubic.transport.send_overhead", "0s"),
+        ("duration", "100s"),
     )
     return [
         *cells,

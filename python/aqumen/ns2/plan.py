@@ -81,6 +81,8 @@ class Transport:
     limited_transmit: bool = True
     cwr_retransmissions: bool = True
     exit_by_flight: bool = False
+    initial_threshold: int | None = None
+    """Slow-start threshold at the start (packets); None: the receive window. Agent/TCP/Linux alone."""
     congestion: str = "reno"
     """`cubic-2.1`: that of Linux 2.6.22, in `Agent/TCP/Linux`."""
 
@@ -190,6 +192,8 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     transport = Transport(**values)
     if transport.variant not in _VARIANTS:
         raise Ns2Unsupported(f"group '{group}': ns-2 runs {', '.join(_VARIANTS)} here, not '{transport.variant}'")
+    if transport.initial_threshold is not None and not cubic:
+        raise Ns2Unsupported(f"group '{group}': in ns-2 only CUBIC has an initial_threshold")
     if not 0 < transport.header_bytes < transport.packet_bytes:
         raise Ns2Unsupported(f"group '{group}': a packet must be larger than its header")
     if transport.restart_window not in (None, 1):

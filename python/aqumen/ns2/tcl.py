@@ -67,7 +67,8 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
         agents = f"{{{_LINUX if cubic else _SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
         lines = [f"connect {number} {source} {sink} {agents} {{{_sets(transport)}}}"]
         if cubic:
-            lines.append(f"use_cubic {number} {float(transport.rto_granularity_s)!r}")
+            threshold = transport.initial_threshold or 0
+            lines.append(f"use_cubic {number} {float(transport.rto_granularity_s)!r} {threshold}")
         amount = -1 if flow.transfer_bytes is None else flow.transfer_bytes
         for start, stop in periods:
             lines.append(f'$ns at {start!r} "$tcp({number}) send {amount}"')
@@ -385,11 +386,13 @@ proc prepare_cubic {file} {
     [new Agent/TCP/Linux] set_ca_default_param cubic beta 717
 }
 
-# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms.
-proc use_cubic {i tick} {
+# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms. A threshold of 0 is
+# that of the window.
+proc use_cubic {i tick threshold} {
     global tcp
     $tcp($i) reset
     $tcp($i) select_ca cubic
+    $tcp($i) set_ca_param cubic initial_ssthresh $threshold
     $tcp($i) set tcpTick_ $tick
 }
 

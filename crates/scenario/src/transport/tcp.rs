@@ -63,6 +63,7 @@ impl Config for TcpConfig {
         "ecn_backoff" ecn_backoff Flag: "whether the timer stays backed off while marks come back to a window of one";
         "forget_rtt" forget_rtt Flag: "whether the smoothed round trip is discarded after four backoffs";
         "full_segments" full_segments Flag: "whether a transfer is rounded up to whole segments";
+        "initial_threshold" initial_threshold SegmentsOrNone: "slow-start threshold at the start; \"none\": the receive window";
         "loss_detection" loss_detection Choice (DETECTION_NAMES, detection_index, |config, index| config.loss_detection = DETECTIONS[index]):
             "which segments a sack sender takes for lost";
         "lost_retransmissions" lost_retransmissions Flag: "whether a sack sender notices that a retransmission was lost";

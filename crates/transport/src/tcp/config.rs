@@ -50,7 +50,7 @@ pub struct TcpConfig {
     pub ack_bytes: u16,
     /// Congestion window before the first acknowledgement of data (RFC 6928) (segments).
     pub initial_window: u32,
-    /// What the receiver offers at most (its buffer) (segments). Also the initial slow-start threshold: "the largest
+    /// What the receiver offers at most (its buffer) (segments). Also the usual initial slow-start threshold: "the largest
     /// possible advertised window" of RFC 5681 section 3.1.
     pub receive_window: u32,
     /// How long the receiver may hold an acknowledgement back (RFC 5681 section 4.2); `None`: one for each segment.
@@ -105,6 +105,9 @@ pub struct TcpConfig {
     pub forget_rtt: bool,
     /// Whether every segment is full, a transfer being rounded up to whole segments (ns-2).
     pub full_segments: bool,
+    /// Slow-start threshold at the start (segments), as a host may remember it from earlier connections (RFC 9040);
+    /// `None`: the receive window.
+    pub initial_threshold: Option<u32>,
     /// Which segments a SACK sender takes for lost.
     pub loss_detection: LossDetection,
     /// Whether a SACK sender notices that a retransmission was lost and sends it once more (as RFC 8985 does); else only
@@ -159,6 +162,7 @@ impl TcpConfig {
             ecn_backoff: true,
             forget_rtt: true,
             full_segments: true,
+            initial_threshold: None,
             loss_detection: LossDetection::Rfc6675,
             lost_retransmissions: false,
             reduction: Reduction::AtOnce,
@@ -206,6 +210,7 @@ impl TcpConfig {
             ecn_backoff: false,
             forget_rtt: false,
             full_segments: false,
+            initial_threshold: None,
             loss_detection: LossDetection::Rfc6675,
             lost_retransmissions: false,
             reduction: Reduction::AtOnce,
@@ -294,6 +299,13 @@ impl TcpConfig {
         number("growth_limit", self.growth_limit, 1, 1 << 30, "1 to 2^30 segments")?;
         if let Some(window) = self.restart_window {
             number("restart_window", window, 1, 1 << 30, "1 to 2^30 segments")?;
+        }
+        if let Some(threshold) = self.initial_threshold {
+            number("initial_threshold", threshold, 2, 1 << 30, "2 to 2^30 segments")?;
+        }
+        if self.reduction != Reduction::AtOnce && self.congestion == Congestion::Bbr {
+            let range = "at-once: BBR sets its own window in recovery";
+            return Err(ConfigError { field: "reduction", value: 0.0, range });
         }
         span("send_overhead", self.send_overhead, Span::ZERO, DAY, "0 s to 1 day")?;
         if !(0.0..=2.0).contains(&self.min_window) {

@@ -8,11 +8,17 @@
 //!            at once (RFC 6675)            proportional (RFC 9937)      rate halving
 //! ```
 //!
-//! Rate halving is that of the TCP-Linux of ns-2.35 (after Hoe 1995 and FACK): each acknowledgement that leaves the pipe
-//! below the bound lets one segment go and moves the bound one below.
+//! Rate halving is that of the TCP-Linux of ns-2.35 (after Hoe 1995 and FACK): the pipe has a bound, one above what an
+//! acknowledgement leaves of it at most. It lets one segment go, and each that goes lowers it by two: the next
+//! acknowledgement finds it in force, the one after does not. With a
+//! [`send_overhead`](super::TcpConfig::send_overhead) ns-2 forgets to lower it (the timer of the overhead puts the value
+//! from before back). Then the rate is not halved: a segment goes for each that arrives, and when the losses are repaired
+//! the sender is silent until the pipe has shrunk to the window. So it is here.
 //!
 //! Proportional rate reduction holds for losses; after a mark the window is reduced at once (RFC 9937 section 6 allows
 //! either).
+
+use aqumen_units::Span;
 
 use super::TcpConfig;
 
@@ -45,10 +51,19 @@ impl Descent {
         *self = Descent { allowance: window as u32, from: from.max(1), delivered: 0, sent: 0 };
     }
 
-    /// An acknowledgement in recovery (RFC 9937 section 6.2): `delivered` segments have arrived with it; `safe`: it
-    /// acknowledges new data and shows no new loss.
+    /// An acknowledgement in recovery has left `pipe` segments in the network: `delivered` have arrived with it; `safe`:
+    /// it acknowledges new data and shows no new loss.
     pub(super) fn on_ack(&mut self, cfg: &TcpConfig, window: u32, pipe: u32, delivered: u32, safe: bool) {
-        if cfg.reduction != Reduction::Proportional || delivered == 0 {
+        match cfg.reduction {
+            Reduction::AtOnce => {}
+            Reduction::Proportional => self.share_out(window, pipe, delivered, safe),
+            Reduction::RateHalving => self.allowance = self.allowance.min(pipe + 1),
+        }
+    }
+
+    /// RFC 9937 section 6.2.
+    fn share_out(&mut self, window: u32, pipe: u32, delivered: u32, safe: bool) {
+        if delivered == 0 {
             return;
         }
         self.delivered += delivered;
@@ -69,16 +84,18 @@ impl Descent {
         match cfg.reduction {
             Reduction::AtOnce => window - f64::from(pipe) >= 1.0,
             Reduction::Proportional => self.allowance > 0,
-            Reduction::RateHalving => pipe < (window as u32).max(self.allowance.min(pipe + 1)),
+            Reduction::RateHalving => pipe < (window as u32).max(self.allowance),
         }
     }
 
     /// A segment leaves; `pipe` was in the network before it.
     pub(super) fn on_sent(&mut self, cfg: &TcpConfig, pipe: u32) {
         self.sent += 1;
-        self.allowance = match cfg.reduction {
-            Reduction::RateHalving => self.allowance.min(pipe.max(1)),
-            Reduction::AtOnce | Reduction::Proportional => self.allowance.saturating_sub(1),
-        };
+        match cfg.reduction {
+            Reduction::AtOnce => {}
+            Reduction::Proportional => self.allowance = self.allowance.saturating_sub(1),
+            Reduction::RateHalving if cfg.send_overhead > Span::ZERO => {}
+            Reduction::RateHalving => self.allowance = self.allowance.min(pipe.max(1)),
+        }
     }
 }

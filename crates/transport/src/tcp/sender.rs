@@ -157,7 +157,7 @@ impl Sender {
             limit: u32::MAX,
             recover: syn,
             peer_window: cfg.receive_window,
-            ssthresh: cfg.receive_window.max(2),
+            ssthresh: cfg.initial_threshold.unwrap_or(cfg.receive_window).max(2),
             inflation: 0,
             timed: 0,
             rto: Rto::new(cfg),
@@ -246,7 +246,10 @@ impl Sender {
     /// An acknowledgement to a sender with a congestion control.
     fn on_controlled_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         let (una, flight) = (self.una, self.next - self.una);
-        let was_repairing = self.flags & RECOVERY != 0 || self.inflation > 0;
+        if self.control().is_some_and(Control::goes_first) {
+            self.let_control_go_first(cfg, now, &ack);
+            return self.work_in(cfg, now, ack, recovered);
+        }
         let (samples, sum) = (self.rtt_samples, self.rtt_sum_nanos);
         self.tell_arrivals(now, &ack);
         self.work_in(cfg, now, ack, recovered);
@@ -277,8 +280,35 @@ impl Sender {
             una: self.una,
             high: self.high,
             repairing,
-            was_repairing,
             opening: cfg.syn && una == 0 && self.una > 0,
+        };
+        let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
+        control.on_ack(cfg, &acked, &mut window);
+        (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
+    }
+
+    /// Tells a congestion control of an acknowledgement before it is worked in. A round trip is taken from one without
+    /// selective blocks.
+    #[cold]
+    fn let_control_go_first(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        let (una, repairing) = (self.una.max(ack.ack), self.flags & RECOVERY != 0);
+        let flight = self.next - self.una;
+        let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
+        let acked = Acked {
+            now,
+            segments: una - self.una,
+            delivered: 0,
+            flight,
+            in_flight: self.next.max(una) - una,
+            lost: 0,
+            rtt: ack.sack.is_empty().then(|| now.saturating_since(ack.echo)),
+            echo: ack.ece && cfg.ecn,
+            marks: 0,
+            delay: None,
+            una,
+            high: self.high,
+            repairing,
+            opening: cfg.syn && self.una == 0 && una > 0,
         };
         let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
         control.on_ack(cfg, &acked, &mut window);
@@ -765,7 +795,7 @@ impl Sender {
     /// An acknowledgement in recovery has been worked in. `before`: where losses ended, and what had arrived.
     fn go_on_recovering(&mut self, cfg: &TcpConfig, board: &mut Board, advances: bool, before: (u32, u32)) {
         let lost_again = cfg.lost_retransmissions && board.check_resent(self.una);
-        if cfg.reduction == Reduction::Proportional {
+        if cfg.reduction != Reduction::AtOnce {
             let (from, to) = (before.0.max(self.una), board.loss_edge(cfg).unwrap_or(0));
             let lost = lost_again || (from < to && board.arrived.count_in(from, to) < to - from);
             let arrived = self.una + board.arrived.count_in(self.una, self.high);

@@ -13,11 +13,10 @@
 //!   reduction to 0.7.
 //! - Before the first loss and after a timeout, until the next loss, it grows by one segment in 50 acknowledgements
 //!   (counted as above) once slow start is over, or as Reno if that is more. A timeout makes it forget all else, too.
-//! - Slow start goes on while the window is not above the threshold, and nothing grows with the acknowledgement that ends a
-//!   recovery.
+//! - Slow start goes on while the window is not above the threshold. The window grows with an acknowledgement before a loss
+//!   that it shows reduces it, and not with the one that ends a recovery.
 //!
-//! Deviations: the cube root is exact, not a table with one Newton step (0.2 % of K); the smallest round trip is also taken
-//! from acknowledgements with selective blocks.
+//! Deviation: the cube root is exact, not a table with one Newton step (0.2 % of K).
 
 use super::{Acked, Signal, TcpConfig, Window};
 
@@ -121,11 +120,11 @@ impl Cubic21 {
             self.repair = Repair::Done;
         }
         let now = (acked.now.as_nanos() / 1_000_000) as u32;
-        if !repairs && !acked.was_repairing {
+        if !repairs && !acked.repairing {
             self.ratio += i64::from(acked.segments) - (self.ratio >> 4);
             self.measure(now, acked);
         }
-        if !acked.was_repairing && !acked.repairing && f64::from(acked.flight) >= window.cwnd {
+        if !acked.repairing && f64::from(acked.flight) >= window.cwnd {
             self.grow(cfg, now, window);
         }
         if repairs && self.repair == Repair::Done && window.cwnd < f64::from(window.ssthresh) {
@@ -205,4 +204,97 @@ fn cube_root(value: u64) -> u64 {
     let root = libm::cbrt(value as f64) as u64;
     // The float may be one off.
     if (root + 1).pow(3) <= value { root + 1 } else { root }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use aqumen_units::{Instant, Span};
+
+    use super::super::tests::acked;
+    use super::*;
+
+    fn one(millis: u64, rtt_ms: u64) -> Acked {
+        let now = Instant::ZERO + Span::from_millis(millis);
+        Acked { now, flight: 1_000_000, rtt: Some(Span::from_millis(rtt_ms)), una: 5, high: 9, ..acked() }
+    }
+
+    fn after_a_loss_at(cwnd: f64) -> (Cubic21, Window) {
+        let (mut cubic, mut window) = (Cubic21::new(), Window { cwnd, ssthresh: 4000 });
+        cubic.on_congestion(Signal::Loss, &mut window);
+        (cubic, window)
+    }
+
+    #[test]
+    fn windows_are_whole_and_reno_s_pace_is_that_of_four_fifths() {
+        // 100 x 717 / 1024 = 70.02.
+        let (mut cubic, mut window) = after_a_loss_at(100.0);
+        assert_eq!((window.cwnd, window.ssthresh, cubic.last_max), (70.0, 70, 100));
+        // 70 is not above the threshold: one step of slow start.
+        let cfg = TcpConfig::cubic_ns2();
+        cubic.on_ack(&cfg, &one(2_000, 100), &mut window);
+        assert_eq!(window.cwnd, 71.0);
+        // Nothing to do for a while: a window of Reno's lasts 71 x 23 / 8 = 204 acknowledgements.
+        cubic.on_ack(&cfg, &one(2_001, 100), &mut window);
+        assert_eq!((cubic.plateau, cubic.epoch, cubic.reno), (100, 2_001, 71));
+        // K = cbrt((100 - 71) / (410 / 1024)) s = 4.1683 s, 4268 of 1024.
+        assert_eq!(cubic.k, 4_268);
+        // Where it will be in 100 ms (102 of 1024 s): 100 - 0.4004 x 4.0688^3 = 73.03, cut to whole segments from the
+        // plateau down: 100 - 26. That is 3 above 71: 71 / 3 = 23, and 23 x 16 / 31 = 11.
+        assert_eq!(cubic.min_rtt, 100);
+        assert_eq!(cubic.count, 11);
+    }
+
+    #[test]
+    fn a_step_takes_the_count_and_one_more() {
+        let cfg = TcpConfig::cubic_ns2();
+        let mut cubic = Cubic21::new();
+        let mut window = Window { cwnd: 30.0, ssthresh: 20 };
+        // No loss yet: 50 x 16 / 31 = 25, so every 26th acknowledgement. The first one finds the estimate at 31/16.
+        let steps = (0..3 * 26).filter(|_| {
+            let before = window.cwnd;
+            cubic.on_ack(&cfg, &one(500, 100), &mut window);
+            window.cwnd > before
+        });
+        assert_eq!(steps.collect::<Vec<_>>(), [25, 51, 77]);
+        assert_eq!(cubic.ratio, 31);
+    }
+
+    #[test]
+    fn a_second_loss_below_the_first_leaves_room() {
+        let (mut cubic, _) = after_a_loss_at(100.0);
+        let mut window = Window { cwnd: 80.0, ssthresh: 70 };
+        cubic.on_congestion(Signal::Loss, &mut window);
+        // 80 x 1741 / 2048 = 68.008, and 80 x 717 / 1024 = 56.02.
+        assert_eq!((cubic.last_max, window.cwnd, window.ssthresh), (68, 56.0, 56));
+    }
+
+    #[test]
+    fn a_timeout_forgets_all_and_ends_with_the_threshold_at_once() {
+        let cfg = TcpConfig::cubic_ns2();
+        let (mut cubic, mut window) = after_a_loss_at(100.0);
+        cubic.on_congestion(Signal::Timeout, &mut window);
+        assert_eq!((window.ssthresh, cubic.last_max, cubic.has_lost), (49, 0, false));
+        window.cwnd = 1.0; // by the sender
+        // 9 are out; slow start goes on until they are acknowledged. Then 49 at once, but three beyond what is in flight.
+        cubic.on_ack(&cfg, &Acked { in_flight: 2, ..one(3_000, 100) }, &mut window);
+        assert_eq!(window.cwnd, 2.0);
+        cubic.on_ack(&cfg, &Acked { una: 9, in_flight: 2, ..one(3_100, 100) }, &mut window);
+        assert_eq!(window.cwnd, 5.0);
+    }
+
+    #[test]
+    fn nothing_grows_with_the_acknowledgement_that_ends_a_recovery() {
+        let cfg = TcpConfig::cubic_ns2();
+        let (mut cubic, mut window) = after_a_loss_at(100.0);
+        cubic.on_ack(&cfg, &Acked { repairing: true, segments: 30, ..one(3_000, 100) }, &mut window);
+        assert_eq!((window.cwnd, cubic.ratio), (70.0, 32));
+    }
+
+    #[test]
+    fn cube_roots_are_rounded_down() {
+        assert_eq!([0, 1, 7, 8, 26, 27, 999_999_999, 1_000_000_000].map(cube_root), [0, 1, 1, 2, 2, 3, 999, 1000]);
+    }
 }

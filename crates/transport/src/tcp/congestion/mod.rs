@@ -130,8 +130,6 @@ pub(super) struct Acked {
     pub(super) high: u32,
     /// The sender repairs a loss.
     pub(super) repairing: bool,
-    /// It did before.
-    pub(super) was_repairing: bool,
     /// It answers the SYN, whose acknowledgement sets the initial window.
     pub(super) opening: bool,
 }
@@ -239,6 +237,12 @@ impl Control {
         matches!(self.algorithm, Algorithm::Dctcp(_) | Algorithm::Prague(_) | Algorithm::Bbr(_))
     }
 
+    /// Whether it sets the window by an acknowledgement before the sender works that in, as Linux 2.6.22 does: one that
+    /// shows a loss lets the window grow first. `repairing` then tells of the time before.
+    pub(super) fn goes_first(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Cubic21(_))
+    }
+
     /// Segments `first..end` have arrived, before [`on_ack`](Self::on_ack) of the acknowledgement that says so.
     pub(super) fn on_arrival(&mut self, now: Instant, first: u32, end: u32) {
         if let Algorithm::Bbr(bbr) = &mut self.algorithm {
@@ -344,7 +348,6 @@ mod tests {
             una: 1,
             high: 2,
             repairing: false,
-            was_repairing: false,
             opening: false,
         }
     }
