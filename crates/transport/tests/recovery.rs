@@ -173,9 +173,7 @@ fn duplicates_without_blocks_mean_copies_and_not_losses() {
 #[test]
 fn forward_acknowledgements_count_gaps_too() {
     // 1 to 3 are lost. 4 and 5 have arrived: two, but 1 is four before 5. Then 6 gives 2 away.
-    for (loss_detection, at_5, at_6) in
-        [(LossDetection::Fack, vec![1], 1), (LossDetection::Rfc6675, vec![12], 1)]
-    {
+    for (loss_detection, at_5, at_6) in [(LossDetection::Fack, vec![1], 1), (LossDetection::Rfc6675, vec![12], 1)] {
         let mut host = Host::ten_out(TcpConfig { loss_detection, ..reno() });
         assert_eq!(host.on(1, &[(4, 5)]), [11]);
         assert_eq!(host.on(1, &[(4, 6)]), at_5);

@@ -135,6 +135,7 @@ _BUILT_IN: dict[str, Any] = {
 _LINUX: dict[str, Any] = {
     "variant": "sack",
     "hystart": False,
+    "reno_friendly": True,
     "ecn": False,
     "timestamps": True,
     "delayed_ack_s": None,
@@ -181,7 +182,7 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
             if value not in ("ns2", "cubic-ns2"):
                 presets = "ns2, cubic-ns2, sctp-ns2 and udp"
                 raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {presets}, not '{value}'")
-        elif (name == "hystart" and not cubic) or (cubic and name in _LINUX_UNUSED):
+        elif (name in ("hystart", "reno_friendly") and not cubic) or (cubic and name in _LINUX_UNUSED):
             continue
         elif name in built_in and value != built_in[name] and (value is not None or name in known):
             raise Ns2Unsupported(f"group '{group}': {name_of} has {name} = {built_in[name]} built in, not {value}")
