@@ -396,8 +396,8 @@ proc prepare_cubic {file} {
     [new Agent/TCP/Linux] set_ca_default_param cubic beta 717
 }
 
-# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms. A threshold of 0
-# is that of the window.
+# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms. A threshold of
+# 0 is that of the window.
 proc use_cubic {i tick threshold} {
     global tcp
     $tcp($i) reset
