@@ -423,6 +423,31 @@ fn new_parameters_are_taken_while_packets_wait() {
 }
 
 #[test]
+fn every_discipline_given_its_own_parameters_goes_on_with_what_waits() {
+    let limit = Limit::packets(300);
+    let at = |ms| Instant::ZERO + Span::from_millis(ms);
+    for row in registry::algorithms() {
+        let mut qdisc = build(row.name, &[], limit);
+        let (mut rng, mut log) = (Random(5), Log::default());
+        for handle in 0..60 {
+            let now = at(u64::from(handle));
+            while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
+                qdisc.on_timer(due, &mut rng);
+            }
+            qdisc.enqueue(handle, &packet(handle % 3, 1000, Ecn::Ect0), now, &mut rng, &mut log);
+        }
+        let before = (qdisc.backlog(), qdisc.next_timer(), qdisc.probability(), settings(&qdisc));
+        let again = build(row.name, &[], limit);
+        assert_eq!(qdisc.fixed(&again), Ok(()), "{}", row.name);
+        qdisc.retune(again, at(59));
+        assert_eq!((qdisc.backlog(), qdisc.probability()), (before.0, before.2), "{}", row.name);
+        assert_eq!(settings(&qdisc), before.3, "{}", row.name);
+        assert_eq!(qdisc.next_timer(), before.1, "{}", row.name);
+        assert!(qdisc.memory_bytes() > size_of::<AnyQdisc>(), "{}", row.name);
+    }
+}
+
+#[test]
 fn a_clock_goes_on_in_its_phase() {
     let limit = Limit::packets(300);
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
