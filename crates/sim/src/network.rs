@@ -22,6 +22,9 @@ pub(crate) struct Network {
     hops: Vec<Hop>,
     /// First data lane and first acknowledgement lane of each flow.
     pub(crate) routes: Vec<Route>,
+    /// The least time from whatever happens at one place (a port, a sender, a receiver with a timer) until it is felt at
+    /// another, nanoseconds.
+    pub(crate) foresight: u64,
 }
 
 /// A flow's lanes: data lanes from `data` on, then acknowledgement lanes from `acks` on.
@@ -118,7 +121,7 @@ impl Network {
             port_links.push(number as u32);
             ports.push(port_of_link(link, plan.seed, number as u32, style, &edges, &identities)?);
         }
-        let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
+        let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new(), foresight: u64::MAX };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
@@ -133,6 +136,8 @@ impl Network {
             let data = network.add_lanes(plan, number, &flow.path, &port_of, packet_bytes, sink);
             let acks = network.add_lanes(plan, number, &flow.return_path, &port_of, ack_bytes, source);
             network.routes.push(Route { data, acks, notice: notice(plan, flow, &port_of) });
+            let prompt = sink == Target::PromptReceiver;
+            network.foresight = network.foresight.min(foresight(plan, flow, &port_of, prompt));
         }
         Ok(network)
     }
@@ -306,6 +311,25 @@ fn notice(plan: &Plan, flow: &Flow, port_of: &[Option<u32>]) -> u64 {
         }
     }
     sum
+}
+
+/// The least time that a packet of `flow` takes from one place to the next; a `prompt` receiver is none.
+fn foresight(plan: &Plan, flow: &Flow, port_of: &[Option<u32>], prompt: bool) -> u64 {
+    let (mut least, mut sum) = (u64::MAX, 0);
+    for path in [&flow.path, &flow.return_path] {
+        for &link in path {
+            if port_of[link as usize].is_some() {
+                least = least.min(sum);
+                sum = 0;
+            }
+            sum += plan.links[link as usize].delay_min().as_nanos();
+        }
+        if !prompt {
+            least = least.min(sum);
+            sum = 0;
+        }
+    }
+    if prompt { least.min(sum) } else { least }
 }
 
 #[cfg(test)]
