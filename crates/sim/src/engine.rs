@@ -124,6 +124,17 @@ struct AcksAhead {
     reach: [u32; Self::KNOWN as usize],
 }
 
+/// What a sender does after the overhead of its host.
+#[derive(Clone, Copy)]
+enum Departure {
+    /// It has nothing to send, or is about to send already.
+    None,
+    /// So many segments leave then, before anything can reach the sender.
+    At(u32, u64),
+    /// It looks then what it may send.
+    Later(u64),
+}
+
 /// What a flow did in one piece.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowPiece {
@@ -299,9 +310,13 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     fn on_served_arrival(&mut self, number: u32, flow: u32, now: u64, entry: u32) {
         let event = self.remove(entry).put_off(now);
+        self.arrive_at_served(number, flow, now, &event);
+    }
+
+    fn arrive_at_served(&mut self, number: u32, flow: u32, now: u64, event: &Event) {
         let Port::Served(port) = &mut self.network.ports[number as usize] else { return };
         let mut dropped = Vec::new();
-        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
+        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, event, flow, &mut dropped) {
             self.schedule_timer(end, self.slots.service + number);
         }
         dropped.iter().for_each(|event| self.discard(self.flow_of(event), event));
@@ -389,7 +404,7 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn send_event(&mut self, lane: u32, at: u64, mut event: Event) {
         if self.windows.is_some() {
-            return self.send_in_window(lane, at, event);
+            return self.send_in_window(lane, at, &event);
         }
         let (reach, flow, target) = self.network.cross(lane, at, event.bytes);
         match target {
@@ -511,12 +526,6 @@ impl<'a> Engine<'a> {
     /// Sends what the sender has to send.
     #[inline(always)]
     fn pump(&mut self, flow: u32, now: u64) {
-        self.pump_until(flow, now, |engine| engine.next_ack(flow, now));
-    }
-
-    /// The same, where the next acknowledgement reaches the sender no sooner than `next_ack` says.
-    #[inline(always)]
-    fn pump_until(&mut self, flow: u32, now: u64, next_ack: impl FnOnce(&Self) -> u64) {
         let config = self.config(flow);
         while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(config, instant(now)) {
             self.send_segment_rarely(flow, now, segment);
@@ -524,7 +533,7 @@ impl<'a> Engine<'a> {
         if config.send_overhead == Span::ZERO {
             self.transmit(flow, now, config);
         } else {
-            self.transmit_after_overhead(flow, now, config, next_ack);
+            self.transmit_after_overhead(flow, now, config);
         }
         self.arm_retransmission(flow);
     }
@@ -566,43 +575,17 @@ impl<'a> Engine<'a> {
     /// Sends all that the window allows a random time from now. When nothing can reach the sender before then, it is
     /// done on the spot.
     #[inline(always)]
-    fn transmit_after_overhead(
-        &mut self,
-        flow: u32,
-        now: u64,
-        config: &TcpConfig,
-        next_ack: impl FnOnce(&Self) -> u64,
-    ) {
-        let state = &mut self.flows[flow as usize];
-        let allowance = state.sender.allowance();
-        if state.send_at != NEVER
-            || allowance == Some(0)
-            || (allowance.is_none() && !state.sender.may_transmit(config, instant(now)))
-        {
-            return;
-        }
-        // Signed, because processors convert those faster.
-        let overhead_ns = config.send_overhead.as_nanos() as i64;
-        let at = now + (state.rng.uniform() * overhead_ns as f64) as i64 as u64;
-        let timer = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        match allowance {
-            Some(segments) if at < next_ack(self) && at < timer && at < self.agenda.next() => {
-                self.transmit_some(flow, at, config, segments);
-            }
-            _ => {
-                self.flows[flow as usize].send_at = at;
-                self.schedule_timer(at, self.slots.send + flow);
-            }
-        }
-    }
-
-    /// A moment no later than that at which the next acknowledgement reaches the sender.
-    #[inline(always)]
-    fn next_ack(&self, flow: u32, now: u64) -> u64 {
-        let Some(acks_ahead) = self.acks_ahead.get(flow as usize) else { return now };
-        match acks_ahead.count {
-            0 => now + self.network.routes[flow as usize].notice,
-            _ => acks_ahead.next(now),
+    fn transmit_after_overhead(&mut self, flow: u32, now: u64, config: &TcpConfig) {
+        // In windows, what comes next may be in any inbox.
+        let next_ack = || match self.acks_ahead.get(flow as usize) {
+            None => now,
+            Some(ahead) if ahead.count == 0 => now + self.network.routes[flow as usize].notice,
+            Some(ahead) => ahead.next(now),
+        };
+        match self.flows[flow as usize].departure(config, now, self.agenda.next(), next_ack) {
+            Departure::None => {}
+            Departure::At(segments, at) => self.transmit_some(flow, at, config, segments),
+            Departure::Later(at) => self.schedule_timer(at, self.slots.send + flow),
         }
     }
 
@@ -620,10 +603,7 @@ impl<'a> Engine<'a> {
     /// Makes sure that an event stands in the calendar no later than the sender's timer.
     #[inline(always)]
     fn arm_retransmission(&mut self, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        let due = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        if due < state.timer_at {
-            state.timer_at = due;
+        if let Some(due) = self.flows[flow as usize].rearm() {
             self.schedule_timer(due, self.slots.retransmission + flow);
         }
     }
@@ -651,14 +631,19 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// The timer of a port's AQM is due.
+    fn on_port_timer(&mut self, now: u64, port: u32) {
+        // A timer of an AQM that was replaced comes to nothing.
+        if self.network.ports[port as usize].on_timer(now) {
+            self.arm_port(port);
+        }
+    }
+
     #[cold]
     fn on_timer(&mut self, now: u64, slot: u32) {
         let slots = &self.slots;
         if slot < slots.control {
-            // A timer of an AQM that was replaced comes to nothing.
-            if self.network.ports[slot as usize].on_timer(now) {
-                self.arm_port(slot);
-            }
+            self.on_port_timer(now, slot);
         } else if slot == slots.sampler {
             self.sample(now);
         } else if slot < slots.retransmission {
@@ -871,6 +856,46 @@ impl FlowState {
             epoch: 0,
             sink: Sink { receiver: Receiver::new(config), group: flow.group },
         }
+    }
+
+    /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send; the
+    /// next acknowledgement comes no sooner than `next_ack`.
+    #[inline(always)]
+    fn departure(
+        &mut self,
+        config: &TcpConfig,
+        now: u64,
+        next_control: u64,
+        next_ack: impl FnOnce() -> u64,
+    ) -> Departure {
+        let allowance = self.sender.allowance();
+        if self.send_at != NEVER
+            || allowance == Some(0)
+            || (allowance.is_none() && !self.sender.may_transmit(config, instant(now)))
+        {
+            return Departure::None;
+        }
+        // Signed, because processors convert those faster.
+        let overhead_ns = config.send_overhead.as_nanos() as i64;
+        let at = now + (self.rng.uniform() * overhead_ns as f64) as i64 as u64;
+        let timer = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        match allowance {
+            Some(segments) if at < next_ack() && at < timer && at < next_control => Departure::At(segments, at),
+            _ => {
+                self.send_at = at;
+                Departure::Later(at)
+            }
+        }
+    }
+
+    /// When an event for the sender's timer is to be made, if none comes as soon.
+    #[inline(always)]
+    fn rearm(&mut self) -> Option<u64> {
+        let due = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        (due < self.timer_at).then(|| {
+            self.timer_at = due;
+            due
+        })
     }
 }
 

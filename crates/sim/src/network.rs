@@ -19,7 +19,7 @@ pub(crate) struct Network {
     pub(crate) port_links: Vec<u32>,
     pub(crate) lanes: Vec<Lane>,
     /// Private links; a lane owns a run of them.
-    hops: Vec<Hop>,
+    pub(crate) hops: Vec<Hop>,
     /// First data lane and first acknowledgement lane of each flow.
     pub(crate) routes: Vec<Route>,
     /// The least time from whatever happens at one place (a port, a sender, a receiver with a timer) until it is felt at
@@ -89,7 +89,7 @@ const AGENT_SOURCE: u32 = u32::MAX - 4;
 
 /// A private link.
 #[derive(Clone, Copy)]
-struct Hop {
+pub(crate) struct Hop {
     free_at: u64,
     rate: Rate,
     delay: u64,
@@ -200,17 +200,22 @@ impl Network {
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, u32, Target) {
         let lane = &mut self.lanes[lane as usize];
-        let reach = if lane.hops == Hops::One && lane.usual_bytes == bytes {
-            lane.free_at = lane.free_at.max(now) + lane.usual_tx as u64;
-            lane.free_at + lane.delay as u64
-        } else {
-            lane.cross_hops(&mut self.hops, now, bytes)
-        };
-        (reach, lane.flow, lane.target())
+        (lane.cross(&mut self.hops, now, bytes), lane.flow, lane.target())
     }
 }
 
 impl Lane {
+    /// When a packet of `bytes` that enters at `now` reaches the end.
+    #[inline(always)]
+    pub(crate) fn cross(&mut self, hops: &mut [Hop], now: u64, bytes: u16) -> u64 {
+        if self.hops == Hops::One && self.usual_bytes == bytes {
+            self.free_at = self.free_at.max(now) + self.usual_tx as u64;
+            self.free_at + self.delay as u64
+        } else {
+            self.cross_hops(hops, now, bytes)
+        }
+    }
+
     /// When a packet of `bytes` that enters at `now` reaches the end, whatever its size and the lane's links.
     #[inline(never)]
     fn cross_hops(&mut self, hops: &mut [Hop], now: u64, bytes: u16) -> u64 {
