@@ -89,6 +89,17 @@ class Scenario:
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
+    def until(self, end: str) -> Scenario:
+        """Its beginning alone: events, windows and groups of flows that come later are left out.
+
+        Args:
+            end: When it ends, before the scenario's own end: `40s`.
+        """
+        try:
+            return Scenario(self.core.until(end))
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
     def to_toml(self) -> str:
         """The scenario as TOML; `Scenario.parse` of it gives the same scenario."""
         return self.core.to_toml()

@@ -77,6 +77,9 @@ class Scenario:
     name = "mock"
     title = "Twelve endless transfers over one congested link"
 
+    def until(self, end):
+        return Scenario(self.text, (*self.changes, ("duration", end)))
+
     def set(self, changes):
         for key, _ in changes:
             if key not in ("duration", "bottleneck.rate"):

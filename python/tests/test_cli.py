@@ -120,7 +120,7 @@ def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqume
         (["compare", "{good}", "--aqm", "pi", "--seeds", "0"], "seeds = 0: the number of seeds is from 1 to 100000"),
         (["compare", "{good}", "--aqm", "pi", "--seeds", "1000000"], "seeds = 1000000"),
         (["list", "aqm"], "aqm"),
-        (["validate", "live"], "`validate live` is not built yet"),
+        (["validate", "ns4"], "'ns4' is not one of 'ns2', 'ns3', 'vectors'"),
         (["validate", "ns2", "--seeds", "1"], "at least two seeds"),
         (["frobnicate"], "frobnicate"),
     ],

@@ -6,8 +6,24 @@ from typing import Any
 
 import pytest
 
+from aqumen import engines
 from aqumen._core import student_quantile
-from aqumen.ns2.crosscheck import CELLS, METRICS, Cell, Row, compare, measures, reference, report, table, validate
+from aqumen.cli import main
+from aqumen.errors import ScenarioError
+from aqumen.ns2 import crosscheck
+from aqumen.ns2.crosscheck import (
+    CELLS,
+    METRICS,
+    Cell,
+    Row,
+    compare,
+    measures,
+    reference,
+    report,
+    select,
+    table,
+    validate,
+)
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
 STILL = {"utilization": 1.0, "queue_mean_pkts": 100.0, "queue_std_pkts": 15.0, "mark_ratio": 0.1, "drop_ratio": 0.0}
@@ -96,7 +112,9 @@ def test_validate_runs_both_engines_on_every_cell() -> None:
 
         return answer
 
-    rows = validate(CELLS[:2], range(3), engine("packet", 110.0), engine("ns2", 100.0))
+    by_cell = list(validate(CELLS[:2], range(3), engine("packet", 110.0), engine("ns2", 100.0)))
+    assert [{row.aqm for row in rows} for rows in by_cell] == [{"DropTail"}, {"RED50mk"}]
+    rows = [row for rows in by_cell for row in rows]
     assert asked == [("packet", "DropTail"), ("ns2", "DropTail"), ("packet", "RED50mk"), ("ns2", "RED50mk")]
     # Five metrics over `all`, and all but utilisation over `steady`.
     assert len(rows) == 2 * (5 + 4)
@@ -107,6 +125,16 @@ def test_validate_runs_both_engines_on_every_cell() -> None:
     assert len(text) == 1 + 18 + 1
     assert "+10.00 [+10.00, +10.00]" in text[2]
     assert text[-1] == "14 equivalent, 0 unclear, 4 different"
+
+
+def test_cells_are_chosen_by_name_or_experiment() -> None:
+    assert select(CELLS, []) == CELLS
+    assert [cell.label for cell in select(CELLS, ["arm_exp4_N300"])] == ["DropTail", "RED50mk", "PIpaper", "PIx1000"]
+    # In the order of the list, whatever the order of the names, and once.
+    two = select(CELLS, ["sctp/RED30", "arm_exp1/AVQ", "sctp/RED30"])
+    assert [cell.name for cell in two] == ["arm_exp1/AVQ", "sctp/RED30"]
+    with pytest.raises(ScenarioError, match="no cell `arm_exp5`; there are: arm_exp1/DropTail, "):
+        select(CELLS, ["arm_exp5"])
 
 
 def test_recorded_runs_cover_every_cell() -> None:
@@ -122,3 +150,22 @@ def test_recorded_runs_cover_every_cell() -> None:
             least = 0.95 if cell.label in ("AVQ", "REM20") else 0.98
             assert all(least < run["utilization"] <= 1.001 for run in seeds)
     assert len(CELLS) == 16 + 8 + 4 + 3
+
+
+def test_what_is_finished_at_ctrl_c_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(cells: list[Cell], *_: Any, **__: Any) -> Any:
+        first = cells[0]
+        yield compare(first.experiment, first.label, "all", runs("mark_ratio", 0.1, 0.1), runs("mark_ratio", 0.1, 0.1))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(crosscheck, "validate", stopped)
+    monkeypatch.setattr(engines, "check_engine", lambda name: None)
+    assert main(["validate", "ns2", "--cell", "sctp", "--cell", "mixed/RED30"]) == 130
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1] == "5 equivalent, 0 unclear, 0 different"
+    assert err.splitlines() == [
+        "aqumen: sctp/DropTail: equivalent (1/3)",
+        "aqumen: stopped after 1 of 3 cells; for the rest: --cell sctp/RED30 --cell mixed/RED30",
+    ]

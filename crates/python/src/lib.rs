@@ -93,6 +93,11 @@ impl Scenario {
         wrap(self.0.with_all(&changes))
     }
 
+    /// The scenario up to `end`, a time such as `40s`.
+    fn until(&self, end: &str) -> PyResult<Self> {
+        wrap(self.0.until(end))
+    }
+
     /// The scenario as TOML; it reads back as the same scenario.
     fn to_toml(&self) -> String {
         self.0.to_toml()

@@ -38,6 +38,7 @@ pub mod traffic;
 mod transport;
 mod tree;
 mod units;
+mod until;
 
 pub use check::{FLOWS_MAX, SAMPLES_MAX};
 pub use error::Error;

@@ -66,7 +66,7 @@ impl Scenario {
         Scenario::from_tree(tree, &self.file)
     }
 
-    fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
+    pub(crate) fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
         let mut spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
         let directory = Path::new(file).parent().unwrap_or(Path::new(""));
         for (i, group) in spec.flows.iter_mut().enumerate() {
@@ -80,6 +80,11 @@ impl Scenario {
     /// What the scenario says.
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// Its text with the lines of its values.
+    pub(crate) fn tree(&self) -> &Node {
+        &self.tree
     }
 
     /// Name of the file it was read from.

@@ -46,7 +46,7 @@ impl Node {
     }
 
     /// Reads the right-hand side of an override: a TOML value, or else plain text.
-    fn parse_override(text: &str) -> Node {
+    pub(crate) fn parse_override(text: &str) -> Node {
         let parsed = DeValue::parse(text.trim()).ok();
         parsed
             .and_then(|value| Node::from_toml(value.get_ref(), 0..0, &|_| 0, 0))
@@ -97,6 +97,39 @@ impl Node {
         match &self.value {
             Value::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, node)| node),
             _ => None,
+        }
+    }
+
+    /// The entry `key` of a table, to change it.
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        match &mut self.value {
+            Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// The items of the list at `key` of a table.
+    pub(crate) fn items(&mut self, key: &str) -> Option<&mut Vec<Node>> {
+        match &mut self.get_mut(key)?.value {
+            Value::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Sets the entry `key` of a table to a text, in its line.
+    pub(crate) fn put(&mut self, key: &str, text: String) {
+        if let Value::Table(entries) = &mut self.value {
+            match entries.iter_mut().find(|(name, _)| name == key) {
+                Some((_, node)) => node.value = Value::Text(text),
+                None => entries.push((key.into(), Node { value: Value::Text(text), line: 0 })),
+            }
+        }
+    }
+
+    /// Takes the entry `key` out of a table.
+    pub(crate) fn remove(&mut self, key: &str) {
+        if let Value::Table(entries) = &mut self.value {
+            entries.retain(|(name, _)| name != key);
         }
     }
 

@@ -23,7 +23,7 @@ fn every_experiment_starts_and_all_of_it_sends() {
     assert!(files.len() > 30, "{files:?}");
     for file in files {
         let whole = Scenario::load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
-        // Two seconds from the first start on, into which the groups that come later are moved.
+        // Two seconds from the first start on, into which the groups that come later are moved: `until` would leave them out.
         let starts = || whole.spec().flows.iter().map(|group| (&group.name.0, group.start.high.as_secs_f64()));
         let first = starts().map(|(_, start)| start).fold(f64::INFINITY, f64::min);
         let duration = format!("{}ms", (first * 1e3) as u64 + 2000);
@@ -39,5 +39,54 @@ fn every_experiment_starts_and_all_of_it_sends() {
         for (name, group) in &result.flows {
             assert!(group["all"].goodput_bps > 0.0, "{}: {name} delivered nothing", file.display());
         }
+    }
+}
+
+#[test]
+fn a_run_cut_short_is_the_beginning_of_the_whole_one() {
+    let numbers = |scenario: &Scenario| {
+        let result = run(&scenario.plan(3, None).unwrap(), Options::default(), &mut |_| true).unwrap();
+        result.series["bottleneck"].queue_pkts.clone()
+    };
+    // Flows stop and resume at 40 and 70 s; a later group of flows comes at 4 s, which is beyond the end.
+    let file = format!("{EXPERIMENTS}/arm-pfc/exp2.toml");
+    let text = std::fs::read_to_string(&file).unwrap()
+        + r#"
+        [[flows]]
+        name = "late"
+        count = 5
+        transport = "ns2"
+        start = "4s"
+        "#;
+    let changes = [
+        ("duration", "6s"),
+        ("windows", r#"{ steady = "1s", middle = ["2s", "5s"], last = "5s" }"#),
+        (
+            "events",
+            r#"[{ at = "2s", stop = "ftp", count = 30 }, { at = "5s", resume = "ftp" }, { at = "5500ms", stop = "late" }]"#,
+        ),
+    ];
+    let whole = Scenario::from_bytes(text.as_bytes(), &file, &changes).unwrap();
+    let short = whole.until("3s").unwrap();
+    let (all, beginning) = (numbers(&whole), numbers(&short));
+    assert!(beginning.len() > 20);
+    assert_eq!(beginning, all[..beginning.len()]);
+    assert_eq!(short.spec().flows.len(), 1);
+    assert_eq!(short.spec().events.len(), 1);
+    let windows: Vec<_> = short.spec().windows.0.iter().map(|(name, at)| (name.as_str(), at.end)).collect();
+    assert_eq!(windows, [("steady", None), ("middle", None)]);
+}
+
+#[test]
+fn a_run_is_cut_only_within_its_length() {
+    let whole = Scenario::load(format!("{EXPERIMENTS}/arm-pfc/exp1.toml"), &[]).unwrap();
+    for (end, said) in [
+        ("100s", "cannot be cut at 100s: must be above 0 and before the end of the run, 100s"),
+        ("0s", "cannot be cut at 0s"),
+        ("40", "needs a unit"),
+        ("soon", "soon"),
+    ] {
+        let error = whole.until(end).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
     }
 }

@@ -80,7 +80,8 @@ const ROWS: [Row; 15] = [
     Row { label: "AQM-MO", aqm: "aqm-mo", knows: Knows::Nominal, expected: [
         (100.0, 18.0, FULL), (100.0, 30.0, FULL), (100.0, 32.0, FULL), (100.0, 18.0, FULL),
         (100.0, 19.0, FULL), (100.0, 30.0, FULL), (100.0, 12.0, FULL), (95.0, 70.0, 0.988)] },
-    Row { label: "AAQM", aqm: "aaqm", knows: Knows::Nominal, expected: [
+    // Without `capacity` it would know the link's rate, where all others know the nominal one.
+    Row { label: "AAQM", aqm: "aaqm:capacity=10Mbit", knows: Knows::Nominal, expected: [
         (11.0, 15.0, 0.918), (10.0, 17.0, 0.910), (11.0, 14.0, 0.887), (13.0, 19.0, 0.923),
         (7.0, 8.0, 0.915), (9.0, 16.0, 0.904), (75.0, 33.0, 0.973), (12.0, 17.0, 0.867)] },
     Row { label: "PI x 1000", aqm: "pi-x1000", knows: Knows::Nominal, expected: [
@@ -236,7 +237,8 @@ fn arm_pfc_identified_online_holds_the_network_that_it_knows_and_loses_the_other
     assert!(queue < 70.0 && util < 0.9, "{queue} {util}");
 }
 
-/// The AAQM paper's link, 10 Mbit/s of 1282 B, 100 packets of buffer, and 20 flows with round trips of 40 to 200 ms.
+/// The AAQM paper's link, 10 Mbit/s of 1282 B, 100 packets of buffer, and 20 flows whose round trips are drawn uniformly from 40
+/// to 200 ms. (A delay drawn on each side makes the extremes rare, and few short round trips cost utilisation.)
 const AAQM_LINK: &str = r#"
 name = "aaqm"
 duration = "60s"
@@ -249,10 +251,10 @@ delay = "5ms"
 buffer = "100pkt"
 [topology.access]
 rate = "100Mbit"
-delay = ["7500us", "47500us"]
 [[flows]]
 name = "ftp"
 count = 20
+rtt = ["40ms", "200ms"]
 start = ["0s", "1s"]
 transport = { preset = "ns2", ecn = true, packet = "1282B", ack = "40B", receive_window = "1000pkt", send_overhead = "500us" }
 [nominal]
@@ -306,12 +308,11 @@ after = ["170s", "220s"]
 
 #[test]
 fn aaqm_as_printed_starves_the_link_and_as_recommended_fills_nine_tenths() {
-    // Over ten seeds the utilisation is 0.879 +- 0.008 (recommended) and 0.108 +- 0.003 (printed).
+    // Over thirty seeds the utilisation is 0.890 +- 0.009 (recommended), over ten 0.107 +- 0.004 (printed).
     let (_, _, printed) = over_seeds(AAQM_LINK, "aaqm-literal", "steady");
     assert!(printed < 0.5, "{printed}");
     let (queue, _, recommended) = over_seeds(AAQM_LINK, "aaqm", "steady");
-    // 0.88 to 0.93 is expected, within the 0.01 that a utilisation may differ by: ten seeds miss the lower end by 0.0009.
-    assert!((0.87..0.93).contains(&recommended), "{recommended}");
+    assert!((0.88..0.93).contains(&recommended), "{recommended}");
     assert!(queue < 15.0, "{queue}");
     // Its queue rarely comes near the threshold function, at 95 of 100 packets.
     let (_, _, with) = over_seeds(AAQM_LINK, "aaqm:threshold=0.95", "steady");

@@ -132,13 +132,14 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
         1 => Just(Congestion::Vegas),
         1 => Just(Congestion::Ledbat),
     ];
-    let parts = (preset, variant, congestion, any::<[bool; 7]>(), 1u32..50, 0u8..5);
+    let parts = (preset, variant, congestion, any::<[bool; 8]>(), 1u32..50, 0u8..5);
     parts.prop_map(|(preset, variant, congestion, flags, window, max_burst)| {
-        let [ecn, delayed, limited_transmit, timestamps, syn, pacing, hystart] = flags;
+        let [ecn, delayed, limited_transmit, timestamps, syn, pacing, hystart, reno_friendly] = flags;
         TcpConfig {
             variant: if congestion == Congestion::Bbr { Variant::Sack } else { variant },
             congestion,
             hystart,
+            reno_friendly,
             pacing: pacing || congestion.must_pace(),
             ecn: ecn || matches!(congestion, Congestion::Dctcp | Congestion::Prague),
             delayed_ack: delayed.then(|| Span::from_millis(40)),

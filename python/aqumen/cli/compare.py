@@ -14,7 +14,7 @@ from rich.table import Table
 
 from aqumen import tables
 from aqumen.cli import talk
-from aqumen.cli.options import EnginesOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
+from aqumen.cli.options import EnginesOption, JsonOption, OutOption, ScenarioArgument, SetOption, UntilOption, load
 from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
 from aqumen.mismatch import mismatch
@@ -30,6 +30,7 @@ def compare(
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="How many seeds: 1 to N.")] = 20,
     engine: EnginesOption = None,
     set_: SetOption = None,
+    until: UntilOption = None,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -39,7 +40,7 @@ def compare(
 
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
-    gathering = Gathering(load(scenario, set_), aqm or [], seeds, engine or ["packet"], out=out)
+    gathering = Gathering(load(scenario, set_, until), aqm or [], seeds, engine or ["packet"], out=out)
     total = len(gathering.jobs)
     if gathering.resumed:
         talk.say(f"{gathering.resumed} of {total} runs are in {out} already and are not repeated")

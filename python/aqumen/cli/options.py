@@ -10,7 +10,16 @@ import typer
 from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
 
-__all__ = ["EngineOption", "EnginesOption", "JsonOption", "OutOption", "ScenarioArgument", "SetOption", "load"]
+__all__ = [
+    "EngineOption",
+    "EnginesOption",
+    "JsonOption",
+    "OutOption",
+    "ScenarioArgument",
+    "SetOption",
+    "UntilOption",
+    "load",
+]
 
 ScenarioArgument = Annotated[
     Path,
@@ -36,16 +45,26 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario; may be repeated."),
 ]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        help="Run only the beginning; later events, windows and flows are left out.",
+        show_default=False,
+    ),
+]
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for all that is written.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def load(path: Path, changes: list[str] | None) -> Scenario:
-    """The scenario of a file with the changes of `--set`.
+def load(path: Path, changes: list[str] | None, until: str | None = None) -> Scenario:
+    """The scenario of a file with the changes of `--set`, and only its beginning with `--until`.
 
     Args:
         path: The file.
         changes: Each as KEY=VALUE.
+        until: When it ends, if not at its own end.
     """
     scenario = Scenario.load(path)
     pairs = []
@@ -54,4 +73,6 @@ def load(path: Path, changes: list[str] | None) -> Scenario:
         if not equals or not key.strip():
             raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set duration=20s")
         pairs.append((key.strip(), value.strip()))
-    return scenario.set_all(pairs) if pairs else scenario
+    if pairs:
+        scenario = scenario.set_all(pairs)
+    return scenario if until is None else scenario.until(until)

@@ -13,7 +13,7 @@ import aqumen
 from aqumen import tables
 from aqumen.cli import talk
 from aqumen.cli.compare import means_table
-from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, load
+from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, UntilOption, load
 from aqumen.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 from aqumen.comparison import run as run_one
 from aqumen.result import Result
@@ -29,12 +29,13 @@ def run(
     engine: EngineOption = "packet",
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed.")] = 1,
     set_: SetOption = None,
+    until: UntilOption = None,
     out: OutOption = None,
     pcap: Annotated[Path | None, typer.Option("--pcap", metavar="FILE", help="Write the packets as pcapng.")] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Run one AQM on a scenario with one seed."""
-    loaded = load(scenario, set_)
+    loaded = load(scenario, set_, until)
     store = None if out is None else Store(out)
     if pcap is not None and not (pcap.parent.is_dir()):
         raise aqumen.OutputError(f"cannot write {pcap}: the folder {pcap.parent} does not exist")

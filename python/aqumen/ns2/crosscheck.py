@@ -8,7 +8,7 @@ is `different`.
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from aqumen._core import student_quantile
+from aqumen.errors import ScenarioError
 
 __all__ = [
     "CELLS",
@@ -27,6 +28,7 @@ __all__ = [
     "measures",
     "reference",
     "report",
+    "select",
     "table",
     "validate",
 ]
@@ -66,6 +68,24 @@ class Cell:
     settings: tuple[tuple[str, str], ...]
     label: str
     aqm: str
+
+    @property
+    def name(self) -> str:
+        """How the command line calls it: EXPERIMENT/LABEL."""
+        return f"{self.experiment}/{self.label}"
+
+
+def select(cells: Iterable[Cell], wanted: Sequence[str]) -> list[Cell]:
+    """The cells that any of `wanted` names: by its name, or by its experiment alone; all where nothing is wanted.
+
+    Raises:
+        ScenarioError: A name fits no cell.
+    """
+    cells = list(cells)
+    for name in wanted:
+        if not any(name in (cell.name, cell.experiment) for cell in cells):
+            raise ScenarioError(f"no cell `{name}`; there are: {', '.join(cell.name for cell in cells)}")
+    return [cell for cell in cells if not wanted or cell.name in wanted or cell.experiment in wanted]
 
 
 def _cells() -> list[Cell]:
@@ -212,8 +232,10 @@ def validate(
     bounds: Mapping[str, Bound] = METRICS,
     standard_errors: float = 0.0,
     more_seeds: Sequence[int] = (),
-) -> list[Row]:
-    """Run both engines on every cell and compare; the engines are handed in as functions of a cell and the seeds.
+) -> Iterator[list[Row]]:
+    """Run both engines on every cell and give the rows of one cell after the other.
+
+    The engines are handed in as functions of a cell and the seeds.
 
     A cell with a row that `seeds` leave unclear is run again with `more_seeds`, if there are any: all its rows then
     come from those.
@@ -238,13 +260,11 @@ def validate(
             if window == windows[0] or row.metric != "utilization"
         ]
 
-    rows = []
     for cell in cells:
-        found = rows_of(cell, seeds)
-        if more_seeds and any(row.verdict == "unclear" for row in found):
-            found = rows_of(cell, more_seeds)
-        rows += found
-    return rows
+        rows = rows_of(cell, seeds)
+        if more_seeds and any(row.verdict == "unclear" for row in rows):
+            rows = rows_of(cell, more_seeds)
+        yield rows
 
 
 def report(rows: Sequence[Row], engine: str = "ns2", bounds: Mapping[str, Bound] = METRICS) -> dict[str, Any]:

@@ -129,6 +129,7 @@ _BUILT_IN: dict[str, Any] = {
 _LINUX: dict[str, Any] = {
     "variant": "sack",
     "hystart": False,
+    "reno_friendly": True,
     "ecn": False,
     "timestamps": True,
     "validate_window": True,
@@ -170,7 +171,7 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
             if value != "ns2" and not (cubic and value in ("cubic", "modern")):
                 presets = "ns2, cubic, sctp-ns2 and udp"
                 raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {presets}, not '{value}'")
-        elif (name == "hystart" and not cubic) or (cubic and name in _LINUX_UNUSED):
+        elif (name in ("hystart", "reno_friendly") and not cubic) or (cubic and name in _LINUX_UNUSED):
             continue
         elif name in built_in and value != built_in[name] and (value is not None or name in known):
             raise Ns2Unsupported(f"group '{group}': {name_of} has {name} = {built_in[name]} built in, not {value}")

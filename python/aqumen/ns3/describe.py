@@ -43,6 +43,7 @@ SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
 NOT_COMPARED = (
     "preset",
     "hystart",
+    "reno_friendly",
     "growth_limit",
     "restart_window",
     "max_rto_s",
@@ -228,6 +229,8 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     if congestion == "cubic":
         # ns-3 has the HyStart that came before HyStart++.
         values = values | {"HyStart": _flag(transport["hystart"])}
+        if transport["reno_friendly"]:
+            raise refuse("the CUBIC of ns-3 has reno_friendly = False built in, not True")
     attributes = {
         "TcpL4Protocol SocketType": f"ns3::{socket}",
         **{f"{socket} {name}": value for name, value in values.items()},

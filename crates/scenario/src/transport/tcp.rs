@@ -24,6 +24,7 @@ impl Config for TcpConfig {
         "congestion" congestion Choice (CONGESTION_NAMES, congestion_index, |config, index| config.congestion = CONGESTIONS[index]):
             "how the window follows acknowledgements, losses and marks";
         "hystart" hystart Flag: "whether CUBIC leaves slow start when the round trip grows; others do not read it";
+        "reno_friendly" reno_friendly Flag: "whether CUBIC's window is never below what Reno's would be; others do not read it";
         "pacing" pacing Flag: "whether segments leave evenly over the round trip; bbr and prague must";
         "ecn" ecn Flag: "whether data packets are ECN-capable";
         "packet" packet_bytes Size: "size on the wire of a full data packet";

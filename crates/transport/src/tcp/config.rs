@@ -28,6 +28,8 @@ pub struct TcpConfig {
     pub congestion: Congestion,
     /// Whether CUBIC leaves slow start when the round trip grows (HyStart++, RFC 9406); others do not read it.
     pub hystart: bool,
+    /// Whether CUBIC's window is never below what Reno's would be (RFC 9438 section 4.3); others do not read it.
+    pub reno_friendly: bool,
     /// Whether segments leave evenly over the round trip. BBR and Prague cannot do without.
     pub pacing: bool,
     /// Whether data packets are ECN-capable (RFC 3168).
@@ -108,6 +110,7 @@ impl TcpConfig {
             variant: Variant::Reno,
             congestion: Congestion::Reno,
             hystart: true,
+            reno_friendly: true,
             pacing: false,
             ecn: false,
             packet_bytes: 1000,
@@ -151,6 +154,7 @@ impl TcpConfig {
             variant: Variant::Sack,
             congestion: Congestion::Reno,
             hystart: true,
+            reno_friendly: true,
             pacing: false,
             ecn: true,
             packet_bytes: 1500,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   loss, mark: W_max = cwnd, cwnd = 0.7 cwnd, then W_cubic(t) = C (t - K)^3 + W_max     (equations 1 and 2)
-//!   never below W_est, what Reno with the same reduction would have                     (section 4.3)
+//!   never below W_est, what Reno with the same reduction would have (`reno_friendly`)   (section 4.3)
 //! ```
 //!
 //! Fast convergence (section 4.7) is on; slow start may end by HyStart++ ([`hystart`](super::hystart), section 4.10).
@@ -92,7 +92,7 @@ impl Cubic {
         } else if acked.repairing || acked.echo {
             // The reduction has just happened.
         } else if acked.window_was_used(cfg, window) {
-            self.avoid(acked, window);
+            self.avoid(cfg, acked, window);
         } else if let Some(epoch) = &mut self.epoch {
             *epoch = epoch.saturating_add(since_last);
         }
@@ -113,7 +113,7 @@ impl Cubic {
     }
 
     /// Sections 4.2 to 4.5.
-    fn avoid(&mut self, acked: &Acked, window: &mut Window) {
+    fn avoid(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
         let cwnd = window.cwnd;
         let epoch = *self.epoch.get_or_insert_with(|| {
             if self.w_max == 0.0 {
@@ -129,7 +129,7 @@ impl Cubic {
         // Equation 4, and section 4.3: from the old window on, Reno's own pace.
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
         self.w_est += alpha * segments / cwnd;
-        if self.w_cubic(t) < self.w_est {
+        if cfg.reno_friendly && self.w_cubic(t) < self.w_est {
             window.cwnd = self.w_est.max(cwnd);
         } else {
             // Section 4.2: where the cubic will be a round trip from now, at most half as much again.
@@ -234,6 +234,18 @@ mod tests {
         window.cwnd = 10.5;
         cubic.on_ack(&cfg, &one(20), &mut window);
         near(window.cwnd, 10.5 + 1.0 / 10.5);
+    }
+
+    #[test]
+    fn without_reno_friendliness_small_windows_follow_the_cubic_alone() {
+        let cfg = TcpConfig { reno_friendly: false, ..TcpConfig::cubic() };
+        let mut cubic = Cubic { rtt_s: 0.01, ..Cubic::new(&cfg) };
+        let mut window = Window { cwnd: 10.0, ssthresh: 10 };
+        reduce(&mut cubic, &mut window);
+        cubic.on_ack(&cfg, &one(10), &mut window);
+        // K = cbrt(3 / 0.4) = 1.957434 s; a round trip on W = 10 - 0.4 (K - 0.01)^3 = 10 - 0.4 x 7.385640 = 7.045744, where Reno
+        // would have 7 + 0.5294 / 7 = 7.0756 already.
+        assert!((window.cwnd - (7.0 + 0.045_744 / 7.0)).abs() < 1e-6, "{}", window.cwnd);
     }
 
     #[test]
