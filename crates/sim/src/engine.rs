@@ -808,7 +808,7 @@ impl<'a> Engine<'a> {
         for &number in &self.lanes_ahead {
             let lane = &lanes[number as usize];
             let state = &self.flows[lane.flow as usize];
-            
+
             if lane.target() == Target::Sender {
                 seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.data_lane;
                 seen ^= self.acks_ahead[lane.flow as usize].count;

@@ -121,7 +121,8 @@ impl Network {
             port_links.push(number as u32);
             ports.push(port_of_link(link, plan.seed, number as u32, style, &edges, &identities)?);
         }
-        let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new(), foresight: u64::MAX };
+        let mut network =
+            Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new(), foresight: u64::MAX };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());

@@ -267,3 +267,26 @@ impl Engine<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_batch_is_in_order_of_moment_then_slot_then_arrival(
+            events in prop::collection::vec((0u64..4096, 0u32..3), 0..200),
+            crowd in prop::collection::vec((7u64..9, 0u32..3), 0..60),
+        ) {
+            let start = 1 << 20;
+            let events: Vec<_> = events.into_iter().chain(crowd).map(|(at, slot)| Event::timer(start + at, slot)).collect();
+            let mut batch = Batch { events: events.clone(), ..Batch::default() };
+            batch.sort(start, 12, &mut Vec::new());
+            let mut expected: Vec<usize> = (0..events.len()).collect();
+            expected.sort_by_key(|&place| (events[place].at, events[place].slot, place));
+            let order: Vec<usize> = batch.order.iter().map(|&key| key as u32 as usize).collect();
+            prop_assert_eq!(order, expected);
+        }
+    }
+}
