@@ -38,7 +38,14 @@ SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
     "vegas": ("TcpVegas", {"Alpha": 2, "Beta": 4, "Gamma": 1}),
     "ledbat": (
         "TcpLedbat",
-        {"TargetDelay": "100ms", "Gain": 1.0, "BaseHistoryLen": 10, "NoiseFilterLen": 4, "MinCwnd": 2, "SSParam": "no"},
+        {
+            "TargetDelay": "100ms",
+            "Gain": 1.0,
+            "BaseHistoryLen": 10,
+            "NoiseFilterLen": 4,
+            "MinCwnd": 2,
+            "SSParam": "yes",
+        },
     ),
 }
 """ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` is in our program: see there."""
