@@ -27,6 +27,11 @@ BUILT_IN: dict[str, Any] = {
     "ecn_backoff": False,
     "forget_rtt": False,
     "full_segments": False,
+    "initial_threshold": None,
+    "loss_detection": "rfc6675",
+    "lost_retransmissions": False,
+    "reduction": "at-once",
+    "timer_on_any_ack": False,
 }
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""
 
