@@ -927,6 +927,9 @@ class FqPie(Aqm):
     drop_batch: float | str | None = _in("pkt")
     """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
     most 1000000)."""
+    overflow: Literal["fattest", "arriving"] | None = None
+    """Who gives way when the limit is passed: the fattest queue (RFC 8290), or the arriving packet, as in Linux (by
+    default fattest)."""
     target: float | str | None = _in("s")
     """Queueing delay, QDELAY_REF (s; by default 0.015; above 0)."""
     interval: float | str | None = _in("s")

@@ -353,7 +353,7 @@ def change(plan: dict[str, Any], what: str) -> dict[str, Any]:
         ("aqm", "ns-2 has no AQM 'codel'; it has ared, avq, droptail, pi, red, rem"),
         ("parameter", "AQM 'pi' in ns-2 has no parameter 'burst'"),
         ("needed", "AQM 'pi' for ns-2 needs the parameter 'a'"),
-        ("preset", "group 'ftp': ns-2 runs the transport presets ns2, cubic, sctp-ns2 and udp, not 'modern'"),
+        ("preset", "group 'ftp': ns-2 runs the transport presets ns2, cubic-ns2, sctp-ns2 and udp, not 'modern'"),
         ("option", "group 'ftp': ns-2 has no transport option 'autotuning'"),
         ("traffic", "group 'ftp': over TCP ns-2 runs bulk traffic here"),
         ("built in", "group 'ftp': ns-2 has min_window = 0.0 built in, not 2.0"),

@@ -25,14 +25,18 @@ SCTP: dict[str, Any] = {
 }
 UDP: dict[str, Any] = {"preset": "udp", "packet_bytes": 1500, "header_bytes": 28}
 CUBIC: dict[str, Any] = {
-    "preset": "cubic",
-    "congestion": "cubic",
+    "preset": "cubic-ns2",
+    "congestion": "cubic-2.1",
     "variant": "sack",
     "hystart": False,
     "ecn": False,
     "timestamps": True,
-    "validate_window": True,
     "growth_limit": 1,
+    "loss_detection": "fack",
+    "lost_retransmissions": True,
+    "reduction": "rate-halving",
+    "timer_on_any_ack": True,
+    "initial_threshold": None,
     "rto_tick_s": 0.001,
     "receive_window": 500,
 }
@@ -88,7 +92,8 @@ def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
     for setting in ("window_ 500.0", "timestamps_ 1", "ts_option_size_ 0", "tcpTick_ 0.001"):
         assert setting in connect
     # The clock after the control, which resets it.
-    assert text[text.index(connect) + 1] == "use_cubic 0 0.001"
+    assert text[text.index(connect) + 1] == "use_cubic 0 0.001 0"
+    assert "use_cubic 0 0.001 30" in lines(path(CUBIC | {"initial_threshold": 30}))
     assert "prepare_cubic {answers}" in text
     assert "prepare_cubic {answers}" not in lines(path({"preset": "ns2"}))
 
@@ -99,15 +104,20 @@ def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
         (path(CUBIC | {"hystart": True}), "group 'g': the CUBIC of ns-2 has hystart = False built in, not True"),
         (path(CUBIC | {"ecn": True}), "group 'g': the CUBIC of ns-2 has ecn = False built in, not True"),
         (path(CUBIC | {"halve_flight": True}), "the CUBIC of ns-2 has halve_flight = False built in, not True"),
-        (path(CUBIC | {"congestion": "bbr"}), "ns-2 runs the congestion controls reno and cubic here, not bbr"),
-        (path({"preset": "cubic"}), "presets ns2, cubic, sctp-ns2 and udp, not 'cubic'"),
+        (path(CUBIC | {"congestion": "bbr"}), "ns-2 runs the congestion controls reno and cubic-2.1 here, not bbr"),
+        (path(CUBIC | {"congestion": "cubic"}), "not cubic: its CUBIC is that of 2005, preset cubic-ns2"),
+        (path(CUBIC | {"reduction": "prr"}), "the CUBIC of ns-2 has reduction = rate-halving built in, not prr"),
+        (path(CUBIC | {"initial_window": 10}), "the CUBIC of ns-2 has initial_window = 2 built in, not 10"),
+        (path({"preset": "ns2", "reduction": "prr"}), "group 'g': ns-2 has reduction = at-once built in, not prr"),
+        (path({"preset": "ns2", "initial_threshold": 30}), "in ns-2 only CUBIC has an initial_threshold"),
+        (path({"preset": "cubic"}), "presets ns2, cubic-ns2, sctp-ns2 and udp, not 'cubic'"),
         (path(SCTP | {"streams": 2}), "group 'g': the SCTP of ns-2 has streams = 1 built in, not 2"),
         (path(SCTP | {"initial_window_bytes": None}), "begins with whole packets"),
         (path(SCTP, stop=7.0), "group 'g': ns-2 cannot stop an SCTP association"),
         (path(SCTP, CBR), "group 'g': over SCTP ns-2 runs bulk traffic here"),
         (path(UDP), "group 'g': over UDP ns-2 runs the traffic cbr and on-off here, not bulk"),
         (path(UDP, CBR | {"packet": "1473B"}), "has to fit into one packet"),
-        (path({"preset": "rtp"}), "ns-2 runs the transport presets ns2, cubic, sctp-ns2 and udp, not 'rtp'"),
+        (path({"preset": "rtp"}), "ns-2 runs the transport presets ns2, cubic-ns2, sctp-ns2 and udp, not 'rtp'"),
         (path({"preset": "ns2"}, CBR), "group 'g': over TCP ns-2 runs the traffic bulk, transfers and web here"),
     ],
 )

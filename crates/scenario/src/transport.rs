@@ -46,6 +46,7 @@ pub const PRESETS: &[Preset] = &[
     ("ns2", || Protocol::Tcp(TcpConfig::ns2())),
     ("modern", || Protocol::Tcp(TcpConfig::modern())),
     ("cubic", || Protocol::Tcp(TcpConfig::cubic())),
+    ("cubic-ns2", || Protocol::Tcp(TcpConfig::cubic_ns2())),
     ("dctcp", || Protocol::Tcp(TcpConfig::dctcp())),
     ("prague", || Protocol::Tcp(TcpConfig::prague())),
     ("bbr", || Protocol::Tcp(TcpConfig::bbr())),

@@ -62,6 +62,11 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         ecn_backoff,
         forget_rtt,
         full_segments,
+        initial_threshold,
+        loss_detection,
+        lost_retransmissions,
+        reduction,
+        timer_on_any_ack,
     } = *cfg;
     vec![
         ("variant", format!("{variant:?}")),
@@ -99,6 +104,11 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         ("ecn_backoff", either(ecn_backoff)),
         ("forget_rtt", either(forget_rtt)),
         ("full_segments", either(full_segments)),
+        ("initial_threshold", initial_threshold.map_or("none".to_string(), |threshold| threshold.to_string())),
+        ("loss_detection", format!("{loss_detection:?}")),
+        ("lost_retransmissions", either(lost_retransmissions)),
+        ("reduction", format!("{reduction:?}")),
+        ("timer_on_any_ack", either(timer_on_any_ack)),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! The preset `ns2` against traces of ns-2.35: every segment in the same order at the same time.
+//! The presets `ns2` and `cubic-ns2` against traces of ns-2.35: every segment in the same order at the same time.
 //!
 //! `vectors/generate.sh` makes the traces. Here the same two links are built around our sender and receiver: 100 Mbit/s
 //! and 1 ms, then 790 kbit/s and 40 ms, which loses or marks the chosen packets on arrival.
@@ -67,7 +67,8 @@ fn simulate(cfg: &TcpConfig, phase: Span, drops: &[u32], marks: &[u32], until: I
             return sent;
         }
         let acknowledge = |ack: Ack, back: &mut Link| {
-            let bytes = u64::from(cfg.ack_bytes);
+            // A block is eight bytes.
+            let bytes = u64::from(cfg.ack_bytes) + 8 * ack.sack.as_slice().len() as u64;
             (back.carry(now, bytes), Event::AckAtRouter(ack, bytes))
         };
         if next.is_none() {
@@ -212,4 +213,16 @@ fn delayed_acknowledgements_are_those_of_ns2() {
 fn the_window_limit_bounds_what_is_halved_like_in_ns2() {
     let cfg = TcpConfig { ecn: true, receive_window: 12, ..TcpConfig::ns2() };
     check_with(&cfg, include_str!("../vectors/reno-window-limit.txt"));
+}
+
+/// CUBIC of 2005 in `Agent/TCP/Linux`: rate halving, forward acknowledgement, lost retransmissions.
+#[test]
+fn cubic_repairs_losses_like_ns2() {
+    check_with(&TcpConfig::cubic_ns2(), include_str!("../vectors/cubic-drops.txt"));
+    check_with(&TcpConfig::cubic_ns2(), include_str!("../vectors/cubic-bursts.txt"));
+}
+
+#[test]
+fn cubic_repairs_half_a_window_like_ns2() {
+    check_with(&TcpConfig::cubic_ns2(), include_str!("../vectors/cubic-window.txt"));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aqumen_transport::tcp::{Ack, Congestion, Receiver, Segment, Sender, TcpConfig, Variant};
+use aqumen_transport::tcp::{Ack, Congestion, LossDetection, Receiver, Reduction, Segment, Sender, TcpConfig, Variant};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 use proptest::prelude::*;
 
@@ -123,17 +123,22 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
 fn configs() -> impl Strategy<Value = TcpConfig> {
     let variant = prop_oneof![Just(Variant::Reno), Just(Variant::NewReno), Just(Variant::Sack)];
     let preset = prop_oneof![Just(TcpConfig::ns2()), Just(TcpConfig::modern())];
+    let loss_detection = prop_oneof![Just(LossDetection::Rfc6675), Just(LossDetection::Fack)];
+    let reduction = prop_oneof![Just(Reduction::AtOnce), Just(Reduction::Proportional), Just(Reduction::RateHalving)];
+    let recovery = (loss_detection, reduction, any::<[bool; 2]>());
     let congestion = prop_oneof![
         6 => Just(Congestion::Reno),
         1 => Just(Congestion::Cubic),
+        1 => Just(Congestion::Cubic21),
         1 => Just(Congestion::Dctcp),
         1 => Just(Congestion::Prague),
         1 => Just(Congestion::Bbr),
         1 => Just(Congestion::Vegas),
         1 => Just(Congestion::Ledbat),
     ];
-    let parts = (preset, variant, congestion, any::<[bool; 8]>(), 1u32..50, 0u8..5);
-    parts.prop_map(|(preset, variant, congestion, flags, window, max_burst)| {
+    let parts = (preset, variant, congestion, any::<[bool; 8]>(), 1u32..50, 0u8..5, recovery);
+    parts.prop_map(|(preset, variant, congestion, flags, window, max_burst, recovery)| {
+        let (loss_detection, reduction, [lost_retransmissions, timer_on_any_ack]) = recovery;
         let [ecn, delayed, limited_transmit, timestamps, syn, pacing, hystart, reno_friendly] = flags;
         TcpConfig {
             variant: if congestion == Congestion::Bbr { Variant::Sack } else { variant },
@@ -148,6 +153,10 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
             syn,
             receive_window: window,
             max_burst,
+            loss_detection,
+            lost_retransmissions,
+            reduction: if congestion == Congestion::Bbr { Reduction::AtOnce } else { reduction },
+            timer_on_any_ack,
             ..preset
         }
     })

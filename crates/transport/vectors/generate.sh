@@ -6,7 +6,8 @@ make() { # NAME AGENT ECN DROPS MARKS SECONDS SINK WINDOW
       echo "# drops:$4"
       echo "# marks:$5"
       echo "# time [s], segment, size [bytes], C: with CWR"
-      ns ns2.tcl "$2" "$3" "$4" "$5" "$6" "$7" "$8"; } > "$1.txt"
+      # Agent/TCP/Linux also tells what it was told.
+      ns ns2.tcl "$2" "$3" "$4" "$5" "$6" "$7" "$8" | grep '^[0-9]'; } > "$1.txt"
 }
 burst=" $(seq -s " " 200 205)"
 dense=" $(seq -s " " 120 134)"
@@ -18,3 +19,6 @@ make reno-drops-marks Reno 1 " 24 95 96 131" " 20 22 60 61 90 130 133" 8 TCPSink
 make newreno-drops-marks Newreno 1 " 24 95 96 131" " 20 22 60 61 90 130 133" 8 TCPSink 1000
 make reno-drops-delayed-acks Reno 0 " 20 60 62 63 120 129" "" 8 TCPSink/DelAck 1000
 make reno-window-limit Reno 1 " 70" " 40" 5 TCPSink 12
+make cubic-drops Linux 0 " 30 60 61 62 63 80 81 82 83 84 85 110 111 200 201" "" 9 TCPSink/Sack1 4000
+make cubic-bursts Linux 0 " 100 $(seq -s " " 180 2 220) 236 238 240 241 242 260 600" "" 9 TCPSink/Sack1 4000
+make cubic-window Linux 0 " 100 $(seq -s " " 150 200)" "" 9 TCPSink/Sack1 4000

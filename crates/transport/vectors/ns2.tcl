@@ -24,6 +24,14 @@ foreach {list mark} [list $drops 0 $marks 1] {
 set out [open trace.tmp w]
 $ns trace-queue $source $router $out
 set tcp [new Agent/TCP/$agent]
+if {$agent eq "Linux"} {
+    # CUBIC with a reduction to 717/1024 = 0.7; its timestamps are part of the header here. It tells each command on standard output.
+    $tcp set_ca_default_param cubic beta 717
+    $tcp set timestamps_ 1
+    $tcp set ts_option_size_ 0
+    $tcp set delay_growth_ 1
+    $tcp set windowInit_ 2
+}
 $tcp set packetSize_ 960
 $tcp set window_ $window
 $tcp set ecn_ $ecn
@@ -31,6 +39,12 @@ $ns attach-agent $source $tcp
 set receiver [new Agent/$sinktype]
 $ns attach-agent $sink $receiver
 $ns connect $tcp $receiver
+if {$agent eq "Linux"} {
+    # After its variables: it reads the windows when the control is chosen, and sets its clock to 1 ms.
+    $tcp reset
+    $tcp select_ca cubic
+    $tcp set tcpTick_ 0.001
+}
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
 $ns at 0.1 "$ftp start"

@@ -132,6 +132,11 @@ def _cells() -> list[Cell]:
         ("flows.cubic.count", "1"),
         ("topology.bottleneck.rate", "5Mbit"),
         ("topology.bottleneck.buffer", "60pkt"),
+        ("flows.cubic.start", "1s"),
+        ("flows.cubic.transport.initial_threshold", "50pkt"),
+        # Without it the rate is halved in recovery.
+        ("flows.cubic.transport.send_overhead", "0s"),
+        ("duration", "100s"),
     )
     short = {"DropTail": "droptail:ns2_limit=true", "RED30": "red30", "PI50": "pi50"}
     web = (("short", "fct_mean_s"), ("pages", "fct_mean_s"), ("pages", "page_load_mean_s"))

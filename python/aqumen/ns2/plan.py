@@ -97,8 +97,10 @@ class Transport:
     limited_transmit: bool = True
     cwr_retransmissions: bool = True
     exit_by_flight: bool = False
+    initial_threshold: int | None = None
+    """Slow-start threshold at the start (packets); None: the receive window. Agent/TCP/Linux alone."""
     congestion: str = "reno"
-    """`cubic`: that of Linux 2.6.22, in `Agent/TCP/Linux`."""
+    """`cubic-2.1`: that of Linux 2.6.22, in `Agent/TCP/Linux`."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,10 @@ _BUILT_IN: dict[str, Any] = {
     "ecn_backoff": True,
     "forget_rtt": True,
     "full_segments": True,
+    "loss_detection": "rfc6675",
+    "lost_retransmissions": False,
+    "reduction": "at-once",
+    "timer_on_any_ack": False,
 }
 # What differs in Agent/TCP/Linux. It knows more than one reaction to marks, none of them compared with ours.
 _LINUX: dict[str, Any] = {
@@ -150,9 +156,13 @@ _LINUX: dict[str, Any] = {
     "reno_friendly": True,
     "ecn": False,
     "timestamps": True,
-    "validate_window": True,
     "delayed_ack_s": None,
     "limited_transmit": True,
+    "initial_window": 2,
+    "loss_detection": "fack",
+    "lost_retransmissions": True,
+    "reduction": "rate-halving",
+    "timer_on_any_ack": True,
 }
 # Of reactions to marks, which are off; and of NewReno.
 _LINUX_UNUSED = {
@@ -176,18 +186,19 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     known = {field.name for field in fields(Transport)}
     values: dict[str, Any] = {}
     congestion = raw.get("congestion") or "reno"
-    cubic = congestion == "cubic"
-    if congestion not in ("reno", "cubic"):
+    cubic = congestion == "cubic-2.1"
+    if congestion not in ("reno", "cubic-2.1"):
+        hint = ": its CUBIC is that of 2005, preset cubic-ns2" if congestion == "cubic" else ""
         raise Ns2Unsupported(
-            f"group '{group}': ns-2 runs the congestion controls reno and cubic here, not {congestion}"
+            f"group '{group}': ns-2 runs the congestion controls reno and cubic-2.1 here, not {congestion}{hint}"
         )
     name_of = "the CUBIC of ns-2" if cubic else "ns-2"
     built_in = _BUILT_IN | _LINUX if cubic else _BUILT_IN
     for name, value in raw.items():
         name = _ALIASES.get(name, name)
         if name == "preset":
-            if value != "ns2" and not (cubic and value in ("cubic", "modern")):
-                presets = "ns2, cubic, sctp-ns2 and udp"
+            if value not in ("ns2", "cubic-ns2"):
+                presets = "ns2, cubic-ns2, sctp-ns2 and udp"
                 raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {presets}, not '{value}'")
         elif (name in ("hystart", "reno_friendly") and not cubic) or (cubic and name in _LINUX_UNUSED):
             continue
@@ -200,6 +211,8 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     transport = Transport(**values)
     if transport.variant not in _VARIANTS:
         raise Ns2Unsupported(f"group '{group}': ns-2 runs {', '.join(_VARIANTS)} here, not '{transport.variant}'")
+    if transport.initial_threshold is not None and not cubic:
+        raise Ns2Unsupported(f"group '{group}': in ns-2 only CUBIC has an initial_threshold")
     if not 0 < transport.header_bytes < transport.packet_bytes:
         raise Ns2Unsupported(f"group '{group}': a packet must be larger than its header")
     if transport.restart_window not in (None, 1):

@@ -36,7 +36,9 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
     lines = [f"# {plan.scenario}, seed {plan.seed}: written by aqumen for ns-2.35"]
     lines += [_PROCEDURES, wire.PROCEDURES, requests.PROCEDURES]
-    if any(isinstance(group.transport, Transport) and group.transport.congestion == "cubic" for group in plan.groups):
+    if any(
+        isinstance(group.transport, Transport) and group.transport.congestion == "cubic-2.1" for group in plan.groups
+    ):
         lines.append("prepare_cubic {" + ANSWERS + "}")
     lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}"]
     for i, link in enumerate(plan.links):
@@ -69,11 +71,12 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
     if isinstance(transport, Transport):
         if plan.groups[flow.group].requests is not None:
             return []
-        cubic = transport.congestion == "cubic"
+        cubic = transport.congestion == "cubic-2.1"
         agents = f"{{{_LINUX if cubic else _SENDERS[transport.variant]}}} {{{_sink(transport)}}}"
         lines = [f"connect {number} {source} {sink} {agents} {{{_sets(transport)}}}"]
         if cubic:
-            lines.append(f"use_cubic {number} {float(transport.rto_granularity_s)!r}")
+            threshold = transport.initial_threshold or 0
+            lines.append(f"use_cubic {number} {float(transport.rto_granularity_s)!r} {threshold}")
         amount = -1 if flow.transfer_bytes is None else flow.transfer_bytes
         for start, stop in periods:
             lines.append(f'$ns at {start!r} "$tcp({number}) send {amount}"')
@@ -333,9 +336,9 @@ def _sets(transport: Transport) -> str:
         "rtxcur_init_": float(transport.initial_rto_s),
         "tcpTick_": float(transport.rto_granularity_s),
     }
-    if transport.congestion == "cubic":
+    if transport.congestion == "cubic-2.1":
         # Its timestamps are part of the header here.
-        sender |= {"timestamps_": True, "ts_option_size_": 0, "delay_growth_": False}
+        sender |= {"timestamps_": True, "ts_option_size_": 0}
     if transport.variant == "newreno":
         sender["exit_recovery_fix_"] = transport.exit_by_flight
     sink: dict[str, Any] = {"packetSize_": transport.ack_bytes}
@@ -393,11 +396,13 @@ proc prepare_cubic {file} {
     [new Agent/TCP/Linux] set_ca_default_param cubic beta 717
 }
 
-# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms.
-proc use_cubic {i tick} {
+# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms. A threshold of
+# 0 is that of the window.
+proc use_cubic {i tick threshold} {
     global tcp
     $tcp($i) reset
     $tcp($i) select_ca cubic
+    $tcp($i) set_ca_param cubic initial_ssthresh $threshold
     $tcp($i) set tcpTick_ $tick
 }
 

@@ -1,22 +1,29 @@
 //! The settings of TCP.
 
-use aqumen_transport::tcp::{Congestion, TcpConfig, Variant};
+use aqumen_transport::tcp::{Congestion, LossDetection, Reduction, TcpConfig, Variant};
 
 use super::settings::{Config, Setting, settings};
 
 const VARIANTS: [Variant; 3] = [Variant::Reno, Variant::NewReno, Variant::Sack];
 const VARIANT_NAMES: &[&str] = &["reno", "newreno", "sack"];
 
-const CONGESTIONS: [Congestion; 7] = [
+const CONGESTIONS: [Congestion; 8] = [
     Congestion::Reno,
     Congestion::Cubic,
+    Congestion::Cubic21,
     Congestion::Dctcp,
     Congestion::Prague,
     Congestion::Bbr,
     Congestion::Vegas,
     Congestion::Ledbat,
 ];
-const CONGESTION_NAMES: &[&str] = &["reno", "cubic", "dctcp", "prague", "bbr", "vegas", "ledbat"];
+const CONGESTION_NAMES: &[&str] = &["reno", "cubic", "cubic-2.1", "dctcp", "prague", "bbr", "vegas", "ledbat"];
+
+const DETECTIONS: [LossDetection; 2] = [LossDetection::Rfc6675, LossDetection::Fack];
+const DETECTION_NAMES: &[&str] = &["rfc6675", "fack"];
+
+const REDUCTIONS: [Reduction; 3] = [Reduction::AtOnce, Reduction::Proportional, Reduction::RateHalving];
+const REDUCTION_NAMES: &[&str] = &["at-once", "prr", "rate-halving"];
 
 impl Config for TcpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
@@ -57,6 +64,13 @@ impl Config for TcpConfig {
         "ecn_backoff" ecn_backoff Flag: "whether the timer stays backed off while marks come back to a window of one";
         "forget_rtt" forget_rtt Flag: "whether the smoothed round trip is discarded after four backoffs";
         "full_segments" full_segments Flag: "whether a transfer is rounded up to whole segments";
+        "initial_threshold" initial_threshold SegmentsOrNone: "slow-start threshold at the start; \"none\": the receive window";
+        "loss_detection" loss_detection Choice (DETECTION_NAMES, detection_index, |config, index| config.loss_detection = DETECTIONS[index]):
+            "which segments a sack sender takes for lost";
+        "lost_retransmissions" lost_retransmissions Flag: "whether a sack sender notices that a retransmission was lost";
+        "reduction" reduction Choice (REDUCTION_NAMES, reduction_index, |config, index| config.reduction = REDUCTIONS[index]):
+            "how a sack sender in recovery comes down to its reduced window";
+        "timer_on_any_ack" timer_on_any_ack Flag: "whether a sack sender restarts the timer with each acknowledgement";
     };
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {
@@ -70,4 +84,12 @@ fn variant_index(config: &TcpConfig) -> usize {
 
 fn congestion_index(config: &TcpConfig) -> usize {
     CONGESTIONS.iter().position(|congestion| *congestion == config.congestion).unwrap_or(0)
+}
+
+fn detection_index(config: &TcpConfig) -> usize {
+    DETECTIONS.iter().position(|detection| *detection == config.loss_detection).unwrap_or(0)
+}
+
+fn reduction_index(config: &TcpConfig) -> usize {
+    REDUCTIONS.iter().position(|reduction| *reduction == config.reduction).unwrap_or(0)
 }

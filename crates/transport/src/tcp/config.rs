@@ -2,7 +2,7 @@
 
 use aqumen_units::Span;
 
-use super::Congestion;
+use super::{Congestion, Reduction};
 use crate::check::{ConfigError, number, secs, span};
 
 /// How a sender repairs losses.
@@ -14,6 +14,16 @@ pub enum Variant {
     NewReno,
     /// Selective acknowledgements (RFC 6675).
     Sack,
+}
+
+/// Which segments a SACK sender takes for lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossDetection {
+    /// Those with three that arrived beyond them (RFC 6675, IsLost).
+    Rfc6675,
+    /// Those more than four before the highest that arrived, gaps counted (forward acknowledgement, Mathis and Mahdavi 1996;
+    /// three there, four in the TCP-Linux of ns-2).
+    Fack,
 }
 
 /// The parameters of a TCP, shared by all connections of a group.
@@ -42,7 +52,7 @@ pub struct TcpConfig {
     pub ack_bytes: u16,
     /// Congestion window before the first acknowledgement of data (RFC 6928) (segments).
     pub initial_window: u32,
-    /// What the receiver offers at most (its buffer) (segments). Also the initial slow-start threshold: "the largest
+    /// What the receiver offers at most (its buffer) (segments). Also the usual initial slow-start threshold: "the largest
     /// possible advertised window" of RFC 5681 section 3.1.
     pub receive_window: u32,
     /// How long the receiver may hold an acknowledgement back (RFC 5681 section 4.2); `None`: one for each segment.
@@ -97,6 +107,19 @@ pub struct TcpConfig {
     pub forget_rtt: bool,
     /// Whether every segment is full, a transfer being rounded up to whole segments (ns-2).
     pub full_segments: bool,
+    /// Slow-start threshold at the start (segments), as a host may remember it from earlier connections (RFC 9040);
+    /// `None`: the receive window.
+    pub initial_threshold: Option<u32>,
+    /// Which segments a SACK sender takes for lost.
+    pub loss_detection: LossDetection,
+    /// Whether a SACK sender notices that a retransmission was lost and sends it once more (as RFC 8985 does); else only
+    /// the timer finds out.
+    pub lost_retransmissions: bool,
+    /// How a SACK sender in recovery comes down to its reduced window.
+    pub reduction: Reduction,
+    /// Whether a SACK sender restarts the timer with each acknowledgement, as the TCP-Linux of ns-2 does, and not only with
+    /// those of new data (RFC 6298 rule 5.3).
+    pub timer_on_any_ack: bool,
 }
 
 impl TcpConfig {
@@ -142,6 +165,11 @@ impl TcpConfig {
             ecn_backoff: true,
             forget_rtt: true,
             full_segments: true,
+            initial_threshold: None,
+            loss_detection: LossDetection::Rfc6675,
+            lost_retransmissions: false,
+            reduction: Reduction::AtOnce,
+            timer_on_any_ack: false,
         }
     }
 
@@ -186,12 +214,35 @@ impl TcpConfig {
             ecn_backoff: false,
             forget_rtt: false,
             full_segments: false,
+            initial_threshold: None,
+            loss_detection: LossDetection::Rfc6675,
+            lost_retransmissions: false,
+            reduction: Reduction::AtOnce,
+            timer_on_any_ack: false,
         }
     }
 
     /// [`modern`](Self::modern) with CUBIC and HyStart++.
     pub const fn cubic() -> Self {
         TcpConfig { congestion: Congestion::Cubic, ..TcpConfig::modern() }
+    }
+
+    /// `Agent/TCP/Linux` of ns-2.35 with `cubic`, the reduction set to 0.7, and `Agent/TCPSink/Sack1`, for cross-checks:
+    /// CUBIC as in Linux 2.6.22, segments of [`ns2`](Self::ns2).
+    pub const fn cubic_ns2() -> Self {
+        TcpConfig {
+            variant: Variant::Sack,
+            congestion: Congestion::Cubic21,
+            hystart: false,
+            receive_window: 4000,
+            rto_tick: Span::from_millis(1),
+            timestamps: true,
+            loss_detection: LossDetection::Fack,
+            lost_retransmissions: true,
+            reduction: Reduction::RateHalving,
+            timer_on_any_ack: true,
+            ..TcpConfig::ns2()
+        }
     }
 
     /// [`modern`](Self::modern) with DCTCP; retransmissions are ECN-capable, as in its data centres.
@@ -252,6 +303,13 @@ impl TcpConfig {
         number("growth_limit", self.growth_limit, 1, 1 << 30, "1 to 2^30 segments")?;
         if let Some(window) = self.restart_window {
             number("restart_window", window, 1, 1 << 30, "1 to 2^30 segments")?;
+        }
+        if let Some(threshold) = self.initial_threshold {
+            number("initial_threshold", threshold, 2, 1 << 30, "2 to 2^30 segments")?;
+        }
+        if self.reduction != Reduction::AtOnce && self.congestion == Congestion::Bbr {
+            let range = "at-once: BBR sets its own window in recovery";
+            return Err(ConfigError { field: "reduction", value: 0.0, range });
         }
         span("send_overhead", self.send_overhead, Span::ZERO, DAY, "0 s to 1 day")?;
         if !(0.0..=2.0).contains(&self.min_window) {

@@ -4,17 +4,20 @@
 //! there is one) and carries a full packet's payload, save the last of a finite transfer. The congestion window is a
 //! number of segments too, with a fraction. One connection can carry 2^32 - 2 segments.
 
+mod board;
 mod config;
 mod congestion;
 mod receiver;
+mod reduction;
 mod rto;
 pub(crate) mod scoreboard;
 mod sender;
 mod wire;
 
 pub use crate::check::ConfigError;
-pub use config::{TcpConfig, Variant};
+pub use config::{LossDetection, TcpConfig, Variant};
 pub use congestion::Congestion;
 pub use receiver::Receiver;
+pub use reduction::Reduction;
 pub use sender::{Sender, Stats};
 pub use wire::{Ack, Feedback, SackBlocks, Segment};

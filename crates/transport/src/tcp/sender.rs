@@ -19,10 +19,10 @@ use alloc::boxed::Box;
 
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
+use super::board::{Board, DUPLICATES};
 use super::congestion::{Acked, Control, Signal, Window, reno_growth};
 use super::rto::Rto;
-use super::scoreboard::Runs;
-use super::{Ack, Feedback, Segment, TcpConfig, Variant};
+use super::{Ack, Feedback, LossDetection, Reduction, Segment, TcpConfig, Variant};
 
 /// The sending end of a connection.
 ///
@@ -71,7 +71,7 @@ pub struct Sender {
     duplicates: u8,
     /// How many more segments may leave in answer to the last event.
     burst: u8,
-    last: Reduction,
+    last: Cause,
     /// What a plain Reno sender does not need while nothing is missing.
     aside: Option<Box<Aside>>,
 }
@@ -88,7 +88,7 @@ struct Aside {
 /// The last cause to reduce the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Reduction {
+enum Cause {
     None,
     /// Duplicate acknowledgements, recovery not over.
     Duplicates,
@@ -96,16 +96,6 @@ enum Reduction {
     Recovered,
     Mark,
     Timeout,
-}
-
-/// What RFC 6675 remembers.
-#[derive(Clone, Debug, Default)]
-struct Board {
-    arrived: Runs,
-    /// HighRxt: one past the highest segment retransmitted in this recovery.
-    retransmitted_to: u32,
-    /// RescueRxt: no rescue retransmission until this is acknowledged.
-    rescued_to: u32,
 }
 
 /// The application offers nothing more, or nothing yet.
@@ -129,7 +119,6 @@ const PARTIAL: u16 = 1 << 8;
 /// The SYN was lost: the initial window is one (RFC 5681 section 3.1).
 const SYN_LOST: u16 = 1 << 9;
 
-const DUPLICATES: u8 = 3;
 const UNLIMITED: u8 = u8::MAX;
 
 /// Counts since the connection began.
@@ -168,7 +157,7 @@ impl Sender {
             limit: u32::MAX,
             recover: syn,
             peer_window: cfg.receive_window,
-            ssthresh: cfg.receive_window.max(2),
+            ssthresh: cfg.initial_threshold.unwrap_or(cfg.receive_window).max(2),
             inflation: 0,
             timed: 0,
             rto: Rto::new(cfg),
@@ -182,7 +171,7 @@ impl Sender {
             flags: STOPPED,
             duplicates: 0,
             burst: full_burst(cfg),
-            last: Reduction::None,
+            last: Cause::None,
             aside: Control::new(cfg).map(|control| Box::new(Aside { board: None, control: Some(control) })),
         };
         if let Some(bytes) = transfer {
@@ -257,6 +246,10 @@ impl Sender {
     /// An acknowledgement to a sender with a congestion control.
     fn on_controlled_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         let (una, flight) = (self.una, self.next - self.una);
+        if self.control().is_some_and(Control::goes_first) {
+            self.let_control_go_first(cfg, now, &ack);
+            return self.work_in(cfg, now, ack, recovered);
+        }
         let (samples, sum) = (self.rtt_samples, self.rtt_sum_nanos);
         self.tell_arrivals(now, &ack);
         self.work_in(cfg, now, ack, recovered);
@@ -265,11 +258,11 @@ impl Sender {
         let (mut sacked, mut lost) = (0, 0);
         if let Some(board) = board {
             sacked = board.arrived.count_in(self.una, self.high);
-            let (from, edge) = control.count_losses(self.una, board.loss_edge().unwrap_or(0));
+            let (from, edge) = control.count_losses(self.una, board.loss_edge(cfg).unwrap_or(0));
             lost = edge - from - board.arrived.count_in(from, edge);
         }
         let in_flight = match board {
-            Some(board) if repairing => board.pipe(self.una, self.high),
+            Some(board) if repairing => board.pipe(cfg, self.una, self.high),
             Some(board) => self.next - self.una - board.arrived.count_in(self.una, self.next),
             None => self.next - self.una,
         };
@@ -288,6 +281,34 @@ impl Sender {
             high: self.high,
             repairing,
             opening: cfg.syn && una == 0 && self.una > 0,
+        };
+        let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
+        control.on_ack(cfg, &acked, &mut window);
+        (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
+    }
+
+    /// Tells a congestion control of an acknowledgement before it is worked in. A round trip is taken from one without
+    /// selective blocks.
+    #[cold]
+    fn let_control_go_first(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        let (una, repairing) = (self.una.max(ack.ack), self.flags & RECOVERY != 0);
+        let flight = self.next - self.una;
+        let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
+        let acked = Acked {
+            now,
+            segments: una - self.una,
+            delivered: 0,
+            flight,
+            in_flight: self.next.max(una) - una,
+            lost: 0,
+            rtt: ack.sack.is_empty().then(|| now.saturating_since(ack.echo)),
+            echo: ack.ece && cfg.ecn,
+            marks: 0,
+            delay: None,
+            una,
+            high: self.high,
+            repairing,
+            opening: cfg.syn && self.una == 0 && una > 0,
         };
         let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
         control.on_ack(cfg, &acked, &mut window);
@@ -334,8 +355,9 @@ impl Sender {
         } else if ack.ack == self.una {
             let window = core::mem::replace(&mut self.peer_window, ack.window);
             self.on_window(cfg, now, window);
-            // RFC 5681 section 2: a duplicate has data outstanding and the same window.
-            if self.una < self.high && window == ack.window {
+            // RFC 5681 section 2: a duplicate has data outstanding and the same window. One without selective blocks tells a
+            // SACK sender that a copy arrived, not that something is missing (RFC 6675 section 2).
+            if self.una < self.high && window == ack.window && cfg.variant != Variant::Sack {
                 self.on_duplicate(cfg, now);
             }
         }
@@ -344,10 +366,16 @@ impl Sender {
     /// Segments that leave at once: fast retransmissions, limited transmit, probes of a closed window.
     #[inline(always)]
     pub fn poll_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
-        if self.flags & (RETRANSMIT | ONE_MORE | PROBE) == 0 {
+        if !self.is_urgent() {
             return None;
         }
         self.take_immediate(cfg, now)
+    }
+
+    /// Whether [`poll_immediate`](Self::poll_immediate) may have something.
+    #[inline(always)]
+    pub fn is_urgent(&self) -> bool {
+        self.flags & (RETRANSMIT | ONE_MORE | PROBE) != 0
     }
 
     /// The next segment the window allows. Call until `None`.
@@ -554,12 +582,12 @@ impl Sender {
         if self.control().is_some_and(Control::handles_marks) {
             return;
         }
-        let counts_anyway = cfg.mark_after_timeout_counts && self.last == Reduction::Timeout;
+        let counts_anyway = cfg.mark_after_timeout_counts && self.last == Cause::Timeout;
         if ack <= self.recover && !counts_anyway {
             return;
         }
         self.recover = self.high;
-        self.last = Reduction::Mark;
+        self.last = Cause::Mark;
         if cfg.ecn_backoff {
             if self.cwnd > 1.0 {
                 self.flags &= !ECN_BACKOFF;
@@ -593,7 +621,7 @@ impl Sender {
     fn on_duplicate(&mut self, cfg: &TcpConfig, now: Instant) {
         self.duplicates = self.duplicates.saturating_add(1);
         if self.duplicates > DUPLICATES {
-            if self.last == Reduction::Duplicates && self.inflation > 0 {
+            if self.last == Cause::Duplicates && self.inflation > 0 {
                 self.inflation += 1;
             }
         } else if self.duplicates == DUPLICATES {
@@ -616,7 +644,7 @@ impl Sender {
             Entry::Repair => {}
             Entry::Refuse => return,
         }
-        self.last = Reduction::Duplicates;
+        self.last = Cause::Duplicates;
         self.fast_retransmits += 1;
         self.inflation = u32::from(DUPLICATES);
         self.flags |= RETRANSMIT;
@@ -625,10 +653,12 @@ impl Sender {
     }
 
     fn permitted_recovery(&self, cfg: &TcpConfig) -> Entry {
-        let first_window = self.una <= u32::from(cfg.syn) && self.last == Reduction::None;
-        if self.una > self.recover || first_window {
+        let first_window = self.una <= u32::from(cfg.syn) && self.last == Cause::None;
+        // RFC 6675 section 5.1 lets a recovery begin once all that a timeout found outstanding is acknowledged.
+        let later = if cfg.variant == Variant::Sack { self.una >= self.recover } else { self.una > self.recover };
+        if later || first_window {
             Entry::Reduce
-        } else if self.last == Reduction::Mark {
+        } else if self.last == Cause::Mark {
             // The window was halved for a mark within this window of data (RFC 3168 section 6.1.2).
             Entry::Repair
         } else {
@@ -672,14 +702,15 @@ impl Sender {
 
     /// Fast recovery is over. An echo in the same acknowledgement may have been answered: that stays the last cause.
     fn end_recovery(&mut self) {
-        if self.last == Reduction::Duplicates {
-            self.last = Reduction::Recovered;
+        if self.last == Cause::Duplicates {
+            self.last = Cause::Recovered;
         }
     }
 
     /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
     fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         let mut board = self.aside.as_mut().and_then(|aside| aside.board.take()).unwrap_or_default();
+        let before = (board.loss_edge(cfg).unwrap_or(0), self.una + board.arrived.count_in(self.una, self.high));
         let mut news = 0;
         for &(first, end) in ack.sack.as_slice() {
             news += board.arrived.insert(first.max(self.una).max(ack.ack), end.min(self.high));
@@ -688,10 +719,13 @@ impl Sender {
             let window = core::mem::replace(&mut self.peer_window, ack.window);
             self.on_window(cfg, now, window);
         }
-        if ack.ack > self.una {
+        let advances = ack.ack > self.una;
+        let mut ends = false;
+        if advances {
             if self.flags & RECOVERY == 0 {
                 self.on_new_ack(cfg, now, &ack);
             } else {
+                ends = recovered;
                 if recovered {
                     self.flags &= !RECOVERY;
                     self.end_recovery();
@@ -703,12 +737,33 @@ impl Sender {
                 self.arm(cfg, now);
             }
             board.arrived.forget_before(self.una);
-        } else if ack.ack == self.una && news > 0 && self.flags & RECOVERY == 0 {
-            self.duplicates = self.duplicates.saturating_add(1);
-            let lost = board.loss_edge().is_some_and(|edge| self.una < edge);
-            if self.duplicates >= DUPLICATES || lost {
-                self.start_recovery(cfg, now, &mut board);
+        } else if ack.ack == self.una {
+            if cfg.timer_on_any_ack {
+                self.arm(cfg, now);
             }
+            if news > 0 && self.flags & RECOVERY == 0 {
+                self.duplicates = self.duplicates.saturating_add(1);
+            }
+        }
+        let lost = board.loss_edge(cfg).is_some_and(|edge| self.una < edge);
+        match cfg.loss_detection {
+            LossDetection::Fack if ends => board.arrived.forget_before(u32::MAX),
+            LossDetection::Fack if lost && self.flags & RECOVERY == 0 => {
+                self.start_recovery(cfg, now, &mut board, news);
+            }
+            LossDetection::Rfc6675
+                if !advances
+                    && ack.ack == self.una
+                    && news > 0
+                    && self.flags & RECOVERY == 0
+                    && (lost || self.duplicates >= DUPLICATES) =>
+            {
+                self.start_recovery(cfg, now, &mut board, news);
+            }
+            _ => {}
+        }
+        if self.flags & RECOVERY != 0 {
+            self.go_on_recovering(cfg, &mut board, advances, before);
         }
         if self.flags & RECOVERY != 0 || !board.arrived.is_empty() {
             self.aside.get_or_insert_default().board = Some(board);
@@ -717,23 +772,42 @@ impl Sender {
         }
     }
 
-    /// RFC 6675 section 5 step 4.
-    fn start_recovery(&mut self, cfg: &TcpConfig, now: Instant, board: &mut Board) {
+    /// RFC 6675 section 5 step 4; `news`: segments that the acknowledgement has shown to have arrived.
+    fn start_recovery(&mut self, cfg: &TcpConfig, now: Instant, board: &mut Board, news: u32) {
+        let window = self.cwnd;
         match self.permitted_recovery(cfg) {
             Entry::Reduce => self.reduce(cfg, Signal::Loss),
             Entry::Repair => {}
             Entry::Refuse => return,
         }
         self.recover = self.high;
-        self.last = Reduction::Duplicates;
+        self.last = Cause::Duplicates;
         self.fast_retransmits += 1;
-        self.flags |= RETRANSMIT | RECOVERY;
+        self.flags |= RECOVERY;
         self.flags &= !TIMING;
         // After a timeout `next` may still be behind: from here on holes are found on the board.
         self.next = self.high;
-        board.retransmitted_to = self.una + 1;
-        board.rescued_to = self.una;
+        board.begin(self.una);
+        // RecoverFS of RFC 9937: what had arrived before does not count.
+        let sacked = board.arrived.count_in(self.una, self.high) - news;
+        board.descent.begin(window, self.high - self.una - sacked);
+        if cfg.reduction != Reduction::RateHalving {
+            self.flags |= RETRANSMIT;
+            board.on_resent(cfg, self.una, self.high);
+        }
         self.arm(cfg, now);
+    }
+
+    /// An acknowledgement in recovery has been worked in. `before`: where losses ended, and what had arrived.
+    fn go_on_recovering(&mut self, cfg: &TcpConfig, board: &mut Board, advances: bool, before: (u32, u32)) {
+        let lost_again = cfg.lost_retransmissions && board.check_resent(self.una);
+        if cfg.reduction != Reduction::AtOnce {
+            let (from, to) = (before.0.max(self.una), board.loss_edge(cfg).unwrap_or(0));
+            let lost = lost_again || (from < to && board.arrived.count_in(from, to) < to - from);
+            let arrived = self.una + board.arrived.count_in(self.una, self.high);
+            let pipe = board.pipe(cfg, self.una, self.high);
+            board.descent.on_ack(cfg, self.cwnd as u32, pipe, arrived - before.1, advances && !lost);
+        }
     }
 
     fn board(&self) -> Option<&Board> {
@@ -775,9 +849,12 @@ impl Sender {
     fn poll_selective(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         let (seq, place) = self.choose(cfg)?;
         let board = self.aside.as_mut()?.board.as_mut()?;
+        if self.flags & RECOVERY != 0 {
+            board.descent.on_sent(cfg, board.pipe(cfg, self.una, self.high));
+        }
         match place {
             Place::Next => self.next = seq + 1,
-            Place::Hole => board.retransmitted_to = seq + 1,
+            Place::Hole => board.on_resent(cfg, seq, self.high),
             Place::Rescue => board.rescued_to = self.recover,
         }
         self.count_burst();
@@ -802,12 +879,15 @@ impl Sender {
             let allowed = self.cwnd - f64::from(in_flight) >= 1.0 && new_allowed(next) && !beyond;
             return allowed.then_some((next, Place::Next));
         }
-        if self.cwnd - f64::from(board.pipe(self.una, self.high)) < 1.0 {
+        if !board.descent.allows(cfg, self.cwnd, board.pipe(cfg, self.una, self.high)) {
             return None;
+        }
+        if let Some(seq) = board.lost_again() {
+            return Some((seq, Place::Hole));
         }
         // NextSeg, RFC 6675 section 4.
         let hole = board.first_missing(board.retransmitted_to.max(self.una));
-        if board.loss_edge().is_some_and(|edge| hole < edge.min(self.high)) {
+        if board.loss_edge(cfg).is_some_and(|edge| hole < edge.min(self.high)) {
             return Some((hole, Place::Hole)); // rule 1: a segment that is lost
         }
         if new_allowed(self.next) {
@@ -828,6 +908,9 @@ impl Sender {
     fn take_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.flags & RETRANSMIT != 0 {
             self.flags &= !RETRANSMIT;
+            if let Some(Aside { board: Some(board), .. }) = self.aside.as_deref_mut() {
+                board.descent.on_sent(cfg, 0);
+            }
             let segment = self.emit(cfg, now, self.una);
             return Some(self.account(now, segment, false));
         }
@@ -909,12 +992,12 @@ impl Sender {
                 self.flags |= SYN_LOST;
             }
             // A second timeout in a row finds nothing new to learn from (RFC 5681 section 3.1).
-            let first = self.last != Reduction::Timeout || self.una >= self.recover;
+            let first = self.last != Cause::Timeout || self.una >= self.recover;
             if self.is_controlled() {
                 if first {
                     self.reduce(cfg, Signal::Timeout);
                 }
-            } else if !(cfg.timeout_after_mark_keeps_threshold && self.last == Reduction::Mark) {
+            } else if !(cfg.timeout_after_mark_keeps_threshold && self.last == Cause::Mark) {
                 let window = self.cwnd.max(1.0).min(f64::from(self.peer_window.max(1)));
                 if cfg.halve_flight {
                     if first {
@@ -928,7 +1011,7 @@ impl Sender {
         }
         self.cwnd = 1.0;
         self.recover = self.high;
-        self.last = Reduction::Timeout;
+        self.last = Cause::Timeout;
         self.next = self.una;
         self.arm(cfg, now);
     }
@@ -1008,25 +1091,6 @@ enum Entry {
     Repair,
     /// Neither.
     Refuse,
-}
-
-impl Board {
-    /// Segments below this that have not arrived are lost: three that were sent later have (RFC 6675, IsLost).
-    fn loss_edge(&self) -> Option<u32> {
-        self.arrived.nth_highest(u32::from(DUPLICATES))
-    }
-
-    /// The first segment from `seq` on that has not arrived.
-    fn first_missing(&self, seq: u32) -> u32 {
-        self.arrived.run_with(seq).map_or(seq, |run| run.1)
-    }
-
-    /// Segments in the network (RFC 6675, SetPipe): those neither arrived nor lost, and those sent again.
-    fn pipe(&self, una: u32, high: u32) -> u32 {
-        let missing = |first: u32, end: u32| end.saturating_sub(first) - self.arrived.count_in(first, end);
-        let lost = self.loss_edge().map_or(0, |edge| missing(una, edge));
-        missing(una, high) - lost + missing(una, self.retransmitted_to)
-    }
 }
 
 const fn full_burst(cfg: &TcpConfig) -> u8 {

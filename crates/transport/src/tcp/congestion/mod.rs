@@ -8,6 +8,7 @@
 
 mod bbr;
 mod cubic;
+mod cubic21;
 mod dctcp;
 mod delivery;
 mod hystart;
@@ -21,6 +22,7 @@ use aqumen_units::{Ecn, Instant, Span};
 use super::{Segment, TcpConfig};
 use bbr::Bbr;
 use cubic::Cubic;
+use cubic21::Cubic21;
 use dctcp::Dctcp;
 use ledbat::Ledbat;
 use pacing::Pacer;
@@ -34,6 +36,8 @@ pub enum Congestion {
     Reno,
     /// A cubic of the time since the last reduction (RFC 9438).
     Cubic,
+    /// CUBIC 2.1 as in Linux 2.6.22, in whole segments: that of ns-2.35.
+    Cubic21,
     /// A reduction in proportion to the fraction of marked packets (RFC 8257).
     Dctcp,
     /// The same for the Internet: ECT(1), paced, less dependent on the round trip (draft-briscoe-iccrg-prague-congestion-control).
@@ -53,7 +57,9 @@ impl Congestion {
             Congestion::Dctcp => Needs::EachMark,
             Congestion::Prague => Needs::CountOfMarks,
             Congestion::Ledbat => Needs::Delay,
-            Congestion::Reno | Congestion::Cubic | Congestion::Bbr | Congestion::Vegas => Needs::Nothing,
+            Congestion::Reno | Congestion::Cubic | Congestion::Cubic21 | Congestion::Bbr | Congestion::Vegas => {
+                Needs::Nothing
+            }
         }
     }
 
@@ -174,6 +180,7 @@ enum Algorithm {
     /// Paced Reno.
     Reno,
     Cubic(Cubic),
+    Cubic21(Cubic21),
     Dctcp(Dctcp),
     Prague(Prague),
     Bbr(Bbr),
@@ -188,6 +195,7 @@ impl Control {
             Congestion::Reno if !cfg.pacing => return None,
             Congestion::Reno => Algorithm::Reno,
             Congestion::Cubic => Algorithm::Cubic(Cubic::new(cfg)),
+            Congestion::Cubic21 => Algorithm::Cubic21(Cubic21::new()),
             Congestion::Dctcp => Algorithm::Dctcp(Dctcp::new()),
             Congestion::Prague => Algorithm::Prague(Prague::new()),
             Congestion::Bbr => Algorithm::Bbr(Bbr::new(cfg)),
@@ -229,6 +237,12 @@ impl Control {
         matches!(self.algorithm, Algorithm::Dctcp(_) | Algorithm::Prague(_) | Algorithm::Bbr(_))
     }
 
+    /// Whether it sets the window by an acknowledgement before the sender works that in, as Linux 2.6.22 does: one that
+    /// shows a loss lets the window grow first. `repairing` then tells of the time before.
+    pub(super) fn goes_first(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Cubic21(_))
+    }
+
     /// Segments `first..end` have arrived, before [`on_ack`](Self::on_ack) of the acknowledgement that says so.
     pub(super) fn on_arrival(&mut self, now: Instant, first: u32, end: u32) {
         if let Algorithm::Bbr(bbr) = &mut self.algorithm {
@@ -248,6 +262,7 @@ impl Control {
                 }
             }
             Algorithm::Cubic(cubic) => cubic.on_ack(cfg, acked, window),
+            Algorithm::Cubic21(cubic) => cubic.on_ack(cfg, acked, window),
             Algorithm::Dctcp(dctcp) => dctcp.on_ack(cfg, acked, window),
             Algorithm::Prague(prague) => prague.on_ack(cfg, acked, window),
             Algorithm::Bbr(bbr) => bbr.on_ack(acked, window),
@@ -264,6 +279,7 @@ impl Control {
         }
         let factor = match &mut self.algorithm {
             Algorithm::Cubic(cubic) => cubic.on_congestion(signal, window.cwnd),
+            Algorithm::Cubic21(cubic) => return cubic.on_congestion(signal, window),
             Algorithm::Bbr(bbr) => return bbr.on_congestion(signal, window),
             Algorithm::Prague(prague) => prague.on_loss(),
             Algorithm::Ledbat(ledbat) => ledbat.on_loss(),

@@ -1,0 +1,194 @@
+//! Recovery of a SACK sender, segment by segment, on traces worked by hand.
+//!
+//! All begin alike: segments 1 to 10 leave, 1 is lost. 2 and 3 arrive and let 11 and 12 go (limited transmit); 4 makes three
+//! (RFC 6675): with 1 to 12 out the window of 10 becomes 5, and 13 is the next new segment.
+
+use aqumen_transport::tcp::{Ack, Feedback, LossDetection, Reduction, SackBlocks, Sender, TcpConfig, Variant};
+use aqumen_units::{Instant, Span};
+
+const fn reno() -> TcpConfig {
+    TcpConfig { ecn: false, delayed_ack: None, variant: Variant::Sack, ..TcpConfig::modern() }
+}
+
+struct Host {
+    cfg: TcpConfig,
+    sender: Sender,
+    now: Instant,
+}
+
+impl Host {
+    /// Segments 1 to 10 are out.
+    fn ten_out(cfg: TcpConfig) -> Host {
+        cfg.validate().unwrap();
+        let mut host = Host { cfg, sender: Sender::new(&cfg, None), now: Instant::ZERO };
+        host.sender.start(&cfg, host.now);
+        assert_eq!(host.send(), [0]);
+        assert_eq!(host.on(1, &[]), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        host
+    }
+
+    /// The same after 2, 3 and 4 have arrived, and what left for the last of them.
+    fn one_lost(cfg: TcpConfig) -> (Host, Vec<u32>) {
+        let mut host = Host::ten_out(cfg);
+        assert_eq!(host.on(1, &[(2, 3)]), [11]);
+        assert_eq!(host.on(1, &[(2, 4)]), [12]);
+        let sent = host.on(1, &[(2, 5)]);
+        assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (5.0, 5));
+        (host, sent)
+    }
+
+    fn send(&mut self) -> Vec<u32> {
+        let mut sent = Vec::new();
+        while let Some(one) = self.sender.poll_immediate(&self.cfg, self.now) {
+            sent.push(one.seq);
+        }
+        while let Some(one) = self.sender.poll_transmit(&self.cfg, self.now) {
+            sent.push(one.seq);
+        }
+        sent
+    }
+
+    /// 10 ms later, everything before `number` and the runs have arrived.
+    fn on(&mut self, number: u32, runs: &[(u32, u32)]) -> Vec<u32> {
+        self.now += Span::from_millis(10);
+        let mut sack = SackBlocks::EMPTY;
+        for run in runs {
+            assert!(sack.push(run.0, run.1));
+        }
+        let ack = Ack { ack: number, window: 1000, ece: false, echo: Instant::ZERO, sack, feedback: Feedback::None };
+        self.sender.on_ack(&self.cfg, self.now, &ack);
+        self.send()
+    }
+
+    /// What each of the segments `first..end` lets go as it arrives, all from 2 on having arrived before.
+    fn arrive(&mut self, first: u32, end: u32) -> Vec<Vec<u32>> {
+        (first..end).map(|seq| self.on(1, &[(2, seq + 1)])).collect()
+    }
+}
+
+#[test]
+fn at_once_the_sender_is_silent_until_the_pipe_has_shrunk() {
+    let (mut host, sent) = Host::one_lost(reno());
+    // Out are 1 (again) and 5 to 12: 9. 5 to 8 bring it to 5, the window; each further one lets one go.
+    assert_eq!(sent, [1]);
+    let expected: [&[u32]; 8] = [&[], &[], &[], &[], &[13], &[14], &[15], &[16]];
+    assert_eq!(host.arrive(5, 13), expected);
+    // 1 fills the gap: 13 to 16 are out.
+    assert_eq!(host.on(13, &[]), [17]);
+}
+
+#[test]
+fn in_proportion_half_as_much_leaves_as_arrives() {
+    let (mut host, sent) = Host::one_lost(TcpConfig { reduction: Reduction::Proportional, ..reno() });
+    // RecoverFS: 1 to 12 less 2 and 3, which had arrived before: 10. Due are delivered x 5 / 10, rounded up: 1 for 4,
+    // and for 5, 6, 7, 8, 9 in all 1, 2, 2, 3, 3.
+    assert_eq!(sent, [1]);
+    let expected: [&[u32]; 5] = [&[], &[13], &[], &[14], &[]];
+    assert_eq!(host.arrive(5, 10), expected);
+    // 10: the pipe (1, 11 to 14) has come down to 5. From now on up to the window: 11 and 12 make room for one each.
+    let expected: [&[u32]; 3] = [&[], &[15], &[16]];
+    assert_eq!(host.arrive(10, 13), expected);
+    assert_eq!(host.on(13, &[]), [17]);
+    assert_eq!(host.sender.cwnd(), 5.0);
+}
+
+#[test]
+fn below_the_window_one_more_leaves_only_with_an_acknowledgement_that_is_safe() {
+    // 1 to 6 are lost: 7, 8 and 9 arrive; 11 and 12 left for the first two. 9: six are lost at once, the pipe is
+    // 1 (again) and 10 to 12, four, and the window 5. At least one may leave: 1.
+    let (mut host, safe) = (Host::ten_out(TcpConfig { reduction: Reduction::Proportional, ..reno() }), 1);
+    assert_eq!(host.on(1, &[(7, 8)]), [11]);
+    assert_eq!(host.on(1, &[(7, 9)]), [12]);
+    assert_eq!(host.on(1, &[(7, 10)]), [1]);
+    // 10: the pipe is 3. Delivered 2, sent 1: one may leave (conservation), though the window has room for two.
+    assert_eq!(host.on(1, &[(7, 11)]), [2]);
+    // 1: new data is acknowledged and nothing new is lost: one for it and one more.
+    assert_eq!(host.on(2, &[(7, 11)]).len(), 1 + safe);
+}
+
+#[test]
+fn with_rate_halving_every_other_arrival_lets_one_go() {
+    let (mut host, sent) = Host::one_lost(TcpConfig { reduction: Reduction::RateHalving, ..reno() });
+    // The pipe is 8 (5 to 12), its bound 9: 1 leaves, and the bound is 8. With 5 the pipe is 8, with 6 it is 7.
+    assert_eq!(sent, [1]);
+    let expected: [&[u32]; 8] = [&[], &[13], &[], &[14], &[], &[15], &[], &[16]];
+    assert_eq!(host.arrive(5, 13), expected);
+    assert_eq!(host.on(13, &[]), [17]);
+}
+
+#[test]
+fn with_a_send_overhead_rate_halving_conserves_the_pipe_like_ns2() {
+    let overhead = Span::from_micros(200);
+    let cfg = TcpConfig { reduction: Reduction::RateHalving, send_overhead: overhead, ..reno() };
+    let (mut host, sent) = Host::one_lost(cfg);
+    assert_eq!(sent, [1]);
+    let expected: [&[u32]; 8] = [&[13], &[14], &[15], &[16], &[17], &[18], &[19], &[20]];
+    assert_eq!(host.arrive(5, 13), expected);
+    // 13 to 20 are out, eight: silence until it is less than five.
+    let left: Vec<_> = (13..18).map(|seq| host.on(seq + 1, &[])).collect();
+    let expected: [&[u32]; 5] = [&[], &[], &[], &[21], &[22]];
+    assert_eq!(left[..3], expected[..3]);
+    assert!(left[3].len() + left[4].len() >= 2);
+}
+
+#[test]
+fn a_lost_retransmission_is_found_by_what_left_after_it() {
+    for (lost_retransmissions, at_14) in [(true, vec![1, 17]), (false, vec![17])] {
+        let (mut host, sent) = Host::one_lost(TcpConfig { lost_retransmissions, ..reno() });
+        assert_eq!(sent, [1]);
+        assert_eq!(host.arrive(5, 13).concat(), [13, 14, 15, 16]);
+        // The retransmission of 1 left before 13, which arrives: 1 is lost again, and the pipe is 3 (14 to 16).
+        assert_eq!(host.on(1, &[(2, 14)]), at_14);
+        assert_eq!(host.sender.stats().timeouts, 0);
+    }
+}
+
+#[test]
+fn the_first_segment_sent_in_a_recovery_may_start_the_next() {
+    let (mut host, _) = Host::one_lost(reno());
+    assert_eq!(host.arrive(5, 13).concat(), [13, 14, 15, 16]);
+    // 1 arrives: all that was out at the loss has. 13 is lost; 14, 15 and 16 arrive.
+    assert_eq!(host.on(13, &[]), [17]);
+    assert_eq!(host.on(13, &[(14, 15)]), [18]);
+    assert_eq!(host.on(13, &[(14, 16)]), [19]);
+    assert_eq!(host.on(13, &[(14, 17)]), [13]);
+    assert_eq!(host.sender.stats().fast_retransmits, 2);
+}
+
+#[test]
+fn duplicates_without_blocks_mean_copies_and_not_losses() {
+    let mut host = Host::ten_out(reno());
+    for _ in 0..5 {
+        assert_eq!(host.on(1, &[]), []);
+    }
+    assert_eq!((host.sender.cwnd(), host.sender.stats().fast_retransmits), (10.0, 0));
+    // To a NewReno sender they are all there is.
+    let mut host = Host::ten_out(TcpConfig { variant: Variant::NewReno, ..reno() });
+    for _ in 0..3 {
+        host.on(1, &[]);
+    }
+    assert_eq!(host.sender.stats().fast_retransmits, 1);
+}
+
+#[test]
+fn forward_acknowledgements_count_gaps_too() {
+    // 1 to 3 are lost. 4 and 5 have arrived: two, but 1 is four before 5. Then 6 gives 2 away.
+    for (loss_detection, at_5, at_6) in [(LossDetection::Fack, vec![1], 1), (LossDetection::Rfc6675, vec![12], 1)] {
+        let mut host = Host::ten_out(TcpConfig { loss_detection, ..reno() });
+        assert_eq!(host.on(1, &[(4, 5)]), [11]);
+        assert_eq!(host.on(1, &[(4, 6)]), at_5);
+        host.on(1, &[(4, 7)]);
+        assert_eq!(host.sender.stats().fast_retransmits, at_6);
+    }
+}
+
+#[test]
+fn the_timer_may_start_anew_with_any_acknowledgement() {
+    for timer_on_any_ack in [false, true] {
+        let mut host = Host::ten_out(TcpConfig { timer_on_any_ack, ..reno() });
+        let before = host.sender.next_timer().unwrap();
+        host.on(1, &[(2, 3)]);
+        let moved = host.sender.next_timer().unwrap().saturating_since(before);
+        assert_eq!(moved, if timer_on_any_ack { Span::from_millis(10) } else { Span::ZERO });
+    }
+}
