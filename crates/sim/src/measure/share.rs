@@ -87,11 +87,10 @@ impl Share {
         let (old, new) = (&self.acknowledged[0], &self.acknowledged[self.steps]);
         let from = now - self.interval;
         let mut on = 0;
-        let rates = self.flows.iter().zip(old.iter().zip(new)).filter_map(|(flow, (old, new))| {
-            flow.is_on(plan, from, now).then(|| {
-                on += 1;
-                f64::from(new.wrapping_sub(*old)) * flow.payload_bytes
-            })
+        let pairs = self.flows.iter().zip(old.iter().zip(new)).filter(|(flow, _)| flow.is_on(plan, from, now));
+        let rates = pairs.map(|(flow, (old, new))| {
+            on += 1;
+            f64::from(new.wrapping_sub(*old)) * flow.payload_bytes
         });
         let index = jain(rates);
         if let Some(index) = index.filter(|_| on > 1) {

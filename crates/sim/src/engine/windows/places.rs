@@ -92,7 +92,7 @@ impl Ways<'_> {
             if event.at >= clock {
                 return Stop::Clock(event.at);
             }
-            if self.far && batch.done % STEP == 0 {
+            if self.far && batch.done.is_multiple_of(STEP) {
                 self.read_lanes(batch);
             }
             batch.done += 1;
@@ -110,7 +110,7 @@ impl Ways<'_> {
     #[inline(never)]
     fn acknowledge(&mut self, events: &[Event], next_acks: &[u32], place: &mut usize, start: u64, until: u64) -> Stop {
         while let (Some(event), Some(&next)) = (events.get(*place), next_acks.get(*place)) {
-            if self.far && *place % STEP == 0 {
+            if self.far && place.is_multiple_of(STEP) {
                 self.read_senders(&events[*place..]);
             }
             let (flow, now) = (event.slot, event.at);
