@@ -355,7 +355,7 @@ def change(plan: dict[str, Any], what: str) -> dict[str, Any]:
         ("needed", "AQM 'pi' for ns-2 needs the parameter 'a'"),
         ("preset", "group 'ftp': ns-2 runs the transport presets ns2, cubic-ns2, sctp-ns2 and udp, not 'modern'"),
         ("option", "group 'ftp': ns-2 has no transport option 'autotuning'"),
-        ("traffic", "group 'ftp': over TCP ns-2 runs bulk traffic here"),
+        ("traffic", "group 'ftp': over TCP ns-2 runs the traffic bulk, transfers and web here"),
         ("built in", "group 'ftp': ns-2 has min_window = 0.0 built in, not 2.0"),
         ("parallel", "ns-2 allows one link between two nodes, not both 'bottleneck' and 'second'"),
         ("detour", "ns-2 forwards by destination: two flows leave node 'left' for 'dst0' over different links"),

@@ -79,6 +79,16 @@ def test_bounds_relative_or_absolute_whichever_is_larger(metric: str, shift: flo
     assert row(metric, ours, runs(metric, STILL[metric], STILL[metric])).verdict == verdict
 
 
+def test_runs_that_belong_together_are_compared_one_by_one() -> None:
+    # Differences of -1, -1 and -1.3 packets: mean -1.1, deviation 0.1732, error 0.1, t(0.975) for 2 is 4.302653.
+    ours, ns2 = runs("queue_mean_pkts", 89, 99, 108.7), runs("queue_mean_pkts", 90, 100, 110)
+    result = row("queue_mean_pkts", ours, ns2, paired=True)
+    assert (result.low, result.high) == pytest.approx((-1.1 - 0.4302653, -1.1 + 0.4302653), rel=1e-6)
+    assert result.verdict == "equivalent"
+    # Seen as independent they say nothing.
+    assert row("queue_mean_pkts", ours, ns2).verdict == "unclear"
+
+
 def test_a_bound_of_standard_errors_for_other_scenarios() -> None:
     ours, ns2 = runs("queue_mean_pkts", 97, 100, 103), runs("queue_mean_pkts", 97, 100, 103)
     assert row("queue_mean_pkts", ours, ns2).verdict == "unclear"

@@ -1,5 +1,6 @@
 """The ns-3 engine: what it hands to the program, what it reads back, and a run that can be worked out by hand."""
 
+import json
 import os
 import struct
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aqumen.ns2.crosscheck import Cell
 from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run, run_many
 from aqumen.ns3.build import _compile
 from aqumen.ns3.crosscheck import CELLS, METRICS
 from aqumen.ns3.describe import describe
 from aqumen.ns3.runner import read_trace
+from aqumen.scenario import Scenario
 
 
 @pytest.fixture
@@ -210,6 +213,15 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     failing.chmod(0o755)
     with pytest.raises(Ns3Failed, match=r"^the ns-3 program does not compile: x\.cc:1: error: no$"):
         _compile(str(failing), tmp_path / "x.cc", tmp_path / "build" / "x")
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_every_cell_can_be_handed_over(cell: Cell) -> None:
+    scenario = Scenario.load(Path(__file__).parents[2] / "validation" / cell.scenario)
+    for key, value in cell.settings:
+        scenario = scenario.set(key, value)
+    raw = json.loads(scenario.plan_json(1, cell.aqm))
+    assert describe(raw).windows["steady"][1] == raw["duration_s"]
 
 
 def test_the_cells_are_scenario_files() -> None:

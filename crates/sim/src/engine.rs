@@ -13,6 +13,7 @@
 
 mod agents;
 mod applications;
+mod windows;
 
 use aqumen_aqm::Draw;
 use aqumen_result::Series;
@@ -33,6 +34,7 @@ use crate::{Error, Progress};
 
 use agents::{Agent, Side};
 use applications::Applications;
+use windows::Windows;
 
 pub(crate) struct Engine<'a> {
     plan: &'a Plan,
@@ -40,8 +42,12 @@ pub(crate) struct Engine<'a> {
     configs: Vec<&'a TcpConfig>,
     slots: Slots,
     calendar: Calendar,
+    /// What stands in place of the calendar, where it can.
+    windows: Option<Windows>,
     pub(crate) network: Network,
     flows: Vec<FlowState>,
+    /// Of each flow, where there is a calendar.
+    acks_ahead: Vec<AcksAhead>,
     agenda: Agenda,
     /// Deliveries computed ahead of the next edge of a window, which they follow: when, flow, payload.
     early_deliveries: Vec<(u64, u32, u32)>,
@@ -96,12 +102,19 @@ struct FlowState {
     application: u32,
     /// The connection's, as events have it.
     epoch: u16,
+    sink: Sink,
+}
+
+/// The receiving end, on a cache line of its own: a port that computes what it does needs no more.
+#[repr(align(64))]
+struct Sink {
     receiver: Receiver,
-    acks_ahead: AcksAhead,
+    /// The flow's, again.
+    group: u32,
 }
 
 /// The acknowledgements under way in the last lane, which nothing can stop.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct AcksAhead {
     /// How many there are.
     count: u32,
@@ -109,6 +122,17 @@ struct AcksAhead {
     entered: u32,
     /// When the latest arrive, in turns, nanoseconds modulo 2^32.
     reach: [u32; Self::KNOWN as usize],
+}
+
+/// What a sender does after the overhead of its host.
+#[derive(Clone, Copy)]
+enum Departure {
+    /// It has nothing to send, or is about to send already.
+    None,
+    /// So many segments leave then, before anything can reach the sender.
+    At(u32, u64),
+    /// It looks then what it may send.
+    Later(u64),
 }
 
 /// What a flow did in one piece.
@@ -169,10 +193,17 @@ impl<'a> Engine<'a> {
                 FlowState::new(configs[flow.group as usize], flow, route.data, plan.seed, number)
             })
             .collect();
+        let windows = Windows::new(plan, &network, style, trace.is_some());
+        let calendar = match windows {
+            Some(_) => Calendar::new(1.0, 1),
+            None => Calendar::new(expected_rate(plan), expected_horizon(plan)),
+        };
         let mut engine = Engine {
             plan,
             slots,
-            calendar: Calendar::new(expected_rate(plan), expected_horizon(plan)),
+            calendar,
+            acks_ahead: vec![AcksAhead::default(); if windows.is_some() { 0 } else { flows.len() }],
+            windows,
             flows,
             agenda: Agenda::new(plan),
             early_deliveries: Vec::new(),
@@ -196,13 +227,16 @@ impl<'a> Engine<'a> {
         for port in 0..ports {
             engine.arm_port(port);
         }
-        engine.calendar.push(Event::timer(engine.agenda.next(), engine.slots.control));
-        engine.calendar.push(Event::timer(plan.sample_interval.as_nanos(), engine.slots.sampler));
+        engine.schedule_timer(engine.agenda.next(), engine.slots.control);
+        engine.schedule_timer(plan.sample_interval.as_nanos(), engine.slots.sampler);
         Ok(engine)
     }
 
     /// Runs to the end of the plan.
     pub(crate) fn run(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
+        if self.windows.is_some() {
+            return self.run_in_windows(progress);
+        }
         let end = self.plan.duration.as_nanos();
         let mut look_ahead_on = if self.flows.len() > FLOWS_IN_CACHE { 0 } else { NEVER };
         while let Some(taken) = self.calendar.pop() {
@@ -276,9 +310,13 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     fn on_served_arrival(&mut self, number: u32, flow: u32, now: u64, entry: u32) {
         let event = self.remove(entry).put_off(now);
+        self.arrive_at_served(number, flow, now, &event);
+    }
+
+    fn arrive_at_served(&mut self, number: u32, flow: u32, now: u64, event: &Event) {
         let Port::Served(port) = &mut self.network.ports[number as usize] else { return };
         let mut dropped = Vec::new();
-        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, &event, flow, &mut dropped) {
+        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(now, event, flow, &mut dropped) {
             self.schedule_timer(end, self.slots.service + number);
         }
         dropped.iter().for_each(|event| self.discard(self.flow_of(event), event));
@@ -357,7 +395,7 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn schedule(&mut self, lane: u32, reach: u64, flow: u32, target: Target, entry: u32) {
         if target == Target::Sender {
-            self.flows[flow as usize].acks_ahead.enter(reach);
+            self.acks_ahead[flow as usize].enter(reach);
         }
         self.calendar.again(entry, reach, self.slots.lanes + lane);
     }
@@ -365,11 +403,14 @@ impl<'a> Engine<'a> {
     /// A packet that has no entry yet enters `lane` at `at`, which may lie ahead.
     #[inline(always)]
     fn send_event(&mut self, lane: u32, at: u64, mut event: Event) {
+        if self.windows.is_some() {
+            return self.send_in_window(lane, at, &event);
+        }
         let (reach, flow, target) = self.network.cross(lane, at, event.bytes);
         match target {
             // No port on the way: the receiver answers now.
             Target::PromptReceiver => return self.on_segment_event(flow, reach, &event),
-            Target::Sender => self.flows[flow as usize].acks_ahead.enter(reach),
+            Target::Sender => self.acks_ahead[flow as usize].enter(reach),
             _ => {}
         }
         event.at = reach;
@@ -381,13 +422,13 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn on_segment_ahead(&mut self, flow: u32, lane: u32, at: u64, entry: u32) {
         let state = &mut self.flows[flow as usize];
-        let config = self.configs[state.group as usize];
+        let config = self.configs[state.sink.group as usize];
         let event = self.calendar.event_mut(entry);
         let segment = event.as_segment();
-        if !state.receiver.is_next(&segment) || at >= self.agenda.next_edge() {
+        if !state.sink.receiver.is_next(&segment) || at >= self.agenda.next_edge() {
             return self.on_segment(flow, at, entry);
         }
-        *event = Event::ack(&state.receiver.accept(config, &segment), config.ack_bytes, state.epoch);
+        *event = Event::ack(&state.sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
         let (reach, flow, target) = self.network.cross(lane + 1, at, config.ack_bytes);
         self.schedule(lane + 1, reach, flow, target, entry);
     }
@@ -406,9 +447,9 @@ impl<'a> Engine<'a> {
             return; // a copy, left over from a connection that is complete
         }
         let config = self.configs[state.group as usize];
-        let before = state.receiver.delivered_bytes();
-        let ack = state.receiver.on_segment(config, instant(at), &event.as_segment());
-        let delivered = (state.receiver.delivered_bytes() - before).0;
+        let before = state.sink.receiver.delivered_bytes();
+        let ack = state.sink.receiver.on_segment(config, instant(at), &event.as_segment());
+        let delivered = (state.sink.receiver.delivered_bytes() - before).0;
         if at >= self.agenda.next_edge() {
             self.early_deliveries.push((at, flow, delivered as u32));
         }
@@ -437,13 +478,14 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn on_ack(&mut self, flow: u32, taken: Taken) {
         let event = self.calendar.event(taken.entry);
+        self.acks_ahead[flow as usize].count -= 1;
         if event.table_index().is_some() {
-            return self.on_ack_in_table(flow, taken);
+            let event = self.remove(taken.entry);
+            return self.on_ack_in_table(flow, taken.at, &event);
         }
         let (ack, epoch) = (event.as_ack(), event.epoch());
         self.calendar.release(taken.entry);
         let state = &mut self.flows[flow as usize];
-        state.acks_ahead.count -= 1;
         if state.application != NONE {
             return self.on_ack_of_application(flow, taken.at, &ack, epoch);
         }
@@ -452,18 +494,16 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(never)]
-    fn on_ack_in_table(&mut self, flow: u32, taken: Taken) {
-        let event = self.remove(taken.entry);
+    fn on_ack_in_table(&mut self, flow: u32, now: u64, event: &Event) {
         let Some(index) = event.table_index() else { return };
         let ack = self.acks.kept[index as usize];
         self.acks.release(index);
         let state = &mut self.flows[flow as usize];
-        state.acks_ahead.count -= 1;
         if state.application != NONE {
-            return self.on_ack_of_application(flow, taken.at, &ack, event.epoch());
+            return self.on_ack_of_application(flow, now, &ack, event.epoch());
         }
-        state.sender.on_ack(self.configs[state.group as usize], instant(taken.at), &ack);
-        self.pump_rarely(flow, taken.at);
+        state.sender.on_ack(self.configs[state.group as usize], instant(now), &ack);
+        self.pump_rarely(flow, now);
     }
 
     /// An acknowledgement of a connection that serves an application.
@@ -536,30 +576,16 @@ impl<'a> Engine<'a> {
     /// done on the spot.
     #[inline(always)]
     fn transmit_after_overhead(&mut self, flow: u32, now: u64, config: &TcpConfig) {
-        let state = &mut self.flows[flow as usize];
-        let allowance = state.sender.allowance();
-        if state.send_at != NEVER
-            || allowance == Some(0)
-            || (allowance.is_none() && !state.sender.may_transmit(config, instant(now)))
-        {
-            return;
-        }
-        // Signed, because processors convert those faster.
-        let overhead_ns = config.send_overhead.as_nanos() as i64;
-        let at = now + (state.rng.uniform() * overhead_ns as f64) as i64 as u64;
-        let timer = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        let next_ack = match state.acks_ahead.count {
-            0 => now + self.network.routes[flow as usize].notice,
-            _ => state.acks_ahead.next(now),
+        // In windows, what comes next may be in any inbox.
+        let next_ack = || match self.acks_ahead.get(flow as usize) {
+            None => now,
+            Some(ahead) if ahead.count == 0 => now + self.network.routes[flow as usize].notice,
+            Some(ahead) => ahead.next(now),
         };
-        match allowance {
-            Some(segments) if at < next_ack && at < timer && at < self.agenda.next() => {
-                self.transmit_some(flow, at, config, segments);
-            }
-            _ => {
-                state.send_at = at;
-                self.schedule_timer(at, self.slots.send + flow);
-            }
+        match self.flows[flow as usize].departure(config, now, self.agenda.next(), next_ack) {
+            Departure::None => {}
+            Departure::At(segments, at) => self.transmit_some(flow, at, config, segments),
+            Departure::Later(at) => self.schedule_timer(at, self.slots.send + flow),
         }
     }
 
@@ -577,22 +603,22 @@ impl<'a> Engine<'a> {
     /// Makes sure that an event stands in the calendar no later than the sender's timer.
     #[inline(always)]
     fn arm_retransmission(&mut self, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        let due = state.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        if due < state.timer_at {
-            state.timer_at = due;
+        if let Some(due) = self.flows[flow as usize].rearm() {
             self.schedule_timer(due, self.slots.retransmission + flow);
         }
     }
 
     #[inline(never)]
     fn schedule_timer(&mut self, at: u64, slot: u32) {
-        self.calendar.push(Event::timer(at, slot));
+        match &mut self.windows {
+            Some(windows) => windows.schedule(at, slot, &self.slots),
+            None => self.calendar.push(Event::timer(at, slot)),
+        }
     }
 
     /// The same for a receiver's delayed acknowledgement.
     fn arm_acknowledge(&mut self, flow: u32) {
-        let due = self.flows[flow as usize].receiver.next_timer().map_or(NEVER, Instant::as_nanos);
+        let due = self.flows[flow as usize].sink.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < self.ack_at[flow as usize] {
             self.ack_at[flow as usize] = due;
             self.schedule_timer(due, self.slots.acknowledge + flow);
@@ -605,14 +631,19 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// The timer of a port's AQM is due.
+    fn on_port_timer(&mut self, now: u64, port: u32) {
+        // A timer of an AQM that was replaced comes to nothing.
+        if self.network.ports[port as usize].on_timer(now) {
+            self.arm_port(port);
+        }
+    }
+
     #[cold]
     fn on_timer(&mut self, now: u64, slot: u32) {
         let slots = &self.slots;
         if slot < slots.control {
-            // A timer of an AQM that was replaced comes to nothing.
-            if self.network.ports[slot as usize].on_timer(now) {
-                self.arm_port(slot);
-            }
+            self.on_port_timer(now, slot);
         } else if slot == slots.sampler {
             self.sample(now);
         } else if slot < slots.retransmission {
@@ -660,7 +691,7 @@ impl<'a> Engine<'a> {
             return;
         }
         self.ack_at[flow as usize] = NEVER;
-        let ack = self.flows[flow as usize].receiver.on_timer(instant(now));
+        let ack = self.flows[flow as usize].sink.receiver.on_timer(instant(now));
         self.arm_acknowledge(flow);
         if let Some(ack) = ack {
             self.send_ack(flow, now, &ack);
@@ -753,7 +784,7 @@ impl<'a> Engine<'a> {
         let flows = self.flows.iter().zip(&mut self.flow_pieces).zip(&mut self.counted).zip(&ahead);
         for (((state, pieces), counted), ahead) in flows {
             let mut total = match state.agent {
-                NONE => FlowPiece::of_tcp(&state.sender, &state.receiver),
+                NONE => FlowPiece::of_tcp(&state.sender, &state.sink.receiver),
                 agent => self.agents[agent as usize].total(),
             };
             total.add(self.applications.retired(state.application));
@@ -777,12 +808,13 @@ impl<'a> Engine<'a> {
         for &number in &self.lanes_ahead {
             let lane = &lanes[number as usize];
             let state = &self.flows[lane.flow as usize];
-            seen ^= state.acks_ahead.count;
+
             if lane.target() == Target::Sender {
-                seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent;
+                seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.data_lane;
+                seen ^= self.acks_ahead[lane.flow as usize].count;
                 seen ^= lanes[state.data_lane as usize].flow;
             } else {
-                seen ^= state.receiver.delivered_segments();
+                seen ^= state.sink.receiver.delivered_segments();
             }
         }
         let day = self.calendar.day() + STEP;
@@ -822,9 +854,48 @@ impl FlowState {
             agent: NONE,
             application: NONE,
             epoch: 0,
-            acks_ahead: AcksAhead::default(),
-            receiver: Receiver::new(config),
+            sink: Sink { receiver: Receiver::new(config), group: flow.group },
         }
+    }
+
+    /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send; the
+    /// next acknowledgement comes no sooner than `next_ack`.
+    #[inline(always)]
+    fn departure(
+        &mut self,
+        config: &TcpConfig,
+        now: u64,
+        next_control: u64,
+        next_ack: impl FnOnce() -> u64,
+    ) -> Departure {
+        let allowance = self.sender.allowance();
+        if self.send_at != NEVER
+            || allowance == Some(0)
+            || (allowance.is_none() && !self.sender.may_transmit(config, instant(now)))
+        {
+            return Departure::None;
+        }
+        // Signed, because processors convert those faster.
+        let overhead_ns = config.send_overhead.as_nanos() as i64;
+        let at = now + (self.rng.uniform() * overhead_ns as f64) as i64 as u64;
+        let timer = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        match allowance {
+            Some(segments) if at < next_ack() && at < timer && at < next_control => Departure::At(segments, at),
+            _ => {
+                self.send_at = at;
+                Departure::Later(at)
+            }
+        }
+    }
+
+    /// When an event for the sender's timer is to be made, if none comes as soon.
+    #[inline(always)]
+    fn rearm(&mut self) -> Option<u64> {
+        let due = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        (due < self.timer_at).then(|| {
+            self.timer_at = due;
+            due
+        })
     }
 }
 
@@ -944,4 +1015,14 @@ fn expected_horizon(plan: &Plan) -> u64 {
 
 fn instant(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_fills_four_cache_lines() {
+        assert_eq!(size_of::<FlowState>(), 256);
+    }
 }

@@ -123,6 +123,13 @@ impl Event {
         self
     }
 
+    /// The same at another moment, in another slot.
+    #[inline(always)]
+    pub(crate) fn moved(mut self, at: u64, slot: u32) -> Self {
+        (self.at, self.slot) = (at, slot);
+        self
+    }
+
     #[inline]
     pub(crate) fn is_ack(&self) -> bool {
         self.flags & ACK != 0

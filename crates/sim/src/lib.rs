@@ -4,8 +4,8 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `channel` (media with a law of their own), `calendar` (the order of events), `traffic` (what
-//! applications send), `meter`, `measure` and `report` (what comes out). [`mod@replay`] stands apart: the packets of a capture before one queue.
+//! queue and transmitter of a link), `channel` (media with a law of their own), `calendar` (the order of events) and `inbox` (the
+//! same by places), `traffic` (what applications send), `meter`, `measure` and `report` (what comes out). [`mod@replay`] stands apart: the packets of a capture before one queue.
 
 mod calendar;
 mod channel;
@@ -13,6 +13,7 @@ mod control;
 mod engine;
 mod error;
 mod event;
+mod inbox;
 mod measure;
 mod meter;
 mod network;
@@ -47,8 +48,9 @@ impl<F: FnMut(f64) -> bool> Progress for F {
 pub struct Options<'a> {
     /// Write the packets that cross shared links to this file (pcapng).
     pub trace: Option<&'a Path>,
-    /// Give every link its events, where otherwise links that one flow alone uses are computed without. Slower; for
-    /// checking that nothing changes.
+    /// Give every link its events, where otherwise links that one flow alone uses are computed without, and take all events
+    /// in order, where otherwise each port and each end goes through a window of time by itself. Slower; for checking that
+    /// nothing changes.
     pub every_hop: bool,
     /// Ask a queue discipline for each packet, also where a departure can be computed at the arrival. Slower; likewise.
     pub every_service: bool,

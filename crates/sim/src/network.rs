@@ -19,9 +19,12 @@ pub(crate) struct Network {
     pub(crate) port_links: Vec<u32>,
     pub(crate) lanes: Vec<Lane>,
     /// Private links; a lane owns a run of them.
-    hops: Vec<Hop>,
+    pub(crate) hops: Vec<Hop>,
     /// First data lane and first acknowledgement lane of each flow.
     pub(crate) routes: Vec<Route>,
+    /// The least time from whatever happens at one place (a port, a sender, a receiver with a timer) until it is felt at
+    /// another, nanoseconds.
+    pub(crate) foresight: u64,
 }
 
 /// A flow's lanes: data lanes from `data` on, then acknowledgement lanes from `acks` on.
@@ -86,7 +89,7 @@ const AGENT_SOURCE: u32 = u32::MAX - 4;
 
 /// A private link.
 #[derive(Clone, Copy)]
-struct Hop {
+pub(crate) struct Hop {
     free_at: u64,
     rate: Rate,
     delay: u64,
@@ -118,7 +121,8 @@ impl Network {
             port_links.push(number as u32);
             ports.push(port_of_link(link, plan.seed, number as u32, style, &edges, &identities)?);
         }
-        let mut network = Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new() };
+        let mut network =
+            Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new(), foresight: u64::MAX };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
@@ -133,6 +137,8 @@ impl Network {
             let data = network.add_lanes(plan, number, &flow.path, &port_of, packet_bytes, sink);
             let acks = network.add_lanes(plan, number, &flow.return_path, &port_of, ack_bytes, source);
             network.routes.push(Route { data, acks, notice: notice(plan, flow, &port_of) });
+            let prompt = sink == Target::PromptReceiver;
+            network.foresight = network.foresight.min(foresight(plan, flow, &port_of, prompt));
         }
         Ok(network)
     }
@@ -195,17 +201,22 @@ impl Network {
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, u32, Target) {
         let lane = &mut self.lanes[lane as usize];
-        let reach = if lane.hops == Hops::One && lane.usual_bytes == bytes {
-            lane.free_at = lane.free_at.max(now) + lane.usual_tx as u64;
-            lane.free_at + lane.delay as u64
-        } else {
-            lane.cross_hops(&mut self.hops, now, bytes)
-        };
-        (reach, lane.flow, lane.target())
+        (lane.cross(&mut self.hops, now, bytes), lane.flow, lane.target())
     }
 }
 
 impl Lane {
+    /// When a packet of `bytes` that enters at `now` reaches the end.
+    #[inline(always)]
+    pub(crate) fn cross(&mut self, hops: &mut [Hop], now: u64, bytes: u16) -> u64 {
+        if self.hops == Hops::One && self.usual_bytes == bytes {
+            self.free_at = self.free_at.max(now) + self.usual_tx as u64;
+            self.free_at + self.delay as u64
+        } else {
+            self.cross_hops(hops, now, bytes)
+        }
+    }
+
     /// When a packet of `bytes` that enters at `now` reaches the end, whatever its size and the lane's links.
     #[inline(never)]
     fn cross_hops(&mut self, hops: &mut [Hop], now: u64, bytes: u16) -> u64 {
@@ -306,6 +317,25 @@ fn notice(plan: &Plan, flow: &Flow, port_of: &[Option<u32>]) -> u64 {
         }
     }
     sum
+}
+
+/// The least time that a packet of `flow` takes from one place to the next; a `prompt` receiver is none.
+fn foresight(plan: &Plan, flow: &Flow, port_of: &[Option<u32>], prompt: bool) -> u64 {
+    let (mut least, mut sum) = (u64::MAX, 0);
+    for path in [&flow.path, &flow.return_path] {
+        for &link in path {
+            if port_of[link as usize].is_some() {
+                least = least.min(sum);
+                sum = 0;
+            }
+            sum += plan.links[link as usize].delay_min().as_nanos();
+        }
+        if !prompt {
+            least = least.min(sum);
+            sum = 0;
+        }
+    }
+    if prompt { least.min(sum) } else { least }
 }
 
 #[cfg(test)]

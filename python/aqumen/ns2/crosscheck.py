@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from aqumen._core import student_quantile
 from aqumen.errors import ScenarioError
@@ -78,6 +79,8 @@ class Cell:
     aqm: str
     flows: tuple[tuple[str, str], ...] = ()
     """Figures of `FLOW_METRICS` that are compared too: group and metric."""
+    paired: bool = False
+    """Whether both sides meet the same requests with the same seed, so that their difference is taken seed by seed."""
 
     @property
     def name(self) -> str:
@@ -153,7 +156,7 @@ def _cells() -> list[Cell]:
         ),
         *(Cell("cubic", "../validation/ns2/cubic.toml", (), label, spec) for label, spec in cubic.items()),
         Cell("cubic_one", "../validation/ns2/cubic.toml", one, "DropTail", cubic["DropTail"]),
-        *(Cell("web", "../validation/ns2/web.toml", (), label, spec, web) for label, spec in short.items()),
+        *(Cell("web", "../validation/ns2/web.toml", (), label, spec, web, True) for label, spec in short.items()),
         *(
             Cell(experiment, "../validation/ns2/wire.toml", settings, "DropTail", dropping["DropTail"], wire)
             for experiment, settings in wires.items()
@@ -221,18 +224,19 @@ def compare(
     bounds: Mapping[str, Bound] = METRICS,
     standard_errors: float = 0.0,
     confidence: float = 0.95,
+    paired: bool = False,
 ) -> list[Row]:
     """Compare the `measures` of both sides, one mapping per seed (at least two a side).
 
     `standard_errors` (4 for scenarios that the bounds were not set for) widens each bound to that many standard errors
-    of the difference.
+    of the difference. `paired`: the k-th runs of both sides belong together.
     """
     rows = []
     for metric, bound in bounds.items():
         a = np.array([run[metric] for run in ours])
         b = np.array([run[metric] for run in theirs])
         difference = float(a.mean() - b.mean())
-        half, error = _welch(a, b, confidence)
+        half, error = _paired(a - b, confidence) if paired else _welch(a, b, confidence)
         limit = max(bound.at(float(b.mean())), standard_errors * error)
         low, high = difference - half, difference + half
         if -limit <= low and high <= limit:
@@ -250,6 +254,15 @@ def compare(
             )
         )  # fmt: skip
     return rows
+
+
+def _paired(differences: npt.NDArray[np.float64], confidence: float) -> tuple[float, float]:
+    """Half width of the interval of the mean of the differences, and its standard error (Student)."""
+    n = len(differences)
+    if n < 2:
+        raise ValueError("a comparison needs at least two seeds a side")
+    error = math.sqrt(float(differences.var(ddof=1)) / n)
+    return student_quantile(0.5 + confidence / 2.0, n - 1.0) * error, error
 
 
 def _welch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
@@ -300,6 +313,7 @@ def validate(
                 [measures(result, window, link, bounds, cell.flows) for result in other],
                 bounds=all_bounds,
                 standard_errors=standard_errors,
+                paired=cell.paired,
             )
             if window == windows[0] or row.metric != "utilization"
         ]

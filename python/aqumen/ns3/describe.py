@@ -27,6 +27,11 @@ BUILT_IN: dict[str, Any] = {
     "ecn_backoff": False,
     "forget_rtt": False,
     "full_segments": False,
+    "initial_threshold": None,
+    "loss_detection": "rfc6675",
+    "lost_retransmissions": False,
+    "reduction": "at-once",
+    "timer_on_any_ack": False,
 }
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""
 
@@ -38,7 +43,14 @@ SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
     "vegas": ("TcpVegas", {"Alpha": 2, "Beta": 4, "Gamma": 1}),
     "ledbat": (
         "TcpLedbat",
-        {"TargetDelay": "100ms", "Gain": 1.0, "BaseHistoryLen": 10, "NoiseFilterLen": 4, "MinCwnd": 2, "SSParam": "no"},
+        {
+            "TargetDelay": "100ms",
+            "Gain": 1.0,
+            "BaseHistoryLen": 10,
+            "NoiseFilterLen": 4,
+            "MinCwnd": 2,
+            "SSParam": "yes",
+        },
     ),
 }
 """ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` is in our program: see there."""

@@ -330,7 +330,7 @@ impl Engine<'_> {
         let application = &mut self.applications.of_flows[state.application as usize];
         application.open = false;
         application.retired.add(&match state.agent {
-            NONE => FlowPiece::of_tcp(&state.sender, &state.receiver),
+            NONE => FlowPiece::of_tcp(&state.sender, &state.sink.receiver),
             agent => self.agents[agent as usize].total(),
         });
         state.epoch = next_epoch(state.epoch);
@@ -342,7 +342,7 @@ impl Engine<'_> {
         // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.
         let phase = Span::from_nanos((state.rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
         state.sender = Sender::new(config, Some(Bytes(0))).with_clock_phase(config, phase);
-        state.receiver = Receiver::new(config);
+        state.sink.receiver = Receiver::new(config);
     }
 
     /// Something was acknowledged: the application's request may be complete.

@@ -21,7 +21,7 @@ const CONVERGED: f64 = 0.9;
 
 /// The sharing of one link.
 pub(crate) struct Share {
-    flows: Vec<u32>,
+    flows: Vec<Watched>,
     /// Length of the sliding interval, nanoseconds.
     interval: u64,
     /// What was acknowledged at each sample within the interval, the oldest first.
@@ -34,6 +34,14 @@ pub(crate) struct Share {
     trace: Vec<(u64, f64)>,
     /// When flows start or go on, rising.
     starts: Vec<u64>,
+}
+
+/// A flow that is watched.
+struct Watched {
+    number: u32,
+    payload_bytes: f64,
+    /// From when on it offers data to the end of the run; `None` if that is to be looked up.
+    on_from: Option<u64>,
 }
 
 impl Share {
@@ -54,7 +62,7 @@ impl Share {
         Share {
             interval: steps as u64 * step,
             acknowledged: VecDeque::from([vec![0; n]]),
-            flows,
+            flows: flows.into_iter().map(|flow| Watched::new(plan, flow)).collect(),
             steps,
             piece: Synchrony::default(),
             pieces: Vec::new(),
@@ -67,11 +75,11 @@ impl Share {
         if self.flows.len() < 2 {
             return;
         }
-        self.piece.sample(self.flows.iter().map(|&flow| standing(flow).window));
+        self.piece.sample(self.flows.iter().map(|flow| standing(flow.number).window));
         let full = self.acknowledged.len() > self.steps;
         let mut latest = if full { self.acknowledged.pop_front() } else { None }.unwrap_or_default();
         latest.clear();
-        latest.extend(self.flows.iter().map(|&flow| standing(flow).acknowledged));
+        latest.extend(self.flows.iter().map(|flow| standing(flow.number).acknowledged));
         self.acknowledged.push_back(latest);
         if self.acknowledged.len() <= self.steps {
             return;
@@ -79,12 +87,10 @@ impl Share {
         let (old, new) = (&self.acknowledged[0], &self.acknowledged[self.steps]);
         let from = now - self.interval;
         let mut on = 0;
-        let rates = self.flows.iter().zip(old.iter().zip(new)).filter_map(|(&flow, (old, new))| {
-            let payload = payload_bytes(plan, flow);
-            is_on(plan, flow, from, now).then(|| {
-                on += 1;
-                f64::from(new.wrapping_sub(*old)) * payload
-            })
+        let pairs = self.flows.iter().zip(old.iter().zip(new)).filter(|(flow, _)| flow.is_on(plan, from, now));
+        let rates = pairs.map(|(flow, (old, new))| {
+            on += 1;
+            f64::from(new.wrapping_sub(*old)) * flow.payload_bytes
         });
         let index = jain(rates);
         if let Some(index) = index.filter(|_| on > 1) {
@@ -117,8 +123,19 @@ impl Share {
     }
 }
 
-fn payload_bytes(plan: &Plan, flow: u32) -> f64 {
-    f64::from(plan.groups[plan.flows[flow as usize].group as usize].transport.payload_bytes())
+impl Watched {
+    fn new(plan: &Plan, number: u32) -> Self {
+        let flow = &plan.flows[number as usize];
+        let payload_bytes = f64::from(plan.groups[flow.group as usize].transport.payload_bytes());
+        let on_from = if let [(from, None)] = flow.on[..] { Some(from.as_nanos()) } else { None };
+        Watched { number, payload_bytes, on_from }
+    }
+
+    /// Whether its application offered data throughout.
+    #[inline]
+    fn is_on(&self, plan: &Plan, from: u64, until: u64) -> bool {
+        self.on_from.map_or_else(|| is_on(plan, self.number, from, until), |start| start <= from)
+    }
 }
 
 /// Whether `flow` is a TCP transfer without end.

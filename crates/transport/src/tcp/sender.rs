@@ -366,10 +366,16 @@ impl Sender {
     /// Segments that leave at once: fast retransmissions, limited transmit, probes of a closed window.
     #[inline(always)]
     pub fn poll_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
-        if self.flags & (RETRANSMIT | ONE_MORE | PROBE) == 0 {
+        if !self.is_urgent() {
             return None;
         }
         self.take_immediate(cfg, now)
+    }
+
+    /// Whether [`poll_immediate`](Self::poll_immediate) may have something.
+    #[inline(always)]
+    pub fn is_urgent(&self) -> bool {
+        self.flags & (RETRANSMIT | ONE_MORE | PROBE) != 0
     }
 
     /// The next segment the window allows. Call until `None`.
