@@ -157,6 +157,7 @@ fn what_a_control_cannot_do_without_is_named() {
     assert_eq!(field(TcpConfig { ecn: false, ..TcpConfig::prague() }), "ecn");
     assert_eq!(field(TcpConfig { pacing: false, ..TcpConfig::bbr() }), "pacing");
     assert_eq!(field(TcpConfig { timestamps: false, ..TcpConfig::ledbat() }), "timestamps");
+    assert_eq!(field(TcpConfig { timestamps: false, ..TcpConfig::vegas() }), "timestamps");
     let newreno = aqumen_transport::tcp::Variant::NewReno;
     assert_eq!(field(TcpConfig { variant: newreno, ..TcpConfig::bbr() }), "variant");
 }

@@ -328,8 +328,8 @@ impl TcpConfig {
             Congestion::Bbr if self.variant != Variant::Sack => lacks("variant", "sack: BBR counts what arrives"),
             Congestion::Dctcp | Congestion::Prague if !self.ecn => lacks("ecn", "true: DCTCP and Prague live on marks"),
             Congestion::Bbr | Congestion::Prague if !self.pacing => lacks("pacing", "true: BBR and Prague are paced"),
-            Congestion::Ledbat if !self.timestamps => {
-                lacks("timestamps", "true: LEDBAT measures the delay of each segment")
+            Congestion::Ledbat | Congestion::Vegas if !self.timestamps => {
+                lacks("timestamps", "true: LEDBAT and Vegas measure the delay of each segment")
             }
             _ => Ok(()),
         }
