@@ -149,7 +149,7 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
             ecn: ecn || matches!(congestion, Congestion::Dctcp | Congestion::Prague),
             delayed_ack: delayed.then(|| Span::from_millis(40)),
             limited_transmit,
-            timestamps: timestamps || congestion == Congestion::Ledbat,
+            timestamps: timestamps || matches!(congestion, Congestion::Ledbat | Congestion::Vegas),
             syn,
             receive_window: window,
             max_burst,
