@@ -8,6 +8,7 @@ decision to mark: behind the first of several bottlenecks the two differ.
 
 import argparse
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 
@@ -50,9 +51,9 @@ OWN = {
 METRICS = ("utilization", "queue_mean_pkts", "queue_std_pkts", "signal_ratio", "drop_ratio")
 
 
-def recorded(only=""):
+def recorded(only: str = "") -> dict[tuple[str, str, str], list[dict[str, float]]]:
     """The runs of ns-2: lists of measures by (experiment, AQM, link)."""
-    runs = {}
+    runs: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     with (HERE / "networks.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             key = (row["experiment"], row["aqm"], row["link"])
@@ -61,7 +62,7 @@ def recorded(only=""):
     return runs
 
 
-def simulated(experiment, aqm, seeds):
+def simulated(experiment: str, aqm: str, seeds: int) -> list[dict[str, dict[str, float]]]:
     """Ours: for each seed the measures of every link from 10 s on."""
     scenario = aqumen.Scenario.load(EXPERIMENTS[experiment]).set("windows.steady", "10s")
     spec = OWN.get((experiment, aqm)) or AQMS[aqm]
@@ -72,14 +73,14 @@ def simulated(experiment, aqm, seeds):
     return runs
 
 
-def measures(metrics):
+def measures(metrics: Mapping[str, float]) -> dict[str, float]:
     """The compared metrics: `signal_ratio` counts marks and early drops, `drop_ratio` all drops."""
     drops = metrics["early_drop_ratio"] + metrics["overflow_drop_ratio"]
     own = {"signal_ratio": metrics["mark_ratio"] + metrics["early_drop_ratio"], "drop_ratio": drops}
-    return {metric: own.get(metric, metrics.get(metric)) for metric in METRICS}
+    return {metric: own[metric] if metric in own else metrics[metric] for metric in METRICS}
 
 
-def main():
+def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
