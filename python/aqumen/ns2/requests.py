@@ -1,8 +1,8 @@
 """Finite transfers and web sessions in ns-2.35: what each source will ask for is drawn by Aqumen, and handed over.
 
 A source in a closed loop carries out its list one by one, each so long after the last transfer was acknowledged. A
-source of a group gives each transfer to the first idle flow. A transfer with a connection of its own gets new agents;
-those before stay, without anything to send.
+source of a group gives each transfer to the first idle flow. Where the next transfer opens a connection the agents of
+the flow are reset when this one ends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +78,7 @@ def source_lines(
     for number, flow, connect in zip(numbers, flows, connects, strict=True):
         if len(flow.on) != 1 or flow.on[0][1] is not None:
             raise Ns2Unsupported("ns-2 cannot stop a source of transfers here")
-        lines.append(f"serve {number} {syn} {{{connect}}}")
+        lines.append(f"serve {number} {syn} {connect}")
     first = numbers.start
     group = flows[0].group
     for number, source in zip(numbers, requests.sources, strict=False):
@@ -154,28 +154,28 @@ Application/Watch instproc recv {bytes} {
 }
 
 # A flow with finite transfers. `syn`: bytes that a connection sends before its data.
-proc serve {i syn arguments} {
-    global ends syn_bytes past flows
-    set ends($i) $arguments
-    set syn_bytes($i) $syn
-    set past($i) {0 0 0 0}
-    connect_again $i
-}
-
-proc connect_again {i} {
-    global ends tcp sink watch past open flows
-    if {[info exists open($i)]} { set past($i) [totals $i] }
-    set known [expr {[info exists flows] ? $flows : 0}]
-    eval connect $i $ends($i)
-    if {$known > $flows} { set flows $known }
-    # ns-2 does so with what is there when the run begins: without it the threshold of slow start is 20.
-    $tcp($i) reset
-    $sink($i) reset
+proc serve {i syn from to sender receiver settings} {
+    global tcp sink watch past syn_bytes first_window
+    connect $i $from $to $sender $receiver $settings
     $tcp($i) proc done {} "global ns; \$ns at \[\$ns now\] {served $i}"
     set watch($i) [new Application/Watch]
     $watch($i) attach-agent $sink($i)
     $watch($i) start
-    set open($i) 0
+    set past($i) {0 0 0 0}
+    set syn_bytes($i) $syn
+    set first_window($i) [$tcp($i) set windowInit_]
+}
+
+# Its agents serve the next connection too: making new ones costs more than all their packets. `reset` stops the timers,
+# and what is still under way to either end will be ignored.
+proc close_connection {i} {
+    global tcp sink past first_window
+    set past($i) [totals $i]
+    $sink($i) set bytes_ 0
+    # A lost SYN has made it 1, and `reset` would leave it so.
+    $tcp($i) set windowInit_ $first_window($i)
+    $tcp($i) reset
+    $sink($i) reset
 }
 
 # Of all connections of a flow: bytes delivered, without SYNs; packets sent, of these again, timeouts.
@@ -198,7 +198,7 @@ proc ask {source} {
     $ns at [expr {[$ns now] + [lindex $step 0]}] "carry_out $source [lrange $step 1 end]"
 }
 
-proc carry_out {source what packets bytes fresh} {
+proc carry_out {source what packets bytes opens} {
     global ns page_at watch idle group_of
     if {$what eq "page"} {
         set page_at($source) [$ns now]
@@ -207,13 +207,13 @@ proc carry_out {source what packets bytes fresh} {
         puts "G $source $page_at($source) [$watch($source) set at]"
         ask $source
     } elseif {[string index $source 0] ne "g"} {
-        transfer $source $packets $bytes $fresh
+        transfer $source $packets $bytes
     } else {
         set first [string range $source 1 end]
         if {[llength $idle($first)]} {
             set i [lindex $idle($first) 0]
             set idle($first) [lrange $idle($first) 1 end]
-            transfer $i $packets $bytes $fresh
+            transfer $i $packets $bytes
         } else {
             puts "R $group_of($first) [$ns now]"
         }
@@ -221,10 +221,8 @@ proc carry_out {source what packets bytes fresh} {
     }
 }
 
-proc transfer {i packets bytes fresh} {
-    global ns tcp open asked
-    if {$fresh && $open($i)} { connect_again $i }
-    set open($i) 1
+proc transfer {i packets bytes} {
+    global ns tcp asked
     set asked($i) "[$ns now] $bytes"
     $tcp($i) advanceby $packets
 }
@@ -232,7 +230,19 @@ proc transfer {i packets bytes fresh} {
 proc served {i} {
     global watch asked pool
     puts "T $i $asked($i) [$watch($i) set at]"
+    set source [expr {[info exists pool($i)] ? "g$pool($i)" : $i}]
+    if {[opens_next $source]} { close_connection $i }
     if {[info exists pool($i)]} { rest $i $pool($i) } else { ask $i }
+}
+
+# Whether the next transfer of a source opens a connection. Where flows share a source all do or none does.
+proc opens_next {source} {
+    global asks at_ask
+    for {set k $at_ask($source)} {$k < [llength $asks($source)]} {incr k} {
+        set step [lindex $asks($source) $k]
+        if {[lindex $step 1] eq "transfer"} { return [lindex $step 4] }
+    }
+    return 0
 }
 
 # A flow without a transfer; the first of the group is taken first.

@@ -40,7 +40,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
         isinstance(group.transport, Transport) and group.transport.congestion == "cubic-2.1" for group in plan.groups
     ):
         lines.append("prepare_cubic {" + ANSWERS + "}")
-    lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}"]
+    lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}", f"set flows {len(plan.flows)}"]
     for i, link in enumerate(plan.links):
         lines += _link(i, link)
     lines += [f"route {at} {to} {link}" for at, to, link in plan.routes()]
@@ -372,8 +372,7 @@ proc route {at to over} {
 }
 
 proc connect {i from to sender receiver settings} {
-    global ns node tcp sink flows
-    set flows [expr {$i + 1}]
+    global ns node tcp sink
     set tcp($i) [new $sender]
     set sink($i) [new $receiver]
     set agent $tcp($i)
@@ -407,8 +406,7 @@ proc use_cubic {i tick threshold} {
 }
 
 proc connect_sctp {i from to settings} {
-    global ns node sctp application flows
-    set flows [expr {$i + 1}]
+    global ns node sctp application
     set sctp($i) [new Agent/SCTP]
     set receiver [new Agent/SCTP]
     foreach agent [list $sctp($i) $receiver] {
@@ -430,8 +428,7 @@ proc count_sctp {i over} {
 }
 
 proc connect_udp {i from to largest generator settings} {
-    global ns node udp application flows
-    set flows [expr {$i + 1}]
+    global ns node udp application
     set agent [new Agent/UDP]
     set udp($i) [new Agent/LossMonitor]
     $udp($i) set runs 0
@@ -498,7 +495,7 @@ proc record {i file early} {
 }
 
 proc snapshot {} {
-    global ns monitor area tcp sink udp counter flows ends lost
+    global ns monitor area tcp sink udp counter flows past lost
     set now [$ns now]
     puts "S $now"
     foreach i [lsort -integer [array names area]] {
@@ -507,7 +504,7 @@ proc snapshot {} {
     }
     foreach i [lsort -integer [array names lost]] { puts "W $i [$lost($i) set pdrops_]" }
     for {set i 0} {$i < $flows} {incr i} {
-        if {[info exists ends($i)]} {
+        if {[info exists past($i)]} {
             puts "F $i [totals $i]"
         } elseif {[info exists tcp($i)]} {
             set t $tcp($i)
