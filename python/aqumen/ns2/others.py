@@ -19,7 +19,6 @@ class Sctp:
 
     packet_bytes: int
     header_bytes: int
-    initial_window_bytes: int
     receive_window_bytes: int
     delayed_sack_s: float | None
     max_burst: int
@@ -51,7 +50,14 @@ class Udp:
 
 def read_sctp(raw: Mapping[str, Any], traffic: Any, group: str) -> Sctp:
     """The association of a group's plan."""
-    wanted = {"ecn": False, "streams": 1, "handshake": True, "header_bytes": 48}
+    wanted = {
+        "ecn": False,
+        "streams": 1,
+        "handshake": True,
+        "header_bytes": 48,
+        "burst_after_repair": True,
+        "recovery": "ns2",
+    }
     for name, value in wanted.items():
         if raw[name] != value:
             raise Ns2Unsupported(f"group '{group}': the SCTP of ns-2 has {name} = {value} built in, not {raw[name]}")
@@ -59,9 +65,11 @@ def read_sctp(raw: Mapping[str, Any], traffic: Any, group: str) -> Sctp:
         raise Ns2Unsupported(f"group '{group}': over SCTP ns-2 runs bulk traffic here")
     if raw["max_burst"] not in (0, 4):
         raise Ns2Unsupported(f"group '{group}': the SCTP of ns-2 has a max_burst of 4 or none, not {raw['max_burst']}")
-    first = raw["initial_window_bytes"]
-    if first is None or first % raw["packet_bytes"]:
-        raise Ns2Unsupported(f"group '{group}': the SCTP of ns-2 begins with whole packets, as preset sctp-ns2 does")
+    # RFC 4960 section 7.2.1; `initialCwnd_` is read for idle associations alone.
+    chunk = raw["packet_bytes"] - 32
+    first = min(4 * chunk, max(2 * chunk, 4380))
+    if raw["initial_window_bytes"] != first:
+        raise Ns2Unsupported(f"group '{group}': the SCTP of ns-2 begins with {first} bytes of such packets")
     return Sctp(**{field.name: raw[field.name] for field in fields(Sctp)})
 
 
@@ -107,13 +115,14 @@ def sctp_sets(sctp: Sctp) -> dict[str, Any]:
         "ipHeaderSize_": 20,
         # The chunk with its header; 12 bytes of SCTP header are beside it.
         "dataChunkSize_": sctp.packet_bytes - 32,
-        "initialCwnd_": sctp.initial_window_bytes // sctp.packet_bytes,
         "initialRwnd_": sctp.receive_window_bytes,
         "initialSsthresh_": sctp.receive_window_bytes,
         "useDelayedSacks_": sctp.delayed_sack_s is not None,
         "sackDelay_": 0.2 if sctp.delayed_sack_s is None else float(sctp.delayed_sack_s),
         "useMaxBurst_": sctp.max_burst > 0,
         "fastRtxTrigger_": 3,
+        # None but the one that opens the way for data; Aqumen has no heartbeats.
+        "heartbeatInterval_": 0,
         "minRto_": float(sctp.min_rto_s),
         "maxRto_": float(sctp.max_rto_s),
         "initialRto_": float(sctp.initial_rto_s),

@@ -1,6 +1,6 @@
 //! The settings of SCTP.
 
-use aqumen_transport::sctp::SctpConfig;
+use aqumen_transport::sctp::{Recovery, SctpConfig};
 
 use super::settings::{Config, Setting, settings};
 
@@ -16,6 +16,11 @@ impl Config for SctpConfig {
         "receive_window" receive_window_bytes Window: "the receiver's buffer";
         "delayed_sack" delayed_sack TimeOrNone: "how long a SACK may be held back; \"none\": one for each packet";
         "max_burst" max_burst Burst: "most packets that leave in answer to one event; \"none\": no limit";
+        "burst_after_repair" burst_after_repair Flag:
+            "whether max_burst holds only after a SACK of something that was fast retransmitted";
+        "recovery" recovery Choice (&["standard", "ns2"], |config| config.recovery as usize, |config, index| {
+            config.recovery = [Recovery::Standard, Recovery::Ns2][index];
+        }): "when fast recovery ends: as in RFC 9260, or later losses begin another and a timeout does not end it";
         "min_rto" min_rto Time: "lower bound of the retransmission timeout";
         "max_rto" max_rto Time: "upper bound of the retransmission timeout";
         "initial_rto" initial_rto Time: "retransmission timeout before the first round-trip sample";

@@ -33,9 +33,17 @@ enum State {
     /// In the network; reported missing so often, and it takes no part in fast retransmit if it did before.
     Flying { reports: u8, spent: bool },
     /// Acknowledged by a gap ack block.
-    Arrived,
+    Arrived { spent: bool },
     /// To be sent again.
     Lost { spent: bool },
+}
+
+impl State {
+    /// Whether the chunk was reported missing three times before.
+    fn spent(self) -> bool {
+        let (State::Flying { spent, .. } | State::Arrived { spent } | State::Lost { spent }) = self;
+        spent
+    }
 }
 
 /// What a SACK has told.
@@ -45,9 +53,11 @@ pub(super) struct News {
     pub(super) acked: u32,
     /// Whether the cumulative TSN moved.
     pub(super) advanced: bool,
-    /// Whether chunks became lost, and whether the first outstanding is one of them.
-    pub(super) lost: bool,
+    /// The highest chunk that became lost, and whether the first outstanding became so.
+    pub(super) lost: Option<u32>,
     pub(super) first_lost: bool,
+    /// Whether the cumulative TSN moved over something that was fast retransmitted.
+    pub(super) repaired: bool,
 }
 
 impl Outstanding {
@@ -75,7 +85,7 @@ impl Outstanding {
 
     /// Whether chunk `tsn` is known to have arrived.
     pub(super) fn has_arrived(&self, tsn: u32) -> bool {
-        tsn < self.first || self.get(tsn).is_some_and(|chunk| matches!(chunk.state, State::Arrived))
+        tsn < self.first || self.get(tsn).is_some_and(|chunk| matches!(chunk.state, State::Arrived { .. }))
     }
 
     /// A new chunk leaves; its TSN is [`next`](Self::next).
@@ -123,6 +133,7 @@ impl Outstanding {
         while self.first <= sack.cumulative {
             let Some(chunk) = self.chunks.pop_front() else { break };
             news.acked += self.arrive(&chunk);
+            news.repaired |= chunk.state.spent();
             self.first += 1;
         }
         let mut highest = 0;
@@ -132,8 +143,8 @@ impl Outstanding {
             for tsn in first..=last {
                 let index = (tsn - self.first) as usize;
                 let chunk = self.chunks[index];
-                self.chunks[index].state = State::Arrived;
-                if !matches!(chunk.state, State::Arrived) {
+                self.chunks[index].state = State::Arrived { spent: chunk.state.spent() };
+                if !matches!(chunk.state, State::Arrived { .. }) {
                     news.acked += self.arrive(&chunk);
                     highest_new = highest_new.max(tsn);
                 }
@@ -147,7 +158,7 @@ impl Outstanding {
     /// Takes a chunk that arrived out of the counts; returns its chunk bytes if that is news.
     fn arrive(&mut self, chunk: &Chunk) -> u32 {
         match chunk.state {
-            State::Arrived => return 0,
+            State::Arrived { .. } => return 0,
             State::Flying { .. } => self.flight -= chunk.data.bytes(),
             State::Lost { .. } => self.lost -= 1,
         }
@@ -166,7 +177,7 @@ impl Outstanding {
                 self.flight -= chunk.data.bytes();
                 self.lost += 1;
                 self.lost_from = self.lost_from.min(self.first + index as u32);
-                news.lost = true;
+                news.lost = Some(self.first + index as u32);
                 news.first_lost |= index == 0;
             }
         }
@@ -192,7 +203,7 @@ mod tests {
             match chunk.state {
                 State::Flying { .. } => counts.0 += chunk.data.bytes(),
                 State::Lost { .. } => counts.1 += 1,
-                State::Arrived => {}
+                State::Arrived { .. } => {}
             }
         }
         counts

@@ -27,12 +27,26 @@ pub struct SctpConfig {
     /// Most packets that leave in answer to one event, fast retransmissions aside (Max.Burst of section 6.1); 0: no
     /// limit.
     pub max_burst: u8,
+    /// Whether `max_burst` limits only what leaves in answer to a SACK of something that was fast retransmitted.
+    pub burst_after_repair: bool,
+    /// When fast recovery ends.
+    pub recovery: Recovery,
     /// Lower bound of the retransmission timeout (RTO.Min).
     pub min_rto: Span,
     /// Upper bound of the retransmission timeout (RTO.Max).
     pub max_rto: Span,
     /// Retransmission timeout before the first round-trip sample (RTO.Initial).
     pub initial_rto: Span,
+}
+
+/// How long fast recovery lasts, and what it keeps from happening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Until the highest chunk outstanding at its beginning is acknowledged, or the timer expires (RFC 9260 section 7.2.4).
+    Standard,
+    /// As in ns-2.35: a chunk beyond that one which is reported missing begins another, with another halving; and the
+    /// timer does not end it, so that the window stays at one chunk up to there.
+    Ns2,
 }
 
 impl SctpConfig {
@@ -48,16 +62,24 @@ impl SctpConfig {
             receive_window_bytes: 1 << 20,
             delayed_sack: Some(Span::from_millis(200)),
             max_burst: 4,
+            burst_after_repair: false,
+            recovery: Recovery::Standard,
             min_rto: Span::from_secs(1),
             max_rto: Span::from_secs(60),
             initial_rto: Span::from_secs(1),
         }
     }
 
-    /// `Agent/SCTP` of ns-2.35, for cross-checks: it begins with a window of two MTU and a timeout of 3 s. Its receiver
+    /// `Agent/SCTP` of ns-2.35, for cross-checks: it begins with the window of RFC 4960 and a timeout of 3 s. Its receiver
     /// window of 64 KiB is not kept, since it would be the bottleneck of every scenario.
     pub const fn ns2() -> Self {
-        SctpConfig { initial_window_bytes: Some(3000), initial_rto: Span::from_secs(3), ..SctpConfig::standard() }
+        SctpConfig {
+            initial_window_bytes: Some(4380),
+            burst_after_repair: true,
+            recovery: Recovery::Ns2,
+            initial_rto: Span::from_secs(3),
+            ..SctpConfig::standard()
+        }
     }
 
     /// User data in a full packet (bytes).

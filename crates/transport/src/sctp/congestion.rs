@@ -1,6 +1,6 @@
 //! The congestion window (RFC 9260 section 7.2).
 
-use super::SctpConfig;
+use super::{Recovery, SctpConfig};
 
 /// Congestion window, threshold, and where a recovery ends; all in chunk bytes.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,7 @@ pub(super) struct Window {
     pub(super) exit: Option<u32>,
     /// The next TSN at the last reduction: a mark of a chunk before it has had its answer.
     reduced_at: u32,
+    recovery: Recovery,
     chunk: u32,
 }
 
@@ -24,6 +25,7 @@ impl Window {
             partial: 0,
             exit: None,
             reduced_at: 0,
+            recovery: cfg.recovery,
             chunk: cfg.chunk_bytes(),
         }
     }
@@ -59,19 +61,21 @@ impl Window {
         self.partial = 0;
     }
 
-    /// Chunks were reported missing for the third time; `next` is the next new TSN (section 7.2.4).
-    pub(super) fn on_fast_retransmit(&mut self, next: u32) {
-        if self.exit.is_none() {
+    /// Chunks up to `highest` were reported missing for the third time; `next` is the next new TSN (section 7.2.4).
+    pub(super) fn on_fast_retransmit(&mut self, highest: u32, next: u32) {
+        if self.exit.is_none_or(|exit| self.recovery == Recovery::Ns2 && highest > exit) {
             self.halve(next);
             self.exit = Some(next - 1);
         }
     }
 
-    /// The retransmission timer expired (section 7.2.3). A recovery ends with it.
+    /// The retransmission timer expired (section 7.2.3).
     pub(super) fn on_timeout(&mut self, next: u32) {
         self.halve(next);
         self.cwnd = self.chunk;
-        self.exit = None;
+        if self.recovery == Recovery::Standard {
+            self.exit = None;
+        }
     }
 
     /// Chunk `tsn` was marked (RFC 4960 appendix A): as a loss, once for each window of data.

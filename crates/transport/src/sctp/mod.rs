@@ -24,7 +24,7 @@ mod rto;
 mod sink;
 mod source;
 
-pub use config::SctpConfig;
+pub use config::{Recovery, SctpConfig};
 pub use sink::SctpSink;
 pub use source::SctpSource;
 

@@ -23,6 +23,8 @@ pub struct SctpSink {
     held: u32,
     /// Packets since the last SACK.
     unanswered: u8,
+    /// A chunk has arrived.
+    begun: bool,
     sack: Due,
     /// The lowest TSN that arrived marked and that the sender has not answered.
     marked: Option<u32>,
@@ -57,6 +59,7 @@ impl SctpSink {
             streams: vec![Stream::default(); usize::from(cfg.streams)],
             held: 0,
             unanswered: 0,
+            begun: false,
             sack: Due::Never,
             marked: None,
             setup: None,
@@ -73,16 +76,17 @@ impl SctpSink {
             return;
         }
         self.follow_marks(ecn, data);
-        let gaps = !self.early.is_empty();
         let fits = self.held.saturating_add(data.bytes()) <= self.cfg.receive_window_bytes;
         // The next chunk is taken in any case: it is what the others wait for.
         let new = data.tsn > self.cumulative && (fits || data.tsn == self.cumulative + 1);
         if new && self.arrive(data.tsn) {
             self.hand_over(now, data);
         }
-        // Section 6.2: at once for gaps, copies and marks, else for every second packet.
+        // Section 5.1: at once for the first. Sections 6.2 and 6.7: at once for gaps, copies and marks, else, and for what
+        // fills the last gap, for every second packet.
         self.unanswered += 1;
-        let at_once = gaps || !self.early.is_empty() || !new || ecn == Ecn::Ce || self.unanswered >= 2;
+        let first = !core::mem::replace(&mut self.begun, true);
+        let at_once = first || !self.early.is_empty() || !new || ecn == Ecn::Ce || self.unanswered >= 2;
         match self.cfg.delayed_sack {
             Some(delay) if !at_once && self.sack != Due::Now => self.sack = Due::At(now + delay),
             _ => self.sack = Due::Now,

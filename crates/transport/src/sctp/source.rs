@@ -40,8 +40,7 @@ pub struct SctpSource {
     peer_window: u32,
     /// How many more packets may leave in answer to the last event.
     burst: u8,
-    /// One packet of lost chunks is to leave whatever the window says (section 7.2.4).
-    urgent: bool,
+    fast: Fast,
     /// The mark to answer on the next chunk.
     cwr: Option<u32>,
     /// When a new chunk last left.
@@ -60,6 +59,17 @@ enum Phase {
         again: bool,
     },
     Open,
+}
+
+/// What the last SACK, if it reported losses, allows to be sent again (section 7.2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fast {
+    /// It reported none: as much as the window allows.
+    No,
+    /// One packet, whatever the window says.
+    Due,
+    /// That packet has left: the others wait for the next SACK.
+    Done,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +100,7 @@ impl SctpSource {
             timed: None,
             peer_window: cfg.receive_window_bytes,
             burst: 0,
-            urgent: false,
+            fast: Fast::No,
             cwr: None,
             last_sent: None,
             stats: Stats::default(),
@@ -190,9 +200,12 @@ impl SctpSource {
         if self.outstanding.is_empty() {
             self.window.on_all_acknowledged();
         }
-        if news.lost {
-            self.window.on_fast_retransmit(self.outstanding.next());
-            self.urgent = true;
+        if self.cfg.burst_after_repair && !news.repaired {
+            self.burst = u8::MAX;
+        }
+        if let Some(highest) = news.lost {
+            self.window.on_fast_retransmit(highest, self.outstanding.next());
+            self.fast = Fast::Due;
             if news.first_lost {
                 self.deadline = Some(now + self.rto.timeout());
             }
@@ -206,15 +219,11 @@ impl SctpSource {
 
     /// The next chunk to send again, if it may leave.
     fn resend(&mut self) -> Option<Data> {
-        if !self.outstanding.has_lost() {
-            self.urgent = false;
-            return None;
-        }
-        if !core::mem::take(&mut self.urgent) {
-            if self.outstanding.flight() >= self.window.cwnd || self.burst == 0 {
-                return None;
-            }
-            self.count_burst();
+        match self.fast {
+            Fast::Due => self.fast = Fast::Done,
+            Fast::Done => return None,
+            Fast::No if self.outstanding.flight() >= self.window.cwnd || self.burst == 0 => return None,
+            Fast::No => self.count_burst(),
         }
         let data = self.outstanding.resend()?;
         if self.timed.is_some_and(|(tsn, _)| tsn == data.tsn) {
@@ -296,6 +305,7 @@ impl Endpoint for SctpSource {
 
     fn on_packet(&mut self, now: Instant, packet: &Packet) {
         self.burst = self.full_burst();
+        self.fast = Fast::No;
         match &packet.body {
             Body::Setup(answer) => self.on_setup(now, *answer),
             Body::Sack(sack) if self.phase == Phase::Open => self.on_sack(now, sack),
@@ -308,6 +318,7 @@ impl Endpoint for SctpSource {
             return;
         }
         self.burst = self.full_burst();
+        self.fast = Fast::No;
         self.stats.timeouts += 1;
         self.rto.back_off(&self.cfg);
         self.deadline = None;
@@ -319,7 +330,6 @@ impl Endpoint for SctpSource {
             _ => {
                 self.window.on_timeout(self.outstanding.next());
                 self.outstanding.lose_all();
-                self.urgent = false;
                 self.timed = None;
             }
         }
