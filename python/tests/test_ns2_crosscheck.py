@@ -137,6 +137,27 @@ def test_validate_runs_both_engines_on_every_cell() -> None:
     assert text[-1] == "14 equivalent, 0 unclear, 4 different"
 
 
+def test_what_is_unclear_gets_more_seeds_and_the_other_side_runs_none_twice() -> None:
+    asked: list[tuple[str, list[int]]] = []
+
+    def engine(name: str) -> Any:
+        def answer(_: Cell, seeds: Any) -> list[dict[str, Any]]:
+            asked.append((name, list(seeds)))
+            # From seed to seed 6 packets up and down: for a bound of 2 four seeds are too few, two hundred are enough.
+            return [result(100.0 + 6.0 * (-1.0) ** seed) for seed in seeds]
+
+        return answer
+
+    (rows,) = validate(CELLS[:1], range(4), engine("packet"), engine("ns2"), more_seeds=range(200))
+    assert asked == [
+        ("packet", list(range(4))),
+        ("ns2", list(range(4))),
+        ("ns2", list(range(4, 200))),
+        ("packet", list(range(200))),
+    ]
+    assert {(row.ours_n, row.theirs_n, row.verdict) for row in rows} == {(200, 200, "equivalent")}
+
+
 def test_cells_are_chosen_by_name_or_experiment() -> None:
     assert select(CELLS, []) == CELLS
     assert [cell.label for cell in select(CELLS, ["arm_exp4_N300"])] == ["DropTail", "RED50mk", "PIpaper", "PIx1000"]
@@ -176,6 +197,6 @@ def test_what_is_finished_at_ctrl_c_is_printed(
     out, err = capsys.readouterr()
     assert out.splitlines()[-1] == "5 equivalent, 0 unclear, 0 different"
     assert err.splitlines() == [
-        "aqumen: sctp/DropTail: equivalent (1/3)",
+        "aqumen: sctp/DropTail, 2 seeds: equivalent (1/3)",
         "aqumen: stopped after 1 of 3 cells; for the rest: --cell sctp/RED30 --cell mixed/RED30",
     ]

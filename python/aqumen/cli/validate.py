@@ -95,7 +95,8 @@ def validate(
                 done.append(one)
                 rows += its_rows
                 outside = [row.verdict for row in its_rows if row.verdict != "equivalent"]
-                talk.say(f"{one.name}: {', '.join(outside) if outside else 'equivalent'} ({len(done)}/{len(cells)})")
+                verdict = ", ".join(outside) if outside else "equivalent"
+                talk.say(f"{one.name}, {its_rows[0].theirs_n} seeds: {verdict} ({len(done)}/{len(cells)})")
         except KeyboardInterrupt:
             code = talk.INTERRUPTED
     if code:

@@ -293,14 +293,13 @@ def validate(
 
     The engines are handed in as functions of a cell and the seeds.
 
-    A cell with a row that `seeds` leave unclear is run again with `more_seeds`, if there are any: all its rows then
-    come from those.
+    A cell with a row that `seeds` leave unclear is run with `more_seeds`, if there are any: all its rows then come from
+    those. They begin with `seeds`, whose runs of the other engine, the slow one, are kept.
 
     Utilisation is compared over the first window alone: over `steady`, the second, every saturated link has 1.
     """
 
-    def rows_of(cell: Cell, seeds: Sequence[int]) -> list[Row]:
-        own, other = packet(cell, seeds), theirs(cell, seeds)
+    def rows_of(cell: Cell, own: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Row]:
         all_bounds = dict(bounds) | {f"{group}.{name}": FLOW_METRICS[name] for group, name in cell.flows}
         return [
             row
@@ -319,9 +318,11 @@ def validate(
         ]
 
     for cell in cells:
-        rows = rows_of(cell, seeds)
+        own, other = packet(cell, seeds), list(theirs(cell, seeds))
+        rows = rows_of(cell, own, other)
         if more_seeds and any(row.verdict == "unclear" for row in rows):
-            rows = rows_of(cell, more_seeds)
+            other += theirs(cell, more_seeds[len(seeds) :])
+            rows = rows_of(cell, packet(cell, more_seeds), other)
         yield rows
 
 
