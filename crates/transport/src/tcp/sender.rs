@@ -15,14 +15,18 @@
 //! Deviations: a persist probe is an old, empty segment (as in Linux), not a byte of new data, since sequence numbers
 //! count segments. RFC 6298 rule 5.7 (3 s after a lost SYN) is left out: the SYN's own round trip is measured.
 
+mod controlled;
+mod duplicates;
+mod selective;
+
 use alloc::boxed::Box;
 
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
-use super::board::{Board, DUPLICATES};
-use super::congestion::{Acked, Control, Signal, Window, reno_growth};
+use super::board::Board;
+use super::congestion::{Control, Signal, Window, reno_growth};
 use super::rto::Rto;
-use super::{Ack, Feedback, LossDetection, Reduction, Segment, TcpConfig, Variant};
+use super::{Ack, Segment, TcpConfig, Variant};
 
 /// The sending end of a connection.
 ///
@@ -240,94 +244,6 @@ impl Sender {
             self.on_controlled_ack(cfg, now, ack, recovered);
         } else {
             self.work_in(cfg, now, ack, recovered);
-        }
-    }
-
-    /// An acknowledgement to a sender with a congestion control.
-    fn on_controlled_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
-        let (una, flight) = (self.una, self.next - self.una);
-        if self.control().is_some_and(Control::goes_first) {
-            self.let_control_go_first(cfg, now, &ack);
-            return self.work_in(cfg, now, ack, recovered);
-        }
-        let (samples, sum) = (self.rtt_samples, self.rtt_sum_nanos);
-        self.tell_arrivals(now, &ack);
-        self.work_in(cfg, now, ack, recovered);
-        let repairing = self.flags & RECOVERY != 0 || self.inflation > 0;
-        let Some(Aside { board, control: Some(control) }) = self.aside.as_deref_mut() else { return };
-        let (mut sacked, mut lost) = (0, 0);
-        if let Some(board) = board {
-            sacked = board.arrived.count_in(self.una, self.high);
-            let (from, edge) = control.count_losses(self.una, board.loss_edge(cfg).unwrap_or(0));
-            lost = edge - from - board.arrived.count_in(from, edge);
-        }
-        let in_flight = match board {
-            Some(board) if repairing => board.pipe(cfg, self.una, self.high),
-            Some(board) => self.next - self.una - board.arrived.count_in(self.una, self.next),
-            None => self.next - self.una,
-        };
-        let acked = Acked {
-            now,
-            segments: self.una - una,
-            delivered: control.count_arrivals(self.una + sacked),
-            flight,
-            in_flight,
-            lost,
-            rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
-            echo: ack.ece && cfg.ecn,
-            marks: if let Feedback::Marks(total) = ack.feedback { control.count_marks(total) } else { 0 },
-            delay: if let Feedback::Delay(us) = ack.feedback { Some(Span::from_micros(u64::from(us))) } else { None },
-            una: self.una,
-            high: self.high,
-            repairing,
-            opening: cfg.syn && una == 0 && self.una > 0,
-        };
-        let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
-        control.on_ack(cfg, &acked, &mut window);
-        (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
-    }
-
-    /// Tells a congestion control of an acknowledgement before it is worked in. A round trip is taken from one without
-    /// selective blocks.
-    #[cold]
-    fn let_control_go_first(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
-        let (una, repairing) = (self.una.max(ack.ack), self.flags & RECOVERY != 0);
-        let flight = self.next - self.una;
-        let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
-        let acked = Acked {
-            now,
-            segments: una - self.una,
-            delivered: 0,
-            flight,
-            in_flight: self.next.max(una) - una,
-            lost: 0,
-            rtt: ack.sack.is_empty().then(|| now.saturating_since(ack.echo)),
-            echo: ack.ece && cfg.ecn,
-            marks: 0,
-            delay: None,
-            una,
-            high: self.high,
-            repairing,
-            opening: cfg.syn && self.una == 0 && una > 0,
-        };
-        let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
-        control.on_ack(cfg, &acked, &mut window);
-        (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
-    }
-
-    /// Tells a congestion control that asks for it which segments have arrived, before the board takes them in.
-    fn tell_arrivals(&mut self, now: Instant, ack: &Ack) {
-        let (una, high) = (self.una, self.high);
-        let Some(Aside { board, control: Some(control) }) = self.aside.as_deref_mut() else { return };
-        if !control.samples_delivery() {
-            return;
-        }
-        let blocks = ack.sack.as_slice().iter().map(|&(first, end)| (first.max(una).max(ack.ack), end.min(high)));
-        for (first, end) in [(una, ack.ack)].into_iter().chain(blocks) {
-            match board {
-                Some(board) => board.arrived.gaps(first, end).for_each(|(from, to)| control.on_arrival(now, from, to)),
-                None => control.on_arrival(now, first, end),
-            }
         }
     }
 
@@ -618,40 +534,6 @@ impl Sender {
         self.cwnd = half.max(cfg.min_window);
     }
 
-    fn on_duplicate(&mut self, cfg: &TcpConfig, now: Instant) {
-        self.duplicates = self.duplicates.saturating_add(1);
-        if self.duplicates > DUPLICATES {
-            if self.last == Cause::Duplicates && self.inflation > 0 {
-                self.inflation += 1;
-            }
-        } else if self.duplicates == DUPLICATES {
-            self.fast_retransmit(cfg, now);
-        } else if cfg.limited_transmit {
-            self.flags |= ONE_MORE;
-        }
-        if self.duplicates >= DUPLICATES && cfg.variant == Variant::NewReno && cfg.recovery_burst {
-            self.burst = self.burst.min(2);
-        }
-    }
-
-    /// RFC 5681 section 3.2 steps 2 and 3, RFC 6582 section 3.2 step 2.
-    fn fast_retransmit(&mut self, cfg: &TcpConfig, now: Instant) {
-        match self.permitted_recovery(cfg) {
-            Entry::Reduce => {
-                self.reduce(cfg, Signal::Loss);
-                self.recover = self.high;
-            }
-            Entry::Repair => {}
-            Entry::Refuse => return,
-        }
-        self.last = Cause::Duplicates;
-        self.fast_retransmits += 1;
-        self.inflation = u32::from(DUPLICATES);
-        self.flags |= RETRANSMIT;
-        self.flags &= !(TIMING | PARTIAL);
-        self.arm(cfg, now);
-    }
-
     fn permitted_recovery(&self, cfg: &TcpConfig) -> Entry {
         let first_window = self.una <= u32::from(cfg.syn) && self.last == Cause::None;
         // RFC 6675 section 5.1 lets a recovery begin once all that a timeout found outstanding is acknowledged.
@@ -667,146 +549,10 @@ impl Sender {
         }
     }
 
-    /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
-    fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
-        if cfg.variant == Variant::Reno || recovered {
-            self.inflation = 0;
-            self.end_recovery();
-            if cfg.variant == Variant::NewReno && cfg.exit_by_flight {
-                let in_flight = (self.high - ack.ack).max(1) + 1;
-                self.cwnd = f64::from(self.ssthresh.min(in_flight));
-            }
-            self.on_new_ack(cfg, now, &ack);
-            return;
-        }
-        // A partial acknowledgement: the next hole, and the window deflated by what was acknowledged less one.
-        if self.flags & PARTIAL == 0 {
-            self.flags |= PARTIAL;
-            self.arm(cfg, now);
-        }
-        let acked = ack.ack - self.una;
-        if self.inflation > acked {
-            self.inflation -= acked - 1;
-        } else {
-            self.cwnd = (self.cwnd - f64::from(acked - self.inflation)).max(1.0);
-            self.inflation = 1;
-        }
-        self.una = ack.ack;
-        self.next = self.next.max(ack.ack);
-        if self.flags & TIMING != 0 && ack.ack > self.timed {
-            self.flags &= !TIMING;
-            self.rto.end_backoff();
-        }
-        self.flags |= RETRANSMIT;
-    }
-
     /// Fast recovery is over. An echo in the same acknowledgement may have been answered: that stays the last cause.
     fn end_recovery(&mut self) {
         if self.last == Cause::Duplicates {
             self.last = Cause::Recovered;
-        }
-    }
-
-    /// An acknowledgement with selective blocks, or while some are remembered (RFC 6675 section 5).
-    fn on_selective_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
-        let mut board = self.aside.as_mut().and_then(|aside| aside.board.take()).unwrap_or_default();
-        let before = (board.loss_edge(cfg).unwrap_or(0), self.una + board.arrived.count_in(self.una, self.high));
-        let mut news = 0;
-        for &(first, end) in ack.sack.as_slice() {
-            news += board.arrived.insert(first.max(self.una).max(ack.ack), end.min(self.high));
-        }
-        if ack.ack >= self.una {
-            let window = core::mem::replace(&mut self.peer_window, ack.window);
-            self.on_window(cfg, now, window);
-        }
-        let advances = ack.ack > self.una;
-        let mut ends = false;
-        if advances {
-            if self.flags & RECOVERY == 0 {
-                self.on_new_ack(cfg, now, &ack);
-            } else {
-                ends = recovered;
-                if recovered {
-                    self.flags &= !RECOVERY;
-                    self.end_recovery();
-                    self.duplicates = 0;
-                }
-                self.una = ack.ack;
-                self.next = self.next.max(ack.ack);
-                self.measure(cfg, now, &ack, ack.ece && cfg.ecn);
-                self.arm(cfg, now);
-            }
-            board.arrived.forget_before(self.una);
-        } else if ack.ack == self.una {
-            if cfg.timer_on_any_ack {
-                self.arm(cfg, now);
-            }
-            if news > 0 && self.flags & RECOVERY == 0 {
-                self.duplicates = self.duplicates.saturating_add(1);
-            }
-        }
-        let lost = board.loss_edge(cfg).is_some_and(|edge| self.una < edge);
-        match cfg.loss_detection {
-            LossDetection::Fack if ends => board.arrived.forget_before(u32::MAX),
-            LossDetection::Fack if lost && self.flags & RECOVERY == 0 => {
-                self.start_recovery(cfg, now, &mut board, news);
-            }
-            LossDetection::Rfc6675
-                if !advances
-                    && ack.ack == self.una
-                    && news > 0
-                    && self.flags & RECOVERY == 0
-                    && (lost || self.duplicates >= DUPLICATES) =>
-            {
-                self.start_recovery(cfg, now, &mut board, news);
-            }
-            _ => {}
-        }
-        if self.flags & RECOVERY != 0 {
-            self.go_on_recovering(cfg, &mut board, advances, before);
-        }
-        if self.flags & RECOVERY != 0 || !board.arrived.is_empty() {
-            self.aside.get_or_insert_default().board = Some(board);
-        } else if !self.is_controlled() {
-            self.aside = None;
-        }
-    }
-
-    /// RFC 6675 section 5 step 4; `news`: segments that the acknowledgement has shown to have arrived.
-    fn start_recovery(&mut self, cfg: &TcpConfig, now: Instant, board: &mut Board, news: u32) {
-        let window = self.cwnd;
-        match self.permitted_recovery(cfg) {
-            Entry::Reduce => self.reduce(cfg, Signal::Loss),
-            Entry::Repair => {}
-            Entry::Refuse => return,
-        }
-        self.recover = self.high;
-        self.last = Cause::Duplicates;
-        self.fast_retransmits += 1;
-        self.flags |= RECOVERY;
-        self.flags &= !TIMING;
-        // After a timeout `next` may still be behind: from here on holes are found on the board.
-        self.next = self.high;
-        board.begin(self.una);
-        // RecoverFS of RFC 9937: what had arrived before does not count.
-        let sacked = board.arrived.count_in(self.una, self.high) - news;
-        board.descent.begin(window, self.high - self.una - sacked);
-        if cfg.reduction != Reduction::RateHalving {
-            self.flags |= RETRANSMIT;
-            board.on_resent(cfg, self.una, self.high);
-        }
-        self.arm(cfg, now);
-    }
-
-    /// An acknowledgement in recovery has been worked in. `before`: where losses ended, and what had arrived.
-    fn go_on_recovering(&mut self, cfg: &TcpConfig, board: &mut Board, advances: bool, before: (u32, u32)) {
-        let lost_again = cfg.lost_retransmissions && board.check_resent(self.una);
-        if cfg.reduction != Reduction::AtOnce {
-            let (from, to) = (before.0.max(self.una), board.loss_edge(cfg).unwrap_or(0));
-            let lost = lost_again || (from < to && board.arrived.count_in(from, to) < to - from);
-            let arrived = self.una + board.arrived.count_in(self.una, self.high);
-            let pipe = board.pipe(cfg, self.una, self.high);
-            board.descent.on_ack(cfg, self.cwnd as u32, pipe, arrived - before.1, advances && !lost);
         }
     }
 
@@ -834,74 +580,6 @@ impl Sender {
             control.on_exhausted(in_flight);
         }
         segment.map(|segment| self.account(now, segment, idle))
-    }
-
-    /// Tells the congestion control of a segment that leaves.
-    fn account(&mut self, now: Instant, mut segment: Segment, idle: bool) -> Segment {
-        if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() {
-            let window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
-            control.on_sent(now, &mut segment, idle, &window);
-        }
-        segment
-    }
-
-    /// What the window allows while the receiver misses something.
-    fn poll_selective(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
-        let (seq, place) = self.choose(cfg)?;
-        let board = self.aside.as_mut()?.board.as_mut()?;
-        if self.flags & RECOVERY != 0 {
-            board.descent.on_sent(cfg, board.pipe(cfg, self.una, self.high));
-        }
-        match place {
-            Place::Next => self.next = seq + 1,
-            Place::Hole => board.on_resent(cfg, seq, self.high),
-            Place::Rescue => board.rescued_to = self.recover,
-        }
-        self.count_burst();
-        Some(self.emit(cfg, now, seq))
-    }
-
-    /// The segment to send next, by what the receiver reported, and why.
-    fn choose(&self, cfg: &TcpConfig) -> Option<(u32, Place)> {
-        let board = self.board()?;
-        if self.burst == 0 || self.peer_window == 0 {
-            return None;
-        }
-        let new_allowed = |next: u32| {
-            let offered = next < self.limit && (next < self.high || self.flags & STOPPED == 0);
-            offered && next - self.una < self.peer_window
-        };
-        if self.flags & RECOVERY == 0 {
-            // Before recovery this is limited transmit (RFC 6675 section 5 step 3); after a timeout it fills the holes.
-            let next = board.first_missing(self.next);
-            let in_flight = next - self.una - board.arrived.count_in(self.una, next);
-            let beyond = self.duplicates > 0 && next >= self.high && !cfg.limited_transmit;
-            let allowed = self.cwnd - f64::from(in_flight) >= 1.0 && new_allowed(next) && !beyond;
-            return allowed.then_some((next, Place::Next));
-        }
-        if !board.descent.allows(cfg, self.cwnd, board.pipe(cfg, self.una, self.high)) {
-            return None;
-        }
-        if let Some(seq) = board.lost_again() {
-            return Some((seq, Place::Hole));
-        }
-        // NextSeg, RFC 6675 section 4.
-        let hole = board.first_missing(board.retransmitted_to.max(self.una));
-        if board.loss_edge(cfg).is_some_and(|edge| hole < edge.min(self.high)) {
-            return Some((hole, Place::Hole)); // rule 1: a segment that is lost
-        }
-        if new_allowed(self.next) {
-            return Some((self.next, Place::Next)); // rule 2: new data
-        }
-        if board.arrived.end().is_some_and(|end| hole < end) {
-            return Some((hole, Place::Hole)); // rule 3: a segment that may be lost
-        }
-        if self.una < board.rescued_to {
-            return None;
-        }
-        // rule 4: once, the highest segment outstanding, so that its acknowledgement tells what is missing
-        let missing = (self.una..self.high).rev().find(|&seq| board.arrived.run_with(seq).is_none())?;
-        (missing >= board.retransmitted_to).then_some((missing, Place::Rescue))
     }
 
     #[cold]
@@ -1071,17 +749,6 @@ impl Sender {
     fn arm(&mut self, cfg: &TcpConfig, now: Instant) {
         self.deadline = now.saturating_add(self.rto.timeout(cfg));
     }
-}
-
-/// Where a segment chosen from the board comes from.
-#[derive(Clone, Copy)]
-enum Place {
-    /// The next in sequence.
-    Next,
-    /// A gap in what arrived.
-    Hole,
-    /// The end of what is outstanding.
-    Rescue,
 }
 
 enum Entry {

@@ -1,0 +1,77 @@
+//! Fast retransmit and fast recovery by duplicate acknowledgements: Tahoe, Reno and NewReno (RFC 5681, RFC 6582).
+
+use aqumen_units::Instant;
+
+use super::{Cause, Entry, ONE_MORE, PARTIAL, RETRANSMIT, Sender, TIMING};
+use crate::tcp::board::DUPLICATES;
+use crate::tcp::congestion::Signal;
+use crate::tcp::{Ack, TcpConfig, Variant};
+
+impl Sender {
+    pub(super) fn on_duplicate(&mut self, cfg: &TcpConfig, now: Instant) {
+        self.duplicates = self.duplicates.saturating_add(1);
+        if self.duplicates > DUPLICATES {
+            if self.last == Cause::Duplicates && self.inflation > 0 {
+                self.inflation += 1;
+            }
+        } else if self.duplicates == DUPLICATES {
+            self.fast_retransmit(cfg, now);
+        } else if cfg.limited_transmit {
+            self.flags |= ONE_MORE;
+        }
+        if self.duplicates >= DUPLICATES && cfg.variant == Variant::NewReno && cfg.recovery_burst {
+            self.burst = self.burst.min(2);
+        }
+    }
+
+    /// RFC 5681 section 3.2 steps 2 and 3, RFC 6582 section 3.2 step 2.
+    fn fast_retransmit(&mut self, cfg: &TcpConfig, now: Instant) {
+        match self.permitted_recovery(cfg) {
+            Entry::Reduce => {
+                self.reduce(cfg, Signal::Loss);
+                self.recover = self.high;
+            }
+            Entry::Repair => {}
+            Entry::Refuse => return,
+        }
+        self.last = Cause::Duplicates;
+        self.fast_retransmits += 1;
+        self.inflation = u32::from(DUPLICATES);
+        self.flags |= RETRANSMIT;
+        self.flags &= !(TIMING | PARTIAL);
+        self.arm(cfg, now);
+    }
+
+    /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
+    pub(super) fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
+        if cfg.variant == Variant::Reno || recovered {
+            self.inflation = 0;
+            self.end_recovery();
+            if cfg.variant == Variant::NewReno && cfg.exit_by_flight {
+                let in_flight = (self.high - ack.ack).max(1) + 1;
+                self.cwnd = f64::from(self.ssthresh.min(in_flight));
+            }
+            self.on_new_ack(cfg, now, &ack);
+            return;
+        }
+        // A partial acknowledgement: the next hole, and the window deflated by what was acknowledged less one.
+        if self.flags & PARTIAL == 0 {
+            self.flags |= PARTIAL;
+            self.arm(cfg, now);
+        }
+        let acked = ack.ack - self.una;
+        if self.inflation > acked {
+            self.inflation -= acked - 1;
+        } else {
+            self.cwnd = (self.cwnd - f64::from(acked - self.inflation)).max(1.0);
+            self.inflation = 1;
+        }
+        self.una = ack.ack;
+        self.next = self.next.max(ack.ack);
+        if self.flags & TIMING != 0 && ack.ack > self.timed {
+            self.flags &= !TIMING;
+            self.rto.end_backoff();
+        }
+        self.flags |= RETRANSMIT;
+    }
+}
