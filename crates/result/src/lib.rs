@@ -2,7 +2,6 @@
 //!
 //! Every engine fills the same [`RunResult`], so that answers can be laid over one another.
 
-mod aqm;
 mod completion;
 pub mod emodel;
 mod fairness;
@@ -14,13 +13,12 @@ mod summary;
 mod synchrony;
 mod transient;
 
-pub use aqm::{AqmReport, NominalReport, ParamValue};
 pub use completion::{CompletionMetrics, Completions};
 pub use fairness::{jain, rtt_slope};
 pub use histogram::Histogram;
 pub use jitter::Jitter;
 pub use losses::{Runs, dispersion};
-pub use metrics::{Cost, FlowMetrics, LinkMetrics, RunResult, Series};
+pub use metrics::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult, Series};
 pub use summary::{Summary, student_quantile};
 pub use synchrony::Synchrony;
 pub use transient::{BAND, HOLD_S, SMOOTH_S, Transient, transient};

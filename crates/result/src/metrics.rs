@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::{AqmReport, CompletionMetrics, Histogram};
+use crate::{CompletionMetrics, Histogram};
 
 /// The result of one run of one engine.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +37,47 @@ pub struct RunResult {
     /// Queue lengths of each recorded link in each window, packets, counted by the nanoseconds that each lasted.
     #[serde(skip)]
     pub queue: IndexMap<String, IndexMap<String, Histogram>>,
+}
+
+/// An AQM: what it was given, and what that resolved to. Numbers are in the units of the algorithm's table: packets, seconds,
+/// bit/s, Hz.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AqmReport {
+    /// Name of the algorithm.
+    pub name: String,
+    /// The values given, a profile's included.
+    pub given: IndexMap<String, ParamValue>,
+    /// The parameters in force, designed ones included.
+    pub params: IndexMap<String, ParamValue>,
+    /// The network for which what was not given is designed.
+    pub nominal: NominalReport,
+}
+
+/// The network for which an AQM designs what it is not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct NominalReport {
+    /// Capacity.
+    pub capacity_bps: u64,
+    /// Long-lived flows.
+    pub flows: f64,
+    /// Round-trip time without queueing, seconds.
+    pub base_rtt_s: f64,
+    /// Target queue length, packets.
+    pub target_pkts: f64,
+    /// Mean packet on the wire, bytes.
+    pub packet_bytes: f64,
+}
+
+/// A parameter's value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ParamValue {
+    /// A number in the parameter's unit.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Choice(String),
 }
 
 /// What a link did in one window. Ratios are over arrivals; an undefined one (no arrivals, no target) is null.

@@ -147,16 +147,15 @@ impl Link {
 impl AqmChoice {
     /// The AQM of one queue, ready to run. `None` if there is none of that name.
     pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
-        registry::build(&self.name, &self.given(), &self.network)
+        registry::build(&self.name, &self.values(), &self.network)
     }
 
     /// The queue discipline with room for `limit`, ready to run, of one queue or of several. `None` if there is none of that name.
     pub fn build_qdisc(&self, limit: Limit) -> Option<Result<AnyQdisc, ParamError>> {
-        registry::build_qdisc(&self.name, &self.given(), &self.network, limit)
+        registry::build_qdisc(&self.name, &self.values(), &self.network, limit)
     }
 
-    /// The values given, by name.
-    pub fn given(&self) -> Vec<(&str, Value<'_>)> {
+    fn values(&self) -> Vec<(&str, Value<'_>)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect()
     }
 }

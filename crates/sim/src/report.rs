@@ -1,8 +1,9 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
-use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, RunResult, Series};
+use aqumen_aqm::{Network, Value};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult, Series};
 use aqumen_result::{Synchrony, dispersion, jain, rtt_slope, transient};
-use aqumen_scenario::{Group, Link, Plan, Window};
+use aqumen_scenario::{Group, Link, OwnedValue, Plan, Window};
 use aqumen_units::Span;
 use indexmap::IndexMap;
 
@@ -77,7 +78,37 @@ pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str,
 fn aqm_report(link: &Link, port: &Port) -> AqmReport {
     // The parameters are those at the end, after all events.
     let last = link.line.as_ref().and_then(|line| line.aqms.last()).map_or(&link.aqm, |(_, choice)| choice);
-    AqmReport::of(&link.aqm.name, last.given(), &last.network, |visit| port.settings(visit))
+    report_of(&link.aqm.name, &last.values, &last.network, |visit| port.settings(visit))
+}
+
+/// The report on the AQM `name` that was given `values` on `network`; `in_force` shows its parameters.
+pub(crate) fn report_of(
+    name: &str,
+    values: &[(String, OwnedValue)],
+    network: &Network,
+    in_force: impl FnOnce(&mut dyn FnMut(&'static str, Value<'static>)),
+) -> AqmReport {
+    let param = |value: Value<'_>| match value {
+        Value::Number(x) => ParamValue::Number(x),
+        Value::Flag(yes) => ParamValue::Flag(yes),
+        Value::Choice(word) => ParamValue::Choice(word.into()),
+    };
+    let mut params = IndexMap::new();
+    in_force(&mut |name, value| {
+        params.insert(name.to_string(), param(value));
+    });
+    AqmReport {
+        name: name.into(),
+        given: values.iter().map(|(name, value)| (name.clone(), param(value.as_value()))).collect(),
+        params,
+        nominal: NominalReport {
+            capacity_bps: network.capacity.as_bps(),
+            flows: network.flows,
+            base_rtt_s: network.base_rtt_s,
+            target_pkts: network.target_pkts,
+            packet_bytes: network.packet_bytes,
+        },
+    }
 }
 
 /// Indices of the pieces that lie in `window`.

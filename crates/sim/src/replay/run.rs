@@ -8,7 +8,6 @@ use std::io::Read;
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc};
 use aqumen_capture::{Headers, Reader, Record, headers};
-use aqumen_result::AqmReport;
 use aqumen_scenario::AqmSpec;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::{Bytes, Instant, Span};
@@ -19,6 +18,7 @@ use super::pace::{HORIZON_NS, Pace};
 use super::tally::{Place, Tallies};
 use super::writer::{Captured, Writer};
 use super::{Error, LOOK_PKTS, Setup, on_the_wire, share};
+use crate::report::report_of;
 use crate::{Progress, cpu_seconds};
 
 /// A queue, its link, and what was counted so far.
@@ -252,11 +252,12 @@ impl<'a> Replay<'a> {
         }
         let tallies = &self.floor.tallies;
         let (flows, other_flows) = tallies.flows(self.setup.top);
-        let choice = self.aqm.on(self.setup.network);
         Ok(Answer {
             capture: self.capture,
             setup: self.setup.report(),
-            aqm: AqmReport::of(&choice.name, choice.given(), &choice.network, |visit| self.qdisc.settings(visit)),
+            aqm: report_of(&self.aqm.algorithm, &self.aqm.values, &self.setup.network, |visit| {
+                self.qdisc.settings(visit)
+            }),
             link: LinkReport {
                 elapsed_s: elapsed as f64 / 1e9,
                 utilization: over_time(u128::from(self.busy_ns)),

@@ -1,7 +1,9 @@
 //! From a moving network to the result: the same metrics as the packet engine's, of fluid.
 
-use aqumen_aqm::Aqm;
-use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, RunResult, Series, transient};
+use aqumen_aqm::{Aqm, Value};
+use aqumen_result::{
+    AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, NominalReport, ParamValue, RunResult, Series, transient,
+};
 use aqumen_scenario::{AqmChoice, Plan, Window};
 use indexmap::IndexMap;
 
@@ -146,11 +148,30 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
 
 /// What `choice` was given, and what that resolved to.
 pub(crate) fn aqm_report(choice: &AqmChoice) -> AqmReport {
-    AqmReport::of(&choice.name, choice.given(), &choice.network, |visit| {
-        if let Some(Ok(aqm)) = choice.build() {
-            aqm.settings(visit);
-        }
-    })
+    let param = |value: Value<'_>| match value {
+        Value::Number(x) => ParamValue::Number(x),
+        Value::Flag(yes) => ParamValue::Flag(yes),
+        Value::Choice(word) => ParamValue::Choice(word.into()),
+    };
+    let mut params = IndexMap::new();
+    if let Some(Ok(aqm)) = choice.build() {
+        aqm.settings(&mut |name, value| {
+            params.insert(name.to_string(), param(value));
+        });
+    }
+    let network = &choice.network;
+    AqmReport {
+        name: choice.name.clone(),
+        given: choice.values.iter().map(|(name, value)| (name.clone(), param(value.as_value()))).collect(),
+        params,
+        nominal: NominalReport {
+            capacity_bps: network.capacity.as_bps(),
+            flows: network.flows,
+            base_rtt_s: network.base_rtt_s,
+            target_pkts: network.target_pkts,
+            packet_bytes: network.packet_bytes,
+        },
+    }
 }
 
 fn link_metrics(
