@@ -7,9 +7,11 @@
 //!
 //! The receiver's half, which makes ECE say exactly what was marked, is in [`receiver`](crate::tcp::Receiver).
 //!
-//! Deviations: data is counted in segments. An acknowledgement with ECE does not grow the window, one without does, also in
-//! the window of a reduction (RFC 8257 leaves growth to RFC 5681; Linux keeps the window in that round trip). Losses halve
-//! the window even if a mark has reduced it in the same window of data (section 3.5 asks for Reno's reaction).
+//! Until the data that was outstanding at a reduction is acknowledged the window does not grow, marked or not, as in Linux and
+//! ns-3; RFC 8257 leaves growth to RFC 5681, which speaks of no marks.
+//!
+//! Deviations: data is counted in segments. Losses halve the window even if a mark has reduced it in the same window of data
+//! (section 3.5 asks for Reno's reaction).
 
 use super::{Acked, TcpConfig, Window, may_grow, reno_growth};
 
@@ -49,8 +51,11 @@ impl Dctcp {
             self.end = acked.high;
             (self.acked, self.marked) = (0, 0);
         }
+        if acked.una <= self.reduced {
+            return;
+        }
         if acked.echo {
-            if acked.una > self.reduced && !acked.repairing {
+            if !acked.repairing {
                 window.settle((window.cwnd * (1.0 - self.alpha / 2.0)).max(cfg.min_window));
                 self.reduced = acked.high;
             }
@@ -95,8 +100,10 @@ mod tests {
         assert_eq!(window.cwnd, 70.0);
         dctcp.on_ack(&cfg, &one(91, 161, 1, true), &mut window);
         assert_eq!(window.cwnd, 61.25);
-        // No mark: a 61.25th for each segment that counts.
-        dctcp.on_ack(&cfg, &one(92, 162, 1, false), &mut window);
+        // No mark: nothing up to segment 161, then a 61.25th for each segment that counts.
+        dctcp.on_ack(&cfg, &one(161, 222, 69, false), &mut window);
+        assert_eq!(window.cwnd, 61.25);
+        dctcp.on_ack(&cfg, &one(162, 223, 1, false), &mut window);
         assert_eq!(window.cwnd, 61.25 + 1.0 / 61.25);
     }
 
