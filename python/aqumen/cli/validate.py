@@ -58,6 +58,7 @@ def validate(
         return _vectors(as_json)
     if seeds < 2:
         raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
+    seed_list(seeds)  # refuses what is a slip of the hand
     from aqumen.ns2 import crosscheck
     from aqumen.ns3 import crosscheck as with_ns3
 
@@ -75,7 +76,7 @@ def validate(
     done: list[Cell] = []
     code = 0
     with talk.progress() as bar:
-        task = bar.add_task("running", total=(1 + ours) * len(cells) * seeds, done="")
+        task = bar.add_task("running", total=(1 + ours) * sum(one.seeds for one in cells) * seeds, done="")
 
         def of(engine: str, cell: Cell, which: Sequence[int]) -> Sequence[Mapping[str, Any]]:
             bar.update(task, description=f"{cell.name}, {engine}, {len(which)} seeds")
@@ -83,12 +84,12 @@ def validate(
 
         found = crosscheck.validate(
             cells,
-            seed_list(seeds),
-            lambda cell, which: of("packet", cell, seed_list(ours * len(which))),
+            seeds,
+            lambda cell, which: of("packet", cell, range(1, ours * len(which) + 1)),
             lambda cell, which: of(peer, cell, which),
             windows=("all", "steady") if is_ns2 else with_ns3.WINDOWS,
             bounds=bounds,
-            more_seeds=seed_list(MORE * seeds),
+            more=MORE,
         )
         try:
             for one, its_rows in zip(cells, found, strict=True):
