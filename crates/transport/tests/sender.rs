@@ -1,6 +1,6 @@
 //! The sender, packet by packet, on traces worked by hand.
 
-use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment, Sender, TcpConfig, Variant};
+use aqumen_transport::tcp::{Ack, Feedback, RtoFloor, SackBlocks, Segment, Sender, TcpConfig, Variant};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 const WINDOW: u32 = 1000;
@@ -251,7 +251,7 @@ fn the_timer_has_a_floor() {
 
 #[test]
 fn timestamps_measure_every_round_trip_and_retransmissions_too() {
-    let mut host = Host::connected(TcpConfig::modern(), None);
+    let mut host = Host::connected(TcpConfig { rto_floor: RtoFloor::Timeout, ..TcpConfig::modern() }, None);
     host.on(ack(1));
     host.now = ms(200);
     host.on(Ack { echo: ms(100), ..ack(3) });
@@ -411,8 +411,8 @@ fn a_closed_window_is_probed_until_it_opens() {
     host.on(ack(1));
     host.now = ms(200);
     assert_eq!(host.on(Ack { window: 0, echo: ms(100), ..ack(11) }), []);
-    // RTO = 100 + 4 * 37.5 = 250 ms, doubled at each probe. A probe is an old, empty segment.
-    for expected in [250, 500, 1_000, 2_000] {
+    // RTO = 100 + 200 ms, since 4 * 37.5 is less, doubled at each probe. A probe is an old, empty segment.
+    for expected in [300, 600, 1_200, 2_400] {
         let due = host.sender.next_timer().unwrap();
         assert_eq!(due - host.now, Span::from_millis(expected));
         host.now = due;
@@ -598,5 +598,25 @@ fn a_round_trip_of_days_saturates_the_timer() {
     for number in 2..6 {
         host.on(Ack { echo: Instant::ZERO, ..ack(number) });
         assert_eq!(host.sender.retransmission_timeout(&host.cfg), Span::from_secs(60));
+    }
+}
+
+/// Round trips of 190 ms: their deviation, 95 ms at first, falls by a quarter each. RFC 6298 rule 2.4 bounds the whole timeout
+/// by 200 ms; Linux what is added to the round trip.
+#[test]
+fn the_minimum_bounds_the_timeout_or_what_it_adds_to_the_round_trip() {
+    for (rto_floor, least) in [(RtoFloor::Timeout, 200), (RtoFloor::Variation, 390)] {
+        let cfg = TcpConfig { rto_floor, syn: false, delayed_ack: None, initial_window: 1, ..TcpConfig::modern() };
+        let mut sender = Sender::new(&cfg, None);
+        sender.start(&cfg, ms(0));
+        for round in 1..=60 {
+            while sender.poll_transmit(&cfg, ms(190 * u64::from(round - 1))).is_some() {}
+            sender.on_ack(
+                &cfg,
+                ms(190 * u64::from(round)),
+                &Ack { echo: ms(190 * u64::from(round - 1)), ..ack(round) },
+            );
+        }
+        assert_eq!(sender.retransmission_timeout(&cfg), Span::from_millis(least));
     }
 }

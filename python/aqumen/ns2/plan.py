@@ -148,6 +148,7 @@ _BUILT_IN: dict[str, Any] = {
     "lost_retransmissions": False,
     "reduction": "at-once",
     "timer_on_any_ack": False,
+    "rto_floor": "timeout",
 }
 # What differs in Agent/TCP/Linux. It knows more than one reaction to marks, none of them compared with ours.
 _LINUX: dict[str, Any] = {

@@ -32,6 +32,7 @@ BUILT_IN: dict[str, Any] = {
     "lost_retransmissions": False,
     "reduction": "at-once",
     "timer_on_any_ack": False,
+    "rto_floor": "timeout",
 }
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""
 

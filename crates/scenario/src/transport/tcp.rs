@@ -1,6 +1,6 @@
 //! The settings of TCP.
 
-use aqumen_transport::tcp::{Congestion, LossDetection, Reduction, TcpConfig, Variant};
+use aqumen_transport::tcp::{Congestion, LossDetection, Reduction, RtoFloor, TcpConfig, Variant};
 
 use super::settings::{Config, Setting, settings};
 
@@ -41,6 +41,9 @@ impl Config for TcpConfig {
         "receive_window" receive_window Segments: "what the receiver offers at most";
         "delayed_ack" delayed_ack TimeOrNone: "how long an acknowledgement may be held back; \"none\": one for each segment";
         "min_rto" min_rto Time: "lower bound of the retransmission timeout";
+        "rto_floor" rto_floor Choice (&["timeout", "variation"], |config| config.rto_floor as usize, |config, index| {
+            config.rto_floor = [RtoFloor::Timeout, RtoFloor::Variation][index];
+        }): "what min_rto bounds: the whole timeout, or what it adds to the smoothed round trip";
         "max_rto" max_rto Time: "upper bound of the retransmission timeout";
         "initial_rto" initial_rto Time: "retransmission timeout before the first round-trip sample";
         "rto_tick" rto_tick Time: "granularity of the clock that measures round trips";

@@ -2,7 +2,7 @@
 
 use aqumen_units::Span;
 
-use super::{Congestion, Reduction};
+use super::{Congestion, Reduction, RtoFloor};
 use crate::check::{ConfigError, number, secs, span};
 
 /// How a sender repairs losses.
@@ -59,6 +59,8 @@ pub struct TcpConfig {
     pub delayed_ack: Option<Span>,
     /// Lower bound of the retransmission timeout, before backoff (RFC 6298 rule 2.4).
     pub min_rto: Span,
+    /// What `min_rto` bounds.
+    pub rto_floor: RtoFloor,
     /// Upper bound of the retransmission timeout, after backoff (RFC 6298 rules 2.5 and 5.5).
     pub max_rto: Span,
     /// Retransmission timeout before the first round-trip sample (RFC 6298 rule 2.1).
@@ -143,6 +145,7 @@ impl TcpConfig {
             receive_window: 1000,
             delayed_ack: None,
             min_rto: Span::from_millis(200),
+            rto_floor: RtoFloor::Timeout,
             max_rto: Span::from_secs(60),
             initial_rto: Span::from_secs(3),
             rto_tick: Span::from_millis(10),
@@ -192,6 +195,7 @@ impl TcpConfig {
             receive_window: 65_535,
             delayed_ack: Some(Span::from_millis(40)),
             min_rto: Span::from_millis(200),
+            rto_floor: RtoFloor::Variation,
             max_rto: Span::from_secs(60),
             initial_rto: Span::from_secs(1),
             rto_tick: Span::from_micros(1),

@@ -19,5 +19,6 @@ pub use config::{LossDetection, TcpConfig, Variant};
 pub use congestion::Congestion;
 pub use receiver::Receiver;
 pub use reduction::Reduction;
+pub use rto::RtoFloor;
 pub use sender::{Sender, Stats};
 pub use wire::{Ack, Feedback, SackBlocks, Segment};

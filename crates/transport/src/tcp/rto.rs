@@ -4,6 +4,16 @@ use aqumen_units::{Instant, Span};
 
 use super::TcpConfig;
 
+/// What the minimum of the timeout bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoFloor {
+    /// The whole timeout (RFC 6298 rule 2.4).
+    Timeout,
+    /// What it adds to the smoothed round trip, as in Linux: a queue that builds up within that time ends no transfer in a
+    /// spurious timeout.
+    Variation,
+}
+
 /// Smoothed round trip, its deviation and the timeout they give.
 ///
 /// `srtt` carries 3 fraction bits and `rttvar` 2, so that the gains 1/8 and 1/4 of RFC 6298 rule 2.3 are plain sums.
@@ -63,7 +73,8 @@ impl Rto {
             self.rttvar = (measured as u32) << 1;
         }
         // RFC 6298 rule 2.3: RTO = SRTT + 4 RTTVAR; 4 RTTVAR is `rttvar`, and x 8 >> 3 adds both before rounding.
-        let ticks = (8 * u64::from(self.rttvar) + u64::from(self.srtt)) >> 3;
+        let least = if cfg.rto_floor == RtoFloor::Variation { cfg.min_rto.as_nanos() / tick } else { 0 };
+        let ticks = (8 * u64::from(self.rttvar).max(least) + u64::from(self.srtt)) >> 3;
         self.base_us = (ticks * (tick / 1_000)).clamp(u64::from(floor_us(cfg)), u64::from(u32::MAX)) as u32;
     }
 
