@@ -3,18 +3,20 @@
 import json
 import os
 import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import aqumen
 from aqumen.ns2.crosscheck import Cell
 from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run, run_many
 from aqumen.ns3.build import _compile
 from aqumen.ns3.crosscheck import CELLS, METRICS
 from aqumen.ns3.describe import describe
-from aqumen.ns3.runner import read_trace
+from aqumen.ns3.runner import _execute, read_trace
 from aqumen.scenario import Scenario
 
 
@@ -308,3 +310,50 @@ def test_a_program_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("AQUMEN_NS3", str(failing))
     with pytest.raises(Ns3Failed, match=r"^ns-3 stopped with status 3 and said: all is lost$"):
         run(plan())
+
+
+@pytest.mark.usefixtures("ns3")
+@pytest.mark.needs("tshark")
+def test_codel_marks_the_packets_that_ns3_marks_and_the_window_follows(tmp_path: Path) -> None:
+    """One flow leaves nothing to chance: slow start meets CoDel, whose marks end it, and congestion avoidance follows."""
+    text = """name = "t"
+duration = "8s"
+[topology]
+preset = "dumbbell"
+bottleneck = { rate = "40Mbit", delay = "20ms", buffer = "1500pkt" }
+access = { rate = "100Mbit", delay = "40ms" }
+[[flows]]
+name = "ftp"
+[flows.transport]
+preset = "modern"
+packet = "1000B"
+receive_window = "8000pkt"
+delayed_ack = "none"
+halve_flight = false
+min_rto = "1s"
+rto_floor = "timeout"
+"""
+    (tmp_path / "t.toml").write_text(text)
+    scenario = Scenario.load(tmp_path / "t.toml")
+    aqumen.run(scenario, aqm="codel", pcap=tmp_path / "ours.pcapng")
+    fields = [part for name in ("frame.time_epoch", "frame.len", "ip.dsfield.ecn") for part in ("-e", name)]
+    command = ["tshark", "-r", str(tmp_path / "ours.pcapng"), "-T", "fields", *fields]
+    rows = [
+        line.split() for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    ]
+    data = [(float(row[0]), row[2] == "3") for row in rows if row and int(row[1]) == 1000]
+    described = describe(scenario.plan(1, "codel"))
+    _execute(find_program(), described.text, tmp_path)
+    trace = read_trace(tmp_path / f"link{[link.record for link in described.links].index(True)}.bin")
+    full = trace.left_bytes > 500
+    marks = trace.left_s[full][trace.marked[full]]
+    assert len(marks) == 3
+    # A packet takes 0.2 ms, and ns-3 looks at the next one.
+    np.testing.assert_allclose([time for time, marked in data if marked], marks, rtol=0.0, atol=3e-4)
+    # A round trip of 0.2 s after the other: slow start, the cut, a packet more each time.
+    ours, theirs = (
+        np.histogram(times, np.arange(0.1, 8.0, 0.2))[0] for times in ([t for t, _ in data], trace.left_s[full])
+    )
+    assert max(ours) > 800
+    assert ours[-1] == ours[-11] + 10 == pytest.approx(620, abs=10)
+    assert np.abs(ours - theirs).max() <= 2
