@@ -315,7 +315,7 @@ def test_a_program_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pat
 @pytest.mark.usefixtures("ns3")
 @pytest.mark.needs("tshark")
 def test_codel_marks_the_packets_that_ns3_marks_and_the_window_follows(tmp_path: Path) -> None:
-    """One flow leaves nothing to chance: slow start meets CoDel, whose marks end it, and congestion avoidance follows."""
+    """One flow leaves nothing to chance: slow start meets CoDel, whose marks end it; congestion avoidance follows."""
     text = """name = "t"
 duration = "8s"
 [topology]
