@@ -1,13 +1,15 @@
 """The ns-2 engine against hand-worked traces, its own counters and recorded runs of ns-2."""
 
+import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from aqumen.ns2 import Ns2Failed, Ns2Missing, Ns2Unsupported, run, run_many
+from aqumen.ns2 import Ns2Failed, Ns2Missing, Ns2Unsupported, run
 from aqumen.ns2.bench import ns2_cpu_per_packet
 from aqumen.ns2.crosscheck import compare, measures, reference
 from aqumen.ns2.plan import Plan
@@ -267,12 +269,16 @@ def test_capacity_that_changes() -> None:
     assert slow["utilization"] == pytest.approx(1.0, abs=0.003)
 
 
+def side_by_side(plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A process for each run, as many at a time as there are cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(run, plans))
+
+
 @pytest.mark.needs("ns")
-def test_runs_in_parallel_are_the_same_runs() -> None:
+def test_runs_side_by_side_are_the_same_runs() -> None:
     plans = [dumbbell(AQMS["PIx1000"], flows=10, duration_s=3.0, seed=seed) for seed in (1, 2, 1)]
-    done: list[int] = []
-    results = run_many(plans, workers=2, on_done=lambda index, _: done.append(index))
-    assert sorted(done) == [0, 1, 2]
+    results = side_by_side(plans)
     assert [result["seed"] for result in results] == [1, 2, 1]
     assert results[0]["links"] == results[2]["links"] == run(plans[0])["links"]
     assert results[0]["flows"] == results[2]["flows"]
@@ -294,7 +300,7 @@ def test_watching_changes_no_packet() -> None:
 def test_recorded_runs_come_out_again(label: str) -> None:
     # Our 3 seeds against the 5 recorded, over all of experiment 1: in each metric the 99.9 % interval of the difference
     # holds 0, and the difference is within twice the equivalence bound. The seeds are fixed, so this fails for a cause.
-    results = run_many([dumbbell(AQMS[label], seed=seed) for seed in (1, 2, 3)])
+    results = side_by_side([dumbbell(AQMS[label], seed=seed) for seed in (1, 2, 3)])
     recorded = reference(REFERENCE)["arm_exp1", label, "all"]
     assert len(recorded) == 5
     rows = compare("arm_exp1", label, "all", [measures(r, "all") for r in results], recorded, confidence=0.999)
@@ -310,7 +316,7 @@ def test_recorded_runs_come_out_again(label: str) -> None:
 def test_every_recorded_run_comes_out_again(experiment: str, label: str) -> None:
     flows, capacity = SCENARIOS[experiment]
     plans = [dumbbell(AQMS[label], flows=flows, capacity_bps=capacity, seed=seed) for seed in range(1, 11)]
-    results = run_many(plans)
+    results = side_by_side(plans)
     recorded = reference(REFERENCE)
     for window in ("all", "steady"):
         ours = [measures(result, window) for result in results]
@@ -372,7 +378,7 @@ def test_what_ns2_lacks_is_said_in_one_line(what: str, message: str) -> None:
 def test_without_ns2_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AQUMEN_NS2", "no-such-program")
     with pytest.raises(Ns2Missing, match=r"^ns-2 is not installed.*apt-get install ns2[^\n]*$"):
-        run_many([lone_flow(transfer_bytes=1)])
+        run(lone_flow(transfer_bytes=1))
 
 
 @pytest.mark.needs("ns")

@@ -12,7 +12,7 @@ import pytest
 
 import aqumen
 from aqumen.ns2.crosscheck import Cell
-from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run, run_many
+from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run
 from aqumen.ns3.build import _compile
 from aqumen.ns3.crosscheck import CELLS, METRICS
 from aqumen.ns3.describe import describe
@@ -295,7 +295,7 @@ def test_seeds_differ_and_repeat() -> None:
             "ecn": True,
         },
     }
-    one, again, other = run_many([plan(pie, flows=10, window=1000, seed=seed) for seed in (1, 1, 2)])
+    one, again, other = (run(plan(pie, flows=10, window=1000, seed=seed)) for seed in (1, 1, 2))
     assert one["links"] == again["links"]
     assert one["links"] != other["links"]
     assert one["links"]["bottleneck"]["all"]["marked_pkts"] > 0

@@ -1,6 +1,6 @@
 """The ns-2 engine: writes a scenario as Tcl, runs the installed `ns` (ns-2.35), reads its answer."""
 
 from .errors import Ns2Error, Ns2Failed, Ns2Missing, Ns2Unsupported
-from .runner import find_ns, run, run_many
+from .runner import find_ns, run
 
-__all__ = ["Ns2Error", "Ns2Failed", "Ns2Missing", "Ns2Unsupported", "find_ns", "run", "run_many"]
+__all__ = ["Ns2Error", "Ns2Failed", "Ns2Missing", "Ns2Unsupported", "find_ns", "run"]

@@ -5,14 +5,14 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from aqumen._core import __version__
 
 from .errors import Ns2Failed, Ns2Missing
 from .others import Udp
@@ -21,7 +21,7 @@ from .requests import Served, request_metrics
 from .tcl import ANSWERS, script, trace_file
 from .trace import link_metrics, read_trace
 
-__all__ = ["Output", "execute", "find_ns", "run", "run_many"]
+__all__ = ["Output", "execute", "find_ns", "run"]
 
 SCHEMA = 1
 """Version of the result's layout."""
@@ -155,7 +155,7 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
     aqm = recorded[0].aqm if recorded else None
     return {
         "schema": SCHEMA,
-        "aqumen": _version(),
+        "aqumen": __version__,
         "scenario": plan.scenario,
         "engine": "ns2",
         "aqm": None if aqm is None else aqm.report(),
@@ -171,13 +171,6 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
             "bottleneck_packets": None if timing else packets,
         },
     }
-
-
-def _version() -> str:
-    try:
-        return version("aqumen")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _snapshot(output: Output, time_s: float) -> int | None:
@@ -272,32 +265,3 @@ def _sizes(plan: Plan, flow: int) -> tuple[int, int]:
         payload = transport.generator.payload_bytes
         return payload + transport.header_bytes, payload
     return transport.packet_bytes, transport.packet_bytes - transport.header_bytes
-
-
-def run_many(
-    plans: Sequence[Mapping[str, Any]],
-    *,
-    workers: int | None = None,
-    on_done: Callable[[int, dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
-    """Simulate several plans, each in an `ns` process of its own, on all cores (or `workers`); results in their order.
-
-    `on_done` is called with (index, result) as each one finishes.
-    """
-    find_ns()
-    parsed = [Plan.from_dict(plan) for plan in plans]
-    results: list[dict[str, Any]] = [{} for _ in parsed]
-
-    def one(index: int) -> None:
-        results[index] = run(parsed[index])
-        if on_done is not None:
-            on_done(index, results[index])
-
-    # Threads are enough: the work is done by `ns` processes, and reading a trace takes a fraction of that.
-    pool = ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1)
-    try:
-        for future in [pool.submit(one, index) for index in range(len(parsed))]:
-            future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return results

@@ -2,6 +2,6 @@
 
 from .build import find_program
 from .errors import Ns3Error, Ns3Failed, Ns3Missing, Ns3Unsupported
-from .runner import run, run_many
+from .runner import run
 
-__all__ = ["Ns3Error", "Ns3Failed", "Ns3Missing", "Ns3Unsupported", "find_program", "run", "run_many"]
+__all__ = ["Ns3Error", "Ns3Failed", "Ns3Missing", "Ns3Unsupported", "find_program", "run"]

@@ -4,22 +4,21 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from aqumen._core import __version__
 from aqumen.ns2.trace import QueueTrace, length_at, link_metrics
 
 from .build import find_program
 from .describe import Run, describe
 from .errors import Ns3Failed
 
-__all__ = ["read_trace", "run", "run_many"]
+__all__ = ["read_trace", "run"]
 
 SCHEMA = 1
 """Version of the result's layout."""
@@ -65,7 +64,7 @@ def run(plan: Mapping[str, Any]) -> dict[str, Any]:
     aqm = recorded[0].aqm if recorded else None
     return {
         "schema": SCHEMA,
-        "aqumen": _version(),
+        "aqumen": __version__,
         "scenario": described.scenario,
         "engine": "ns3",
         "aqm": None if aqm is None else aqm.report(),
@@ -156,37 +155,3 @@ def _group_metrics(described: Run, output: _Output, flows: range, start_s: float
         "retransmitted_ratio": float(again.sum() / sent.sum()) if sent.sum() else None,
         "timeouts": int(timeouts.sum()),
     }
-
-
-def _version() -> str:
-    try:
-        return version("aqumen")
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def run_many(
-    plans: Sequence[Mapping[str, Any]],
-    *,
-    workers: int | None = None,
-    on_done: Callable[[int, dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
-    """Simulate several plans, each in a process of its own, on all cores (or `workers`); results in their order.
-
-    `on_done` is called with (index, result) as each one finishes.
-    """
-    find_program()
-    results: list[dict[str, Any]] = [{} for _ in plans]
-
-    def one(index: int) -> None:
-        results[index] = run(plans[index])
-        if on_done is not None:
-            on_done(index, results[index])
-
-    pool = ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1)
-    try:
-        for future in [pool.submit(one, index) for index in range(len(plans))]:
-            future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return results
