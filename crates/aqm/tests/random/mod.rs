@@ -1,0 +1,58 @@
+//! What random operations on one queue and on several share: the link, limits, draws, and a record of what became of packets.
+
+use aqumen_aqm::{Draw, DropReason, Fates, Handle, Limit, Network};
+use aqumen_units::{Bytes, Rate};
+use proptest::prelude::*;
+
+/// The link under the queue.
+pub(crate) const NETWORK: Network = Network {
+    capacity: Rate::from_bps(10_000_000),
+    flows: 100.0,
+    base_rtt_s: 0.2,
+    target_pkts: 100.0,
+    packet_bytes: 1000.0,
+    link_rate: Rate::from_bps(10_000_000),
+    buffer_pkts: 300.0,
+};
+
+/// Limits, small, usual and none.
+pub(crate) fn limits() -> impl Strategy<Value = Limit> {
+    let packets = prop_oneof![Just(1), Just(300), Just(u32::MAX), 1..1000u32];
+    let bytes = prop_oneof![3 => Just(u64::MAX), 1 => Just(0), 1 => 0..1_000_000u64];
+    (packets, bytes).prop_map(|(packets, bytes)| Limit { packets, bytes: Bytes(bytes) })
+}
+
+/// SplitMix64, for the draws.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Draw for Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fate {
+    Marked(Handle),
+    Dropped(Handle, DropReason),
+    Sent(Handle),
+}
+
+/// Notes the fates that a discipline decides.
+#[derive(Default)]
+pub(crate) struct Log(pub(crate) Vec<Fate>);
+
+impl Fates for Log {
+    fn marked(&mut self, handle: Handle) {
+        self.0.push(Fate::Marked(handle));
+    }
+
+    fn dropped(&mut self, handle: Handle, reason: DropReason) {
+        self.0.push(Fate::Dropped(handle, reason));
+    }
+}
