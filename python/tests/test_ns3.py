@@ -125,6 +125,16 @@ def test_every_parameter_is_handed_over() -> None:
     assert "default ns3::Rfc5681Reno GrowthLimit 2" in lines
 
 
+def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
+    cubic = plan(CODEL)
+    cubic["groups"][0]["transport"] |= {"congestion": "cubic", "hystart": False, "reno_friendly": False}
+    lines = describe(cubic).text.splitlines()
+    assert "default ns3::TcpL4Protocol SocketType ns3::Rfc3465Cubic" in lines
+    assert "default ns3::Rfc3465Cubic GrowthLimit 2" in lines
+    for value in ("Beta 0.7", "C 0.4", "FastConvergence true", "HyStart false"):
+        assert f"default ns3::TcpCubic {value}" in lines
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -114,6 +114,36 @@ class Rfc5681Reno : public TcpLinuxReno {
 
 NS_OBJECT_ENSURE_REGISTERED(Rfc5681Reno);
 
+/// TcpCubic whose slow start counts at most `GrowthLimit` segments for one acknowledgement (RFC 3465). TcpCubic counts all: the
+/// acknowledgement that ends a timeout covers what had arrived behind the hole, and takes a window of one to two hundred, far beyond
+/// the threshold.
+class Rfc3465Cubic : public TcpCubic {
+  public:
+    static TypeId GetTypeId() {
+        static TypeId id = TypeId("ns3::Rfc3465Cubic")
+                               .SetParent<TcpCubic>()
+                               .AddConstructor<Rfc3465Cubic>()
+                               .AddAttribute("GrowthLimit", "Segments for which one acknowledgement counts",
+                                             UintegerValue(2), MakeUintegerAccessor(&Rfc3465Cubic::m_limit),
+                                             MakeUintegerChecker<uint32_t>(1));
+        return id;
+    }
+
+    std::string GetName() const override { return "Rfc3465Cubic"; }
+
+    Ptr<TcpCongestionOps> Fork() override { return CopyObject<Rfc3465Cubic>(this); }
+
+    void IncreaseWindow(Ptr<TcpSocketState> socket, uint32_t acked) override {
+        const bool opening = socket->m_cWnd < socket->m_ssThresh;
+        TcpCubic::IncreaseWindow(socket, opening ? std::min(acked, m_limit) : acked);
+    }
+
+  private:
+    uint32_t m_limit{2};
+};
+
+NS_OBJECT_ENSURE_REGISTERED(Rfc3465Cubic);
+
 /// Writes what happens at one queue.
 class Recorder {
   public:

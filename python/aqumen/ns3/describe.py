@@ -38,7 +38,7 @@ BUILT_IN: dict[str, Any] = {
 
 SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
     "reno": ("Rfc5681Reno", {}),
-    "cubic": ("TcpCubic", {"FastConvergence": "true", "Beta": 0.7, "C": 0.4}),
+    "cubic": ("Rfc3465Cubic", {}),
     "dctcp": ("TcpDctcp", {"DctcpShiftG": 0.0625, "DctcpAlphaOnInit": 1.0, "UseEct0": "true"}),
     "bbr": ("TcpBbr", {"HighGain": 2.89, "BwWindowLength": 10, "RttWindowLength": "10s", "ProbeRttDuration": "200ms"}),
     "vegas": ("TcpVegas", {"Alpha": 2, "Beta": 4, "Gamma": 1}),
@@ -54,7 +54,8 @@ SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-"""ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` is in our program: see there."""
+"""ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` and
+`Rfc3465Cubic` are in our program: see there."""
 
 NOT_COMPARED = (
     "preset",
@@ -242,16 +243,18 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     if congestion not in SOCKETS:
         raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {', '.join(SOCKETS)}")
     socket, values = SOCKETS[congestion]
-    if congestion == "reno":
+    inherited: dict[str, Any] = {}
+    if congestion in ("reno", "cubic"):
         values = values | {"GrowthLimit": int(transport["growth_limit"])}
     if congestion == "cubic":
         # ns-3 has the HyStart that came before HyStart++.
-        values = values | {"HyStart": _flag(transport["hystart"])}
+        inherited = {"FastConvergence": "true", "Beta": 0.7, "C": 0.4, "HyStart": _flag(transport["hystart"])}
         if transport["reno_friendly"]:
             raise refuse("the CUBIC of ns-3 has reno_friendly = False built in, not True")
     attributes = {
         "TcpL4Protocol SocketType": f"ns3::{socket}",
         **{f"{socket} {name}": value for name, value in values.items()},
+        **{f"TcpCubic {name}": value for name, value in inherited.items()},
         "TcpSocketState EnablePacing": _flag(transport.pop("pacing")),
         "TcpL4Protocol RecoveryType": "ns3::TcpClassicRecovery",
         "TcpSocket SegmentSize": payload,
