@@ -25,6 +25,10 @@ impl Scenario {
             );
             return Err(Error { key: "duration".into(), ..Error::of_file(self.file(), message) });
         }
+        if let Some(first) = spec.flows.iter().map(|group| group.start.low).min().filter(|&first| first >= end) {
+            let message = format!("cannot be cut at {}: no flow begins before {}", show_span(end), show_span(first));
+            return Err(Error { key: "duration".into(), ..Error::of_file(self.file(), message) });
+        }
         let mut tree = self.tree().clone();
         tree.put("duration", show_span(end));
 

@@ -8,7 +8,7 @@
 //! The receiver's half, which makes ECE say exactly what was marked, is in [`receiver`](crate::tcp::Receiver).
 //!
 //! Until the data that was outstanding at a reduction is acknowledged the window does not grow, marked or not, as in Linux and
-//! ns-3; RFC 8257 leaves growth to RFC 5681, which speaks of no marks.
+//! ns-3; RFC 8257 leaves growth to RFC 5681, which speaks of no marks. A loss or a timeout ends that: its recovery is Reno's.
 //!
 //! Deviations: data is counted in segments. Losses halve the window even if a mark has reduced it in the same window of data
 //! (section 3.5 asks for Reno's reaction).
@@ -29,11 +29,13 @@ pub(super) struct Dctcp {
     end: u32,
     /// No second reduction before this segment is acknowledged.
     reduced: u32,
+    /// No growth before this segment is acknowledged.
+    held: u32,
 }
 
 impl Dctcp {
     pub(super) fn new() -> Self {
-        Dctcp { alpha: 1.0, acked: 0, marked: 0, end: 0, reduced: 0 }
+        Dctcp { alpha: 1.0, acked: 0, marked: 0, end: 0, reduced: 0, held: 0 }
     }
 
     /// Section 3.3.
@@ -51,17 +53,21 @@ impl Dctcp {
             self.end = acked.high;
             (self.acked, self.marked) = (0, 0);
         }
-        if acked.una <= self.reduced {
-            return;
-        }
         if acked.echo {
-            if !acked.repairing {
+            if acked.una > self.reduced && !acked.repairing {
                 window.settle((window.cwnd * (1.0 - self.alpha / 2.0)).max(cfg.min_window));
                 self.reduced = acked.high;
+                self.held = acked.high;
             }
-        } else if may_grow(cfg, acked, window) {
+        } else if acked.una > self.held && may_grow(cfg, acked, window) {
             window.cwnd = reno_growth(window.cwnd, window.in_slow_start(), acked.counted(cfg));
         }
+    }
+
+    /// A loss or a timeout, section 3.5: the factor by which it reduces the window.
+    pub(super) fn on_loss(&mut self) -> f64 {
+        self.held = 0;
+        0.5
     }
 }
 
@@ -105,6 +111,24 @@ mod tests {
         assert_eq!(window.cwnd, 61.25);
         dctcp.on_ack(&cfg, &one(162, 223, 1, false), &mut window);
         assert_eq!(window.cwnd, 61.25 + 1.0 / 61.25);
+    }
+
+    /// A hundred segments are out at a mark, and lost with what follows: slow start begins at one at once, not after them.
+    #[test]
+    fn a_timeout_in_the_window_of_a_reduction_lets_the_window_grow() {
+        let cfg = TcpConfig::dctcp();
+        let (mut dctcp, mut window) = (Dctcp::new(), Window { cwnd: 100.0, ssthresh: 100 });
+        dctcp.on_ack(&cfg, &one(10, 110, 1, true), &mut window);
+        assert!(window.cwnd < 60.0);
+        dctcp.on_ack(&cfg, &one(11, 110, 1, false), &mut window);
+        let held = window.cwnd;
+        assert_eq!(dctcp.on_loss(), 0.5);
+        window = Window { cwnd: 1.0, ssthresh: (held / 2.0) as u32 };
+        dctcp.on_ack(&cfg, &one(12, 110, 1, false), &mut window);
+        assert_eq!(window.cwnd, 2.0);
+        // A mark in the same window of data asks for no second reduction.
+        dctcp.on_ack(&cfg, &one(13, 110, 1, true), &mut window);
+        assert_eq!(window.cwnd, 2.0);
     }
 
     #[test]

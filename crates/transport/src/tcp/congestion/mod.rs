@@ -284,7 +284,8 @@ impl Control {
             Algorithm::Prague(prague) => prague.on_loss(),
             Algorithm::Ledbat(ledbat) => ledbat.on_loss(),
             Algorithm::Vegas(vegas) => vegas.on_loss(),
-            Algorithm::Dctcp(_) | Algorithm::Reno => 0.5,
+            Algorithm::Dctcp(dctcp) => dctcp.on_loss(),
+            Algorithm::Reno => 0.5,
         };
         let reduced = base * factor;
         window.ssthresh = (reduced as u32).max(2);
