@@ -17,8 +17,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
-use aqumen_sim::traffic::{Action, Ahead};
 use aqumen_sim::{Error, Options};
+use aqumen_traffic::{Action, Ahead};
 
 create_exception!(_core, ScenarioError, PyValueError, "A scenario, an AQM or a file does not fit; one clear line.");
 create_exception!(_core, Cancelled, PyException, "The run was stopped by its progress callback.");
@@ -129,7 +129,7 @@ impl Scenario {
                 })
                 .collect()
         };
-        let groups = aqumen_sim::traffic::ahead(&plan(&self.0, seed, None)?);
+        let groups = aqumen_traffic::ahead(&plan(&self.0, seed, None)?);
         Ok(groups.iter().map(|group| group.as_ref().map(|all| all.iter().map(source).collect())).collect())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Two AQMs in the same scenario with the same seed therefore meet the same traffic (common random numbers).
 
-use aqumen_aqm::Draw;
+pub use aqumen_aqm::Draw;
 use rand_pcg::Mcg128Xsl64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 

@@ -5,7 +5,8 @@
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
 //! queue and transmitter of a link), `channel` (media with a law of their own), `calendar` (the order of events) and `inbox` (the
-//! same by places), `traffic` (what applications send), `meter`, `measure` and `report` (what comes out). [`mod@replay`] stands apart: the packets of a capture before one queue.
+//! same by places), `meter`, `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`.
+//! [`mod@replay`] stands apart: the packets of a capture before one queue.
 
 mod calendar;
 mod channel;
@@ -21,7 +22,6 @@ mod port;
 pub mod replay;
 mod report;
 mod trace;
-pub mod traffic;
 
 use std::path::Path;
 

@@ -10,6 +10,7 @@ use aqumen_aqm::Draw;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic};
+use aqumen_traffic::{Action, Source, Step};
 use aqumen_transport::Message;
 use aqumen_transport::tcp::{Receiver, Sender};
 use aqumen_units::{Bytes, Span};
@@ -17,7 +18,6 @@ use aqumen_units::{Bytes, Span};
 use super::agents::{Agent, Side};
 use super::{Engine, FlowPiece, NONE, instant, next_epoch};
 use crate::measure::Served;
-use crate::traffic::{self, Action, Source, Step};
 
 /// All applications, those of flows first, then those of groups.
 #[derive(Default)]
@@ -113,7 +113,7 @@ impl Engine<'_> {
             if group.traffic == Traffic::Bulk {
                 continue;
             }
-            let driver = |plan, flow| Some(Driver::new(plan, traffic::build(&group.traffic)?, flow));
+            let driver = |plan, flow| Some(Driver::new(plan, aqumen_traffic::build(&group.traffic)?, flow));
             let shared = group.traffic.scope() == Scope::Group;
             let lanes = group.traffic.lanes();
             for flow in group.flows.clone() {

@@ -2,7 +2,7 @@
 
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Scenario, Traffic};
-use aqumen_sim::traffic::{Action, Step, build};
+use aqumen_traffic::{Action, Step, build};
 use aqumen_units::{Instant, Span};
 
 /// What was written, and when.

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aqumen_aqm::Draw;
 use aqumen_scenario::law::Law;
+use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic;
 use aqumen_units::{Instant, Span};
 
-use super::draw::{Draws, exponential};
-use super::{Action, Clock, Source, Step, after};
+use crate::draw::{Draws, exponential};
+use crate::{Action, Clock, Source, Step, after};
 
 /// Constant bit rate: the first packet with the flow, no drift.
 pub(super) struct Cbr {

@@ -9,7 +9,7 @@ use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic};
 use aqumen_units::{Instant, Span};
 
-use super::{Action, Step, build};
+use crate::{Action, Step, build};
 
 /// Actions of one source, each with the time from the one before it (in a closed loop: from when that was served).
 pub type Ahead = Vec<(Span, Action)>;

@@ -7,8 +7,8 @@ use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic::{self, Connection};
 use aqumen_units::Instant;
 
-use super::draw::Draws;
-use super::{Action, Source, Step, after};
+use crate::draw::Draws;
+use crate::{Action, Source, Step, after};
 
 /// A session.
 pub(super) struct Web {

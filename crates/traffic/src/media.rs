@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use aqumen_aqm::Draw;
+use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic::{self, Frames};
 use aqumen_units::{Instant, Span};
 
-use super::draw::Draws;
-use super::{Action, Source, Step, after};
+use crate::draw::Draws;
+use crate::{Action, Source, Step, after};
 
 /// A codec with a frame each interval, which is sent if somebody talks at its end. It starts as if it had always been running.
 pub(super) struct Voip {

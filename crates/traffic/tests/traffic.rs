@@ -3,11 +3,11 @@
 
 mod sources;
 
-use aqumen_aqm::Draw;
 use aqumen_result::student_quantile;
 use aqumen_scenario::law::Law;
+use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_sim::traffic::{Action, Draws, ahead};
+use aqumen_traffic::{Action, Draws, ahead};
 use sources::{Packet, packets, steps, traffic};
 
 /// Mean of `values`, and half the width of its interval by Student.

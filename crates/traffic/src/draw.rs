@@ -3,8 +3,8 @@
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-use aqumen_aqm::Draw;
 use aqumen_scenario::law::{Law, segments};
+use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::Stream;
 
 /// A law, ready to draw from; in the base units of its quantity.

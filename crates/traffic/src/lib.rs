@@ -1,4 +1,4 @@
-//! Traffic sources: what the application of a flow does next.
+//! What an application sends and when.
 //!
 //! A [`Source`] is pure: the host keeps the clock and the random stream (kind `Traffic`, the flow's number; the group's first
 //! flow for a source that serves a whole group), carries out each [`Action`] at its moment, and asks again. [`build`] makes the

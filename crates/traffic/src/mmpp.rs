@@ -1,14 +1,14 @@
 //! Markov-modulated Poisson processes, one or several at a time.
 
-use aqumen_aqm::Draw;
 use aqumen_scenario::mmpp::{Chain, Minisources};
+use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic;
 use aqumen_units::Instant;
 
-use super::draw::exponential;
-use super::packets::PacketSize;
-use super::{Clock, Source, Step};
+use crate::draw::exponential;
+use crate::packets::PacketSize;
+use crate::{Clock, Source, Step};
 
 /// Independent processes in one flow.
 pub(super) struct Mmpp {
