@@ -1,4 +1,4 @@
-//! Packet captures: pcap and pcapng read as a stream, and what the headers of their packets say.
+//! Packet captures: pcap and pcapng read as a stream, what the headers of their packets say, and pcapng written.
 //!
 //! A capture is untrusted input. [`Reader`] holds one block at a time (16 MiB at most, and never much more than what the file
 //! really holds), refuses what is malformed with one line that names the offset, and never panics. [`headers::decode`] finds
@@ -15,7 +15,9 @@ mod pcap;
 mod pcapng;
 mod reader;
 mod window;
+mod writer;
 
 pub use error::Error;
 pub use headers::{Headers, Ip};
 pub use reader::{LENGTH_MAX, Reader, Record, is_capture, is_compressed};
+pub use writer::{IPV4, Writer};

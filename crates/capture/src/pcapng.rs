@@ -32,13 +32,13 @@ struct Clock {
     unit_ns: Option<u32>,
 }
 
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE_DESCRIPTION: u32 = 1;
+pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
+pub(crate) const ENHANCED_PACKET: u32 = 6;
 
-const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+pub(crate) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// Bytes of a packet block before its data, and of its trailing length.
 const BEFORE_DATA: u32 = 28;
 const TRAILER: u32 = 4;

@@ -1,5 +1,6 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
 
+use aqumen_network::Carried;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment};
 use aqumen_units::{Ecn, Instant};
@@ -146,15 +147,21 @@ impl Event {
     pub(crate) fn table_index(&self) -> Option<u32> {
         (self.flags & IN_TABLE != 0).then_some(self.window)
     }
+}
+
+impl Carried for Event {
+    #[inline]
+    fn bytes(&self) -> u32 {
+        u32::from(self.bytes)
+    }
 
     #[inline]
-    pub(crate) fn ecn(&self) -> Ecn {
+    fn ecn(&self) -> Ecn {
         Ecn::from_bits((self.flags & ECN_BITS) as u8)
     }
 
-    /// Sets CE.
     #[inline]
-    pub(crate) fn mark(&mut self) {
+    fn mark(&mut self) {
         self.flags |= ECN_BITS;
     }
 }

@@ -7,7 +7,6 @@
 //! without AQM and measurements.
 
 mod fifo;
-mod loss;
 mod plain;
 mod served;
 mod transmitter;
@@ -16,11 +15,11 @@ use std::rc::Rc;
 
 use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
 use aqumen_aqm::{Aqm, Fifo, Packet, ParamError, Totals, Value};
+use aqumen_network::Carried;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Link, Plan};
 use aqumen_units::{Bytes, Instant};
 
-use crate::event::Event;
 use crate::meter::Meter;
 use crate::network::Style;
 
@@ -169,10 +168,10 @@ impl Port {
 
 /// What an AQM of one queue may know of a packet of `flow`; of its class and hosts see [`Identities`].
 #[inline]
-fn metadata(event: &Event, flow: u32) -> Packet {
+fn metadata(packet: &impl Carried, flow: u32) -> Packet {
     Packet {
-        bytes: event.bytes as u32,
-        ecn: event.ecn(),
+        bytes: packet.bytes(),
+        ecn: packet.ecn(),
         class: 0,
         segments: 1,
         flow_hash: flow,
@@ -199,9 +198,9 @@ impl Identities {
 
     /// What a discipline may know of a packet of `flow`. Hosts are told apart on each side by themselves, so that a packet and
     /// its acknowledgement need no more than one number.
-    fn metadata(&self, event: &Event, flow: u32) -> Packet {
+    fn metadata(&self, packet: &impl Carried, flow: u32) -> Packet {
         let (class, hosts) = self.0[flow as usize];
-        Packet { class, source_hash: hosts, destination_hash: hosts, ..metadata(event, flow) }
+        Packet { class, source_hash: hosts, destination_hash: hosts, ..metadata(packet, flow) }
     }
 }
 

@@ -1,42 +1,29 @@
-//! The packet trace: headers of the packets that cross shared links, as pcapng that Wireshark opens.
+//! The packet trace of a run: the headers that its packets would have.
 //!
-//! Each link is an interface of the capture. A packet is stamped with the start of its transmission, after any mark. Its
-//! addresses tell the flow: flow f runs from 10.0.0.0 + f to 10.128.0.0 + f, port 5001 to 80. Sequence numbers count bytes
-//! from 1; payload is not captured, the original length is.
+//! A packet is shown after any mark. Its addresses tell the flow: flow f runs from 10.0.0.0 + f to 10.128.0.0 + f, port 5001 to
+//! 80. Sequence numbers count bytes from 1; payload is not captured, the original length is.
 
 mod wire;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use aqumen_network::Carried;
 use aqumen_scenario::Plan;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback};
 use aqumen_units::Bytes;
 use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
-use pcap_file::DataLink;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 
 use crate::Error;
 use crate::event::Event;
 
 pub(crate) struct Trace {
     file: PathBuf,
-    writer: PcapNgWriter<BufWriter<File>>,
+    out: aqumen_network::Trace<BufWriter<File>>,
     /// Payload of a full segment of each flow's group, and its group, to count sequence numbers in bytes.
     flows: Vec<Payload>,
-    /// Records whose turn to be written has not come, by time, then by order of arrival.
-    pending: BinaryHeap<Reverse<Record>>,
-    records: u64,
-    /// A record may be reported this much after its time.
-    slack: u64,
-    failure: Option<io::Error>,
 }
 
 #[derive(Clone, Copy)]
@@ -45,47 +32,25 @@ struct Payload {
     header: u16,
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Record {
-    at: u64,
-    order: u64,
-    link: u32,
-    original_len: u16,
-    headers: Vec<u8>,
-}
-
 const SENDER_PORT: u16 = 5001;
 const RECEIVER_PORT: u16 = 80;
 
 impl Trace {
     pub(crate) fn create(plan: &Plan, file: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Trace { file: file.to_path_buf(), source };
-        let out = BufWriter::new(File::create(file).map_err(failed)?);
-        let mut writer = PcapNgWriter::new(out).map_err(|e| failed(io_error(e)))?;
-        for link in &plan.links {
-            let interface = InterfaceDescriptionBlock {
-                linktype: DataLink::IPV4,
-                snaplen: 0,
-                options: vec![
-                    InterfaceDescriptionOption::IfName(link.name.as_str().into()),
-                    InterfaceDescriptionOption::IfTsResol(9),
-                ],
-            };
-            writer.write_pcapng_block(interface).map_err(|e| failed(io_error(e)))?;
-        }
         let payload = |group: usize| {
             let transport = &plan.groups[group].transport;
             Payload { full: transport.payload_bytes() as u32, header: transport.header_bytes() }
         };
         let slowest = plan.links.iter().flat_map(|link| &link.rates).map(|&(_, rate)| rate).min();
+        // A packet is reported when its transmission ends, at the latest.
+        let slack = slowest.map_or(0, |rate| rate.time_for(Bytes(u16::MAX as u64)).as_nanos());
+        let links = plan.links.iter().map(|link| link.name.as_str());
+        let out = File::create(file).and_then(|out| aqumen_network::Trace::new(BufWriter::new(out), links, slack));
         Ok(Trace {
             file: file.to_path_buf(),
-            writer,
+            out: out.map_err(failed)?,
             flows: plan.flows.iter().map(|flow| payload(flow.group as usize)).collect(),
-            pending: BinaryHeap::new(),
-            records: 0,
-            slack: slowest.map_or(0, |rate| rate.time_for(Bytes(u16::MAX as u64)).as_nanos()),
-            failure: None,
         })
     }
 
@@ -105,43 +70,12 @@ impl Trace {
     }
 
     fn transmit(&mut self, link: u32, start: u64, event: &Event, headers: Vec<u8>) {
-        let record = Record { at: start, order: self.records, link, original_len: event.bytes, headers };
-        self.records += 1;
-        self.pending.push(Reverse(record));
-        let watermark = event.at.saturating_sub(self.slack);
-        while self.pending.peek().is_some_and(|Reverse(record)| record.at < watermark) {
-            self.write_next();
-        }
+        self.out.transmit(event.at, link, start, event.bytes, headers);
     }
 
     /// Writes what is pending and closes the file.
-    pub(crate) fn finish(mut self) -> Result<(), Error> {
-        while !self.pending.is_empty() {
-            self.write_next();
-        }
-        let flushed = io::Write::flush(self.writer.get_mut());
-        match self.failure.map_or(flushed, Err) {
-            Ok(()) => Ok(()),
-            Err(source) => Err(Error::Trace { file: self.file, source }),
-        }
-    }
-
-    /// Writes the oldest record. A failure is kept for [`Trace::finish`]: the run itself goes on.
-    fn write_next(&mut self) {
-        let Some(Reverse(record)) = self.pending.pop() else { return };
-        if self.failure.is_some() {
-            return;
-        }
-        let block = EnhancedPacketBlock {
-            interface_id: record.link,
-            timestamp: Duration::from_nanos(record.at),
-            original_len: record.original_len as u32,
-            data: record.headers.into(),
-            options: Vec::new(),
-        };
-        if let Err(error) = self.writer.write_pcapng_block(block) {
-            self.failure = Some(io_error(error));
-        }
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        self.out.finish().map_err(|source| Error::Trace { file: self.file, source })
     }
 
     fn data_headers(&self, flow: u32, event: &Event) -> Vec<u8> {
@@ -217,11 +151,4 @@ fn sender_address(flow: u32) -> [u8; 4] {
 
 fn receiver_address(flow: u32) -> [u8; 4] {
     (0x0a80_0000 | (flow & 0x007f_ffff)).to_be_bytes()
-}
-
-fn io_error(error: pcap_file::PcapError) -> io::Error {
-    match error {
-        pcap_file::PcapError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
-    }
 }

@@ -1,5 +1,6 @@
 //! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s.
 
+use aqumen_network::Carried;
 use aqumen_scenario::Protocol;
 use aqumen_transport::rtp::{RtpSink, RtpSource};
 use aqumen_transport::sctp::{SctpSink, SctpSource};

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, Value, Verdict};
+use aqumen_network::Carried;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
+use aqumen_network::Carried;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 

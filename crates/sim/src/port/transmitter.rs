@@ -5,11 +5,10 @@
 
 use std::collections::VecDeque;
 
+use aqumen_network::Losses;
+use aqumen_network::channel::{self, Channel, Taken, Use};
 use aqumen_scenario::Link;
 use aqumen_units::{Bytes, Rate};
-
-use super::loss::Losses;
-use crate::channel::{self, Channel, Taken, Use};
 
 /// A packet's way through a link.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,10 @@
 //! The packets that leave, as pcapng: at the times of their departure, with CE where the AQM marked them.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use aqumen_capture::Ip;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
-use pcap_file::{DataLink, PcapError};
 
 use super::Error;
 
@@ -18,7 +13,7 @@ pub(crate) struct Writer {
     file: PathBuf,
     /// Where it is written until then; `file` itself if that is no ordinary file.
     part: PathBuf,
-    out: PcapNgWriter<BufWriter<File>>,
+    out: aqumen_capture::Writer<BufWriter<File>>,
     /// Link types, each with an interface of its own, in the order in which they appeared.
     links: Vec<u16>,
 }
@@ -46,7 +41,7 @@ impl Writer {
         if ordinary {
             part.as_mut_os_string().push(".part");
         }
-        let begun = File::create(&part).and_then(|out| PcapNgWriter::new(BufWriter::new(out)).map_err(io_error));
+        let begun = File::create(&part).and_then(|out| aqumen_capture::Writer::new(BufWriter::new(out)));
         let out = begun.map_err(|error| wrong(error.to_string()))?;
         Ok(Writer { file: target, part, out, links: Vec::new() })
     }
@@ -57,33 +52,22 @@ impl Writer {
     }
 
     fn try_write(&mut self, at_ns: u64, packet: &mut Captured, marked: bool) -> io::Result<()> {
-        let known = self.links.iter().position(|link| *link == packet.link);
-        let interface = known.unwrap_or(self.links.len());
-        if known.is_none() {
-            let description = InterfaceDescriptionBlock {
-                linktype: DataLink::from(u32::from(packet.link)),
-                snaplen: 0,
-                options: vec![InterfaceDescriptionOption::IfTsResol(9)],
-            };
-            self.out.write_pcapng_block(description).map_err(io_error)?;
-            self.links.push(packet.link);
-        }
+        let interface = match self.links.iter().position(|link| *link == packet.link) {
+            Some(known) => known as u32,
+            None => {
+                self.links.push(packet.link);
+                self.out.interface(packet.link, None)?
+            }
+        };
         if let (true, Some(ip)) = (marked, &packet.ip) {
             ip.mark(&mut packet.data);
         }
-        let block = EnhancedPacketBlock {
-            interface_id: interface as u32,
-            timestamp: Duration::from_nanos(at_ns),
-            original_len: packet.original,
-            data: packet.data.as_slice().into(),
-            options: Vec::new(),
-        };
-        self.out.write_pcapng_block(block).map_err(io_error).map(drop)
+        self.out.packet(interface, at_ns, packet.original, &packet.data)
     }
 
     /// Completes the file.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
-        let flushed = self.out.get_mut().flush();
+        let flushed = self.out.flush();
         let named =
             flushed.and_then(|()| if self.part == self.file { Ok(()) } else { fs::rename(&self.part, &self.file) });
         named.map_err(|error| self.failed(&error))
@@ -101,12 +85,5 @@ impl Drop for Writer {
             // After `finish` there is nothing of this name.
             let _ = fs::remove_file(&self.part);
         }
-    }
-}
-
-fn io_error(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
     }
 }

@@ -9,7 +9,7 @@ use aqumen_units::Span;
 use super::{Offered, Use, exponential};
 
 /// Radio conditions.
-pub(crate) struct Radio {
+pub(super) struct Radio {
     ladder: Ladder,
     handovers: Option<Handovers>,
     /// Capacity at each level, bit/s.
@@ -38,7 +38,7 @@ struct Handovers {
 }
 
 impl Radio {
-    pub(crate) fn new(
+    pub(super) fn new(
         log_weights: &[f64],
         level_bps: Vec<f64>,
         coherence: Span,
@@ -61,13 +61,13 @@ impl Radio {
     }
 
     /// The level at `at`, which never goes back.
-    pub(crate) fn level(&mut self, at: u64) -> usize {
+    pub(super) fn level(&mut self, at: u64) -> usize {
         self.advance(at);
         self.ladder.level
     }
 
     /// The first moment from `at` on without a handover.
-    pub(crate) fn clear_from(&mut self, at: u64) -> u64 {
+    pub(super) fn clear_from(&mut self, at: u64) -> u64 {
         self.advance(at);
         match &self.handovers {
             Some(handover) if handover.from <= at => handover.until,
@@ -97,7 +97,7 @@ impl Radio {
     }
 
     /// Bits that the radio conditions allowed between the edges of the windows.
-    pub(crate) fn offered_bits(&mut self) -> Vec<f64> {
+    pub(super) fn offered_bits(&mut self) -> Vec<f64> {
         self.advance(self.offered.end());
         self.offered.pieces()
     }

@@ -16,10 +16,10 @@ use aqumen_scenario::channel::Channel as Model;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Link, Medium};
 
-pub(crate) use offer::Offered;
+use offer::Offered;
 
 /// A medium.
-pub(crate) trait Channel: Send {
+pub trait Channel: Send {
     /// The first moment from `at` on at which it can take a packet.
     fn ready(&mut self, at: u64) -> u64;
 
@@ -32,30 +32,30 @@ pub(crate) trait Channel: Send {
 
 /// A packet that a medium takes from the queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub struct Taken {
     /// When, nanoseconds.
-    pub(crate) start: u64,
+    pub start: u64,
     /// When it arrived at the queue.
-    pub(crate) arrived: u64,
+    pub arrived: u64,
     /// Its size.
-    pub(crate) bytes: u32,
+    pub bytes: u32,
 }
 
 /// What becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passage {
+pub struct Passage {
     /// When the link is free again, after `start`.
-    pub(crate) end: u64,
+    pub end: u64,
     /// How much of the link's time it took: its share of what it went out with.
-    pub(crate) airtime: u64,
+    pub airtime: u64,
     /// When it comes off the medium, `end` or later; the propagation delay follows.
-    pub(crate) through: u64,
+    pub through: u64,
     /// It got lost on the way.
-    pub(crate) lost: bool,
+    pub lost: bool,
 }
 
 /// The medium of `link`, number `number` of the plan; `None` for a wire. `edges` are those of the windows.
-pub(crate) fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Option<Box<dyn Channel>> {
+pub fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Option<Box<dyn Channel>> {
     let line = link.line.as_ref()?;
     let offered = Offered::new(edges, &line.outages);
     let stream = |use_of: Use| use_of.stream(seed, number);
@@ -73,7 +73,7 @@ pub(crate) fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Opt
 
 /// What a link draws random numbers for; each use has a stream of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub enum Use {
     /// Losses on the wire.
     Loss = 0,
     /// Packet by packet: backoff, collisions, blocks in error.
@@ -86,12 +86,12 @@ pub(crate) enum Use {
 
 impl Use {
     /// The stream for this use of link `number`.
-    pub(crate) fn stream(self, seed: u64, number: u32) -> Stream {
+    pub fn stream(self, seed: u64, number: u32) -> Stream {
         Stream::new(seed, Kind::Link, (self as u64) << 32 | u64::from(number))
     }
 }
 
 /// An exponentially distributed time of the given mean, nanoseconds.
-pub(crate) fn exponential(rng: &mut Stream, mean_ns: f64) -> f64 {
+pub fn exponential(rng: &mut Stream, mean_ns: f64) -> f64 {
     -libm::log1p(-rng.uniform()) * mean_ns
 }

@@ -4,7 +4,7 @@ use aqumen_units::Instant;
 
 /// Bits offered, piece by piece. Time moves on with each call.
 #[derive(Clone, Debug)]
-pub(crate) struct Offered {
+pub(super) struct Offered {
     /// Edges still ahead of the time reached, the last of them first.
     edges: Vec<u64>,
     /// When the link is down, in order: nothing is offered then.
@@ -17,7 +17,7 @@ pub(crate) struct Offered {
 }
 
 impl Offered {
-    pub(crate) fn new(edges: &[u64], outages: &[(Instant, Option<Instant>)]) -> Self {
+    pub(super) fn new(edges: &[u64], outages: &[(Instant, Option<Instant>)]) -> Self {
         let nanos = |at: &Option<Instant>| at.map_or(u64::MAX, Instant::as_nanos);
         Offered {
             edges: edges.iter().rev().copied().collect(),
@@ -30,7 +30,7 @@ impl Offered {
     }
 
     /// From the time reached to `until` the capacity was `bps`.
-    pub(crate) fn advance(&mut self, until: u64, bps: f64) {
+    pub(super) fn advance(&mut self, until: u64, bps: f64) {
         while self.now < until {
             let Some(&edge) = self.edges.last() else { return };
             let to = until.min(edge);
@@ -57,12 +57,12 @@ impl Offered {
     }
 
     /// The last edge; zero if all have passed.
-    pub(crate) fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.edges.first().copied().unwrap_or(0)
     }
 
     /// The pieces that are complete.
-    pub(crate) fn pieces(&self) -> Vec<f64> {
+    pub(super) fn pieces(&self) -> Vec<f64> {
         self.pieces.clone()
     }
 }

@@ -8,7 +8,8 @@ use aqumen_units::Instant;
 use crate::channel::exponential;
 
 /// The losses of a link over time.
-pub(super) struct Losses {
+#[derive(Debug)]
+pub struct Losses {
     /// From each moment on.
     changes: Vec<(u64, Loss)>,
     /// Changes that are in force.
@@ -23,13 +24,14 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    pub(super) fn new(changes: &[(Instant, Loss)], rng: Stream) -> Self {
+    /// The losses that begin at these moments, drawn from `rng`.
+    pub fn new(changes: &[(Instant, Loss)], rng: Stream) -> Self {
         let changes = changes.iter().map(|(at, loss)| (at.as_nanos(), loss.clone())).collect();
         Losses { changes, begun: 0, bad: false, until: 0, cached: (0, 0.0), rng }
     }
 
     /// Whether a packet of `bytes` is lost whose transmission starts at `start`, which never goes back.
-    pub(super) fn strikes(&mut self, start: u64, bytes: u32) -> bool {
+    pub fn strikes(&mut self, start: u64, bytes: u32) -> bool {
         while self.changes.get(self.begun).is_some_and(|(from, _)| *from <= start) {
             self.begin(self.changes[self.begun].0);
         }
