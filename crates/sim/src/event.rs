@@ -1,5 +1,6 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
 
+use aqumen_aqm::PureAck;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment};
 use aqumen_units::{Ecn, Instant};
@@ -114,6 +115,13 @@ impl Event {
             sack: SackBlocks::EMPTY,
             feedback: Feedback::None,
         }
+    }
+
+    /// What a filter of acknowledgements may know of it. Those with SACK blocks or feedback, which are in a table, are not shown.
+    #[inline]
+    pub(crate) fn pure_ack(&self) -> Option<PureAck> {
+        let pure = self.is_ack() && self.table_index().is_none();
+        pure.then(|| PureAck { connection: self.epoch(), number: self.number, ece: self.flags & ECE != 0 })
     }
 
     /// The same at a later moment.

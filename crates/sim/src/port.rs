@@ -178,6 +178,7 @@ fn metadata(event: &Event, flow: u32) -> Packet {
         flow_hash: flow,
         source_hash: flow,
         destination_hash: flow,
+        ack: None,
     }
 }
 
@@ -201,7 +202,8 @@ impl Identities {
     /// its acknowledgement need no more than one number.
     fn metadata(&self, event: &Event, flow: u32) -> Packet {
         let (class, hosts) = self.0[flow as usize];
-        Packet { class, source_hash: hosts, destination_hash: hosts, ..metadata(event, flow) }
+        let ack = event.pure_ack();
+        Packet { class, source_hash: hosts, destination_hash: hosts, ack, ..metadata(event, flow) }
     }
 }
 
