@@ -76,7 +76,15 @@ impl Transmitter {
                 booked: VecDeque::new(),
             })
         });
-        Transmitter { rates, current: 0, announced: 0, delay: link.delay.as_nanos(), cached: (0, 0), steady_until: 0, line }
+        Transmitter {
+            rates,
+            current: 0,
+            announced: 0,
+            delay: link.delay.as_nanos(),
+            cached: (0, 0),
+            steady_until: 0,
+            line,
+        }
     }
 
     /// The rate at `now`, which never goes back, if it is not the one that this said last or that of the start.
