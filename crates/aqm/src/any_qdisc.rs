@@ -1,6 +1,6 @@
 //! Any queue discipline by name: one queue with any AQM, or one of those with several queues.
 
-use aqumen_units::{Instant, Probability, Span};
+use aqumen_units::{Instant, Probability, Rate, Span};
 
 use crate::registry::{self, Algorithm, AnyAqm};
 use crate::{
@@ -135,6 +135,10 @@ impl Qdisc for AnyQdisc {
     #[inline]
     fn transmitted(&mut self, duration: Span, now: Instant) {
         each!(self, qdisc => qdisc.transmitted(duration, now));
+    }
+
+    fn on_rate(&mut self, rate: Rate) {
+        each!(self, qdisc => qdisc.on_rate(rate));
     }
 
     fn backlog(&self) -> Backlog {

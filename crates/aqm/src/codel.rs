@@ -351,6 +351,7 @@ mod tests {
         flow_hash: 0,
         source_hash: 0,
         destination_hash: 0,
+        ack: None,
     };
     const NOT_ECT: Packet = Packet { ecn: Ecn::NotEct, ..ECT };
     const DROP: Verdict = Verdict::Drop(DropReason::Early);

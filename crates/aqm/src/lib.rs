@@ -83,7 +83,7 @@ pub use fq_codel::FqCodel;
 pub use fq_pie::FqPie;
 pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
 pub use law::{MAX_LOOPS, Observation, Sampled, SampledLaw};
-pub use packet::Packet;
+pub use packet::{Packet, PureAck};
 pub use paqm::{Paqm, PaqmParams};
 pub use params::{Bound, DefaultValue, Kind, Network, Param, ParamError, Requirement, Settings, Unit, Value};
 pub use pi::{Crossover, Pi, PiController, PiGains};

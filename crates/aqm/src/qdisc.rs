@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use aqumen_units::{Instant, Probability, Span};
+use aqumen_units::{Instant, Probability, Rate, Span};
 
 use crate::{Aqm, Cx, Draw, DropReason, Limit, Packet, QueueView, Totals, Value, Verdict};
 
@@ -37,6 +37,12 @@ pub trait Qdisc {
     /// The transmission of the packet dequeued last ended; it took `duration`. A link calls this before it asks for the
     /// next packet.
     fn transmitted(&mut self, duration: Span, now: Instant);
+
+    /// From now on the link has `rate`. A host calls this when the link's rate is no longer that of the [`Network`](crate::Network)
+    /// that the discipline was made for, at the latest before the next call.
+    fn on_rate(&mut self, rate: Rate) {
+        let _ = rate;
+    }
 
     /// What waits; the packet in transmission does not count.
     fn backlog(&self) -> Backlog;

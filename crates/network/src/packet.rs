@@ -1,5 +1,6 @@
 //! What a network has to know of a packet.
 
+use aqumen_aqm::PureAck;
 use aqumen_units::Ecn;
 
 /// A host's packet, or its handle, as the network sees it.
@@ -12,4 +13,9 @@ pub trait Carried {
 
     /// A queue marks it: sets CE.
     fn mark(&mut self);
+
+    /// What a filter of acknowledgements may know of it.
+    fn pure_ack(&self) -> Option<PureAck> {
+        None
+    }
 }

@@ -1,5 +1,6 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
 
+use aqumen_aqm::PureAck;
 use aqumen_network::Carried;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment};
@@ -163,6 +164,13 @@ impl Carried for Event {
     #[inline]
     fn mark(&mut self) {
         self.flags |= ECN_BITS;
+    }
+
+    /// Those with SACK blocks or feedback, which are in a table, are not shown.
+    #[inline]
+    fn pure_ack(&self) -> Option<PureAck> {
+        let pure = self.is_ack() && self.table_index().is_none();
+        pure.then(|| PureAck { connection: self.epoch(), number: self.number, ece: self.flags & ECE != 0 })
     }
 }
 

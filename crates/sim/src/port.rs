@@ -177,6 +177,7 @@ fn metadata(packet: &impl Carried, flow: u32) -> Packet {
         flow_hash: flow,
         source_hash: flow,
         destination_hash: flow,
+        ack: None,
     }
 }
 
@@ -200,7 +201,8 @@ impl Identities {
     /// its acknowledgement need no more than one number.
     fn metadata(&self, packet: &impl Carried, flow: u32) -> Packet {
         let (class, hosts) = self.0[flow as usize];
-        Packet { class, source_hash: hosts, destination_hash: hosts, ..metadata(packet, flow) }
+        let ack = packet.pure_ack();
+        Packet { class, source_hash: hosts, destination_hash: hosts, ack, ..metadata(packet, flow) }
     }
 }
 

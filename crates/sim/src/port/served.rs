@@ -80,6 +80,7 @@ impl ServedPort {
     /// A packet of `flow` arrives. Packets that this displaces, itself included, go to `dropped`.
     pub(crate) fn arrive(&mut self, now: u64, event: &Event, flow: u32, dropped: &mut Vec<Event>) -> Arrival {
         self.account(now);
+        self.announce_rate(now);
         let handle = self.packets.keep(*event, self.qdisc.totals().arrivals + 1);
         let packet = self.identities.metadata(event, flow);
         self.qdisc.enqueue(handle, &packet, instant(now), &mut self.rng, &mut self.packets);
@@ -95,6 +96,7 @@ impl ServedPort {
     /// be called next.
     pub(crate) fn finish(&mut self, now: u64, dropped: &mut Vec<Event>) -> (Option<Sent>, Option<u64>) {
         self.opens = None;
+        self.announce_rate(now);
         let sent = self.serving.take().map(|Serving { handle, booking, airtime }| {
             self.qdisc.transmitted(Span::from_nanos(airtime), instant(now));
             if let Some(meter) = &mut self.meter {
@@ -106,6 +108,14 @@ impl ServedPort {
         let busy_until = self.serve(now);
         self.release_dropped(dropped);
         (sent, busy_until)
+    }
+
+    /// Tells the discipline of a rate that is new.
+    #[inline]
+    fn announce_rate(&mut self, now: u64) {
+        if let Some(rate) = self.transmitter.new_rate(now) {
+            self.qdisc.on_rate(rate);
+        }
     }
 
     /// Takes the next packet for transmission and says when it ends, or when the link will take one.
@@ -156,6 +166,8 @@ impl ServedPort {
 
     pub(super) fn retune(&mut self, new: AnyQdisc, now: u64) {
         self.qdisc.retune(new, instant(now));
+        // It was made for the rate at the start.
+        self.qdisc.on_rate(self.transmitter.rate(now));
     }
 
     pub(super) fn sample(&mut self) -> (u32, f64) {

@@ -29,6 +29,8 @@ pub(super) struct Transmitter {
     rates: Vec<(u64, Rate)>,
     /// Index of the rate in force at the last start of a transmission.
     current: usize,
+    /// Index of the rate that the queue discipline was told.
+    announced: usize,
     pub(super) delay: u64,
     /// The last size asked for and the time it takes at the current rate: packets mostly repeat their size.
     cached: (u32, u64),
@@ -73,7 +75,31 @@ impl Transmitter {
                 booked: VecDeque::new(),
             })
         });
-        Transmitter { rates, current: 0, delay: link.delay.as_nanos(), cached: (0, 0), steady_until: 0, line }
+        Transmitter {
+            rates,
+            current: 0,
+            announced: 0,
+            delay: link.delay.as_nanos(),
+            cached: (0, 0),
+            steady_until: 0,
+            line,
+        }
+    }
+
+    /// The rate at `now`, which never goes back, if it is not the one that this said last or that of the start.
+    #[inline]
+    pub(super) fn new_rate(&mut self, now: u64) -> Option<Rate> {
+        let mut announced = None;
+        while let Some(&(_, rate)) = self.rates.get(self.announced + 1).filter(|(from, _)| *from <= now) {
+            self.announced += 1;
+            announced = Some(rate);
+        }
+        announced
+    }
+
+    /// The rate at `now`.
+    pub(super) fn rate(&self, now: u64) -> Rate {
+        self.rates[self.rates.partition_point(|&(from, _)| from <= now).max(1) - 1].1
     }
 
     /// How long `bytes` take when their transmission starts at `start`, which never goes back.

@@ -182,11 +182,12 @@ impl<'a> Replay<'a> {
         let packet = Packet {
             bytes,
             ecn: ip.map_or_else(Default::default, |ip| ip.ecn),
-            class: 0,
+            class: ip.map_or(0, |ip| ip.dscp),
             segments: 1,
             flow_hash: hashes.flow,
             source_hash: hashes.source,
             destination_hash: hashes.destination,
+            ack: None,
         };
         self.queue.advance(now, self.qdisc.backlog().packets);
         self.qdisc.enqueue(handle, &packet, Instant::from_nanos(now), &mut self.rng, &mut self.floor);
