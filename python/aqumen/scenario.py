@@ -30,12 +30,16 @@ class Scenario:
         """Read a scenario file, or an experiment that comes with Aqumen.
 
         Args:
-            path: A TOML file; or, where there is none, the name of an experiment: `arm-pfc/exp1`.
+            path: A TOML file; or, where there is none, the name of an experiment: `arm-pfc/exp1`. Behind an `@` stands
+                a cell of its sweep, with variants: `aqm-mo/rtt@464ms,ecn`.
 
         Raises:
             ScenarioError: The file is absent, is no text, or is no scenario; the message names file, line and key.
         """
         if not os.path.exists(path):
+            base, at, cell = os.fspath(path).rpartition("@")
+            if at:
+                return cls.load(base).cell(cell)
             experiment = experiments.find(path)
             if experiment is not None:
                 return cls.parse(experiment.text, f"{experiment.name}.toml")
@@ -86,6 +90,27 @@ class Scenario:
         """
         try:
             return Scenario(self.core.set(changes))
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
+    @property
+    def cells(self) -> list[str]:
+        """Ids of the cells of its sweep; empty without one."""
+        return self.core.cells()
+
+    @property
+    def variants(self) -> list[str]:
+        """Names of its variants, which can be added to any cell."""
+        return self.core.variants()
+
+    def cell(self, cell: str) -> Scenario:
+        """One cell of its sweep, or a variant, or both.
+
+        Args:
+            cell: Points of its axes and names of variants, with commas between: `464ms,ecn`.
+        """
+        try:
+            return Scenario(self.core.cell(cell))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 

@@ -102,6 +102,21 @@ impl Scenario {
         wrap(self.0.until(end))
     }
 
+    /// Ids of the cells of its sweep; empty without one.
+    fn cells(&self) -> Vec<String> {
+        self.0.cells()
+    }
+
+    /// Names of its variants, which can be added to any cell.
+    fn variants(&self) -> Vec<String> {
+        self.0.spec().variants.0.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The cell of an id: points and variants with commas between.
+    fn cell(&self, id: &str) -> PyResult<Self> {
+        wrap(self.0.cell(id))
+    }
+
     /// The scenario as TOML; it reads back as the same scenario.
     fn to_toml(&self) -> String {
         self.0.to_toml()

@@ -5,6 +5,7 @@ use std::path::Path;
 use aqumen_units::Span;
 
 use crate::Protocol;
+use crate::cells;
 use crate::channel::LinkState;
 use crate::error::suggestion;
 use crate::field::{Buffer, Name};
@@ -29,6 +30,9 @@ pub(crate) fn check(spec: &Spec, folder: &Path) -> Result<(Core, Vec<Option<AqmS
     let end = spec.duration;
     if end == Span::ZERO {
         return wrong("duration", "must be above 0s, such as \"100s\"");
+    }
+    if let Err((key, message)) = cells::check(&spec.variants, &spec.sweep) {
+        return wrong(key, message);
     }
     let interval = spec.record.interval;
     if interval == Span::ZERO || interval > end {

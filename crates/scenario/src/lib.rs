@@ -6,12 +6,14 @@
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
 //! - `schema` declares the tables, `parking_lot` one of its presets, `spread` the times that differ from flow to flow,
 //!   `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports, applications and AQMs;
+//! - `cells` has the variants and sweeps of one file, `until` its beginning alone;
 //! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
 //! - `channel` has the media and losses of links, `rates` reads their traces, `line` is what the plan holds of them;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
 #![forbid(unsafe_code)]
 
+mod cells;
 pub mod channel;
 mod check;
 mod error;
@@ -40,6 +42,7 @@ mod tree;
 mod units;
 mod until;
 
+pub use cells::{Axis, Changes};
 pub use check::{FLOWS_MAX, SAMPLES_MAX};
 pub use error::Error;
 pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, TIME_MAX};

@@ -190,7 +190,7 @@ pub(crate) fn text_of_bytes<'a>(bytes: &'a [u8], file: &str, what: &str) -> Resu
 }
 
 /// `bottleneck.rate` is short for `topology.bottleneck.rate`.
-fn full_key(key: &str) -> String {
+pub(crate) fn full_key(key: &str) -> String {
     match key.split('.').next().map(str::trim) {
         Some("bottleneck" | "access" | "links") => format!("topology.{key}"),
         _ => key.into(),

@@ -3,6 +3,7 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
+use crate::cells::{Axis, Changes};
 use crate::channel::{Capacity, Channel, LinkState, Losses};
 use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, all_defaults, table};
 use crate::parking_lot::ParkingLot;
@@ -38,6 +39,10 @@ table! {
         pub nominal: Nominal = Nominal::default(),
         /// AQM profiles by name: an algorithm, or another profile, with values.
         pub aqms: Named<Profile>,
+        /// Named changes: dotted keys, as for `--set`, and their values. A cell names those that it wants.
+        pub variants: Named<Changes>,
+        /// Axes by name, along which values change. A cell names a point of each.
+        pub sweep: Named<Axis>,
     }
 }
 

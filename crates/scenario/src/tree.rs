@@ -149,8 +149,13 @@ impl Node {
         (node, true)
     }
 
-    /// Sets the value at the dotted `key`: lists by index or by the `name` of their elements.
+    /// Sets the value at the dotted `key`: lists by index, by the `name` of their elements, or `*` for all of them.
     pub(crate) fn set(&mut self, key: &str, text: &str, file: &str) -> Result<(), Error> {
+        self.set_node(key, &Node::parse_override(text), file)
+    }
+
+    /// The same with a value that has been read.
+    pub(crate) fn set_node(&mut self, key: &str, node: &Node, file: &str) -> Result<(), Error> {
         let fail =
             |message: String| Error { key: key.into(), ..Error::of_file(file, format!("cannot set: {message}")) };
         let steps: Vec<&str> = key.split('.').map(str::trim).collect();
@@ -160,39 +165,46 @@ impl Node {
         if steps.len() > DEPTH_MAX {
             return Err(fail(format!("nested deeper than {DEPTH_MAX} levels")));
         }
-        let mut node = self;
-        for (depth, step) in steps.iter().enumerate() {
-            let here = || steps[..depth].join(".");
-            // The short forms transport = "ns2" and traffic = "voip" open into the tables that they stand for.
-            let short = depth.checked_sub(1).and_then(|before| match steps[before] {
-                "transport" => Some("preset"),
-                "traffic" => Some("kind"),
-                _ => None,
-            });
-            if let (Value::Text(_), Some(key)) = (&node.value, short) {
-                let word = std::mem::replace(node, Node { value: Value::Table(Vec::new()), line: node.line });
-                node.value = Value::Table(vec![(key.into(), word)]);
-            }
-            match &mut node.value {
-                Value::List(items) => {
-                    let index = place(items, step).ok_or_else(|| {
-                        let names = items.iter().filter_map(Node::name);
-                        fail(format!("{} has no entry {step}{}", here(), suggestion(step, names)))
-                    })?;
-                    node = &mut items[index];
-                }
-                Value::Table(entries) => {
-                    let index = entries.iter().position(|(name, _)| name == step).unwrap_or_else(|| {
-                        entries.push((step.to_string(), Node { value: Value::Table(Vec::new()), line: 0 }));
-                        entries.len() - 1
-                    });
-                    node = &mut entries[index].1;
-                }
-                _ => return Err(fail(format!("{} is not a table", here()))),
-            }
+        self.put_below(&steps, 0, node).map_err(fail)
+    }
+
+    /// Sets the value at `steps`, of which `depth` lead here. The error is a message without place.
+    fn put_below(&mut self, steps: &[&str], depth: usize, node: &Node) -> Result<(), String> {
+        let Some(step) = steps.get(depth) else {
+            *self = node.clone();
+            return Ok(());
+        };
+        let here = || steps[..depth].join(".");
+        // The short forms transport = "ns2" and traffic = "voip" open into the tables that they stand for.
+        let short = depth.checked_sub(1).and_then(|before| match steps[before] {
+            "transport" => Some("preset"),
+            "traffic" => Some("kind"),
+            _ => None,
+        });
+        if let (Value::Text(_), Some(key)) = (&self.value, short) {
+            let word = std::mem::replace(self, Node { value: Value::Table(Vec::new()), line: self.line });
+            self.value = Value::Table(vec![(key.into(), word)]);
         }
-        *node = Node::parse_override(text);
-        Ok(())
+        match &mut self.value {
+            Value::List(items) if *step == "*" => {
+                items.iter_mut().try_for_each(|item| item.put_below(steps, depth + 1, node))
+            }
+            Value::List(items) => {
+                let index = place(items, step).ok_or_else(|| {
+                    let names = items.iter().filter_map(Node::name);
+                    format!("{} has no entry {step}{}", here(), suggestion(step, names))
+                })?;
+                items[index].put_below(steps, depth + 1, node)
+            }
+            Value::Table(entries) => {
+                let index = entries.iter().position(|(name, _)| name == step).unwrap_or_else(|| {
+                    entries.push((step.to_string(), Node { value: Value::Table(Vec::new()), line: 0 }));
+                    entries.len() - 1
+                });
+                entries[index].1.put_below(steps, depth + 1, node)
+            }
+            _ => Err(format!("{} is not a table", here())),
+        }
     }
 }
 
