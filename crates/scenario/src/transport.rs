@@ -137,6 +137,11 @@ impl Protocol {
         }
     }
 
+    /// The name of TCP's congestion control, as a scenario writes it; `None` for other transports.
+    pub fn congestion(&self) -> Option<&'static str> {
+        self.tcp().map(tcp::congestion_name)
+    }
+
     /// The protocol as the plan's JSON has it: every field, times in seconds.
     pub(crate) fn to_json(self, preset: &str) -> serde_json::Value {
         let mut fields = serde_json::Map::new();

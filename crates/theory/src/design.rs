@@ -120,14 +120,22 @@ pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, O
     Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
 }
 
+/// Steps of the nonlinear equations that a design may take: about a second.
+const STEPS_OF_DESIGN: f64 = 1e7;
+
 /// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
 pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
+    analyse_within(choice, place, STEPS_OF_DESIGN)
+}
+
+/// The same; the height of an oscillation is left out if it takes more than `steps_max` steps of the nonlinear equations.
+pub(crate) fn analyse_within(choice: &AqmChoice, place: &Place, steps_max: f64) -> Result<Analysis, Error> {
     let built = build(choice)?;
     let mut gains = settings(&built);
     let target = target_pkts(choice, &gains, place);
     let mut warnings = Vec::new();
     let adaptive = matches!(built, AnyAqm::Ared(_));
-    let built = settled(built, place)?;
+    let mut built = settled(built, place)?;
     if let (true, AnyAqm::Red(red)) = (adaptive, &built) {
         gains.insert("max_p_at_rest".into(), Gain::Number(red.params().curve.max_p()));
     }
@@ -151,8 +159,10 @@ pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
     let mut expected = expect(&at, place, target, margins.as_ref());
     if let Some(period) = expected.oscillation_period_s {
         // Long enough for the start to be over, of which the last third is looked at.
-        let (_, deviation) = maps::check(choice, place, (60.0 * period).clamp(60.0, 600.0))?;
-        expected.oscillation_std_pkts = Some(deviation);
+        let duration = (60.0 * period).clamp(60.0, 600.0);
+        if maps::check_steps(&mut built, place, duration) <= steps_max {
+            expected.oscillation_std_pkts = Some(maps::check(choice, place, duration)?.1);
+        }
     }
     warn(&at, place, target, margins.as_ref(), &built, &mut warnings);
     let operating_point = Point {
@@ -436,10 +446,16 @@ fn warn(
     let Some(margins) = margins else { return };
     let exact = &margins.exact;
     if !exact.stable {
-        let gain = exact.gain_margin.unwrap_or(f64::NAN);
-        let period = exact.phase_crossover_rad_s.map_or(f64::NAN, |w| 2.0 * std::f64::consts::PI / w);
-        warnings
-            .push(format!("unstable: gain margin {gain:.3}, a limit cycle of about {period:.2} s is to be expected"));
+        let gains = match (exact.gain_margin_low, exact.gain_margin) {
+            (None, None) => "at any gain".into(),
+            (None, Some(high)) => format!("gain margin {high:.3}"),
+            (Some(low), None) => format!("stable from {low:.3} times this gain on"),
+            (Some(low), Some(high)) => format!("stable from {low:.3} to {high:.3} times this gain"),
+        };
+        let period = exact
+            .phase_crossover_rad_s
+            .map_or(String::new(), |w| format!(" of about {:.2} s", 2.0 * std::f64::consts::PI / w));
+        warnings.push(format!("unstable: {gains}, a limit cycle{period} is to be expected"));
         return;
     }
     if exact.gain_margin.is_some_and(|gain| gain < 1.8) || exact.phase_margin_deg.is_some_and(|phase| phase < 25.0) {

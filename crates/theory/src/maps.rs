@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, MAX_LOOPS};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
@@ -100,6 +102,18 @@ pub fn map(
     Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
 }
 
+/// Longest step of [`check`], seconds.
+fn check_step_s(place: &Place) -> f64 {
+    (place.base_rtt_s / 100.0).min(2e-3)
+}
+
+/// About how many steps [`check`] takes with `aqm`: its own, and one more for each of the law's periods.
+pub(crate) fn check_steps(aqm: &mut AnyAqm, place: &Place, duration_s: f64) -> f64 {
+    let periods = aqm.law_mut().map_or([None; MAX_LOOPS], |law| law.periods());
+    let samples: f64 = periods.iter().flatten().map(|period| duration_s / period.as_secs_f64().max(1e-9)).sum();
+    duration_s / check_step_s(place) + samples
+}
+
 /// What the nonlinear equations do at `place` with `choice`: mean and standard deviation of the queue over the last third of
 /// `duration_s`, from a start at the equilibrium.
 pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64, f64), Error> {
@@ -114,7 +128,7 @@ pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64,
         ..Queue::new(place.capacity_pps, place.buffer_pkts, fluid::control("map", choice)?)
     };
     let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
-    let mut fluid = Fluid::new(network, (place.base_rtt_s / 100.0).min(2e-3))?;
+    let mut fluid = Fluid::new(network, check_step_s(place))?;
     let (mut sum, mut squares) = (0.0, 0.0);
     let samples = 2000;
     for k in 0..samples {

@@ -233,3 +233,108 @@ fn paqms_gain_margins_are_those_of_its_integrator() {
         }
     }
 }
+
+/// Whether the loop is stable with the textbook's plant: by its margins, and by its poles.
+fn verdicts(at: &OperatingPoint, controller: &Controller) -> (bool, f64) {
+    let margins = Loop { images: 40, ..Loop::new(Plant::textbook(at), controller.clone()) }.margins();
+    (margins.stable, spectral_radius(at, controller, at.rtt_s).unwrap())
+}
+
+#[test]
+fn a_verdict_is_that_of_the_poles_whatever_the_controller() {
+    // 231 networks around the one that each controller was made for: A and C have poles of their own outside the circle in most.
+    for name in ["A", "B", "C"] {
+        let controller = arm_pfc(name);
+        let (mut stable_cells, mut unstable_cells) = (0, 0);
+        for i in 0..21 {
+            for j in 0..11 {
+                let (flows, base) = (25.0 * 1.16f64.powi(i), 0.1 * 1.15f64.powi(j));
+                let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, base, 100.0).unwrap();
+                let (stable, radius) = verdicts(&at, &controller);
+                assert!(
+                    (radius - 1.0).abs() < 1e-4 || stable == (radius < 1.0),
+                    "{name}, N {flows}, {base} s: {radius}"
+                );
+                *(if stable { &mut stable_cells } else { &mut unstable_cells }) += 1;
+            }
+        }
+        assert!(stable_cells > 3 && unstable_cells > 20, "{name}: {stable_cells} {unstable_cells}");
+    }
+}
+
+#[test]
+fn both_ends_of_the_stable_gains_are_where_a_pole_crosses() {
+    // Variant A with its own poles outside the circle: stable with enough gain alone.
+    let at = design_point(Model::Hollot);
+    let mut conditional = 0;
+    for (name, flows) in [("A", 100.0), ("C", 100.0), ("B", 100.0), ("A", 95.0), ("C", 110.0)] {
+        let at = OperatingPoint { ..OperatingPoint::new(at.model, flows, 1250.0, 0.0, 0.2, 100.0).unwrap() };
+        let controller = arm_pfc(name);
+        let margins = Loop { images: 400, ..Loop::new(Plant::textbook(&at), controller.clone()) }.margins();
+        let radius = |gain: f64| spectral_radius(&at, &controller.scaled(gain), at.rtt_s).unwrap();
+        let high = margins.gain_margin.unwrap();
+        assert_eq!(margins.stable, radius(1.0) < 1.0, "{name} {flows}: {margins:?}");
+        assert_eq!(margins.stable, margins.gain_margin_low.unwrap_or(0.0) < 1.0 && high > 1.0, "{margins:?}");
+        assert!(radius(0.999 * high) < 1.0 && radius(1.001 * high) > 1.0, "{name} {flows}: {margins:?}");
+        if let Some(low) = margins.gain_margin_low {
+            assert!(radius(1.001 * low) < 1.0 && radius(0.999 * low) > 1.0, "{name} {flows}: {margins:?}");
+            conditional += 1;
+        }
+    }
+    assert!(conditional > 0);
+}
+
+#[test]
+fn no_margin_contradicts_its_verdict() {
+    // A double integrator with lead, P K (1 + s/z) / s^2: stable in no gain that a delay leaves without phase.
+    for flows in [12.0, 25.0, 50.0, 100.0, 200.0] {
+        for (num, den) in [(vec![1e-6, 1e-5], vec![0.0, 0.0, 1.0]), (vec![1e-5, 2e-5], vec![0.0, 1.0])] {
+            for gain in [0.01, 0.1, 1.0, 10.0, 1000.0] {
+                let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, 0.2, 100.0).unwrap();
+                let controller = Controller::Continuous { num: num.clone(), den: den.clone() }.scaled(gain);
+                let margins = Loop::new(Plant::exact(&at), controller).margins();
+                assert_eq!(margins.stable, margins.unstable_poles == 0);
+                assert_eq!(margins.stable, margins.modulus_margin > 0.0, "{margins:?}");
+                if let Some(phase) = margins.phase_margin_deg {
+                    assert_eq!(margins.stable, phase > 0.0, "{margins:?}");
+                }
+                let inside = margins.gain_margin.is_none_or(|high| high > 1.0)
+                    && margins.gain_margin_low.is_none_or(|low| low < 1.0);
+                assert!(inside == margins.stable || margins.gain_margin.is_none() && !margins.stable, "{margins:?}");
+                assert!(margins.stable || margins.delay_margin_s.is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn two_integrators_need_the_lead_to_come_before_the_lag() {
+    // C(s) = K (1 + s/z) / s^2 before a plant of phase -atan(tau1 w) - atan(tau2 w) - w R: at small w the angle of L is
+    // -180 + (1/z - tau1 - tau2 - R) w, so that a small gain is stable just when 1/z > tau1 + tau2 + R = .28 + .49 + .28 = 1.05 s.
+    let at = design_point(Model::Hollot);
+    for (zero_s, stable) in [(1.2, true), (1.06, true), (1.04, false), (0.5, false)] {
+        let num = vec![1e-9, 1e-9 * zero_s];
+        let controller = Controller::Continuous { num, den: vec![0.0, 0.0, 1.0] };
+        let margins = Loop::new(Plant::textbook(&at), controller).margins();
+        assert_eq!(margins.stable, stable, "{zero_s}: {margins:?}");
+        assert_eq!(margins.unstable_poles, if stable { 0 } else { 2 });
+    }
+}
+
+#[test]
+fn a_law_with_a_slow_filter_is_told_by_few_coefficients() {
+    // ST-ARM-PFC's estimates take 5 and 10 s, 180 of its samples and more: its answer ends after thousands.
+    let at = design_point(Model::Hollot);
+    for (name, most) in [("st-arm-pfc", 200), ("stred", 10), ("stpi", 10)] {
+        let (Controller::Sampled { num, den, .. }, _) = Controller::probed(&choice(name, &[]), &at).unwrap() else {
+            panic!("{name} is sampled")
+        };
+        assert!(num.len() <= most && den.len() < 6, "{name}: {} {den:?}", num.len());
+    }
+    // STRED at rest is a slope over an average: at rest its gain is p_max / (max_th - min_th) = 4 L^2 / (T_d C).
+    let (stred, _) = Controller::probed(&choice("stred", &[]), &at).unwrap();
+    let Controller::Sampled { num, den, .. } = &stred else { panic!("not sampled") };
+    let pole = -den[1] - 1.0;
+    assert!((0.9..1.0).contains(&pole), "{den:?}");
+    assert!(num.iter().sum::<f64>() > 0.0);
+}

@@ -83,3 +83,25 @@ fn flows_that_their_windows_hold_back_leave_the_link_idle() {
     let at = &predict::predict(&plan).unwrap()["bottleneck"]["steady"];
     assert!(at.analysis.is_none() && at.queue_pkts == 0.0 && (at.utilization - 0.59).abs() < 0.03, "{at:?}");
 }
+
+#[test]
+fn windows_that_follow_another_law_than_renos_are_refused_in_one_line() {
+    for (preset, law) in [
+        ("cubic", "cubic"),
+        ("cubic-ns2", "cubic-2.1"),
+        ("dctcp", "dctcp"),
+        ("prague", "prague"),
+        ("bbr", "bbr"),
+        ("vegas", "vegas"),
+        ("ledbat", "ledbat"),
+    ] {
+        let plan = plan("exp1", "pi", &[("flows.0.transport", &format!("\"{preset}\""))]);
+        let expected = format!(
+            "group ftp: the equations know Reno's windows alone, not congestion = \"{law}\"; use engine packet"
+        );
+        let refused = fluid::run(&plan, fluid::Options::default(), &mut |_| true).unwrap_err();
+        assert_eq!(refused.to_string(), expected);
+        assert_eq!(predict::predict(&plan).unwrap_err().to_string(), expected);
+    }
+    assert!(predict::predict(&plan("exp1", "pi", &[("flows.0.transport", "\"modern\"")])).is_ok());
+}

@@ -172,9 +172,8 @@ def _notes(
         gain, period = margins["exact"]["gain_margin"], analysis["expected"]["oscillation_period_s"]
         if gain is not None and period is not None:
             height = analysis["expected"]["oscillation_std_pkts"]
-            notes.append(
-                f"gain margin {gain:.2f}: limit cycle expected, period {period:.2g} s, ±{height:.0f} packets, {seen}"
-            )
+            swing = "" if height is None else f", ±{height:.0f} packets"
+            notes.append(f"gain margin {gain:.2f}: limit cycle expected, period {period:.2g} s{swing}, {seen}")
         else:
             notes.append(f"unstable: oscillation expected, {seen}")
     elif swings and margins is not None:

@@ -48,18 +48,20 @@ class StabilityMap:
     feasible: NDArray[np.bool_]
     """Whether a probability in [0, 1] holds the queue there."""
     gain_margin: Floats
-    """Gain margin; NaN where the loop never turns that far."""
+    """Largest gain that is stable, as a factor; NaN where there is no largest, or none is stable."""
     phase_margin_deg: Floats
-    """Phase margin, degrees."""
+    """Phase margin, degrees; negative where the loop is unstable."""
     modulus_margin: Floats
-    """Smallest distance of the loop from -1."""
+    """Smallest distance of the loop from -1; negative where the loop is unstable."""
 
     def plot(self) -> Figure:
         """Gain margin in colour, the boundary of stability as a line, what is out of reach hatched."""
         pyplot = optional("matplotlib.pyplot", "plot")
         figure, axes = pyplot.subplots(figsize=(6.4, 4.8), layout="constrained")
         with np.errstate(invalid="ignore"):
-            shown = np.clip(np.where(np.isnan(self.gain_margin), 10.0, self.gain_margin), 0.1, 10.0)
+            # A loop without a largest stable gain is stable at any, or at none.
+            none = np.where(self.stable, 10.0, 0.1)
+            shown = np.clip(np.where(np.isnan(self.gain_margin), none, self.gain_margin), 0.1, 10.0)
         levels = np.geomspace(0.1, 10, 41)
         filled = axes.contourf(self.x[1], self.y[1], np.log10(shown), levels=np.log10(levels), cmap="RdYlGn")
         bar = figure.colorbar(filled, ax=axes, ticks=np.log10([0.1, 0.3, 1, 3, 10]))

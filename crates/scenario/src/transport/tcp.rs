@@ -19,6 +19,11 @@ const CONGESTIONS: [Congestion; 8] = [
 ];
 const CONGESTION_NAMES: &[&str] = &["reno", "cubic", "cubic-2.1", "dctcp", "prague", "bbr", "vegas", "ledbat"];
 
+/// The name of how its window follows acknowledgements, losses and marks.
+pub(super) fn congestion_name(config: &TcpConfig) -> &'static str {
+    CONGESTION_NAMES[congestion_index(config)]
+}
+
 const DETECTIONS: [LossDetection; 2] = [LossDetection::Rfc6675, LossDetection::Fack];
 const DETECTION_NAMES: &[&str] = &["rfc6675", "fack"];
 

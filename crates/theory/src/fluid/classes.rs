@@ -42,22 +42,31 @@ pub(crate) fn unresponsive(group: &Group) -> Option<Load> {
     Some(Load { pps: offered.per_second * pieces, packet_bytes, payload_bytes })
 }
 
-/// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive: the equations are those of
-/// windows and of constant rates.
+/// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive, or whose windows follow another
+/// law than Reno's: the equations are those of its windows and of constant rates.
 pub(crate) fn known_traffic(plan: &Plan) -> Result<(), Error> {
     let udp = |group: &Group| matches!(group.transport, Protocol::Udp(_));
-    let unknown = |group: &&Group| unresponsive(group).is_none() && (udp(group) || group.traffic != Traffic::Bulk);
-    let Some(group) = plan.groups.iter().find(unknown) else { return Ok(()) };
-    let name = &group.name;
-    Err(Error::Unsupported(match group.traffic {
-        Traffic::Bulk => {
-            format!("group {name}: a transfer over UDP has no rate that the equations know; use engine packet")
+    for group in &plan.groups {
+        let name = &group.name;
+        if let Some(law) = group.transport.congestion().filter(|law| *law != "reno") {
+            return Err(Error::Unsupported(format!(
+                "group {name}: the equations know Reno's windows alone, not congestion = \"{law}\"; use engine packet"
+            )));
         }
-        _ => format!(
-            "group {name}: the equations know bulk transfers alone, not {}; use engine packet",
-            group.traffic.kind()
-        ),
-    }))
+        if unresponsive(group).is_some() || !udp(group) && group.traffic == Traffic::Bulk {
+            continue;
+        }
+        return Err(Error::Unsupported(match group.traffic {
+            Traffic::Bulk => {
+                format!("group {name}: a transfer over UDP has no rate that the equations know; use engine packet")
+            }
+            _ => format!(
+                "group {name}: the equations know bulk transfers alone, not {}; use engine packet",
+                group.traffic.kind()
+            ),
+        }));
+    }
+    Ok(())
 }
 
 /// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared links

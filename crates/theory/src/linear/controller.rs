@@ -47,6 +47,8 @@ pub struct Probe {
 const SETTLE_MAX: usize = 200_000;
 /// Samples of an answer at most.
 const ANSWER_MAX: usize = 20_000;
+/// Samples without a move after which an answer has ended: more than any law's own delay.
+const STILL: usize = 500;
 
 impl Controller {
     /// D(e^{jwT}) of a sampled controller, the hold left out; C(jw) of another.
@@ -59,6 +61,32 @@ impl Controller {
             }
             Controller::Continuous { num, den } => polynomial(num, s) / polynomial(den, s),
         }
+    }
+
+    /// Denominator and numerator at e^{jwT}, or at jw over (jw + `corner`)^n, n the denominator's order, so that both stay finite.
+    pub(crate) fn parts(&self, w: f64, corner: f64) -> (Complex64, Complex64) {
+        match self {
+            Controller::Sampled { num, den, period_s } => {
+                let back = cis(-w * period_s);
+                (polynomial(den, back), polynomial(num, back))
+            }
+            Controller::Continuous { num, den } => {
+                let s = Complex64::new(0.0, w);
+                let order = den.iter().rposition(|c| *c != 0.0).unwrap_or(0);
+                let scale = (0..order).fold(Complex64::ONE, |scale, _| scale * (s / corner + 1.0));
+                (polynomial(den, s) / scale, polynomial(num, s) / scale)
+            }
+        }
+    }
+
+    /// A bound on the numerator's size; how much delay numerator and denominator together, and the denominator alone, have in
+    /// them, seconds. Of a sampled controller.
+    pub(crate) fn spread(&self) -> (f64, [f64; 2]) {
+        let Controller::Sampled { num, den, period_s } = self else { return (0.0, [0.0; 2]) };
+        let most = |c: &[f64]| c.iter().map(|c| c.abs()).sum::<f64>();
+        let moment = |c: &[f64]| c.iter().enumerate().map(|(k, c)| k as f64 * c.abs()).sum::<f64>();
+        let mean = |c: &[f64]| if most(c) > 0.0 { period_s * moment(c) / most(c) } else { 0.0 };
+        (most(num), [mean(num) + mean(den), mean(den)])
     }
 
     /// The same with `factor` times the gain.
@@ -261,38 +289,61 @@ fn arm_pfc(arm: &Sampled<ArmPfc>) -> Controller {
     Controller::Sampled { num, den, period_s: model.period_s() }
 }
 
-/// Drives a law to the operating point, then takes its answer to an impulse of the queue; twice, in both directions, for
-/// the mean. The answer's increments are the numerator over 1 - z^-1, so that an integrator's answer may end.
+/// Drives a law to the operating point and takes its answer to an impulse of the queue, in both directions, for the mean. The
+/// answer's increments are the numerator over 1 - z^-1, so that an integrator's answer may end.
 fn probe(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Controller, Probe)> {
-    let build = || choice.build().and_then(Result::ok);
-    let mut first = Driven::new(build()?, at)?;
-    // Queue above the equilibrium while the probability is too low: any law with an integrator comes to rest.
-    let settled = first.settle(SETTLE_MAX)?;
-    let height = 1e-3 * at.queue_pkts.max(1.0);
-    let answer = |sign: f64| -> Option<Vec<f64>> {
-        let mut driven = Driven::new(build()?, at)?;
-        driven.settle(SETTLE_MAX)?;
-        let rest = driven.applied;
-        let impulse = driven.step(at.queue_pkts + sign * height) - rest;
-        let tail = (1..ANSWER_MAX).map(|_| driven.step(at.queue_pkts) - rest);
-        Some(std::iter::once(impulse).chain(tail).map(|p| sign * p / height).collect())
+    // Both answers begin in the very same state, so that what it lacks of rest cancels.
+    let answer = |sign: f64| -> Option<(Driven, usize, Vec<f64>)> {
+        let mut driven = Driven::new(choice.build()?.ok()?, at)?;
+        // Queue above the equilibrium while the probability is too low: any law with an integrator comes to rest.
+        let settled = driven.settle(SETTLE_MAX)?;
+        let increments = driven.increments(sign);
+        Some((driven, settled, increments))
     };
-    let (up, down) = (answer(1.0)?, answer(-1.0)?);
-    let slope = first.share.slope(at.probability);
-    let answer: Vec<f64> = up.iter().zip(&down).map(|(a, b)| 0.5 * slope * (a + b)).collect();
-    let mut num: Vec<f64> = Vec::with_capacity(answer.len());
-    let mut before = 0.0;
-    for value in answer {
-        num.push(value - before);
-        before = value;
-    }
+    let ((driven, settled, up), (_, _, down)) = (answer(1.0)?, answer(-1.0)?);
+    let slope = driven.share.slope(at.probability);
+    let one = |answer: &[f64], k: usize| answer.get(k).copied().unwrap_or(0.0);
+    let num = (0..up.len().max(down.len())).map(|k| 0.5 * slope * (one(&up, k) + one(&down, k))).collect();
+    let (num, den) = shortened(num, vec![1.0, -1.0])?;
+    let kept = num.len();
+    Some((Controller::Sampled { num, den, period_s: driven.period_s }, Probe { settled, kept }))
+}
+
+/// Coefficients below this share of the largest are noise of the arithmetic.
+const NOISE: f64 = 1e-9;
+/// Answers this short are left as they are.
+const SHORT: usize = 32;
+
+/// A long numerator whose end decays as r^k is the answer of a slow pole r: it goes to the denominator, as long as that makes the
+/// numerator shorter by half. `None` of a numerator that is nothing.
+fn shortened(mut num: Vec<f64>, mut den: Vec<f64>) -> Option<(Vec<f64>, Vec<f64>)> {
     let largest = num.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     if !(largest > 0.0 && largest.is_finite()) {
         return None;
     }
-    let kept = num.iter().rposition(|x| x.abs() > 1e-9 * largest).map_or(0, |last| last + 1);
-    num.truncate(kept);
-    Some((Controller::Sampled { num, den: vec![1.0, -1.0], period_s: first.period_s }, Probe { settled, kept }))
+    let end = |num: &[f64]| num.iter().rposition(|x| x.abs() > NOISE * largest).map_or(0, |last| last + 1);
+    num.truncate(end(&num));
+    while num.len() > SHORT {
+        // Where the noise does not blur the ratio yet, and the quick poles have died out.
+        let clear = num.iter().rposition(|x| x.abs() > 1e3 * NOISE * largest).unwrap_or(0);
+        let tail = &num[clear / 2..=clear];
+        let product: f64 = tail.windows(2).map(|pair| pair[0] * pair[1]).sum();
+        let square: f64 = tail[..tail.len() - 1].iter().map(|x| x * x).sum();
+        let pole = product / square;
+        if !(pole > 0.0 && pole < 1.0) {
+            break;
+        }
+        let mut shorter: Vec<f64> = Vec::with_capacity(num.len());
+        shorter.push(num[0]);
+        shorter.extend(num.windows(2).map(|pair| pair[1] - pole * pair[0]));
+        shorter.truncate(end(&shorter));
+        if shorter.len() > num.len() / 2 {
+            break;
+        }
+        num = shorter;
+        den = multiply(&den, &[1.0, -pole]);
+    }
+    Some((num, den))
 }
 
 /// A law with the world around it at rest but for the queue.
@@ -344,6 +395,24 @@ impl Driven {
             self.applied = law.step(0, &seen).get();
         }
         self.applied
+    }
+
+    /// By how much each sample moves the probability after an impulse of the queue, upwards or downwards, per packet; until nothing
+    /// moves any more.
+    fn increments(&mut self, sign: f64) -> Vec<f64> {
+        let rest = self.at.queue_pkts;
+        let height = sign * 1e-3 * rest.max(1.0);
+        let (mut before, mut largest, mut still) = (self.applied, 0.0f64, 0);
+        let mut increments = Vec::new();
+        while increments.len() < ANSWER_MAX && still < STILL {
+            let p = self.step(if increments.is_empty() { rest + height } else { rest });
+            let moved = (p - before) / height;
+            largest = largest.max(moved.abs());
+            still = if moved.abs() <= NOISE * largest { still + 1 } else { 0 };
+            increments.push(moved);
+            before = p;
+        }
+        increments
     }
 
     /// Samples until probability and queue rest at the operating point.

@@ -20,22 +20,28 @@ pub struct Loop {
     pub images: u32,
 }
 
-/// How far a loop is from instability. `None` where there is no such crossing.
+/// How far a loop is from instability. `None` where there is no such crossing. No margin contradicts the verdict: the gains that
+/// keep the loop stable hold one between them just when it is stable, and its angles and distances are negative when it is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Margins {
-    /// Whether the closed loop is stable (Nyquist).
+    /// Whether the closed loop is stable.
     pub stable: bool,
-    /// Smallest phase margin, degrees.
+    /// Poles of the closed loop on or outside the boundary of stability, the winding number of den + num G.
+    pub unstable_poles: u32,
+    /// Smallest phase margin, degrees, to either side; negative where the loop is unstable.
     pub phase_margin_deg: Option<f64>,
-    /// Factor that the gain may still grow by; below one, the loop is unstable.
+    /// Upper end of the gains that are stable, as factors; below one, the loop is unstable. `None`: no gain is too large, or none
+    /// is stable.
     pub gain_margin: Option<f64>,
+    /// Their lower end, of a loop that is stable only with enough gain; above one, the loop is unstable.
+    pub gain_margin_low: Option<f64>,
     /// Delay that may still be added, seconds.
     pub delay_margin_s: Option<f64>,
-    /// Smallest distance of L from -1; its inverse is the largest sensitivity.
+    /// Smallest distance of L from -1, whose inverse is the largest sensitivity; negative where the loop is unstable.
     pub modulus_margin: f64,
     /// Where |L| = 1 with the smallest phase margin, rad/s.
     pub crossover_rad_s: Option<f64>,
-    /// Where the phase is -180 degrees with the largest |L|, rad/s.
+    /// Where the phase is -180 degrees at the gain margin, rad/s.
     pub phase_crossover_rad_s: Option<f64>,
 }
 
@@ -68,10 +74,15 @@ impl Loop {
     /// The loop's response at `w`, rad/s. A sampled controller sees the plant through its hold, (1 - e^-sT)/(sT), and the
     /// images at multiples of the sampling frequency.
     pub fn response(&self, w: f64) -> Complex64 {
-        let controller = self.controller.response(w);
-        let Some(period) = self.controller.period_s() else {
-            return -controller * self.plant.response(w);
-        };
+        -self.controller.response(w) * self.seen(w)
+    }
+
+    /// The plant as the controller sees it.
+    fn seen(&self, w: f64) -> Complex64 {
+        let Some(period) = self.controller.period_s() else { return self.plant.response(w) };
+        if w == 0.0 {
+            return Complex64::new(self.plant.dc_gain(), 0.0);
+        }
         let numerator = Complex64::ONE - cis(-w * period);
         let image = |k: i64| {
             let w = w + 2.0 * PI / period * k as f64;
@@ -81,7 +92,7 @@ impl Loop {
         for k in 1..=i64::from(self.images) {
             sum += image(k) + image(-k);
         }
-        -controller * numerator * sum
+        numerator * sum
     }
 
     /// Margins with [`Resolution::FINE`].
@@ -91,61 +102,190 @@ impl Loop {
 
     /// Margins from a walk along the response.
     pub fn margins_at(&self, resolution: Resolution) -> Margins {
-        let r = self.plant.delay_s;
-        let end = self.controller.period_s().map_or(1e4 / r, |period| PI / period);
-        let ratio = libm::pow(10.0, 1.0 / resolution.per_decade);
-        let mut w = (resolution.from / r).min(0.1 * end);
-        let mut l = self.response(w);
-        let mut margins = Margins { modulus_margin: f64::INFINITY, ..Margins::default() };
-        // Crossings of the real axis left of -1: clockwise ones less the others.
-        let (mut encircled, mut largest) = (0i32, 0.0f64);
-        let mut low = (w, abs(l));
-        loop {
-            margins.modulus_margin = margins.modulus_margin.min(abs(l + 1.0));
-            // Neither the delay's phase nor a decade's detail may be jumped over.
-            let next = (w * ratio).min(w + 0.2 / r).min(end);
-            if next <= w || abs(l) < resolution.down_to && w * r > 3.0 {
-                break;
-            }
-            let following = self.response(next);
+        let walk = self.walk(resolution);
+        let turned: f64 = walk.windows(2).map(|pair| turn(&pair[0], &pair[1])).sum();
+        // A pole on the boundary itself is no stable one.
+        let on_boundary = walk.iter().any(|at| at.characteristic() == Complex64::ZERO);
+        let unstable_poles = libm::round(-turned / PI).max(if on_boundary { 1.0 } else { 0.0 }) as u32;
+        let stable = unstable_poles == 0;
+        let mut margins = Margins { stable, unstable_poles, modulus_margin: f64::INFINITY, ..Margins::default() };
+        let (mut angle, mut critical) = (f64::INFINITY, Vec::new());
+        for at in walk.iter().filter(|at| at.full && at.den != Complex64::ZERO) {
+            margins.modulus_margin = margins.modulus_margin.min(abs(at.ratio() + 1.0));
+        }
+        for pair in walk.windows(2).filter(|pair| pair.iter().all(|at| at.full && at.den != Complex64::ZERO)) {
+            let (w, next, l, following) = (pair[0].w, pair[1].w, pair[0].ratio(), pair[1].ratio());
             if (abs(l) - 1.0) * (abs(following) - 1.0) <= 0.0 && abs(l) != 1.0 {
                 let at = bisect(w, next, resolution.bisections, |w| abs(self.response(w)) - 1.0);
                 let phase = arg(self.response(at)) + PI;
-                let phase = if phase > PI { phase - 2.0 * PI } else { phase };
-                let degrees = phase.to_degrees();
-                if margins
-                    .phase_margin_deg
-                    .is_none_or(|known| degrees.abs() < known.abs() || degrees < 0.0 && known > 0.0)
-                {
-                    (margins.phase_margin_deg, margins.crossover_rad_s) = (Some(degrees), Some(at));
+                // The way to -1: by lagging, and by whichever is shorter.
+                let lag = if phase > 0.0 { phase } else { phase + 2.0 * PI };
+                let nearest = lag.min(2.0 * PI - lag);
+                if nearest < angle {
+                    (angle, margins.crossover_rad_s) = (nearest, Some(at));
                 }
-                let delay = if phase >= 0.0 { phase / at } else { (phase + 2.0 * PI) / at };
+                let delay = lag / at;
                 margins.delay_margin_s = Some(margins.delay_margin_s.map_or(delay, |known: f64| known.min(delay)));
             }
             if l.im * following.im <= 0.0 && l.re.min(following.re) < 0.0 && l.im != 0.0 {
                 let at = bisect(w, next, resolution.bisections, |w| self.response(w).im);
                 let crossing = self.response(at);
                 if crossing.re < 0.0 && crossing.im.abs() < 1e-3 * (1.0 + abs(crossing)) {
-                    if crossing.re < -1.0 {
-                        encircled += if following.im > l.im { 1 } else { -1 };
-                    }
-                    if following.im > l.im && -crossing.re > largest {
-                        largest = -crossing.re;
-                        (margins.gain_margin, margins.phase_crossover_rad_s) = (Some(1.0 / largest), Some(at));
-                    }
+                    let poles = if following.im > l.im { 2 } else { -2 };
+                    critical.push(Critical { gain: -1.0 / crossing.re, w: at, poles });
                 }
             }
-            if abs(following) > low.1 {
-                low = (next, abs(following));
-            }
-            (w, l) = (next, following);
         }
-        margins.stable = encircled == 0;
-        if !margins.stable {
+        critical.extend(self.ends(&walk));
+        critical.sort_by(|a, b| a.gain.total_cmp(&b.gain));
+        let sign = if stable { 1.0 } else { -1.0 };
+        margins.modulus_margin *= sign;
+        margins.phase_margin_deg = angle.is_finite().then(|| sign * angle.to_degrees());
+        if let Some((low, high)) = stable_gains(&critical, i64::from(unstable_poles)) {
+            margins.gain_margin_low = low.map(|at| critical[at].gain);
+            margins.gain_margin = high.map(|at| critical[at].gain);
+            let nearest = if low.is_some_and(|at| critical[at].gain > 1.0) { low } else { high };
+            margins.phase_crossover_rad_s = nearest.map(|at| critical[at].w);
+        } else {
+            margins.phase_crossover_rad_s = critical.first().map(|at| at.w);
+        }
+        if !stable {
             margins.delay_margin_s = None;
         }
         margins
     }
+
+    /// Where L is real at the ends of the walk, at rest and at half the sampling frequency: one pole crosses there.
+    fn ends(&self, walk: &[Sample]) -> Vec<Critical> {
+        let of = |end: &Sample, beside: &Sample, leaving: bool| -> Option<Critical> {
+            if !(end.full && beside.full && end.den != Complex64::ZERO && beside.den != Complex64::ZERO) {
+                return None;
+            }
+            let (l, near) = (end.ratio(), beside.ratio());
+            (l.re < 0.0 && l.im.abs() < 1e-3 * abs(l)).then(|| {
+                let poles = if (near.im > 0.0) == leaving { 1 } else { -1 };
+                Critical { gain: -1.0 / l.re, w: end.w, poles }
+            })
+        };
+        let Some([first, second]) = walk.first_chunk::<2>() else { return Vec::new() };
+        let Some([before, last]) = walk.last_chunk::<2>() else { return Vec::new() };
+        let top = if self.controller.period_s().is_some() { of(last, before, false) } else { None };
+        of(first, second, true).into_iter().chain(top).collect()
+    }
+
+    /// The characteristic function den + num G from rest to half the sampling frequency, or to where it no longer turns: outside
+    /// the circle (right of the axis) it has no poles, since TCP's plants are stable, so that its zeros there are all it turns
+    /// around: minus half a turn for each on the way from rest upwards.
+    fn walk(&self, resolution: Resolution) -> Vec<Sample> {
+        let r = self.plant.delay_s;
+        let period = self.controller.period_s();
+        let end = period.map_or(1e4 / r, |period| PI / period);
+        let ratio = libm::pow(10.0, 1.0 / resolution.per_decade);
+        let (most, delays) = self.controller.spread();
+        // Neither the delays' phase nor a decade's detail may be jumped over.
+        let step = 0.2 / (r + delays[0]);
+        let step_of_den = if period.is_some() { 0.2 / delays[1] } else { f64::INFINITY };
+        // Where the loop hardly answers any more, den alone tells the turns. A sampled plant falls with the frequency.
+        let quiet_at = |at: &Sample| {
+            let forward = if period.is_some() { most * abs(self.plant.response(at.w)) } else { abs(at.forward) };
+            at.w * r > 3.0 && forward < resolution.down_to * abs(at.den)
+        };
+        let mut walk = vec![self.sample(0.0)];
+        let mut w = (resolution.from / r).min(0.1 * end);
+        let mut quiet = false;
+        loop {
+            let mut at = self.sample(w);
+            quiet = if quiet && !quiet_at(&at) {
+                w = (walk[walk.len() - 1].w + step).min(w);
+                at = self.sample(w);
+                false
+            } else {
+                quiet_at(&at)
+            };
+            if quiet {
+                at.forward = Complex64::ZERO;
+                at.full = false;
+            }
+            self.refine(&mut walk, at, 40);
+            if w >= end {
+                return walk;
+            }
+            w = (w * ratio).min(w + if quiet { step_of_den } else { step }).min(end);
+        }
+    }
+
+    /// Adds `to`, and points before it until the characteristic turns by little from one to the next.
+    fn refine(&self, walk: &mut Vec<Sample>, to: Sample, depth: u32) {
+        let from = walk[walk.len() - 1];
+        if depth > 0 && turn(&from, &to).abs() > 0.7 {
+            self.refine(walk, self.sample(0.5 * (from.w + to.w)), depth - 1);
+            self.refine(walk, to, depth - 1);
+        } else {
+            walk.push(to);
+        }
+    }
+
+    /// The two parts of the characteristic function at `w`.
+    fn sample(&self, w: f64) -> Sample {
+        let (den, num) = self.controller.parts(w, 1.0 / self.plant.delay_s);
+        Sample { w, den, forward: -num * self.seen(w), full: true }
+    }
+}
+
+/// The characteristic function at one frequency.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    w: f64,
+    /// The controller's denominator.
+    den: Complex64,
+    /// Numerator times plant.
+    forward: Complex64,
+    /// Whether `forward` is told, or too little to matter.
+    full: bool,
+}
+
+impl Sample {
+    fn characteristic(&self) -> Complex64 {
+        self.den + self.forward
+    }
+
+    fn ratio(&self) -> Complex64 {
+        self.forward / self.den
+    }
+}
+
+/// How far the characteristic turns from one point to the next.
+fn turn(from: &Sample, to: &Sample) -> f64 {
+    arg(to.characteristic() * from.characteristic().conj())
+}
+
+/// A factor on the gain at which poles cross the boundary.
+#[derive(Clone, Copy, Debug)]
+struct Critical {
+    gain: f64,
+    w: f64,
+    /// How many become unstable as the gain rises past it.
+    poles: i64,
+}
+
+/// The ends of the stretch of gains nearest to one that is stable, as places in `critical`, which rises; `unstable` poles are at one.
+fn stable_gains(critical: &[Critical], unstable: i64) -> Option<(Option<usize>, Option<usize>)> {
+    let here = critical.partition_point(|at| at.gain <= 1.0);
+    // Stretch k ends at critical gain k and begins at the one before.
+    let mut poles = vec![unstable; critical.len() + 1];
+    for k in here..critical.len() {
+        poles[k + 1] = poles[k] + critical[k].poles;
+    }
+    for k in (0..here).rev() {
+        poles[k] = poles[k + 1] - critical[k].poles;
+    }
+    let away = |k: usize| match k.cmp(&here) {
+        std::cmp::Ordering::Less => -libm::log(critical[k].gain),
+        std::cmp::Ordering::Equal => 0.0,
+        std::cmp::Ordering::Greater => libm::log(critical[k - 1].gain),
+    };
+    let best = (0..poles.len()).filter(|&k| poles[k] == 0).min_by(|&a, &b| away(a).total_cmp(&away(b)))?;
+    Some((best.checked_sub(1), (best < critical.len()).then_some(best)))
 }
 
 /// A zero of `f` between `low` and `high`, where it changes its sign.

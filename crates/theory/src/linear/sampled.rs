@@ -75,18 +75,19 @@ pub fn roots(coefficients: &[f64]) -> Vec<Complex64> {
     let radius = libm::pow((c[degree] / c[0]).abs(), 1.0 / degree.max(1) as f64);
     let mut z: Vec<Complex64> =
         (0..degree).map(|k| cis(std::f64::consts::TAU * k as f64 / degree as f64 + 0.7) * radius).collect();
+    let mut moving: Vec<usize> = (0..degree).collect();
     for _ in 0..400 {
-        let mut moved: f64 = 0.0;
-        for k in 0..degree {
+        moving.retain(|&k| {
             let ratio = newton(c, z[k]);
             let pull: Complex64 = (0..degree).filter(|&j| j != k).map(|j| (z[k] - z[j]).inv()).sum();
             let step = ratio / (Complex64::ONE - ratio * pull);
-            if step.re.is_finite() && step.im.is_finite() {
-                z[k] -= step;
-                moved = moved.max(abs(step) / abs(z[k]).max(1e-300));
+            if !(step.re.is_finite() && step.im.is_finite()) {
+                return true;
             }
-        }
-        if moved < 1e-14 {
+            z[k] -= step;
+            abs(step) > 1e-13 * abs(z[k])
+        });
+        if moving.is_empty() {
             break;
         }
     }
