@@ -1,13 +1,16 @@
 //! What an engine answers: metrics by window, series over time, histograms, statistics over seeds.
 //!
-//! Every engine fills the same [`RunResult`], so that answers can be laid over one another.
+//! Every engine fills the same [`RunResult`], so that answers can be laid over one another, and each figure is made here, in one
+//! place: of a link in `link`, from what its [`Meter`] saw.
 
 mod completion;
 pub mod emodel;
 mod fairness;
 mod histogram;
 mod jitter;
+mod link;
 mod losses;
+mod meter;
 mod metrics;
 mod summary;
 mod synchrony;
@@ -17,7 +20,9 @@ pub use completion::{CompletionMetrics, Completions};
 pub use fairness::{jain, rtt_slope};
 pub use histogram::Histogram;
 pub use jitter::Jitter;
+pub use link::{LinkPoint, LinkSums, Moments, capacity_bits, utilization};
 pub use losses::{Runs, dispersion};
+pub use meter::{Counts, LinkPiece, Meter};
 pub use metrics::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult, Series};
 pub use summary::{Summary, student_quantile};
 pub use synchrony::Synchrony;

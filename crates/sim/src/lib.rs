@@ -4,7 +4,7 @@
 //! bits on any machine; only the cost differs.
 //!
 //! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `calendar` (the order of events) and `inbox` (the same by places), `meter`, `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`,
+//! queue and transmitter of a link), `calendar` (the order of events) and `inbox` (the same by places), `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`,
 //! media and losses are in `aqumen-network`.
 //! [`mod@replay`] stands apart: the packets of a capture before one queue.
 
@@ -15,7 +15,6 @@ mod error;
 mod event;
 mod inbox;
 mod measure;
-mod meter;
 mod network;
 mod port;
 pub mod replay;

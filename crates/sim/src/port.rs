@@ -16,11 +16,11 @@ use std::rc::Rc;
 use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
 use aqumen_aqm::{Aqm, Fifo, Packet, ParamError, Totals, Value};
 use aqumen_network::Carried;
+use aqumen_result::{Counts, Meter};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Link, Plan};
 use aqumen_units::{Bytes, Instant};
 
-use crate::meter::Meter;
 use crate::network::Style;
 
 pub(crate) use fifo::FifoPort;
@@ -203,6 +203,18 @@ impl Identities {
         let (class, hosts) = self.0[flow as usize];
         let ack = packet.pure_ack();
         Packet { class, source_hash: hosts, destination_hash: hosts, ack, ..metadata(packet, flow) }
+    }
+}
+
+/// What a meter wants to know of a queue's totals.
+fn counts(totals: &Totals) -> Counts {
+    Counts {
+        arrivals: totals.arrivals,
+        departures: totals.departures,
+        departed_bytes: totals.departed_bytes,
+        marked: totals.marked,
+        early_dropped: totals.early_dropped,
+        overflow_dropped: totals.overflow_dropped,
     }
 }
 

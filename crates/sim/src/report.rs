@@ -1,16 +1,14 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
 use aqumen_aqm::{Network, Value};
-use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult, Series};
-use aqumen_result::{Synchrony, dispersion, jain, rtt_slope, transient};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, LinkPiece, NominalReport, ParamValue, RunResult};
+use aqumen_result::{Synchrony, capacity_bits, jain, rtt_slope};
 use aqumen_scenario::{Group, Link, OwnedValue, Plan, Window};
-use aqumen_units::Span;
 use indexmap::IndexMap;
 
 use crate::control::edges;
 use crate::engine::{Engine, FlowPiece};
 use crate::measure::share::{Share, is_endless};
-use crate::meter::{Meter, Piece};
 use crate::port::Port;
 
 /// The result of a finished run.
@@ -56,10 +54,14 @@ pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str,
             let piece = merge(&meter.pieces, &edges, window);
             let capacity = match &offered {
                 Some(bits) => pieces_in(&edges, window).map(|k| bits[k]).sum(),
-                None => capacity_bits(link, window),
+                None => wire_bits(link, window),
             };
-            let mut own = link_metrics(link, &piece, window, capacity);
-            judge_series(&mut own, plan, link, meter, &series, window);
+            let mut own = piece.metrics((window.end - window.start).as_nanos(), capacity, link.target_pkts);
+            own.tell_series(&series, link.target_pkts, window.start.as_secs_f64(), window.end.as_secs_f64());
+            // Sample k ends the interval from (k - 1) steps on.
+            let step = plan.sample_interval.as_nanos();
+            let (first, end) = (window.start.as_nanos().div_ceil(step), window.end.as_nanos() / step);
+            own.loss_dispersion = meter.loss_dispersion(first as usize, end as usize);
             if let Some((_, share)) = engine.measures.shares.iter().find(|(of, _)| *of == number) {
                 judge_sharing(&mut own, plan, number, share, &engine.flow_pieces, &edges, window);
             }
@@ -117,69 +119,11 @@ fn pieces_in<'e>(edges: &'e [u64], window: &Window) -> impl Iterator<Item = usiz
     edges.iter().enumerate().filter(move |&(_, &edge)| start < edge && edge <= end).map(|(k, _)| k)
 }
 
-fn merge(pieces: &[Piece], edges: &[u64], window: &Window) -> Piece {
-    pieces_in(edges, window).fold(Piece::default(), |mut sum, k| {
+fn merge(pieces: &[LinkPiece], edges: &[u64], window: &Window) -> LinkPiece {
+    pieces_in(edges, window).fold(LinkPiece::default(), |mut sum, k| {
         sum.merge(&pieces[k]);
         sum
     })
-}
-
-fn link_metrics(link: &Link, piece: &Piece, window: &Window, capacity: f64) -> LinkMetrics {
-    let grown = &piece.grown;
-    let length_ns = (window.end - window.start).as_nanos() as f64;
-    let mean = piece.area as f64 / length_ns;
-    let mean_square = piece.area_squared as f64 / length_ns;
-    let ratio = |count: u64| (grown.arrivals > 0).then(|| count as f64 / grown.arrivals as f64);
-    let seconds = |ns: f64| ns * 1e-9;
-    LinkMetrics {
-        utilization: (capacity > 0.0).then(|| (grown.departed_bytes as f64 * 8.0 + piece.partly_sent_bits) / capacity),
-        queue_mean_pkts: mean,
-        queue_std_pkts: (mean_square - mean * mean).max(0.0).sqrt(),
-        qacd_pkts: link.target_pkts.map(|target| (mean_square - 2.0 * target * mean + target * target).max(0.0).sqrt()),
-        qacd_sampled_pkts: link.target_pkts.and_then(|target| piece.sampled.rms_about(target)),
-        sojourn_mean_s: piece.sojourn.mean().map(seconds),
-        sojourn_p50_s: piece.sojourn.quantile(0.50).map(seconds),
-        sojourn_p95_s: piece.sojourn.quantile(0.95).map(seconds),
-        sojourn_p99_s: piece.sojourn.quantile(0.99).map(seconds),
-        arrivals_pkts: grown.arrivals,
-        departures_pkts: grown.departures,
-        marked_pkts: grown.marked,
-        early_dropped_pkts: grown.early_dropped,
-        overflow_dropped_pkts: grown.overflow_dropped,
-        wire_lost_pkts: Some(piece.wire_lost),
-        mark_ratio: ratio(grown.marked),
-        early_drop_ratio: ratio(grown.early_dropped),
-        overflow_drop_ratio: ratio(grown.overflow_dropped),
-        queue_p5_pkts: piece.queue.quantile(0.05),
-        queue_p25_pkts: piece.queue.quantile(0.25),
-        queue_p50_pkts: piece.queue.quantile(0.50),
-        queue_p75_pkts: piece.queue.quantile(0.75),
-        queue_p95_pkts: piece.queue.quantile(0.95),
-        queue_iae_pkts_s: link.target_pkts.map(|_| seconds(piece.distance)),
-        queue_ise_pkts2_s: link.target_pkts.map(|target| {
-            let square = piece.area_squared as f64 - 2.0 * target * piece.area as f64 + target * target * length_ns;
-            seconds(square.max(0.0))
-        }),
-        loss_run_mean_pkts: piece.losses.mean(),
-        loss_run_max_pkts: piece.losses.longest(),
-        ..LinkMetrics::default()
-    }
-}
-
-/// What is told from samples: settling, overshoot, and how unevenly losses come.
-fn judge_series(metrics: &mut LinkMetrics, plan: &Plan, link: &Link, meter: &Meter, series: &Series, window: &Window) {
-    let (start_s, end_s) = (window.start.as_secs_f64(), window.end.as_secs_f64());
-    if let Some(target) = link.target_pkts
-        && let Some(seen) = transient(&series.t_s, &series.queue_pkts, target, start_s, end_s)
-    {
-        metrics.settling_s = seen.settling_s;
-        metrics.overshoot_pkts = Some(seen.overshoot_pkts);
-    }
-    // Sample k ends the interval from (k - 1) steps on.
-    let step = plan.sample_interval.as_nanos();
-    let (start, end) = (window.start.as_nanos().div_ceil(step) as usize, (window.end.as_nanos() / step) as usize);
-    let counts = meter.lost_per_sample.get(start..end.min(meter.lost_per_sample.len()));
-    metrics.loss_dispersion = counts.and_then(|counts| dispersion(counts.iter().copied()));
 }
 
 /// How the flows that cross link `number` share it.
@@ -212,18 +156,11 @@ fn judge_sharing(
 }
 
 /// Bits that a wire could have carried in `window`.
-fn capacity_bits(link: &Link, window: &Window) -> f64 {
+fn wire_bits(link: &Link, window: &Window) -> f64 {
+    let rates = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate.as_bps()));
     let outages = link.line.as_ref().map_or(&[][..], |line| &line.outages);
-    let mut bits = 0.0;
-    for (k, &(from, rate)) in link.rates.iter().enumerate() {
-        let from = from.max(window.start);
-        let until = link.rates.get(k + 1).map_or(window.end, |next| next.0).min(window.end);
-        let down: Span = (outages.iter())
-            .map(|&(down, up)| up.unwrap_or(until).min(until).saturating_since(down.max(from)))
-            .fold(Span::ZERO, |sum, span| sum + span);
-        bits += rate.as_bps() as f64 * until.saturating_since(from).saturating_sub(down).as_secs_f64();
-    }
-    bits
+    let outages = outages.iter().map(|(down, up)| (down.as_nanos(), up.map_or(u64::MAX, |up| up.as_nanos())));
+    capacity_bits(rates, outages, window.start.as_nanos(), window.end.as_nanos())
 }
 
 fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window: &Window) -> FlowMetrics {

@@ -4,7 +4,7 @@
 //! base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity. The operating point there is the answer; whether the loop is stable there
 //! says how far to trust it.
 
-use aqumen_result::{Cost, FlowMetrics, LinkMetrics, RunResult, Series};
+use aqumen_result::{Cost, FlowMetrics, LinkMetrics, LinkPoint, RunResult, Series};
 use aqumen_scenario::{Flow, Plan, Window};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -287,28 +287,23 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
         }
     };
     let arrivals = departures / (1.0 - early - overflow);
-    let whole = |x: f64| libm::round(x) as u64;
-    let ratio = |x: f64| (arrivals > 0.0).then_some(x);
-    let sojourn = ratio(at.queue_pkts / at.capacity_pps);
-    LinkMetrics {
-        utilization: Some(at.utilization),
-        queue_mean_pkts: at.queue_pkts,
+    let point = LinkPoint {
+        queue_pkts: at.queue_pkts,
         queue_std_pkts: spread,
-        qacd_pkts: target.map(|target| libm::hypot(at.queue_pkts - target, spread)),
-        qacd_sampled_pkts: target.map(|target| libm::hypot(at.queue_pkts - target, spread)),
+        arrivals,
+        departures,
+        mark_ratio: marked,
+        early_drop_ratio: early,
+        overflow_drop_ratio: overflow,
+        utilization: at.utilization,
+    };
+    let sojourn = (arrivals > 0.0).then_some(at.queue_pkts / at.capacity_pps);
+    LinkMetrics {
         sojourn_mean_s: sojourn,
         sojourn_p50_s: sojourn,
         sojourn_p95_s: sojourn.filter(|_| stable),
         sojourn_p99_s: sojourn.filter(|_| stable),
-        arrivals_pkts: whole(arrivals),
-        departures_pkts: whole(departures),
-        marked_pkts: whole(arrivals * marked),
-        early_dropped_pkts: whole(arrivals * early),
-        overflow_dropped_pkts: whole(arrivals * overflow),
-        mark_ratio: ratio(marked),
-        early_drop_ratio: ratio(early),
-        overflow_drop_ratio: ratio(overflow),
-        ..LinkMetrics::default()
+        ..point.metrics(target)
     }
 }
 

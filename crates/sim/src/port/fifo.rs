@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, Value, Verdict};
 use aqumen_network::Carried;
+use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
 use super::transmitter::{Booking, Transmitter};
-use super::{Arrival, instant, metadata, sent_bits};
+use super::{Arrival, counts, instant, metadata, sent_bits};
 use crate::event::Event;
-use crate::meter::Meter;
 
 pub(crate) struct FifoPort {
     aqm: AnyAqm,
@@ -250,7 +250,7 @@ impl FifoPort {
     pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {
         self.catch_up_before(now);
         if let Some(meter) = &mut self.meter {
-            meter.sample(&self.totals);
+            meter.sample(&counts(&self.totals));
         }
         (self.waiting.len() as u32, self.aqm.probability().get())
     }
@@ -259,7 +259,7 @@ impl FifoPort {
         self.catch_up_before(now);
         if let Some(meter) = &mut self.meter {
             let partly = self.serving.map_or(0.0, |head| sent_bits(head.bytes, head.start, head.end, now));
-            meter.edge(now, self.waiting.len() as u32, &self.totals, partly);
+            meter.edge(now, self.waiting.len() as u32, &counts(&self.totals), partly);
         }
     }
 

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
 use aqumen_network::Carried;
+use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
 use super::transmitter::{Booking, Transmitter};
-use super::{Arrival, Identities, instant, sent_bits};
+use super::{Arrival, Identities, counts, instant, sent_bits};
 use crate::event::Event;
-use crate::meter::Meter;
 
 pub(crate) struct ServedPort {
     qdisc: AnyQdisc,
@@ -172,7 +172,7 @@ impl ServedPort {
 
     pub(super) fn sample(&mut self) -> (u32, f64) {
         if let Some(meter) = &mut self.meter {
-            meter.sample(self.qdisc.totals());
+            meter.sample(&counts(self.qdisc.totals()));
         }
         (self.qdisc.backlog().packets, self.qdisc.probability().get())
     }
@@ -182,7 +182,7 @@ impl ServedPort {
             let partly = self.serving.map_or(0.0, |Serving { handle, booking, .. }| {
                 sent_bits(self.packets.kept[handle as usize].bytes as u32, booking.start, booking.end, now)
             });
-            meter.edge(now, self.qdisc.backlog().packets, self.qdisc.totals(), partly);
+            meter.edge(now, self.qdisc.backlog().packets, &counts(self.qdisc.totals()), partly);
         }
     }
 

@@ -184,7 +184,8 @@ impl Line {
     fn ready(&mut self, at: u64) -> u64 {
         let mut at = at;
         loop {
-            while self.outages.get(self.over).is_some_and(|&(_, until)| until <= at) {
+            // An outage without end is never over.
+            while self.outages.get(self.over).is_some_and(|&(_, until)| until <= at && until < u64::MAX) {
                 self.over += 1;
             }
             if let Some(&(from, until)) = self.outages.get(self.over)

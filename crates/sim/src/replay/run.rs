@@ -8,6 +8,7 @@ use std::io::Read;
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc};
 use aqumen_capture::{Headers, Reader, Record, headers};
+use aqumen_result::{Meter, utilization};
 use aqumen_scenario::AqmSpec;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::{Bytes, Instant, Span};
@@ -33,7 +34,7 @@ pub(crate) struct Replay<'a> {
     /// Transmission time of the size asked for last: packets mostly repeat their size.
     cached: (u32, u64),
     busy_ns: u64,
-    queue: Area,
+    queue: Meter,
     /// Where packets go that leave, if anybody wants them.
     writer: Option<Writer>,
     capture: CaptureReport,
@@ -53,15 +54,6 @@ struct Kept {
     place: Place,
     marked: bool,
     captured: Captured,
-}
-
-/// The queue length over time: packets times nanoseconds.
-#[derive(Default)]
-struct Area {
-    last: u64,
-    sum: u128,
-    squares: u128,
-    max: u32,
 }
 
 /// Larger than any jumbo frame, and the largest Ethernet header with it.
@@ -138,7 +130,7 @@ impl<'a> Replay<'a> {
             serving: None,
             cached: (0, 0),
             busy_ns: 0,
-            queue: Area::default(),
+            queue: Meter::new(None),
             writer,
             capture: CaptureReport::default(),
             timers: 0,
@@ -244,10 +236,11 @@ impl<'a> Replay<'a> {
     }
 
     fn answer(mut self, cpu: f64) -> Result<Answer, Error> {
-        let elapsed = self.queue.last;
-        let over_time = |sum: u128| (elapsed > 0).then(|| sum as f64 / elapsed as f64);
-        let mean = over_time(self.queue.sum);
-        let variance = over_time(self.queue.squares).zip(mean).map(|(square, mean)| (square - mean * mean).max(0.0));
+        let elapsed = self.queue.now();
+        self.queue.edge(elapsed, self.qdisc.backlog().packets, &Default::default(), 0.0);
+        let seen = &self.queue.pieces[0];
+        let metrics = seen.metrics(elapsed, 0.0, None);
+        let over_time = |mean: f64| (elapsed > 0).then_some(mean);
         if let Some(writer) = self.writer.take() {
             writer.finish()?;
         }
@@ -261,10 +254,10 @@ impl<'a> Replay<'a> {
             }),
             link: LinkReport {
                 elapsed_s: elapsed as f64 / 1e9,
-                utilization: over_time(u128::from(self.busy_ns)),
-                queue_mean_pkts: mean,
-                queue_std_pkts: variance.map(f64::sqrt),
-                queue_max_pkts: self.queue.max,
+                utilization: utilization(self.busy_ns as f64, elapsed as f64),
+                queue_mean_pkts: over_time(metrics.queue_mean_pkts),
+                queue_std_pkts: over_time(metrics.queue_std_pkts),
+                queue_max_pkts: seen.longest as u32,
                 left_pkts: self.qdisc.backlog().packets,
             },
             total: ClassReport { name: "all".into(), counts: tallies.total.counts, sojourn: tallies.total.report() },
@@ -308,20 +301,5 @@ impl Fates for Floor {
     fn dropped(&mut self, handle: Handle, reason: DropReason) {
         self.tallies.dropped(self.kept[handle as usize].place, reason);
         self.release(handle);
-    }
-}
-
-impl Area {
-    /// Until `now` there were `queue` packets waiting.
-    #[inline]
-    fn advance(&mut self, now: u64, queue: u32) {
-        let (elapsed, length) = (u128::from(now - self.last), u128::from(queue));
-        self.sum += elapsed * length;
-        self.squares += elapsed * length * length;
-        if elapsed > 0 {
-            // A packet that finds the link idle does not wait.
-            self.max = self.max.max(queue);
-        }
-        self.last = now;
     }
 }

@@ -1,9 +1,8 @@
 //! From a moving network to the result: the same metrics as the packet engine's, of fluid.
 
 use aqumen_aqm::{Aqm, Value};
-use aqumen_result::{
-    AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, NominalReport, ParamValue, RunResult, Series, transient,
-};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, LinkSums, Moments, NominalReport};
+use aqumen_result::{ParamValue, RunResult, Series};
 use aqumen_scenario::{AqmChoice, Plan, Window};
 use indexmap::IndexMap;
 
@@ -182,45 +181,25 @@ fn link_metrics(
     sojourn: &Histogram,
     window: &Window,
 ) -> LinkMetrics {
-    let target = plan.links[number].target_pkts;
-    let length_s = (window.end - window.start).as_secs_f64();
-    let mean = (new.area - old.area) / length_s;
-    let mean_square = (new.area_squared - old.area_squared) / length_s;
-    let about = |target: f64, mean: f64, mean_square: f64| {
-        (mean_square - 2.0 * target * mean + target * target).max(0.0).sqrt()
+    let [sum, sum_squared, n] = [0, 1, 2].map(|i| new.sampled[i] - old.sampled[i]);
+    let departures = new.departures - old.departures;
+    let sums = LinkSums {
+        length: (window.end - window.start).as_secs_f64(),
+        unit_s: 1.0,
+        area: new.area - old.area,
+        area_squared: new.area_squared - old.area_squared,
+        sampled: Moments { sum, sum_squared, n: n as u64 },
+        arrivals: new.arrivals - old.arrivals,
+        departures,
+        marked: new.marked - old.marked,
+        early_dropped: new.early - old.early,
+        overflow_dropped: new.overflow - old.overflow,
+        sent: departures,
+        capacity: fluid.capacity_pkts(j, window.start.as_nanos(), window.end.as_nanos()),
     };
-    let [sum, squares, n] = [0, 1, 2].map(|i| new.sampled[i] - old.sampled[i]);
-    let arrivals = new.arrivals - old.arrivals;
-    let ratio = |count: f64| (arrivals > 0.0).then(|| count / arrivals);
-    let whole = |count: f64| libm::round(count.max(0.0)) as u64;
-    let (marked, early) = (new.marked - old.marked, new.early - old.early);
-    let (overflow, departures) = (new.overflow - old.overflow, new.departures - old.departures);
-    let capacity = fluid.capacity_pkts(j, window.start.as_nanos(), window.end.as_nanos());
-    let seconds = |ns: f64| ns * 1e-9;
-    LinkMetrics {
-        utilization: (capacity > 0.0).then(|| departures / capacity),
-        queue_mean_pkts: mean,
-        queue_std_pkts: (mean_square - mean * mean).max(0.0).sqrt(),
-        qacd_pkts: target.map(|target| about(target, mean, mean_square)),
-        qacd_sampled_pkts: target.filter(|_| n > 0.0).map(|target| about(target, sum / n, squares / n)),
-        sojourn_mean_s: sojourn.mean().map(seconds),
-        sojourn_p50_s: sojourn.quantile(0.50).map(seconds),
-        sojourn_p95_s: sojourn.quantile(0.95).map(seconds),
-        sojourn_p99_s: sojourn.quantile(0.99).map(seconds),
-        arrivals_pkts: whole(arrivals),
-        departures_pkts: whole(departures),
-        marked_pkts: whole(marked),
-        early_dropped_pkts: whole(early),
-        overflow_dropped_pkts: whole(overflow),
-        mark_ratio: ratio(marked),
-        early_drop_ratio: ratio(early),
-        overflow_drop_ratio: ratio(overflow),
-        queue_ise_pkts2_s: target.map(|target| {
-            let distance = about(target, mean, mean_square);
-            distance * distance * length_s
-        }),
-        ..LinkMetrics::default()
-    }
+    let mut metrics = sums.metrics(plan.links[number].target_pkts);
+    metrics.tell_sojourn(sojourn);
+    metrics
 }
 
 /// The queue as sampled in `window`, whole packets counted by nanoseconds; fills in what is told from the samples.
@@ -236,19 +215,10 @@ fn judge_series(
     let (step, samples) = (plan.sample_interval, &series.queue_pkts[inside]);
     let mut queue = Histogram::default();
     samples.iter().for_each(|&pkts| queue.record_many(libm::rint(pkts.max(0.0)) as u64, step.as_nanos()));
-    metrics.queue_p5_pkts = queue.quantile(0.05);
-    metrics.queue_p25_pkts = queue.quantile(0.25);
-    metrics.queue_p50_pkts = queue.quantile(0.50);
-    metrics.queue_p75_pkts = queue.quantile(0.75);
-    metrics.queue_p95_pkts = queue.quantile(0.95);
-    if let Some(target) = target {
-        metrics.queue_iae_pkts_s =
-            Some(samples.iter().map(|&pkts| (pkts - target).abs()).sum::<f64>() * step.as_secs_f64());
-        if let Some(seen) = transient(&series.t_s, &series.queue_pkts, target, start_s, end_s) {
-            metrics.settling_s = seen.settling_s;
-            metrics.overshoot_pkts = Some(seen.overshoot_pkts);
-        }
-    }
+    metrics.tell_queue(&queue);
+    metrics.queue_iae_pkts_s =
+        target.map(|target| samples.iter().map(|&pkts| (pkts - target).abs()).sum::<f64>() * step.as_secs_f64());
+    metrics.tell_series(series, target, start_s, end_s);
     queue
 }
 

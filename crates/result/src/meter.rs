@@ -1,11 +1,10 @@
-//! The meter of a link: exact time averages, sojourn times, losses and totals, in pieces between the edges of the windows.
+//! The meter of a link: exact time averages, sojourn times, losses and counts, in pieces between the edges of the windows.
 
-use aqumen_aqm::Totals;
-use aqumen_result::{Histogram, Runs};
+use crate::{Histogram, LinkMetrics, LinkSums, Moments, Runs, dispersion};
 
 /// Measures one queue. Time runs in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Meter {
+pub struct Meter {
     /// When the queue was last accounted for.
     last: u64,
     /// How long the queue had each length in the piece in progress, nanoseconds.
@@ -18,58 +17,74 @@ pub(crate) struct Meter {
     /// Packets lost up to the last sample.
     lost: u64,
     /// Packets lost between one sample and the next, from the start of the run on.
-    pub(crate) lost_per_sample: Vec<u32>,
-    piece: Piece,
-    /// Totals of the queue at the start of the piece in progress.
-    totals: Totals,
+    lost_per_sample: Vec<u32>,
+    piece: LinkPiece,
+    /// What the queue had counted at the start of the piece in progress.
+    counts: Counts,
     /// Bits of the packet then in transmission that were sent at the start of the piece in progress.
     partly_sent_bits: f64,
     /// Finished pieces, in order.
-    pub(crate) pieces: Vec<Piece>,
+    pub pieces: Vec<LinkPiece>,
 }
 
 /// What happened between two edges.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Piece {
+pub struct LinkPiece {
     /// Integral of the queue length over time, packets x nanoseconds.
-    pub(crate) area: u128,
+    pub area: u128,
     /// Integral of its square.
-    pub(crate) area_squared: u128,
+    pub area_squared: u128,
     /// Integral of its distance from the target.
-    pub(crate) distance: f64,
+    pub distance: f64,
+    /// The longest queue that lasted for any time.
+    pub longest: u64,
     /// Queue lengths, counted by the nanoseconds that each lasted.
-    pub(crate) queue: Histogram,
+    pub queue: Histogram,
     /// Packets lost one directly after the other.
-    pub(crate) losses: Runs,
+    pub losses: Runs,
     /// Sojourn times of the packets taken for transmission, nanoseconds.
-    pub(crate) sojourn: Histogram,
+    pub sojourn: Histogram,
     /// Sum, sum of squares and number of the queue lengths at the AQM's sampling instants.
-    pub(crate) sampled: Moments,
-    /// What the totals grew by.
-    pub(crate) grown: Totals,
+    pub sampled: Moments,
+    /// What the counts grew by.
+    pub grown: Counts,
     /// Packets lost on the wire.
-    pub(crate) wire_lost: u64,
+    pub wire_lost: u64,
     /// Bits sent at the end of the piece, less bits sent at its start, of the packets then in transmission.
-    pub(crate) partly_sent_bits: f64,
+    pub partly_sent_bits: f64,
 }
 
-/// Sum, sum of squares, and number of values.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Moments {
-    pub(crate) sum: f64,
-    pub(crate) sum_squared: f64,
-    pub(crate) n: u64,
+/// What a queue counts from its beginning on, packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets that arrived, lost ones included.
+    pub arrivals: u64,
+    /// Packets whose transmission ended.
+    pub departures: u64,
+    /// Bytes of them.
+    pub departed_bytes: u64,
+    /// Packets marked CE.
+    pub marked: u64,
+    /// Packets that the AQM discarded.
+    pub early_dropped: u64,
+    /// Packets discarded for want of room.
+    pub overflow_dropped: u64,
 }
 
 impl Meter {
     /// The meter of a link with this target queue length in packets.
-    pub(crate) fn new(target: Option<f64>) -> Self {
+    pub fn new(target: Option<f64>) -> Self {
         Meter { target, ..Meter::default() }
+    }
+
+    /// Up to when the queue was accounted for.
+    pub fn now(&self) -> u64 {
+        self.last
     }
 
     /// Until `now` there were `queue` packets waiting.
     #[inline]
-    pub(crate) fn advance(&mut self, now: u64, queue: u32) {
+    pub fn advance(&mut self, now: u64, queue: u32) {
         let elapsed = now - self.last;
         self.last = now;
         match self.levels.get_mut(queue as usize) {
@@ -86,7 +101,7 @@ impl Meter {
     }
 
     /// The packet that arrived as number `arrival`, from 1, was lost.
-    pub(crate) fn lost(&mut self, arrival: u64) {
+    pub fn lost(&mut self, arrival: u64) {
         if arrival != self.last_lost + 1 {
             self.piece.losses.record(std::mem::take(&mut self.run));
         }
@@ -95,107 +110,121 @@ impl Meter {
     }
 
     /// The series is sampled.
-    pub(crate) fn sample(&mut self, totals: &Totals) {
-        let lost = totals.early_dropped + totals.overflow_dropped;
+    pub fn sample(&mut self, counts: &Counts) {
+        let lost = counts.lost();
         self.lost_per_sample.push((lost - self.lost) as u32);
         self.lost = lost;
     }
 
+    /// How unevenly losses came from sample number `from`, 0 at the start, up to sample number `until`.
+    pub fn loss_dispersion(&self, from: usize, until: usize) -> Option<f64> {
+        let counts = self.lost_per_sample.get(from..until.min(self.lost_per_sample.len()))?;
+        dispersion(counts.iter().copied())
+    }
+
     /// A packet was taken for transmission after `sojourn`.
     #[inline]
-    pub(crate) fn sojourn(&mut self, sojourn: u64) {
+    pub fn sojourn(&mut self, sojourn: u64) {
         self.piece.sojourn.record(sojourn);
     }
 
     /// A packet's transmission over a line ended; `lost`: it did not get through.
-    pub(crate) fn sent_over_line(&mut self, lost: bool) {
+    pub fn sent_over_line(&mut self, lost: bool) {
         self.piece.wire_lost += u64::from(lost);
     }
 
     /// The AQM samples a queue of `queue` packets.
-    pub(crate) fn sampled(&mut self, queue: u32) {
+    pub fn sampled(&mut self, queue: u32) {
         self.piece.sampled.add(queue as f64);
     }
 
     /// A window begins or ends at `now`: closes the piece in progress. Of the packet in transmission `partly_sent_bits` are
     /// on the wire.
-    pub(crate) fn edge(&mut self, now: u64, queue: u32, totals: &Totals, partly_sent_bits: f64) {
+    pub fn edge(&mut self, now: u64, queue: u32, counts: &Counts, partly_sent_bits: f64) {
         self.advance(now, queue);
         // A run that goes on counts in both pieces.
         self.piece.losses.record(std::mem::take(&mut self.run));
         let target = self.target.unwrap_or_default();
         for (level, time) in (0u64..).zip(&mut self.levels).filter(|(_, time)| **time > 0) {
             let time = std::mem::take(time);
+            self.piece.longest = self.piece.longest.max(level);
             self.piece.area += level as u128 * time as u128;
             self.piece.area_squared += (level * level) as u128 * time as u128;
             self.piece.distance += (level as f64 - target).abs() * time as f64;
             self.piece.queue.record_many(level, time);
         }
-        self.piece.grown = difference(totals, &self.totals);
+        self.piece.grown = counts.combine(&self.counts, |now, then| now - then);
         self.piece.partly_sent_bits = partly_sent_bits - self.partly_sent_bits;
         self.partly_sent_bits = partly_sent_bits;
-        self.totals = *totals;
+        self.counts = *counts;
         self.pieces.push(std::mem::take(&mut self.piece));
     }
 }
 
-impl Piece {
+impl LinkPiece {
     /// Adds a later piece.
-    pub(crate) fn merge(&mut self, later: &Piece) {
+    pub fn merge(&mut self, later: &LinkPiece) {
         self.area += later.area;
         self.area_squared += later.area_squared;
         self.distance += later.distance;
+        self.longest = self.longest.max(later.longest);
         self.queue.merge(&later.queue);
         self.losses.merge(&later.losses);
         self.sojourn.merge(&later.sojourn);
-        self.sampled.sum += later.sampled.sum;
-        self.sampled.sum_squared += later.sampled.sum_squared;
-        self.sampled.n += later.sampled.n;
+        self.sampled.merge(&later.sampled);
         self.wire_lost += later.wire_lost;
-        self.grown = sum(&self.grown, &later.grown);
+        self.grown = self.grown.combine(&later.grown, |a, b| a + b);
         self.partly_sent_bits += later.partly_sent_bits;
     }
-}
 
-impl Moments {
-    fn add(&mut self, x: f64) {
-        self.sum += x;
-        self.sum_squared += x * x;
-        self.n += 1;
+    /// Bits sent; of a packet in transmission at either end, what was sent inside.
+    pub fn sent_bits(&self) -> f64 {
+        self.grown.departed_bytes as f64 * 8.0 + self.partly_sent_bits
     }
 
-    /// Root mean square of the values less `reference`.
-    pub(crate) fn rms_about(&self, reference: f64) -> Option<f64> {
-        if self.n == 0 {
-            return None;
+    /// The metrics of a link that was so for `length_ns`, could have carried `capacity_bits`, and has this target queue length.
+    pub fn metrics(&self, length_ns: u64, capacity_bits: f64, target_pkts: Option<f64>) -> LinkMetrics {
+        let grown = &self.grown;
+        let sums = LinkSums {
+            length: length_ns as f64,
+            unit_s: 1e-9,
+            area: self.area as f64,
+            area_squared: self.area_squared as f64,
+            sampled: self.sampled,
+            arrivals: grown.arrivals as f64,
+            departures: grown.departures as f64,
+            marked: grown.marked as f64,
+            early_dropped: grown.early_dropped as f64,
+            overflow_dropped: grown.overflow_dropped as f64,
+            sent: self.sent_bits(),
+            capacity: capacity_bits,
+        };
+        let mut metrics = sums.metrics(target_pkts);
+        metrics.tell_sojourn(&self.sojourn);
+        metrics.tell_queue(&self.queue);
+        metrics.wire_lost_pkts = Some(self.wire_lost);
+        metrics.queue_iae_pkts_s = target_pkts.map(|_| self.distance * 1e-9);
+        metrics.loss_run_mean_pkts = self.losses.mean();
+        metrics.loss_run_max_pkts = self.losses.longest();
+        metrics
+    }
+}
+
+impl Counts {
+    /// Packets lost at the queue.
+    pub fn lost(&self) -> u64 {
+        self.early_dropped + self.overflow_dropped
+    }
+
+    fn combine(&self, other: &Counts, op: fn(u64, u64) -> u64) -> Counts {
+        Counts {
+            arrivals: op(self.arrivals, other.arrivals),
+            departures: op(self.departures, other.departures),
+            departed_bytes: op(self.departed_bytes, other.departed_bytes),
+            marked: op(self.marked, other.marked),
+            early_dropped: op(self.early_dropped, other.early_dropped),
+            overflow_dropped: op(self.overflow_dropped, other.overflow_dropped),
         }
-        let n = self.n as f64;
-        let mean_square = (self.sum_squared - 2.0 * reference * self.sum) / n + reference * reference;
-        Some(mean_square.max(0.0).sqrt())
-    }
-}
-
-fn difference(new: &Totals, old: &Totals) -> Totals {
-    combine(new, old, |a, b| a - b)
-}
-
-fn sum(a: &Totals, b: &Totals) -> Totals {
-    combine(a, b, |a, b| a + b)
-}
-
-fn combine(a: &Totals, b: &Totals, op: fn(u64, u64) -> u64) -> Totals {
-    Totals {
-        arrivals: op(a.arrivals, b.arrivals),
-        arrived_bytes: op(a.arrived_bytes, b.arrived_bytes),
-        accepted: op(a.accepted, b.accepted),
-        departures: op(a.departures, b.departures),
-        departed_bytes: op(a.departed_bytes, b.departed_bytes),
-        marked: op(a.marked, b.marked),
-        early_dropped: op(a.early_dropped, b.early_dropped),
-        overflow_dropped: op(a.overflow_dropped, b.overflow_dropped),
-        busy: aqumen_units::Span::from_nanos(op(a.busy.as_nanos(), b.busy.as_nanos())),
-        transmitting_since: a.transmitting_since,
-        last_sojourn: a.last_sojourn,
     }
 }
 
@@ -206,12 +235,12 @@ mod tests {
     #[test]
     fn areas_and_samples_come_in_pieces_that_add_up() {
         let mut meter = Meter::new(Some(3.0));
-        let totals = |arrivals| Totals { arrivals, ..Totals::default() };
+        let counts = |arrivals| Counts { arrivals, ..Counts::default() };
         meter.advance(10, 0); // empty for 10 ns
         meter.advance(15, 4); // 4 packets for 5 ns
-        meter.edge(20, 2, &totals(3), 800.0); // 2 packets for 5 ns
+        meter.edge(20, 2, &counts(3), 800.0); // 2 packets for 5 ns
         meter.sampled(6);
-        meter.edge(30, 2, &totals(7), 300.0); // 2 packets for 10 ns
+        meter.edge(30, 2, &counts(7), 300.0); // 2 packets for 10 ns
         let [first, second] = &meter.pieces[..] else { panic!("two pieces") };
         assert_eq!((first.area, first.area_squared, first.grown.arrivals), (30, 100, 3));
         assert_eq!((second.area, second.area_squared, second.grown.arrivals), (20, 40, 4));
@@ -230,11 +259,11 @@ mod tests {
     fn losses_in_a_row_are_a_run_up_to_the_edge() {
         let mut meter = Meter::default();
         [3, 4, 5, 9].iter().for_each(|&arrival| meter.lost(arrival));
-        meter.sample(&Totals { early_dropped: 1, overflow_dropped: 3, ..Totals::default() });
-        meter.edge(10, 0, &Totals::default(), 0.0);
+        meter.sample(&Counts { early_dropped: 1, overflow_dropped: 3, ..Counts::default() });
+        meter.edge(10, 0, &Counts::default(), 0.0);
         meter.lost(10);
-        meter.sample(&Totals { early_dropped: 2, overflow_dropped: 3, ..Totals::default() });
-        meter.edge(20, 0, &Totals::default(), 0.0);
+        meter.sample(&Counts { early_dropped: 2, overflow_dropped: 3, ..Counts::default() });
+        meter.edge(20, 0, &Counts::default(), 0.0);
         let [first, second] = &meter.pieces[..] else { panic!("two pieces") };
         assert_eq!((first.losses.mean(), first.losses.longest()), (Some(2.0), Some(3)));
         assert_eq!((second.losses.mean(), second.losses.longest()), (Some(1.0), Some(1)));

@@ -1,0 +1,201 @@
+//! The figures of a link, each defined here once, whatever engine saw what they are made of: sums over a window, histograms, or
+//! a point at which the link stands still.
+
+use crate::{Histogram, LinkMetrics, Series, transient};
+
+/// What an engine summed up over a window. Packets are `f64`, since a fluid has fractions of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkSums {
+    /// Length of the window in the engine's unit of time, which is `unit_s` seconds.
+    pub length: f64,
+    /// Seconds in that unit.
+    pub unit_s: f64,
+    /// Integral over time of the packets waiting.
+    pub area: f64,
+    /// Integral of their square.
+    pub area_squared: f64,
+    /// Queue lengths at the AQM's sampling instants.
+    pub sampled: Moments,
+    /// Packets that arrived.
+    pub arrivals: f64,
+    /// Packets whose transmission ended.
+    pub departures: f64,
+    /// Packets marked CE.
+    pub marked: f64,
+    /// Packets that the AQM discarded.
+    pub early_dropped: f64,
+    /// Packets discarded for want of room.
+    pub overflow_dropped: f64,
+    /// What was sent, in bits or in packets of one size.
+    pub sent: f64,
+    /// The capacity integrated over the window, in the same unit.
+    pub capacity: f64,
+}
+
+/// A link that stands still: its queue about a mean, a share of the packets marked or dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkPoint {
+    /// Packets waiting.
+    pub queue_pkts: f64,
+    /// Standard deviation of the packets waiting.
+    pub queue_std_pkts: f64,
+    /// Packets that arrive in the window.
+    pub arrivals: f64,
+    /// Packets that leave in it.
+    pub departures: f64,
+    /// Share of the arrivals that is marked.
+    pub mark_ratio: f64,
+    /// Share that the AQM discards.
+    pub early_drop_ratio: f64,
+    /// Share discarded for want of room.
+    pub overflow_drop_ratio: f64,
+    /// Share of the capacity that is used.
+    pub utilization: f64,
+}
+
+/// Sum, sum of squares, and number of values.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// Their sum.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub sum_squared: f64,
+    /// How many there are.
+    pub n: u64,
+}
+
+/// The share of a capacity that was used; `None` where there was none. What was sent in a window can be more than its rates
+/// allow: a packet keeps the rate with which it began when that falls, a transmission takes whole nanoseconds, a radio has a
+/// lucky moment. What a link carried it had the capacity for, so that the share is at most 1.
+pub fn utilization(sent: f64, capacity: f64) -> Option<f64> {
+    (capacity > 0.0).then(|| sent.max(0.0) / capacity.max(sent))
+}
+
+/// Bits that a wire can carry from `from` to `until`, nanoseconds: the integral of its `rates`, each from its moment on, less its
+/// `outages`, which do not overlap.
+pub fn capacity_bits(
+    rates: impl IntoIterator<Item = (u64, u64)>,
+    outages: impl Iterator<Item = (u64, u64)> + Clone,
+    from: u64,
+    until: u64,
+) -> f64 {
+    let mut rates = rates.into_iter().peekable();
+    let mut bits = 0.0;
+    while let Some((begins, bps)) = rates.next() {
+        let begins = begins.max(from);
+        let ends = rates.peek().map_or(until, |next| next.0).min(until);
+        let down: u64 = outages.clone().map(|(down, up)| up.min(ends).saturating_sub(down.max(begins))).sum();
+        bits += bps as f64 * (ends.saturating_sub(begins).saturating_sub(down) as f64 * 1e-9);
+    }
+    bits
+}
+
+impl LinkSums {
+    /// The metrics that follow.
+    pub fn metrics(&self, target_pkts: Option<f64>) -> LinkMetrics {
+        let mean = self.area / self.length;
+        let mean_square = self.area_squared / self.length;
+        let whole = |count: f64| libm::round(count.max(0.0)) as u64;
+        let ratio = |count: f64| (self.arrivals > 0.0).then(|| count / self.arrivals);
+        LinkMetrics {
+            utilization: utilization(self.sent, self.capacity),
+            queue_mean_pkts: mean,
+            queue_std_pkts: (mean_square - mean * mean).max(0.0).sqrt(),
+            qacd_pkts: target_pkts.map(|target| (mean_square - 2.0 * target * mean + target * target).max(0.0).sqrt()),
+            qacd_sampled_pkts: target_pkts.and_then(|target| self.sampled.rms_about(target)),
+            arrivals_pkts: whole(self.arrivals),
+            departures_pkts: whole(self.departures),
+            marked_pkts: whole(self.marked),
+            early_dropped_pkts: whole(self.early_dropped),
+            overflow_dropped_pkts: whole(self.overflow_dropped),
+            mark_ratio: ratio(self.marked),
+            early_drop_ratio: ratio(self.early_dropped),
+            overflow_drop_ratio: ratio(self.overflow_dropped),
+            queue_ise_pkts2_s: target_pkts.map(|target| {
+                let square = self.area_squared - 2.0 * target * self.area + target * target * self.length;
+                square.max(0.0) * self.unit_s
+            }),
+            ..LinkMetrics::default()
+        }
+    }
+}
+
+impl LinkPoint {
+    /// The metrics that follow.
+    pub fn metrics(&self, target_pkts: Option<f64>) -> LinkMetrics {
+        let whole = |count: f64| libm::round(count) as u64;
+        let ratio = |share: f64| (self.arrivals > 0.0).then_some(share);
+        let qacd = target_pkts.map(|target| libm::hypot(self.queue_pkts - target, self.queue_std_pkts));
+        LinkMetrics {
+            utilization: utilization(self.utilization, 1.0),
+            queue_mean_pkts: self.queue_pkts,
+            queue_std_pkts: self.queue_std_pkts,
+            qacd_pkts: qacd,
+            qacd_sampled_pkts: qacd,
+            arrivals_pkts: whole(self.arrivals),
+            departures_pkts: whole(self.departures),
+            marked_pkts: whole(self.arrivals * self.mark_ratio),
+            early_dropped_pkts: whole(self.arrivals * self.early_drop_ratio),
+            overflow_dropped_pkts: whole(self.arrivals * self.overflow_drop_ratio),
+            mark_ratio: ratio(self.mark_ratio),
+            early_drop_ratio: ratio(self.early_drop_ratio),
+            overflow_drop_ratio: ratio(self.overflow_drop_ratio),
+            ..LinkMetrics::default()
+        }
+    }
+}
+
+impl LinkMetrics {
+    /// Fills in what the sojourn times say, which are in nanoseconds.
+    pub fn tell_sojourn(&mut self, sojourn: &Histogram) {
+        let seconds = |ns: Option<f64>| ns.map(|ns| ns * 1e-9);
+        self.sojourn_mean_s = seconds(sojourn.mean());
+        self.sojourn_p50_s = seconds(sojourn.quantile(0.50));
+        self.sojourn_p95_s = seconds(sojourn.quantile(0.95));
+        self.sojourn_p99_s = seconds(sojourn.quantile(0.99));
+    }
+
+    /// Fills in what the queue lengths say, counted by how long each lasted.
+    pub fn tell_queue(&mut self, queue: &Histogram) {
+        self.queue_p5_pkts = queue.quantile(0.05);
+        self.queue_p25_pkts = queue.quantile(0.25);
+        self.queue_p50_pkts = queue.quantile(0.50);
+        self.queue_p75_pkts = queue.quantile(0.75);
+        self.queue_p95_pkts = queue.quantile(0.95);
+    }
+
+    /// Fills in what the series says of a window: how the queue settled at its target.
+    pub fn tell_series(&mut self, series: &Series, target_pkts: Option<f64>, start_s: f64, end_s: f64) {
+        let seen = target_pkts.and_then(|target| transient(&series.t_s, &series.queue_pkts, target, start_s, end_s));
+        if let Some(seen) = seen {
+            self.settling_s = seen.settling_s;
+            self.overshoot_pkts = Some(seen.overshoot_pkts);
+        }
+    }
+}
+
+impl Moments {
+    /// One more value.
+    pub fn add(&mut self, x: f64) {
+        self.sum += x;
+        self.sum_squared += x * x;
+        self.n += 1;
+    }
+
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: &Moments) {
+        self.sum += other.sum;
+        self.sum_squared += other.sum_squared;
+        self.n += other.n;
+    }
+
+    /// Root mean square of the values less `reference`.
+    pub fn rms_about(&self, reference: f64) -> Option<f64> {
+        if self.n == 0 {
+            return None;
+        }
+        let n = self.n as f64;
+        let mean_square = (self.sum_squared - 2.0 * reference * self.sum) / n + reference * reference;
+        Some(mean_square.max(0.0).sqrt())
+    }
+}
