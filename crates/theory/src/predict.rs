@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::design::{Analysis, Place, admitted_pps, analyse};
+use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to};
 use crate::fluid::{Load, Model, aqm_report, only_wires, time_on, unresponsive};
 
 /// What is to be expected of one link in one window.
@@ -49,12 +49,17 @@ pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
+    predict_to(Depth::Loop, plan)
+}
+
+/// As [`predict`], with analyses that go no further than `depth`.
+pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
     crate::fluid::known_traffic(plan)?;
     let mut prediction = Prediction::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();
         for window in &plan.windows {
-            windows.insert(window.name.clone(), at_link(plan, number, window)?);
+            windows.insert(window.name.clone(), at_link(plan, number, window, depth)?);
         }
         prediction.insert(link.name.clone(), windows);
     }
@@ -151,7 +156,7 @@ fn users(plan: &Plan, window: &Window) -> Vec<Users> {
     users
 }
 
-fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction, Error> {
+fn at_link(plan: &Plan, number: usize, window: &Window, depth: Depth) -> Result<LinkPrediction, Error> {
     let link = &plan.links[number];
     let users = users(plan, window);
     let held: Vec<(&Flow, f64)> = plan
@@ -229,7 +234,7 @@ fn at_link(plan: &Plan, number: usize, window: &Window) -> Result<LinkPrediction
             Place { unresponsive_pps: admitted_pps(&link.aqm, &place, unresponsive_pps)?, ..place }
         }
     };
-    let analysis = analyse(&link.aqm, &place)?;
+    let analysis = analyse_to(depth, &link.aqm, &place)?;
     Ok(LinkPrediction {
         utilization: 1.0,
         queue_pkts: analysis.expected.queue_pkts,
