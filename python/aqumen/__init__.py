@@ -8,15 +8,20 @@ comparison = aqumen.compare(scenario, aqms=["arm-pfc", "pi"], seeds=20)
 comparison.write_report("report.html")
 """
 
-from aqumen import aqms
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from aqumen._core import __version__
-from aqumen.comparison import Comparison, compare, run
-from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, ScenarioError
-from aqumen.ranking import Place, Ranking
-from aqumen.result import Result, Series, SojournCdf
-from aqumen.scenario import Scenario
-from aqumen.topology import Dumbbell, Event, Flows, Transport
-from aqumen.transient import Transient
+
+if TYPE_CHECKING:
+    from aqumen import aqms
+    from aqumen.comparison import Comparison, compare, run
+    from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, ScenarioError
+    from aqumen.ranking import Place, Ranking
+    from aqumen.result import Result, Series, SojournCdf
+    from aqumen.scenario import Scenario
+    from aqumen.topology import Dumbbell, Event, Flows, Transport
+    from aqumen.transient import Transient
 
 __all__ = [
     "Cancelled",
@@ -42,3 +47,28 @@ __all__ = [
     "compare",
     "run",
 ]
+
+# Loaded when first named, so that the command line does not wait for what it does not use.
+_HOMES = {
+    "comparison": ("Comparison", "compare", "run"),
+    "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "ScenarioError"),
+    "ranking": ("Place", "Ranking"),
+    "result": ("Result", "Series", "SojournCdf"),
+    "scenario": ("Scenario",),
+    "topology": ("Dumbbell", "Event", "Flows", "Transport"),
+    "transient": ("Transient",),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "aqms":
+        return import_module("aqumen.aqms")
+    for home, names in _HOMES.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(f"aqumen.{home}"), name)
+            return found
+    raise AttributeError(f"module 'aqumen' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

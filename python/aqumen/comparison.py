@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from html import escape
@@ -10,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core, engines, tables
-from aqumen.aqms import Aqm
 from aqumen.engines import Job
 from aqumen.errors import ScenarioError
-from aqumen.mismatch import mismatch
+from aqumen.files import json_text, write_text
 from aqumen.ranking import Ranking, rank
 from aqumen.result import Answer, Result
 from aqumen.scenario import Scenario, as_scenario
-from aqumen.store import Store, digest_of, write_text
 from aqumen.transient import transients
 
 if TYPE_CHECKING:
@@ -26,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
     from matplotlib.figure import Figure
+
+    from aqumen.aqms import Aqm
+    from aqumen.store import Digests, Store
 
 __all__ = ["SCHEMA", "Comparison", "compare", "run"]
 
@@ -134,17 +134,26 @@ class Gathering:
         self.scenario, self.aqms = scenario, list(aqms)
         self.seeds = seed_list(seeds)
         self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
-        self.store = None if out is None else Store(out)
+        self.store: Store | None = None
         # Seed by seed, so that a comparison that is stopped has about as many runs of each AQM.
         self.jobs: list[tuple[str, Job]] = [
             (each, (aqm, seed)) for each in self.engines for seed in self.seeds for aqm in self.aqms
         ]
         self.answers: dict[tuple[str, Job], Answer] = {}
-        self._digests: dict[tuple[str, Job], str] = {}
-        if self.store is not None:
+        self.damaged: list[str] = []
+        self._digests: dict[str, Digests] = {}
+        if out is not None:
+            from aqumen.store import Damaged, Digests, Store
+
+            self.store = Store(out)
+            self._digests = {each: Digests(scenario, each) for each in self.engines}
             for each, job in self.jobs:
-                self._digests[each, job] = digest = digest_of(scenario, job, each)
-                if (answer := self.store.load(job, digest, self._apart(each))) is not None:
+                try:
+                    answer = self.store.load(job, self._digests[each].of(job), self._apart(each))
+                except Damaged as error:
+                    self.damaged.append(str(error))
+                    continue
+                if answer is not None:
                     self.answers[each, job] = answer
         self.resumed = len(self.answers)
 
@@ -162,7 +171,7 @@ class Gathering:
                 nonlocal go_on
                 job = left[index]
                 if self.store is not None:
-                    self.store.save(job, answer, self._digests[engine, job], self._apart(engine))
+                    self.store.save(job, answer, self._digests[engine].of(job), self._apart(engine))
                 self.answers[engine, job] = answer
                 go_on = on_progress is None or on_progress(len(self.answers), len(self.jobs))
                 return go_on
@@ -261,13 +270,21 @@ class Comparison:
             "windows": first["windows"],
             "runs": {"wanted": self.wanted, "finished": len(self.results)},
             "ranking": _ranking_dict(_rank(aqms, self.results[0])),
-            "mismatch": mismatch(self.results),
+            "mismatch": self.mismatch(),
             "aqms": aqms,
         }
 
     def to_json(self) -> str:
         """The same as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
+        return json_text(self.to_dict(), indent=2)
+
+    def mismatch(self) -> dict[str, Any]:
+        """How far engines disagree about the queue; empty with a single one."""
+        if len({run.label for run in self.results}) == len({run.spec for run in self.results}):
+            return {}
+        from aqumen.mismatch import mismatch
+
+        return mismatch(self.results)
 
     def ranking(self) -> Ranking:
         """The AQMs in order, the best first, on the first recorded link in the window `steady`."""
@@ -284,16 +301,17 @@ class Comparison:
         """
         return dict(self._links(aqm)[link or self.results[0].links[0]][window][metric])
 
-    def write_report(self, path: str | os.PathLike[str], command: str | None = None) -> None:
+    def write_report(self, path: str | os.PathLike[str], command: str | None = None, *, theory: bool = False) -> None:
         """Write the report: one HTML file that needs nothing else.
 
         Args:
             path: The file.
             command: The command that made the comparison, to be printed at the end.
+            theory: Set margins and oscillations beside the result too, which may take seconds for each AQM.
         """
         from aqumen.report import report_html
 
-        write_text(Path(path), report_html(self, command))
+        write_text(Path(path), report_html(self, command, loops=theory))
 
     def to_pandas(self) -> pd.DataFrame:
         """All metrics of all runs as a pandas table, one row each. Needs the extra `pandas`."""

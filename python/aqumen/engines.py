@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
+from pathlib import Path
 
 from aqumen import _core
 from aqumen.errors import Cancelled, EngineError, ScenarioError
-from aqumen.result import Answer, Floats
+from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Job", "run_many", "run_one"]
@@ -19,61 +16,10 @@ __all__ = ["ENGINES", "Job", "run_many", "run_one"]
 ENGINES = ("packet", "fluid", "theory", "ns2", "ns3")
 """Engines that exist today."""
 PLANNED = ("live",)
+PEERS = ("ns2", "ns3")
+"""Simulators of others, which run as programs of their own."""
 FLUID_MODELS = ("hollot", "ecn", "drop")
 """Window models of the fluid engine, chosen as `fluid:hollot`; without one each flow's ECN decides."""
-
-FLOW_METRICS = (
-    "goodput_bps",
-    "jain_fairness",
-    "rtt_mean_s",
-    "retransmitted_ratio",
-    "timeouts",
-    "delay_mean_s",
-    "jitter_mean_s",
-    "loss_ratio",
-    "throughput_bps",
-    "delay_p50_s",
-    "delay_p95_s",
-    "delay_p99_s",
-    "loss_burst_mean_pkts",
-    "frames",
-    "frame_loss_ratio",
-    "r_factor",
-    "mos",
-    "refused",
-    "pages",
-    "page_load_mean_s",
-    "page_load_p50_s",
-    "page_load_p95_s",
-    "page_load_p99_s",
-    *(
-        f"fct_{size}_{what}"
-        for size in ("under_10kB", "10kB_100kB", "100kB_1MB", "over_1MB")
-        for what in ("count", "mean_s", "p50_s", "p95_s", "p99_s", "slowdown")
-    ),
-)
-"""What every flow group carries; null where an engine does not measure it."""
-
-LINK_METRICS = (
-    "wire_lost_pkts",
-    "queue_p5_pkts",
-    "queue_p25_pkts",
-    "queue_p50_pkts",
-    "queue_p75_pkts",
-    "queue_p95_pkts",
-    "queue_iae_pkts_s",
-    "queue_ise_pkts2_s",
-    "settling_s",
-    "overshoot_pkts",
-    "loss_run_mean_pkts",
-    "loss_run_max_pkts",
-    "loss_dispersion",
-    "sync_index",
-    "rtt_fairness_slope",
-    "fairness_mean",
-    "convergence_s",
-)
-"""What every recorded link carries beside what all engines measure; null likewise."""
 
 Job = tuple[str | None, int]
 """An AQM (`None`: the scenario's own) and a seed."""
@@ -92,20 +38,22 @@ def check_engine(engine: str) -> None:
         raise EngineError(f"unknown engine `{engine}`; there are: {', '.join(ENGINES)}")
     if colon and model not in FLUID_MODELS:
         raise EngineError(f"unknown fluid model `{model}`; there are: {', '.join(FLUID_MODELS)}")
-    if engine == "ns2":
-        from aqumen import ns2
+    if engine in PEERS:
+        peer_program(engine)
 
-        try:
-            ns2.find_ns()
-        except ns2.Ns2Error as error:
-            raise EngineError(str(error)) from None
-    if engine == "ns3":
-        from aqumen import ns3
 
-        try:
-            ns3.find_program()
-        except ns3.Ns3Error as error:
-            raise EngineError(str(error)) from None
+def peer_program(engine: str) -> Path:
+    """The program that a peer is; raises `EngineError` where it is not on this machine.
+
+    Args:
+        engine: The peer.
+    """
+    from aqumen import ns2, ns3
+
+    try:
+        return Path(ns2.find_ns()) if engine == "ns2" else ns3.find_program()
+    except (ns2.Ns2Error, ns3.Ns3Error) as error:
+        raise EngineError(str(error)) from None
 
 
 def run_one(
@@ -130,7 +78,9 @@ def run_one(
     if engine in PEERS:
         if pcap is not None:
             raise EngineError(f"engine `{engine}` writes no packet trace; leave out --pcap or use engine `packet`")
-        return PEERS[engine](scenario, job)
+        from aqumen import peers
+
+        return peers.RUN[engine](scenario, job)
     if engine != "packet" and pcap is not None:
         name = engine.partition(":")[0]
         raise EngineError(f"engine `{name}` knows no packets; leave out --pcap or use engine `packet`")
@@ -166,8 +116,10 @@ def run_many(
     if engine in PEERS:
         from concurrent.futures import ThreadPoolExecutor, as_completed
 
+        from aqumen import peers
+
         with ThreadPoolExecutor(threads) as pool:
-            running = {pool.submit(PEERS[engine], scenario, job): index for index, job in enumerate(jobs)}
+            running = {pool.submit(peers.RUN[engine], scenario, job): index for index, job in enumerate(jobs)}
             try:
                 for done in as_completed(running):
                     if not on_done(running[done], done.result()):
@@ -205,70 +157,6 @@ def fluid_model(engine: str) -> str | None:
         engine: The engine's name.
     """
     return engine.partition(":")[2] or None
-
-
-def _ns2(scenario: Scenario, job: Job) -> Answer:
-    from aqumen import ns2
-
-    aqm, seed = job
-    try:
-        plan = scenario.plan(seed, aqm)
-        for group, asked in zip(plan["groups"], scenario.core.requests(seed), strict=True):
-            group["requests"] = asked
-        return PeerAnswer(ns2.run(plan))
-    except ns2.Ns2Error as error:
-        raise EngineError(str(error)) from None
-
-
-def _ns3(scenario: Scenario, job: Job) -> Answer:
-    from aqumen import ns3
-
-    aqm, seed = job
-    try:
-        return PeerAnswer(ns3.run(scenario.plan(seed, aqm)))
-    except ns3.Ns3Error as error:
-        raise EngineError(str(error)) from None
-
-
-PEERS: dict[str, Callable[[Scenario, Job], Answer]] = {"ns2": _ns2, "ns3": _ns3}
-"""Simulators of others that run as programs of their own."""
-
-
-class PeerAnswer:
-    """What a peer answered, with the keys of every run."""
-
-    def __init__(self, answer: dict[str, Any]) -> None:
-        """Take the engine's dictionary.
-
-        Args:
-            answer: The metrics, and under `series` queue and probability over time.
-        """
-        self._series = answer["series"]
-        self._sojourn = answer.get("sojourn", {})
-        plain = {key: value for key, value in answer.items() if key not in ("series", "sojourn")}
-        whole = {
-            key: {
-                name: {window: {**dict.fromkeys(wanted), **metrics} for window, metrics in windows.items()}
-                for name, windows in plain[key].items()
-            }
-            for key, wanted in (("links", LINK_METRICS), ("flows", FLOW_METRICS))
-        }
-        self.json = json.dumps({**plain, "aqumen": _core.__version__, **whole})
-
-    def series(self, link: str) -> tuple[Floats, Floats, Floats]:
-        """Times in seconds, packets waiting, probability in force (NaN where the AQM has none)."""
-        own = self._series[link]
-        t, queue, p = (np.array(own[key], dtype=np.float64) for key in ("t", "queue_pkts", "p"))
-        return t, queue, p
-
-    def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
-        """Sojourn times in seconds and the share of packets at or below each; empty where none were taken."""
-        times, share = self._sojourn.get(link, {}).get(window, ((), ()))
-        return np.array(times, dtype=np.float64), np.array(share, dtype=np.float64)
-
-    def queue_cdf(self, _link: str, _window: str) -> tuple[Floats, Floats]:
-        """Empty: peers tell the queue as sampled alone."""
-        return np.array([]), np.array([])
 
 
 def cores() -> int:

@@ -7,12 +7,15 @@ the last second, since no two engines agree about single round trips.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqumen.result import Floats, Result
+from aqumen.result import Result
 from aqumen.transient import SMOOTH_S
+
+if TYPE_CHECKING:
+    from aqumen.result import Floats
 
 __all__ = ["averaged", "mismatch"]
 

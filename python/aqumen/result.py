@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from aqumen import tables
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     import polars as pl
     import pyarrow as pa
     import xarray as xr
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-__all__ = ["Answer", "Floats", "QueueCdf", "Result", "Series", "SojournCdf"]
+    Floats = NDArray[np.float64]
 
-Floats = NDArray[np.float64]
+__all__ = ["Answer", "QueueCdf", "Result", "Series", "SojournCdf"]
 
 
 class Answer(Protocol):

@@ -1,32 +1,36 @@
 """Finished runs on disk, so that a comparison that was stopped goes on where it was.
 
-A run is two files: `AQM-SEED.json`, the metrics as `run --json` prints them with the digest of what was run, and
-`AQM-SEED.npz`, its series and sojourn times. The first is written last: where it stands, the run is whole.
+A run is two files: `AQM-SEED.json`, the metrics as `run --json` prints them, and `AQM-SEED.npz`, its series and sojourn
+times. Under `digest` the first has digests of what was run (`run`) and of what both files hold (`metrics`, `arrays`).
+It is written last: where it stands, the run is whole.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import io
 import json
 import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
-from aqumen.engines import Job
-from aqumen.errors import OutputError
-from aqumen.result import Answer, Floats
+from aqumen.engines import PEERS, Job, peer_program
+from aqumen.errors import Error, OutputError
+from aqumen.files import json_text, replace, write_text
+from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
-__all__ = ["Store", "write_text"]
+if TYPE_CHECKING:
+    from aqumen.result import Floats
 
-LAYOUT = 2
+__all__ = ["Damaged", "Digests", "Store"]
+
+LAYOUT = 3
 """Version of what a run's two files hold: runs written with less are run again."""
 
 
@@ -73,6 +77,8 @@ class Store:
             digest: Digest of what was run.
             engine: The engine, where runs of several stand beside each other.
         """
+        import numpy as np
+
         path, data = self.path(job, engine), json.loads(answer.json)
         arrays: dict[str, Any] = {}
         for k, link in enumerate(data["links"]):
@@ -80,43 +86,76 @@ class Store:
             for w, window in enumerate(data["windows"]):
                 arrays[f"sojourn_s_{k}_{w}"], arrays[f"share_{k}_{w}"] = answer.sojourn_cdf(link, window)
                 arrays[f"level_pkts_{k}_{w}"], arrays[f"time_share_{k}_{w}"] = answer.queue_cdf(link, window)
-        _replace(path.with_suffix(".npz"), lambda file: np.savez_compressed(file, **arrays))
-        write_text(path, json.dumps({**data, "digest": digest}) + "\n")
+        packed = io.BytesIO()
+        np.savez_compressed(packed, **arrays)
+        replace(path.with_suffix(".npz"), lambda file: file.write(packed.getbuffer()))
+        metrics = json_text(data)
+        sums = {"run": digest, "metrics": _sum(metrics.encode()), "arrays": _sum(packed.getbuffer())}
+        write_text(path, json_text({**data, "digest": sums}) + "\n")
 
     def load(self, job: Job, digest: str, engine: str | None = None) -> Answer | None:
-        """A finished run, if it is there and was run with just this.
+        """A finished run; `None` where there is none, or one of something else.
 
         Args:
             job: AQM and seed.
             digest: Digest of what is to be run.
             engine: The engine, where runs of several stand beside each other.
+
+        Raises:
+            Damaged: What is there is not what was written.
         """
+        import numpy as np
+
         path = self.path(job, engine)
+        arrays_path = path.with_suffix(".npz")
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(data, dict) or data.pop("digest", None) != digest:
-                return None
-            with path.with_suffix(".npz").open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            return StoredAnswer(data, arrays)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            # Absent or damaged: it is run again.
+            text = path.read_bytes()
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise Damaged(f"{path}: cannot read: {error.strerror}") from None
+        try:
+            data = json.loads(text)
+            sums = data.pop("digest")
+            if not isinstance(sums, dict):
+                # Written before there were sums.
+                return None
+            metrics = json_text(data)
+            whole = json_text({**data, "digest": sums}).encode() + b"\n" == text
+            if not whole or sums["metrics"] != _sum(metrics.encode()):
+                raise Damaged(f"{path}: changed since it was written")
+            if sums["run"] != digest:
+                return None
+            packed = arrays_path.read_bytes()
+            if sums["arrays"] != _sum(packed):
+                raise Damaged(f"{arrays_path}: changed since it was written")
+            with np.load(io.BytesIO(packed), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            return StoredAnswer(metrics, arrays)
+        except OSError as error:
+            raise Damaged(f"{arrays_path}: cannot read: {error.strerror}") from None
+        except (ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError, zipfile.BadZipFile):
+            raise Damaged(f"{path}: no finished run") from None
+
+
+class Damaged(Error):
+    """A run on disk that is not as it was written; it is to be run again."""
 
 
 class StoredAnswer:
     """A run read back from disk."""
 
-    def __init__(self, data: dict[str, object], arrays: dict[str, Floats]) -> None:
+    def __init__(self, metrics: str, arrays: dict[str, Floats]) -> None:
         """Take what the two files held.
 
         Args:
-            data: The metrics.
+            metrics: The metrics as JSON text.
             arrays: Series and sojourn times.
         """
-        self.json = json.dumps(data)
+        self.json = metrics
         self._arrays = arrays
-        self._links, self._windows = list(_names(data, "links")), list(_names(data, "windows"))
+        data = json.loads(metrics)
+        self._links, self._windows = list(data["links"]), list(data["windows"])
 
     def series(self, link: str) -> tuple[Floats, Floats, Floats]:
         """Times in seconds, packets waiting, probability in force."""
@@ -134,43 +173,42 @@ class StoredAnswer:
         return self._arrays[f"level_pkts_{k}_{w}"], self._arrays[f"time_share_{k}_{w}"]
 
 
-def digest_of(scenario: Scenario, job: Job, engine: str) -> str:
-    """Digest of all that decides a run: the plan, which holds the AQM's parameters and the seed; engine; versions.
+class Digests:
+    """Digests of the runs of one scenario on one engine: of all that decides what a run answers."""
+
+    def __init__(self, scenario: Scenario, engine: str) -> None:
+        """Take what all its runs share.
+
+        Args:
+            scenario: The scenario.
+            engine: The engine.
+        """
+        # The text names files (rates, frames, models); the plan holds what stands in them.
+        parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml(), scenario.plan_json(1, None)]
+        self._shared = "\0".join(parts).encode()
+
+    def of(self, job: Job) -> str:
+        """The digest of a run.
+
+        Args:
+            job: AQM and seed.
+        """
+        return hashlib.sha256(self._shared + f"\0{job}".encode()).hexdigest()
+
+
+@functools.cache
+def built(engine: str) -> str:
+    """Digest of the program that an engine is: of what was compiled, and for a peer of what describes a plan to it.
 
     Args:
-        scenario: The scenario.
-        job: AQM and seed.
         engine: The engine.
     """
-    aqm, seed = job
-    parts = [_core.__version__, str(LAYOUT), engine, str(seed), scenario.plan_json(seed, aqm)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    files = [Path(_core.__file__)]
+    if engine in PEERS:
+        package = Path(__file__).parent
+        files += [package / "peers.py", *sorted((package / engine).glob("*.py")), peer_program(engine)]
+    return hashlib.sha256(b"".join(_sum(file.read_bytes()).encode() for file in files)).hexdigest()
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all.
-
-    Args:
-        path: The file.
-        text: What it is to hold.
-    """
-    _replace(path, lambda file: file.write(text.encode()))
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            write(file)
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        # Nothing half-written stays, whatever stopped us.
-        part.unlink(missing_ok=True)
-
-
-def _names(data: dict[str, object], key: str) -> list[str]:
-    named = data[key]
-    assert isinstance(named, dict)
-    return list(named)
+def _sum(data: bytes | memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()

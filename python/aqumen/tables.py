@@ -1,6 +1,6 @@
 """Results as tables: columns for pandas, polars and Arrow, cubes for xarray, plain HTML for notebooks.
 
-The packages are optional and imported when they are asked for.
+The packages are optional and imported when they are asked for; numpy too, which a run in a terminal does without.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from aqumen.errors import MissingExtra
 
@@ -75,6 +73,8 @@ def to_arrow(columns: dict[str, list[Any]]) -> pa.Table:
 
 def series_dataset(results: Sequence[Result]) -> xr.Dataset:
     """Queue and probability of all runs over time: aqm x seed x link x time; absent runs are NaN."""
+    import numpy as np
+
     xarray = optional("xarray", "xarray")
     aqms, seeds, links = _axes(results)
     t = results[0].series(links[0]).t_s
@@ -99,6 +99,8 @@ def series_dataset(results: Sequence[Result]) -> xr.Dataset:
 
 def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
     """All metrics of all runs: aqm x seed x link x window, and aqm x seed x group x window; absent ones are NaN."""
+    import numpy as np
+
     xarray = optional("xarray", "xarray")
     aqms, seeds, links = _axes(results)
     windows, groups = list(results[0].windows), results[0].flows

@@ -37,9 +37,12 @@ def replay() -> list[Replay]:
     """Replay all files with the tests of the algorithms' crate; needs a checkout and cargo."""
     root = Path(__file__).parents[2]
     if not (root / "crates/aqm/vectors").is_dir() or shutil.which("cargo") is None:
-        raise EngineError("the vectors replay in a checkout of Aqumen, with cargo; neither may be missing")
+        raise EngineError(
+            "the vectors replay in a checkout of Aqumen, with cargo: clone it, and install Rust (https://rustup.rs)"
+        )
     tests = [file.stem for file in sorted((root / "crates/aqm/tests").glob("vectors*.rs"))]
-    command = ["cargo", "test", "--quiet", "--no-fail-fast", "--package", "aqumen-aqm"]
+    # As `make test` builds them: of one package alone, dependencies may have other features and be compiled again.
+    command = ["cargo", "test", "--locked", "--quiet", "--no-fail-fast", "--workspace"]
     command += [word for test in tests for word in ("--test", test)]
     run = subprocess.run(
         [*command, "--", "--nocapture", "--test-threads=1"], cwd=root, capture_output=True, text=True, check=False

@@ -8,8 +8,8 @@ import pytest
 
 import aqumen
 from aqumen import theory
+from aqumen.beside import beside, oscillation_period_s
 from aqumen.cli import main
-from aqumen.theory.explain import beside, oscillation_period_s
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "arm-pfc"
 
@@ -231,6 +231,19 @@ def test_an_expected_limit_cycle_is_recognised():
     note = next(note for note in steady.notes if "limit cycle expected" in note)
     assert "seen" in note
     assert "none seen" not in note
+
+
+def test_margins_and_oscillations_wait_until_they_are_asked_for(capsys):
+    # Their nonlinear equations take longer than a short run: where the queue rests is all that comes unasked.
+    args = ["run", str(EXPERIMENTS / "exp3-n50.toml"), "--aqm", "red", "--until", "20s", "--json"]
+    assert main(args) == 0
+    rest = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
+    assert main([*args, "--theory"]) == 0
+    whole = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
+    assert rest["predicted"] == whole["predicted"]
+    assert set(rest["point"]) == {"window_pkts", "probability"}
+    assert "gain_margin" in whole["point"]
+    assert not any("gain" in note or "no operating point" in note for note in rest["notes"])
 
 
 def test_an_aqm_without_a_law_is_refused_by_name_and_leaves_no_section(capsys):

@@ -2,7 +2,7 @@
 
 use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
-use aqumen_theory::design::{self, Place};
+use aqumen_theory::design::{self, Depth, Place};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
 use aqumen_theory::maps::{self, Axis};
@@ -262,10 +262,13 @@ pub(crate) fn run_theory(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> P
     predict::run(&plan(&scenario.0, seed, aqm)?).map(RunResult).map_err(error)
 }
 
-/// The predictions behind `run_theory`, link by link and window by window, as JSON; at a cost that does not weigh beside a run.
+/// The predictions behind `run_theory`, link by link and window by window, as JSON; without `loops` only where queues come to rest,
+/// which takes no time.
 #[pyfunction]
-pub(crate) fn predict_json(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<String> {
-    let prediction = predict::predict_beside(&plan(&scenario.0, seed, aqm)?).map_err(error)?;
+#[pyo3(signature = (scenario, aqm, seed, loops = true))]
+pub(crate) fn predict_json(scenario: &Scenario, aqm: Option<&str>, seed: u64, loops: bool) -> PyResult<String> {
+    let depth = if loops { Depth::Loop } else { Depth::Rest };
+    let prediction = predict::predict_to(depth, &plan(&scenario.0, seed, aqm)?).map_err(error)?;
     serde_json::to_string(&prediction).map_err(refuse)
 }
 

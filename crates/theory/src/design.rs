@@ -113,23 +113,37 @@ const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 
 /// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
 pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
-    let built = build(choice)?;
-    let target = target_pkts(choice, &settings(&built), place);
-    let built = settled(built, place)?;
-    let at = rest(&built, place, target)?;
+    let (at, built) = at_rest(choice, place)?;
     Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
 }
 
-/// Steps of the nonlinear equations that a design may take: about a second.
-const STEPS_OF_DESIGN: f64 = 1e7;
+/// The point where `choice` lets the queue come to rest at `place`, and the AQM as it acts there.
+fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm), Error> {
+    let built = build(choice)?;
+    let target = target_pkts(choice, &settings(&built), place);
+    let built = settled(built, place)?;
+    Ok((rest(&built, place, target)?, built))
+}
+
+/// Steps of the nonlinear equations that the height of a limit cycle may take: about a second. It is left out where it takes more.
+const STEPS_MAX: f64 = 1e7;
 
 /// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
 pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
-    analyse_within(choice, place, STEPS_OF_DESIGN)
+    analyse_to(Depth::Loop, choice, place)
 }
 
-/// The same; the height of an oscillation is left out if it takes more than `steps_max` steps of the nonlinear equations.
-pub(crate) fn analyse_within(choice: &AqmChoice, place: &Place, steps_max: f64) -> Result<Analysis, Error> {
+/// How far an analysis goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Where the queue comes to rest: microseconds.
+    Rest,
+    /// The loop around it too, and the height of its limit cycle, for which nonlinear equations run: up to seconds.
+    Loop,
+}
+
+/// As [`analyse`], and no further than `depth`: without the loop there are no margins and no oscillation.
+pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
     let built = build(choice)?;
     let mut gains = settings(&built);
     let target = target_pkts(choice, &gains, place);
@@ -143,7 +157,10 @@ pub(crate) fn analyse_within(choice: &AqmChoice, place: &Place, steps_max: f64) 
     let plant = plant_of(&at)?;
     derived(&built, &at, &plant, &mut gains, &mut warnings);
 
-    let controller = Controller::of_built(&built, choice, &at);
+    let controller = match depth {
+        Depth::Rest => None,
+        Depth::Loop => Controller::of_built(&built, choice, &at),
+    };
     let margins = controller.map(|(controller, probe)| LoopMargins {
         textbook: Loop::new(Plant::textbook(&at), controller.clone()).margins(),
         exact: Loop::new(Plant::exact(&at), controller.clone()).margins(),
@@ -160,7 +177,7 @@ pub(crate) fn analyse_within(choice: &AqmChoice, place: &Place, steps_max: f64) 
     if let Some(period) = expected.oscillation_period_s {
         // Long enough for the start to be over, of which the last third is looked at.
         let duration = (60.0 * period).clamp(60.0, 600.0);
-        if maps::check_steps(&mut built, place, duration) <= steps_max {
+        if maps::check_steps(&mut built, place, duration) <= STEPS_MAX {
             expected.oscillation_std_pkts = Some(maps::check(choice, place, duration)?.1);
         }
     }
@@ -181,7 +198,7 @@ pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> R
     let (mut low, mut high) = (0.0, offered.min(place.capacity_pps * (1.0 - 1e-9)));
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        let (at, _) = linearise(choice, &Place { unresponsive_pps: middle, ..*place })?;
+        let at = at_rest(choice, &Place { unresponsive_pps: middle, ..*place })?.0;
         if middle < offered * (1.0 - at.probability.min(1.0)) {
             low = middle;
         } else {

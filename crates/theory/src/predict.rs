@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::design::{Analysis, Place, admitted_pps, analyse_within};
+use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to};
 use crate::fluid::{Load, Model, aqm_report, only_wires, time_on, unresponsive};
 
 /// What is to be expected of one link in one window.
@@ -49,19 +49,11 @@ pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
-    predict_within(plan, f64::INFINITY)
+    predict_to(Depth::Loop, plan)
 }
 
-/// [`predict`] at the cost of some ten milliseconds a window, to be set beside a run: the height of an oscillation is left out
-/// where it takes longer.
-pub fn predict_beside(plan: &Plan) -> Result<Prediction, Error> {
-    predict_within(plan, STEPS_BESIDE)
-}
-
-/// Steps of the nonlinear equations that are taken beside a run.
-const STEPS_BESIDE: f64 = 150_000.0;
-
-fn predict_within(plan: &Plan, steps_max: f64) -> Result<Prediction, Error> {
+/// As [`predict`], with analyses that go no further than `depth`.
+pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
     crate::fluid::known_traffic(plan)?;
     let mut prediction = Prediction::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
@@ -72,7 +64,7 @@ fn predict_within(plan: &Plan, steps_max: f64) -> Result<Prediction, Error> {
             let mut analysed = |place: &Place| match known.iter().find(|(seen, _)| seen == place) {
                 Some((_, analysis)) => Ok(analysis.clone()),
                 None => {
-                    let analysis = analyse_within(&link.aqm, place, steps_max)?;
+                    let analysis = analyse_to(depth, &link.aqm, place)?;
                     known.push((*place, analysis.clone()));
                     Ok(analysis)
                 }

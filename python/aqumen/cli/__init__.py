@@ -9,42 +9,30 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-import typer
-from typer import exceptions
+import click
 
 import aqumen
-from aqumen.cli import compare, design, listing, mmpp, replay, run, talk, validate
+from aqumen.cli import talk
+from aqumen.errors import Error
 
-__all__ = ["main"]
+__all__ = ["VERBS", "main"]
 
-app = typer.Typer(
-    name="aqumen",
-    help="A workbench for active queue management (AQM).",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("run")(run.run)
-app.command("compare")(compare.compare)
-app.command("design")(design.design)
-app.command("mmpp")(mmpp.mmpp)
-app.command("replay")(replay.replay)
-app.command("list")(listing.list_things)
-app.command("validate")(validate.validate)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"aqumen {aqumen.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _top(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
-) -> None:
-    pass
+VERBS = {
+    "run": ("run", "run", "Run one AQM on a scenario with one seed."),
+    "compare": ("compare", "compare", "Compare AQMs on a scenario, or engines with --engine twice."),
+    "design": ("design", "design", "Design an AQM for a network and show its margins."),
+    "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
+    "replay": (
+        "replay",
+        "replay",
+        "Offer a capture's packets to a queue, open loop: who waits, is marked or dropped under each AQM.",
+    ),
+    "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
+    "validate": ("validate", "validate", "Compare the packet engine with ns-2 or ns-3, or replay the vectors."),
+}
+"""Module, function and first line of the help of each verb."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -54,18 +42,65 @@ def main(args: Sequence[str] | None = None) -> int:
         args: The arguments after the program's name; without them those of the process.
     """
     talk.remember_command(args)
+    # Who says nothing asks for help.
+    words = list(sys.argv[1:] if args is None else args) or ["--help"]
+    if sys.stdout is None:
+        # Started with its output closed (`>&-`): nobody listens.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
-        # Who says nothing asks for help.
-        words = list(sys.argv[1:] if args is None else args) or ["--help"]
-        return int(app(args=words, prog_name="aqumen", standalone_mode=False) or 0)
-    except aqumen.Error as error:
+        code = _answer(words)
+        # What is still in the buffer is written here, where a failure can be told.
+        sys.stdout.flush()
+        return code
+    except Error as error:
         return talk.failed(str(error))
-    except exceptions.TyperException as error:
-        return talk.failed(error.format_message().replace("Value error, ", ""))
-    except (KeyboardInterrupt, exceptions.Abort):
+    except click.ClickException as error:
+        return talk.failed(error.format_message())
+    except (KeyboardInterrupt, click.Abort):
         talk.say("stopped")
         return talk.INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone (`aqumen list aqms | head`): that is no failure, and the interpreter must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone (`aqumen list aqms | head`): that is no failure.
+        _drop_output()
         return 0
+    except OSError as error:
+        _drop_output()
+        return talk.failed(f"{error.filename or 'cannot write to standard output'}: {error.strerror or error}")
+
+
+def _answer(words: list[str]) -> int:
+    # Not `_app.main`, which ends the process with 1 where the reader of its output has gone.
+    try:
+        with _app.make_context("aqumen", words) as context:
+            return int(_app.invoke(context) or 0)
+    except click.exceptions.Exit as asked:
+        return asked.exit_code
+
+
+def _drop_output() -> None:
+    """Let the interpreter write what is left to nowhere: it must not complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Verbs(click.Group):
+    """The verbs, each loaded when it is asked for: all together take longer than a short run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, function, _ = VERBS[cmd_name]
+        command: click.Command = getattr(import_module(f"aqumen.cli.{module}"), function)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, summary) for verb, (_, _, summary) in VERBS.items()])
+
+
+@click.group(cls=_Verbs)
+@click.version_option(aqumen.__version__, message="aqumen %(version)s")
+def _app() -> None:
+    """A workbench for active queue management (AQM)."""

@@ -6,42 +6,69 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.table import Table
+import click
 
 from aqumen import tables
 from aqumen.cli import talk
-from aqumen.cli.options import EnginesOption, JsonOption, OutOption, ScenarioArgument, SetOption, UntilOption, load
+from aqumen.cli.options import (
+    engines_option,
+    json_option,
+    load,
+    out_option,
+    scenario_argument,
+    set_option,
+    spec_list,
+    theory_option,
+    until_option,
+)
 from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
-from aqumen.mismatch import mismatch
-from aqumen.store import write_text
+from aqumen.files import write_text
 from aqumen.transient import SMOOTH_S
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["compare", "means_table", "tables_of"]
 
 
+@click.command()
+@scenario_argument
+@click.option("--aqm", multiple=True, metavar="SPEC", help="An AQM; repeat for each.")
+@click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="How many seeds: 1 to N.")
+@engines_option
+@set_option
+@until_option
+@out_option
+@theory_option
+@json_option
 def compare(
-    scenario: ScenarioArgument,
-    aqm: Annotated[list[str] | None, typer.Option("--aqm", metavar="SPEC", help="An AQM; repeat for each.")] = None,
-    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="How many seeds: 1 to N.")] = 20,
-    engine: EnginesOption = None,
-    set_: SetOption = None,
-    until: UntilOption = None,
-    out: OutOption = None,
-    as_json: JsonOption = False,
+    scenario: Path,
+    aqm: tuple[str, ...],
+    seeds: int,
+    engine: tuple[str, ...],
+    set_: tuple[str, ...],
+    until: str | None,
+    out: Path | None,
+    theory: bool,
+    as_json: bool,
 ) -> int:
     """Compare AQMs on a scenario, or engines with --engine twice.
+
+    SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
 
     With --out a report and every finished run are written, and runs there are reused.
 
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
-    gathering = Gathering(load(scenario, set_, until), aqm or [], seeds, engine or ["packet"], out=out)
+    gathering = Gathering(load(scenario, set_, until), spec_list(aqm), seeds, engine or ["packet"], out=out)
     total = len(gathering.jobs)
+    for damage in gathering.damaged:
+        talk.say(f"{damage}; it is run again")
     if gathering.resumed:
         talk.say(f"{gathering.resumed} of {total} runs are in {out} already and are not repeated")
     interrupted = False
@@ -67,7 +94,7 @@ def compare(
         folder = gathering.store.folder
         write_text(folder / "scenario.toml", gathering.scenario.to_toml())
         write_text(folder / "compare.json", comparison.to_json() + "\n")
-        comparison.write_report(folder / "report.html", talk.command())
+        comparison.write_report(folder / "report.html", talk.command(), theory=theory)
         talk.say(f"wrote {folder / 'report.html'}")
     if as_json:
         print(comparison.to_json())
@@ -190,7 +217,7 @@ def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
         comparison: The comparison.
         window: The window.
     """
-    found = mismatch(comparison.results)
+    found = comparison.mismatch()
     if not found:
         return []
     made = talk.table(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
-import typer
-from rich.table import Table
 
 from aqumen.cli import talk
-from aqumen.cli.options import JsonOption
+from aqumen.cli.options import PATH, json_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
 from aqumen.theory import design as design_for
 from aqumen.theory import robust as robust_for
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["design", "tables_of"]
 
@@ -22,35 +25,47 @@ MAP_POINTS = 100
 """Points along each axis of a map."""
 
 
+@click.command()
+@click.argument("aqm", metavar="SPEC")
+@click.option("--capacity", required=True, metavar="RATE", help="Capacity: 30Mbit.")
+@click.option("--flows", type=float, required=True, metavar="N", help="Long-lived flows.")
+@click.option("--rtt", metavar="TIME", help="Base RTT, without queueing.")
+@click.option("--r0", metavar="TIME", help="Round-trip time at the target.")
+@click.option("--target", metavar="PKTS", help="Target queue: 100pkt.")
+@click.option("--packet", default="1000B", show_default=True, metavar="BYTES", help="Packet size on the wire.")
+@click.option("--buffer", metavar="PKTS", help="Room of the queue.")
+@click.option("--model", default="hollot", show_default=True, metavar="MODEL", help="hollot, ecn or drop.")
+@click.option("--plot", type=PATH, metavar="FILE", help="Draw the loop into this file.")
+@click.option("--kind", default="nyquist", show_default=True, help="nyquist, bode, nichols, step or locus.")
+@click.option(
+    "--map",
+    "map_",
+    multiple=True,
+    metavar="AXIS=FROM:TO",
+    help="Twice: a stability map over flows, rtt (s), capacity (pkt/s), target (pkt) or gain, into --plot.",
+)
+@click.option(
+    "--robust",
+    multiple=True,
+    metavar="AXIS=FROM:TO",
+    help="Gains that hold over ranges of flows, rtt, capacity: of pi, red, rem, paqm, arm-pfc.",
+)
+@json_option
 def design(
-    aqm: Annotated[str, typer.Argument(metavar="SPEC", help="The AQM: pi, arm-pfc:h=7.", show_default=False)],
-    capacity: Annotated[str, typer.Option("--capacity", metavar="RATE", help="Capacity: 30Mbit.", show_default=False)],
-    flows: Annotated[float, typer.Option("--flows", metavar="N", help="Long-lived flows.", show_default=False)],
-    rtt: Annotated[str | None, typer.Option("--rtt", metavar="TIME", help="Base RTT, without queueing.")] = None,
-    r0: Annotated[str | None, typer.Option("--r0", metavar="TIME", help="Round-trip time at the target.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="PKTS", help="Target queue: 100pkt.")] = None,
-    packet: Annotated[str, typer.Option("--packet", metavar="BYTES", help="Packet size on the wire.")] = "1000B",
-    buffer: Annotated[str | None, typer.Option("--buffer", metavar="PKTS", help="Room of the queue.")] = None,
-    model: Annotated[str, typer.Option("--model", metavar="MODEL", help="hollot, ecn or drop.")] = "hollot",
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the loop into this file.")] = None,
-    kind: Annotated[str, typer.Option("--kind", help="nyquist, bode, nichols, step or locus.")] = "nyquist",
-    map_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="AXIS=FROM:TO",
-            help="Twice: a stability map over flows, rtt (s), capacity (pkt/s), target (pkt) or gain, into --plot.",
-        ),
-    ] = None,
-    robust: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--robust",
-            metavar="AXIS=FROM:TO",
-            help="Gains that hold over ranges of flows, rtt, capacity: of pi, red, rem, paqm, arm-pfc.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    aqm: str,
+    capacity: str,
+    flows: float,
+    rtt: str | None,
+    r0: str | None,
+    target: str | None,
+    packet: str,
+    buffer: str | None,
+    model: str,
+    plot: Path | None,
+    kind: str,
+    map_: tuple[str, ...],
+    robust: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Design an AQM for a network and show its margins."""
     if (rtt is None) == (r0 is None):
@@ -92,7 +107,7 @@ def _span(text: str) -> tuple[str, float, float]:
     raise ScenarioError(f"{text}: write it as AXIS=FROM:TO with plain numbers, for instance flows=10:200")
 
 
-def _map(found: Design, axes: list[str]) -> StabilityMap:
+def _map(found: Design, axes: Sequence[str]) -> StabilityMap:
     spans = [_span(axis) for axis in axes]
     if len(spans) != 2:
         raise ScenarioError("a map has two axes: give --map twice")
@@ -102,7 +117,7 @@ def _map(found: Design, axes: list[str]) -> StabilityMap:
     return stability_map(found, x, np.geomspace(x_low, x_high, MAP_POINTS), y, np.geomspace(y_low, y_high, MAP_POINTS))
 
 
-def _robust(found: Design, ranges: list[str]) -> RobustPi | RobustAqm:
+def _robust(found: Design, ranges: Sequence[str]) -> RobustPi | RobustAqm:
     spans = {name: (low, high) for name, low, high in map(_span, ranges)}
     unknown = [name for name in spans if name not in ("flows", "rtt", "capacity")]
     if unknown:

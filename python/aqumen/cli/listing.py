@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from aqumen import _core
 from aqumen.cli import talk
-from aqumen.cli.options import JsonOption
+from aqumen.cli.options import json_option
 from aqumen.errors import ScenarioError
 from aqumen.experiments import PAPERS, Experiment, experiments
+from aqumen.files import json_text
 from aqumen.scenario import Scenario
 
 __all__ = ["list_things"]
@@ -41,14 +42,17 @@ HEADS = {
 }
 
 
+@click.command()
+@click.argument("kind", type=click.Choice(Kind), metavar="|".join(Kind))
+@json_option
 def list_things(
-    kind: Annotated[Kind, typer.Argument(metavar="aqms|transports|traffic|papers|scenarios", show_default=False)],
-    as_json: JsonOption = False,
+    kind: Kind,
+    as_json: bool,
 ) -> int:
     """List AQMs, transports, traffic, papers or scenarios."""
     rows = _rows(kind)
     if as_json:
-        print(json.dumps({"schema": SCHEMA, kind.value: rows}, indent=2))
+        print(json_text({"schema": SCHEMA, kind.value: rows}, indent=2))
         return 0
     if not rows:
         talk.say(f"no {kind.value} here yet")

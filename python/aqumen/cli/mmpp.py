@@ -3,49 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.table import Table
+import click
 
 from aqumen import mmpp as analysis
 from aqumen import tables
 from aqumen.cli import talk
-from aqumen.cli.options import JsonOption, SetOption
+from aqumen.cli.options import PATH, json_option, set_option
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.store import write_text
+from aqumen.files import write_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["mmpp", "tables_of"]
 
 
+@click.command()
+@click.argument("model", type=PATH, metavar="MODEL.toml|CAPTURE")
+@click.option("--buffer", metavar="N", help='Packets it holds: "100pkt".')
+@click.option("--link", metavar="RATE", help='Rate of the link: "10Mbit".')
+@click.option("--service", metavar="RATE", help='Or packets served: "975pkt/s".')
+@set_option
+@click.option("--simulate", is_flag=True, help="Simulate the model packet by packet beside the prediction.")
+@click.option("--plot", type=PATH, metavar="FILE", help="Draw the answer.")
+@click.option("--save", type=PATH, metavar="FILE", help="Write the model, fully explicit.")
+@json_option
 def mmpp(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL.toml|CAPTURE",
-            help="The model; or a pcap, a pcapng or a text of times, to which a source is fitted.",
-            show_default=False,
-        ),
-    ],
-    buffer: Annotated[str | None, typer.Option("--buffer", metavar="N", help='Packets it holds: "100pkt".')] = None,
-    link: Annotated[str | None, typer.Option("--link", metavar="RATE", help='Rate of the link: "10Mbit".')] = None,
-    service: Annotated[
-        str | None, typer.Option("--service", metavar="RATE", help='Or packets served: "975pkt/s".')
-    ] = None,
-    set_: SetOption = None,
-    simulate: Annotated[
-        bool, typer.Option("--simulate", help="Simulate the model packet by packet beside the prediction.")
-    ] = False,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer.")] = None,
-    save: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE", help="Write the model, fully explicit.")
-    ] = None,
-    as_json: JsonOption = False,
+    model: Path,
+    buffer: str | None,
+    link: str | None,
+    service: str | None,
+    set_: tuple[str, ...],
+    simulate: bool,
+    plot: Path | None,
+    save: Path | None,
+    as_json: bool,
 ) -> int:
     """Solve a queueing model: MMPP sources, Erlang service, a finite buffer."""
     settings = {"queue.buffer": buffer, "queue.link": link, "queue.service": service}
     changes = {key: f'"{value}"' for key, value in settings.items() if value is not None}
-    for change in set_ or []:
+    for change in set_:
         key, equals, value = change.partition("=")
         if not equals or not key.strip():
             raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set queue.buffer=40pkt")

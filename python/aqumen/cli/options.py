@@ -1,64 +1,59 @@
-"""Options that several verbs share."""
+"""Arguments and options that several verbs share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
 
 __all__ = [
-    "EngineOption",
-    "EnginesOption",
-    "JsonOption",
-    "OutOption",
-    "ScenarioArgument",
-    "SetOption",
-    "UntilOption",
+    "PATH",
+    "engine_option",
+    "engines_option",
+    "json_option",
     "load",
+    "out_option",
+    "scenario_argument",
+    "set_option",
+    "spec_list",
+    "theory_option",
+    "until_option",
 ]
 
-ScenarioArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SCENARIO", help="A scenario file, or the name of an experiment: arm-pfc/exp1.", show_default=False
-    ),
-]
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        "--engine", metavar="ENGINE", help="packet, fluid (or fluid:hollot, fluid:ecn, fluid:drop), theory, ns2 or ns3."
-    ),
-]
-EnginesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--engine",
-        metavar="ENGINE",
-        help="As for run; repeat it to set several engines beside the first. Without it packet.",
-    ),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario; may be repeated."),
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="TIME",
-        help="Run only the beginning; later events, windows and flows are left out.",
-        show_default=False,
-    ),
-]
-OutOption = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for all that is written.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+PATH = click.Path(path_type=Path)
+
+scenario_argument = click.argument("scenario", type=PATH)
+engine_option = click.option(
+    "--engine",
+    default="packet",
+    show_default=True,
+    metavar="ENGINE",
+    help="packet, fluid (or fluid:hollot, fluid:ecn, fluid:drop), theory, ns2 or ns3.",
+)
+engines_option = click.option(
+    "--engine",
+    multiple=True,
+    metavar="ENGINE",
+    help="As for run; repeat it to set several engines beside the first. Without it packet.",
+)
+set_option = click.option(
+    "--set", "set_", multiple=True, metavar="KEY=VALUE", help="Change a value of the scenario; may be repeated."
+)
+until_option = click.option(
+    "--until", metavar="TIME", help="Run only the beginning; later events, windows and flows are left out."
+)
+out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for all that is written.")
+theory_option = click.option(
+    "--theory", is_flag=True, help="Set margins and oscillations beside the result too, which may take seconds."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def load(path: Path, changes: list[str] | None, until: str | None = None) -> Scenario:
+def load(path: Path, changes: Sequence[str], until: str | None = None) -> Scenario:
     """The scenario of a file with the changes of `--set`, and only its beginning with `--until`.
 
     Args:
@@ -68,7 +63,7 @@ def load(path: Path, changes: list[str] | None, until: str | None = None) -> Sce
     """
     scenario = Scenario.load(path)
     pairs = []
-    for change in changes or []:
+    for change in changes:
         key, equals, value = change.partition("=")
         if not equals or not key.strip():
             raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set duration=20s")
@@ -76,3 +71,23 @@ def load(path: Path, changes: list[str] | None, until: str | None = None) -> Sce
     if pairs:
         scenario = scenario.set_all(pairs)
     return scenario if until is None else scenario.until(until)
+
+
+def spec_list(given: Sequence[str]) -> list[str]:
+    """The SPECs of every `--aqm`, of which one may name several: `codel,pie:target=5ms,tupdate=15ms,fq-codel`.
+
+    Args:
+        given: What stands behind each `--aqm`.
+    """
+    specs: list[str] = []
+    for text in given:
+        begins = True
+        for piece in text.split(","):
+            # A parameter has its `=` before any `:`; whatever has none begins another SPEC.
+            name, equals, _ = piece.partition("=")
+            if begins or not equals or ":" in name:
+                specs.append(piece.strip())
+            else:
+                specs[-1] += f",{piece}"
+            begins = False
+    return specs

@@ -2,70 +2,99 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.table import Table
+import click
 
 from aqumen import tables
 from aqumen.cli import talk
-from aqumen.cli.options import JsonOption
+from aqumen.cli.options import PATH, json_option, spec_list
 from aqumen.errors import OutputError, ScenarioError
+from aqumen.files import json_text
 from aqumen.replay import Capture, Replay
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["replay", "tables_of"]
 
 SCHEMA = 1
 
 
+@click.command()
+@click.argument("capture", type=PATH, metavar="CAPTURE")
+@click.option("--aqm", multiple=True, metavar="SPEC", help="An AQM; repeat for each.")
+@click.option("--rate", metavar="RATE", help='Rate of the link: "10Mbit".')
+@click.option("--load", type=float, metavar="X", help="In its place: the offered load, 0.95 for instance.")
+@click.option(
+    "--buffer", default="1000pkt", show_default=True, metavar="N", help='Room of the queue: "1000pkt" or "1.5MB".'
+)
+@click.option(
+    "--delay",
+    default="0s",
+    show_default=True,
+    metavar="TIME",
+    help="Propagation delay that departures in --out contain.",
+)
+@click.option("--target", metavar="N", help='Target queue of AQMs that have one: "50pkt" or "5ms".')
+@click.option(
+    "--flows", type=float, default=50, show_default=True, metavar="N", help="Flows that AQMs design themselves for."
+)
+@click.option(
+    "--rtt", default="100ms", show_default=True, metavar="TIME", help="Round-trip time that AQMs design themselves for."
+)
+@click.option("--packet", metavar="SIZE", help="Packet size that they do; else the capture's mean.")
+@click.option(
+    "--overhead",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="BYTES",
+    help="Bytes on the link beyond a packet's captured length.",
+)
+@click.option(
+    "--speedup",
+    type=float,
+    default=1,
+    show_default=True,
+    metavar="X",
+    help="Offer the packets X times as fast as they were captured.",
+)
+@click.option("--interface", type=int, metavar="N", help="Only packets of this interface, from 0.")
+@click.option(
+    "--top", type=int, default=10, show_default=True, metavar="N", help="Flows that are reported each by itself."
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the AQM's random numbers.")
+@click.option("--out", type=PATH, metavar="FILE", help="Write the packets that leave as pcapng.")
+@json_option
 def replay(
-    capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng.", show_default=False)],
-    aqm: Annotated[list[str] | None, typer.Option("--aqm", metavar="SPEC", help="An AQM; repeat for each.")] = None,
-    rate: Annotated[str | None, typer.Option("--rate", metavar="RATE", help='Rate of the link: "10Mbit".')] = None,
-    load: Annotated[
-        float | None, typer.Option("--load", metavar="X", help="In its place: the offered load, 0.95 for instance.")
-    ] = None,
-    buffer: Annotated[
-        str, typer.Option("--buffer", metavar="N", help='Room of the queue: "1000pkt" or "1.5MB".')
-    ] = "1000pkt",
-    delay: Annotated[
-        str, typer.Option("--delay", metavar="TIME", help="Propagation delay that departures in --out contain.")
-    ] = "0s",
-    target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="N", help='Target queue of AQMs that have one: "50pkt" or "5ms".'),
-    ] = None,
-    flows: Annotated[float, typer.Option("--flows", metavar="N", help="Flows that AQMs design themselves for.")] = 50,
-    rtt: Annotated[
-        str, typer.Option("--rtt", metavar="TIME", help="Round-trip time that AQMs design themselves for.")
-    ] = "100ms",
-    packet: Annotated[
-        str | None, typer.Option("--packet", metavar="SIZE", help="Packet size that they do; else the capture's mean.")
-    ] = None,
-    overhead: Annotated[
-        int, typer.Option("--overhead", metavar="BYTES", help="Bytes on the link beyond a packet's captured length.")
-    ] = 0,
-    speedup: Annotated[
-        float, typer.Option("--speedup", metavar="X", help="Offer the packets X times as fast as they were captured.")
-    ] = 1,
-    interface: Annotated[
-        int | None, typer.Option("--interface", metavar="N", help="Only packets of this interface, from 0.")
-    ] = None,
-    top: Annotated[int, typer.Option("--top", metavar="N", help="Flows that are reported each by itself.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the AQM's random numbers.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the packets that leave as pcapng.")
-    ] = None,
-    as_json: JsonOption = False,
+    capture: Path,
+    aqm: tuple[str, ...],
+    rate: str | None,
+    load: float | None,
+    buffer: str,
+    delay: str,
+    target: str | None,
+    flows: float,
+    rtt: str,
+    packet: str | None,
+    overhead: int,
+    speedup: float,
+    interface: int | None,
+    top: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
 ) -> int:
     """Offer a capture's packets to a queue, open loop: who waits, is marked or dropped under each AQM.
 
+    CAPTURE is a pcap or pcapng, or either compressed by gzip.
+
     Ctrl-C keeps the AQMs that are finished: they are printed, and the exit code is 130.
     """
-    specs = list(dict.fromkeys(aqm or []))
+    specs = list(dict.fromkeys(spec_list(aqm)))
     if not specs:
         raise ScenarioError("which AQM? Give at least one --aqm, such as --aqm codel; `aqumen list aqms` shows all")
     outs = _outs(out, specs)
@@ -107,7 +136,7 @@ def replay(
     if finished:
         answer = combined(capture, finished)
         if as_json:
-            print(json.dumps(answer))
+            print(json_text(answer))
         else:
             talk.show(*tables_of(answer))
     return talk.INTERRUPTED if interrupted else 0

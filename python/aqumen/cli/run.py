@@ -2,41 +2,71 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.table import Table
+import click
 
 import aqumen
 from aqumen import tables
+from aqumen.beside import Beside, explain
 from aqumen.cli import talk
 from aqumen.cli.compare import means_table
-from aqumen.cli.options import EngineOption, JsonOption, OutOption, ScenarioArgument, SetOption, UntilOption, load
+from aqumen.cli.options import (
+    PATH,
+    engine_option,
+    json_option,
+    load,
+    out_option,
+    scenario_argument,
+    set_option,
+    theory_option,
+    until_option,
+)
 from aqumen.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 from aqumen.comparison import run as run_one
+from aqumen.files import json_text, write_text
 from aqumen.result import Result
-from aqumen.store import Store, digest_of, write_text
-from aqumen.theory.explain import Beside, explain
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["run", "tables_of", "theory_of"]
 
 
+@click.command()
+@scenario_argument
+@click.option("--aqm", metavar="SPEC", help="The AQM; else the scenario's own.")
+@engine_option
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
+@set_option
+@until_option
+@out_option
+@click.option("--pcap", type=PATH, metavar="FILE", help="Write the packets as pcapng.")
+@theory_option
+@json_option
 def run(
-    scenario: ScenarioArgument,
-    aqm: Annotated[str | None, typer.Option("--aqm", metavar="SPEC", help="The AQM; else the scenario's own.")] = None,
-    engine: EngineOption = "packet",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed.")] = 1,
-    set_: SetOption = None,
-    until: UntilOption = None,
-    out: OutOption = None,
-    pcap: Annotated[Path | None, typer.Option("--pcap", metavar="FILE", help="Write the packets as pcapng.")] = None,
-    as_json: JsonOption = False,
+    scenario: Path,
+    aqm: str | None,
+    engine: str,
+    seed: int,
+    set_: tuple[str, ...],
+    until: str | None,
+    out: Path | None,
+    pcap: Path | None,
+    theory: bool,
+    as_json: bool,
 ) -> int:
-    """Run one AQM on a scenario with one seed."""
+    """Run one AQM on a scenario with one seed.
+
+    SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
+    """
     loaded = load(scenario, set_, until)
-    store = None if out is None else Store(out)
+    store = None
+    if out is not None:
+        from aqumen.store import Digests, Store
+
+        store = Store(out)
     if pcap is not None and not (pcap.parent.is_dir()):
         raise aqumen.OutputError(f"cannot write {pcap}: the folder {pcap.parent} does not exist")
     with talk.progress() as bar:
@@ -49,14 +79,14 @@ def run(
         result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance)
     if store is not None:
         write_text(store.folder / "scenario.toml", loaded.to_toml())
-        store.save((aqm, seed), result.answer, digest_of(loaded, (aqm, seed), engine))
+        store.save((aqm, seed), result.answer, Digests(loaded, engine).of((aqm, seed)))
         talk.say(f"wrote {store.path((aqm, seed))}")
-    told = [] if engine == "theory" else explain(loaded, result, aqm)
+    told = [] if engine == "theory" else explain(loaded, result, aqm, loops=theory)
     if as_json:
-        theory: dict[str, dict[str, Any]] = {}
+        beside: dict[str, dict[str, Any]] = {}
         for each in told:
-            theory.setdefault(each.link, {})[each.window] = each.to_dict()
-        print(json.dumps({**result.data, "theory": theory}) if theory else result.json)
+            beside.setdefault(each.link, {})[each.window] = each.to_dict()
+        print(json_text({**result.data, "theory": beside}) if beside else result.json)
     else:
         talk.show(*tables_of(result), *theory_of(told))
     return 0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.table import Table
 
 __all__ = ["CHECK_FAILED", "COULD_NOT_RUN", "INTERRUPTED", "failed", "progress", "say", "show", "table"]
 
@@ -59,11 +61,17 @@ def show(*tables: Table | str) -> None:
     Args:
         tables: What to print.
     """
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 200
+    # Drawn aside: a console that writes for itself ends the process where the reader has gone.
+    drawn = io.StringIO()
+    console = Console(file=drawn, width=width, force_terminal=sys.stdout.isatty(), highlight=False)
     for item in tables:
         console.print(item, markup=False, soft_wrap=isinstance(item, str)) if isinstance(item, str) else console.print(
             item
         )
+    sys.stdout.write(drawn.getvalue())
 
 
 def table(title: str, heads: Sequence[str], numbers: bool = True) -> Table:
@@ -74,22 +82,42 @@ def table(title: str, heads: Sequence[str], numbers: bool = True) -> Table:
         heads: Its column heads.
         numbers: Whether all columns but the first hold numbers.
     """
+    from rich.table import Table
+
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for i, head in enumerate(heads):
         made.add_column(head, justify="right" if numbers and i > 0 else "left", no_wrap=True)
     return made
 
 
-def progress() -> Progress:
+class _Silence:
+    """A progress bar that nobody sees."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def _nothing(self, *_: object, **__: object) -> Any:
+        return 0
+
+    add_task = update = reset = advance = _nothing
+
+
+def progress() -> Progress | _Silence:
     """A progress bar on stderr; silent where that is no terminal."""
-    console = Console(stderr=True)
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return _Silence()
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=32),
         TaskProgressColumn(),
         TextColumn("{task.fields[done]}"),
         TimeRemainingColumn(),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=not console.is_terminal or os.environ.get("TERM") == "dumb",
     )

@@ -7,16 +7,17 @@ import shlex
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from aqumen import engines
 from aqumen.cli import talk
-from aqumen.cli.options import JsonOption
+from aqumen.cli.options import json_option
 from aqumen.comparison import seed_list
 from aqumen.errors import ScenarioError
 from aqumen.experiments import folder
+from aqumen.files import json_text
 from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
@@ -39,16 +40,18 @@ class Yardstick(StrEnum):
     vectors = "vectors"
 
 
+@click.command()
+@click.argument("yardstick", type=click.Choice(Yardstick), metavar="|".join(Yardstick))
+@click.option(
+    "--seeds", type=int, default=20, show_default=True, metavar="N", help="Seeds of the other side: 1 to N, at least 2."
+)
+@click.option("--cell", multiple=True, metavar="NAME", help="Only this experiment, or EXPERIMENT/AQM; may be repeated.")
+@json_option
 def validate(
-    yardstick: Annotated[Yardstick, typer.Argument(metavar="ns2|ns3|vectors", show_default=False)],
-    seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", help="Seeds of the other side: 1 to N, at least 2.")
-    ] = 20,
-    cell: Annotated[
-        list[str] | None,
-        typer.Option("--cell", metavar="NAME", help="Only this experiment, or EXPERIMENT/AQM; may be repeated."),
-    ] = None,
-    as_json: JsonOption = False,
+    yardstick: Yardstick,
+    seeds: int,
+    cell: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Compare the packet engine with ns-2 or ns-3, or replay the vectors.
 
@@ -70,7 +73,7 @@ def validate(
     is_ns2 = yardstick is Yardstick.ns2
     ours = 1 if is_ns2 else MORE
     base = experiments if is_ns2 else experiments.parent / "validation"
-    cells = crosscheck.select(crosscheck.CELLS if is_ns2 else with_ns3.CELLS, cell or [])
+    cells = crosscheck.select(crosscheck.CELLS if is_ns2 else with_ns3.CELLS, cell)
     bounds = crosscheck.METRICS if is_ns2 else with_ns3.METRICS
     rows: list[Row] = []
     done: list[Cell] = []
@@ -104,7 +107,7 @@ def validate(
         rest = " ".join(f"--cell {shlex.quote(one.name)}" for one in cells[len(done) :])
         talk.say(f"stopped after {len(done)} of {len(cells)} cells; for the rest: {rest}")
     if as_json:
-        print(json.dumps(crosscheck.report(rows, peer, bounds), indent=2))
+        print(json_text(crosscheck.report(rows, peer, bounds), indent=2))
     else:
         print(crosscheck.table(rows, "ns-2" if is_ns2 else "ns-3"), end="")
     return code or (0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED)
@@ -115,7 +118,7 @@ def _vectors(as_json: bool) -> int:
     from aqumen import vectors
 
     replays = vectors.replay()
-    print(json.dumps(vectors.report(replays), indent=2) if as_json else vectors.table(replays), end="\n" * as_json)
+    print(json_text(vectors.report(replays), indent=2) if as_json else vectors.table(replays), end="\n" * as_json)
     return 0 if all(one.verdict == "equal" for one in replays) else talk.CHECK_FAILED
 
 

@@ -54,6 +54,8 @@ class Output:
     """Link number to (time_s, waiting packets, probability)."""
     counts: dict[int, int] = field(default_factory=dict)
     """Link number to packets that left it, where only that was counted."""
+    metered_ns: list[int] = field(default_factory=list)
+    """CPU time of the process at time 0 and at the end, where it was read."""
     cpu_s: float = 0.0
     """User and system time of the process, set-up included."""
     user_s: float = 0.0
@@ -118,6 +120,8 @@ def _parse(lines: Sequence[str]) -> Output:
         elif kind == "P":
             probability = None if words[3] == "-" else float(words[3])
             output.samples.setdefault(int(words[0]), []).append((float(words[1]), int(words[2]), probability))
+        elif kind == "M":
+            output.metered_ns.append(int(words[0]))
         elif kind == "C":
             output.counts[int(words[0])] = int(words[1])
     return output

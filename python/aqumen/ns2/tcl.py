@@ -29,8 +29,8 @@ def trace_file(link: int) -> str:
 def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     """The Tcl text of a run.
 
-    `timing` leaves out every trace and monitor, so that CPU time is that of plain ns-2; `count` (with `timing`) keeps
-    only the packet counters of the recorded links.
+    `timing` leaves out every trace and monitor, so that CPU time is that of plain ns-2, and reads it at the start and
+    at the end; `count` (with `timing`) keeps only the packet counters of the recorded links.
     """
     recorded = [i for i, link in enumerate(plan.links) if link.record and not timing]
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
@@ -41,6 +41,9 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     ):
         lines.append("prepare_cubic {" + ANSWERS + "}")
     lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}", f"set flows {len(plan.flows)}"]
+    if timing:
+        # The first event of all.
+        lines.append('$ns at 0 "meter"')
     for i, link in enumerate(plan.links):
         lines += _link(i, link)
     lines += [f"route {at} {to} {link}" for at, to, link in plan.routes()]
@@ -527,8 +530,18 @@ proc sample {i variable interval step} {
     $ns at [expr {$step * $interval}] [list sample $i $variable $interval $step]
 }
 
+# Nanoseconds that this process has had a processor for.
+proc meter {} {
+    global metered
+    set metered 1
+    set file [open /proc/self/schedstat]
+    puts "M [lindex [gets $file] 0]"
+    close $file
+}
+
 proc finish {} {
-    global area monitor traces
+    global area monitor traces metered
+    if {[info exists metered]} meter
     if {[array exists area]} {
         snapshot
         foreach out $traces { close $out }

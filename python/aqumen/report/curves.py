@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aqumen.comparison import Comparison
 from aqumen.mismatch import averaged
-from aqumen.result import Floats, Result
+from aqumen.result import Result
 from aqumen.transient import events
+
+if TYPE_CHECKING:
+    from aqumen.result import Floats
 
 __all__ = ["curves", "judged_window", "representative_seed"]
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison
-from aqumen.mismatch import mismatch
 from aqumen.tables import number
 
 __all__ = ["engines_section", "flow_section", "link_section"]
@@ -62,7 +61,7 @@ def engines_section(comparison: Comparison, window: str) -> str:
         comparison: The comparison.
         window: The window.
     """
-    found = mismatch(comparison.results)
+    found = comparison.mismatch()
     if not found:
         return ""
     rows = "".join(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from html import escape
 from importlib.resources import files
@@ -11,6 +10,7 @@ from typing import Any
 
 from aqumen import _core
 from aqumen.comparison import Comparison
+from aqumen.files import json_text
 from aqumen.ranking import Ranking
 from aqumen.report.curves import curves
 from aqumen.report.measures import engines_section, flow_section, link_section
@@ -31,12 +31,13 @@ COLUMNS = [
 ]
 
 
-def report_html(comparison: Comparison, command: str | None = None) -> str:
+def report_html(comparison: Comparison, command: str | None = None, *, loops: bool = False) -> str:
     """The report as HTML text.
 
     Args:
         comparison: The comparison.
         command: The command that made it; without one the call is shown.
+        loops: Set margins and oscillations beside the result too, which may take seconds for each AQM.
     """
     data, numbers = comparison.to_dict(), curves(comparison)
     ranking = comparison.ranking()
@@ -70,7 +71,7 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
         links=link_section(data, ranking.link, ranking.window, _spread_html),
         flows=flow_section(data, ranking.window, _spread_html),
         engines=engines_section(comparison, ranking.window),
-        theory=theory_section(comparison, ranking.window),
+        theory=theory_section(comparison, ranking.window, loops=loops),
         picture=scenario_svg(plan),
         command=escape(command or call),
         versions=_versions(comparison, data),
@@ -81,7 +82,7 @@ def report_html(comparison: Comparison, command: str | None = None) -> str:
         uplot_css=(folder / "vendor" / "uPlot.min.css").read_text("utf-8"),
         uplot_js=(folder / "vendor" / "uPlot.iife.min.js").read_text("utf-8"),
         # A name may hold "</script>", which must not end the script.
-        data=json.dumps(numbers, separators=(",", ":")).replace("<", "\\u003c"),
+        data=json_text(numbers).replace("<", "\\u003c"),
     )
 
 

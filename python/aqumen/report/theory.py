@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
+from aqumen.beside import Beside, explain
 from aqumen.comparison import Comparison
 from aqumen.tables import number
-from aqumen.theory.explain import Beside, explain
 
 __all__ = ["theory_section"]
 
@@ -18,26 +18,27 @@ COLUMNS = (
 )
 
 
-def theory_section(comparison: Comparison, window: str) -> str:
+def theory_section(comparison: Comparison, window: str, *, loops: bool = False) -> str:
     """A table of predictions and measurements in one window, first seed, and likely causes; empty without predictions.
 
     Args:
         comparison: The comparison.
         window: The window.
+        loops: Also margins and oscillations, which may take seconds for each AQM.
     """
     rows, notes = [], []
     for aqm in comparison.aqms:
         run = comparison.of(aqm)[0]
         if run.engine == "theory":
             continue
-        for each in explain(comparison.scenario, run, run.spec):
+        for each in explain(comparison.scenario, run, run.spec, loops=loops):
             if each.window != window:
                 continue
             cells = "".join(f"<td>{_cell(each, key, factor, digits)}</td>" for key, _, factor, digits in COLUMNS)
-            margin = number(each.point.get("gain_margin"), 2)
+            margin = f"<td>{number(each.point.get('gain_margin'), 2)}</td>" if loops else ""
             rows.append(
                 f'<tr><th class="name">{escape(aqm)}</th><td>{escape(each.link)}</td>{cells}'
-                f"<td>{number(each.point.get('window_pkts'), 2)}</td><td>{margin}</td></tr>"
+                f"<td>{number(each.point.get('window_pkts'), 2)}</td>{margin}</tr>"
             )
             notes += [f"<li><b>{escape(aqm)}</b>: {escape(note)}.</li>" for note in each.notes]
     if not rows:
@@ -46,9 +47,12 @@ def theory_section(comparison: Comparison, window: str) -> str:
     return (
         "<section>\n<h2>Theory beside measurement</h2>\n"
         '<div class="wide"><table class="settle"><thead><tr><th class="name">AQM</th><th>Link</th>'
-        f"{head}<th>W0, packets</th><th>Gain margin</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>\n"
+        f"{head}<th>W0, packets</th>{'<th>Gain margin</th>' if loops else ''}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>\n"
         f'<p class="note">Predicted / measured, window {escape(window)}, seed {comparison.results[0].seed}. '
-        "Predictions are the equilibrium of the fluid equations.</p>\n"
+        "Predictions are the equilibrium of the fluid equations"
+        + ("" if loops else "; <code>--theory</code> looks at margins and oscillations too")
+        + ".</p>\n"
         + (f"<ul>{''.join(notes)}</ul>\n" if notes else "")
         + "</section>"
     )

@@ -8,8 +8,8 @@ design.plot("nyquist")
 theory.stability_map(design, "flows", range(10, 200), "rtt", [0.05, 0.1, 0.2, 0.4]).plot()
 """
 
+from aqumen.beside import Beside, explain, predict
 from aqumen.theory.design import Design, design
-from aqumen.theory.explain import Beside, explain, predict
 from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap, robust, robust_pi, stability_map
 
 __all__ = [

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from aqumen import _core
 from aqumen.errors import ScenarioError
-from aqumen.result import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from aqumen.result import Floats
 
 __all__ = ["Design", "design"]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from aqumen import _core, engines
 from aqumen.errors import ScenarioError
-from aqumen.result import Floats
 from aqumen.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from aqumen.result import Floats
     from aqumen.theory.design import Design
 
 _Span = tuple[float, float]

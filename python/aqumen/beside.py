@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
 from aqumen.errors import ScenarioError
-from aqumen.result import Floats, Result
+from aqumen.result import Result
 from aqumen.scenario import Scenario
+
+if TYPE_CHECKING:
+    from aqumen.result import Floats
 
 __all__ = ["Beside", "beside", "explain", "oscillation_period_s", "predict"]
 
@@ -50,40 +51,39 @@ class Beside:
         return {"predicted": self.predicted, "measured": self.measured, "point": self.point, "notes": self.notes}
 
 
-def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1) -> dict[str, Any]:
+def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops: bool = True) -> dict[str, Any]:
     """What the equations say of a scenario: by link and window, operating point, margins and expectations.
 
     Args:
         scenario: The scenario.
         aqm: The AQM, a SPEC; without one the scenario's own.
         seed: The seed that places delays and starts.
+        loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
     """
     try:
-        return dict(json.loads(_core.predict_json(scenario.core, aqm, seed)))
+        return dict(json.loads(_core.predict_json(scenario.core, aqm, seed, loops)))
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 
 
-def explain(scenario: Scenario, result: Result, aqm: str | None = None) -> list[Beside]:
+def explain(scenario: Scenario, result: Result, aqm: str | None = None, *, loops: bool = True) -> list[Beside]:
     """Prediction beside measurement of each link in each window; empty for an AQM of which no law is known.
 
     Args:
         scenario: The scenario that was run.
         result: The run.
         aqm: The AQM as it was asked for; without one the scenario's own.
+        loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
     """
     try:
-        prediction = predict(scenario, aqm, result.seed)
+        prediction = predict(scenario, aqm, result.seed, loops=loops)
     except ScenarioError:
         return []
     found = []
     for link, windows in prediction.items():
         if link not in result.data["links"]:
             continue
-        series = result.series(link)
         for window, expected in windows.items():
-            begin, end = result.data["windows"][window]
-            inside = (series.t_s > begin) & (series.t_s <= end)
             timeouts = [of[window]["timeouts"] for of in result.data["flows"].values()]
             found.append(
                 beside(
@@ -91,8 +91,9 @@ def explain(scenario: Scenario, result: Result, aqm: str | None = None) -> list[
                     window,
                     expected,
                     result.data["links"][link][window],
-                    oscillation_period_s(series.t_s[inside], series.queue_pkts[inside]),
+                    _period_s(result, link, window) if loops else None,
                     sum(t for t in timeouts if t is not None) if any(t is not None for t in timeouts) else None,
+                    loops=loops,
                 )
             )
     return found
@@ -105,6 +106,8 @@ def beside(
     measured: Mapping[str, Any],
     period_s: float | None,
     timeouts: int | None,
+    *,
+    loops: bool = True,
 ) -> Beside:
     """Set one prediction beside one measurement.
 
@@ -115,6 +118,7 @@ def beside(
         measured: The metrics of the link in that window.
         period_s: Period of the oscillation that was seen.
         timeouts: Time-outs of all flows, where the engine counts them.
+        loops: Whether the prediction says of margins.
     """
     analysis = expected["analysis"]
     ratios = [measured[f"{kind}_ratio"] for kind in ("mark", "early_drop", "overflow_drop")]
@@ -140,7 +144,7 @@ def beside(
         ):
             if value is not None:
                 point[name] = value
-    notes = _notes(expected, measured, signalled, period_s, timeouts)
+    notes = _notes(expected, measured, signalled, period_s, timeouts, loops)
     return Beside(link=link, window=window, predicted=predicted, measured=seen, point=point, notes=notes)
 
 
@@ -150,6 +154,7 @@ def _notes(
     signalled: float | None,
     period_s: float | None,
     timeouts: int | None,
+    loops: bool,
 ) -> list[str]:
     analysis = expected["analysis"]
     if analysis is None:
@@ -198,20 +203,28 @@ def _notes(
         )
         notes.append(f"a share of {signalled:.3g} is signalled where {predicted:.3g} was expected: {cause}")
     if queue is not None and abs(queue - expected["queue_pkts"]) > max(5.0, 0.15 * expected["queue_pkts"]):
-        notes.append(_offset(analysis, measured, queue, expected["queue_pkts"]))
+        notes.append(_offset(analysis, measured, queue, expected["queue_pkts"], loops))
     return notes
 
 
-def _offset(analysis: Mapping[str, Any], measured: Mapping[str, Any], queue: float, expected: float) -> str:
+def _offset(
+    analysis: Mapping[str, Any], measured: Mapping[str, Any], queue: float, expected: float, loops: bool
+) -> str:
     said = f"the queue averages {queue:.0f} packets where {expected:.0f} were expected"
     overflow, use = measured["overflow_drop_ratio"] or 0.0, measured["utilization"] or 0.0
     if overflow > 1e-3 and analysis["aqm"] != "droptail":
         return f"{said}: the buffer overflows ({overflow:.1%} lost), where the AQM's answer is cut off"
     if use < 0.98:
         return f"{said}: the queue runs empty (utilisation {use:.1%}), where it cannot swing as far down as up"
-    if analysis["margins"] is None:
+    if loops and analysis["margins"] is None:
         return f"{said}: this AQM has no operating point of its own"
     return f"{said}: start-up and changes are part of this window, or the operating point is not reached in it"
+
+
+def _period_s(result: Result, link: str, window: str) -> float | None:
+    series, (begin, end) = result.series(link), result.windows[window]
+    inside = (series.t_s > begin) & (series.t_s <= end)
+    return oscillation_period_s(series.t_s[inside], series.queue_pkts[inside])
 
 
 def oscillation_period_s(t_s: Floats | Sequence[float], queue_pkts: Floats | Sequence[float]) -> float | None:
@@ -221,6 +234,8 @@ def oscillation_period_s(t_s: Floats | Sequence[float], queue_pkts: Floats | Seq
         t_s: Equally spaced times, seconds.
         queue_pkts: Packets waiting.
     """
+    import numpy as np
+
     t, queue = np.asarray(t_s, dtype=float), np.asarray(queue_pkts, dtype=float)
     if len(t) < 32:
         return None
