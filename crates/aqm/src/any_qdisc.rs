@@ -1,5 +1,7 @@
 //! Any queue discipline by name: one queue with any AQM, or one of those with several queues.
 
+use core::fmt;
+
 use aqumen_units::{Instant, Probability, Rate, Span};
 
 use crate::registry::{self, Algorithm, AnyAqm};
@@ -167,5 +169,9 @@ impl Qdisc for AnyQdisc {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, qdisc => qdisc.settings(visit));
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        each!(self, qdisc => qdisc.notes(tell));
     }
 }

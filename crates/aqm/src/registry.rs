@@ -4,6 +4,7 @@
 //! several queues goes to the list of [`AnyQdisc`].
 
 use alloc::{boxed::Box, vec::Vec};
+use core::fmt;
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -90,6 +91,7 @@ pub const PROFILES: &[Profile] = &[
             ("bytes", Value::Flag(true)),
             ("queue_in_bytes", Value::Flag(true)),
             ("use_mark_p", Value::Flag(true)),
+            ("bottom_rule", Value::Choice("ns2-auto")),
             ("ns2_stale_gentle", Value::Flag(true)),
         ],
         doc: "ARED as ns-2 sets it up when told no more than adaptive_",
@@ -316,8 +318,8 @@ algorithms! {
 /// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.
 pub struct Foreign(pub ForeignLaw);
 
-impl core::fmt::Debug for Foreign {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Foreign")
     }
 }
@@ -389,6 +391,10 @@ impl Aqm for AnyAqm {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, aqm => aqm.settings(visit));
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        each!(self, aqm => aqm.notes(tell));
     }
 
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {

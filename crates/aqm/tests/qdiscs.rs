@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use aqumen_aqm::registry::{self, AnyQdisc, QueueKind};
 use aqumen_aqm::{DropReason, Handle, Kind, Limit, Network, Packet, Qdisc, Value};
-use aqumen_units::{Ecn, Instant, Span};
+use aqumen_units::{Bytes, Ecn, Instant, Span};
 use proptest::prelude::*;
 use random::{Fate, Log, NETWORK, Random, limits};
 
@@ -86,6 +86,8 @@ struct Host {
     sent_bytes: u64,
     dropped_bytes: u64,
     heard: usize,
+    /// Bytes of a packet in a burst.
+    burst_bytes: u32,
 }
 
 impl Host {
@@ -102,6 +104,7 @@ impl Host {
             sent_bytes: 0,
             dropped_bytes: 0,
             heard: 0,
+            burst_bytes: 1000,
         }
     }
 
@@ -152,7 +155,8 @@ impl Host {
             Operation::Advance(nanos) => self.now += Span::from_nanos(nanos),
             Operation::Arrive { flow, bytes, ecn } => self.arrive(packet(flow, bytes, ecn)),
             Operation::Burst(packets, flows) => {
-                (0..u32::from(packets)).for_each(|i| self.arrive(packet(i % flows, 1000, Ecn::Ect0)));
+                let bytes = self.burst_bytes;
+                (0..u32::from(packets)).for_each(|i| self.arrive(packet(i % flows, bytes, Ecn::Ect0)));
             }
             Operation::Depart => self.depart(),
             Operation::Drain(packets) => {
@@ -237,6 +241,52 @@ proptest! {
         for row in rows() {
             let run = || run(row.name, build(row.name, &[], limit), limit, &operations, seed);
             prop_assert_eq!(run(), run());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(common::config(48))]
+
+    #[test]
+    fn a_buffer_in_bytes_is_one_in_packets_where_packets_are_equal(
+        operations in operations(),
+        packets in 1..400u32,
+        bytes in 40..9000u32,
+        switches in any::<u64>(),
+        seed: u64,
+    ) {
+        let network = Network { packet_bytes: f64::from(bytes), buffer_pkts: f64::from(packets), ..NETWORK };
+        let limits = [
+            Limit::packets(packets),
+            Limit { packets: u32::MAX, bytes: Bytes(u64::from(packets) * u64::from(bytes)) },
+        ];
+        let fates = |name: &'static str, given: &[(&str, Value<'_>)], limit: Limit| {
+            let qdisc = registry::build_qdisc(name, given, &network, limit).unwrap().ok()?;
+            let mut host = Host { burst_bytes: bytes, ..Host::new(name, qdisc, seed) };
+            for operation in &operations {
+                match *operation {
+                    Operation::Arrive { flow, ecn, .. } => host.apply(&Operation::Arrive { flow, bytes, ecn }),
+                    _ => host.apply(operation),
+                }
+            }
+            Some(host.log.0)
+        };
+        let profiles = registry::PROFILES.iter().map(|profile| profile.name);
+        for name in registry::algorithms().map(|row| row.name).chain(profiles) {
+            // As it comes, and with its flags and words drawn.
+            let drawn: Vec<_> = registry::find(name).unwrap().params.iter().enumerate().filter_map(|(k, param)| {
+                let draw = switches.rotate_left(k as u32);
+                match param.kind {
+                    Kind::Flag => Some((param.name, Value::Flag(draw & 1 == 1))),
+                    Kind::Choice(words) => Some((param.name, Value::Choice(words[draw as usize % words.len()]))),
+                    Kind::Number { .. } => None,
+                }
+            }).collect();
+            for given in [&[][..], &drawn] {
+                let [in_packets, in_bytes] = limits.map(|limit| fates(name, given, limit));
+                prop_assert_eq!(in_packets, in_bytes, "{} with {:?}", name, given);
+            }
         }
     }
 }
