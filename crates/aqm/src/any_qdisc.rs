@@ -87,7 +87,12 @@ pub(crate) fn build(
 ) -> Option<Result<AnyQdisc, ParamError>> {
     match registry::build(name, values, network) {
         Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::Fifo(Fifo::new(aqm, limit)))),
-        None => registry::with_profile(name, values, |name, values| build_multi_queue(name, values, network, limit)),
+        None => {
+            let of = |values: &[(&str, Value<'_>)]| {
+                registry::with_profile(name, values, |name, values| build_multi_queue(name, values, network, limit))
+            };
+            Some(registry::with_a_period(values, |qdisc: &AnyQdisc| qdisc.next_timer(), of(values)?, of))
+        }
     }
 }
 

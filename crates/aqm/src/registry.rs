@@ -11,10 +11,10 @@ use aqumen_units::{Instant, Probability, Span};
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks,
-    Limit, MAX_LOOPS, Network, Observation, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled,
-    SampledLaw, SelfTuned, Settings, Threshold, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi,
-    TunableRed, Value, Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt, codel,
-    droptail, paqm, pi, pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
+    Limit, MAX_LOOPS, Network, Observation, PERIOD_MIN, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem,
+    Requirement, Sampled, SampledLaw, SelfTuned, Settings, Threshold, Thresholded, Totals, TunableAqmMo, TunableArmPfc,
+    TunablePi, TunableRed, Value, Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt,
+    codel, droptail, paqm, pi, pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
 };
 
 pub use crate::any_qdisc::AnyQdisc;
@@ -167,6 +167,31 @@ const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
 /// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they leave it open.
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
+    let of = |values: &[(&str, Value<'_>)]| build_unchecked(name, values, network);
+    Some(with_a_period(values, |aqm: &AnyAqm| aqm.next_timer(), of(values)?, of))
+}
+
+/// `built` of `values`, or what makes its updates come closer than [`PERIOD_MIN`]: the first of `values` without which `of` builds
+/// one whose updates do not. `first` is when its first update is due.
+pub(crate) fn with_a_period<T>(
+    values: &[(&str, Value<'_>)],
+    first: impl Fn(&T) -> Option<Instant>,
+    built: Result<T, ParamError>,
+    of: impl Fn(&[(&str, Value<'_>)]) -> Option<Result<T, ParamError>>,
+) -> Result<T, ParamError> {
+    let too_short = |built: &T| first(built).filter(|due| *due < Instant::ZERO + PERIOD_MIN);
+    let built = built?;
+    let Some(period) = too_short(&built) else { return Ok(built) };
+    let to_blame = |i: &usize| {
+        let mut others = values.to_vec();
+        others.remove(*i);
+        of(&others).and_then(Result::ok).is_some_and(|other| too_short(&other).is_none())
+    };
+    let (name, value) = (0..values.len()).find(to_blame).map_or(("", Value::Number(0.0)), |i| values[i]);
+    Err(ParamError::new(name, value, Requirement::Period(period.as_nanos())))
+}
+
+fn build_unchecked(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
     with_profile(name, values, |name, values| {
         let over = Threshold::of(values);
         let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_own(name)).collect();

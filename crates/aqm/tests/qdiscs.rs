@@ -496,6 +496,41 @@ fn what_does_not_fit_is_refused_with_the_name_and_the_reason() {
     assert_eq!(message("sfq", "target", 1.0), "target: not a parameter; known: queues, perturb, head_drop");
 }
 
+#[test]
+fn updates_that_would_come_too_close_are_refused_whatever_makes_them_so() {
+    let refused = |name: &str, given: &[(&str, Value<'_>)], network: &Network| {
+        registry::build_qdisc(name, given, network, Limit::packets(300)).unwrap().unwrap_err().to_string()
+    };
+    let closer = |nanos: u64| format!("makes an update each {nanos} ns; no less than 1 us may lie between two updates");
+    for (name, key, value, nanos) in [
+        ("pi2", "interval", 1e-9, 1),
+        ("pie", "interval", 1e-9, 1),
+        ("fq-pie", "interval", 999e-9, 999),
+        ("rem", "interval", 1e-9, 1),
+        ("sfq", "perturb", 1e-9, 1),
+        // Derived: R0 / d, d = 5; half the target's 1 / 1250 s.
+        ("arm-pfc", "r0", 1e-9, 1),
+        ("arm-pfc-adaptive", "r0", 1e-6, 200),
+    ] {
+        let message = refused(
+            name,
+            &[("ecn", Value::Flag(true)), (key, Value::Number(value))][usize::from(name == "sfq")..],
+            &NETWORK,
+        );
+        assert_eq!(message, format!("{key} = {value}: {}", closer(nanos)), "{name}");
+    }
+    let message = refused("paqm", &[("target", Value::Number(1e-6))], &NETWORK);
+    assert!(message.starts_with("target = 0.000001: makes an update each 1 ns"), "{message}");
+    // Nothing was given: the network itself has a round trip of 1 ns.
+    let tiny = Network { base_rtt_s: 1e-9, target_pkts: 1e-9, ..NETWORK };
+    let message = refused("arm-pfc", &[], &tiny);
+    assert!(message.starts_with("the nominal network makes an update each"), "{message}");
+    // A microsecond is long enough.
+    for (name, key) in [("pi2", "interval"), ("rem", "interval"), ("sfq", "perturb"), ("dualpi2", "tupdate")] {
+        build(name, &[(key, Value::Number(1e-6))], Limit::packets(300));
+    }
+}
+
 /// Bytes that each of ten backlogged flows gets in `packets` transmissions; flow k sends packets of 100 (k + 1) bytes.
 fn shares(name: &str, packets: u32) -> Vec<u64> {
     const FLOWS: u32 = 10;
