@@ -184,6 +184,10 @@ impl Line {
     fn ready(&mut self, at: u64) -> u64 {
         let mut at = at;
         loop {
+            // A link that is down for good: no medium knows a moment after the last.
+            if at == u64::MAX {
+                return at;
+            }
             while self.outages.get(self.over).is_some_and(|&(_, until)| until <= at) {
                 self.over += 1;
             }
