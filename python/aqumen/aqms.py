@@ -205,7 +205,10 @@ class Ared(SingleQueueAqm):
     top: float | str | None = None
     """Max_p grows only below this (by default 0.5; at least 0; at most 1)."""
     bottom: float | str | None = None
-    """Max_p shrinks only above this (by default 0.01; at least 0; at most 1)."""
+    """Max_p shrinks only above this (by default by the rule `bottom_rule`; at least 0; at most 1)."""
+    bottom_rule: Literal["fixed", "ns2-auto"] | None = None
+    """Rule for bottom: 0.01, or ns-2's min(0.01, 80000 / C), C the link's rate in bit/s: one signal in the window of a
+    single flow with packets of 1000 bytes and a round trip of 0.1 s (by default fixed)."""
     interval: float | str | None = _in("s")
     """Least time between two changes (s; by default 0.5; above 0)."""
     ns2_stale_gentle: bool | None = None

@@ -123,6 +123,11 @@ class Result:
         return dict(self.data["aqm"].get("given", {}))
 
     @property
+    def notes(self) -> list[str]:
+        """What a reader should know of the run, one line each."""
+        return list(self.data.get("notes", []))
+
+    @property
     def windows(self) -> dict[str, tuple[float, float]]:
         """Start and end of each window, seconds."""
         return {name: (float(start), float(end)) for name, (start, end) in self.data["windows"].items()}

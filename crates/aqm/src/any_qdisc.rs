@@ -1,5 +1,7 @@
 //! Any queue discipline by name: one queue with any AQM, or one of those with several queues.
 
+use core::fmt;
+
 use aqumen_units::{Instant, Probability, Rate, Span};
 
 use crate::registry::{self, Algorithm, AnyAqm};
@@ -85,7 +87,12 @@ pub(crate) fn build(
 ) -> Option<Result<AnyQdisc, ParamError>> {
     match registry::build(name, values, network) {
         Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::Fifo(Fifo::new(aqm, limit)))),
-        None => registry::with_profile(name, values, |name, values| build_multi_queue(name, values, network, limit)),
+        None => {
+            let of = |values: &[(&str, Value<'_>)]| {
+                registry::with_profile(name, values, |name, values| build_multi_queue(name, values, network, limit))
+            };
+            Some(registry::with_a_period(values, |qdisc: &AnyQdisc| qdisc.next_timer(), of(values)?, of))
+        }
     }
 }
 
@@ -167,5 +174,9 @@ impl Qdisc for AnyQdisc {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, qdisc => qdisc.settings(visit));
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        each!(self, qdisc => qdisc.notes(tell));
     }
 }

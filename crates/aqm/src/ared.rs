@@ -20,8 +20,8 @@
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Red, RedAverage,
-    RedCurve, SampledLaw, Settings, Totals, Unit, Value, Verdict, red, registry::Algorithm,
+    Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, Red,
+    RedAverage, RedCurve, SampledLaw, Settings, Totals, Unit, Value, Verdict, red, registry::Algorithm,
 };
 
 const DEFAULT_ALPHA: f64 = 0.01;
@@ -29,6 +29,8 @@ const DEFAULT_BETA: f64 = 0.9;
 const DEFAULT_INTERVAL_S: f64 = 0.5;
 const DEFAULT_TOP: f64 = 0.5;
 const DEFAULT_BOTTOM: f64 = 0.01;
+/// ns-2: over the link's rate in bit/s this is one over the packets of 1000 bytes that it carries in 0.1 s.
+const NS2_BOTTOM_BPS: f64 = 80_000.0;
 /// Share of the room between the thresholds, at each of its ends, where max_p moves.
 const ADAPTING_SHARE: f64 = 0.4;
 
@@ -44,11 +46,18 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
 /// The paper's: the average follows the queue with a time constant of one second.
 const WEIGHT_RULE: &str = "ns2-1s";
 
-const MORE: [Param; 6] = [
+const MORE: [Param; 7] = [
     Param::positive("alpha", Unit::One, DefaultValue::number(DEFAULT_ALPHA), "largest step of max_p upwards"),
     Param::fraction("beta", DefaultValue::number(DEFAULT_BETA), "factor of max_p downwards"),
     Param::fraction("top", DefaultValue::number(DEFAULT_TOP), "max_p grows only below this"),
-    Param::fraction("bottom", DefaultValue::number(DEFAULT_BOTTOM), "max_p shrinks only above this"),
+    Param::fraction("bottom", DefaultValue::Designed("by the rule `bottom_rule`"), "max_p shrinks only above this"),
+    Param {
+        name: "bottom_rule",
+        kind: Kind::Choice(&["fixed", "ns2-auto"]),
+        default: DefaultValue::Value(Value::Choice("fixed")),
+        doc: "rule for bottom: 0.01, or ns-2's min(0.01, 80000 / C), C the link's rate in bit/s: one signal in the window of a \
+              single flow with packets of 1000 bytes and a round trip of 0.1 s",
+    },
     Param::positive(
         "interval",
         Unit::Seconds,
@@ -182,7 +191,10 @@ impl Ared {
             alpha: settings.number("alpha").unwrap_or(DEFAULT_ALPHA),
             beta: settings.number("beta").unwrap_or(DEFAULT_BETA),
             top: settings.number("top").unwrap_or(DEFAULT_TOP),
-            bottom: settings.number("bottom").unwrap_or(DEFAULT_BOTTOM),
+            bottom: settings.number("bottom").unwrap_or_else(|| match settings.choice("bottom_rule") {
+                Some("ns2-auto") => DEFAULT_BOTTOM.min(NS2_BOTTOM_BPS / network.link_rate.as_bps() as f64),
+                _ => DEFAULT_BOTTOM,
+            }),
         };
         if rule.bottom > rule.top {
             return Err(ParamError::relation("bottom", rule.bottom, "must not be above top"));

@@ -14,7 +14,10 @@
 //! - `form = ns2`: the virtual capacity is bounded after both terms, not between them, and a packet that is dropped (not one
 //!   that is marked) skips the update, so that the next one credits the whole gap.
 //! - A chosen packet that cannot carry a mark is dropped; ns-2 lets it pass: `spare_not_ect`.
-//! - Packets, not bytes, are counted; `bytes` counts bytes, ns-2's `queue_in_bytes_`.
+//! - Packets, not bytes, are counted; `bytes` counts bytes, ns-2's `queue_in_bytes_`. A buffer in the other unit is as many
+//!   packets of the mean size.
+
+use core::fmt;
 
 use aqumen_units::Instant;
 
@@ -135,6 +138,8 @@ pub struct Avq {
     served: Option<Instant>,
     /// When the virtual capacity was updated last.
     updated: Option<Instant>,
+    /// When the virtual capacity first fell to zero.
+    starved: Option<Instant>,
 }
 
 impl VirtualQueue {
@@ -200,7 +205,7 @@ impl Avq {
         }
         let unit = if params.bytes { params.mean_packet } else { 1.0 };
         let queue = VirtualQueue::new(params.capacity_pps * unit, params.initial_fraction, params.gamma, params.alpha);
-        Ok(Avq { params, queue, served: None, updated: None })
+        Ok(Avq { params, queue, served: None, updated: None, starved: None })
     }
 
     /// The virtual queue.
@@ -237,7 +242,7 @@ impl Aqm for Avq {
 
         self.queue.serve(since(self.served));
         self.served = Some(now);
-        let room = buffer_fraction * cx.queue.limit.packets as f64 * unit;
+        let room = buffer_fraction * cx.queue.limit.in_packets_of(mean_packet) * unit;
         let fits = self.queue.offer(amount, room);
         let spared = ecn && spare_not_ect && !packet.ecn.is_ect();
         let verdict = if fits || spared { Verdict::Pass } else { Verdict::signal(packet, ecn) };
@@ -245,6 +250,9 @@ impl Aqm for Avq {
         if form == AvqForm::Paper || !matches!(verdict, Verdict::Drop(_)) {
             self.queue.adapt(amount, since(self.updated), form);
             self.updated = Some(now);
+            if self.queue.virtual_capacity <= 0.0 {
+                self.starved.get_or_insert(now);
+            }
         }
         verdict
     }
@@ -267,10 +275,20 @@ impl Aqm for Avq {
         visit("ecn", Value::Flag(params.ecn));
     }
 
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        if let Some(since) = self.starved {
+            let (at, gamma) = (since.as_secs_f64(), self.params.gamma);
+            tell(format_args!(
+                "AVQ's virtual capacity fell to 0 at {at:.3} s: more arrived than gamma = {gamma} of the link's rate for so long \
+                 that the virtual queue no longer drains; from there on AVQ signals without regard to the queue"
+            ));
+        }
+    }
+
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
         let _ = (now, totals);
         if let Some(old) = old {
-            (self.served, self.updated) = (old.served, old.updated);
+            (self.served, self.updated, self.starved) = (old.served, old.updated, old.starved);
             self.queue.waiting = old.queue.waiting;
             self.queue.virtual_capacity = old.queue.virtual_capacity;
         }

@@ -35,8 +35,8 @@ impl DropTail {
 
 impl Aqm for DropTail {
     #[inline]
-    fn on_arrival<R: Draw>(&mut self, _packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
-        if self.ns2_limit && cx.queue.packets + 1 >= cx.queue.limit.packets {
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        if self.ns2_limit && cx.queue.reaches_limit(packet) {
             Verdict::Drop(DropReason::Overflow)
         } else {
             Verdict::Pass

@@ -11,6 +11,8 @@
 //! next_timer() reached ──> on_timer           (before any packet event of the same instant)
 //! ```
 
+use core::fmt;
+
 use aqumen_units::{Bytes, Instant, Probability, Span};
 
 use crate::{Packet, SampledLaw, Value};
@@ -175,6 +177,11 @@ pub trait Aqm {
         let _ = visit;
     }
 
+    /// Tells what a reader of the result should know of the run so far: one line each.
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        let _ = tell;
+    }
+
     /// This object was just made and takes over a queue at `now` whose totals are `totals`. From `old`, the same algorithm with
     /// other parameters, it takes what is state and not parameter, as far as the algorithm can part the two; after another
     /// algorithm (`None`) its clocks start now.
@@ -204,6 +211,11 @@ impl Limit {
     pub const fn packets(packets: u32) -> Self {
         Limit { packets, bytes: Bytes(u64::MAX) }
     }
+
+    /// The room in packets of `packet_bytes` each.
+    pub fn in_packets_of(&self, packet_bytes: f64) -> f64 {
+        f64::from(self.packets).min(self.bytes.0 as f64 / packet_bytes)
+    }
 }
 
 impl QueueView<'_> {
@@ -211,6 +223,13 @@ impl QueueView<'_> {
     #[inline]
     pub fn is_full(&self, packet: &Packet) -> bool {
         self.packets >= self.limit.packets || self.bytes.saturating_add(packet.bytes as u64) > self.limit.bytes.0
+    }
+
+    /// Whether the queue would reach its limit with `packet`. ns-2's queues count that as full.
+    #[inline]
+    pub fn reaches_limit(&self, packet: &Packet) -> bool {
+        self.packets.saturating_add(1) >= self.limit.packets
+            || self.bytes.saturating_add(packet.bytes as u64) >= self.limit.bytes.0
     }
 }
 

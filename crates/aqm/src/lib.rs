@@ -85,7 +85,9 @@ pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdi
 pub use law::{MAX_LOOPS, Observation, Sampled, SampledLaw};
 pub use packet::{Packet, PureAck};
 pub use paqm::{Paqm, PaqmParams};
-pub use params::{Bound, DefaultValue, Kind, Network, Param, ParamError, Requirement, Settings, Unit, Value};
+pub use params::{
+    Bound, DefaultValue, Kind, Network, PERIOD_MIN, Param, ParamError, Requirement, Settings, Unit, Value,
+};
 pub use pi::{Crossover, Pi, PiController, PiGains};
 pub use pi2::{Pi2, Pi2Law, Pi2Params};
 pub use pie::{DelayPi, DelaySource, Pie, PieLaw, PieLawParams, PieParams, RateMeter};

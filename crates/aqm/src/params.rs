@@ -4,6 +4,10 @@ use core::fmt;
 
 use aqumen_units::{Rate, Span};
 
+/// The least time between two updates of an algorithm, whether it is given or follows from other parameters: below it a run
+/// would do nothing but update.
+pub const PERIOD_MIN: Span = Span::from_micros(1);
+
 /// The unit in which a number is kept. The scenario's parser turns `150Hz`, `5ms` or `100pkt` into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -142,6 +146,8 @@ pub enum Requirement {
     OneOf(&'static [&'static str]),
     /// A relation to other parameters or to the network, in words: "must be below max_th".
     Relation(&'static str),
+    /// A longer time between two updates; the one that these parameters make, nanoseconds.
+    Period(u64),
 }
 
 impl Unit {
@@ -370,6 +376,10 @@ impl fmt::Display for Requirement {
             Requirement::Flag => f.write_str("must be true or false"),
             Requirement::OneOf(words) => write!(f, "must be one of {}", words.join(", ")),
             Requirement::Relation(words) => f.write_str(words),
+            Requirement::Period(nanos) => {
+                let least = PERIOD_MIN.as_nanos() / 1000;
+                write!(f, "makes an update each {nanos} ns; no less than {least} us may lie between two updates")
+            }
         }
     }
 }
@@ -378,6 +388,7 @@ impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.requirement {
             Requirement::Known(_) => write!(f, "{}: {}", self.param, self.requirement),
+            Requirement::Period(_) if self.param.is_empty() => write!(f, "the nominal network {}", self.requirement),
             requirement => write!(f, "{} = {}: {requirement}", self.param, self.value),
         }
     }

@@ -383,7 +383,8 @@ impl Pie {
     /// RFC 8033 section 5.3: on from a third of the buffer on, with everything as at the start.
     fn wake<R: Draw>(&mut self, cx: &Cx<'_, R>) {
         let limit = cx.queue.limit;
-        if cx.queue.packets >= limit.packets / 3 || cx.queue.bytes >= limit.bytes.0 / 3 {
+        let third = |waiting: u64, room: u64| waiting.saturating_mul(3) >= room;
+        if third(cx.queue.packets.into(), limit.packets.into()) || third(cx.queue.bytes, limit.bytes.0) {
             self.active = true;
             self.law = PieLaw::new(self.params.law);
             self.burst = self.params.burst;

@@ -1,6 +1,7 @@
 //! Queue disciplines: what a link asks for its next packet.
 
 use alloc::collections::VecDeque;
+use core::fmt;
 
 use aqumen_units::{Instant, Probability, Rate, Span};
 
@@ -65,6 +66,11 @@ pub trait Qdisc {
     /// The parameters in force, in the order of the registry's table.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
+    }
+
+    /// Tells what a reader of the result should know of the run so far: one line each.
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        let _ = tell;
     }
 }
 
@@ -238,5 +244,9 @@ impl<A: Aqm> Qdisc for Fifo<A> {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.aqm.settings(visit);
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        self.aqm.notes(tell);
     }
 }

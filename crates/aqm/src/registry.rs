@@ -4,16 +4,17 @@
 //! several queues goes to the list of [`AnyQdisc`].
 
 use alloc::{boxed::Box, vec::Vec};
+use core::fmt;
 
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks,
-    Limit, MAX_LOOPS, Network, Observation, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled,
-    SampledLaw, SelfTuned, Settings, Threshold, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi,
-    TunableRed, Value, Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt, codel,
-    droptail, paqm, pi, pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
+    Limit, MAX_LOOPS, Network, Observation, PERIOD_MIN, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem,
+    Requirement, Sampled, SampledLaw, SelfTuned, Settings, Threshold, Thresholded, Totals, TunableAqmMo, TunableArmPfc,
+    TunablePi, TunableRed, Value, Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt,
+    codel, droptail, paqm, pi, pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
 };
 
 pub use crate::any_qdisc::AnyQdisc;
@@ -90,6 +91,7 @@ pub const PROFILES: &[Profile] = &[
             ("bytes", Value::Flag(true)),
             ("queue_in_bytes", Value::Flag(true)),
             ("use_mark_p", Value::Flag(true)),
+            ("bottom_rule", Value::Choice("ns2-auto")),
             ("ns2_stale_gentle", Value::Flag(true)),
         ],
         doc: "ARED as ns-2 sets it up when told no more than adaptive_",
@@ -165,6 +167,31 @@ const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
 /// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they leave it open.
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
+    let of = |values: &[(&str, Value<'_>)]| build_unchecked(name, values, network);
+    Some(with_a_period(values, |aqm: &AnyAqm| aqm.next_timer(), of(values)?, of))
+}
+
+/// `built` of `values`, or what makes its updates come closer than [`PERIOD_MIN`]: the first of `values` without which `of` builds
+/// one whose updates do not. `first` is when its first update is due.
+pub(crate) fn with_a_period<T>(
+    values: &[(&str, Value<'_>)],
+    first: impl Fn(&T) -> Option<Instant>,
+    built: Result<T, ParamError>,
+    of: impl Fn(&[(&str, Value<'_>)]) -> Option<Result<T, ParamError>>,
+) -> Result<T, ParamError> {
+    let too_short = |built: &T| first(built).filter(|due| *due < Instant::ZERO + PERIOD_MIN);
+    let built = built?;
+    let Some(period) = too_short(&built) else { return Ok(built) };
+    let to_blame = |i: &usize| {
+        let mut others = values.to_vec();
+        others.remove(*i);
+        of(&others).and_then(Result::ok).is_some_and(|other| too_short(&other).is_none())
+    };
+    let (name, value) = (0..values.len()).find(to_blame).map_or(("", Value::Number(0.0)), |i| values[i]);
+    Err(ParamError::new(name, value, Requirement::Period(period.as_nanos())))
+}
+
+fn build_unchecked(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
     with_profile(name, values, |name, values| {
         let over = Threshold::of(values);
         let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_own(name)).collect();
@@ -316,8 +343,8 @@ algorithms! {
 /// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.
 pub struct Foreign(pub ForeignLaw);
 
-impl core::fmt::Debug for Foreign {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Foreign")
     }
 }
@@ -389,6 +416,10 @@ impl Aqm for AnyAqm {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         each!(self, aqm => aqm.settings(visit));
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        each!(self, aqm => aqm.notes(tell));
     }
 
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {

@@ -225,7 +225,7 @@ impl Rem {
 impl Aqm for Rem {
     #[inline]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
-        if self.ns2_limit && cx.queue.packets.saturating_add(1) >= cx.queue.limit.packets {
+        if self.ns2_limit && cx.queue.reaches_limit(packet) {
             Verdict::Drop(DropReason::Overflow)
         } else if self.at_dequeue {
             Verdict::Pass

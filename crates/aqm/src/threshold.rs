@@ -17,6 +17,7 @@
 //! adaptation it says only that th is "changed based on the loss probability".
 
 use alloc::{boxed::Box, vec::Vec};
+use core::fmt;
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -259,6 +260,10 @@ impl<A: Aqm> Aqm for Thresholded<A> {
 
     fn hooks(&self) -> Hooks {
         self.inner.hooks()
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        self.inner.notes(tell);
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {

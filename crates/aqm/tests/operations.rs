@@ -269,6 +269,16 @@ fn a_profile_sets_up_its_algorithm_and_yields_to_the_operator() {
     // 10 Mbit/s of 1000 B is 1250 packets/s: 5 ms hold 6.25, half of them 3.1; ns-2's floor of 5 rules, and 3 * 5.
     assert_eq!(value("red-ns2", &[], "min_th"), Value::Number(5.0));
     assert_eq!(value("red-ns2", &[], "max_th"), Value::Number(15.0));
+    // 80000 / 1e7, and no more than 0.01: what 8 Mbit/s give.
+    assert_eq!(value("ared-ns2", &[], "bottom"), Value::Number(0.008));
+    for (mbit, bottom) in [(4, 0.01), (8, 0.01), (100, 0.0008)] {
+        let network = Network { link_rate: Rate::from_bps(mbit * 1_000_000), ..NETWORK };
+        let aqm = registry::build("ared-ns2", &[], &network).unwrap().unwrap();
+        let in_force = settings(&aqm).into_iter().find(|(name, _)| *name == "bottom").unwrap().1;
+        assert_eq!(in_force, Value::Number(bottom), "{mbit} Mbit/s");
+    }
+    assert_eq!(value("ared-ns2", &[("bottom", Value::Number(0.02))], "bottom"), Value::Number(0.02));
+    assert_eq!(value("ared", &[], "bottom"), Value::Number(0.01));
     assert!(registry::build("no-such", &[], &NETWORK).is_none());
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use aqumen_aqm::registry::{self, AnyQdisc, QueueKind};
 use aqumen_aqm::{DropReason, Handle, Kind, Limit, Network, Packet, Qdisc, Value};
-use aqumen_units::{Ecn, Instant, Span};
+use aqumen_units::{Bytes, Ecn, Instant, Span};
 use proptest::prelude::*;
 use random::{Fate, Log, NETWORK, Random, limits};
 
@@ -86,6 +86,8 @@ struct Host {
     sent_bytes: u64,
     dropped_bytes: u64,
     heard: usize,
+    /// Bytes of a packet in a burst.
+    burst_bytes: u32,
 }
 
 impl Host {
@@ -102,6 +104,7 @@ impl Host {
             sent_bytes: 0,
             dropped_bytes: 0,
             heard: 0,
+            burst_bytes: 1000,
         }
     }
 
@@ -152,7 +155,8 @@ impl Host {
             Operation::Advance(nanos) => self.now += Span::from_nanos(nanos),
             Operation::Arrive { flow, bytes, ecn } => self.arrive(packet(flow, bytes, ecn)),
             Operation::Burst(packets, flows) => {
-                (0..u32::from(packets)).for_each(|i| self.arrive(packet(i % flows, 1000, Ecn::Ect0)));
+                let bytes = self.burst_bytes;
+                (0..u32::from(packets)).for_each(|i| self.arrive(packet(i % flows, bytes, Ecn::Ect0)));
             }
             Operation::Depart => self.depart(),
             Operation::Drain(packets) => {
@@ -237,6 +241,52 @@ proptest! {
         for row in rows() {
             let run = || run(row.name, build(row.name, &[], limit), limit, &operations, seed);
             prop_assert_eq!(run(), run());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(common::config(48))]
+
+    #[test]
+    fn a_buffer_in_bytes_is_one_in_packets_where_packets_are_equal(
+        operations in operations(),
+        packets in 1..400u32,
+        bytes in 40..9000u32,
+        switches in any::<u64>(),
+        seed: u64,
+    ) {
+        let network = Network { packet_bytes: f64::from(bytes), buffer_pkts: f64::from(packets), ..NETWORK };
+        let limits = [
+            Limit::packets(packets),
+            Limit { packets: u32::MAX, bytes: Bytes(u64::from(packets) * u64::from(bytes)) },
+        ];
+        let fates = |name: &'static str, given: &[(&str, Value<'_>)], limit: Limit| {
+            let qdisc = registry::build_qdisc(name, given, &network, limit).unwrap().ok()?;
+            let mut host = Host { burst_bytes: bytes, ..Host::new(name, qdisc, seed) };
+            for operation in &operations {
+                match *operation {
+                    Operation::Arrive { flow, ecn, .. } => host.apply(&Operation::Arrive { flow, bytes, ecn }),
+                    _ => host.apply(operation),
+                }
+            }
+            Some(host.log.0)
+        };
+        let profiles = registry::PROFILES.iter().map(|profile| profile.name);
+        for name in registry::algorithms().map(|row| row.name).chain(profiles) {
+            // As it comes, and with its flags and words drawn.
+            let drawn: Vec<_> = registry::find(name).unwrap().params.iter().enumerate().filter_map(|(k, param)| {
+                let draw = switches.rotate_left(k as u32);
+                match param.kind {
+                    Kind::Flag => Some((param.name, Value::Flag(draw & 1 == 1))),
+                    Kind::Choice(words) => Some((param.name, Value::Choice(words[draw as usize % words.len()]))),
+                    Kind::Number { .. } => None,
+                }
+            }).collect();
+            for given in [&[][..], &drawn] {
+                let [in_packets, in_bytes] = limits.map(|limit| fates(name, given, limit));
+                prop_assert_eq!(in_packets, in_bytes, "{} with {:?}", name, given);
+            }
         }
     }
 }
@@ -444,6 +494,41 @@ fn what_does_not_fit_is_refused_with_the_name_and_the_reason() {
     assert_eq!(message("sfq", "queues", 2.5), "queues = 2.5: must be a whole number");
     assert_eq!(message("fq-codel", "target", -1.0), "target = -1: must be a number above 0 (s)");
     assert_eq!(message("sfq", "target", 1.0), "target: not a parameter; known: queues, perturb, head_drop");
+}
+
+#[test]
+fn updates_that_would_come_too_close_are_refused_whatever_makes_them_so() {
+    let refused = |name: &str, given: &[(&str, Value<'_>)], network: &Network| {
+        registry::build_qdisc(name, given, network, Limit::packets(300)).unwrap().unwrap_err().to_string()
+    };
+    let closer = |nanos: u64| format!("makes an update each {nanos} ns; no less than 1 us may lie between two updates");
+    for (name, key, value, nanos) in [
+        ("pi2", "interval", 1e-9, 1),
+        ("pie", "interval", 1e-9, 1),
+        ("fq-pie", "interval", 999e-9, 999),
+        ("rem", "interval", 1e-9, 1),
+        ("sfq", "perturb", 1e-9, 1),
+        // Derived: R0 / d, d = 5; half the target's 1 / 1250 s.
+        ("arm-pfc", "r0", 1e-9, 1),
+        ("arm-pfc-adaptive", "r0", 1e-6, 200),
+    ] {
+        let message = refused(
+            name,
+            &[("ecn", Value::Flag(true)), (key, Value::Number(value))][usize::from(name == "sfq")..],
+            &NETWORK,
+        );
+        assert_eq!(message, format!("{key} = {value}: {}", closer(nanos)), "{name}");
+    }
+    let message = refused("paqm", &[("target", Value::Number(1e-6))], &NETWORK);
+    assert!(message.starts_with("target = 0.000001: makes an update each 1 ns"), "{message}");
+    // Nothing was given: the network itself has a round trip of 1 ns.
+    let tiny = Network { base_rtt_s: 1e-9, target_pkts: 1e-9, ..NETWORK };
+    let message = refused("arm-pfc", &[], &tiny);
+    assert!(message.starts_with("the nominal network makes an update each"), "{message}");
+    // A microsecond is long enough.
+    for (name, key) in [("pi2", "interval"), ("rem", "interval"), ("sfq", "perturb"), ("dualpi2", "tupdate")] {
+        build(name, &[(key, Value::Number(1e-6))], Limit::packets(300));
+    }
 }
 
 /// Bytes that each of ten backlogged flows gets in `packets` transmissions; flow k sends packets of 100 (k + 1) bytes.

@@ -26,6 +26,9 @@ pub struct RunResult {
     pub links: IndexMap<String, IndexMap<String, LinkMetrics>>,
     /// Metrics of each flow group in each window.
     pub flows: IndexMap<String, IndexMap<String, FlowMetrics>>,
+    /// What a reader should know of the run: one line each. Left out where there is nothing to say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What the run cost. The only part that differs from one run to the next.
     pub cost: Cost,
     /// Queue and probability of each recorded link over time.

@@ -39,6 +39,7 @@ pub(crate) fn expand(
         windows: windows(spec),
         sample_interval: spec.record.interval,
         nominal,
+        notes: Vec::new(),
     };
     for (i, link) in core.links.iter().enumerate() {
         let aqm = fixed[i].as_ref().unwrap_or(chosen);

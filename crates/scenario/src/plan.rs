@@ -34,6 +34,8 @@ pub struct Plan {
     pub sample_interval: Span,
     /// The nominal network of the first link under test.
     pub nominal: Network,
+    /// What a reader of the results should know: one line each.
+    pub notes: Vec<String>,
 }
 
 /// A directed link: a queue, a transmitter, a propagation delay.

@@ -164,6 +164,15 @@ impl Port {
             Port::Plain(_) => {}
         }
     }
+
+    /// Tells what the AQM has to say of the run.
+    pub(crate) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+        match self {
+            Port::Fifo(port) => port.notes(tell),
+            Port::Served(port) => port.notes(tell),
+            Port::Plain(_) => {}
+        }
+    }
 }
 
 /// What an AQM of one queue may know of a packet of `flow`; of its class and hosts see [`Identities`].

@@ -24,6 +24,7 @@ pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str,
         windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
         links: IndexMap::new(),
         flows: IndexMap::new(),
+        notes: plan.notes.clone(),
         cost: Cost { cpu_s, wall_s, events: engine.events, bottleneck_packets: 0 },
         series: IndexMap::new(),
         sojourn: IndexMap::new(),
@@ -46,6 +47,7 @@ pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str,
         if result.links.is_empty() {
             result.aqm = aqm_report(link, port);
         }
+        port.notes(&mut |note| result.notes.push(format!("{}: {note}", link.name)));
         result.cost.bottleneck_packets += totals.departures;
         let mut metrics = IndexMap::new();
         let mut sojourn = IndexMap::new();

@@ -52,6 +52,45 @@ fn every_algorithm_runs_on_experiment_1() {
 }
 
 #[test]
+fn a_buffer_in_bytes_is_one_in_packets_of_that_size() {
+    // 972 bytes and a header of 28: 1250 packets a second arrive, 1000 leave.
+    let scenario = |buffer: &str| {
+        let text = format!(
+            "name = \"equal\"\nduration = \"5s\"\n[topology]\npreset = \"dumbbell\"\n\
+             [topology.bottleneck]\nrate = \"8Mbit\"\ndelay = \"10ms\"\nbuffer = \"{buffer}\"\n\
+             [topology.access]\nrate = \"100Mbit\"\ndelay = \"1ms\"\n\
+             [[flows]]\nname = \"f\"\ncount = 5\ntransport = \"udp\"\n\
+             traffic = {{ kind = \"poisson\", rate = \"250pkt/s\", packet = \"972B\" }}\n\
+             [nominal]\npacket = \"1000B\"\n"
+        );
+        Scenario::parse(&text, "equal.toml").unwrap()
+    };
+    let names = aqumen_aqm::registry::algorithms().map(|algorithm| algorithm.name);
+    for name in names.chain(aqumen_aqm::registry::PROFILES.iter().map(|profile| profile.name)) {
+        let [packets, bytes] = ["200pkt", "200kB"].map(|buffer| {
+            let scenario = scenario(buffer);
+            let plan = scenario.plan(1, Some(&scenario.aqm(name).unwrap())).unwrap();
+            run(&plan, Options::default(), &mut |_| true).unwrap().links["bottleneck"].clone()
+        });
+        assert_eq!(packets, bytes, "{name}");
+    }
+}
+
+#[test]
+fn avq_says_so_when_its_virtual_capacity_is_gone() {
+    // The load of the AAQM paper, Table 2: from n = 25 on more arrives than AVQ's adaptation bears, at n = 10 it does not.
+    let notes = |file: &str| {
+        let scenario = Scenario::load(format!("{EXPERIMENTS}/aaqm/{file}.toml"), &[]).unwrap().until("60s").unwrap();
+        let plan = scenario.plan(1, Some(&scenario.aqm("avq").unwrap())).unwrap();
+        run(&plan, Options::default(), &mut |_| true).unwrap().notes
+    };
+    let told = notes("n50");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("access-router: AVQ's virtual capacity fell to 0 at "), "{told:?}");
+    assert_eq!(notes("n10"), [""; 0]);
+}
+
+#[test]
 fn every_experiment_starts_and_all_of_it_sends() {
     let files = files();
     assert!(files.len() > 30, "{files:?}");

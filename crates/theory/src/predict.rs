@@ -91,6 +91,7 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
         windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
         links: IndexMap::new(),
         flows: IndexMap::new(),
+        notes: plan.notes.clone(),
         cost: Cost::default(),
         series: IndexMap::new(),
         sojourn: IndexMap::new(),

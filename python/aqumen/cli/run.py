@@ -157,7 +157,8 @@ def tables_of(result: Result) -> list[Table | str]:
     given = tables.parameters(result.given)
     lines: list[Table | str] = [heading, *([f"given: {given}"] if given else []), *([parameters] if parameters else [])]
     lines.append(links)
-    return [*lines, flows, *applications_of(result)] if result.flows else lines
+    notes = [f"\nNote: {note}" for note in result.notes]
+    return [*lines, *([flows, *applications_of(result)] if result.flows else []), *notes]
 
 
 def applications_of(result: Result) -> list[Table | str]:

@@ -237,6 +237,7 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
             "top_": float(params.take("top", 0.5)),
             "bottom_": float(params.take("bottom", 0.0)),
         }
+        params.superseded("bottom_rule")
         params.fixed("ns2_stale_gentle", True)
     params.done()
     return "RED", link.buffer_pkts, settings

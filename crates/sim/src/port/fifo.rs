@@ -275,6 +275,10 @@ impl FifoPort {
         self.aqm.settings(visit);
     }
 
+    pub(super) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+        self.aqm.notes(tell);
+    }
+
     pub(super) fn totals(&self) -> &Totals {
         &self.totals
     }

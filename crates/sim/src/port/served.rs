@@ -198,6 +198,10 @@ impl ServedPort {
         self.qdisc.settings(visit);
     }
 
+    pub(super) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+        self.qdisc.notes(tell);
+    }
+
     pub(super) fn totals(&self) -> &Totals {
         self.qdisc.totals()
     }

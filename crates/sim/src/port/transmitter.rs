@@ -184,8 +184,11 @@ impl Line {
     fn ready(&mut self, at: u64) -> u64 {
         let mut at = at;
         loop {
-            // An outage without end is never over.
-            while self.outages.get(self.over).is_some_and(|&(_, until)| until <= at && until < u64::MAX) {
+            // A link that is down for good: no medium knows a moment after the last.
+            if at == u64::MAX {
+                return at;
+            }
+            while self.outages.get(self.over).is_some_and(|&(_, until)| until <= at) {
                 self.over += 1;
             }
             if let Some(&(from, until)) = self.outages.get(self.over)

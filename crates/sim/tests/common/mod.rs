@@ -119,6 +119,7 @@ impl Dumbbell {
                 class: 0,
             }],
             nominal: network,
+            notes: Vec::new(),
             flows,
             windows: vec![
                 Window { name: "all".into(), start: Instant::ZERO, end },

@@ -107,6 +107,7 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
         windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
         links: IndexMap::new(),
         flows: IndexMap::new(),
+        notes: plan.notes.clone(),
         cost: Cost::default(),
         series: IndexMap::new(),
         sojourn: IndexMap::new(),
