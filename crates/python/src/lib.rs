@@ -6,6 +6,7 @@
 mod catalogue;
 mod many;
 mod mmpp;
+mod record;
 mod replay;
 mod theory;
 
@@ -34,6 +35,8 @@ mod _core {
     use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
+    #[pymodule_export]
+    use crate::record::QueueRecord;
     #[pymodule_export]
     use crate::replay::{Replay, survey};
     #[pymodule_export]
