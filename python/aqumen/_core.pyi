@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Analysis",
     "Cancelled",
+    "QueueRecord",
     "Replay",
     "RunResult",
     "Scenario",
@@ -70,6 +71,22 @@ class RunResult:
     def series(self, link: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
     def sojourn_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def queue_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+@final
+class QueueRecord:
+    def __new__(
+        cls,
+        arrived: NDArray[np.float64],
+        taken: NDArray[np.float64],
+        lost: NDArray[np.float64],
+        changes: NDArray[np.float64],
+        rates: Sequence[tuple[float, float]],
+        target_pkts: float | None,
+        sample_interval_s: float,
+    ) -> QueueRecord: ...
+    def metrics_json(
+        self, start_s: float, end_s: float, queue_integral: float | None, sampled_pkts: Sequence[float]
+    ) -> str: ...
 
 @final
 class Analysis:

@@ -172,6 +172,34 @@ def test_metrics_of_a_hand_written_trace(tmp_path: Path) -> None:
     assert (later["departures_pkts"], later["arrivals_pkts"], later["mark_ratio"]) == (2, 0, None)
 
 
+def test_a_trace_tells_what_our_own_meter_tells(tmp_path: Path) -> None:
+    # The same packets. Waiting: nothing for 2.5 of 4 ms, one for 1.25, two for 0.25, which are 1.75 packet-ms.
+    path = write_trace(
+        tmp_path / "link.tr",
+        ("+", 0.0, "------N"), ("-", 0.0, "------N"),
+        ("+", 0.0005, "------N"), ("+", 0.00075, "------N"),
+        ("+", 0.0008, "------N"), ("e", 0.0008, "------N"),
+        ("+", 0.0009, "------N"), ("d", 0.0009, "------N"),
+        ("-", 0.001, "------N"), ("-", 0.002, "----E-N"),
+    )  # fmt: skip
+    link = Plan.from_dict(lone_flow(transfer_bytes=1)).links[0]
+    trace = read_trace(path, link)
+    metrics = link_metrics(trace, link, 0.0, 0.004, sample_interval_s=0.001)
+    assert [metrics[f"queue_p{share}_pkts"] for share in (5, 25, 50, 75, 95)] == [0, 0, 0, 1, 2]
+    assert metrics["queue_iae_pkts_s"] == pytest.approx(0.4 - 0.00175)
+    assert metrics["queue_ise_pkts2_s"] == pytest.approx(0.004 * (0.5625 - 2 * 100 * 0.4375 + 100**2))
+    # The fourth and the fifth were lost, both in the first of four samples: mean 0.5, variance 0.75.
+    assert (metrics["loss_run_mean_pkts"], metrics["loss_run_max_pkts"]) == (2, 2)
+    assert metrics["loss_dispersion"] == pytest.approx(1.5)
+    assert (metrics["settling_s"], metrics["overshoot_pkts"], metrics["wire_lost_pkts"]) == (None, 0, 0)
+    assert {key for key, value in metrics.items() if value is None} == {
+        "qacd_sampled_pkts", "settling_s", "sync_index", "rtt_fairness_slope", "fairness_mean", "convergence_s"
+    }  # fmt: skip
+    # The second packet is sent from 1 to 2 ms, the third from 2 to 3.
+    assert link_metrics(trace, link, 0.0015, 0.004)["utilization"] == pytest.approx(1.5 / 2.5)
+    assert link_metrics(trace, link, 0.0012, 0.0017)["utilization"] == pytest.approx(1.0)
+
+
 def test_a_drop_without_an_arrival_is_refused(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "link.tr", ("+", 0.0, "------N"), ("d", 0.5, "------N"))
     with pytest.raises(Ns2Failed, match=r"had not just arrived"):

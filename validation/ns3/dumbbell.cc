@@ -162,30 +162,39 @@ class Recorder {
     ~Recorder() { std::fclose(m_file); }
 
   private:
+    /// When a packet came, in seconds, and its number.
+    struct Arrival {
+        double at;
+        uint64_t number;
+    };
+
     void Write(Kind kind, double a = 0.0, double b = 0.0) {
         const double record[4] = {Simulator::Now().GetSeconds(), static_cast<double>(kind), a, b};
         std::fwrite(record, sizeof record, 1, m_file);
     }
 
     void Enqueued(Ptr<const QueueDiscItem> item) {
-        m_arrival[PeekPointer(item->GetPacket())] = Simulator::Now().GetSeconds();
+        m_arrival[PeekPointer(item->GetPacket())] = {Simulator::Now().GetSeconds(), ++m_arrived};
         Write(ARRIVED);
     }
 
     void DroppedBefore(Ptr<const QueueDiscItem>, const char* reason) {
         Write(ARRIVED);
-        Drop(reason);
+        Drop(reason, ++m_arrived);
     }
 
     void DroppedAfter(Ptr<const QueueDiscItem> item, const char* reason) {
-        m_arrival.erase(PeekPointer(item->GetPacket()));
-        Drop(reason);
+        auto arrival = m_arrival.find(PeekPointer(item->GetPacket()));
+        if (arrival == m_arrival.end()) NS_FATAL_ERROR("a packet was dropped that had not come");
+        Drop(reason, arrival->second.number);
+        m_arrival.erase(arrival);
     }
 
-    void Drop(const std::string& reason) {
+    /// The packet that came as number `number`, from 1, is lost.
+    void Drop(const std::string& reason, uint64_t number) {
         const bool full = reason.find("Overlimit") != std::string::npos || reason.find("Forced") != std::string::npos ||
                           reason.find("Queue disc limit") != std::string::npos;
-        Write(full ? OVERFLOW_DROP : EARLY_DROP);
+        Write(full ? OVERFLOW_DROP : EARLY_DROP, number);
     }
 
     void Length(uint32_t, uint32_t now) { Write(LENGTH, now); }
@@ -193,7 +202,7 @@ class Recorder {
     void Left(Ptr<const Packet> packet) {
         auto arrival = m_arrival.find(PeekPointer(packet));
         if (arrival == m_arrival.end()) NS_FATAL_ERROR("a packet left that had not come");
-        const double wait = Simulator::Now().GetSeconds() - arrival->second;
+        const double wait = Simulator::Now().GetSeconds() - arrival->second.at;
         m_arrival.erase(arrival);
         Ptr<Packet> copy = packet->Copy();
         PppHeader ppp;
@@ -205,7 +214,8 @@ class Recorder {
 
     std::FILE* m_file;
     // By address: fragments of one write share their packet number.
-    std::unordered_map<const Packet*, double> m_arrival;
+    std::unordered_map<const Packet*, Arrival> m_arrival;
+    uint64_t m_arrived{0};
 };
 
 /// Lets the discipline hand down a packet only when the transmitter is idle.

@@ -4,8 +4,10 @@
 //! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue.
 
 mod catalogue;
+mod cost;
 mod many;
 mod mmpp;
+mod record;
 mod replay;
 mod theory;
 
@@ -19,6 +21,8 @@ use pyo3::prelude::*;
 
 use aqumen_sim::{Error, Options};
 use aqumen_traffic::{Action, Ahead};
+
+use cost::measured;
 
 create_exception!(_core, ScenarioError, PyValueError, "A scenario, an AQM or a file does not fit; one clear line.");
 create_exception!(_core, Cancelled, PyException, "The run was stopped by its progress callback.");
@@ -34,6 +38,8 @@ mod _core {
     use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
+    #[pymodule_export]
+    use crate::record::QueueRecord;
     #[pymodule_export]
     use crate::replay::{Replay, survey};
     #[pymodule_export]
@@ -220,7 +226,8 @@ fn run(
     let plan = plan(&scenario.0, seed, aqm)?;
     let mut listener = Listener::new(progress);
     let options = Options { trace: pcap.as_deref(), ..Options::default() };
-    let result = py.detach(|| aqumen_sim::run(&plan, options, &mut |fraction| listener.hear(fraction)));
+    let run = || aqumen_sim::run(&plan, options, &mut |fraction| listener.hear(fraction));
+    let result = py.detach(|| measured(run));
     listener.answer(result.map_err(run_error))
 }
 
@@ -271,7 +278,7 @@ fn run_many(
     on_done: Py<PyAny>,
 ) -> PyResult<()> {
     let engine = |plan: &aqumen_scenario::Plan, go_on: &mut dyn FnMut(f64) -> bool| {
-        aqumen_sim::run(plan, Options::default(), &mut |fraction| go_on(fraction)).map_err(run_error)
+        measured(|| aqumen_sim::run(plan, Options::default(), &mut |fraction| go_on(fraction))).map_err(run_error)
     };
     many::run_many(py, &scenario.0, &jobs, threads, &on_done, &engine)
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Written};
-use aqumen_sim::replay::{self, Error, Setup};
+use aqumen_sim::replay::{self, Answer, Error, Setup};
 use pyo3::prelude::*;
 
+use crate::cost::cpu_seconds;
 use crate::{Cancelled, Listener, refuse};
 
 /// A capture and the queue to which its packets are offered.
@@ -61,8 +62,10 @@ impl Replay {
         let aqm = AqmSpec::builtin(spec).map_err(refuse)?;
         let mut listener = Listener::new(progress);
         let hear = &mut |fraction: f64| listener.hear(fraction);
+        let cpu = cpu_seconds();
         let answered = py.detach(|| replay::replay(&self.capture, &self.setup, &aqm, out.as_deref(), hear));
-        serde_json::to_string(&answer(listener, answered)?).map_err(refuse)
+        let cpu_s = cpu_seconds() - cpu;
+        serde_json::to_string(&Answer { cpu_s, ..answer(listener, answered)? }).map_err(refuse)
     }
 }
 

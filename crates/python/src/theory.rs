@@ -9,6 +9,7 @@ use aqumen_theory::maps::{self, Axis};
 use aqumen_theory::{predict, robust};
 use pyo3::prelude::*;
 
+use crate::cost::measured;
 use crate::{Cancelled, Listener, RunResult, Scenario, many, plan, refuse};
 
 /// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `drop`, or left out: `ecn` for
@@ -27,7 +28,8 @@ pub(crate) fn run_fluid(
 ) -> PyResult<RunResult> {
     let (plan, options) = (plan(&scenario.0, seed, aqm)?, options(model)?);
     let mut listener = Listener::new(progress);
-    let result = py.detach(|| fluid::run(&plan, options, &mut |fraction| listener.hear(fraction)));
+    let run = || fluid::run(&plan, options, &mut |fraction| listener.hear(fraction));
+    let result = py.detach(|| measured(run));
     listener.answer(result.map_err(error))
 }
 
@@ -42,7 +44,8 @@ pub(crate) fn run_fluid_many(
     on_done: Py<PyAny>,
 ) -> PyResult<()> {
     let options = options(model)?;
-    let engine = |plan: &Plan, go_on: &mut dyn FnMut(f64) -> bool| fluid::run(plan, options, go_on).map_err(error);
+    let engine =
+        |plan: &Plan, go_on: &mut dyn FnMut(f64) -> bool| measured(|| fluid::run(plan, options, go_on)).map_err(error);
     many::run_many(py, &scenario.0, &jobs, threads, &on_done, &engine)
 }
 
@@ -259,7 +262,8 @@ pub(crate) fn analyse(scenario: &Scenario, aqm: &str, at_target: bool, model: Op
 /// What the equations say of `scenario` at rest, without running anything.
 #[pyfunction]
 pub(crate) fn run_theory(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<RunResult> {
-    predict::run(&plan(&scenario.0, seed, aqm)?).map(RunResult).map_err(error)
+    let plan = plan(&scenario.0, seed, aqm)?;
+    measured(|| predict::run(&plan)).map(RunResult).map_err(error)
 }
 
 /// The predictions behind `run_theory`, link by link and window by window, as JSON; without `loops` only where queues come to rest,

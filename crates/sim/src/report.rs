@@ -12,7 +12,7 @@ use crate::measure::share::{Share, is_endless};
 use crate::port::Port;
 
 /// The result of a finished run.
-pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str, cpu_s: f64, wall_s: f64) -> RunResult {
+pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str) -> RunResult {
     let edges = edges(plan);
     let mut result = RunResult {
         schema: aqumen_result::SCHEMA,
@@ -25,7 +25,7 @@ pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str,
         links: IndexMap::new(),
         flows: IndexMap::new(),
         notes: plan.notes.clone(),
-        cost: Cost { cpu_s, wall_s, events: engine.events, bottleneck_packets: 0 },
+        cost: Cost { events: engine.events, ..Cost::default() },
         series: IndexMap::new(),
         sojourn: IndexMap::new(),
         queue: IndexMap::new(),

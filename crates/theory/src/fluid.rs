@@ -57,9 +57,8 @@ const HALVINGS_MAX: u32 = 7;
 /// More steps than this are refused.
 const STEPS_MAX: f64 = 2e8;
 
-/// Runs `plan` on the fluid engine. `progress` hears the share done now and then; `false` stops the run.
+/// Runs `plan` on the fluid engine; what that costs in time the caller measures. `progress` hears the share done now and then; `false` stops the run.
 pub fn run(plan: &Plan, options: Options, progress: &mut dyn FnMut(f64) -> bool) -> Result<RunResult, Error> {
-    let (cpu, wall) = (cpu_seconds(), std::time::Instant::now());
     let mut steps = 0;
     let mut attempt = |step_s: f64, share: (f64, f64)| -> Result<RunResult, Error> {
         let mut fluid = Fluid::new(network(plan, options.model)?, step_s)?;
@@ -91,18 +90,10 @@ pub fn run(plan: &Plan, options: Options, progress: &mut dyn FnMut(f64) -> bool)
         }
     }
     result.cost.events = steps;
-    result.cost.cpu_s = cpu_seconds() - cpu;
-    result.cost.wall_s = wall.elapsed().as_secs_f64();
     Ok(result)
 }
 
 /// A step that resolves the shortest round trip in twenty.
 fn first_step_s(network: &Network) -> f64 {
     network.classes.iter().map(|class| class.base_rtt_s / 20.0).fold(STEP_MAX_S, f64::min)
-}
-
-/// CPU time of this thread, seconds.
-fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

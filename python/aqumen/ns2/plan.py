@@ -63,14 +63,6 @@ class Link:
         rates = np.array([rate for _, rate in self.rates])
         return rates[np.searchsorted(begins, times_s, side="right") - 1]
 
-    def capacity_bits(self, start_s: float, end_s: float) -> float:
-        """What the link can carry between two times, in bits."""
-        total = 0.0
-        for i, (begin, rate) in enumerate(self.rates):
-            until = self.rates[i + 1][0] if i + 1 < len(self.rates) else float("inf")
-            total += rate * max(0.0, min(until, end_s) - max(begin, start_s))
-        return total
-
 
 @dataclass(frozen=True)
 class Transport:

@@ -145,7 +145,7 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
             trace = read_trace(directory / trace_file(i), link)
             packets += len(trace.left_s)
             links[link.name] = {
-                window: link_metrics(trace, link, start, end, _integral(output, i, start, end))
+                window: link_metrics(trace, link, start, end, _integral(output, i, start, end), plan.sample_interval_s)
                 | _wire_metrics(output, i, start, end)
                 for window, (start, end) in plan.windows.items()
             }

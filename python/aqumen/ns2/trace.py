@@ -1,16 +1,19 @@
-"""Reads the packet trace of one queue and computes the link's metrics from it.
+"""Reads the packet trace of one queue; the link's metrics are made of it as of our own queues.
 
 ns-2 writes a line per packet that arrives (`+`), leaves the queue for transmission (`-`) or is dropped (`d`; `e` when
 the AQM dropped it early), with the time rounded to a microsecond. The queue is first in, first out and drops arriving
 packets only, so that the k-th packet let in is the k-th to leave: lengths and waits follow, exact to that microsecond.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from aqumen import _core
 
 from .errors import Ns2Failed
 from .plan import Link
@@ -37,6 +40,8 @@ class QueueTrace:
     """For each of these, whether this queue marked it CE."""
     early_drop_s: Floats
     overflow_drop_s: Floats
+    lost: Floats
+    """These in one order, a row each: when, the packet's number by arrival from 1, 1 if it was dropped early."""
     change_s: Floats
     """When the queue length changed ..."""
     length_pkts: Floats
@@ -51,8 +56,7 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
     sizes: list[int] = []
     waits: list[float] = []
     marked: list[bool] = []
-    early: list[float] = []
-    overflow: list[float] = []
+    lost: list[tuple[float, int, bool]] = []
     change: list[float] = []
     length: list[int] = []
     waiting = 0
@@ -82,7 +86,7 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
                 let_in.pop()
                 waiting -= 1
                 full = what == "d" and (tells or waiting >= link.buffer_pkts)
-                (overflow if full else early).append(now)
+                lost.append((now, len(arrived), not full))
             change.append(now)
             length.append(waiting)
     return QueueTrace(
@@ -91,75 +95,42 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
         left_bytes=np.array(sizes, dtype=np.float64),
         wait_s=np.array(waits),
         marked=np.array(marked, dtype=np.bool_),
-        early_drop_s=np.array(early),
-        overflow_drop_s=np.array(overflow),
+        early_drop_s=np.array([now for now, _, early in lost if early]),
+        overflow_drop_s=np.array([now for now, _, early in lost if not early]),
+        lost=np.array(lost, dtype=np.float64).reshape(-1, 3),
         change_s=np.array(change),
         length_pkts=np.array(length, dtype=np.float64),
     )
 
 
 def link_metrics(
-    trace: QueueTrace, link: Link, start_s: float, end_s: float, queue_integral: float | None = None
+    trace: QueueTrace,
+    link: Link,
+    start_s: float,
+    end_s: float,
+    queue_integral: float | None = None,
+    sample_interval_s: float = 0.1,
 ) -> dict[str, float | int | None]:
     """The metrics of one link over one window, by the names of `run --json`.
 
     `queue_integral` is ns-2's own integral of the queue length over the window (packet-seconds); without it the mean
-    comes from the trace.
+    comes from the trace. `sample_interval_s` is the step of the samples by which settling, overshoot and the dispersion
+    of losses are judged.
     """
-    duration = end_s - start_s
-    lengths, spans = _steps(trace, start_s, end_s)
-    trace_mean = float(np.dot(lengths, spans)) / duration
-    variance = float(np.dot((lengths - trace_mean) ** 2, spans)) / duration
-    mean = trace_mean if queue_integral is None else queue_integral / duration
-    target_pkts = link.target_pkts
-    taken = _within(trace.left_s, start_s, end_s)
     # A packet has departed when its transmission, at the rate in force when it began, is over.
-    departed = _within(trace.left_s + trace.left_bytes * 8.0 / link.rate_at(trace.left_s), start_s, end_s)
-    arrivals = int(np.count_nonzero(_within(trace.arrived_s, start_s, end_s)))
-    marks = int(np.count_nonzero(trace.marked & taken))
-    early = int(np.count_nonzero(_within(trace.early_drop_s, start_s, end_s)))
-    overflow = int(np.count_nonzero(_within(trace.overflow_drop_s, start_s, end_s)))
-    waits = trace.wait_s[taken]
-
-    def ratio(count: int) -> float | None:
-        return count / arrivals if arrivals else None
-
-    def wait(quantile: float) -> float | None:
-        return float(np.quantile(waits, quantile, method="inverted_cdf")) if waits.size else None
-
-    return {
-        "utilization": float(trace.left_bytes[departed].sum()) * 8.0 / link.capacity_bits(start_s, end_s),
-        "queue_mean_pkts": mean,
-        "queue_std_pkts": variance**0.5,
-        "qacd_pkts": None if target_pkts is None else (variance + (mean - target_pkts) ** 2) ** 0.5,
-        "qacd_sampled_pkts": _sampled_deviation(trace, link, start_s, end_s),
-        "sojourn_mean_s": float(waits.mean()) if waits.size else None,
-        "sojourn_p50_s": wait(0.50),
-        "sojourn_p95_s": wait(0.95),
-        "sojourn_p99_s": wait(0.99),
-        "arrivals_pkts": arrivals,
-        "departures_pkts": int(np.count_nonzero(departed)),
-        "marked_pkts": marks,
-        "early_dropped_pkts": early,
-        "overflow_dropped_pkts": overflow,
-        "wire_lost_pkts": None,
-        "mark_ratio": ratio(marks),
-        "early_drop_ratio": ratio(early),
-        "overflow_drop_ratio": ratio(overflow),
-    }
-
-
-def _within(times: Floats, start_s: float, end_s: float) -> npt.NDArray[np.bool_]:
-    return (times >= start_s) & (times < end_s)
-
-
-def _steps(trace: QueueTrace, start_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """The queue length as steps over a window: lengths, and for how many seconds each."""
-    first, last = np.searchsorted(trace.change_s, [start_s, end_s], side="right")
-    before = trace.length_pkts[first - 1] if first else 0.0
-    lengths = np.concatenate(([before], trace.length_pkts[first:last]))
-    edges = np.concatenate(([start_s], trace.change_s[first:last], [end_s]))
-    return lengths, np.diff(edges)
+    departed_s = trace.left_s + trace.left_bytes * 8.0 / link.rate_at(trace.left_s)
+    record = _core.QueueRecord(
+        trace.arrived_s,
+        np.column_stack((trace.left_s, departed_s, trace.left_bytes, trace.wait_s, trace.marked)),
+        trace.lost,
+        np.column_stack((trace.change_s, trace.length_pkts)),
+        link.rates,
+        link.target_pkts,
+        sample_interval_s,
+    )
+    sampled = _sampled_pkts(trace, link, start_s, end_s)
+    metrics: dict[str, float | int | None] = json.loads(record.metrics_json(start_s, end_s, queue_integral, sampled))
+    return metrics
 
 
 def length_at(trace: QueueTrace, times: Floats) -> Floats:
@@ -170,16 +141,14 @@ def length_at(trace: QueueTrace, times: Floats) -> Floats:
     return np.where(before >= 0, trace.length_pkts[before], 0.0)
 
 
-def _sampled_deviation(trace: QueueTrace, link: Link, start_s: float, end_s: float) -> float | None:
-    """Root mean square of queue minus target at the AQM's own sampling instants; None without those or a target."""
+def _sampled_pkts(trace: QueueTrace, link: Link, start_s: float, end_s: float) -> list[float]:
+    """The queue at the AQM's own sampling instants; nothing where it has none."""
     frequency = _sampling_hz(link.aqm.name, link.aqm.params)
-    if frequency is None or link.target_pkts is None:
-        return None
+    if frequency is None:
+        return []
     ticks = np.arange(np.ceil(start_s * frequency), np.floor(end_s * frequency) + 1) / frequency
-    ticks = ticks[(ticks > start_s) & (ticks <= end_s)]
-    if not ticks.size:
-        return None
-    return float(np.sqrt(np.mean((length_at(trace, ticks) - link.target_pkts) ** 2)))
+    lengths: list[float] = length_at(trace, ticks[(ticks > start_s) & (ticks <= end_s)]).tolist()
+    return lengths
 
 
 def _sampling_hz(name: str, params: Any) -> float | None:

@@ -53,7 +53,8 @@ def run(plan: Mapping[str, Any]) -> dict[str, Any]:
             trace = read_trace(directory / f"link{i}.bin")
             packets += len(trace.left_s)
             links[link.name] = {
-                window: link_metrics(trace, link, start, end) for window, (start, end) in described.windows.items()
+                window: link_metrics(trace, link, start, end, sample_interval_s=described.sample_interval_s)
+                for window, (start, end) in described.windows.items()
             }
             series[link.name] = {
                 "t": samples.tolist(),
@@ -114,6 +115,9 @@ def read_trace(path: Path) -> QueueTrace:
     time_s, kind, first, second = np.fromfile(path, dtype=np.float64).reshape(-1, 4).T
     left = (kind == _LEFT) | (kind == _LEFT_MARKED)
     length = kind == _LENGTH
+    lost = (kind == _EARLY) | (kind == _OVERFLOW)
+    # 0 stands for the packet that came last.
+    number = np.where(first[lost] > 0, first[lost], np.cumsum(kind == _ARRIVED)[lost])
     return QueueTrace(
         arrived_s=time_s[kind == _ARRIVED],
         left_s=time_s[left],
@@ -122,6 +126,7 @@ def read_trace(path: Path) -> QueueTrace:
         marked=kind[left] == _LEFT_MARKED,
         early_drop_s=time_s[kind == _EARLY],
         overflow_drop_s=time_s[kind == _OVERFLOW],
+        lost=np.column_stack((time_s[lost], number, kind[lost] == _EARLY)),
         change_s=time_s[length],
         length_pkts=first[length],
     )
