@@ -15,7 +15,7 @@ from typing import Any
 
 from aqumen import _core
 
-__all__ = ["PAPERS", "Experiment", "experiments", "find", "folder", "suggestion"]
+__all__ = ["PAPERS", "Experiment", "data", "experiments", "find", "folder", "suggestion"]
 
 PAPERS = {
     "arm-pfc": "N. Bigdeli, M. Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks (2007)",
@@ -61,14 +61,32 @@ def folder() -> Path | None:
     return None
 
 
+BESIDE = ("claims", "verdicts")
+"""Files beside the scenarios that are none."""
+
+
 def experiments() -> list[Experiment]:
     """All of them, by name: those of the folder, or else those compiled in."""
     found = folder()
     if found is None:
-        return [Experiment(name, text, None) for name, text in _core.experiments()]
-    files = sorted(found.glob("*/*.toml"))
-    named = ((path.relative_to(found).with_suffix("").as_posix(), path) for path in files)
-    return [Experiment(name, path.read_text(encoding="utf-8"), path) for name, path in named]
+        known = [Experiment(name, text, None) for name, text in _core.experiments()]
+    else:
+        named = ((path.relative_to(found).with_suffix("").as_posix(), path) for path in sorted(found.glob("*/*.toml")))
+        known = [Experiment(name, path.read_text(encoding="utf-8"), path) for name, path in named]
+    return [one for one in known if one.name.partition("/")[2] not in BESIDE]
+
+
+def data(name: str) -> str | None:
+    """The text of a file beside the scenarios, such as `arm-pfc/claims`.
+
+    Args:
+        name: Its folder and name.
+    """
+    found = folder()
+    if found is None:
+        return dict(_core.experiments()).get(name)
+    path = found / f"{name}.toml"
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def find(name: str | os.PathLike[str]) -> Experiment | None:

@@ -36,14 +36,14 @@ def test_the_beginning_alone(capsys):
 
 def test_a_cell_is_named_behind_an_at(tmp_path, capsys):
     file = tmp_path / "many.toml"
-    text = next(one.text for one in experiments() if one.name == "arm-pfc/exp1")
+    text = next(one.text for one in experiments() if one.name == "arm-pfc/exp4")
     file.write_text(
         f'{text}\n[variants]\ndrops = {{ "flows.*.transport.ecn" = false }}\n'
         '[sweep.n]\nlabel = "n{}"\nset = { "flows.ftp.count" = { from = 2, to = 6, step = 2 } }\n'
     )
     assert main(["run", f"{file}@n4,drops", "--until", "2s", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["scenario"] == "arm-pfc-exp1-n4-drops"
+    assert result["scenario"] == "arm-pfc-exp4-n4-drops"
     assert result["links"]["bottleneck"]["all"]["marked_pkts"] == 0
     assert main(["run", f"{file}@n5"]) == 2
     assert "did you mean n2? known: n2, n4, n6, drops" in capsys.readouterr().err

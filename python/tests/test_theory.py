@@ -224,7 +224,7 @@ def test_a_run_is_set_beside_its_prediction(capsys):
 
 
 def test_an_expected_limit_cycle_is_recognised():
-    scenario = aqumen.Scenario.load(EXPERIMENTS / "exp3-n50.toml")
+    scenario = aqumen.Scenario.load(EXPERIMENTS / "exp3.toml").cell("n50")
     aqm = "red:min_th=50pkt,max_th=150pkt,max_p=0.3,weight=0.002"
     told = theory.explain(scenario, aqumen.run(scenario, aqm, engine="fluid"), aqm)
     (steady,) = (each for each in told if each.window == "steady")

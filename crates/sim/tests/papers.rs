@@ -22,8 +22,8 @@ struct Case {
 const CASES: [Case; 8] = [
     Case { name: "E1", file: "exp1", base_rtt: "200ms", flows: "120", capacity: "8Mbit" },
     Case { name: "E2", file: "exp2", base_rtt: "200ms", flows: "150", capacity: "10Mbit" },
-    Case { name: "N50", file: "exp3-n50", base_rtt: "200ms", flows: "50", capacity: "8Mbit" },
-    Case { name: "N200", file: "exp3-n200", base_rtt: "200ms", flows: "200", capacity: "8Mbit" },
+    Case { name: "N50", file: "exp3@n50", base_rtt: "200ms", flows: "50", capacity: "8Mbit" },
+    Case { name: "N200", file: "exp3@n200", base_rtt: "200ms", flows: "200", capacity: "8Mbit" },
     Case { name: "E4", file: "exp4", base_rtt: "200ms", flows: "300", capacity: "10Mbit" },
     Case { name: "E5", file: "exp5", base_rtt: "200ms", flows: "120", capacity: "10Mbit" },
     Case { name: "E6s", file: "exp6-small", base_rtt: "28ms", flows: "100", capacity: "10Mbit" },
@@ -99,7 +99,8 @@ const ROWS: [Row; 15] = [
 
 /// Figures of one run of `case` with `aqm` in the window `window`.
 fn figures(case: &Case, aqm: &str, knows: Knows, seed: u64, window: &str) -> Figures {
-    let file = format!("{}/../../experiments/arm-pfc/{}.toml", env!("CARGO_MANIFEST_DIR"), case.file);
+    let (file, cell) = case.file.split_once('@').unwrap_or((case.file, ""));
+    let file = format!("{}/../../experiments/arm-pfc/{file}.toml", env!("CARGO_MANIFEST_DIR"));
     let told: &[(&str, &str)] = match knows {
         Knows::Nominal => &[],
         Knows::RoundTrip => &[("nominal.base_rtt", case.base_rtt)],
@@ -108,6 +109,7 @@ fn figures(case: &Case, aqm: &str, knows: Knows, seed: u64, window: &str) -> Fig
         }
     };
     let scenario = Scenario::load(file, told).unwrap();
+    let scenario = if cell.is_empty() { scenario } else { scenario.cell(cell).unwrap() };
     let plan = scenario.plan(seed, Some(&scenario.aqm(aqm).unwrap())).unwrap();
     let result = run(&plan, Options::default(), &mut |_| true).unwrap();
     let link = &result.links["bottleneck"][window];

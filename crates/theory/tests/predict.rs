@@ -5,8 +5,10 @@ use aqumen_scenario::{Plan, Scenario};
 use aqumen_theory::{fluid, predict};
 
 fn plan(name: &str, aqm: &str, changes: &[(&str, &str)]) -> Plan {
-    let path = format!("{}/../../experiments/arm-pfc/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let (file, cell) = name.split_once('@').unwrap_or((name, ""));
+    let path = format!("{}/../../experiments/arm-pfc/{file}.toml", env!("CARGO_MANIFEST_DIR"));
     let scenario = Scenario::load(path, &[]).unwrap();
+    let scenario = if cell.is_empty() { scenario } else { scenario.cell(cell).unwrap() };
     let scenario = changes.iter().fold(scenario, |scenario, (key, value)| scenario.with(key, value).unwrap());
     let spec = scenario.aqm(aqm).unwrap();
     scenario.plan(1, Some(&spec)).unwrap()
@@ -18,7 +20,7 @@ fn fluid(plan: &Plan) -> RunResult {
 
 #[test]
 fn where_the_loop_is_stable_the_fluid_engine_settles_on_the_prediction() {
-    for (name, aqm) in [("exp1", "arm-pfc"), ("exp1", "pi"), ("exp4", "pi"), ("exp3-n50", "arm-pfc")] {
+    for (name, aqm) in [("exp1", "arm-pfc"), ("exp1", "pi"), ("exp4", "pi"), ("exp3@n50", "arm-pfc")] {
         let plan = plan(name, aqm, &[]);
         let (predicted, run) = (predict::run(&plan).unwrap(), fluid(&plan));
         assert_eq!(predicted.engine, "theory");
@@ -35,7 +37,7 @@ fn where_the_loop_is_stable_the_fluid_engine_settles_on_the_prediction() {
 #[test]
 fn where_it_is_not_the_oscillation_comes_with_its_period_and_height() {
     // RED with a fast average and few flows.
-    let plan = plan("exp3-n50", "red:min_th=50pkt,max_th=150pkt,max_p=0.3,weight=0.002", &[]);
+    let plan = plan("exp3@n50", "red:min_th=50pkt,max_th=150pkt,max_p=0.3,weight=0.002", &[]);
     let prediction = predict::predict(&plan).unwrap();
     let analysis = prediction["bottleneck"]["steady"].analysis.as_ref().unwrap();
     assert!(!analysis.margins.as_ref().unwrap().exact.stable);

@@ -112,8 +112,8 @@ def _cells() -> list[Cell]:
     }
     experiments = {
         "arm_exp1": ("arm-pfc/exp1.toml", ()),
-        "arm_exp3_N50": ("arm-pfc/exp3-n50.toml", ()),
-        "arm_exp3_N100": ("arm-pfc/exp3-n100.toml", ()),
+        "arm_exp3_N50": ("arm-pfc/exp3.toml@n50", ()),
+        "arm_exp3_N100": ("arm-pfc/exp3.toml@n100", ()),
         "arm_exp4_N300": ("arm-pfc/exp4.toml", ()),
     }
     more = {

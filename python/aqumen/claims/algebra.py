@@ -1,0 +1,705 @@
+"""Claims that need no packets: arithmetic, formulas and models, each by a check that is run.
+
+A check answers `holds`, `fails` (it is not so), or `inconsistent` (the paper contradicts itself, arithmetic or its
+own link), and says in words what came out. Figures are those that the papers print.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from aqumen import _core
+from aqumen.scenario import Scenario
+from aqumen.theory.design import design
+
+__all__ = ["CHECKS"]
+
+Finding = tuple[str, str]
+Array = np.ndarray[Any, Any]
+
+CHECKS: dict[str, Callable[[], Finding]] = {}
+"""The checks by name."""
+
+# ARM-PFC's design point, section 4 a.
+N, C, R0, Q0, D = 100.0, 1250.0, 0.28, 100.0, 5
+TS = R0 / D
+KT, TAU1, TAU2 = R0**3 * C**3 / (4 * N**2), R0, R0**2 * C / (2 * N)
+
+
+def check(function: Callable[[], Finding]) -> Callable[[], Finding]:
+    """Enter a check under its name."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def judged(holds: bool, says: str, otherwise: str = "fails") -> Finding:
+    """A finding from a yes or no."""
+    return ("holds" if holds else otherwise), says
+
+
+# ARM-PFC
+
+
+@check
+def pfc_equilibrium() -> Finding:
+    """Equations (1) to (3): the derivatives vanish at the operating point."""
+    w, p = R0 * C / N, 2 / (R0 * C / N) ** 2
+    dw, dq = 1 / R0 - w / 2 * w / R0 * p, N * w / R0 - C
+    return judged(
+        max(abs(dw), abs(dq)) < 1e-9, f"at W0 = {w:g}, p0 = {p:.4f} the derivatives are {dw:.1e} and {dq:.1e}"
+    )
+
+
+@check
+def pfc_sign() -> Finding:
+    """Equations (5), (6), (11): the queue falls as p rises, so the static gain is negative."""
+
+    def queue(p: float) -> float:
+        # W = sqrt(2 / p) by (1), R = N W / C by (3), q = C (R - T_p).
+        return N * math.sqrt(2 / p) - C * (R0 - Q0 / C)
+
+    p = 2 / (R0 * C / N) ** 2
+    slope = (queue(p * (1 + 1e-6)) - queue(p * (1 - 1e-6))) / (2e-6 * p)
+    return judged(
+        slope > 0,
+        f"the static gain from (1) to (3) is {slope:.0f} packets; (6) and (11) print +{KT:.0f}, (4) has the minus",
+        "inconsistent",
+    )
+
+
+@check
+def pfc_plant() -> Finding:
+    """Equation (11): gain and time constants."""
+    w = R0 * C / N
+    gain = C * N * w**3 / (4 * C)
+    poles = (1 / R0, 2 * N / (R0**2 * C))
+    error = max(abs(KT / gain - 1), abs(TAU1 * poles[0] - 1), abs(TAU2 * poles[1] - 1))
+    return judged(error < 1e-12, f"k_t = {KT:.1f}, tau1 = {TAU1:g}, tau2 = {TAU2:g}: off by {error:.0e}")
+
+
+def _step(t: float) -> float:
+    """Step response of k_t / ((tau1 s + 1) (tau2 s + 1))."""
+    return KT * (1 - (TAU1 * math.exp(-t / TAU1) - TAU2 * math.exp(-t / TAU2)) / (TAU1 - TAU2))
+
+
+ALPHA = (math.exp(-TS / TAU1), math.exp(-TS / TAU2))
+KAPPA = (TAU1 * KT / (TAU1 - TAU2), TAU2 * KT / (TAU2 - TAU1))
+
+
+@check
+def pfc_discrete() -> Finding:
+    """Equation (13): the pulse response against the exact step response at 40 samples."""
+    (a1, a2), (k1, k2) = ALPHA, KAPPA
+    n1, n2 = -(a1 + a2), a1 * a2
+    m1 = k1 * (1 - a1) + k2 * (1 - a2)
+    m2 = -(k1 * (1 - a1) * a2 + k2 * (1 - a2) * a1)
+    y, error = [0.0, 0.0], 0.0
+    for n in range(1, 41):
+        u1, u2 = 1.0, 1.0 if n >= 2 else 0.0
+        y.append(-n1 * y[-1] - n2 * y[-2] + m1 * u1 + m2 * u2)
+        error = max(error, abs(y[-1] - _step(n * TS)) / KT)
+    return judged(error < 1e-9, f"largest difference from the exact step response: {error:.0e} of the gain")
+
+
+@check
+def pfc_sampling() -> Finding:
+    """Equation (16) at the design point with d = 5."""
+    gamma = TS / math.hypot(TAU1, TAU2)
+    return judged(0.1 - 0.001 <= gamma <= 0.25, f"gamma = {gamma:.4f} with d = 5, at the edge of 0.1 to 0.25")
+
+
+def _modes() -> tuple[Array, Array]:
+    """The two modes by (15) under random inputs: rows y1, y2; and the inputs."""
+    u = np.random.default_rng(1).normal(size=60)
+    y = np.zeros((2, 60))
+    for k in range(1, 60):
+        past = u[k - D - 1] if k > D else 0.0
+        for i in range(2):
+            y[i, k] = ALPHA[i] * y[i, k - 1] + KAPPA[i] * (1 - ALPHA[i]) * past
+    return y, u
+
+
+@check
+def pfc_prediction() -> Finding:
+    """Equation (18) as printed, against (15) run forward."""
+    y, u = _modes()
+    k, worst = 40, 0.0
+    for i in range(2):
+        a, g = ALPHA[i], KAPPA[i] * (1 - ALPHA[i])
+        printed = a**D * y[i, k] + g * u[k] + sum(a ** (D - 1 - j) * u[k - D + j] for j in range(D))
+        worst = max(worst, abs(printed - y[i, k + D]) / abs(y[i]).max())
+    return judged(
+        worst < 1e-9,
+        f"(18) as printed misses (15) by {100 * worst:.0f} %: the bracket lacks k_i (1 - alpha_i), and"
+        f" u(k) is too much",
+        "inconsistent",
+    )
+
+
+@check
+def pfc_modes() -> Finding:
+    """Equation (20) as printed: the modes from two measurements."""
+    y, u = _modes()
+    total, k, worst = y.sum(axis=0), 40, 0.0
+    (a1, a2), (k1, k2) = ALPHA, KAPPA
+    drive = (k1 * (1 - a1) + k2 * (1 - a2)) * u[k - D - 1]
+    printed = (
+        a1 / (a1 - a2) * (total[k] - a2 * total[k - 1] - drive),
+        a2 / (a2 - a1) * (total[k] - a1 * total[k - 1] - drive),
+    )
+    worst = max(abs(printed[i] - y[i, k]) / abs(y[i]).max() for i in range(2))
+    return judged(
+        worst < 1e-9,
+        f"(20) as printed misses the modes of (14) and (15) by {100 * worst:.1f} %: it gives alpha_i"
+        f" y_i(k-1), without the input",
+        "inconsistent",
+    )
+
+
+@check
+def pfc_round_trip() -> Finding:
+    """Section 4 a: R0."""
+    r0 = 0.2 + Q0 / C
+    return judged(abs(r0 - 0.28) < 1e-12, f"200 ms + 100 / 1250 s = {1000 * r0:g} ms")
+
+
+@check
+def pfc_psi() -> Finding:
+    """Section 4 a: Psi = 0.83 as a time constant of 4 R0, by (23)."""
+    t_r = -TS / math.log(0.83)
+    return judged(
+        abs(t_r / R0 - 4) < 0.01,
+        f"by (23) Psi = 0.83 is a time constant of {t_r / R0:.3f} R0; 4 R0 asks for {math.exp(-TS / (4 * R0)):.4f}",
+        "inconsistent",
+    )
+
+
+@check
+def pfc_pi_gains() -> Finding:
+    """Section 4 a: PI by the procedure of its reference [8] for the network that is given."""
+    gains = design("pi:crossover=hollot", capacity="10Mbit", flows=N, r0=R0, target="100pkt").gains
+    a = float(gains["a"])
+    return judged(
+        abs(6.48e-7 / a - 1) < 0.2,
+        f"the procedure gives a = {a:.3g}, {a / 6.48e-7:.0f} times the printed",
+        "inconsistent",
+    )
+
+
+@check
+def pfc_operations() -> Finding:
+    """Equations (21), (27): multiplications per sample for horizons of 7 to 15."""
+    counts = dict.fromkeys(range(D + 2, 16), 2 + D + 1 + 1 + 1)
+    # beta1, beta2; the last d inputs; the input before; Psi^h - 1; and the division by the gain: none depends on h.
+    return judged(
+        len(set(counts.values())) == 1,
+        f"{counts[7]} multiplications a sample, whatever the horizon; other MPC not given",
+    )
+
+
+@check
+def pfc_exp4() -> Finding:
+    """Experiment 4: the operating point of 300 flows in the paper's model."""
+    p = 2 / (R0 * C / 300) ** 2
+    return judged(
+        p <= 1, f"(1) asks for p0 = {p:.3f} to hold 100 packets with 300 flows: no probability", "inconsistent"
+    )
+
+
+@check
+def pfc_exp5_capacity() -> Finding:
+    """Experiment 5: "the same network setting as Exp. 1" has 8 Mbit/s, and falls from 10."""
+    capacities = (8, 10)
+    return judged(
+        capacities[0] == capacities[1],
+        "experiment 1 has 8 Mbit/s; here the capacity falls from 10 to 6 Mbit/s",
+        "inconsistent",
+    )
+
+
+@check
+def pfc_exp5_goodput() -> Finding:
+    """Experiment 5: what the link can carry in 100 s."""
+    room = (70 * 10e6 + 30 * 6e6) / 8
+    return judged(
+        room >= 124464043,
+        f"read as bytes (packets would be {124464043 * 8e3 / 100 / 1e9:.0f} Gbit/s), the link carries"
+        f" {room:.3g}: 13 % less",
+        "inconsistent",
+    )
+
+
+@check
+def pfc_udp_load() -> Finding:
+    """Experiment 8: the load of 150 sources of 20 kbyte/s, half of the time ON."""
+    load = 150 * 20e3 * 8 / 2
+    return judged(load < 10e6, f"they offer {load / 1e6:g} Mbit/s to a link of 10 Mbit/s", "inconsistent")
+
+
+# PAQM
+
+
+@check
+def paqm_plant_error() -> Finding:
+    """Section 2.1: the steady error of the plant under unit feedback."""
+    n, c, r0, reference = 60.0, 3750.0, 0.246, 1.0
+    gain = (r0 * c**2 / (2 * n**2)) * (r0**2 * c / (2 * n)) * (n / r0) * r0
+    error = reference / (1 + gain)
+    printed = reference / (1 + (r0 * c) ** 3 / (4 * n**2))
+    return judged(
+        math.isclose(error, printed, rel_tol=1e-12), f"P(0) = {gain:.4g}; the error is {error:.4g} as printed"
+    )
+
+
+@check
+def paqm_error_sum() -> Finding:
+    """Before equation (4): e(k-1) + e(k-3) with e = Q - Q_ref."""
+    q1, q3, ref = 230.0, 180.0, 200.0
+    return judged(
+        (q1 - ref) + (q3 - ref) == q1 + q3 + 2 * ref, "the sum is Q + Q - 2 Q_ref; + 2 Q_ref is printed", "inconsistent"
+    )
+
+
+@check
+def paqm_pi_step() -> Finding:
+    """Equation (5) as printed, with both queues at the target."""
+    step = 8e-4 * (200 + 200) / 2 - 200 / 200
+    return judged(
+        step == 0,
+        f"at Q = Q_ref (5) as printed changes p by {step:.2f}; normalised as the text says it is 0",
+        "inconsistent",
+    )
+
+
+@check
+def paqm_velocity() -> Finding:
+    """Equation (4) against the difference of two sums of (3) with K_D = 0, T_I = 2 T_s."""
+    e = {0: 30.0, 1: -20.0, 3: 5.0}
+    kp, ts, ti = 1.0, 1.0, 2.0
+    true = kp * (e[0] - e[1]) + ts / ti * (e[1] - e[3])
+    printed = kp * (e[0] - (e[1] + e[3]) / 2)
+    return judged(
+        true == printed,
+        f"with errors 30, -20, -, 5 the velocity form of (3) is {true:g}, (4) gives {printed:g}",
+        "inconsistent",
+    )
+
+
+@check
+def paqm_ratio() -> Finding:
+    """Equation (8) where the queue stood still a sample before."""
+    before, now = 200.0 - 200.0, 230.0 - 200.0
+    try:
+        defined = math.isfinite(now * (now / before))
+    except ZeroDivisionError:
+        defined = False
+    return judged(
+        defined,
+        "after 200, 200, 230 packets gamma_k / gamma_(k-1) divides by zero, while (7) counts the signs as equal",
+        "inconsistent",
+    )
+
+
+@check
+def paqm_second_difference() -> Finding:
+    """Section 3.2.2: gamma_k (gamma_k / gamma_(k-1)) as the second difference."""
+    pairs = [(10.0, 5.0), (10.0, 9.0), (3.0, 6.0)]
+    worst = max(abs(b * b / a - (b - a)) / abs(b - a) for b, a in ((x, y) for y, x in pairs))
+    return judged(worst < 0.2, f"for increments of 5 and 10 it is off by a factor of up to {worst:.0f}")
+
+
+@check
+def paqm_bdp() -> Finding:
+    """Section 4.1: 800 packets as twice the bandwidth-delay product."""
+    product = 0.12 * 30e6 / 8000
+    return judged(
+        product == 400, f"120 ms at 30 Mbit/s are {product:g} packets, as the footnote has it: not 400", "inconsistent"
+    )
+
+
+@check
+def paqm_period() -> Finding:
+    """Section 4.1: the bound of T_s."""
+    bound = 200 / 3750
+    return judged(abs(1000 * bound - 53.3) < 0.1, f"200 / 3750 s = {1000 * bound:.1f} ms")
+
+
+@check
+def paqm_gain() -> Finding:
+    """Section 4.1: the control gain."""
+    return judged(math.isclose(800 * 1e-6, 8e-4), "800 x 1e-6 = 8e-4")
+
+
+@check
+def paqm_flows() -> Finding:
+    """Section 4.1: flows for n = 7 and 14, in the scenario that runs."""
+    counts = []
+    for n in (7, 14):
+        plan = Scenario.load(f"paqm/load@n{n}").plan(1)
+        groups = [plan["groups"][flow["group"]]["name"] for flow in plan["flows"]]
+        counts.append((len(groups), sum(name.startswith("mice") for name in groups)))
+    return judged(counts == [(189, 126), (378, 252)], f"flows, and short ones, of the scenario: {counts}")
+
+
+@check
+def paqm_red_weight() -> Finding:
+    """Section 2.2: 1/512 as 0.002."""
+    return judged(abs(1 / 512 / 0.002 - 1) < 0.05, f"1/512 = {1 / 512:.5f}")
+
+
+@check
+def paqm_updates() -> Finding:
+    """Section 5: updates of the three AQMs a second."""
+    counts = (1 / 0.05, 1 / 0.00625, 30e6 / 8000)
+    return judged(counts == (20.0, 160.0, 3750.0), "1 / 50 ms, 1 / 6.25 ms and one at each of 3750 packets a second")
+
+
+@check
+def paqm_computation() -> Finding:
+    """Section 5: operations a second, counted from the laws; each packet's coin costs all three alike."""
+    # PAQM: 8 a sample; PI: 4 a sample; RED: 3 for the average and 3 for the probability at each packet.
+    counts = {"PAQM": 20 * 8, "PI": 160 * 4, "RED": 3750 * 6}
+    return judged(
+        min(counts, key=lambda name: counts[name]) == "PAQM", f"additions and multiplications a second: {counts}"
+    )
+
+
+@check
+def paqm_structure() -> Finding:
+    """Section 3.2: the P action that the law has, against that of a PI with the same integral gain at the corner of
+    the plant."""
+    alpha, q_ref, buffer, ts = 8e-4, 200.0, 800.0, 0.05
+    integral, proportional = alpha / (q_ref * ts), alpha / (buffer - q_ref)
+    zero = integral / proportional
+    return judged(
+        zero < 2 * 60 / (0.246**2 * 3750) * 4,
+        f"(5) is a pure integrator of {integral:.0e} per packet and second; what (10) adds has its zero at"
+        f" {zero:.0f} rad/s, far above"
+        " the loop: an I controller in effect",
+    )
+
+
+# AQM-MO
+
+
+@check
+def mo_inner_loop() -> Finding:
+    """Section 4.2: |I(jw)| of the delay-free design up to 1/R0."""
+    w0 = 0.25 * 1250 / 10
+    t = 0.25 * w0 / 2
+    size = 1 / math.sqrt(1 + 4 * (t / 0.25) ** 4)
+    flat = ((1 / 0.9**2 - 1) / 4) ** 0.25 / t
+    return judged(
+        abs(size - 1) < 0.1,
+        f"for 10 flows at 10 Mbit/s and 250 ms |I| is within 0.1 of 1 up to {flat:.2f} rad/s,"
+        f" {flat * 0.25:.3f} / R0; at 1/R0 it is {size:.3f}",
+    )
+
+
+@check
+def mo_outer_loop() -> Finding:
+    """Section 4.2: |O(jw)| of the delay-free design with the delay that is there."""
+    r0, n, c = 0.25, 10.0, 1250.0
+    t = r0 * (r0 * c / n) / 2
+    peak = 0.0
+    for w in np.geomspace(1e-3, 1e2, 20000):
+        s = 1j * w
+        inner = 1 / (1 + 2 * t * s + 2 * t**2 * s**2)
+        # The PID cancels the inner loop's denominator; the delay remains.
+        open_loop = (
+            (t / (n * r0))
+            * (1 + 2 * t * s + 2 * t**2 * s**2)
+            / (2 * t * s)
+            * inner
+            * n
+            / (1 + r0 * s)
+            * np.exp(-s * r0)
+        )
+        peak = max(peak, abs(open_loop / (1 + open_loop)))
+    return judged(peak < 1.1, f"with the round trip's delay |O| rises to {peak:.2f}; without delay it is flat")
+
+
+@check
+def mo_traffic() -> Finding:
+    """Sections 3.2 and 5.1: the same clients send at a constant rate, and ON and OFF."""
+    # Coefficient of variation of a client's rate: constant; and ON for half of the time.
+    constant, on_off = 0.0, math.sqrt(0.5 * 0.5) / 0.5
+    return judged(
+        constant == on_off,
+        f"section 5.1 has clients of constant rate (variation {constant:g}), section 3.2 Pareto ON/OFF"
+        f" ones ({on_off:g}) for the same runs",
+        "inconsistent",
+    )
+
+
+# AAQM
+
+
+def _kron_sum(a: Array, b: Array) -> Array:
+    return np.kron(a, np.eye(len(b))) + np.kron(np.eye(len(a)), b)
+
+
+SOURCES = [
+    (np.array([[-2.0, 2.0], [1.0, -1.0]]), np.array([300.0, 80.0])),
+    (np.array([[-1.25, 1.25], [5.0, -5.0]]), np.array([200.0, 0.0])),
+    (np.array([[-4.0, 4.0], [0.8, -0.8]]), np.array([500.0, 100.0])),
+    (np.array([[-0.5, 0.5], [0.5, -0.5]]), np.array([250.0, 150.0])),
+]
+"""Four sources of two states each: generator, rates. The paper gives no numbers; these load the link by about 0.7."""
+STAGES, BUFFER, MU = 4, 20, 975.0
+
+
+@cache
+def _queue() -> tuple[Array, Array, list[Array]]:
+    """The stationary probabilities p[b, j, l] of the four sources before the queue, p of the empty system, and each
+    one's rates."""
+    q = SOURCES[0][0]
+    for generator, _ in SOURCES[1:]:
+        q = _kron_sum(q, generator)
+    m = len(q)
+    rates = []
+    for i in range(4):
+        vector = np.ones(1)
+        for j, (_, own) in enumerate(SOURCES):
+            vector = np.kron(vector, own if i == j else np.ones(2))
+        rates.append(vector)
+    total = sum(rates)
+    levels = BUFFER * STAGES + 1
+    a = np.zeros((levels * m, levels * m))
+    for k in range(levels):
+        here = slice(k * m, (k + 1) * m)
+        a[here, here] += q
+        if k >= 1:
+            a[here, (k - 1) * m : k * m] += STAGES * MU * np.eye(m)
+            a[here, here] -= STAGES * MU * np.eye(m)
+        if k + STAGES < levels:
+            a[here, (k + STAGES) * m : (k + STAGES + 1) * m] += np.diag(total)
+            a[here, here] -= np.diag(total)
+    a[:, 0] = 1.0
+    right = np.zeros(levels * m)
+    right[0] = 1.0
+    pi = np.linalg.solve(a.T, right).reshape(levels, m)
+    p = np.zeros((BUFFER + 1, m, STAGES + 1))
+    for k in range(1, levels):
+        b = (k - 1) // STAGES + 1
+        p[b, :, (b - 1) * STAGES + STAGES + 1 - k] = pi[k]
+    return p, pi[0], rates
+
+
+@check
+def mmpp_states() -> Finding:
+    """Section 5.1: states of four sources of two states."""
+    return judged(2**4 == 8, "four sources of two states have 2^4 = 16 states together, not 8", "inconsistent")
+
+
+@check
+def mmpp_matrix() -> Finding:
+    """Equation (2): its own Kronecker sums."""
+    q1 = _kron_sum(SOURCES[0][0], SOURCES[1][0])
+    q0 = _kron_sum(q1, _kron_sum(SOURCES[2][0], SOURCES[3][0]))
+    return judged(q0.shape == (8, 8), f"(2) gives {q0.shape[0]} x {q0.shape[1]}; the text says 8 x 8", "inconsistent")
+
+
+@check
+def mmpp_rates() -> Finding:
+    """Equation (4): which combinations of the four sources its eight rows hold."""
+    rows = ["3456", "3456", "3456", "3456", "5634", "5634", "5656", "5656"]
+    full = sum(set(row) == set("3456") for row in rows)
+    return judged(
+        full == 16,
+        f"of 16 combinations (4) has {full}, and two rows count sources 5 and 6 twice, 3 and 4 never",
+        "inconsistent",
+    )
+
+
+@check
+def mmpp_parameters() -> Finding:
+    """Section 5.1: parameters of the superposition."""
+    return judged(
+        4 * 4 == 8,
+        "four sources of two rates and two transitions have 16; eight are those of two sources",
+        "inconsistent",
+    )
+
+
+@check
+def mmpp_generator() -> Finding:
+    """Section 5.1: size of the generator for M states, buffer L, m stages."""
+    states = 8 * (BUFFER * STAGES + 1)
+    counted = 8 + sum(8 * STAGES for _ in range(BUFFER))
+    return judged(
+        states == counted, f"8 empty states and 8 m for each of L levels are {counted} for m = {STAGES}, L = {BUFFER}"
+    )
+
+
+@check
+def mmpp_delay() -> Finding:
+    """Equation (12) as printed against Little's law."""
+    p, empty, rates = _queue()
+    mean = sum(b * p[b].sum() for b in range(1, BUFFER + 1))
+    served = STAGES * MU * sum(p[b, :, STAGES].sum() for b in range(1, BUFFER + 1))
+    little = mean / served
+    printed = (empty[0] + empty[1]) / MU + sum(
+        (b / MU + (STAGES - level + 1) / (STAGES * MU)) * b * p[b, :, level].sum()
+        for b in range(1, BUFFER + 1)
+        for level in range(1, STAGES + 1)
+    )
+    del rates
+    return judged(
+        abs(printed / little - 1) < 0.01,
+        f"(12) as printed gives {1000 * printed:.1f} ms, Little's law {1000 * little:.2f} ms, for the same queue",
+        "inconsistent",
+    )
+
+
+@check
+def mmpp_loss() -> Finding:
+    """Equations (13) to (16), with p^s the marginal of the source, against the direct count."""
+    p, empty, rates = _queue()
+    shape = (2, 2, 2, 2)
+    worst = 0.0
+    for s in range(4):
+        axes = tuple(i for i in range(4) if i != s)
+        full = p[BUFFER].sum(axis=1)
+        everything = empty + p[1:].sum(axis=(0, 2))
+        direct = (full * rates[s]).sum() / (everything * rates[s]).sum()
+        own = SOURCES[s][1]
+        printed = (full.reshape(shape).sum(axis=axes) * own).sum() / (
+            everything.reshape(shape).sum(axis=axes) * own
+        ).sum()
+        worst = max(worst, abs(printed / direct - 1))
+    return judged(worst < 0.01, f"equal to {worst:.0e} where p^s is the marginal of two states, which (7) garbles")
+
+
+@check
+def mmpp_normalised() -> Finding:
+    """Equation (17): the sum from b = 1."""
+    p, empty, _ = _queue()
+    total = p[1:].sum()
+    return judged(
+        abs(total - 1) < 1e-9,
+        f"the sum from b = 1 is {total:.3f}; the empty system has the other {empty.sum():.3f}",
+        "inconsistent",
+    )
+
+
+@check
+def threshold_range() -> Finding:
+    """Equation (18) on its own range, x below Pi + 1, where Pi is a probability as the text says."""
+    pi, worst = 0.5, 0.0
+    for share in (0.25, 0.95):
+        th = share * pi
+        worst = max(worst, (pi + 0.999 - th) / (pi - th))
+    return judged(
+        worst <= 1,
+        f"with Pi a probability of 0.5 F reaches {worst:.0f} before x = Pi + 1; it is one only with Pi and"
+        f" x in packets",
+        "inconsistent",
+    )
+
+
+@check
+def threshold_loss() -> Finding:
+    """Figure 10: the loss over the threshold."""
+    model = (
+        'name = "figure-10"\n[queue]\nbuffer = "40pkt"\nservice = "975pkt/s"\nstages = 2\n'
+        '[early]\nthreshold = 0.5\n[[sources]]\nname = "a"\nrates = ["900pkt/s", "300pkt/s"]\n'
+        "generator = [[-2.0, 2.0], [1.0, -1.0]]\n"
+    )
+    losses = []
+    for threshold in ("0.25", "0.5", "0.75", "0.95"):
+        answer, _ = _core.mmpp_solve_text(model, "figure-10", [("early.threshold", threshold)], False)
+        losses.append(_loss(answer))
+    falling = all(a > b for a, b in itertools.pairwise(losses))
+    return judged(falling, "loss at thresholds of 25, 50, 75, 95 %: " + ", ".join(f"{loss:.4f}" for loss in losses))
+
+
+def _loss(answer: str) -> float:
+    return float(json.loads(answer)["total"]["loss_ratio"])
+
+
+@check
+def avq_law() -> Finding:
+    """Section 3: C~ = alpha (gamma C - lambda) as a value rather than a rate of change."""
+    virtual = 0.5 * (0.9 * 975.0 - 0.9 * 975.0)
+    return judged(
+        virtual > 0,
+        f"at the wanted load (lambda = gamma C) the virtual capacity as printed is {virtual:g}; AVQ has it"
+        f" as a rate of change",
+        "inconsistent",
+    )
+
+
+@check
+def aaqm_table1() -> Finding:
+    """Table 1: its title says five."""
+    counts = (7, 5)
+    return judged(counts[0] == counts[1], "the title says five, the table has seven, Pa1 to Pa7", "inconsistent")
+
+
+@check
+def aaqm_buffer() -> Finding:
+    """Section 6.1: 130 kB in packets."""
+    packets = 130e3 / 1282
+    return judged(abs(packets / 100 - 1) < 0.02, f"130 kB are {packets:.1f} packets of 1282 B")
+
+
+@check
+def aaqm_flow_count() -> Finding:
+    """Section 7.5: flows for n = 10, in the scenario that runs."""
+    count = len(Scenario.load("aaqm/load@n10").plan(1)["flows"])
+    return judged(count == 120, f"three cells, four transports, ten flows each: {count}")
+
+
+@check
+def aaqm_stopping() -> Finding:
+    """Section 7.5: the share of flows that stops, in the scenario that runs."""
+    plan = Scenario.load("aaqm/load@n10").plan(1)
+    names = [plan["groups"][flow["group"]]["name"] for flow in plan["flows"]]
+    udp = sum(name.startswith("udp") for name in names)
+    unresponsive = udp + sum(name.startswith("rtp") for name in names)
+    return judged(
+        udp * 4 == len(names) and udp * 2 == unresponsive,
+        f"{udp} of {len(names)} flows, and of {unresponsive} by UDP and RTP",
+    )
+
+
+# Self-tuning
+
+
+@check
+def st_packet() -> Finding:
+    """Section 2: the packet for which 800 of them are 5 ms."""
+    size = 0.005 * 622e6 / 8 / 800
+    return judged(abs(size / 500 - 1) < 0.05, f"5 ms at 622 Mbit/s are 800 packets of {size:.0f} B, 500 B within 5 %")
+
+
+@check
+def st_min_th() -> Finding:
+    """Section 2: min_th of ARED for 5 ms."""
+    min_th = 0.005 * 622e6 / 8 / 500 / 2
+    return judged(abs(min_th / 400 - 1) < 0.05, f"half of 5 ms are {min_th:.0f} packets of 500 B")
+
+
+@check
+def st_throughput_law() -> Finding:
+    """Section 1: N/(RC) = sqrt(p/2) from W = sqrt(2/p) and N W / R = C."""
+    errors = [abs(1 / math.sqrt(2 / p) - math.sqrt(p / 2)) for p in (0.001, 0.01, 0.1)]
+    return judged(max(errors) < 1e-12, "N/(RC) = 1/W = sqrt(p/2)")
+
+
+@check
+def st_eighth() -> Finding:
+    """Section 2: an eighth of the capacity, in the scenario that runs."""
+    plan = Scenario.load("self-tuning/full").plan(1)
+    rates = [rate for _, rate in plan["links"][0]["rates"]]
+    return judged(
+        rates[1] * 8 == rates[0], f"rates of the scenario: {', '.join(f'{rate / 1e6:g} Mbit/s' for rate in rates)}"
+    )

@@ -1,0 +1,153 @@
+"""`aqumen reproduce`: a paper's experiments run, its claims judged by their rules, and the verdicts held against the
+record."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aqumen import experiments
+from aqumen.claims.markdown import page as markdown_page
+from aqumen.claims.model import VERDICTS, load_paper
+from aqumen.claims.page import report_html
+from aqumen.claims.study import Outcome, Reproduction, record_text, to_dict
+from aqumen.cli import talk
+from aqumen.cli.options import json_option, out_option
+from aqumen.errors import OutputError
+from aqumen.files import json_text, write_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["reproduce"]
+
+SAY_EACH_S = 20.0
+"""How often a line tells how far it is, for those who look at no bar."""
+
+
+@click.command()
+@click.argument("paper", metavar="PAPER|all")
+@click.option("--quick", is_flag=True, help="Three seeds, without the slow experiments.")
+@click.option("--seeds", type=int, metavar="N", help="How many seeds; else 10, or 3 if quick.")
+@out_option
+@json_option
+@click.option("--record", is_flag=True, help="Keep the verdicts as those on record, in this checkout.")
+def reproduce(paper: str, quick: bool, seeds: int | None, out: Path | None, as_json: bool, record: bool) -> int:
+    """Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.
+
+    With --out a report and every finished run are written, and runs there are reused. The exit code is 1 if a verdict
+    differs from the record. A quick run says which claims it cannot judge.
+    """
+    if record and (quick or experiments.folder() is None):
+        raise OutputError("--record needs a whole run, without --quick, in a checkout with the folder experiments")
+    study = Reproduction([paper], seeds, quick=quick, out=out)
+    records, begun = study.records, time.monotonic()
+    if records.resumed:
+        talk.say(
+            f"{records.resumed} of {records.resumed + records.left} runs are in {out} already and are not repeated"
+        )
+    total, whole, runs, told = records.work_left, records.left, 0, begun
+    with talk.progress() as bar:
+        task = bar.add_task("running", total=total, done=f"0 of {whole} runs")
+
+        def advance(cell: str, spec: str, seed: int, cost: float) -> bool:
+            nonlocal runs, told
+            runs += 1
+            bar.update(task, advance=cost, done=f"{runs} of {whole} runs", description=f"{cell} {spec} {seed}"[:48])
+            now = time.monotonic()
+            if now - told > SAY_EACH_S:
+                told = now
+                share = 1 - records.work_left / total
+                talk.say(
+                    f"{runs} of {whole} runs, about {(now - begun) * (1 - share) / max(share, 1e-9) / 60:.1f} min left"
+                )
+            return True
+
+        try:
+            study.work(advance)
+        except KeyboardInterrupt:
+            again = "; the same command goes on from here" if out is not None else ""
+            talk.say(f"stopped after {runs} of {whole} runs{again}")
+            return talk.INTERRUPTED
+    outcomes = study.outcomes()
+    data = to_dict(outcomes)
+    if out is not None:
+        write_text(Path(out) / "reproduce.json", json_text(data, indent=1) + "\n")
+        write_text(Path(out) / "report.html", report_html(outcomes, records, talk.command()))
+        write_text(Path(out) / "claims.csv", _csv(data))
+        talk.say(f"wrote {Path(out) / 'report.html'}")
+    if record:
+        _record(outcomes)
+    if as_json:
+        print(json_text(data, indent=1))
+    else:
+        talk.show(*_tables(outcomes))
+    return talk.CHECK_FAILED if data["differing"] and not record else 0
+
+
+def _record(outcomes: list[Outcome]) -> None:
+    folder = experiments.folder()
+    assert folder is not None
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    for outcome in outcomes:
+        path = folder / outcome.paper.name / "verdicts.toml"
+        write_text(path, record_text(outcome, talk.command(), day))
+        talk.say(f"wrote {path}")
+    path = folder.parent / "docs" / "reproduction.md"
+    known = [name for name in experiments.PAPERS if experiments.data(f"{name}/claims") is not None]
+    write_text(path, markdown_page([load_paper(name) for name in known]))
+    talk.say(f"wrote {path}")
+
+
+def _csv(data: dict[str, Any]) -> str:
+    text = io.StringIO()
+    keys = ["paper", "id", "where", "kind", "quantity", "claimed", "verdict", "recorded", "reason", "why", "shown_by"]
+    writer = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(data["claims"])
+    return text.getvalue()
+
+
+def _tables(outcomes: list[Outcome]) -> list[Table | str]:
+    """Every claim in a line, then the counts by paper."""
+    shown: list[Table | str] = []
+    for outcome in outcomes:
+        made = talk.table(
+            f"\n{outcome.paper.title}", ["claim", "where", "claimed", "verdict", "measured"], numbers=False
+        )
+        for column in made.columns[1:]:
+            column.no_wrap = False
+        for each in outcome.judgements:
+            verdict = each.verdict or "not judged"
+            recorded = outcome.recorded(each)
+            if each.verdict is not None and recorded is not None and recorded != each.verdict:
+                verdict += f" (on record: {recorded})"
+            claim = each.claim
+            made.add_row(claim.id, claim.where, f"{claim.quantity}: {claim.claimed}", verdict, each.reason)
+        shown.append(made)
+    names = [*VERDICTS, "not judged"]
+    counts = talk.table("\nVerdicts", ["paper", *names])
+    for outcome in outcomes:
+        found = outcome.counts()
+        counts.add_row(outcome.paper.name, *(str(found.get(name, 0)) for name in names))
+    shown.append(counts)
+    if outcomes[0].quick:
+        shown.append(
+            "Not judged: a quick run leaves out slow experiments, and three seeds leave some comparisons open."
+        )
+    differing = [each for outcome in outcomes for each in outcome.differing()]
+    if differing:
+        shown.append(
+            f"{len(differing)} verdicts differ from the record: {', '.join(each.claim.id for each in differing)}"
+        )
+    elif all(outcome.paper.recorded for outcome in outcomes):
+        shown.append("All verdicts are those on record.")
+    else:
+        shown.append("No verdicts are on record for some of these papers.")
+    return shown
