@@ -342,6 +342,8 @@ delayed_ack = "none"
 halve_flight = false
 min_rto = "1s"
 rto_floor = "timeout"
+loss_detection = "rfc6675"
+reduction = "at-once"
 """
     (tmp_path / "t.toml").write_text(text)
     scenario = Scenario.load(tmp_path / "t.toml")

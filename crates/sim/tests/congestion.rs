@@ -7,7 +7,7 @@ use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
 use aqumen_scenario::{Group, OwnedValue, Plan, Protocol};
 use aqumen_sim::{Options, run};
 use aqumen_transport::tcp::TcpConfig;
-use aqumen_units::{Rate, Span};
+use aqumen_units::{Instant, Rate, Span};
 use common::Dumbbell;
 
 fn answer(plan: &Plan) -> RunResult {
@@ -120,7 +120,10 @@ fn bbr_fills_the_link_and_not_a_deep_buffer() {
 #[test]
 fn ledbat_yields_to_reno() {
     // The buffer holds 200 ms, twice LEDBAT's target: what Reno does to it is all that LEDBAT sees.
-    let plan = network(10, 40, 167, 60, &[TcpConfig::ledbat(), TcpConfig::modern()]);
+    // LEDBAT comes first: a latecomer takes the queue that it finds for none, and Reno never empties this one.
+    let mut plan = network(10, 40, 167, 60, &[TcpConfig::ledbat(), TcpConfig::modern()]);
+    plan.flows[0].on = vec![(Instant::ZERO, None)];
+    plan.flows[1].on = vec![(Instant::ZERO + Span::from_secs(1), None)];
     let result = answer(&plan);
     let [ledbat, reno] = ["ftp", "other"].map(|group| flows(&result, group).goodput_bps);
     assert!(ledbat < 0.2 * reno, "{ledbat} {reno}");

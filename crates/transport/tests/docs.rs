@@ -68,6 +68,9 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         lost_retransmissions,
         reduction,
         timer_on_any_ack,
+        tail_probe,
+        frto,
+        whole_windows,
     } = *cfg;
     vec![
         ("variant", format!("{variant:?}")),
@@ -111,6 +114,9 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         ("lost_retransmissions", either(lost_retransmissions)),
         ("reduction", format!("{reduction:?}")),
         ("timer_on_any_ack", either(timer_on_any_ack)),
+        ("tail_probe", either(tail_probe)),
+        ("frto", either(frto)),
+        ("whole_windows", either(whole_windows)),
     ]
 }
 

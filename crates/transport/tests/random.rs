@@ -123,9 +123,10 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
 fn configs() -> impl Strategy<Value = TcpConfig> {
     let variant = prop_oneof![Just(Variant::Reno), Just(Variant::NewReno), Just(Variant::Sack)];
     let preset = prop_oneof![Just(TcpConfig::ns2()), Just(TcpConfig::modern())];
-    let loss_detection = prop_oneof![Just(LossDetection::Rfc6675), Just(LossDetection::Fack)];
+    let loss_detection =
+        prop_oneof![1 => Just(LossDetection::Rfc6675), 1 => Just(LossDetection::Fack), 3 => Just(LossDetection::Rack)];
     let reduction = prop_oneof![Just(Reduction::AtOnce), Just(Reduction::Proportional), Just(Reduction::RateHalving)];
-    let recovery = (loss_detection, reduction, any::<[bool; 2]>());
+    let recovery = (loss_detection, reduction, any::<[bool; 5]>());
     let congestion = prop_oneof![
         6 => Just(Congestion::Reno),
         1 => Just(Congestion::Cubic),
@@ -138,7 +139,8 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
     ];
     let parts = (preset, variant, congestion, any::<[bool; 8]>(), 1u32..50, 0u8..5, recovery);
     parts.prop_map(|(preset, variant, congestion, flags, window, max_burst, recovery)| {
-        let (loss_detection, reduction, [lost_retransmissions, timer_on_any_ack]) = recovery;
+        let (loss_detection, reduction, [lost_retransmissions, timer_on_any_ack, tail_probe, frto, whole_windows]) =
+            recovery;
         let [ecn, delayed, limited_transmit, timestamps, syn, pacing, hystart, reno_friendly] = flags;
         TcpConfig {
             variant: if congestion == Congestion::Bbr { Variant::Sack } else { variant },
@@ -155,8 +157,11 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
             max_burst,
             loss_detection,
             lost_retransmissions,
-            reduction: if congestion == Congestion::Bbr { Reduction::AtOnce } else { reduction },
+            reduction,
             timer_on_any_ack,
+            tail_probe,
+            frto,
+            whole_windows: whole_windows && preset.min_window > 0.0,
             ..preset
         }
     })

@@ -1,4 +1,4 @@
-//! Recovery of a SACK sender, segment by segment, on traces worked by hand.
+//! Recovery of a SACK sender that counts duplicates (RFC 6675), segment by segment, on traces worked by hand.
 //!
 //! All begin alike: segments 1 to 10 leave, 1 is lost. 2 and 3 arrive and let 11 and 12 go (limited transmit); 4 makes three
 //! (RFC 6675): with 1 to 12 out the window of 10 becomes 5, and 13 is the next new segment.
@@ -7,7 +7,14 @@ use aqumen_transport::tcp::{Ack, Feedback, LossDetection, Reduction, SackBlocks,
 use aqumen_units::{Instant, Span};
 
 const fn reno() -> TcpConfig {
-    TcpConfig { ecn: false, delayed_ack: None, variant: Variant::Sack, ..TcpConfig::modern() }
+    TcpConfig {
+        ecn: false,
+        delayed_ack: None,
+        variant: Variant::Sack,
+        loss_detection: LossDetection::Rfc6675,
+        reduction: Reduction::AtOnce,
+        ..TcpConfig::modern()
+    }
 }
 
 struct Host {

@@ -1,6 +1,8 @@
 //! The sender, packet by packet, on traces worked by hand.
 
-use aqumen_transport::tcp::{Ack, Feedback, RtoFloor, SackBlocks, Segment, Sender, TcpConfig, Variant};
+use aqumen_transport::tcp::{
+    Ack, Feedback, LossDetection, Reduction, RtoFloor, SackBlocks, Segment, Sender, TcpConfig, Variant,
+};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 const WINDOW: u32 = 1000;
@@ -349,7 +351,7 @@ fn an_echo_in_the_acknowledgement_that_ends_recovery_ends_it_all_the_same() {
 #[test]
 fn retransmissions_are_ecn_capable_in_ns2_and_not_today() {
     for (preset, capable) in [(TcpConfig::ns2(), true), (TcpConfig::modern(), false)] {
-        let cfg = TcpConfig { ecn: true, ..preset };
+        let cfg = TcpConfig { ecn: true, tail_probe: false, ..preset };
         let mut host = Host::connected(cfg, None);
         host.on(ack(1));
         host.now = host.sender.next_timer().unwrap();
@@ -361,9 +363,14 @@ fn retransmissions_are_ecn_capable_in_ns2_and_not_today() {
     }
 }
 
+/// Today's TCP with the recovery of RFC 6675.
+const fn counting() -> TcpConfig {
+    TcpConfig { loss_detection: LossDetection::Rfc6675, reduction: Reduction::AtOnce, ..TcpConfig::modern() }
+}
+
 #[test]
 fn selective_acknowledgements_repair_two_losses_in_one_round_trip() {
-    let mut host = Host::connected(TcpConfig::modern(), None);
+    let mut host = Host::connected(counting(), None);
     // Initial window 10: 1 to 10. 1 and 4 are lost.
     assert_eq!(host.on(ack(1)), (1..=10).collect::<Vec<_>>());
     // 2 and 3 arrived: limited transmit keeps 10 in flight.
@@ -391,7 +398,7 @@ fn selective_acknowledgements_repair_two_losses_in_one_round_trip() {
 
 #[test]
 fn after_a_timeout_only_the_holes_are_resent() {
-    let mut host = Host::connected(TcpConfig::modern(), None);
+    let mut host = Host::connected(counting(), None);
     host.on(ack(1));
     // 1 and 4 to 9 are lost, all that follows 10 as well, and the fast retransmit of 1.
     host.on(sack(1, &[(2, 4)]));

@@ -140,6 +140,9 @@ _BUILT_IN: dict[str, Any] = {
     "lost_retransmissions": False,
     "reduction": "at-once",
     "timer_on_any_ack": False,
+    "tail_probe": False,
+    "frto": False,
+    "whole_windows": False,
     "rto_floor": "timeout",
 }
 # What differs in Agent/TCP/Linux. It knows more than one reaction to marks, none of them compared with ours.
@@ -156,6 +159,9 @@ _LINUX: dict[str, Any] = {
     "lost_retransmissions": True,
     "reduction": "rate-halving",
     "timer_on_any_ack": True,
+    "tail_probe": False,
+    "frto": False,
+    "whole_windows": False,
 }
 # Of reactions to marks, which are off; and of NewReno.
 _LINUX_UNUSED = {

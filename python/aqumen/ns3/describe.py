@@ -33,6 +33,7 @@ BUILT_IN: dict[str, Any] = {
     "reduction": "at-once",
     "timer_on_any_ack": False,
     "rto_floor": "timeout",
+    "whole_windows": False,
 }
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""
 
@@ -72,6 +73,9 @@ NOT_COMPARED = (
     "cwr_retransmissions",
     "mark_after_timeout_counts",
     "ack_bytes",
+    # With rfc6675 nobody reads them.
+    "tail_probe",
+    "frto",
 )
 """Where ns-3 goes its own way, or where the value cannot matter to flows that always have data."""
 

@@ -24,8 +24,8 @@ pub(super) fn congestion_name(config: &TcpConfig) -> &'static str {
     CONGESTION_NAMES[congestion_index(config)]
 }
 
-const DETECTIONS: [LossDetection; 2] = [LossDetection::Rfc6675, LossDetection::Fack];
-const DETECTION_NAMES: &[&str] = &["rfc6675", "fack"];
+const DETECTIONS: [LossDetection; 3] = [LossDetection::Rfc6675, LossDetection::Fack, LossDetection::Rack];
+const DETECTION_NAMES: &[&str] = &["rfc6675", "fack", "rack"];
 
 const REDUCTIONS: [Reduction; 3] = [Reduction::AtOnce, Reduction::Proportional, Reduction::RateHalving];
 const REDUCTION_NAMES: &[&str] = &["at-once", "prr", "rate-halving"];
@@ -75,10 +75,13 @@ impl Config for TcpConfig {
         "initial_threshold" initial_threshold SegmentsOrNone: "slow-start threshold at the start; \"none\": the receive window";
         "loss_detection" loss_detection Choice (DETECTION_NAMES, detection_index, |config, index| config.loss_detection = DETECTIONS[index]):
             "which segments a sack sender takes for lost";
-        "lost_retransmissions" lost_retransmissions Flag: "whether a sack sender notices that a retransmission was lost";
+        "lost_retransmissions" lost_retransmissions Flag: "whether a sack sender notices that a retransmission was lost; with rack it does anyway";
         "reduction" reduction Choice (REDUCTION_NAMES, reduction_index, |config, index| config.reduction = REDUCTIONS[index]):
             "how a sack sender in recovery comes down to its reduced window";
         "timer_on_any_ack" timer_on_any_ack Flag: "whether a sack sender restarts the timer with each acknowledgement";
+        "tail_probe" tail_probe Flag: "whether a segment leaves when nothing has come back for two round trips (TLP); read with rack";
+        "frto" frto Flag: "whether a timeout that proves spurious is undone (F-RTO); read with rack";
+        "whole_windows" whole_windows Flag: "whether windows are whole numbers of segments, as in Linux";
     };
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {

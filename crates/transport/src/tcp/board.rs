@@ -59,7 +59,7 @@ impl Board {
     /// Segments below this that have not arrived are lost.
     pub(super) fn loss_edge(&self, cfg: &TcpConfig) -> Option<u32> {
         match cfg.loss_detection {
-            LossDetection::Rfc6675 => self.arrived.nth_highest(u32::from(DUPLICATES)),
+            LossDetection::Rfc6675 | LossDetection::Rack => self.arrived.nth_highest(u32::from(DUPLICATES)),
             LossDetection::Fack => self.arrived.end().map(|end| end.saturating_sub(AHEAD)),
         }
     }

@@ -24,6 +24,8 @@ pub enum LossDetection {
     /// Those more than four before the highest that arrived, gaps counted (forward acknowledgement, Mathis and Mahdavi 1996;
     /// three there, four in the TCP-Linux of ns-2).
     Fack,
+    /// Those that have had a round trip and a reordering window when a segment that left later has arrived (RACK, RFC 8985).
+    Rack,
 }
 
 /// The parameters of a TCP, shared by all connections of a group.
@@ -114,14 +116,22 @@ pub struct TcpConfig {
     pub initial_threshold: Option<u32>,
     /// Which segments a SACK sender takes for lost.
     pub loss_detection: LossDetection,
-    /// Whether a SACK sender notices that a retransmission was lost and sends it once more (as RFC 8985 does); else only
-    /// the timer finds out.
+    /// Whether a SACK sender notices that a retransmission was lost and sends it once more; else only the timer finds out.
+    /// With [`LossDetection::Rack`] it does anyway.
     pub lost_retransmissions: bool,
     /// How a SACK sender in recovery comes down to its reduced window.
     pub reduction: Reduction,
     /// Whether a SACK sender restarts the timer with each acknowledgement, as the TCP-Linux of ns-2 does, and not only with
     /// those of new data (RFC 6298 rule 5.3).
     pub timer_on_any_ack: bool,
+    /// Whether a segment leaves when nothing has come back for two round trips (TLP, RFC 8985 section 7); read with
+    /// [`LossDetection::Rack`].
+    pub tail_probe: bool,
+    /// Whether a timeout that proves spurious is undone (F-RTO, RFC 5682; RFC 3522); read with [`LossDetection::Rack`].
+    pub frto: bool,
+    /// Whether windows are whole: reductions are rounded down, and acknowledged segments are counted until they make one (as
+    /// in Linux). Slow start then ends at the threshold, and the acknowledgement that ends a recovery counts.
+    pub whole_windows: bool,
 }
 
 impl TcpConfig {
@@ -173,6 +183,9 @@ impl TcpConfig {
             lost_retransmissions: false,
             reduction: Reduction::AtOnce,
             timer_on_any_ack: false,
+            tail_probe: false,
+            frto: false,
+            whole_windows: false,
         }
     }
 
@@ -219,10 +232,13 @@ impl TcpConfig {
             forget_rtt: false,
             full_segments: false,
             initial_threshold: None,
-            loss_detection: LossDetection::Rfc6675,
+            loss_detection: LossDetection::Rack,
             lost_retransmissions: false,
-            reduction: Reduction::AtOnce,
+            reduction: Reduction::Proportional,
             timer_on_any_ack: false,
+            tail_probe: true,
+            frto: false,
+            whole_windows: false,
         }
     }
 
@@ -279,6 +295,11 @@ impl TcpConfig {
         self.packet_bytes - self.header_bytes
     }
 
+    /// Whether a sender keeps what is under way segment by segment.
+    pub(super) fn tracks_segments(&self) -> bool {
+        self.variant == Variant::Sack && self.loss_detection == LossDetection::Rack
+    }
+
     /// Checks every field, in the order they are declared.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const DAY: Span = Span::from_secs(86_400);
@@ -311,13 +332,13 @@ impl TcpConfig {
         if let Some(threshold) = self.initial_threshold {
             number("initial_threshold", threshold, 2, 1 << 30, "2 to 2^30 segments")?;
         }
-        if self.reduction != Reduction::AtOnce && self.congestion == Congestion::Bbr {
-            let range = "at-once: BBR sets its own window in recovery";
-            return Err(ConfigError { field: "reduction", value: 0.0, range });
-        }
         span("send_overhead", self.send_overhead, Span::ZERO, DAY, "0 s to 1 day")?;
         if !(0.0..=2.0).contains(&self.min_window) {
             let range = "0 to 2 segments";
+            return Err(ConfigError { field: "min_window", value: self.min_window, range });
+        }
+        if self.whole_windows && self.min_window < 1.0 {
+            let range = "1 to 2 segments where windows are whole";
             return Err(ConfigError { field: "min_window", value: self.min_window, range });
         }
         Ok(())

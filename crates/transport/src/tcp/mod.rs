@@ -7,6 +7,7 @@
 mod board;
 mod config;
 mod congestion;
+mod flight;
 mod receiver;
 mod reduction;
 mod rto;

@@ -15,8 +15,8 @@
 //! from before back). Then the rate is not halved: a segment goes for each that arrives, and when the losses are repaired
 //! the sender is silent until the pipe has shrunk to the window. So it is here.
 //!
-//! Proportional rate reduction holds for losses; after a mark the window is reduced at once (RFC 9937 section 6 allows
-//! either).
+//! With RACK ([`LossDetection::Rack`](super::LossDetection::Rack)) proportional rate reduction holds for marks too, else the
+//! window is reduced at once after a mark (RFC 9937 section 6 allows either).
 
 use aqumen_units::Span;
 

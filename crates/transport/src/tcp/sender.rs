@@ -1,7 +1,7 @@
 //! The sending end: when to send which segment.
 //!
 //! Slow start, congestion avoidance, fast retransmit and fast recovery follow RFC 5681, NewReno RFC 6582, selective
-//! acknowledgements RFC 6675, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Where ns-2.35 differs, a
+//! acknowledgements RFC 6675 or RFC 8985, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Where ns-2.35 differs, a
 //! field of [`TcpConfig`] chooses. Growth and reduction of the window are Reno's; a connection with another congestion
 //! control, or paced, has a `Control` in its `Aside` and takes the rare paths throughout.
 //!
@@ -17,16 +17,19 @@
 
 mod controlled;
 mod duplicates;
+mod probe;
 mod selective;
+mod tracked;
 
 use alloc::boxed::Box;
 
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 use super::board::Board;
-use super::congestion::{Control, Signal, Window, reno_growth};
+use super::congestion::{Control, Signal, Window, reno_growth, whole_growth};
 use super::rto::Rto;
 use super::{Ack, Segment, TcpConfig, Variant};
+use tracked::Track;
 
 /// The sending end of a connection.
 ///
@@ -87,6 +90,17 @@ struct Aside {
     board: Option<Board>,
     /// A congestion control other than plain Reno.
     control: Option<Control>,
+    /// What is under way, where losses are found by time. It stands in for the board.
+    track: Option<Box<Track>>,
+}
+
+impl Aside {
+    /// What a connection needs from its first segment on.
+    fn new(cfg: &TcpConfig) -> Option<Box<Self>> {
+        let control = Control::new(cfg);
+        let track = cfg.tracks_segments().then(|| Box::new(Track::new()));
+        (control.is_some() || track.is_some()).then(|| Box::new(Aside { board: None, control, track }))
+    }
 }
 
 /// The last cause to reduce the window.
@@ -176,7 +190,7 @@ impl Sender {
             duplicates: 0,
             burst: full_burst(cfg),
             last: Cause::None,
-            aside: Control::new(cfg).map(|control| Box::new(Aside { board: None, control: Some(control) })),
+            aside: Aside::new(cfg),
         };
         if let Some(bytes) = transfer {
             sender.limit = syn;
@@ -224,6 +238,9 @@ impl Sender {
             return;
         }
         self.burst = full_burst(cfg);
+        if self.is_tracked() {
+            return self.on_tracked_ack(cfg, now, ack);
+        }
         // The reaction to an echo moves `recover`; whether this ends a recovery is a matter of where it began.
         let recovered = ack.ack >= self.recover;
         if ack.ece && cfg.ecn {
@@ -324,7 +341,13 @@ impl Sender {
 
     /// Whether the window allows a segment, pacing aside.
     fn has_to_send(&self, cfg: &TcpConfig) -> bool {
-        if self.board().is_some() { self.choose(cfg).is_some() } else { self.window_allows() }
+        if self.is_tracked() {
+            self.tracked_has_to_send(cfg)
+        } else if self.board().is_some() {
+            self.choose(cfg).is_some()
+        } else {
+            self.window_allows()
+        }
     }
 
     #[inline(always)]
@@ -377,7 +400,7 @@ impl Sender {
                 self.flags |= PROBE;
                 self.rto.back_off(cfg);
                 self.arm(cfg, now);
-            } else {
+            } else if self.on_tracked_timer(cfg, now) {
                 self.on_timeout(cfg, now);
                 if self.peer_window == 0 {
                     // Closed before anything arrived: there is no older segment to probe with.
@@ -468,6 +491,10 @@ impl Sender {
                 return;
             }
         }
+        if cfg.whole_windows {
+            self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit), 1.0);
+            return;
+        }
         let counted = if cfg.growth_limit == 1 { 1.0 } else { f64::from(acked.min(cfg.growth_limit)) };
         self.cwnd = reno_growth(self.cwnd, slow_start, counted);
     }
@@ -520,16 +547,21 @@ impl Sender {
     /// RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2). Segments of limited transmit lie beyond the window, so
     /// the lesser of flight and window leaves them out, as section 3.2 step 2 asks.
     fn reduce(&mut self, cfg: &TcpConfig, signal: Signal) {
+        self.reduce_flight(cfg, signal, self.high - self.una);
+    }
+
+    /// The same with `flight` segments outstanding when the signal came.
+    fn reduce_flight(&mut self, cfg: &TcpConfig, signal: Signal, flight: u32) {
         self.flags |= CWR;
         let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window.max(1)));
-        let base = if cfg.halve_flight { f64::from(self.high - self.una).min(window) } else { window };
+        let base = if cfg.halve_flight { f64::from(flight).min(window) } else { window };
         if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() {
             let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
             control.on_congestion(cfg, signal, base, &mut window);
             (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
             return;
         }
-        let half = base / 2.0;
+        let half = if cfg.whole_windows { libm::floor(libm::floor(base) / 2.0) } else { base / 2.0 };
         self.ssthresh = (half as u32).max(2);
         self.cwnd = half.max(cfg.min_window);
     }
@@ -567,12 +599,14 @@ impl Sender {
             return None;
         }
         let idle = self.una == self.high;
-        let segment = if self.board().is_some() {
+        let segment = if self.is_tracked() {
+            self.poll_tracked(cfg, now)
+        } else if self.board().is_some() {
             self.poll_selective(cfg, now)
         } else {
             self.window_allows().then(|| self.transmit(cfg, now))
         };
-        let in_flight = self.next - self.una;
+        let in_flight = self.track().map_or(self.next - self.una, |track| track.flight.in_network());
         let exhausted = segment.is_none() && !self.data_available() && f64::from(in_flight) < self.cwnd;
         if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut()
             && exhausted
@@ -586,6 +620,11 @@ impl Sender {
     fn take_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.flags & RETRANSMIT != 0 {
             self.flags &= !RETRANSMIT;
+            if let Some(mut track) = self.take_track() {
+                let segment = self.take_urgent(cfg, now, &mut track);
+                self.keep(track);
+                return segment.map(|segment| self.account(now, segment, false));
+            }
             if let Some(Aside { board: Some(board), .. }) = self.aside.as_deref_mut() {
                 board.descent.on_sent(cfg, 0);
             }
@@ -665,6 +704,7 @@ impl Sender {
         self.flags &= !(TIMING | RETRANSMIT | ONE_MORE | RECOVERY);
         self.flags |= CWR;
         let outstanding = self.una < self.high;
+        let before = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
         if outstanding {
             if self.una == 0 {
                 self.flags |= SYN_LOST;
@@ -692,6 +732,7 @@ impl Sender {
         self.last = Cause::Timeout;
         self.next = self.una;
         self.arm(cfg, now);
+        self.on_tracked_timeout(cfg, now, before);
     }
 
     /// The peer's window may have closed or opened; `before`: what it was.

@@ -162,6 +162,27 @@ pub(super) fn reno_growth(cwnd: f64, slow_start: bool, counted: f64) -> f64 {
     cwnd + if slow_start { counted } else { counted / cwnd }
 }
 
+/// Growth of a window that counts whole segments, as in Linux: `counted` segments were acknowledged; slow start ends at
+/// `ssthresh`, and from there on `round` windows of them make one segment. The fraction of `cwnd` is what has been counted.
+pub(super) fn whole_growth(cwnd: f64, ssthresh: u32, counted: u32, round: f64) -> f64 {
+    let (whole, threshold) = (libm::floor(cwnd), f64::from(ssthresh));
+    let mut counted = f64::from(counted);
+    if whole < threshold {
+        let grown = (whole + counted).min(threshold);
+        counted -= grown - whole;
+        if counted == 0.0 {
+            return grown;
+        }
+        return whole_growth(grown, ssthresh, counted as u32, round);
+    }
+    let due = (whole * round).max(1.0);
+    let total = libm::round((cwnd - whole) * due) + counted;
+    let more = libm::floor(total / due);
+    let whole = whole + more;
+    // What is left over counts towards the next, never beyond it.
+    whole + ((total - more * due) / (whole * round).max(1.0)).min(0.999_999)
+}
+
 /// The congestion control of one sender.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
@@ -257,7 +278,11 @@ impl Control {
         }
         match &mut self.algorithm {
             Algorithm::Reno => {
-                if may_grow(cfg, acked, window) && !acked.echo {
+                if !may_grow(cfg, acked, window) || acked.echo {
+                } else if cfg.whole_windows {
+                    let counted = acked.segments.min(cfg.growth_limit);
+                    window.cwnd = whole_growth(window.cwnd, window.ssthresh, counted, 1.0);
+                } else {
                     window.cwnd = reno_growth(window.cwnd, window.in_slow_start(), acked.counted(cfg));
                 }
             }
@@ -287,7 +312,7 @@ impl Control {
             Algorithm::Dctcp(dctcp) => dctcp.on_loss(),
             Algorithm::Reno => 0.5,
         };
-        let reduced = base * factor;
+        let reduced = if cfg.whole_windows { libm::floor(libm::floor(base) * factor) } else { base * factor };
         window.ssthresh = (reduced as u32).max(2);
         if signal != Signal::Timeout {
             window.cwnd = reduced.max(cfg.min_window);

@@ -2,7 +2,7 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::{Aside, RECOVERY, Sender};
+use super::{Aside, RECOVERY, Sender, Track};
 use crate::tcp::congestion::{Acked, Control, Window};
 use crate::tcp::{Ack, Feedback, Segment, TcpConfig};
 
@@ -18,7 +18,7 @@ impl Sender {
         self.tell_arrivals(now, &ack);
         self.work_in(cfg, now, ack, recovered);
         let repairing = self.flags & RECOVERY != 0 || self.inflation > 0;
-        let Some(Aside { board, control: Some(control) }) = self.aside.as_deref_mut() else { return };
+        let Some(Aside { board, control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
         let (mut sacked, mut lost) = (0, 0);
         if let Some(board) = board {
             sacked = board.arrived.count_in(self.una, self.high);
@@ -54,8 +54,9 @@ impl Sender {
     /// Tells a congestion control of an acknowledgement before it is worked in. A round trip is taken from one without
     /// selective blocks.
     #[cold]
-    fn let_control_go_first(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
-        let (una, repairing) = (self.una.max(ack.ack), self.flags & RECOVERY != 0);
+    pub(super) fn let_control_go_first(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        let (una, repairing) =
+            (self.una.max(ack.ack), self.flags & RECOVERY != 0 || self.track().is_some_and(Track::is_recovering));
         let flight = self.next - self.una;
         let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
         let acked = Acked {
@@ -82,7 +83,7 @@ impl Sender {
     /// Tells a congestion control that asks for it which segments have arrived, before the board takes them in.
     fn tell_arrivals(&mut self, now: Instant, ack: &Ack) {
         let (una, high) = (self.una, self.high);
-        let Some(Aside { board, control: Some(control) }) = self.aside.as_deref_mut() else { return };
+        let Some(Aside { board, control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
         if !control.samples_delivery() {
             return;
         }

@@ -1,0 +1,282 @@
+//! RACK-TLP and PRR of a SACK sender, segment by segment, on traces worked by hand.
+//!
+//! All begin alike: the SYN takes a round trip of 10 ms, so SRTT = 10, the smallest round trip 10 and its quarter, the reordering
+//! window, 2.5 ms. At 10 ms segments 1 to 10 leave.
+
+use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment, Sender, TcpConfig};
+use aqumen_units::{Bytes, Instant, Span};
+
+struct Host {
+    cfg: TcpConfig,
+    sender: Sender,
+    now: Instant,
+}
+
+fn us(micros: u64) -> Instant {
+    Instant::ZERO + Span::from_micros(micros)
+}
+
+impl Host {
+    /// Segments 1 to 10 are out, of `segments` in all.
+    fn ten_out(cfg: TcpConfig, segments: Option<u64>) -> Host {
+        let cfg = TcpConfig { delayed_ack: None, ..cfg };
+        cfg.validate().unwrap();
+        let bytes = segments.map(|segments| Bytes(segments * u64::from(cfg.payload_bytes())));
+        let mut host = Host { cfg, sender: Sender::new(&cfg, bytes), now: Instant::ZERO };
+        host.sender.start(&cfg, host.now);
+        assert_eq!(host.send(), [0]);
+        assert_eq!(host.on(10_000, 1, &[]), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        host
+    }
+
+    fn segments(&mut self) -> Vec<Segment> {
+        let (sender, cfg, now) = (&mut self.sender, &self.cfg, self.now);
+        std::iter::from_fn(|| sender.poll_immediate(cfg, now).or_else(|| sender.poll_transmit(cfg, now))).collect()
+    }
+
+    fn send(&mut self) -> Vec<u32> {
+        self.segments().iter().map(|one| one.seq).collect()
+    }
+
+    fn acknowledge(&mut self, micros: u64, number: u32, runs: &[(u32, u32)], ece: bool, echo: Instant) -> Vec<u32> {
+        self.now = us(micros);
+        let mut sack = SackBlocks::EMPTY;
+        for run in runs {
+            assert!(sack.push(run.0, run.1));
+        }
+        let ack = Ack { ack: number, window: 1000, ece, echo, sack, feedback: Feedback::None };
+        self.sender.on_ack(&self.cfg, self.now, &ack);
+        self.send()
+    }
+
+    /// At `micros` everything before `number` and the runs have arrived.
+    fn on(&mut self, micros: u64, number: u32, runs: &[(u32, u32)]) -> Vec<u32> {
+        let echo = us(micros.saturating_sub(10_000));
+        self.acknowledge(micros, number, runs, false, echo)
+    }
+
+    /// The timer goes off: when, and what leaves.
+    fn expire(&mut self) -> (Instant, Vec<u32>) {
+        self.now = self.sender.next_timer().unwrap();
+        self.sender.on_timer(&self.cfg, self.now);
+        (self.now, self.send())
+    }
+}
+
+#[test]
+fn three_arrivals_beyond_it_lose_a_segment_and_prr_halves_the_pace() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    // 1 is lost. 2 and 3 arrive and let 11 and 12 go; with 4 nothing is waited for any more: 1 left before 4.
+    assert_eq!(host.on(20_000, 1, &[(2, 3)]), [11]);
+    assert_eq!(host.on(20_500, 1, &[(2, 4)]), [12]);
+    // RecoverFS: 1 to 12 less 2 and 3, which had arrived before: 10; the window 5. Due are delivered x 5 / 10, rounded up:
+    // 1 for 4, and for 5, 6, 7, 8, 9 in all 1, 2, 2, 3, 3.
+    assert_eq!(host.on(21_000, 1, &[(2, 5)]), [1]);
+    assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (5.0, 5));
+    let expected: [&[u32]; 5] = [&[], &[13], &[], &[14], &[]];
+    for (place, sent) in expected.into_iter().enumerate() {
+        assert_eq!(host.on(21_500 + 500 * place as u64, 1, &[(2, 6 + place as u32)]), sent, "{place}");
+    }
+    // 10: in the network are 1, 11 to 14, the window. 11 and 12 make room for one each; 1 fills the gap.
+    assert_eq!(host.on(24_000, 1, &[(2, 11)]), []);
+    assert_eq!(host.on(30_000, 1, &[(2, 12)]), [15]);
+    assert_eq!(host.on(30_500, 1, &[(2, 13)]), [16]);
+    assert_eq!(host.on(31_000, 13, &[]), [17]);
+    assert_eq!((host.sender.cwnd(), host.sender.stats().fast_retransmits), (5.0, 1));
+}
+
+#[test]
+fn fewer_arrivals_lose_it_after_a_quarter_of_the_round_trip() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    assert_eq!(host.on(20_000, 1, &[(2, 3)]), [11]);
+    // 1 left with 2, whose round trip was 10 ms: it has until 10 + 10 + 2.5.
+    assert_eq!(host.sender.next_timer(), Some(us(22_500)));
+    // The pipe is 11 less 2 and 1: 9 of a window of 5, and one leaves at once (RFC 9937).
+    assert_eq!(host.expire(), (us(22_500), vec![1]));
+    assert_eq!((host.sender.cwnd(), host.sender.stats().fast_retransmits), (5.0, 1));
+}
+
+#[test]
+fn a_segment_that_was_only_late_costs_nothing_and_teaches_patience() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    assert_eq!(host.on(20_000, 1, &[(2, 3)]), [11]);
+    // 1 arrives behind 2: one segment more for the window, 3 to 11 are out.
+    assert_eq!(host.on(22_000, 3, &[]), [12, 13]);
+    assert_eq!(host.sender.stats().fast_retransmits, 0);
+    // From now on three arrivals beyond 3 are waited out: 4, 5 and 6 arrive, 13.5 ms after they left.
+    for end in 5..=7 {
+        host.on(23_500, 3, &[(4, end)]);
+        assert_eq!(host.sender.stats().fast_retransmits, 0);
+    }
+    // 3 left with them at 10: 10 + 13.5 + 2.5.
+    assert_eq!(host.sender.next_timer(), Some(us(26_000)));
+    assert_eq!(host.expire().1.first(), Some(&3));
+}
+
+#[test]
+fn what_left_after_a_loss_was_found_is_not_lost_with_it() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    host.on(20_000, 1, &[(2, 3)]);
+    host.on(20_500, 1, &[(2, 4)]);
+    host.on(21_000, 1, &[(2, 5)]);
+    // 5 and 6 are lost too: 7 left after them. 11 and 12, which left at 20 and 20.5 ms, are not.
+    // The pipe is 12 less 4 that arrived less 3, and 1 again: 6 of 5, and one has left for two. Then 5: full. Then 4.
+    assert_eq!(host.on(21_500, 1, &[(7, 8), (2, 5)]), []);
+    assert_eq!(host.on(22_000, 1, &[(7, 9), (2, 5)]), []);
+    assert_eq!(host.on(22_500, 1, &[(7, 10), (2, 5)]), [5]);
+    assert_eq!(host.sender.stats().retransmitted, 2);
+}
+
+#[test]
+fn a_lost_retransmission_is_sent_again_when_something_later_arrives() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    host.on(20_000, 1, &[(2, 3)]);
+    host.on(20_500, 1, &[(2, 4)]);
+    assert_eq!(host.on(21_000, 1, &[(2, 5)]), [1]);
+    assert_eq!(host.on(21_500, 1, &[(2, 6)]), []);
+    assert_eq!(host.on(22_000, 1, &[(2, 7)]), [13]);
+    let window = host.sender.cwnd();
+    // The copy of 1 left at 21 ms and is lost; 13 left at 22 and arrives.
+    host.on(30_000, 1, &[(2, 12)]);
+    assert!(host.sender.stats().retransmitted == 1);
+    let sent = host.on(32_000, 1, &[(2, 14)]);
+    assert_eq!(sent.first(), Some(&1), "{sent:?}");
+    // No second reduction in one recovery, and the timer has nothing to do.
+    assert_eq!((host.sender.cwnd(), host.sender.stats().timeouts), (window, 0));
+}
+
+#[test]
+fn after_a_timeout_a_lost_retransmission_does_not_wait_for_the_next() {
+    let cfg = TcpConfig { tail_probe: false, ..TcpConfig::modern() };
+    let mut host = Host::ten_out(cfg, None);
+    // RTO = 10 + 200 ms after the acknowledgement of the SYN. Nothing had arrived: all are lost, and one leaves.
+    assert_eq!(host.expire(), (us(220_000), vec![1]));
+    assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (1.0, 5));
+    assert_eq!(host.on(230_000, 2, &[]), [2, 3]);
+    // 2 is lost again: 3 arrives. 3 left at the same moment but after it; nothing is waited for in a repair.
+    let sent = host.on(240_000, 2, &[(3, 4)]);
+    assert_eq!(sent.first(), Some(&2), "{sent:?}");
+    assert_eq!(host.sender.stats().timeouts, 1);
+}
+
+#[test]
+fn a_tail_is_probed_with_new_data_after_two_round_trips() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    // The window is full: the probe lies beyond it.
+    assert_eq!(host.expire(), (us(30_000), vec![11]));
+    // It arrives 10 ms later, and those that left at 10 ms had until 10 + 10 + 2.5: all are lost. Nothing is in the network,
+    // and as much leaves as arrived.
+    assert_eq!(host.on(40_000, 1, &[(11, 12)]), [1]);
+    assert_eq!(host.sender.stats().timeouts, 0);
+}
+
+#[test]
+fn the_end_of_a_transfer_is_probed_with_its_last_segment() {
+    let mut host = Host::ten_out(TcpConfig::modern(), Some(10));
+    assert_eq!(host.on(20_000, 9, &[]), []);
+    // 9 and 10 are lost. SRTT is 10 still: 20 + 20 ms.
+    assert_eq!(host.expire(), (us(40_000), vec![10]));
+    // Its arrival shows that 9 is lost: one segment beyond, sent 30 ms later.
+    host.on(50_000, 9, &[(10, 11)]);
+    let sent = if host.sender.stats().retransmitted == 2 { vec![9] } else { host.expire().1 };
+    assert_eq!((sent, host.sender.stats().timeouts), (vec![9], 0));
+    host.on(70_000, 11, &[]);
+    assert!(host.sender.is_finished());
+}
+
+#[test]
+fn a_probe_that_repaired_a_loss_halves_the_window_and_a_copy_does_not() {
+    for copy in [false, true] {
+        let mut host = Host::ten_out(TcpConfig::modern(), Some(10));
+        // The application pauses with 10 segments out, 10 is lost (or its acknowledgement).
+        assert_eq!(host.on(20_000, 10, &[]), []);
+        let (at, sent) = host.expire();
+        // One segment is out, but the receiver delays nothing: 20 + 20 ms.
+        assert_eq!((at, sent), (us(40_000), vec![10]));
+        host.sender.offer(&host.cfg, host.now, Bytes(2 * 1448));
+        assert_eq!(host.send(), [11, 12]);
+        let before = host.sender.cwnd();
+        // The original arrives, then the probe as a copy, which says nothing new; or the probe alone.
+        host.on(50_000, 11, &[]);
+        if copy {
+            host.on(50_000, 11, &[]);
+        }
+        host.on(50_100, 12, &[]);
+        assert_eq!(host.sender.cwnd() < before, !copy, "copy: {copy}");
+    }
+}
+
+#[test]
+fn a_mark_brings_the_window_down_in_proportion() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    // 10 out, 1 arrives with a mark echoed. The window becomes 5; due are delivered x 5 / 10, rounded up, and CWR goes with the
+    // first new segment.
+    host.now = us(20_000);
+    let ack = |number| Ack {
+        ack: number,
+        window: 1000,
+        ece: true,
+        echo: us(10_000),
+        sack: SackBlocks::EMPTY,
+        feedback: Feedback::None,
+    };
+    let mut sent = Vec::new();
+    for number in 2..=11 {
+        host.sender.on_ack(&host.cfg, host.now, &ack(number));
+        sent.push(host.segments());
+        assert_eq!(host.sender.cwnd(), 5.0);
+    }
+    let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
+    // Delivered 1 to 10: 1, 1, 2, 2, 3, 3, ... in all; from the tenth on the window of five is full again.
+    assert_eq!(counts[..8], [1, 0, 1, 0, 1, 0, 1, 0]);
+    assert_eq!(counts.iter().sum::<usize>(), 5);
+    assert!(sent[0][0].cwr && sent[2..].iter().flatten().all(|one| !one.cwr));
+    assert_eq!(host.sender.stats().ecn_reactions, 1);
+}
+
+#[test]
+fn a_loss_in_the_window_of_a_mark_costs_nothing_more() {
+    let mut host = Host::ten_out(TcpConfig::modern(), None);
+    let echo = us(10_000);
+    host.acknowledge(20_000, 2, &[], true, echo);
+    for end in 4..=6 {
+        host.acknowledge(20_500, 2, &[(3, end)], true, echo);
+    }
+    let stats = host.sender.stats();
+    assert_eq!((stats.ecn_reactions, stats.fast_retransmits, host.sender.cwnd()), (1, 1, 5.0));
+}
+
+#[test]
+fn a_spurious_timeout_is_undone() {
+    for frto in [true, false] {
+        let cfg = TcpConfig { frto, tail_probe: false, ..TcpConfig::modern() };
+        let mut host = Host::ten_out(cfg, None);
+        assert_eq!(host.expire(), (us(220_000), vec![1]));
+        // Nothing was lost, all was late: 1 arrives, and its timestamp is that of the first sending.
+        let sent = host.acknowledge(225_000, 2, &[], false, us(10_000));
+        if frto {
+            // The window is what it was, and 2 to 10 are not sent again.
+            assert_eq!((host.sender.cwnd(), sent), (11.0, vec![11, 12]));
+        } else {
+            assert_eq!(sent, [2, 3]);
+        }
+    }
+}
+
+#[test]
+fn without_timestamps_two_new_segments_tell_a_spurious_timeout_from_a_loss() {
+    let cfg = TcpConfig { frto: true, tail_probe: false, timestamps: false, ..TcpConfig::modern() };
+    let out = |arrived: u32| {
+        let mut host = Host::ten_out(cfg, None);
+        assert_eq!(host.expire(), (us(220_000), vec![1]));
+        // RFC 5682 step 2b: 1 is acknowledged; new data goes out in place of 2.
+        assert_eq!(host.on(230_000, 2, &[]), [11, 12]);
+        let sent = if arrived == 2 { host.on(231_000, 3, &[]) } else { host.on(240_000, 2, &[(11, 12)]) };
+        (host.sender.cwnd(), sent.first().copied())
+    };
+    // 2, which left once, arrives: spurious (step 3b). 11 arrives and 2 does not: a loss (step 3a), and 2 leaves again.
+    let (window, sent) = out(2);
+    assert!(window >= 10.0 && sent == Some(13), "{window} {sent:?}");
+    let (window, sent) = out(11);
+    assert!(window < 10.0 && sent == Some(2), "{window} {sent:?}");
+}
