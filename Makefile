@@ -19,7 +19,7 @@ ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -name tests 
 say = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help setup demo test test-full check bench coverage docs lock clean
-.PHONY: programs lint no-std test-rust types test-python deny msrv
+.PHONY: programs lint no-std wasm test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,11 +31,11 @@ demo: setup ## compare ARM-PFC, PI, RED and DropTail on the ARM-PFC paper's expe
 	aqumen compare experiments/arm-pfc/exp1.toml --aqm arm-pfc --aqm pi --aqm red --aqm droptail --seeds 20 --out demo
 	@printf '\nThe report: file://%s/demo/report.html\n' '$(CURDIR)'
 
-test: setup lint no-std test-rust types test-python ## lint, build and test everything: under 20 minutes from a fresh clone
+test: setup lint no-std test-rust wasm types test-python ## lint, build and test everything: under 20 minutes from a fresh clone
 
 test-full: export PROPTEST_CASES := 4096
 test-full: export HYPOTHESIS_PROFILE := full
-test-full: setup lint no-std types ## the long ones too: slow tests, many more random cases, wide validation against ns-2
+test-full: setup lint no-std wasm types ## the long ones too: slow tests, many more random cases, wide validation against ns-2
 	$(call say,Rust tests: the long ones too)
 	cargo test --locked --workspace --no-fail-fast -- --include-ignored
 	$(call say,Validation against ns-2)
@@ -105,6 +105,11 @@ lint:
 no-std:
 	$(call say,The AQMs without a standard library)
 	@scripts/no-std wasm32-unknown-unknown thumbv7em-none-eabihf
+
+# Browsers run them all; what runs there must answer with the same bits.
+wasm:
+	$(call say,The engines in WebAssembly)
+	@scripts/wasm
 
 test-rust:
 	$(call say,Rust tests)

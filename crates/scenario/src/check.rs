@@ -1,7 +1,5 @@
 //! What a single value cannot show: values against one another, names against what they name, times against the run.
 
-use std::path::Path;
-
 use aqumen_units::Span;
 
 use crate::Protocol;
@@ -9,6 +7,7 @@ use crate::cells;
 use crate::channel::LinkState;
 use crate::error::suggestion;
 use crate::field::{Buffer, Name};
+use crate::files::Files;
 use crate::line::Medium;
 use crate::network::{Core, Wrong, loss};
 use crate::schema::{Event, Group, Spec, Topology};
@@ -25,8 +24,8 @@ pub const SAMPLES_MAX: u64 = 10_000_000;
 /// Most nodes, links, events, groups or windows written, each.
 const WRITTEN_MAX: usize = 10_000;
 
-/// Checks `spec`, whose files lie in `folder`; answers its network, and the AQM of each link that has one of its own.
-pub(crate) fn check(spec: &Spec, folder: &Path) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
+/// Checks `spec`, whose files are among `files`; answers its network, and the AQM of each link that has one of its own.
+pub(crate) fn check(spec: &Spec, files: &Files) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
     let end = spec.duration;
     if end == Span::ZERO {
         return wrong("duration", "must be above 0s, such as \"100s\"");
@@ -69,7 +68,7 @@ pub(crate) fn check(spec: &Spec, folder: &Path) -> Result<(Core, Vec<Option<AqmS
         let largest = (0..spec.flows.len()).max_by_key(|i| spec.flows[*i].flows()).unwrap_or(0);
         return wrong(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));
     }
-    let core = Core::new(spec, folder)?;
+    let core = Core::new(spec, files)?;
     check_buffers(spec, &core)?;
     check_lists(spec, &core)?;
     check_events(spec, &core)?;

@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::Error;
 use crate::error::suggestion;
 use crate::field::{At, Buffer, Field, Misfit, Name, Named, table};
-use crate::scenario::{bytes_of_file, locate, text_of_bytes};
+use crate::files::{bytes_of_file, text_of_bytes};
+use crate::scenario::locate;
 use crate::tree::{Node, Value};
 use crate::units;
 

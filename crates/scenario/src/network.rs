@@ -1,14 +1,13 @@
 //! The written part of the network, preset or graph: its nodes, directed links, and the way of each group through it.
 //! Hosts and access links come later, one set for each flow.
 
-use std::path::Path;
-
 use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use crate::channel::{Capacity, Channel, Loss, Losses};
 use crate::error::suggestion;
 use crate::field::{Buffer, Field, Name, Packets};
+use crate::files::Files;
 use crate::line::Medium;
 use crate::rates::{Resolved, resolve};
 use crate::routes::{Edge, route};
@@ -61,10 +60,10 @@ type Carried<'a> = dyn Fn(&Option<Capacity>, &Option<Channel>, &str) -> Result<O
 pub(crate) type Wrong = (String, String);
 
 impl Core {
-    /// The network of `spec`; the files that it names lie in `folder`.
-    pub(crate) fn new(spec: &Spec, folder: &Path) -> Result<Core, Wrong> {
+    /// The network of `spec`; the files that it names are among `files`.
+    pub(crate) fn new(spec: &Spec, files: &Files) -> Result<Core, Wrong> {
         let carried = |rate: &Option<Capacity>, channel: &Option<Channel>, path: &str| {
-            carried(rate, channel, path, spec.duration, folder)
+            carried(rate, channel, path, spec.duration, files)
         };
         let mut core = Core { nodes: Vec::new(), links: Vec::new(), ways: Vec::new() };
         match &spec.topology {
@@ -297,11 +296,11 @@ fn carried(
     channel: &Option<Channel>,
     path: &str,
     duration: Span,
-    folder: &Path,
+    files: &Files,
 ) -> Result<Option<Resolved>, Wrong> {
     match (rate, channel) {
         (Some(_), Some(_)) => Err((format!("{path}.channel"), "excludes rate: a medium has its own".into())),
-        (Some(rate), None) => resolve(rate, &format!("{path}.rate"), duration, folder).map(Some),
+        (Some(rate), None) => resolve(rate, &format!("{path}.rate"), duration, files).map(Some),
         (None, Some(channel)) => {
             channel.check().map_err(|(key, message)| (format!("{path}.channel.{key}"), message))?;
             let mean = Rate::from_bps((channel.mean_bps() + 0.5).max(1.0) as u64);

@@ -1,15 +1,14 @@
 //! Rates over time made explicit: steps that repeat, and files beside the scenario.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use aqumen_units::{Instant, Rate, Span};
 
 use crate::channel::{Capacity, Varying};
 use crate::field::{RATE_MAX, TIME_MAX};
+use crate::files::Files;
 use crate::line::{Medium, Opportunities};
 use crate::network::Wrong;
-use crate::scenario::bytes_of_file;
 use crate::units;
 
 /// What the rates of a link come to.
@@ -30,7 +29,7 @@ type Change = (Span, u64);
 
 /// The rates that `capacity`, which stands at `path`, means in a run of `duration`. Files are sought beside the scenario, in
 /// `folder`.
-pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, folder: &Path) -> Result<Resolved, Wrong> {
+pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, files: &Files) -> Result<Resolved, Wrong> {
     let varying = match capacity {
         Capacity::Constant(rate) => {
             return Ok(Resolved { rates: vec![(Instant::ZERO, *rate)], outages: Vec::new(), medium: Medium::Wire });
@@ -47,7 +46,7 @@ pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, folder: &
             return wrong("period", "belongs to steps and csv; a file of Mahimahi repeats by itself".into());
         }
         Varying { mahimahi: Some(file), .. } => {
-            let trace = mahimahi(&folder.join(file)).map_err(|message| (format!("{path}.mahimahi"), message))?;
+            let trace = mahimahi(files, file).map_err(|message| (format!("{path}.mahimahi"), message))?;
             let mean = Rate::from_bps((trace.mean_bps() + 0.5) as u64);
             return Ok(Resolved {
                 rates: vec![(Instant::ZERO, mean)],
@@ -56,7 +55,7 @@ pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, folder: &
             });
         }
         Varying { csv: Some(file), .. } => {
-            ("csv", csv(&folder.join(file)).map_err(|message| (format!("{path}.csv"), message))?)
+            ("csv", csv(files, file).map_err(|message| (format!("{path}.csv"), message))?)
         }
         _ => ("steps", varying.steps.iter().map(|step| (step.at, step.rate.as_bps())).collect()),
     };
@@ -127,18 +126,6 @@ fn spread_out(changes: &[Change], period: Span, duration: Span) -> Option<Resolv
     Some(resolved)
 }
 
-fn text_of_file(path: &Path) -> Result<String, String> {
-    let file = path.display().to_string();
-    // Opening a pipe or a device could wait for ever.
-    match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => return Err(format!("{file}: not a regular file")),
-        Ok(_) => {}
-        Err(error) => return Err(format!("{file}: cannot read: {error}")),
-    }
-    let bytes = bytes_of_file(path, &file, "a trace").map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| format!("{file}: not UTF-8 text"))
-}
-
 /// Lines of a file that say something, with their numbers; what follows `#` is a comment.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
@@ -148,8 +135,8 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Reads a file of `time,rate`. The first line may name its columns.
-fn csv(path: &Path) -> Result<Vec<Change>, String> {
-    let text = text_of_file(path)?;
+fn csv(files: &Files, name: &str) -> Result<Vec<Change>, String> {
+    let (path, text) = files.text(name, "a trace")?;
     let mut changes = Vec::new();
     for (number, line) in lines(&text) {
         let fail = |message: &str| format!("{}:{number}: {message}", path.display());
@@ -179,8 +166,8 @@ fn csv(path: &Path) -> Result<Vec<Change>, String> {
 }
 
 /// Reads a file of Mahimahi.
-fn mahimahi(path: &Path) -> Result<Opportunities, String> {
-    let text = text_of_file(path)?;
+fn mahimahi(files: &Files, name: &str) -> Result<Opportunities, String> {
+    let (path, text) = files.text(name, "a trace")?;
     let mut at: Vec<u64> = Vec::new();
     for (number, line) in lines(&text) {
         let fail = |message: String| format!("{}:{number}: {message}", path.display());

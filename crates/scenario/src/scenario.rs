@@ -1,11 +1,11 @@
 //! A scenario: read, overridden, checked, written back, expanded.
 
-use std::io::Read;
 use std::path::Path;
 
 use crate::check::check;
 use crate::expand::expand;
 use crate::field::{At, Field};
+use crate::files::{Files, bytes_of_file, text_of_bytes};
 use crate::memory;
 use crate::network::{Core, Wrong};
 use crate::schema::Spec;
@@ -17,15 +17,13 @@ use crate::{Error, Plan};
 #[derive(Clone, Debug)]
 pub struct Scenario {
     file: String,
+    files: Files,
     tree: Node,
     spec: Spec,
     core: Core,
     /// The AQM of each written link; `None` under test.
     fixed: Vec<Option<AqmSpec>>,
 }
-
-/// Largest scenario file.
-const FILE_BYTES_MAX: u64 = 16 << 20;
 
 impl Scenario {
     /// Reads the file at `path` and applies `overrides` (key and value) before it is checked.
@@ -43,12 +41,18 @@ impl Scenario {
         for (key, value) in overrides {
             tree.set(&full_key(key), value, file)?;
         }
-        Scenario::from_tree(tree, file)
+        Scenario::from_tree(tree, file, Files::beside(file))
     }
 
     /// Reads `text`; `file` is its name in messages.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, Error> {
         Scenario::from_bytes(text.as_bytes(), file, &[])
+    }
+
+    /// Reads `text`, and the files that it names among `files` in place of the disk.
+    pub fn parse_with(text: &str, file: &str, files: Files) -> Result<Scenario, Error> {
+        let text = text_of_bytes(text.as_bytes(), file, "a scenario")?;
+        Scenario::from_tree(Node::parse(text, file)?, file, files)
     }
 
     /// The same scenario with the value at the dotted `key` replaced: `topology.bottleneck.rate` or `bottleneck.rate` for
@@ -63,23 +67,27 @@ impl Scenario {
         for (key, value) in changes {
             tree.set(&full_key(key), value, &self.file)?;
         }
-        Scenario::from_tree(tree, &self.file)
+        Scenario::from_tree(tree, &self.file, self.files.clone())
     }
 
-    pub(crate) fn from_tree(tree: Node, file: &str) -> Result<Scenario, Error> {
+    pub(crate) fn from_tree(tree: Node, file: &str, files: Files) -> Result<Scenario, Error> {
         let mut spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
-        let directory = Path::new(file).parent().unwrap_or(Path::new(""));
         for (i, group) in spec.flows.iter_mut().enumerate() {
             let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
-            group.traffic.load(directory).map_err(at)?;
+            group.traffic.load(&files).map_err(at)?;
         }
-        let (core, fixed) = check(&spec, directory).map_err(|wrong| locate(&tree, file, wrong))?;
-        Ok(Scenario { file: file.into(), tree, spec, core, fixed })
+        let (core, fixed) = check(&spec, &files).map_err(|wrong| locate(&tree, file, wrong))?;
+        Ok(Scenario { file: file.into(), files, tree, spec, core, fixed })
     }
 
     /// What the scenario says.
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// Where the files that it names were found.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
     }
 
     /// Its text with the lines of its values.
@@ -160,33 +168,6 @@ impl Scenario {
         text.push('\n');
         text
     }
-}
-
-/// The bytes of the file at `path`, which is to be `what`: "a scenario".
-pub(crate) fn bytes_of_file(path: &Path, file: &str, what: &str) -> Result<Vec<u8>, Error> {
-    let fail = |message: String| Error::of_file(file, message);
-    let handle = std::fs::File::open(path).map_err(|error| fail(format!("cannot read: {error}")))?;
-    // A device or a pipe tells no size, so the limit is applied while reading.
-    let mut bytes = Vec::new();
-    let read = handle.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|error| fail(format!("cannot read: {error}")))?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(fail(format!("{what} has at most {} MiB; this file has more", FILE_BYTES_MAX >> 20)));
-    }
-    Ok(bytes)
-}
-
-/// The text that `bytes` of `file` are.
-pub(crate) fn text_of_bytes<'a>(bytes: &'a [u8], file: &str, what: &str) -> Result<&'a str, Error> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let valid = &bytes[..error.valid_up_to()];
-        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-        Error { line, ..Error::of_file(file, format!("not UTF-8 text; {what} is a TOML file")) }
-    })?;
-    if text.contains('\0') {
-        return Err(Error::of_file(file, format!("a binary file; {what} is a TOML file")));
-    }
-    Ok(text)
 }
 
 /// `bottleneck.rate` is short for `topology.bottleneck.rate`.

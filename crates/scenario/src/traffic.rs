@@ -7,12 +7,11 @@ mod files;
 mod frames;
 mod tables;
 
-use std::path::Path;
-
 use serde_json::json;
 
 use crate::error::suggestion;
 use crate::field::{At, Field, Misfit, as_json};
+use crate::files::Files;
 use crate::tree::{Node, Value};
 
 use files::Part;
@@ -211,9 +210,9 @@ impl Traffic {
         }
     }
 
-    /// Reads the files that it names, from `directory`.
-    pub(crate) fn load(&mut self, directory: &Path) -> Result<(), Wrong> {
-        self.parts().into_iter().try_for_each(|(key, part)| part.load(directory).map_err(|message| (key, message)))
+    /// Reads the files that it names, among `files`.
+    pub(crate) fn load(&mut self, files: &Files) -> Result<(), Wrong> {
+        self.parts().into_iter().try_for_each(|(key, part)| part.load(files).map_err(|message| (key, message)))
     }
 
     /// The traffic as the plan's JSON has it: as it is written in a scenario, and a digest of the files that it names, since

@@ -58,7 +58,7 @@ impl Scenario {
                 cut(window, end, node);
             }
         }
-        Scenario::from_tree(tree, self.file())
+        Scenario::from_tree(tree, self.file(), self.files().clone())
     }
 }
 

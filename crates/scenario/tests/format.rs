@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use aqumen_scenario::Scenario;
+use aqumen_scenario::{Files, Scenario};
 use common::{DUMBBELL, GRAPH, PARKING_LOT, parse};
 use proptest::prelude::*;
 
@@ -289,4 +289,19 @@ proptest! {
             prop_assert_eq!(error.to_string().lines().count(), 1);
         }
     }
+}
+
+#[test]
+fn files_may_be_handed_in() {
+    let text = "name = \"t\"\nduration = \"3s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n[topology.bottleneck]\n\
+                rate = { csv = \"day.csv\" }\ndelay = \"10ms\"\nbuffer = \"100pkt\"\n[topology.access]\nrate = \"1Gbit\"\ndelay = \"1ms\"\n\
+                [[flows]]\nname = \"bulk\"\ntransport = \"modern\"\n";
+    let files = Files::given([("day.csv".to_string(), b"0,8000000\n1,2000000\n".to_vec())]);
+    let scenario = Scenario::parse_with(text, "t.toml", files).unwrap_or_else(|error| panic!("{error}"));
+    let rates = |scenario: &Scenario| scenario.plan(1, None).unwrap().links[0].rates.len();
+    assert_eq!(rates(&scenario), 2);
+    // A change reads them again.
+    assert_eq!(rates(&scenario.with("duration", "2s").unwrap()), 2);
+    let absent = Scenario::parse_with(text, "t.toml", Files::given([])).unwrap_err();
+    assert!(absent.to_string().contains("day.csv: was not given"), "{absent}");
 }

@@ -88,6 +88,11 @@ pub fn map(
         let closed = Loop { plant: Plant::exact(&at), controller: controller.scaled(gain), images: 0 };
         Ok(Point { feasible: at.feasible, margins: closed.margins_at(Resolution::COARSE) })
     };
+    // One worker needs no thread, which not every machine has.
+    if each >= total {
+        let points = (0..total).map(point).collect::<Result<_, _>>()?;
+        return Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() });
+    }
     let points = thread::scope(|scope| {
         let starts = (0..total).step_by(each);
         let workers: Vec<_> = starts

@@ -1,16 +1,16 @@
 //! Files that a kind of traffic names: points of a law, a queueing model, a trace of video frames. They are read when the
 //! scenario is, from beside the scenario's file, and are part of the plan.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::frames::Frames;
 use crate::field::{At, Field, Misfit};
+use crate::files::Files;
 use crate::law::{Count, Law, POINTS_MAX, Size, Time, check_points};
 use crate::mmpp;
-use crate::scenario::{bytes_of_file, text_of_bytes};
 
 /// A trace of video frames: the name of its file, and what it holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,22 +49,21 @@ impl Part<'_> {
         }
     }
 
-    /// Reads the file that it names, if it names one, from `directory`.
-    pub(super) fn load(self, directory: &Path) -> Result<(), String> {
+    /// Reads the file that it names, if it names one, among `files`.
+    pub(super) fn load(self, files: &Files) -> Result<(), String> {
         match self {
             // A line has bytes, seconds, or a number.
-            Part::Size(Size(law)) => load_points(law, 1.0, directory),
-            Part::Time(Time(law)) => load_points(law, 1e9, directory),
-            Part::Count(Count(law)) => load_points(law, 1.0, directory),
+            Part::Size(Size(law)) => load_points(law, 1.0, files),
+            Part::Time(Time(law)) => load_points(law, 1e9, files),
+            Part::Count(Count(law)) => load_points(law, 1.0, files),
             Part::Model(model) => {
-                let path = directory.join(&model.name);
-                regular(&path)?;
-                let file = mmpp::File::load(path, &[]).map_err(|error| error.to_string())?;
+                let (path, text) = files.text(&model.name, "a model")?;
+                let file = mmpp::File::parse(&text, &path.display().to_string()).map_err(|error| error.to_string())?;
                 model.sources = file.spec().all_sources().into();
                 Ok(())
             }
             Part::Frames(frames) => {
-                let (path, text) = read(directory, &frames.name)?;
+                let (path, text) = files.text(&frames.name, "a trace of frames")?;
                 let parsed = Frames::parse(&text).map_err(|(line, message)| at_line(&path, line, &message))?;
                 frames.trace = Arc::new(parsed);
                 Ok(())
@@ -73,9 +72,9 @@ impl Part<'_> {
     }
 }
 
-fn load_points(law: &mut Law, scale: f64, directory: &Path) -> Result<(), String> {
+fn load_points(law: &mut Law, scale: f64, files: &Files) -> Result<(), String> {
     let Law::Empirical { file: Some(file), points } = law else { return Ok(()) };
-    let (path, text) = read(directory, file)?;
+    let (path, text) = files.text(file, "a law")?;
     let (mut read, mut lines) = (Vec::new(), Vec::new());
     for (number, line) in content(&text) {
         let columns: Vec<&str> = line.split_whitespace().collect();
@@ -103,25 +102,6 @@ fn load_points(law: &mut Law, scale: f64, directory: &Path) -> Result<(), String
 pub(super) fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', '%', ';']))
-}
-
-fn read(directory: &Path, name: &str) -> Result<(PathBuf, String), String> {
-    let path = directory.join(name);
-    regular(&path)?;
-    let shown = path.display().to_string();
-    let bytes = bytes_of_file(&path, &shown, "a file of traffic").map_err(|error| error.to_string())?;
-    let text = text_of_bytes(&bytes, &shown, "it").map_err(|_| format!("{shown}: not a text file"))?;
-    Ok((path, text.into()))
-}
-
-/// Only plain files: a pipe or a terminal would keep a reader waiting.
-fn regular(path: &Path) -> Result<(), String> {
-    let shown = path.display();
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(()),
-        Ok(_) => Err(format!("{shown}: not a file")),
-        Err(error) => Err(format!("{shown}: cannot read: {error}")),
-    }
 }
 
 fn at_line(path: &Path, line: usize, message: &str) -> String {

@@ -76,17 +76,21 @@ pub fn simulate(model: &Model, predicted: &Measures, runs: &Runs) -> Vec<Compare
     let seeds = runs.seeds as usize;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(seeds);
     let next = AtomicUsize::new(0);
-    let mut counted: Vec<(usize, Counted)> = std::thread::scope(|scope| {
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= seeds {
-                    return done;
-                }
-                done.push((i, run(model, &late_s, runs, i as u64 + 1)));
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= seeds {
+                return done;
             }
-        };
+            done.push((i, run(model, &late_s, runs, i as u64 + 1)));
+        }
+    };
+    let mut counted: Vec<(usize, Counted)> = std::thread::scope(|scope| {
+        // One worker needs no thread, which not every machine has.
+        if threads <= 1 {
+            return work();
+        }
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic")).collect()
     });
