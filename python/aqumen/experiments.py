@@ -25,6 +25,8 @@ PAPERS = {
     " for heterogeneous networks (2011)",
     "self-tuning": "H. Zhang, D. Towsley, C. V. Hollot, V. Misra: A self-tuning structure for adaptation in TCP/AQM"
     " networks (2003)",
+    "rfc7928": "N. Kuhn, P. Natarajan, N. Khademi, D. Ros: Characterization guidelines for active queue management,"
+    " RFC 7928 (2016)",
 }
 """The papers by the name of their folder."""
 

@@ -20,11 +20,11 @@ EXPERIMENTS = {
     "arm_exp7": "arm-pfc/exp7",
     "arm_exp8_20kbit": "arm-pfc/exp8",
     "arm_parkinglot": "arm-pfc/parking-lot",
-    "paqm_n3": "paqm/n3",
-    "paqm_n7": "paqm/n7",
-    "mo_rtt22ms": "aqm-mo/rtt22",
-    "mo_rtt100ms": "aqm-mo/rtt100",
-    "mo_rtt464ms": "aqm-mo/rtt464",
+    "paqm_n3": "paqm/load@n3",
+    "paqm_n7": "paqm/load@n7",
+    "mo_rtt22ms": "aqm-mo/rtt@22ms",
+    "mo_rtt100ms": "aqm-mo/rtt@100ms",
+    "mo_rtt464ms": "aqm-mo/rtt@464ms",
     "staqm_1over40": "self-tuning/fortieth",
 }
 AQMS = {
@@ -38,8 +38,9 @@ AQMS = {
 OWN = {
     ("paqm_n3", "PI"): "pi-c",
     ("paqm_n7", "PI"): "pi-c",
-    ("paqm_n3", "RED"): "red-r",
-    ("paqm_n7", "RED"): "red-r",
+    # The recorded runs had RED gentle.
+    ("paqm_n3", "RED"): "red-r:gentle=true",
+    ("paqm_n7", "RED"): "red-r:gentle=true",
     # ns-2's automatic weight follows from the delay of the link. That RED counted packets, not bytes, and with
     # which delay is not recorded with the runs: it is inferred from the fit.
     ("mo_rtt22ms", "RED"): "red-ns2:link_delay=10ms,bytes=false,queue_in_bytes=false",
@@ -64,7 +65,10 @@ def recorded(only: str = "") -> dict[tuple[str, str, str], list[dict[str, float]
 
 def simulated(experiment: str, aqm: str, seeds: int) -> list[dict[str, dict[str, float]]]:
     """Ours: for each seed the measures of every link from 10 s on."""
-    scenario = aqumen.Scenario.load(EXPERIMENTS[experiment]).set("windows.steady", "10s")
+    scenario = aqumen.Scenario.load(EXPERIMENTS[experiment])
+    # The recorded runs over the round-trip time lasted for a minute.
+    shorter = [("duration", "60s")] if experiment.startswith("mo_") else []
+    scenario = scenario.set_all([*shorter, ("windows.steady", "10s")])
     spec = OWN.get((experiment, aqm)) or AQMS[aqm]
     runs = []
     for seed in range(1, seeds + 1):

@@ -162,7 +162,7 @@ fn a_run_is_cut_only_within_its_length() {
         let error = whole.until(end).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
-    let late = Scenario::load(format!("{EXPERIMENTS}/aaqm/n10.toml"), &[]).unwrap();
+    let late = Scenario::load(format!("{EXPERIMENTS}/aaqm/load.toml"), &[]).unwrap();
     let error = late.until("20s").unwrap_err().to_string();
     assert!(error.ends_with("duration: cannot be cut at 20s: no flow begins before 25s"), "{error}");
 }

@@ -282,12 +282,14 @@ def paqm_pi_step() -> Finding:
 def paqm_velocity() -> Finding:
     """Equation (4) against the difference of two sums of (3) with K_D = 0, T_I = 2 T_s."""
     e = {0: 30.0, 1: -20.0, 3: 5.0}
-    kp, ts, ti = 1.0, 1.0, 2.0
+    kp, ts, ti = 8e-4, 1.0, 2.0
     true = kp * (e[0] - e[1]) + ts / ti * (e[1] - e[3])
     printed = kp * (e[0] - (e[1] + e[3]) / 2)
     return judged(
-        true == printed,
-        f"with errors 30, -20, -, 5 the velocity form of (3) is {true:g}, (4) gives {printed:g}",
+        math.isclose(true, printed),
+        f"with errors 30, -20, 0, 5 and the paper's gain the velocity form of (3) is {true:.3g}, (4) gives"
+        f" {printed:.3g}; they are equal"
+        " for K_P = 1 alone",
         "inconsistent",
     )
 
@@ -367,7 +369,8 @@ def paqm_computation() -> Finding:
     # PAQM: 8 a sample; PI: 4 a sample; RED: 3 for the average and 3 for the probability at each packet.
     counts = {"PAQM": 20 * 8, "PI": 160 * 4, "RED": 3750 * 6}
     return judged(
-        min(counts, key=lambda name: counts[name]) == "PAQM", f"additions and multiplications a second: {counts}"
+        min(counts, key=lambda name: counts[name]) == "PAQM",
+        "additions and multiplications a second: " + ", ".join(f"{name} {count}" for name, count in counts.items()),
     )
 
 
@@ -424,6 +427,17 @@ def mo_outer_loop() -> Finding:
         )
         peak = max(peak, abs(open_loop / (1 + open_loop)))
     return judged(peak < 1.1, f"with the round trip's delay |O| rises to {peak:.2f}; without delay it is flat")
+
+
+@check
+def mo_utilization() -> Finding:
+    """Abstract and section 5.2: the sign of AQM-MO's utilisation less that of DropTail."""
+    abstract, text = +1, -1
+    return judged(
+        abstract * text > 0,
+        "the abstract has a higher utilisation than DropTail, section 5.2 one much lower",
+        "inconsistent",
+    )
 
 
 @check

@@ -62,6 +62,8 @@ class Term:
     """By what it is divided."""
     less: Term | None = None
     """From what its distance is taken."""
+    minus: Term | None = None
+    """What is taken off it."""
 
     @property
     def label(self) -> str:
@@ -69,14 +71,22 @@ class Term:
         place = self.cells[0] if len(self.cells) == 1 else f"{self.across} of {len(self.cells)} cells"
         link = f", {self.where['link']}" if "link" in self.where else ""
         flows = f", {self.where['flows']}" if "flows" in self.where else ""
-        against = f" over {self.over.cells[0]}, {self.over.window}" if self.over else ""
+        against = f" over {self.over.place}" if self.over else ""
         against += f" away from {self.less.cells[0]}, {self.less.window}" if self.less else ""
+        against += f" less that of {self.minus.spec}" if self.minus else ""
         return f"{self.spec} at {place}{link}{flows}, {self.window}{against}"
+
+    @property
+    def place(self) -> str:
+        """Where and of what it is, where it stands below another."""
+        return ", ".join(
+            [self.spec, self.cells[0], *(str(self.where[k]) for k in ("link", "flows") if k in self.where), self.window]
+        )
 
     def needs(self) -> set[tuple[str, str]]:
         """The cells and AQMs from which it comes."""
         own = {(cell, spec) for cell in self.cells for spec in (self.spec, *self.rivals)}
-        return own.union(*(term.needs() for term in (self.over, self.less) if term))
+        return own.union(*(term.needs() for term in (self.over, self.less, self.minus) if term))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,20 +269,26 @@ def _pairs(rule: Rule, sides: Sequence[Term]) -> list[tuple[Term, ...]]:
 
 def _term(said: Mapping[str, Any], reading: Mapping[str, str], rivals: Sequence[str] = ()) -> Term:
     where = {key: said[key] for key in ("link", "flows", "combine") if said.get(key) is not None}
-    plain = {key: value for key, value in said.items() if key not in ("over", "less")}
-    over, less = (_term({**plain, **said[key]}, reading, rivals) if key in said else None for key in ("over", "less"))
+    others = ("over", "less", "minus")
+    plain = {key: value for key, value in said.items() if key not in others}
+    over, less, minus = (_term({**plain, **said[key]}, reading, rivals) if key in said else None for key in others)
+    variant = reading.get("variant")
+    cells = [
+        cell if variant is None else f"{cell}{',' if '@' in cell else '@'}{variant}" for cell in _listed(said["at"])
+    ]
     across = said.get("across")
     return Term(
         of=said["of"],
         name=said["aqm"],
         spec=reading[said["aqm"]],
-        cells=tuple(_listed(said["at"])),
+        cells=tuple(cells),
         window=said["window"],
         where=where,
         across=across,
         rivals=tuple(reading[name] for name in rivals) if across == "rank" else (),
         over=over,
         less=less,
+        minus=minus,
     )
 
 
@@ -289,7 +305,7 @@ def _values(term: Term, lookup: Lookup) -> dict[int, list[float | None]] | None:
         by_cell.append(one)
     seeds = sorted(set.intersection(*map(set, by_cell)))
     values = {seed: [one[seed] for one in by_cell] for seed in seeds}
-    for other, together in ((term.over, _ratio), (term.less, _distance)):
+    for other, together in ((term.over, _ratio), (term.less, _distance), (term.minus, _difference)):
         if other is not None:
             its = _values(other, lookup)
             if its is None:
@@ -309,6 +325,10 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 
 def _distance(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else abs(a - b)
+
+
+def _difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
 
 
 def _figure(term: Term, lookup: Lookup) -> Values | None:

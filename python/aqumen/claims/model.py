@@ -27,7 +27,7 @@ KEYS = {
     "none": {"why"},
 }
 """What each kind of rule can hold, beside what says where to look."""
-WHERE = {"test", "of", "aqm", "at", "window", "link", "flows", "combine", "across", "over", "less", "reading"}
+WHERE = {"test", "of", "aqm", "at", "window", "link", "flows", "combine", "across", "over", "less", "minus", "reading"}
 TERM = WHERE - {"test", "reading"}
 AGGREGATES = ("mean", "spread", "largest", "least", "rank", "ratio")
 

@@ -22,7 +22,7 @@ OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-CENSORED = {"settling_s", "convergence_s"}
+CENSORED = {"settling_s", "settling_own_s", "convergence_s"}
 """What never came to pass within a window took at least as long as the window."""
 
 

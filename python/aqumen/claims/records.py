@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from aqumen import engines
+from aqumen import _core, engines
 from aqumen.claims.quantities import Run
 from aqumen.errors import OutputError
 from aqumen.files import json_text, write_text
@@ -28,7 +28,7 @@ __all__ = ["Records", "Wanted"]
 Wanted = dict[str, list[str]]
 """AQMs by cell: what is to be run, with each seed."""
 
-LAYOUT = 1
+LAYOUT = 2
 """Version of what a record holds: records written with another are run again."""
 POINTS = 500
 """Most points of a queue over time that a record keeps."""
@@ -171,6 +171,10 @@ def record_of(answer: Answer, with_series: bool) -> Run:
             metrics["p_mean"] = _mean(probability[inside])
             metrics["p_std"] = None if not inside.any() else _finite(float(np.std(probability[inside])))
             metrics["length_s"] = end - start
+            late = inside & (t_s >= (start + end) / 2)
+            level = float(np.mean(queue[late])) if late.any() else 0.0
+            seen = _core.transient(t_s, queue, level, start, end) if level > 0 else None
+            metrics["settling_own_s"] = None if seen is None else seen[0]
             metrics["target_pkts"] = target
         if with_series:
             step = max(1, -(-len(t_s) // POINTS))

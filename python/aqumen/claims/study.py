@@ -14,7 +14,7 @@ from aqumen.claims.judge import Check, Judgement, comparisons, judge, needs
 from aqumen.claims.model import VERDICTS, Paper, load_paper
 from aqumen.claims.records import Records
 from aqumen.comparison import seed_list
-from aqumen.experiments import PAPERS
+from aqumen.experiments import PAPERS, data
 
 __all__ = ["QUICK_SEEDS", "SCHEMA", "SEEDS", "Outcome", "Reproduction", "reproduce"]
 
@@ -101,7 +101,8 @@ class Reproduction:
             quick: Leave out what is slow; claims that need it, and those that so few seeds cannot decide, are not
             judged. out: A folder for finished runs.
         """
-        names = list(PAPERS) if "all" in papers else list(dict.fromkeys(papers))
+        judged = [name for name in PAPERS if data(f"{name}/claims") is not None]
+        names = judged if "all" in papers else list(dict.fromkeys(papers))
         self.papers = [load_paper(name) for name in names]
         self.seeds = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
         self.quick = quick

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aqumen import experiments
+from aqumen import experiments, tables
+from aqumen.claims import evaluation
 from aqumen.claims.markdown import page as markdown_page
 from aqumen.claims.model import VERDICTS, load_paper
 from aqumen.claims.page import report_html
-from aqumen.claims.study import Outcome, Reproduction, record_text, to_dict
+from aqumen.claims.records import Records
+from aqumen.claims.study import QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
 from aqumen.cli import talk
-from aqumen.cli.options import json_option, out_option
-from aqumen.errors import OutputError
+from aqumen.cli.options import json_option, out_option, spec_list
+from aqumen.comparison import seed_list
+from aqumen.errors import OutputError, ScenarioError
 from aqumen.files import json_text, write_text
 
 if TYPE_CHECKING:
@@ -32,49 +36,32 @@ SAY_EACH_S = 20.0
 
 
 @click.command()
-@click.argument("paper", metavar="PAPER|all")
+@click.argument("paper", metavar="PAPER|all|rfc7928")
+@click.option("--aqm", multiple=True, metavar="SPEC", help="An AQM that rfc7928 is to characterise; repeat for each.")
 @click.option("--quick", is_flag=True, help="Three seeds, without the slow experiments.")
 @click.option("--seeds", type=int, metavar="N", help="How many seeds; else 10, or 3 if quick.")
 @out_option
 @json_option
 @click.option("--record", is_flag=True, help="Keep the verdicts as those on record, in this checkout.")
-def reproduce(paper: str, quick: bool, seeds: int | None, out: Path | None, as_json: bool, record: bool) -> int:
+def reproduce(
+    paper: str, aqm: tuple[str, ...], quick: bool, seeds: int | None, out: Path | None, as_json: bool, record: bool
+) -> int:
     """Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.
 
     With --out a report and every finished run are written, and runs there are reused. The exit code is 1 if a verdict
-    differs from the record. A quick run says which claims it cannot judge.
+    differs from the record. A quick run says which claims it cannot judge. rfc7928 has no claims: it characterises the
+    AQMs given, beside DropTail.
     """
+    if paper == "rfc7928":
+        return _evaluate(spec_list(aqm) or ["codel", "pie"], quick, seeds, out, as_json)
+    if aqm:
+        raise ScenarioError("--aqm is for rfc7928; a paper's claims name their AQMs")
     if record and (quick or experiments.folder() is None):
         raise OutputError("--record needs a whole run, without --quick, in a checkout with the folder experiments")
     study = Reproduction([paper], seeds, quick=quick, out=out)
-    records, begun = study.records, time.monotonic()
-    if records.resumed:
-        talk.say(
-            f"{records.resumed} of {records.resumed + records.left} runs are in {out} already and are not repeated"
-        )
-    total, whole, runs, told = records.work_left, records.left, 0, begun
-    with talk.progress() as bar:
-        task = bar.add_task("running", total=total, done=f"0 of {whole} runs")
-
-        def advance(cell: str, spec: str, seed: int, cost: float) -> bool:
-            nonlocal runs, told
-            runs += 1
-            bar.update(task, advance=cost, done=f"{runs} of {whole} runs", description=f"{cell} {spec} {seed}"[:48])
-            now = time.monotonic()
-            if now - told > SAY_EACH_S:
-                told = now
-                share = 1 - records.work_left / total
-                talk.say(
-                    f"{runs} of {whole} runs, about {(now - begun) * (1 - share) / max(share, 1e-9) / 60:.1f} min left"
-                )
-            return True
-
-        try:
-            study.work(advance)
-        except KeyboardInterrupt:
-            again = "; the same command goes on from here" if out is not None else ""
-            talk.say(f"stopped after {runs} of {whole} runs{again}")
-            return talk.INTERRUPTED
+    records = study.records
+    if not _work(study.records, out):
+        return talk.INTERRUPTED
     outcomes = study.outcomes()
     data = to_dict(outcomes)
     if out is not None:
@@ -89,6 +76,72 @@ def reproduce(paper: str, quick: bool, seeds: int | None, out: Path | None, as_j
     else:
         talk.show(*_tables(outcomes))
     return talk.CHECK_FAILED if data["differing"] and not record else 0
+
+
+def _work(records: Records, out: Path | None) -> bool:
+    """Run what is left, with a bar or lines that tell how far it is; whether all is done."""
+    if records.resumed:
+        talk.say(
+            f"{records.resumed} of {records.resumed + records.left} runs are in {out} already and are not repeated"
+        )
+    total, whole, runs = records.work_left, records.left, 0
+    begun = told = time.monotonic()
+    with talk.progress() as bar:
+        task = bar.add_task("running", total=total, done=f"0 of {whole} runs")
+
+        def advance(cell: str, spec: str, seed: int, cost: float) -> bool:
+            nonlocal runs, told
+            runs += 1
+            name = f"{cell} {spec} {seed}"[:48]
+            bar.update(task, advance=cost, done=f"{runs} of {whole} runs", description=name)
+            now = time.monotonic()
+            if now - told > SAY_EACH_S:
+                told = now
+                share = max(1 - records.work_left / total, 1e-9)
+                left_min = (now - begun) * (1 - share) / share / 60
+                talk.say(f"{runs} of {whole} runs, about {left_min:.1f} min left")
+            return True
+
+        try:
+            records.work(advance)
+        except KeyboardInterrupt:
+            again = "; the same command goes on from here" if out is not None else ""
+            talk.say(f"stopped after {runs} of {whole} runs{again}")
+            return False
+    return True
+
+
+def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None, as_json: bool) -> int:
+    """RFC 7928: tables by section, delay against goodput, no verdicts."""
+    numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
+    records = Records(evaluation.wanted(aqms, quick), numbers, out)
+    if not _work(records, out):
+        return talk.INTERRUPTED
+    table = evaluation.rows(records, aqms)
+    data = {"schema": 1, "seeds": len(numbers), "aqms": aqms, "reference": evaluation.REFERENCE, "rows": table}
+    if out is not None:
+        write_text(Path(out) / "rfc7928.json", json_text(data, indent=1) + "\n")
+        write_text(Path(out) / "report.html", evaluation.page(table, aqms, len(numbers), talk.command()))
+        for aqm in aqms:
+            own = [row for row in table if row["aqm"] in (aqm, evaluation.REFERENCE)]
+            name = re.sub(r"[^A-Za-z0-9.=-]+", "_", aqm)
+            write_text(Path(out) / f"{name}.html", evaluation.page(own, [aqm], len(numbers), talk.command()))
+        talk.say(f"wrote {Path(out) / 'report.html'} and a page for each AQM")
+    if as_json:
+        print(json_text(data, indent=1))
+        return 0
+    for section in evaluation.sections():
+        own = [row for row in table if row["section"] == section.number]
+        shown = [m for m in evaluation.MEASURES if any(row["measured"][m[0]]["n"] for row in own)]
+        heads = ["cell, window", "AQM", *(f"{title}\n{unit}" for _, title, unit, _, _ in shown)]
+        made = talk.table(f"\n{section.number} {section.title}", heads)
+        made.columns[1].justify = "left"
+        for row in own:
+            means = [(row["measured"][key]["mean"], factor, digits) for key, _, _, factor, digits in shown]
+            cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
+            made.add_row(f"{row['cell'].partition('/')[2]}, {row['window']}", row["aqm"], *cells)
+        talk.show(made)
+    return 0
 
 
 def _record(outcomes: list[Outcome]) -> None:
