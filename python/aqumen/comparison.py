@@ -12,7 +12,7 @@ from aqumen import _core, engines, tables
 from aqumen.engines import Job
 from aqumen.errors import ScenarioError
 from aqumen.files import json_text, write_text
-from aqumen.ranking import Ranking, rank
+from aqumen.ranking import GOALS, Ranking, rank
 from aqumen.result import Answer, Result
 from aqumen.scenario import Scenario, as_scenario
 from aqumen.transient import transients
@@ -72,6 +72,7 @@ def compare(
     *,
     threads: int | None = None,
     out: str | os.PathLike[str] | None = None,
+    rank_by: str | None = None,
     on_progress: Callable[[int, int], bool] | None = None,
 ) -> Comparison:
     """Run several AQMs on one scenario, each with the same seeds, on all cores; or an AQM on several engines.
@@ -85,10 +86,12 @@ def compare(
             several of them, of which the first is the one that the others are held against.
         threads: How many runs at a time; without it one per core.
         out: A folder into which every finished run is written, and from which those already there are taken.
+        rank_by: What decides: `queue-error`, `delay`, `p99`, `delay-at-utilization`, `page-load`, `calls` or `goodput`;
+            without it the queue's error where the scenario has a target, else delay at utilisation.
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
     """
     specs = [str(aqm) for aqm in aqms]
-    gathered = Gathering(as_scenario(scenario), specs, seeds, engine, threads=threads, out=out)
+    gathered = Gathering(as_scenario(scenario), specs, seeds, engine, threads=threads, out=out, rank_by=rank_by)
     gathered.work(on_progress)
     return gathered.comparison()
 
@@ -105,6 +108,7 @@ class Gathering:
         *,
         threads: int | None = None,
         out: str | os.PathLike[str] | None = None,
+        rank_by: str | None = None,
     ) -> None:
         """Check everything that can be checked before the first run, and take the runs that are on disk.
 
@@ -115,7 +119,11 @@ class Gathering:
             engine: The engine, or several.
             threads: How many runs at a time; without it one per core.
             out: A folder for finished runs.
+            rank_by: What decides, a name of `ranking.GOALS`.
         """
+        if rank_by is not None and rank_by not in GOALS:
+            raise ScenarioError(f"rank by {rank_by}: no such goal; there are: {', '.join(GOALS)}")
+        self.rank_by = rank_by
         self.engines = [engine] if isinstance(engine, str) else list(engine)
         if not self.engines:
             raise ScenarioError("no engine given; name at least one")
@@ -188,7 +196,7 @@ class Gathering:
             for seed in self.seeds
             if (each, (aqm, seed)) in self.answers
         ]
-        return Comparison(self.scenario, results, wanted=len(self.jobs), resumed=self.resumed)
+        return Comparison(self.scenario, results, wanted=len(self.jobs), resumed=self.resumed, rank_by=self.rank_by)
 
     def _label(self, aqm: str, engine: str) -> str | None:
         return f"{aqm} ({engine})" if len(self.engines) > 1 else None
@@ -200,7 +208,15 @@ class Gathering:
 class Comparison:
     """Finished runs of several AQMs on one scenario."""
 
-    def __init__(self, scenario: Scenario, results: Sequence[Result], *, wanted: int, resumed: int = 0) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        results: Sequence[Result],
+        *,
+        wanted: int,
+        resumed: int = 0,
+        rank_by: str | None = None,
+    ) -> None:
         """Gather runs.
 
         Args:
@@ -208,7 +224,10 @@ class Comparison:
             results: The finished runs, AQM by AQM.
             wanted: How many were wanted.
             resumed: How many were taken from disk.
+            rank_by: What decides, a name of `ranking.GOALS`; without it what the scenario holds does.
         """
+        self.rank_by: str | None = rank_by
+        """What decides, where that was said."""
         self.scenario: Scenario = scenario
         """The scenario."""
         self.results: list[Result] = list(results)
@@ -269,7 +288,7 @@ class Comparison:
             "engine": ", ".join(dict.fromkeys(run.engine for run in self.results)),
             "windows": first["windows"],
             "runs": {"wanted": self.wanted, "finished": len(self.results)},
-            "ranking": _ranking_dict(_rank(aqms, self.results[0])),
+            "ranking": _ranking_dict(self.ranking()),
             "mismatch": self.mismatch(),
             "aqms": aqms,
         }
@@ -288,7 +307,14 @@ class Comparison:
 
     def ranking(self) -> Ranking:
         """The AQMs in order, the best first, on the first recorded link in the window `steady`."""
-        return _rank({aqm: {"links": self._links(aqm)} for aqm in self.aqms}, self.results[0])
+        first = self.results[0]
+        link, window = first.links[0], "steady" if "steady" in first.windows else next(iter(first.windows))
+        keys = {figure.key for goal in GOALS.values() for figure in goal.figures}
+        summaries = {
+            aqm: {key: summarize([judged(run, key, link, window) for run in self.of(aqm)]) for key in keys}
+            for aqm in self.aqms
+        }
+        return rank(summaries, link, window, self.rank_by)
 
     def summary(self, aqm: str, metric: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
         """Mean, standard deviation, 95 % interval and number of runs of one metric of a link.
@@ -299,7 +325,22 @@ class Comparison:
             link: The link; without one the first recorded.
             window: The window.
         """
-        return dict(self._links(aqm)[link or self.results[0].links[0]][window][metric])
+        return dict(self.summaries(aqm, link, window)[metric])
+
+    def summaries(self, aqm: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
+        """The same of every metric of a link, and of `drop_ratio`, early and overflow drops together.
+
+        Args:
+            aqm: The AQM as it was asked for.
+            link: The link; without one the first recorded.
+            window: The window.
+        """
+        name = link or self.results[0].links[0]
+        runs = [run.data["links"][name][window] for run in self.of(aqm)]
+        return {
+            **{metric: summarize([run[metric] for run in runs]) for metric in runs[0]},
+            "drop_ratio": summarize([dropped(run) for run in runs]),
+        }
 
     def write_report(self, path: str | os.PathLike[str], command: str | None = None, *, theory: bool = False) -> None:
         """Write the report: one HTML file that needs nothing else.
@@ -354,10 +395,10 @@ class Comparison:
         ranking = self.ranking()
         rows = []
         for place in ranking.places:
-            metrics = self._links(place.aqm)[ranking.link][ranking.window]
+            metrics = self.summaries(place.aqm, ranking.link, ranking.window)
             means = {name: summary["mean"] if summary["n"] else None for name, summary in metrics.items()}
             rows.append([f"{place.place}", place.aqm, *tables.link_cells(means)])
-        heads = ["", "AQM", "utilisation", "queue, pkt", "QACD, pkt", "sojourn, ms", "marked", "dropped"]
+        heads = ["", "AQM", *(f"{title}, {unit}" for title, unit in tables.LINK_HEADS)]
         where = f"{escape(self.scenario.name)}, {escape(ranking.link)}, window {escape(ranking.window)}"
         return f"<p><b>{where}</b>, {len(self.results)} runs</p>" + tables.html_table(heads, rows)
 
@@ -430,10 +471,33 @@ def _transients(runs: Sequence[Result], link: str, target_pkts: float) -> dict[s
     }
 
 
-def _rank(aqms: dict[str, dict[str, Any]], any_run: Result) -> Ranking:
-    link = any_run.links[0]
-    window = "steady" if "steady" in any_run.windows else next(iter(any_run.windows))
-    return rank({aqm: entry["links"][link][window] for aqm, entry in aqms.items()}, link, window)
+def dropped(metrics: dict[str, float | None]) -> float | None:
+    """Share of the packets that a link dropped, early or for want of room.
+
+    Args:
+        metrics: The link's metrics.
+    """
+    early, overflow = metrics["early_drop_ratio"], metrics["overflow_drop_ratio"]
+    return None if early is None and overflow is None else (early or 0.0) + (overflow or 0.0)
+
+
+def judged(run: Result, key: str, link: str, window: str) -> float | None:
+    """A figure by which AQMs are ranked: of the link; of its flows the sum of their goodput, or the mean of the groups.
+
+    Args:
+        run: The run.
+        key: The metric.
+        link: The link.
+        window: The window.
+    """
+    of_link = run.data["links"][link][window]
+    if key in of_link:
+        return None if of_link[key] is None else float(of_link[key])
+    values = [group[window].get(key) for group in run.data["flows"].values()]
+    known = [float(value) for value in values if value is not None]
+    if not known:
+        return None
+    return sum(known) if key == "goodput_bps" else sum(known) / len(known)
 
 
 def _ranking_dict(ranking: Ranking) -> dict[str, Any]:
@@ -441,4 +505,11 @@ def _ranking_dict(ranking: Ranking) -> dict[str, Any]:
         {"aqm": p.aqm, "place": p.place, "clearly_best": p.clearly_best, "tied_with": list(p.tied_with)}
         for p in ranking.places
     ]
-    return {"link": ranking.link, "window": ranking.window, "metric": ranking.metric, "order": places}
+    return {
+        "link": ranking.link,
+        "window": ranking.window,
+        "by": ranking.by,
+        "goal": ranking.goal.words,
+        "metric": ranking.figure.key,
+        "order": places,
+    }

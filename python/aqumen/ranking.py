@@ -1,14 +1,89 @@
-"""The order of the AQMs of a comparison, and how sure it is."""
+"""The order of the AQMs of a comparison by a goal, and how sure it is."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Place", "Ranking", "rank"]
+from aqumen.errors import ScenarioError
+
+__all__ = ["GOALS", "Figure", "Goal", "Place", "Ranking", "rank"]
 
 Summary = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure that a goal looks at."""
+
+    key: str
+    """The metric: of the link, or over its flow groups."""
+    title: str
+    """What it is."""
+    unit: str
+    """Its unit in tables."""
+    factor: float = 1.0
+    """From the metric to that unit."""
+    digits: int = 1
+    """Digits behind the point in tables."""
+    more: bool = False
+    """Whether more is better."""
+    alike: float = 0.0
+    """Differences up to this count as none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What AQMs are ranked by: an AQM is better if it is clearly so in some figure, and clearly worse in none."""
+
+    words: str
+    """The goal in words."""
+    figures: tuple[Figure, ...]
+    """What it looks at, the figure that is shown first."""
+    needs: str
+    """What a scenario without such a figure lacks."""
+
+
+_DELAY = Figure(key="sojourn_mean_s", title="Sojourn, mean", unit="ms", factor=1000)
+_FULL = Figure(key="utilization", title="Utilisation", unit="%", factor=100, digits=2, more=True, alike=0.005)
+
+GOALS = {
+    "queue-error": Goal(
+        words="the queue's distance from its target (QACD), the smallest first",
+        figures=(Figure(key="qacd_pkts", title="QACD", unit="packets"),),
+        needs="no target is set; give one with --target, such as --target 50pkt",
+    ),
+    "delay": Goal(words="mean sojourn time, the shortest first", figures=(_DELAY,), needs="no packet crossed the link"),
+    "p99": Goal(
+        words="the sojourn time that 99 % of the packets stay below, the shortest first",
+        figures=(Figure(key="sojourn_p99_s", title="Sojourn, p99", unit="ms", factor=1000),),
+        needs="this engine records no distribution of sojourn times",
+    ),
+    "delay-at-utilization": Goal(
+        words="delay at utilisation: nobody stands above an AQM that is as full and clearly faster, or as fast and "
+        f"clearly fuller (utilisations within {_FULL.alike * 100:g} % count as alike)",
+        figures=(_DELAY, _FULL),
+        needs="no packet crossed the link",
+    ),
+    "page-load": Goal(
+        words="mean page load time, the shortest first",
+        figures=(Figure(key="page_load_mean_s", title="Page load, mean", unit="s", digits=2),),
+        needs="no flow group loads web pages",
+    ),
+    "calls": Goal(
+        words="quality of calls (MOS), the best first",
+        figures=(Figure(key="mos", title="Quality of calls", unit="MOS", digits=2, more=True),),
+        needs="no flow group is a call",
+    ),
+    "goodput": Goal(
+        words="goodput of all flows, the largest first",
+        figures=(Figure(key="goodput_bps", title="Goodput", unit="Mbit/s", factor=1e-6, digits=3, more=True),),
+        needs="there are no flows",
+    ),
+}
+"""What `--rank-by` takes. Without it: `queue-error` where the scenario has a target, else `delay-at-utilization`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +93,11 @@ class Place:
     aqm: str
     """The AQM as it was asked for."""
     place: int
-    """1 + the number of AQMs that are clearly better: whose whole interval lies below this one's."""
+    """1 + the number of AQMs that are clearly better."""
     clearly_best: bool
-    """Its interval overlaps no other, and none is better."""
+    """It is clearly better than every other."""
     tied_with: tuple[str, ...]
-    """AQMs whose intervals overlap this one's."""
+    """AQMs of which neither it nor they are clearly better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,47 +108,104 @@ class Ranking:
     """The link that is judged."""
     window: str
     """The window that is judged."""
-    metric: str
-    """What decides; less is better."""
+    by: str
+    """The goal, a name of `GOALS`."""
+    summaries: Mapping[str, Mapping[str, Summary]]
+    """Of each AQM the figures that the goal looks at."""
     places: tuple[Place, ...]
     """The AQMs in order."""
 
+    @property
+    def goal(self) -> Goal:
+        """The goal."""
+        return GOALS[self.by]
 
-def rank(summaries: Mapping[str, Mapping[str, Summary]], link: str, window: str) -> Ranking:
-    """Rank AQMs by the distance of the queue from its target, ties by utilisation.
+    @property
+    def figure(self) -> Figure:
+        """The figure that is shown first."""
+        return self.goal.figures[0]
 
-    Without a target the mean sojourn time decides. AQMs whose 95 % intervals overlap are tied.
+
+def rank(summaries: Mapping[str, Mapping[str, Summary]], link: str, window: str, by: str | None = None) -> Ranking:
+    """Rank AQMs by a goal; differences that lie within the 95 % intervals are none.
 
     Args:
-        summaries: For each AQM the summary of each metric, of this link in this window.
+        summaries: For each AQM the summary of each figure, of this link in this window.
         link: The link.
         window: The window.
+        by: A name of `GOALS`; without one the queue's error where there is a target, else delay at utilisation.
     """
-    has_target = all(metrics.get("qacd_pkts", {}).get("n", 0) > 0 for metrics in summaries.values())
-    metric = "qacd_pkts" if has_target else "sojourn_mean_s"
-    spans = {aqm: _span(metrics.get(metric)) for aqm, metrics in summaries.items()}
-    better = {a: [b for b in spans if spans[b][1] < spans[a][0]] for a in spans}
-    tied = {a: tuple(b for b in spans if b != a and b not in better[a] and a not in better[b]) for a in spans}
+    if by is None:
+        has_target = all(metrics.get("qacd_pkts", {}).get("n", 0) > 0 for metrics in summaries.values())
+        by = "queue-error" if has_target else "delay-at-utilization"
+    elif by not in GOALS:
+        raise ScenarioError(f"rank by {by}: no such goal; there are: {', '.join(GOALS)}")
+    elif not any(metrics.get(GOALS[by].figures[0].key, {}).get("n", 0) for metrics in summaries.values()):
+        raise ScenarioError(f"rank by {by}: {GOALS[by].needs}")
+    figures = GOALS[by].figures
+    spans = {aqm: [_span(metrics.get(f.key), f) for f in figures] for aqm, metrics in summaries.items()}
+    alike = [figure.alike for figure in figures]
+    beats = {a: {b for b in spans if _beats(spans[a], spans[b], alike)} for a in spans}
+    # No worse in any mean and better in one: no proof, but nobody may stand above whoever is ahead of him in all.
+    ahead = {a: {b for b in spans if _ahead(spans[a], spans[b])} for a in spans}
+    below = _below({a: beats[a] | ahead[a] for a in spans})
+    proven = {a: {e for c in {a, *below[a]} for d in beats[c] for e in {d, *below[d]}} for a in spans}
+    better = {b: {a for a in spans if b in proven[a] and a not in {b, *below[b]}} for b in spans}
+    sure = len(spans) > 1 and all((m.get(f.key) or {}).get("ci95") for m in summaries.values() for f in figures)
 
-    def order(aqm: str) -> tuple[int, float, float]:
-        utilization = summaries[aqm].get("utilization", {}).get("mean")
-        return len(better[aqm]), -(utilization or 0.0), spans[aqm][0]
+    def order(aqm: str) -> tuple[int, list[float]]:
+        return len(better[aqm]), [mean for _, mean, _ in spans[aqm]]
 
     places = tuple(
         Place(
             aqm=aqm,
             place=1 + len(better[aqm]),
-            clearly_best=not better[aqm] and not tied[aqm] and len(spans) > 1,
-            tied_with=tied[aqm],
+            clearly_best=sure and beats[aqm] == set(spans) - {aqm},
+            tied_with=tuple(b for b in spans if b != aqm and b not in beats[aqm] and aqm not in beats[b]),
         )
         for aqm in sorted(spans, key=order)
     )
-    return Ranking(link=link, window=window, metric=metric, places=places)
+    shown = {aqm: {f.key: metrics.get(f.key, _NONE) for f in figures} for aqm, metrics in summaries.items()}
+    return Ranking(link=link, window=window, by=by, summaries=shown, places=places)
 
 
-def _span(summary: Summary | None) -> tuple[float, float]:
-    """The interval of a mean; its single value where one run gives none; beyond all others where it is not defined."""
+_NONE: Summary = {"mean": None, "std": None, "ci95": None, "n": 0}
+
+Span = tuple[float, float, float]
+
+
+def _span(summary: Summary | None, figure: Figure) -> Span:
+    """Interval and mean, turned so that less is better; a single run has one value; what is undefined is beyond all."""
     if summary is None or not summary["n"]:
-        return float("inf"), float("inf")
-    low, high = summary["ci95"] or (summary["mean"], summary["mean"])
-    return float(low), float(high)
+        return math.inf, math.inf, math.inf
+    mean = float(summary["mean"])
+    low, high = summary["ci95"] or (mean, mean)
+    return (-high, -mean, -low) if figure.more else (low, mean, high)
+
+
+def _beats(one: list[Span], other: list[Span], alike: list[float]) -> bool:
+    """Whether one is clearly better in some figure and clearly worse in none."""
+    better = [high + margin < low for (_, _, high), (low, _, _), margin in zip(one, other, alike, strict=True)]
+    worse = [high + margin < low for (_, _, high), (low, _, _), margin in zip(other, one, alike, strict=True)]
+    return any(better) and not any(worse)
+
+
+def _ahead(one: list[Span], other: list[Span]) -> bool:
+    """Whether one's means are nowhere worse and somewhere better."""
+    means = [(a, b) for (_, a, _), (_, b, _) in zip(one, other, strict=True)]
+    return all(a <= b for a, b in means) and any(a < b for a, b in means)
+
+
+def _below(edges: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """All that can be reached from each."""
+    reached = {}
+    for start in edges:
+        seen: set[str] = set()
+        next_ = list(edges[start])
+        while next_:
+            at = next_.pop()
+            if at not in seen:
+                seen.add(at)
+                next_ += edges[at]
+        reached[start] = seen
+    return reached

@@ -229,7 +229,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self.spec)}</b> on {escape(self.scenario)}, seed {self.seed}</p>" + tables.html_table(
-            ["link", "window", "utilisation", "queue, pkt", "QACD, pkt", "sojourn, ms", "marked", "dropped"],
+            ["link", "window", *(f"{title}, {unit}" for title, unit in tables.LINK_HEADS)],
             [
                 [link, window, *tables.link_cells(metrics)]
                 for link, windows in self.data["links"].items()

@@ -130,23 +130,53 @@ def _axes(results: Sequence[Result]) -> tuple[list[str], list[int], list[str]]:
     return aqms, sorted({result.seed for result in results}), results[0].links
 
 
-def link_cells(metrics: dict[str, float | None]) -> list[str]:
+LINK_HEADS = (
+    ("utilisation", "%"),
+    ("sojourn", "ms"),
+    ("p99", "ms"),
+    ("dropped", "%"),
+    ("marked", "%"),
+    ("queue", "pkt"),
+    ("QACD", "pkt"),
+)
+"""Titles and units of `link_cells`."""
+
+
+def link_cells(metrics: Mapping[str, float | None]) -> list[str]:
     """The few metrics of a link that a person looks at first, with the digits worth reading."""
-    dropped = (metrics["early_drop_ratio"] or 0.0) + (metrics["overflow_drop_ratio"] or 0.0)
-    sojourn = metrics["sojourn_mean_s"]
+    sojourn, p99 = (
+        None if seconds is None else seconds * 1000
+        for seconds in (metrics["sojourn_mean_s"], metrics.get("sojourn_p99_s"))
+    )
+    early, overflow = metrics["early_drop_ratio"], metrics["overflow_drop_ratio"]
     return [
-        number(metrics["utilization"], 4),
+        percent(metrics["utilization"]),
+        number(sojourn, 1),
+        number(p99, 1),
+        percent(None if early is None and overflow is None else (early or 0.0) + (overflow or 0.0)),
+        percent(metrics["mark_ratio"]),
         number(metrics["queue_mean_pkts"], 1),
         number(metrics["qacd_pkts"], 1),
-        number(None if sojourn is None else sojourn * 1000, 1),
-        number(metrics["mark_ratio"], 4),
-        number(dropped, 4),
     ]
 
 
 def number(value: float | None, digits: int) -> str:
     """A number with so many digits behind the point; a dash for one that is not defined."""
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+def percent(share: float | None, digits: int = 2) -> str:
+    """A share in percent; a dash for one that is not defined."""
+    return number(None if share is None else share * 100, digits)
+
+
+def spread(summary: Mapping[str, Any], factor: float, digits: int) -> str:
+    """A mean with the half width of its 95 % interval; a dash where nothing is defined."""
+    mean, ci95 = summary["mean"], summary.get("ci95")
+    if mean is None or not summary["n"]:
+        return number(None, digits)
+    plain = number(mean * factor, digits)
+    return plain if ci95 is None else f"{plain} ± {(ci95[1] - ci95[0]) / 2 * factor:.{digits}f}"
 
 
 def parameter(value: float | bool | str) -> str:

@@ -1,8 +1,13 @@
-"""The order of the AQMs, on intervals written by hand."""
+"""The order of the AQMs, on intervals written by hand and at random."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aqumen.ranking import rank
+from aqumen.errors import ScenarioError
+from aqumen.ranking import GOALS, rank
+
+NONE = {"mean": None, "std": None, "ci95": None, "n": 0}
 
 
 def summary(mean, half=None):
@@ -21,14 +26,20 @@ def order(ranking):
 def test_apart_intervals_are_places():
     ranking = rank({"a": metrics(summary(30, 2)), "b": metrics(summary(10, 2))}, "l", "steady")
     assert order(ranking) == [("b", 1, True), ("a", 2, False)]
-    assert ranking.metric == "qacd_pkts"
+    assert ranking.by == "queue-error"
 
 
-def test_overlapping_intervals_are_a_tie_ordered_by_utilisation():
+def test_overlapping_intervals_are_a_tie_ordered_by_the_mean():
     # [8, 12] and [11, 15] overlap.
-    ranking = rank({"a": metrics(summary(10, 2), 0.90), "b": metrics(summary(13, 2), 0.99)}, "l", "steady")
+    ranking = rank({"a": metrics(summary(13, 2), 0.99), "b": metrics(summary(10, 2), 0.90)}, "l", "steady")
     assert order(ranking) == [("b", 1, False), ("a", 1, False)]
     assert ranking.places[0].tied_with == ("a",)
+    assert ranking.places[1].tied_with == ("b",)
+
+
+def test_intervals_that_touch_overlap():
+    ranking = rank({"a": metrics(summary(10, 2)), "b": metrics(summary(14, 2))}, "l", "steady")
+    assert order(ranking) == [("a", 1, False), ("b", 1, False)]
 
 
 def test_a_chain_of_overlaps_still_tells_the_ends_apart():
@@ -40,15 +51,9 @@ def test_a_chain_of_overlaps_still_tells_the_ends_apart():
     assert not any(place.clearly_best for place in places.values())
 
 
-def test_without_a_target_the_sojourn_time_decides():
-    none = {"mean": None, "std": None, "ci95": None, "n": 0}
-    ranking = rank({"a": metrics(none), "b": metrics(summary(10, 2))}, "l", "steady")
-    assert ranking.metric == "sojourn_mean_s"
-
-
-def test_one_seed_has_an_order_by_its_means():
+def test_one_seed_has_an_order_by_its_means_and_no_proof():
     ranking = rank({"a": metrics(summary(3.0)), "b": metrics(summary(2.0))}, "l", "steady")
-    assert [place.aqm for place in ranking.places] == ["b", "a"]
+    assert order(ranking) == [("b", 1, False), ("a", 2, False)]
 
 
 def test_one_aqm_is_not_best_of_anything():
@@ -57,7 +62,108 @@ def test_one_aqm_is_not_best_of_anything():
 
 @pytest.mark.parametrize("missing", ["a", "b"])
 def test_an_aqm_without_the_metric_comes_last(missing):
-    none = {"mean": None, "std": None, "ci95": None, "n": 0}
-    each = {name: metrics(none) for name in "ab"}
-    each[missing]["sojourn_mean_s"] = none
+    each = {name: metrics(NONE) for name in "ab"}
+    each[missing]["sojourn_mean_s"] = NONE
     assert rank(each, "l", "steady").places[-1].aqm == missing
+
+
+# Without a target: delay at utilisation.
+
+
+def link(delay_ms, utilization, half=0.1):
+    return {
+        "qacd_pkts": NONE,
+        "sojourn_mean_s": summary(delay_ms / 1000, half / 1000),
+        "utilization": summary(utilization, half / 1000),
+    }
+
+
+def test_as_full_and_faster_is_better_whatever_else_is_said():
+    # The uplink of a household, 2 Mbit/s: CoDel is neither as full nor as fast as FQ-CoDel.
+    each = {"codel": link(23.9, 0.954), "fq-codel": link(7.4, 0.997), "droptail": link(900.0, 0.998)}
+    ranking = rank(each, "uplink", "steady")
+    assert ranking.by == "delay-at-utilization"
+    assert order(ranking) == [("fq-codel", 1, True), ("codel", 2, False), ("droptail", 2, False)]
+
+
+def test_faster_but_emptier_is_neither_better_nor_worse():
+    ranking = rank({"fast": link(5, 0.80), "full": link(50, 0.99)}, "l", "steady")
+    assert order(ranking) == [("fast", 1, False), ("full", 1, False)]
+    assert ranking.places[0].tied_with == ("full",)
+
+
+@pytest.mark.parametrize(("utilization", "places"), [(0.9945, [1, 2]), (0.9955, [1, 2]), (0.980, [1, 1])])
+def test_half_a_percent_of_utilisation_is_as_full(utilization, places):
+    # 10 ms at a little less than 99 % against 20 ms at 99 %: faster, and as full unless the difference counts.
+    ranking = rank({"slow": link(20, 0.99), "fast": link(10, utilization)}, "l", "steady")
+    assert [place.place for place in ranking.places] == places
+    assert ranking.places[0].aqm == "fast"
+
+
+FIGURE = {
+    "queue-error": "qacd_pkts",
+    "delay": "sojourn_mean_s",
+    "p99": "sojourn_p99_s",
+    "page-load": "page_load_mean_s",
+    "calls": "mos",
+    "goodput": "goodput_bps",
+}
+
+
+@pytest.mark.parametrize(("goal", "key"), FIGURE.items())
+def test_each_goal_looks_at_its_figure_and_in_its_direction(goal, key):
+    each = {"small": {key: summary(1.0, 0.1)}, "large": {key: summary(2.0, 0.1)}}
+    best = "large" if goal in ("calls", "goodput") else "small"
+    ranking = rank(each, "l", "steady", goal)
+    assert order(ranking)[0] == (best, 1, True)
+    assert ranking.figure.key == key
+    with pytest.raises(ScenarioError, match=f"rank by {goal}: "):
+        rank({"a": {key: NONE}, "b": {}}, "l", "steady", goal)
+
+
+def test_a_goal_that_is_none_is_refused_with_the_list():
+    with pytest.raises(ScenarioError, match="rank by speed: no such goal; there are: queue-error, delay, p99"):
+        rank({"a": link(1, 1)}, "l", "steady", "speed")
+    assert set(GOALS) == {*FIGURE, "delay-at-utilization"}
+
+
+AQM = st.tuples(
+    st.integers(0, 20), st.integers(0, 20), st.sampled_from([0.0, 0.5, 3.0, 9.0]), st.sampled_from([0.0, 0.5, 3.0, 9.0])
+)
+
+
+@given(st.lists(AQM, min_size=2, max_size=7))
+def test_nobody_stands_above_an_aqm_that_is_as_full_and_faster(drawn):
+    each = {
+        f"aqm{i}": {
+            "sojourn_mean_s": summary(delay / 100, delay_half / 100),
+            "utilization": summary(full / 20, full_half / 20),
+        }
+        for i, (delay, full, delay_half, full_half) in enumerate(drawn)
+    }
+    ranking = rank(each, "l", "steady", "delay-at-utilization")
+    at = {place.aqm: (i, place.place) for i, place in enumerate(ranking.places)}
+    means = {aqm: (m["sojourn_mean_s"]["mean"], -m["utilization"]["mean"]) for aqm, m in each.items()}
+    for a, (delay, empty) in means.items():
+        for b, (other_delay, other_empty) in means.items():
+            if delay <= other_delay and empty <= other_empty and (delay, empty) != (other_delay, other_empty):
+                assert at[a][0] < at[b][0]
+                assert at[a][1] <= at[b][1]
+    best = [place for place in ranking.places if place.clearly_best]
+    assert len(best) <= 1
+    if best:
+        assert at[best[0].aqm] == (0, 1)
+        assert [place.place for place in ranking.places].count(1) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from([0.0, 1.0, 4.0])), min_size=2, max_size=7))
+def test_by_one_figure_places_follow_the_means_and_what_is_clear(drawn):
+    each = {f"aqm{i}": {"sojourn_mean_s": summary(mean, half)} for i, (mean, half) in enumerate(drawn)}
+    ranking = rank(each, "l", "steady", "delay")
+    at = {place.aqm: place.place for place in ranking.places}
+    means = [each[place.aqm]["sojourn_mean_s"]["mean"] for place in ranking.places]
+    assert means == sorted(means)
+    for a, one in each.items():
+        for b, other in each.items():
+            if one["sojourn_mean_s"]["ci95"][1] < other["sojourn_mean_s"]["ci95"][0]:
+                assert at[a] < at[b]

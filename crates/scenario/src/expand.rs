@@ -165,7 +165,8 @@ fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSp
     }
     add_failures(spec, core, i, &mut line);
     let target_pkts = match link.aqm {
-        None => Some(network.target_pkts),
+        // An AQM that needs a target designs itself for a third of the buffer; nobody asked that the queue be held there.
+        None => link.target.or(spec.nominal.target).map(|target| target.0),
         Some(_) => link.target.map(|target| target.0),
     };
     Ok(Link {

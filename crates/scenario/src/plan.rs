@@ -58,7 +58,7 @@ pub struct Link {
     pub limit: Limit,
     /// The AQM of the queue.
     pub aqm: AqmChoice,
-    /// Target queue length in packets, from which `qacd_pkts` is taken.
+    /// Target queue length in packets, from which `qacd_pkts` is taken, where the scenario says one.
     pub target_pkts: Option<f64>,
     /// Whether metrics and series are wanted. A link that is not recorded may be computed without events.
     pub record: bool,

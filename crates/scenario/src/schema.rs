@@ -250,7 +250,7 @@ table! {
         pub flows: Option<f64>,
         /// Round-trip time without queueing; the mean over the flows that cross the link if absent.
         pub base_rtt: Option<Span>,
-        /// Target queue length; a third of the buffer if absent.
+        /// Target queue length, also of the deviation; if absent none is measured, and AQMs design themselves for a third of the buffer.
         pub target: Option<Packets>,
         /// Packet size on the wire; the mean over the flows that cross the link if absent.
         pub packet: Option<Bytes>,

@@ -22,12 +22,15 @@ from aqumen.cli.options import (
     scenario_argument,
     set_option,
     spec_list,
+    target_option,
     theory_option,
     until_option,
+    wide_option,
 )
 from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
 from aqumen.files import write_text
+from aqumen.ranking import GOALS
 from aqumen.transient import SMOOTH_S
 
 if TYPE_CHECKING:
@@ -43,8 +46,11 @@ __all__ = ["compare", "means_table", "tables_of"]
 @engines_option
 @set_option
 @until_option
+@target_option
+@click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"What decides: {', '.join(GOALS)}.")
 @out_option
 @theory_option
+@wide_option
 @json_option
 def compare(
     scenario: Path,
@@ -53,8 +59,11 @@ def compare(
     engine: tuple[str, ...],
     set_: tuple[str, ...],
     until: str | None,
+    target: str | None,
+    rank_by: str | None,
     out: Path | None,
     theory: bool,
+    wide: bool,
     as_json: bool,
 ) -> int:
     """Compare AQMs on a scenario, or engines with --engine twice.
@@ -65,7 +74,8 @@ def compare(
 
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
-    gathering = Gathering(load(scenario, set_, until), spec_list(aqm), seeds, engine or ["packet"], out=out)
+    loaded = load(scenario, set_, until, target)
+    gathering = Gathering(loaded, spec_list(aqm), seeds, engine or ["packet"], out=out, rank_by=rank_by)
     total = len(gathering.jobs)
     for damage in gathering.damaged:
         talk.say(f"{damage}; it is run again")
@@ -99,7 +109,7 @@ def compare(
     if as_json:
         print(comparison.to_json())
     else:
-        talk.show(*tables_of(comparison))
+        talk.show(*tables_of(comparison), wide=wide)
     return talk.INTERRUPTED if interrupted else 0
 
 
@@ -131,38 +141,40 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
     """
     ranking = comparison.ranking()
     engines = ", ".join(dict.fromkeys(run.engine for run in comparison.results))
+    one_seed = len(comparison.seeds) == 1
     heading = (
         f"{comparison.scenario.name}: {comparison.scenario.title}\n"
-        f"{ranking.link}, window {ranking.window}, {len(comparison.results)} runs, "
-        f"engine {engines}; mean ± half the 95 % interval over the seeds"
+        f"{ranking.link}, window {ranking.window}, {len(comparison.results)} runs, engine {engines}\n"
+        f"Ranked by {ranking.goal.words}."
     )
-    columns = [
-        ("utilization", "utilisation", 1, 4),
-        ("queue_mean_pkts", "queue pkt", 1, 1),
-        ("qacd_pkts", "QACD pkt", 1, 1),
-        ("sojourn_mean_s", "sojourn ms", 1000, 1),
-        ("mark_ratio", "marked", 1, 4),
-        ("early_drop_ratio", "early drops", 1, 4),
-        ("overflow_drop_ratio", "overflows", 1, 4),
-    ]
-    made = talk.table("", ["place", "AQM", *(head for _, head, _, _ in columns)])
-    made.columns[1].justify = "left"
+    goal = [(f.key, f.title, f.unit, f.factor, f.digits) for f in ranking.goal.figures]
+    columns = [*goal, *(column for column in HEADLINE if column[0] not in {key for key, *_ in goal})]
+    rows = []
     for place in ranking.places:
-        cells = [
-            spread(comparison.summary(place.aqm, metric, ranking.link, ranking.window), factor, digits)
-            for metric, _, factor, digits in columns
-        ]
-        made.add_row(f"{place.place}{'=' if place.tied_with else ''}", place.aqm, *cells)
-    rule = (
-        "Ranked by the queue's distance from its target (QACD), the smallest first"
-        if ranking.metric == "qacd_pkts"
-        else "Ranked by mean sojourn time, the shortest first (no target)"
-    )
-    note = f"{rule}; = marks AQMs whose intervals overlap, which are ordered by utilisation."
-    if len(comparison.seeds) == 1:
-        note = f"{rule}. One seed gives no intervals, so the order says little: use --seeds 20."
+        summaries = {
+            **comparison.summaries(place.aqm, ranking.link, ranking.window),
+            **ranking.summaries[place.aqm],
+        }
+        cells = [tables.spread(summaries[key], factor, digits) for key, _, _, factor, digits in columns]
+        rows.append([f"{place.place}{'=' if place.tied_with and not one_seed else ''}", place.aqm, *cells])
+    made = talk.filled("", ["place", "AQM", *(f"{head} {unit}" for _, head, unit, _, _ in columns)], rows, names=2)
+    note = "Mean ± half the 95 % interval over the seeds; = marks AQMs of which others are neither better nor worse."
+    if one_seed:
+        note = "One seed gives no intervals, so the order says little: use --seeds 20."
     more = measures_tables(comparison, ranking.link, ranking.window)
     return [heading, made, "", note, *more, *mismatch_tables(comparison, ranking.window)]
+
+
+HEADLINE: Sequence[Column] = (
+    ("utilization", "Utilisation", "%", 100, 2),
+    ("sojourn_mean_s", "Sojourn, mean", "ms", 1000, 1),
+    ("sojourn_p99_s", "Sojourn, p99", "ms", 1000, 1),
+    ("drop_ratio", "Dropped", "%", 100, 2),
+    ("mark_ratio", "Marked", "%", 100, 2),
+    ("queue_mean_pkts", "Queue", "pkt", 1, 1),
+    ("qacd_pkts", "QACD", "pkt", 1, 1),
+)
+"""What the ranking shows beside its goal, the most important first: narrow terminals lose the last."""
 
 
 def measures_tables(comparison: Comparison, link: str, window: str) -> list[Table | str]:
@@ -191,7 +203,7 @@ def measures_tables(comparison: Comparison, link: str, window: str) -> list[Tabl
 def means_table(
     title: str, names: list[str], columns: Sequence[Column], rows: Sequence[tuple[list[str], dict[str, Any]]]
 ) -> Table:
-    """Means of what is defined for any row; intervals are in the JSON and in the report.
+    """Means of what is defined for any row, with their intervals.
 
     Args:
         title: Its title.
@@ -200,14 +212,12 @@ def means_table(
         rows: Names and summaries of each row.
     """
     shown = defined(columns, [metrics for _, metrics in rows])
-    made = talk.table(f"\n{title}", [*names, *(f"{head}\n{unit}" for _, head, unit, _, _ in shown)])
-    for column in made.columns[: len(names)]:
-        column.justify = "left"
-    for own, metrics in rows:
-        means = [(metrics[key]["mean"], factor, digits) for key, _, _, factor, digits in shown]
-        cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
-        made.add_row(*own, *cells)
-    return made
+    heads = [*names, *(f"{head}\n{unit}" for _, head, unit, _, _ in shown)]
+    cells = [
+        [*own, *(tables.spread(metrics[key], factor, digits) for key, _, _, factor, digits in shown)]
+        for own, metrics in rows
+    ]
+    return talk.filled(f"\n{title}", heads, cells, names=len(names))
 
 
 def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
@@ -231,19 +241,3 @@ def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
             name = f"{label} against {entry['reference']}"
             made.add_row(name, link, *(tables.number(cell, 1) for cell in cells))
     return [made, f"Curves are compared as means over the seeds and over {SMOOTH_S:g} s."]
-
-
-def spread(summary: dict[str, float | list[float] | None], factor: float, digits: int) -> str:
-    """A mean with the half width of its interval.
-
-    Args:
-        summary: The summary.
-        factor: What to multiply with, for the unit.
-        digits: Digits behind the point.
-    """
-    mean, ci95 = summary["mean"], summary["ci95"]
-    if not isinstance(mean, float):
-        return tables.number(None, digits)
-    if not isinstance(ci95, list):
-        return tables.number(mean * factor, digits)
-    return f"{mean * factor:.{digits}f} ± {(ci95[1] - ci95[0]) / 2 * factor:.{digits}f}"

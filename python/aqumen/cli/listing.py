@@ -58,16 +58,13 @@ def list_things(
         talk.say(f"no {kind.value} here yet")
         return 0
     heads = HEADS.get(kind, list(rows[0]))
-    made = talk.table("", heads, numbers=False)
-    for column in made.columns[1:]:
-        column.no_wrap = False
+    made = talk.table("", heads, figures=False)
     for row in rows:
         cells = {**row, "parameters": _parameters(row)}
         made.add_row(*(str(cells.get(head) or "") for head in heads))
     talk.show(made)
     if kind is Kind.transports:
-        by_protocol = talk.table("Parameters", ["kind", "parameters"], numbers=False)
-        by_protocol.columns[1].no_wrap = False
+        by_protocol = talk.table("Parameters", ["kind", "parameters"], figures=False)
         for protocol, parameters in {row["kind"]: _parameters(row) for row in rows}.items():
             by_protocol.add_row(protocol, parameters)
         talk.show(by_protocol)

@@ -10,7 +10,7 @@ import click
 from aqumen import mmpp as analysis
 from aqumen import tables
 from aqumen.cli import talk
-from aqumen.cli.options import PATH, json_option, set_option
+from aqumen.cli.options import PATH, json_option, set_option, wide_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.files import write_text
 
@@ -29,6 +29,7 @@ __all__ = ["mmpp", "tables_of"]
 @click.option("--simulate", is_flag=True, help="Simulate the model packet by packet beside the prediction.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Draw the answer.")
 @click.option("--save", type=PATH, metavar="FILE", help="Write the model, fully explicit.")
+@wide_option
 @json_option
 def mmpp(
     model: Path,
@@ -39,6 +40,7 @@ def mmpp(
     simulate: bool,
     plot: Path | None,
     save: Path | None,
+    wide: bool,
     as_json: bool,
 ) -> int:
     """Solve a queueing model: MMPP sources, Erlang service, a finite buffer."""
@@ -71,7 +73,7 @@ def mmpp(
     if as_json:
         print(answer.json)
     else:
-        talk.show(*tables_of(answer.data))
+        talk.show(*tables_of(answer.data), wide=wide)
     return 0
 
 

@@ -20,8 +20,10 @@ __all__ = [
     "scenario_argument",
     "set_option",
     "spec_list",
+    "target_option",
     "theory_option",
     "until_option",
+    "wide_option",
 ]
 
 PATH = click.Path(path_type=Path)
@@ -46,6 +48,10 @@ set_option = click.option(
 until_option = click.option(
     "--until", metavar="TIME", help="Run only the beginning; later events, windows and flows are left out."
 )
+target_option = click.option(
+    "--target", metavar="N", help='Target queue that AQMs are to hold and are judged by: "50pkt".'
+)
+wide_option = click.option("--wide", is_flag=True, help="Print every column, however wide the terminal is.")
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for all that is written.")
 theory_option = click.option(
     "--theory", is_flag=True, help="Set margins and oscillations beside the result too, which may take seconds."
@@ -53,13 +59,14 @@ theory_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def load(path: Path, changes: Sequence[str], until: str | None = None) -> Scenario:
+def load(path: Path, changes: Sequence[str], until: str | None = None, target: str | None = None) -> Scenario:
     """The scenario of a file with the changes of `--set`, and only its beginning with `--until`.
 
     Args:
         path: The file.
         changes: Each as KEY=VALUE.
         until: When it ends, if not at its own end.
+        target: The target queue, if not its own.
     """
     scenario = Scenario.load(path)
     pairs = []
@@ -68,6 +75,8 @@ def load(path: Path, changes: Sequence[str], until: str | None = None) -> Scenar
         if not equals or not key.strip():
             raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set duration=20s")
         pairs.append((key.strip(), value.strip()))
+    if target is not None:
+        pairs.append(("nominal.target", target))
     if pairs:
         scenario = scenario.set_all(pairs)
     return scenario if until is None else scenario.until(until)

@@ -10,7 +10,7 @@ import click
 
 from aqumen import tables
 from aqumen.cli import talk
-from aqumen.cli.options import PATH, json_option, spec_list
+from aqumen.cli.options import PATH, json_option, spec_list, wide_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.files import json_text
 from aqumen.replay import Capture, Replay
@@ -67,6 +67,7 @@ SCHEMA = 1
     "--top", type=int, default=10, show_default=True, metavar="N", help="Flows that are reported each by itself."
 )
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the AQM's random numbers.")
+@wide_option
 @click.option("--out", type=PATH, metavar="FILE", help="Write the packets that leave as pcapng.")
 @json_option
 def replay(
@@ -85,6 +86,7 @@ def replay(
     interface: int | None,
     top: int,
     seed: int,
+    wide: bool,
     out: Path | None,
     as_json: bool,
 ) -> int:
@@ -138,7 +140,7 @@ def replay(
         if as_json:
             print(json_text(answer))
         else:
-            talk.show(*tables_of(answer))
+            talk.show(*tables_of(answer), wide=wide)
     return talk.INTERRUPTED if interrupted else 0
 
 
@@ -195,33 +197,34 @@ def tables_of(answer: dict[str, Any]) -> list[Table | str]:
         f"in {capture['duration_s']:.6g} s{load}",
         f"a link of {setup['rate_bps'] / 1e6:.6g} Mbit/s, room for {room}; open loop: senders do not react",
     ]
-    heads = ["AQM", "utilisation", "queue pkt", "std", "departed", "marked", "early drops", "overflows"]
-    overall = talk.table("", [*heads, *_SOJOURNS])
+    heads = ["AQM", "utilisation %", "queue pkt", "std", "departed", "marked", "early drops", "overflows"]
+    overall = talk.table("", [*heads[:2], *_SOJOURNS, *heads[5:], *heads[2:5]])
     for each in aqms:
         link, total = each["link"], each["total"]
         overall.add_row(
             each["spec"],
-            tables.number(link["utilization"], 4),
+            tables.percent(link["utilization"]),
+            *_sojourns(total),
+            *_fates(total),
             tables.number(link["queue_mean_pkts"], 1),
             tables.number(link["queue_std_pkts"], 1),
             str(total["departures_pkts"]),
-            *_fates(total),
-            *_sojourns(total),
         )
     shown.append(overall)
     shown.append(_classes("\nBy protocol and port", "services", aqms))
     shown.append(_classes("\nBy DSCP and ECN field on arrival", "traffic_classes", aqms))
-    flows = talk.table("\nFlows with most bytes", ["flow", "AQM", "packets", "bytes", *heads[5:], "mean ms", "max ms"])
-    flows.columns[1].justify = "left"
+    flows = talk.table(
+        "\nFlows with most bytes", ["flow", "AQM", "mean ms", "max ms", *heads[5:], "packets", "bytes"], names=2
+    )
     for rows in zip(*(each["flows"] for each in aqms), strict=False):
         for each, flow in zip(aqms, rows, strict=True):
             flows.add_row(
                 flow["flow"],
                 each["spec"],
+                *(_milliseconds(flow[f"sojourn_{key}_s"]) for key in ("mean", "max")),
+                *_fates(flow),
                 str(flow["arrivals_pkts"]),
                 str(flow["arrived_bytes"]),
-                *_fates(flow),
-                *(_milliseconds(flow[f"sojourn_{key}_s"]) for key in ("mean", "max")),
             )
     shown.append(flows)
     return [*shown, *(f"\nNote: {note}" for note in _notes(capture))]
@@ -231,13 +234,13 @@ _SOJOURNS = ["sojourn ms", "p50", "p95", "p99"]
 
 
 def _classes(title: str, key: str, aqms: list[dict[str, Any]]) -> Table:
-    made = talk.table(title, ["class", "AQM", "packets", "bytes", "marked", "early drops", "overflows", *_SOJOURNS])
-    made.columns[1].justify = "left"
+    heads = ["class", "AQM", *_SOJOURNS, "marked", "early drops", "overflows", "packets", "bytes"]
+    made = talk.table(title, heads, names=2)
     # The same packets in the same order: every AQM has the same classes.
     for rows in zip(*(each[key] for each in aqms), strict=True):
         for each, row in zip(aqms, rows, strict=True):
             counts = (str(row["arrivals_pkts"]), str(row["arrived_bytes"]))
-            made.add_row(row["name"], each["spec"], *counts, *_fates(row), *_sojourns(row))
+            made.add_row(row["name"], each["spec"], *_sojourns(row), *_fates(row), *counts)
     return made
 
 

@@ -20,8 +20,10 @@ from aqumen.cli.options import (
     out_option,
     scenario_argument,
     set_option,
+    target_option,
     theory_option,
     until_option,
+    wide_option,
 )
 from aqumen.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 from aqumen.comparison import run as run_one
@@ -41,9 +43,11 @@ __all__ = ["run", "tables_of", "theory_of"]
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
 @set_option
 @until_option
+@target_option
 @out_option
 @click.option("--pcap", type=PATH, metavar="FILE", help="Write the packets as pcapng.")
 @theory_option
+@wide_option
 @json_option
 def run(
     scenario: Path,
@@ -52,16 +56,18 @@ def run(
     seed: int,
     set_: tuple[str, ...],
     until: str | None,
+    target: str | None,
     out: Path | None,
     pcap: Path | None,
     theory: bool,
+    wide: bool,
     as_json: bool,
 ) -> int:
     """Run one AQM on a scenario with one seed.
 
     SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
     """
-    loaded = load(scenario, set_, until)
+    loaded = load(scenario, set_, until, target)
     store = None
     if out is not None:
         from aqumen.store import Digests, Store
@@ -88,7 +94,7 @@ def run(
             beside.setdefault(each.link, {})[each.window] = each.to_dict()
         print(json_text({**result.data, "theory": beside}) if beside else result.json)
     else:
-        talk.show(*tables_of(result), *theory_of(told))
+        talk.show(*tables_of(result), *theory_of(told), wide=wide)
     return 0
 
 
@@ -101,15 +107,16 @@ def theory_of(told: list[Beside]) -> list[Table | str]:
     if not told:
         return []
     table = talk.table(
-        "\nTheory beside measurement", ["link, window", "queue pkt", "signalled", "utilisation", "sojourn ms", "W0 pkt"]
+        "\nTheory beside measurement",
+        ["link, window", "queue pkt", "signalled %", "utilisation %", "sojourn ms", "W0 pkt"],
     )
     for each in told:
         window = each.point.get("window_pkts")
         table.add_row(
             f"{each.link}, {each.window}",
             _pair(each, "queue_mean_pkts", 1, 1),
-            _pair(each, "signal_ratio", 1, 4),
-            _pair(each, "utilization", 1, 4),
+            _pair(each, "signal_ratio", 100, 2),
+            _pair(each, "utilization", 100, 2),
             _pair(each, "sojourn_mean_s", 1000, 1),
             tables.number(window, 2),
         )
@@ -130,30 +137,31 @@ def tables_of(result: Result) -> list[Table | str]:
     """
     parameters = tables.parameters(result.params)
     heading = f"{result.spec} on {result.scenario}, engine {result.engine}, seed {result.seed}"
-    links = talk.table(
+    links = talk.filled(
         "\nLinks",
-        ["link, window", "utilisation", "queue pkt", "QACD pkt", "sojourn ms", "p99 ms", "marked", "dropped"],
+        ["link, window", *(f"{title} {unit}" for title, unit in tables.LINK_HEADS)],
+        [
+            [f"{link}, {window}", *tables.link_cells(metrics)]
+            for link, windows in result.data["links"].items()
+            for window, metrics in windows.items()
+        ],
     )
-    for link, windows in result.data["links"].items():
-        for window, metrics in windows.items():
-            cells = tables.link_cells(metrics)
-            p99 = metrics["sojourn_p99_s"]
-            p99_cell = tables.number(None if p99 is None else p99 * 1000, 1)
-            links.add_row(f"{link}, {window}", *cells[:4], p99_cell, *cells[4:])
-    flows = talk.table(
-        "\nFlow groups", ["group, window", "goodput Mbit/s", "Jain fairness", "RTT ms", "retransmitted", "time-outs"]
-    )
-    for group, windows in result.data["flows"].items():
-        for window, metrics in windows.items():
-            rtt, timeouts = metrics["rtt_mean_s"], metrics["timeouts"]
-            flows.add_row(
+    flows = talk.filled(
+        "\nFlow groups",
+        ["group, window", "goodput Mbit/s", "RTT ms", "Jain fairness", "resent %", "time-outs"],
+        [
+            [
                 f"{group}, {window}",
                 tables.number(metrics["goodput_bps"] / 1e6, 3),
+                tables.number(None if (rtt := metrics["rtt_mean_s"]) is None else rtt * 1000, 1),
                 tables.number(metrics["jain_fairness"], 4),
-                tables.number(None if rtt is None else rtt * 1000, 1),
-                tables.number(metrics["retransmitted_ratio"], 4),
-                tables.number(timeouts, 0),
-            )
+                tables.percent(metrics["retransmitted_ratio"]),
+                tables.number(metrics["timeouts"], 0),
+            ]
+            for group, windows in result.data["flows"].items()
+            for window, metrics in windows.items()
+        ],
+    )
     given = tables.parameters(result.given)
     lines: list[Table | str] = [heading, *([f"given: {given}"] if given else []), *([parameters] if parameters else [])]
     lines.append(links)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import shlex
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-__all__ = ["CHECK_FAILED", "COULD_NOT_RUN", "INTERRUPTED", "failed", "progress", "say", "show", "table"]
+__all__ = ["CHECK_FAILED", "COULD_NOT_RUN", "INTERRUPTED", "failed", "filled", "progress", "say", "show", "table"]
 
 CHECK_FAILED = 1
 COULD_NOT_RUN = 2
@@ -55,38 +57,120 @@ def failed(message: str) -> int:
     return COULD_NOT_RUN
 
 
-def show(*tables: Table | str) -> None:
-    """Print tables and lines on stdout, as wide as they are where it is no terminal.
+def show(*items: Table | str, wide: bool = False) -> None:
+    """Print tables and lines on stdout.
+
+    A table of figures that is wider than the terminal, or than COLUMNS, loses columns at its right, never its names.
+    Where output goes elsewhere and COLUMNS is not set, tables are as wide as they are.
 
     Args:
-        tables: What to print.
+        items: What to print.
+        wide: Print all columns.
     """
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 200
+    width = _width()
+    lost = False
     # Drawn aside: a console that writes for itself ends the process where the reader has gone.
     drawn = io.StringIO()
-    console = Console(file=drawn, width=width, force_terminal=sys.stdout.isatty(), highlight=False)
-    for item in tables:
-        console.print(item, markup=False, soft_wrap=isinstance(item, str)) if isinstance(item, str) else console.print(
-            item
+    for item in items:
+        if isinstance(item, str):
+            for line in item.split("\n"):
+                drawn.write((line if width is None else textwrap.fill(line, width, break_long_words=False)) + "\n")
+            continue
+        table = item if wide else _fitted(item, width)
+        lost = lost or table is not item
+        room = _natural(table) if width is None or wide or not _wraps(table) else width
+        console = Console(
+            file=drawn, width=max(room, _natural(table) if not _wraps(table) else 0), force_terminal=sys.stdout.isatty()
         )
-    sys.stdout.write(drawn.getvalue())
+        console.print(table)
+    if lost:
+        drawn.write(f"\nTables are cut to {width} columns; --wide prints them whole.\n")
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines()))
 
 
-def table(title: str, heads: Sequence[str], numbers: bool = True) -> Table:
+def _width() -> int | None:
+    """Columns to print in; `None` where nobody said."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _wraps(table: Table) -> bool:
+    return not all(column.no_wrap for column in table.columns)
+
+
+def _widths(table: Table) -> list[int]:
+    from rich.cells import cell_len
+
+    return [
+        max(cell_len(line) for text in (column.header, *column.cells) for line in [*str(text).splitlines(), ""])
+        for column in table.columns
+    ]
+
+
+GAP = 2
+"""Blanks between two columns."""
+
+
+def _natural(table: Table) -> int:
+    widths = _widths(table)
+    title = max((len(line) for line in str(table.title or "").splitlines()), default=0)
+    return max(sum(widths) + GAP * (len(widths) - 1), title, 1)
+
+
+def _fitted(table: Table, width: int | None) -> Table:
+    """The table without the columns at its right that do not fit."""
+    from copy import copy
+
+    if width is None or _wraps(table):
+        return table
+    widths = _widths(table)
+    names = next((i for i, column in enumerate(table.columns) if column.justify == "right"), len(widths))
+    kept = len(widths)
+    # One figure stays, however long the names are.
+    while kept > names + 1 and sum(widths[:kept]) + GAP * (kept - 1) > width:
+        kept -= 1
+    if kept >= len(widths):
+        return table
+    fitted = copy(table)
+    fitted.columns = table.columns[:kept]
+    return fitted
+
+
+def table(title: str, heads: Sequence[str], *, names: int = 1, figures: bool = True) -> Table:
     """An empty table.
 
     Args:
         title: Its title.
         heads: Its column heads.
-        numbers: Whether all columns but the first hold numbers.
+        names: How many columns name a row; all others hold figures.
+        figures: Whether they do; else all are words, of which all but the first column may be broken into lines.
     """
     from rich.table import Table
 
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for i, head in enumerate(heads):
-        made.add_column(head, justify="right" if numbers and i > 0 else "left", no_wrap=True)
+        named = i < names or not figures
+        made.add_column(head, justify="left" if named else "right", no_wrap=figures or i == 0)
+    return made
+
+
+def filled(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> Table:
+    """A table of figures, without the columns that hold none in any row.
+
+    Args:
+        title: Its title.
+        heads: Its column heads.
+        rows: Its rows.
+        names: How many columns name a row.
+    """
+    shown = [i for i in range(len(heads)) if i < names or any(row[i] != "–" for row in rows)]
+    made = table(title, [heads[i] for i in shown], names=names)
+    for row in rows:
+        made.add_row(*(row[i] for i in shown))
     return made
 
 

@@ -63,10 +63,11 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
         ),
         window=escape(_window_words(data, ranking.window)),
         transients=_transients(comparison, data),
-        transients_note=(
-            f"Settling time: from the event until the queue, averaged over {SMOOTH_S:g} s, stays within "
-            f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
-            "then. Mean ± half the 95 % interval over the seeds that settled."
+        dashed=" Dashed: the target." if comparison.targets() else "",
+        error_note=(
+            "Error: the integral over the window of the queue's distance from its target, absolute and squared."
+            if comparison.targets()
+            else ""
         ),
         links=link_section(data, ranking.link, ranking.window, _spread_html),
         flows=flow_section(data, ranking.window, _spread_html),
@@ -118,24 +119,32 @@ def _engines_verdict(data: dict[str, Any], ranking: Ranking) -> str:
 
 
 def _verdict(data: dict[str, Any], ranking: Ranking) -> str:
-    """The result in a sentence."""
-    best = ranking.places[0]
-    metrics = data["aqms"][best.aqm]["links"][ranking.link][ranking.window]
-    figure = _spread(metrics[ranking.metric], *((1, 1) if ranking.metric == "qacd_pkts" else (1000, 1)))
-    use = _spread(metrics["utilization"], 100, 2)
+    """The result in a sentence: of what leads, the figure of the goal and the utilisation."""
+    first = [place for place in ranking.places if place.place == 1]
+    best, figure = first[0], ranking.figure
+    use = _spread(data["aqms"][best.aqm]["links"][ranking.link][ranking.window]["utilization"], 100, 2)
+    value = _spread(ranking.summaries[best.aqm][figure.key], figure.factor, figure.digits)
     name = f"<b>{escape(best.aqm)}</b>"
-    did = (
-        f"holds the queue within {figure} packets of its target (root mean square)"
-        if ranking.metric == "qacd_pkts"
-        else f"has the shortest mean sojourn time, {figure} ms,"
-    )
+    did = f"{_DID[figure.key].format(f'{value} {figure.unit}')} at {use} % utilisation"
     if len(ranking.places) == 1:
-        return f"{name} {did} at {use} % utilisation."
+        return f"{name} {did}."
     if best.clearly_best:
-        return f"{name} {did} at {use} % utilisation, clearly better than the {_count(len(ranking.places) - 1)}."
-    first = [place.aqm for place in ranking.places if place.place == 1]
-    tied = " and ".join(f"<b>{escape(aqm)}</b>" for aqm in first)
-    return f"{tied} lead together: their 95 % intervals overlap. {name} {did} at {use} % utilisation."
+        return f"{name} {did}, clearly better than the {_count(len(ranking.places) - 1)}."
+    if len(first) == 1:
+        return f"{name} {did} and leads, but is not clearly better than each of the others."
+    tied = " and ".join(f"<b>{escape(place.aqm)}</b>" for place in first)
+    why = "their 95 % intervals overlap" if len(ranking.goal.figures) == 1 else "none is as full and clearly faster"
+    return f"{tied} lead together: {why}. {name} {did}."
+
+
+_DID = {
+    "qacd_pkts": "holds the queue within {} of its target (root mean square)",
+    "sojourn_mean_s": "has a mean sojourn time of {}",
+    "sojourn_p99_s": "serves 99 % of its packets within {}",
+    "page_load_mean_s": "loads pages in {}",
+    "mos": "carries calls of {}",
+    "goodput_bps": "has a goodput of {}",
+}
 
 
 def _count(n: int) -> str:
@@ -152,13 +161,13 @@ def _legend(comparison: Comparison, data: dict[str, Any]) -> str:
 
 def _ranking(data: dict[str, Any], ranking: Ranking) -> str:
     order = list(data["aqms"])
-    first = "QACD" if ranking.metric == "qacd_pkts" else "Sojourn, mean"
-    unit, factor = ("packets", 1) if ranking.metric == "qacd_pkts" else ("ms", 1000)
-    columns = [column for column in COLUMNS if column[0] != ranking.metric]
+    figure = ranking.figure
+    unit, factor = figure.unit, figure.factor
+    columns = [column for column in COLUMNS if column[0] != figure.key]
     head = "".join(f"<th>{title}<small>{u}</small></th>" for _, title, u, _, _ in columns)
     spans = {}
     for place in ranking.places:
-        summary = data["aqms"][place.aqm]["links"][ranking.link][ranking.window][ranking.metric]
+        summary = ranking.summaries[place.aqm][figure.key]
         if summary["n"]:
             low, high = summary["ci95"] or (summary["mean"], summary["mean"])
             spans[place.aqm] = (low * factor, summary["mean"] * factor, high * factor)
@@ -177,11 +186,11 @@ def _ranking(data: dict[str, Any], ranking: Ranking) -> str:
         rows.append(
             f'<tr data-aqm="{escape(place.aqm)}" style="--c:var(--c{colour})"><td class="place">{place.place}</td>'
             f'<th scope="row"><i class="dot"></i>{escape(place.aqm)}{badge}</th>'
-            f'<td class="key">{_spread_html(metrics[ranking.metric], factor, 1)}</td>'
+            f'<td class="key">{_spread_html(ranking.summaries[place.aqm][figure.key], factor, figure.digits)}</td>'
             f'<td class="forest">{_whisker(spans.get(place.aqm), longest)}</td>{cells}</tr>'
         )
     return (
-        f'<table class="rank"><thead><tr><th></th><th class="name">AQM</th><th>{first}<small>{unit}</small></th>'
+        f'<table class="rank"><thead><tr><th></th><th class="name">AQM</th><th>{figure.title}<small>{unit}</small></th>'
         f'<th class="forest">95 % interval<small>0 to {longest:.3g} {unit}</small></th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
@@ -211,18 +220,14 @@ def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
 
 
 def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
-    what = (
-        "Ranked by QACD, the root mean square over time of queue minus target: it counts both a queue that stands off "
-        "the target and one that swings about it. The smallest is best."
-        if ranking.metric == "qacd_pkts"
-        else "Ranked by mean sojourn time, since there is no target to hold. The shortest is best."
-    )
+    what = f"Ranked by {ranking.goal.words}."
+    if ranking.by == "queue-error":
+        what += " It counts both a queue that stands off the target and one that swings about it."
     if len(comparison.seeds) == 1:
         return f"{what} One seed gives no confidence intervals, so the order says little."
     return (
         f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 "
-        "+ the number of AQMs whose whole interval is better; AQMs whose intervals overlap are tied and ordered by "
-        "utilisation."
+        "+ the number of AQMs that are clearly better; of two that are tied neither is."
     )
 
 
@@ -240,9 +245,10 @@ def _window_words(data: dict[str, Any], window: str) -> str:
 
 
 def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
+    """The section on what the queue did after start-up and each event; empty without a target."""
     link = next(iter(data["aqms"][comparison.aqms[0]]["transients"]), None)
     if link is None:
-        return "<p>No link has a target, so nothing settles.</p>"
+        return ""
     names = list(data["aqms"][comparison.aqms[0]]["transients"][link])
     moments = {name: start for name, (start, _) in data["windows"].items()}
     head = "".join(
@@ -268,8 +274,12 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
             f"</th>{cells}</tr>"
         )
     return (
+        '<section>\n<h2>Settling and overshoot</h2>\n<div class="wide">'
         f'<table class="settle"><thead><tr><th rowspan="2" class="name">AQM</th>{head}</tr>'
-        f"<tr>{sub * len(names)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<tr>{sub * len(names)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>\n"
+        f'<p class="note">Settling time: from the event until the queue, averaged over {SMOOTH_S:g} s, stays within '
+        f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
+        "then. Mean ± half the 95 % interval over the seeds that settled.</p>\n</section>"
     )
 
 
