@@ -19,7 +19,7 @@ LINK_COLUMNS: Sequence[Column] = (
     ("loss_run_mean_pkts", "Losses in a row", "mean", 1, 2),
     ("loss_run_max_pkts", "longest", "packets", 1, 0),
     ("loss_dispersion", "Dispersion of losses", "variance / mean", 1, 2),
-    ("sync_index", "Synchronisation", "0 to 1", 1, 3),
+    ("sync_index", "Synchronisation", "correlation", 1, 3),
     ("rtt_fairness_slope", "RTT fairness", "slope", 1, 2),
     ("fairness_mean", "Fairness in 1 s", "Jain", 1, 3),
     ("convergence_s", "Fair after", "s", 1, 1),

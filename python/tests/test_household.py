@@ -70,12 +70,13 @@ def run(capsys, *args):
     return capsys.readouterr().out
 
 
-def compared(capsys, home, *args):
-    return run(capsys, "compare", home, "--aqm", AQMS, "--seeds", 3, *args)
+def compared(capsys, home, *args, seeds=3):
+    return run(capsys, "compare", home, "--aqm", AQMS, "--seeds", seeds, *args)
 
 
-def test_nobody_is_best_over_who_is_as_full_and_faster(capsys, home):
-    data = json.loads(compared(capsys, home, "--json"))
+@pytest.mark.parametrize(("seeds", "clear"), [(3, False), (8, True)])
+def test_nobody_is_best_over_who_is_as_full_and_faster(capsys, home, seeds, clear):
+    data = json.loads(compared(capsys, home, "--json", seeds=seeds))
     ranking = data["ranking"]
     assert ranking["by"] == "delay-at-utilization"
     order = {place["aqm"]: (place["place"], i) for i, place in enumerate(ranking["order"])}
@@ -83,8 +84,9 @@ def test_nobody_is_best_over_who_is_as_full_and_faster(capsys, home):
     steady = {aqm: entry["links"]["uplink"]["steady"] for aqm, entry in data["aqms"].items()}
     for figure, sign in (("sojourn_mean_s", 1), ("utilization", -1)):
         assert sign * steady["fq-codel"][figure]["mean"] < sign * steady["codel"][figure]["mean"]
-    assert order["fq-codel"][0] < order["codel"][0]
-    assert order["fq-codel"][1] < order["codel"][1]
+    assert order["fq-codel"] < order["codel"]
+    # Three seeds leave intervals that overlap; with eight the one is proven to be behind the other.
+    assert (order["fq-codel"][0] < order["codel"][0]) == clear
     assert not any(place["clearly_best"] for place in ranking["order"] if place["aqm"] != "fq-codel")
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -305,3 +306,119 @@ def test_a_browser_draws_it(page, tmp_path, scheme, width):
     assert seen["dark"] == ("rgb(20, 23, 27)" if scheme == "dark" else "rgb(251, 250, 248)")
     # Nothing sticks out sideways.
     assert seen["wide"] <= 0
+
+
+def browse(text, tmp_path, scheme, width, *more):
+    """What a headless Chromium makes of a page."""
+    probed = tmp_path / "probed.html"
+    probed.write_text(text)
+    return subprocess.run(
+        [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2400",
+            f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}", "--virtual-time-budget=20000",
+            *more, "--dump-dom", probed.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def told(chromium):
+    found = re.search(r'<pre id="probe">(.*?)</pre>', chromium.stdout, re.DOTALL)
+    assert found, chromium.stderr[-2000:]
+    return json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+
+
+# axe-core 4.14.1 as npm has it (https://www.npmjs.com/package/axe-core, MPL 2.0).
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+JUDGE = """<script>
+addEventListener("load", () => setTimeout(async () => {
+  const off = SOME_OFF;
+  if (off) document.querySelector(".chip").click();
+  const asked = { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"] };
+  const answer = await axe.run(document, asked);
+  const pre = document.createElement("pre");
+  pre.id = "probe";
+  pre.textContent = JSON.stringify(answer.violations.map((v) => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 160)]));
+  document.body.append(pre);
+}, 300));
+</script>"""
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize(
+    ("scheme", "width", "off"), [("light", 1280, True), ("dark", 1280, True), ("light", 400, False)]
+)
+def test_everybody_can_use_it(page, tmp_path, scheme, width, off):
+    # WCAG 2.2 AA, as far as a program can tell: contrast, names, captions, what a keyboard reaches.
+    judge = f"<script>{AXE.read_text()}</script>" + JUDGE.replace("SOME_OFF", str(off).lower())
+    seen = told(browse(page.read_text().replace("</body>", judge + "</body>", 1), tmp_path, scheme, width))
+    assert seen == []
+
+
+@pytest.mark.needs("chromium")
+def test_the_judge_of_that_sees_pale_text_and_a_scrolling_table_out_of_reach(page, tmp_path):
+    judge = f"<script>{AXE.read_text()}</script>" + JUDGE.replace("SOME_OFF", "false")
+    text = page.read_text().replace("--faint: #656d76", "--faint: #8b949e").replace(' tabindex="0"', "")
+    seen = told(browse(text.replace("</body>", judge + "</body>", 1), tmp_path, "light", 400))
+    assert {"color-contrast", "scrollable-region-focusable"} <= {rule for rule, _, _ in seen}
+
+
+STEER = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const seen = {}, plot = document.querySelector("#queue .plot");
+  const shown = () => [...plot.querySelectorAll(".u-axis, .u-over")].length;
+  const press = (key) => plot.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  seen.focusable = plot.tabIndex, seen.parts = shown();
+  const image = () => plot.querySelector("canvas").toDataURL();
+  const whole = image();
+  seen.ignored = press("x");
+  setTimeout(() => {
+    seen.handled = !press("+");
+    setTimeout(() => {
+      const near = image();
+      press("ArrowRight");
+      setTimeout(() => {
+        const right = image();
+        press("0");
+        setTimeout(() => {
+          Object.assign(seen, { zoomed: near !== whole, moved: right !== near, back: image() === whole });
+          const pre = document.createElement("pre");
+          pre.id = "probe";
+          pre.textContent = JSON.stringify(seen);
+          document.body.append(pre);
+        }, 100);
+      }, 100);
+    }, 100);
+  }, 100);
+}, 300));
+</script>"""
+
+
+@pytest.mark.needs("chromium")
+def test_plots_are_zoomed_and_moved_by_keyboard(page, tmp_path):
+    seen = told(browse(page.read_text().replace("</body>", STEER + "</body>", 1), tmp_path, "light", 1280))
+    assert seen["focusable"] == 0
+    assert (seen["ignored"], seen["handled"]) == (True, True)
+    assert (seen["zoomed"], seen["moved"], seen["back"]) == (True, True, True)
+
+
+def test_who_signals_at_moments_has_no_line_at_zero_and_is_named(fake_core, tmp_path, monkeypatch):
+    # CoDel marks, and has no probability: a line at 0 would say that it never does.
+    series = fake_core.RunResult.series
+
+    def without(self, link):
+        t, queue, p = series(self, link)
+        return t, queue, np.zeros_like(p) if self.name == "red" else p
+
+    monkeypatch.setattr(fake_core.RunResult, "series", without)
+    comparison = aqumen.compare(aqumen.Scenario.parse(fake_core.TOML), ["pi", "red", "droptail"], seeds=2)
+    comparison.write_report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "<b>red</b> signals at moments, without a probability" in text
+    curves = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text).group(1))
+    lines = curves["links"]["bottleneck"]["time"]
+    assert set(lines["red"]["p"]) == {None}
+    assert None not in lines["pi"]["p"]
+    # DropTail signals nothing: its line at 0 is right.
+    assert set(lines["droptail"]["p"]) == {0.0}

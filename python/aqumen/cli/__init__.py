@@ -22,7 +22,11 @@ __all__ = ["VERBS", "main"]
 VERBS = {
     "run": ("run", "run", "Run one AQM on a scenario with one seed."),
     "compare": ("compare", "compare", "Compare AQMs on a scenario, or engines with --engine twice."),
-    "reproduce": ("reproduce", "reproduce", "Reproduce a paper: run its experiments, judge its claims."),
+    "reproduce": (
+        "reproduce",
+        "reproduce",
+        "Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.",
+    ),
     "design": ("design", "design", "Design an AQM for a network and show its margins."),
     "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
     "replay": (

@@ -172,10 +172,8 @@ def _tables(outcomes: list[Outcome]) -> list[Table | str]:
     shown: list[Table | str] = []
     for outcome in outcomes:
         made = talk.table(
-            f"\n{outcome.paper.title}", ["claim", "where", "claimed", "verdict", "measured"], numbers=False
+            f"\n{outcome.paper.title}", ["claim", "where", "claimed", "verdict", "measured"], figures=False
         )
-        for column in made.columns[1:]:
-            column.no_wrap = False
         for each in outcome.judgements:
             verdict = each.verdict or "not judged"
             recorded = outcome.recorded(each)

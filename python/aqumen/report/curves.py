@@ -16,7 +16,7 @@ from aqumen.transient import events
 if TYPE_CHECKING:
     from aqumen.result import Floats
 
-__all__ = ["curves", "judged_window", "representative_seed"]
+__all__ = ["curves", "judged_window", "representative_seed", "without_probability"]
 
 POINTS_MAX = 1500
 """Points of a curve over time; more would not be seen."""
@@ -103,7 +103,28 @@ def _over_time(comparison: Comparison, link: str, seed: int) -> dict[str, Any]:
         if len({run.label for run in comparison.results if run.spec == shown.spec}) > 1:
             entry["averaged"] = _round(_thin(averaged(runs, link)[1], step), 1)
         per_aqm[aqm] = entry
+    for aqm in without_probability(comparison, link):
+        for key in ("p", "p_low", "p_high"):
+            if key in per_aqm[aqm]:
+                per_aqm[aqm][key] = [None] * len(per_aqm[aqm][key])
     return {"t": _round(t[::step][: len(_thin(t, step))], 3), "time": per_aqm}
+
+
+def without_probability(comparison: Comparison, link: str) -> list[str]:
+    """AQMs that marked or dropped early although their probability is 0 or none throughout: they signal at moments.
+
+    Args:
+        comparison: The comparison.
+        link: The link.
+    """
+    found = []
+    for aqm in comparison.aqms:
+        runs = comparison.of(aqm)
+        windows = [window for run in runs for window in run.data["links"][link].values()]
+        signalled = any((each["mark_ratio"] or 0) + (each["early_drop_ratio"] or 0) > 0 for each in windows)
+        if signalled and not any(np.nan_to_num(run.series(link).probability).any() for run in runs):
+            found.append(aqm)
+    return found
 
 
 def _thin(values: Floats, step: int) -> Floats:

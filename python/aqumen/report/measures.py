@@ -28,7 +28,7 @@ def link_section(data: dict[str, Any], link: str, window: str, spread: Spread) -
         spread: Writes a summary with factor and digits.
     """
     rows = [(i, [aqm], entry["links"][link][window]) for i, (aqm, entry) in enumerate(data["aqms"].items())]
-    return _table(["AQM"], LINK_COLUMNS, rows, spread)
+    return _table("Queue, losses and fairness", ["AQM"], LINK_COLUMNS, rows, spread)
 
 
 def flow_section(data: dict[str, Any], window: str, spread: Spread) -> str:
@@ -47,10 +47,11 @@ def flow_section(data: dict[str, Any], window: str, spread: Spread) -> str:
     transfers = [
         (i, [*names, title], summaries) for i, names, metrics in rows for title, summaries in transfers_by_size(metrics)
     ]
-    parts = ['<div class="wide">' + _table(["AQM", "Group"], FLOW_COLUMNS, rows, spread) + "</div>"]
+    parts = [_wide("Flow groups", _table("Flow groups", ["AQM", "Group"], FLOW_COLUMNS, rows, spread))]
     if transfers:
-        table = _table(["AQM", "Group", "Size"], TRANSFER_COLUMNS, transfers, spread)
-        parts.append(f'<h3>Transfers by size</h3><div class="wide">{table}</div>')
+        title = "Transfers by size"
+        table = _table(title, ["AQM", "Group", "Size"], TRANSFER_COLUMNS, transfers, spread)
+        parts.append(f"<h3>{title}</h3>{_wide(title, table)}")
     return "".join(parts)
 
 
@@ -75,7 +76,9 @@ def engines_section(comparison: Comparison, window: str) -> str:
         "<section>\n<h2>Engines over one another</h2>\n"
         '<p class="sub">Packets waiting, averaged over the seeds and over the last second.</p>\n'
         '<div id="engines" class="grid one"></div>\n'
-        '<div class="wide"><table><thead><tr><th class="name">Engine</th><th>against</th><th>Link</th>'
+        '<div class="wide" role="region" tabindex="0" aria-label="Engines over one another"><table>'
+        '<caption class="unseen">Engines over one another</caption>'
+        '<thead><tr><th class="name">Engine</th><th>against</th><th>Link</th>'
         "<th>Mean queue, difference<small>packets</small></th><th>Its deviation, difference<small>packets</small></th>"
         f"<th>Curves apart<small>packets, rms</small></th></tr></thead><tbody>{rows}</tbody></table></div>\n"
         f'<p class="note">Window {escape(window)}. Difference: the engine less the one it is held against.</p>\n'
@@ -84,6 +87,7 @@ def engines_section(comparison: Comparison, window: str) -> str:
 
 
 def _table(
+    caption: str,
     names: Sequence[str],
     columns: Sequence[Column],
     rows: Sequence[tuple[int, list[str], dict[str, Any]]],
@@ -100,7 +104,13 @@ def _table(
         + "</tr>"
         for colour, own, metrics in rows
     )
-    return f'<table class="rank dense"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    said = f'<caption class="unseen">{caption}</caption>'
+    return f'<table class="rank dense">{said}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _wide(label: str, table: str) -> str:
+    """A table that scrolls where the page is narrow, by keyboard too."""
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{label}">{table}</div>'
 
 
 def _words(words: Iterable[str]) -> str:

@@ -39,6 +39,10 @@
     }
     head.append(out);
     const place = document.createElement("div");
+    place.className = "plot";
+    place.tabIndex = 0;
+    place.setAttribute("role", "img");
+    place.setAttribute("aria-label", [options.axes[1].label, "over", options.axes[0].label, "of", names.join(", ")].join(" "));
     box.append(head, place);
     parent.append(box);
     const hooks = options.hooks || {};
@@ -47,8 +51,27 @@
     const width = () => Math.max(200, place.clientWidth);
     const u = new uPlot(Object.assign(options, { width: width(), height, hooks, legend: { show: false } }), values, place);
     out.replaceChildren(...readout(u, names, !heading));
+    place.addEventListener("keydown", (event) => { if (steer(u, event.key)) event.preventDefault(); });
     charts.push({ u, place, height });
     return u;
+  }
+
+  // What the mouse does, by keyboard: + and - zoom about the middle, arrows move what is shown, 0 shows all.
+  function steer(u, key) {
+    const all = [u.data[0][0], u.data[0][u.data[0].length - 1]];
+    const { min, max } = u.scales.x;
+    const span = max - min, middle = (min + max) / 2;
+    const next = {
+      "+": () => [middle - span / 4, middle + span / 4], "=": () => [middle - span / 4, middle + span / 4],
+      "-": () => [middle - span, middle + span], ArrowLeft: () => [min - span / 4, max - span / 4],
+      ArrowRight: () => [min + span / 4, max + span / 4], 0: () => all, Escape: () => all,
+    }[key];
+    if (!next) return false;
+    const [low, high] = next();
+    const wide = Math.min(high - low, all[1] - all[0]);
+    const from = Math.max(all[0], Math.min(low, all[1] - wide));
+    u.setScale("x", { min: from, max: from + wide });
+    return true;
   }
 
   function words(lead, pairs, named) {

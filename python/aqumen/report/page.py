@@ -12,7 +12,7 @@ from aqumen import _core
 from aqumen.comparison import Comparison
 from aqumen.files import json_text
 from aqumen.ranking import Ranking
-from aqumen.report.curves import curves
+from aqumen.report.curves import curves, without_probability
 from aqumen.report.measures import engines_section, flow_section, link_section
 from aqumen.report.picture import scenario_svg
 from aqumen.report.theory import theory_section
@@ -64,6 +64,7 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
         window=escape(_window_words(data, ranking.window)),
         transients=_transients(comparison, data),
         dashed=" Dashed: the target." if comparison.targets() else "",
+        no_probability=_no_probability(comparison, ranking.link),
         error_note=(
             "Error: the integral over the window of the queue's distance from its target, absolute and squared."
             if comparison.targets()
@@ -190,7 +191,8 @@ def _ranking(data: dict[str, Any], ranking: Ranking) -> str:
             f'<td class="forest">{_whisker(spans.get(place.aqm), longest)}</td>{cells}</tr>'
         )
     return (
-        f'<table class="rank"><thead><tr><th></th><th class="name">AQM</th><th>{figure.title}<small>{unit}</small></th>'
+        f'<table class="rank"><caption class="unseen">Ranking by {figure.title}</caption><thead><tr><th>'
+        f'<span class="unseen">Place</span></th><th class="name">AQM</th><th>{figure.title}<small>{unit}</small></th>'
         f'<th class="forest">95 % interval<small>0 to {longest:.3g} {unit}</small></th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
@@ -229,6 +231,16 @@ def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
         f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 "
         "+ the number of AQMs that are clearly better; of two that are tied neither is."
     )
+
+
+def _no_probability(comparison: Comparison, link: str) -> str:
+    """Why some AQMs have no line: they mark and drop at moments that their law finds, not by chance."""
+    names = without_probability(comparison, link)
+    if not names:
+        return ""
+    said = ", ".join(f"<b>{escape(name)}</b>" for name in names)
+    signal = "signals" if len(names) == 1 else "signal"
+    return f" {said} {signal} at moments, without a probability: the shares marked and dropped are in the ranking."
 
 
 def _link_switch(comparison: Comparison) -> str:
@@ -274,8 +286,10 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
             f"</th>{cells}</tr>"
         )
     return (
-        '<section>\n<h2>Settling and overshoot</h2>\n<div class="wide">'
-        f'<table class="settle"><thead><tr><th rowspan="2" class="name">AQM</th>{head}</tr>'
+        "<section>\n<h2>Settling and overshoot</h2>\n"
+        '<div class="wide" role="region" tabindex="0" aria-label="Settling and overshoot">'
+        f'<table class="settle"><caption class="unseen">Settling and overshoot</caption>'
+        f'<thead><tr><th rowspan="2" class="name">AQM</th>{head}</tr>'
         f"<tr>{sub * len(names)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>\n"
         f'<p class="note">Settling time: from the event until the queue, averaged over {SMOOTH_S:g} s, stays within '
         f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
@@ -290,7 +304,8 @@ def _aqms(data: dict[str, Any]) -> str:
         row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         rows.append(f"<tr><th scope='row'>{escape(aqm)}</th>{row}</tr>")
     head = "<thead><tr><th>AQM</th><th>given</th><th>in force</th></tr></thead>"
-    return f'<table class="plain">{head}<tbody>{"".join(rows)}</tbody></table>'
+    caption = '<caption class="unseen">AQMs and their parameters</caption>'
+    return f'<table class="plain">{caption}{head}<tbody>{"".join(rows)}</tbody></table>'
 
 
 def _versions(comparison: Comparison, data: dict[str, Any]) -> str:

@@ -46,7 +46,8 @@ def theory_section(comparison: Comparison, window: str, *, loops: bool = False) 
     head = "".join(f"<th>{title}</th>" for _, title, _, _ in COLUMNS)
     return (
         "<section>\n<h2>Theory beside measurement</h2>\n"
-        '<div class="wide"><table class="settle"><thead><tr><th class="name">AQM</th><th>Link</th>'
+        '<div class="wide" role="region" tabindex="0" aria-label="Theory beside measurement"><table class="settle">'
+        '<caption class="unseen">Theory beside measurement</caption><thead><tr><th class="name">AQM</th><th>Link</th>'
         f"{head}<th>W0, packets</th>{'<th>Gain margin</th>' if loops else ''}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>\n"
         f'<p class="note">Predicted / measured, window {escape(window)}, seed {comparison.results[0].seed}. '
