@@ -25,6 +25,15 @@ pub(crate) struct Event {
     flags: u16,
 }
 
+/// Where in the engine's tables something is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// An acknowledgement with SACK blocks or feedback.
+    Ack(u32),
+    /// A packet of a transport other than TCP.
+    Packet(u32),
+}
+
 const ECN_BITS: u16 = 0b11;
 const CWR: u16 = 1 << 2;
 const SYN: u16 = 1 << 3;
@@ -36,6 +45,8 @@ const ACK: u16 = 1 << 7;
 /// What it carries is kept in a table, being too large to travel by value: an acknowledgement with SACK blocks or feedback,
 /// or a packet of a transport other than TCP.
 const IN_TABLE: u16 = 1 << 8;
+/// Set on packets of transports other than TCP.
+const OTHER: u16 = 1 << 9;
 /// Which connection of its flow it belongs to, modulo 16: what is left of an earlier one is ignored.
 const EPOCH: u16 = 0xf000;
 
@@ -85,7 +96,7 @@ impl Event {
 
     /// A packet of a transport other than TCP, kept at `index` of the host's table, on its way to the sink or back.
     pub(crate) fn packet(packet: &Packet, index: u32, back: bool, epoch: u16) -> Self {
-        let flags = packet.ecn as u16 | IN_TABLE | epoch | if back { ACK } else { 0 };
+        let flags = packet.ecn as u16 | IN_TABLE | OTHER | epoch | if back { ACK } else { 0 };
         Event { window: index, bytes: packet.bytes, flags, ..Event::default() }
     }
 
@@ -118,11 +129,10 @@ impl Event {
         }
     }
 
-    /// The same at a later moment.
-    #[inline]
-    pub(crate) fn put_off(mut self, at: u64) -> Self {
-        self.at = at;
-        self
+    /// When it has its turn: see [`crate::engine`].
+    #[inline(always)]
+    pub(crate) fn turn(&self) -> (u64, u32) {
+        (self.at, self.slot)
     }
 
     /// The same at another moment, in another slot.
@@ -143,10 +153,11 @@ impl Event {
         self.flags & EPOCH
     }
 
-    /// Where in the host's table what it carries is kept, if it is there.
+    /// Where what it carries is kept, if that is too large to travel by value.
     #[inline]
-    pub(crate) fn table_index(&self) -> Option<u32> {
-        (self.flags & IN_TABLE != 0).then_some(self.window)
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        let of_tcp = self.flags & OTHER == 0;
+        (self.flags & IN_TABLE != 0).then_some(if of_tcp { Kept::Ack(self.window) } else { Kept::Packet(self.window) })
     }
 }
 
@@ -169,7 +180,7 @@ impl Carried for Event {
     /// Those with SACK blocks or feedback, which are in a table, are not shown.
     #[inline]
     fn pure_ack(&self) -> Option<PureAck> {
-        let pure = self.is_ack() && self.table_index().is_none();
+        let pure = self.is_ack() && self.kept().is_none();
         pure.then(|| PureAck { connection: self.epoch(), number: self.number, ece: self.flags & ECE != 0 })
     }
 }
@@ -204,8 +215,8 @@ mod tests {
         let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack, feedback };
         let event = Event::ack(&ack, 40, next_epoch(0));
         assert!(event.is_ack());
-        assert_eq!((event.as_ack(), event.table_index(), event.epoch()), (ack, None, next_epoch(0)));
-        assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).table_index(), Some(3));
+        assert_eq!((event.as_ack(), event.kept(), event.epoch()), (ack, None, next_epoch(0)));
+        assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).kept(), Some(Kept::Ack(3)));
     }
 
     #[test]

@@ -88,6 +88,11 @@ impl<T: Moment> Inbox<T> {
         self.take(into);
     }
 
+    /// Whether nothing lies in the present window.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.windows[(self.present & self.mask) as usize].is_empty()
+    }
+
     /// Puts what lies in the present window at the end of `into`.
     pub(crate) fn take(&mut self, into: &mut Vec<T>) {
         let bucket = &mut self.windows[(self.present & self.mask) as usize];

@@ -3,12 +3,11 @@
 //! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and gives a [`RunResult`]. The same plan gives the same
 //! bits on any machine; only the cost differs.
 //!
-//! Reading order: `engine` (the loop and the two ends of a flow), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `calendar` (the order of events) and `inbox` (the same by places), `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`,
-//! media and losses are in `aqumen-network`.
+//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports and lanes), `port` (the
+//! queue and transmitter of a link), `inbox` (what is to happen at a place), `measure` and `report` (what comes out). What applications
+//! send is in the crate `aqumen-traffic`, media and losses are in `aqumen-network`.
 //! [`mod@replay`] stands apart: the packets of a capture before one queue.
 
-mod calendar;
 mod control;
 mod engine;
 mod error;
@@ -45,19 +44,33 @@ impl<F: FnMut(f64) -> bool> Progress for F {
 pub struct Options<'a> {
     /// Write the packets that cross shared links to this file (pcapng).
     pub trace: Option<&'a Path>,
-    /// Give every link its events, where otherwise links that one flow alone uses are computed without, and take all events
-    /// in order, where otherwise each port and each end goes through a window of time by itself. Slower; for checking that
-    /// nothing changes.
+    /// Give every link its events, where otherwise links that one flow alone uses are computed without. Slower; for checking
+    /// that nothing changes.
     pub every_hop: bool,
     /// Ask a queue discipline for each packet, also where a departure can be computed at the arrival. Slower; likewise.
     pub every_service: bool,
+    /// What goes through a window of time by itself; likewise.
+    pub places: Places,
+}
+
+/// How a network is parted into places, each of which goes through a window of time by itself. The answers do not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Places {
+    /// As few are merged as pays.
+    #[default]
+    Paying,
+    /// None are merged but those that are too close.
+    Apart,
+    /// Some are merged, as drawn with this seed.
+    Drawn(u64),
+    /// All are one: every event in order.
+    One,
 }
 
 /// Runs `plan` on the packet engine. What that costs in time the caller measures: engines know no clock.
 pub fn run(plan: &Plan, options: Options<'_>, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     let trace = options.trace.map(|file| trace::Trace::create(plan, file)).transpose()?;
     let style = network::Style { collapse: !options.every_hop, served: options.every_service };
-    let mut engine = engine::Engine::new(plan, style, trace)?;
-    engine.run(progress)?;
-    Ok(report::result(plan, engine, env!("CARGO_PKG_VERSION")))
+    let finished = engine::Engine::new(plan, style, options.places, trace)?.run(progress)?;
+    Ok(report::result(plan, finished, env!("CARGO_PKG_VERSION")))
 }

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use aqumen_scenario::{Flow, Link, Plan, Traffic};
+use aqumen_scenario::{Group, Link, Plan, Traffic};
 use aqumen_units::{Bytes, Rate};
 
 use crate::Error;
@@ -22,9 +22,9 @@ pub(crate) struct Network {
     pub(crate) hops: Vec<Hop>,
     /// First data lane and first acknowledgement lane of each flow.
     pub(crate) routes: Vec<Route>,
-    /// The least time from whatever happens at one place (a port, a sender, a receiver with a timer) until it is felt at
-    /// another, nanoseconds.
-    pub(crate) foresight: u64,
+    /// The port of each link of the plan that has one.
+    pub(crate) port_of: Vec<Option<u32>>,
+    style: Style,
 }
 
 /// A flow's lanes: data lanes from `data` on, then acknowledgement lanes from `acks` on.
@@ -32,8 +32,6 @@ pub(crate) struct Network {
 pub(crate) struct Route {
     pub(crate) data: u32,
     pub(crate) acks: u32,
-    /// Whatever happens from now on reaches the sender no sooner than this, unless it is under way in the last lane.
-    pub(crate) notice: u64,
 }
 
 /// One stretch of a flow's way, 32 bytes. A single private link stands in the lane itself: most lanes have one.
@@ -72,9 +70,12 @@ pub(crate) enum Target {
     /// A receiver that answers each segment at once: what it does is computed when the segment enters the lane. Its
     /// acknowledgements leave on the lane that follows.
     PromptReceiver,
-    /// A receiver with a timer.
+    /// A receiver in whose place more happens: it has a timer, or an application.
     Receiver,
     Sender,
+    /// Ends that are places by themselves.
+    LoneReceiver,
+    LoneSender,
     /// The sink of a transport other than TCP.
     AgentSink,
     /// Its source.
@@ -86,6 +87,8 @@ const SENDER: u32 = u32::MAX - 1;
 const PROMPT_RECEIVER: u32 = u32::MAX - 2;
 const AGENT_SINK: u32 = u32::MAX - 3;
 const AGENT_SOURCE: u32 = u32::MAX - 4;
+const LONE_RECEIVER: u32 = u32::MAX - 5;
+const LONE_SENDER: u32 = u32::MAX - 6;
 
 /// A private link.
 #[derive(Clone, Copy)]
@@ -121,42 +124,36 @@ impl Network {
             port_links.push(number as u32);
             ports.push(port_of_link(link, plan.seed, number as u32, style, &edges, &identities)?);
         }
-        let mut network =
-            Network { ports, port_links, lanes: Vec::new(), hops: Vec::new(), routes: Vec::new(), foresight: u64::MAX };
+        let (lanes, hops, routes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut network = Network { ports, port_links, lanes, hops, routes, port_of, style };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
             let (sink, source) = match group.transport.tcp() {
-                // An application wants to know when its data arrive, so that they must arrive in an event.
-                Some(tcp) if style.collapse && tcp.delayed_ack.is_none() && group.traffic == Traffic::Bulk => {
-                    (Target::PromptReceiver, Target::Sender)
-                }
+                Some(_) if network.is_prompt(group) => (Target::PromptReceiver, Target::Sender),
                 Some(_) => (Target::Receiver, Target::Sender),
                 None => (Target::AgentSink, Target::AgentSource),
             };
-            let data = network.add_lanes(plan, number, &flow.path, &port_of, packet_bytes, sink);
-            let acks = network.add_lanes(plan, number, &flow.return_path, &port_of, ack_bytes, source);
-            network.routes.push(Route { data, acks, notice: notice(plan, flow, &port_of) });
-            let prompt = sink == Target::PromptReceiver;
-            network.foresight = network.foresight.min(foresight(plan, flow, &port_of, prompt));
+            let data = network.add_lanes(plan, number, &flow.path, packet_bytes, sink);
+            let acks = network.add_lanes(plan, number, &flow.return_path, ack_bytes, source);
+            network.routes.push(Route { data, acks });
         }
         Ok(network)
     }
 
+    /// Whether what a receiver of `group` does is computed as soon as a segment is on its way to it, which nothing can stop. An
+    /// application wants to know when its data arrive, so that they must arrive in an event.
+    pub(crate) fn is_prompt(&self, group: &Group) -> bool {
+        let answers_at_once = group.transport.tcp().is_some_and(|tcp| tcp.delayed_ack.is_none());
+        self.style.collapse && answers_at_once && group.traffic == Traffic::Bulk
+    }
+
     /// Adds the lanes of one direction of a flow, and returns the first.
-    fn add_lanes(
-        &mut self,
-        plan: &Plan,
-        flow: usize,
-        path: &[u32],
-        port_of: &[Option<u32>],
-        usual_bytes: u16,
-        end: Target,
-    ) -> u32 {
+    fn add_lanes(&mut self, plan: &Plan, flow: usize, path: &[u32], usual_bytes: u16, end: Target) -> u32 {
         let first = self.lanes.len() as u32;
         let mut hops_from = self.hops.len();
         for &link in path {
-            match port_of[link as usize] {
+            match self.port_of[link as usize] {
                 Some(port) => {
                     self.add_lane(hops_from, Target::Port(port), flow, usual_bytes);
                     hops_from = self.hops.len();
@@ -182,26 +179,12 @@ impl Network {
             free_at: 0,
             delay: first.map_or(0, |hop| hop.delay as u32),
             usual_tx: first.map_or(0, |hop| hop.tx(usual_bytes) as u32),
-            target: match target {
-                Target::Port(port) => port,
-                Target::PromptReceiver => PROMPT_RECEIVER,
-                Target::Receiver => RECEIVER,
-                Target::Sender => SENDER,
-                Target::AgentSink => AGENT_SINK,
-                Target::AgentSource => AGENT_SOURCE,
-            },
+            target: target.code(),
             flow: flow as u32,
             first_hop: hops_from as u32,
             usual_bytes,
             hops,
         });
-    }
-
-    /// A packet of `bytes` enters `lane` at `now`: when it reaches the lane's end, whose flow it is, and where that is.
-    #[inline(always)]
-    pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, u32, Target) {
-        let lane = &mut self.lanes[lane as usize];
-        (lane.cross(&mut self.hops, now, bytes), lane.flow, lane.target())
     }
 }
 
@@ -233,7 +216,16 @@ impl Lane {
         }
     }
 
-    #[inline]
+    /// The end that it leads to is a place by itself.
+    pub(crate) fn end_alone(&mut self) {
+        self.target = match self.target() {
+            Target::Sender => LONE_SENDER,
+            Target::Receiver => LONE_RECEIVER,
+            other => other.code(),
+        };
+    }
+
+    #[inline(always)]
     pub(crate) fn target(&self) -> Target {
         match self.target {
             PROMPT_RECEIVER => Target::PromptReceiver,
@@ -241,7 +233,24 @@ impl Lane {
             SENDER => Target::Sender,
             AGENT_SINK => Target::AgentSink,
             AGENT_SOURCE => Target::AgentSource,
+            LONE_RECEIVER => Target::LoneReceiver,
+            LONE_SENDER => Target::LoneSender,
             port => Target::Port(port),
+        }
+    }
+}
+
+impl Target {
+    fn code(self) -> u32 {
+        match self {
+            Target::Port(port) => port,
+            Target::PromptReceiver => PROMPT_RECEIVER,
+            Target::Receiver => RECEIVER,
+            Target::Sender => SENDER,
+            Target::AgentSink => AGENT_SINK,
+            Target::AgentSource => AGENT_SOURCE,
+            Target::LoneReceiver => LONE_RECEIVER,
+            Target::LoneSender => LONE_SENDER,
         }
     }
 }
@@ -304,38 +313,6 @@ fn port_of_link(
     Port::new(link, seed, number, style, edges, identities)
         .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
         .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) })
-}
-
-/// The least time from an event at a port (or at an endpoint, on a way without ports) until its consequences reach the
-/// sender: the propagation delays from the last port on.
-fn notice(plan: &Plan, flow: &Flow, port_of: &[Option<u32>]) -> u64 {
-    let mut sum = 0;
-    for &link in flow.return_path.iter().rev().chain(flow.path.iter().rev()) {
-        sum += plan.links[link as usize].delay_min().as_nanos();
-        if port_of[link as usize].is_some() {
-            break;
-        }
-    }
-    sum
-}
-
-/// The least time that a packet of `flow` takes from one place to the next; a `prompt` receiver is none.
-fn foresight(plan: &Plan, flow: &Flow, port_of: &[Option<u32>], prompt: bool) -> u64 {
-    let (mut least, mut sum) = (u64::MAX, 0);
-    for path in [&flow.path, &flow.return_path] {
-        for &link in path {
-            if port_of[link as usize].is_some() {
-                least = least.min(sum);
-                sum = 0;
-            }
-            sum += plan.links[link as usize].delay_min().as_nanos();
-        }
-        if !prompt {
-            least = least.min(sum);
-            sum = 0;
-        }
-    }
-    if prompt { least.min(sum) } else { least }
 }
 
 #[cfg(test)]

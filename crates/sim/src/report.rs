@@ -7,12 +7,12 @@ use aqumen_scenario::{Group, Link, OwnedValue, Plan, Window};
 use indexmap::IndexMap;
 
 use crate::control::edges;
-use crate::engine::{Engine, FlowPiece};
+use crate::engine::{Finished, FlowPiece};
 use crate::measure::share::{Share, is_endless};
 use crate::port::Port;
 
 /// The result of a finished run.
-pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str) -> RunResult {
+pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> RunResult {
     let edges = edges(plan);
     let mut result = RunResult {
         schema: aqumen_result::SCHEMA,
@@ -25,22 +25,22 @@ pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str)
         links: IndexMap::new(),
         flows: IndexMap::new(),
         notes: plan.notes.clone(),
-        cost: Cost { events: engine.events, ..Cost::default() },
+        cost: Cost { events: run.events, ..Cost::default() },
         series: IndexMap::new(),
         sojourn: IndexMap::new(),
         queue: IndexMap::new(),
     };
     for (number, group) in plan.groups.iter().enumerate() {
-        let pieces = &engine.flow_pieces[group.flows.start as usize..group.flows.end as usize];
+        let pieces = &run.flow_pieces[group.flows.start as usize..group.flows.end as usize];
         let by_window = |window: &Window| {
             let mut metrics = flow_metrics(group, pieces, &edges, window);
-            engine.measures.fill(&mut metrics, plan, number as u32, pieces_in(&edges, window), window);
+            run.measures.fill(&mut metrics, plan, number as u32, pieces_in(&edges, window), window);
             (window.name.clone(), metrics)
         };
         result.flows.insert(group.name.clone(), plan.windows.iter().map(by_window).collect());
     }
-    let offered: Vec<_> = engine.network.ports.iter_mut().map(Port::offered_bits).collect();
-    let ports = engine.network.ports.iter().zip(&engine.network.port_links).zip(engine.series).zip(offered);
+    let offered: Vec<_> = run.ports.iter_mut().map(Port::offered_bits).collect();
+    let ports = run.ports.iter().zip(&run.port_links).zip(run.series).zip(offered);
     for (((port, &number), series), offered) in ports {
         let Some((meter, totals)) = port.measured() else { continue };
         let link = &plan.links[number as usize];
@@ -64,8 +64,8 @@ pub(crate) fn result(plan: &Plan, mut engine: Engine<'_>, version: &'static str)
             let step = plan.sample_interval.as_nanos();
             let (first, end) = (window.start.as_nanos().div_ceil(step), window.end.as_nanos() / step);
             own.loss_dispersion = meter.loss_dispersion(first as usize, end as usize);
-            if let Some((_, share)) = engine.measures.shares.iter().find(|(of, _)| *of == number) {
-                judge_sharing(&mut own, plan, number, share, &engine.flow_pieces, &edges, window);
+            if let Some((_, share)) = run.measures.shares.iter().find(|(of, _)| *of == number) {
+                judge_sharing(&mut own, plan, number, share, &run.flow_pieces, &edges, window);
             }
             metrics.insert(window.name.clone(), own);
             sojourn.insert(window.name.clone(), piece.sojourn);

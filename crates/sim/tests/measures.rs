@@ -30,7 +30,8 @@ fn answer(buffer_pkts: u32, flows: &str) -> RunResult {
     );
     let plan = Scenario::parse(&text, "small").unwrap().plan(1, None).unwrap();
     let result = run(&plan, Options::default(), &mut |_| true).unwrap();
-    let slow = run(&plan, Options { every_hop: true, every_service: true, trace: None }, &mut |_| true).unwrap();
+    let slow =
+        run(&plan, Options { every_hop: true, every_service: true, ..Options::default() }, &mut |_| true).unwrap();
     let printed = |result: &RunResult| serde_json::to_string(&(&result.links, &result.flows)).unwrap();
     assert_eq!(printed(&result), printed(&slow), "shortcuts change nothing");
     result

@@ -8,9 +8,11 @@ use aqumen_transport::udp::{UdpSink, UdpSource};
 use aqumen_transport::{Endpoint, Message, Stats};
 use aqumen_units::Instant;
 
-use super::{Engine, FlowPiece, NEVER, NONE, SenderCounts, instant};
-use crate::calendar::Taken;
-use crate::event::Event;
+use super::hosts::Hosts;
+use super::pieces::{FlowPiece, SenderCounts};
+use super::ways::Ways;
+use super::{NEVER, NONE, instant};
+use crate::event::{Event, Kept};
 
 /// Both ends of a flow.
 pub(super) struct Agent {
@@ -20,7 +22,7 @@ pub(super) struct Agent {
 
 struct End {
     endpoint: Box<dyn Endpoint>,
-    /// When the earliest event for its timer in the calendar comes.
+    /// When the earliest event for its timer comes.
     timer_at: u64,
 }
 
@@ -91,7 +93,7 @@ impl Agent {
     }
 }
 
-impl Engine<'_> {
+impl Hosts<'_> {
     pub(super) fn add_agents(&mut self) {
         for (flow, state) in self.plan.flows.iter().zip(&mut self.flows) {
             if let Some(agent) = Agent::new(&self.plan.groups[flow.group as usize].transport) {
@@ -106,7 +108,7 @@ impl Engine<'_> {
     }
 
     /// The flow begins to send what the plan says.
-    pub(super) fn start_agent(&mut self, flow: u32, now: u64) {
+    pub(super) fn start_agent(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         let transfer = self.plan.flows[flow as usize].transfer;
         let agent = self.agent(flow);
         match transfer {
@@ -114,40 +116,38 @@ impl Engine<'_> {
             Some(_) => {}
             None => agent.source.endpoint.start(instant(now)),
         }
-        self.pump_agent(flow, Side::Source, now);
+        self.pump_agent(ways, flow, Side::Source, now);
     }
 
-    pub(super) fn stop_agent(&mut self, flow: u32, now: u64) {
+    pub(super) fn stop_agent(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         self.agent(flow).source.endpoint.stop(instant(now));
-        self.pump_agent(flow, Side::Source, now);
+        self.pump_agent(ways, flow, Side::Source, now);
     }
 
     /// The flow's application writes a message.
-    pub(super) fn write_to_agent(&mut self, flow: u32, now: u64, message: Message) {
+    pub(super) fn write_to_agent(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, message: Message) {
         self.agent(flow).source.endpoint.write(instant(now), message);
-        self.pump_agent(flow, Side::Source, now);
+        self.pump_agent(ways, flow, Side::Source, now);
     }
 
     /// A packet reaches an end.
     #[inline(never)]
-    pub(super) fn on_agent_packet(&mut self, flow: u32, side: Side, taken: Taken) {
-        let event = self.remove(taken.entry);
-        let Some(index) = event.table_index() else { return };
-        let mut packet = self.packets.kept[index as usize];
-        self.packets.release(index);
+    pub(super) fn on_agent_packet(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, event: &Event) {
+        let Some(Kept::Packet(index)) = event.kept() else { return };
+        let mut packet = ways.packets.take(index);
         if event.epoch() != self.flows[flow as usize].epoch {
             return; // a copy, left over from a connection that is complete
         }
         packet.ecn = event.ecn();
         if side == Side::Sink {
-            self.measures.classes.on_arrival(self.plan, flow, &packet, instant(taken.at));
+            self.measures.classes.on_arrival(self.plan, flow, &packet, instant(event.at));
         }
-        self.agent(flow).end(side).endpoint.on_packet(instant(taken.at), &packet);
-        self.pump_agent(flow, side, taken.at);
-        self.on_progress_of_agent(flow, side, taken.at);
+        self.agent(flow).end(side).endpoint.on_packet(instant(event.at), &packet);
+        self.pump_agent(ways, flow, side, event.at);
+        self.on_progress_of_agent(ways, flow, side, event.at);
     }
 
-    pub(super) fn on_agent_timer(&mut self, flow: u32, side: Side, now: u64) {
+    pub(super) fn on_agent_timer(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
         let end = self.agent(flow).end(side);
         if end.timer_at != now {
             return; // an earlier event took its place
@@ -156,31 +156,31 @@ impl Engine<'_> {
         if end.endpoint.next_timer().is_some_and(|due| due.as_nanos() <= now) {
             end.endpoint.on_timer(instant(now));
         }
-        self.pump_agent(flow, side, now);
-        self.on_progress_of_agent(flow, side, now);
+        self.pump_agent(ways, flow, side, now);
+        self.on_progress_of_agent(ways, flow, side, now);
     }
 
-    fn on_progress_of_agent(&mut self, flow: u32, side: Side, now: u64) {
+    fn on_progress_of_agent(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
         if side == Side::Source && self.flows[flow as usize].application != NONE {
-            self.on_progress(flow, now);
+            self.on_progress(ways, flow, now);
         }
     }
 
     /// Sends what an end has to send, and hands over what it has for its application.
-    pub(super) fn pump_agent(&mut self, flow: u32, side: Side, now: u64) {
+    pub(super) fn pump_agent(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
         while let Some(packet) = self.agent(flow).end(side).endpoint.poll_transmit(instant(now)) {
             let epoch = self.flows[flow as usize].epoch;
-            let event = Event::packet(&packet, self.packets.keep(packet), side == Side::Sink, epoch);
+            let event = Event::packet(&packet, ways.packets.keep(packet), side == Side::Sink, epoch);
             let lane = match side {
                 Side::Source => self.flows[flow as usize].data_lane,
-                Side::Sink => self.network.routes[flow as usize].acks,
+                Side::Sink => ways.routes[flow as usize].acks,
             };
-            self.send_event(lane, now, event);
+            ways.send_rarely(lane, now, &event);
         }
         let application = self.flows[flow as usize].application;
         let slot = match side {
-            Side::Source => self.slots.retransmission,
-            Side::Sink => self.slots.acknowledge,
+            Side::Source => ways.post.slots.retransmission,
+            Side::Sink => ways.post.slots.acknowledge,
         };
         let end = self.agents[self.flows[flow as usize].agent as usize].end(side);
         let mut delivered = false;
@@ -191,7 +191,7 @@ impl Engine<'_> {
         let due = end.endpoint.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < end.timer_at {
             end.timer_at = due;
-            self.schedule_timer(due, slot + flow);
+            ways.post.schedule(due, slot + flow);
         }
         if delivered && application != NONE {
             self.applications.delivered(application, now);

@@ -16,7 +16,11 @@ use aqumen_transport::tcp::{Receiver, Sender};
 use aqumen_units::{Bytes, Span};
 
 use super::agents::{Agent, Side};
-use super::{Engine, FlowPiece, NONE, instant, next_epoch};
+use super::hosts::Hosts;
+use super::pieces::FlowPiece;
+use super::ways::Ways;
+use super::{NONE, instant};
+use crate::event::next_epoch;
 use crate::measure::Served;
 
 /// All applications, those of flows first, then those of groups.
@@ -107,8 +111,8 @@ impl Driver {
     }
 }
 
-impl Engine<'_> {
-    pub(super) fn add_applications(&mut self) {
+impl Hosts<'_> {
+    pub(super) fn add_applications(&mut self, ways: &Ways<'_>) {
         for (number, group) in self.plan.groups.iter().enumerate() {
             if group.traffic == Traffic::Bulk {
                 continue;
@@ -120,7 +124,7 @@ impl Engine<'_> {
                 let lane = (flow - group.flows.start) % lanes;
                 let state = &mut self.flows[flow as usize];
                 state.application = self.applications.of_flows.len() as u32;
-                state.sender = Sender::new(self.configs[number], Some(Bytes(0)));
+                state.sender = Sender::new(ways.configs[number], Some(Bytes(0)));
                 self.applications.of_flows.push(OfFlow {
                     flow,
                     driver: if shared || lane > 0 { None } else { driver(self.plan, flow) },
@@ -153,14 +157,14 @@ impl Engine<'_> {
     }
 
     /// The flow's application begins or goes on. A group's begins with its first flow.
-    pub(super) fn start_application(&mut self, flow: u32, now: u64) {
+    pub(super) fn start_application(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         let application = self.application(flow);
         application.running = true;
         let (group, busy, waits) = (application.group, application.request.is_some(), application.waits);
         if group == NONE {
             // What it waits for may still be under way.
             if !waits {
-                self.advance(flow, now);
+                self.advance(ways, flow, now);
             }
             return;
         }
@@ -170,7 +174,7 @@ impl Engine<'_> {
         }
         if !of_group.running {
             of_group.running = true;
-            self.advance_group(group, now);
+            self.advance_group(ways, group, now);
         }
     }
 
@@ -192,7 +196,7 @@ impl Engine<'_> {
     }
 
     /// The moment of an application's action.
-    pub(super) fn on_application(&mut self, now: u64, number: u32) {
+    pub(super) fn on_application(&mut self, ways: &mut Ways<'_>, now: u64, number: u32) {
         let flows = self.applications.of_flows.len() as u32;
         let driver = match self.applications.of_flows.get_mut(number as usize) {
             Some(application) => application.driver.as_mut(),
@@ -202,16 +206,16 @@ impl Engine<'_> {
         let Some(action) = driver.and_then(|driver| driver.pending.take_if(|(at, _)| *at == now)) else { return };
         if number < flows {
             let flow = self.applications.of_flows[number as usize].flow;
-            self.perform(flow, now, action.1);
-            self.advance(flow, now);
+            self.perform(ways, flow, now, action.1);
+            self.advance(ways, flow, now);
         } else {
-            self.give(number - flows, now, action.1);
-            self.advance_group(number - flows, now);
+            self.give(ways, number - flows, now, action.1);
+            self.advance_group(ways, number - flows, now);
         }
     }
 
     /// Asks a flow's source what to do until there is nothing to do now.
-    fn advance(&mut self, flow: u32, now: u64) {
+    fn advance(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         loop {
             let number = self.flows[flow as usize].application;
             let application = &mut self.applications.of_flows[number as usize];
@@ -220,10 +224,10 @@ impl Engine<'_> {
                 driver.source.on_rate(rate);
             }
             match driver.next(now) {
-                Step::At(at, action) if at <= instant(now) => self.perform(flow, now, action),
+                Step::At(at, action) if at <= instant(now) => self.perform(ways, flow, now, action),
                 Step::At(at, action) => {
                     driver.pending = Some((at.as_nanos(), action));
-                    self.schedule_timer(at.as_nanos(), self.slots.application + number);
+                    ways.post.schedule(at.as_nanos(), ways.post.slots.application + number);
                     return;
                 }
                 Step::Await => {
@@ -239,18 +243,18 @@ impl Engine<'_> {
         }
     }
 
-    fn advance_group(&mut self, number: u32, now: u64) {
+    fn advance_group(&mut self, ways: &mut Ways<'_>, number: u32, now: u64) {
         loop {
-            let slot = self.slots.application + self.applications.of_flows.len() as u32 + number;
+            let slot = ways.post.slots.application + self.applications.of_flows.len() as u32 + number;
             let of_group = &mut self.applications.of_groups[number as usize];
             if !of_group.running {
                 return;
             }
             match of_group.driver.next(now) {
-                Step::At(at, action) if at <= instant(now) => self.give(number, now, action),
+                Step::At(at, action) if at <= instant(now) => self.give(ways, number, now, action),
                 Step::At(at, action) => {
                     of_group.driver.pending = Some((at.as_nanos(), action));
-                    return self.schedule_timer(at.as_nanos(), slot);
+                    return ways.post.schedule(at.as_nanos(), slot);
                 }
                 // Nothing to wait for: what becomes of a transfer is the flow's affair.
                 Step::Await | Step::End => return,
@@ -259,27 +263,27 @@ impl Engine<'_> {
     }
 
     /// Gives a group's action to an idle flow.
-    fn give(&mut self, number: u32, now: u64, action: Action) {
+    fn give(&mut self, ways: &mut Ways<'_>, number: u32, now: u64, action: Action) {
         let of_group = &mut self.applications.of_groups[number as usize];
         match of_group.idle.pop() {
             Some(Reverse(flow)) => {
-                self.perform(flow, now, action);
+                self.perform(ways, flow, now, action);
                 self.settle(flow);
             }
             None => self.measures.requests.refused.push((of_group.group, now)),
         }
     }
 
-    fn perform(&mut self, flow: u32, now: u64, action: Action) {
+    fn perform(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, action: Action) {
         match action {
             Action::Write(bytes) => {
                 let application = self.application(flow);
                 let message = Message { bytes, number: application.messages, created_at: instant(now) };
                 application.messages += 1;
                 if self.flows[flow as usize].agent != NONE {
-                    self.write_to_agent(flow, now, message);
+                    self.write_to_agent(ways, flow, now, message);
                 } else {
-                    self.offer(flow, now, u64::from(bytes));
+                    self.offer(ways, flow, now, u64::from(bytes));
                 }
             }
             Action::Transfer { bytes, fresh, lane } => {
@@ -287,14 +291,14 @@ impl Engine<'_> {
                 let application = self.application(flow);
                 application.request = Some(Request { bytes, at: now });
                 if fresh && application.open {
-                    self.open_again(flow);
+                    self.open_again(ways, flow);
                 }
                 match self.flows[flow as usize].agent {
-                    NONE => self.offer(flow, now, bytes),
+                    NONE => self.offer(ways, flow, now, bytes),
                     agent => {
                         self.application(flow).open = true;
                         self.agents[agent as usize].transfer(instant(now), bytes);
-                        self.pump_agent(flow, Side::Source, now);
+                        self.pump_agent(ways, flow, Side::Source, now);
                     }
                 }
             }
@@ -312,28 +316,30 @@ impl Engine<'_> {
     }
 
     /// The flow's TCP gets more to send; its connection opens if it has none.
-    fn offer(&mut self, flow: u32, now: u64, bytes: u64) {
-        let config = self.config(flow);
+    fn offer(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, bytes: u64) {
+        let config = ways.configs[self.flows[flow as usize].group as usize];
         let opens = !std::mem::replace(&mut self.application(flow).open, true);
         let sender = &mut self.flows[flow as usize].sender;
         sender.offer(config, instant(now), Bytes(bytes));
         if opens {
             sender.start(config, instant(now));
         }
-        self.pump_rarely(flow, now);
+        self.pump(ways, flow, now);
     }
 
     /// Puts a new connection in place of the flow's, which has delivered all.
-    fn open_again(&mut self, flow: u32) {
-        let config = self.config(flow);
+    fn open_again(&mut self, ways: &mut Ways<'_>, flow: u32) {
+        let config = ways.configs[self.flows[flow as usize].group as usize];
         let state = &mut self.flows[flow as usize];
+        let sink = &mut ways.sinks[flow as usize];
         let application = &mut self.applications.of_flows[state.application as usize];
         application.open = false;
         application.retired.add(&match state.agent {
-            NONE => FlowPiece::of_tcp(&state.sender, &state.sink.receiver),
+            NONE => FlowPiece::of_tcp(&state.sender, &sink.receiver),
             agent => self.agents[agent as usize].total(),
         });
         state.epoch = next_epoch(state.epoch);
+        sink.epoch = state.epoch;
         if let Some(agent) = self.agents.get_mut(state.agent as usize) {
             agent.renew(&self.plan.groups[state.group as usize].transport);
             self.measures.classes.on_new_connection(flow);
@@ -342,14 +348,14 @@ impl Engine<'_> {
         // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.
         let phase = Span::from_nanos((state.rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
         state.sender = Sender::new(config, Some(Bytes(0))).with_clock_phase(config, phase);
-        state.sink.receiver = Receiver::new(config);
+        sink.receiver = Receiver::new(config);
     }
 
     /// Something was acknowledged: the application's request may be complete.
-    pub(super) fn on_progress(&mut self, flow: u32, now: u64) {
+    pub(super) fn on_progress(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         if self.expects(flow) && self.settle(flow) {
             let lane = self.application(flow).lane;
-            self.advance(flow - lane, now);
+            self.advance(ways, flow - lane, now);
         }
     }
 

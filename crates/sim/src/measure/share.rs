@@ -34,6 +34,10 @@ pub(crate) struct Share {
     trace: Vec<(u64, f64)>,
     /// When flows start or go on, rising.
     starts: Vec<u64>,
+    /// From when on all of them offer data to the end of the run; `u64::MAX` if that is to be looked up.
+    all_on_from: u64,
+    /// The windows at one sample.
+    windows: Vec<f64>,
 }
 
 /// A flow that is watched.
@@ -59,15 +63,19 @@ impl Share {
         let mut starts: Vec<u64> =
             flows.iter().flat_map(|&flow| &plan.flows[flow as usize].on).map(|(from, _)| from.as_nanos()).collect();
         starts.sort_unstable();
+        let flows: Vec<Watched> = flows.into_iter().map(|flow| Watched::new(plan, flow)).collect();
+        let all_on_from = flows.iter().map(|flow| flow.on_from.unwrap_or(u64::MAX)).max();
         Share {
             interval: steps as u64 * step,
             acknowledged: VecDeque::from([vec![0; n]]),
-            flows: flows.into_iter().map(|flow| Watched::new(plan, flow)).collect(),
+            flows,
             steps,
             piece: Synchrony::default(),
             pieces: Vec::new(),
             trace: Vec::new(),
             starts,
+            all_on_from: all_on_from.unwrap_or(u64::MAX),
+            windows: Vec::with_capacity(n),
         }
     }
 
@@ -75,24 +83,33 @@ impl Share {
         if self.flows.len() < 2 {
             return;
         }
-        self.piece.sample(self.flows.iter().map(|flow| standing(flow.number).window));
         let full = self.acknowledged.len() > self.steps;
         let mut latest = if full { self.acknowledged.pop_front() } else { None }.unwrap_or_default();
         latest.clear();
-        latest.extend(self.flows.iter().map(|flow| standing(flow.number).acknowledged));
+        self.windows.clear();
+        // Once over the flows, whose state is spread over memory; the sums are over what lies close together.
+        for flow in &self.flows {
+            let Standing { window, acknowledged } = standing(flow.number);
+            self.windows.push(window);
+            latest.push(acknowledged);
+        }
+        self.piece.sample(self.windows.iter().copied());
         self.acknowledged.push_back(latest);
         if self.acknowledged.len() <= self.steps {
             return;
         }
         let (old, new) = (&self.acknowledged[0], &self.acknowledged[self.steps]);
         let from = now - self.interval;
-        let mut on = 0;
-        let pairs = self.flows.iter().zip(old.iter().zip(new)).filter(|(flow, _)| flow.is_on(plan, from, now));
-        let rates = pairs.map(|(flow, (old, new))| {
-            on += 1;
-            f64::from(new.wrapping_sub(*old)) * flow.payload_bytes
-        });
-        let index = jain(rates);
+        let pairs = self.flows.iter().zip(old.iter().zip(new));
+        let rate =
+            |(flow, (old, new)): (&Watched, (&u32, &u32))| f64::from(new.wrapping_sub(*old)) * flow.payload_bytes;
+        let (index, on) = if self.all_on_from <= from {
+            (jain(pairs.map(rate)), self.flows.len())
+        } else {
+            let mut on = 0;
+            let those_on = pairs.filter(|(flow, _)| flow.is_on(plan, from, now)).inspect(|_| on += 1);
+            (jain(those_on.map(rate)), on)
+        };
         if let Some(index) = index.filter(|_| on > 1) {
             self.trace.push((now, index));
         }

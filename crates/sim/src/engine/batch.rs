@@ -1,0 +1,131 @@
+//! A batch: what reaches a place in one window of time, put into order all at once.
+
+use crate::event::Event;
+use crate::inbox::Inbox;
+
+/// When something happens, and its rank among what happens at that moment: the slot.
+pub(super) type Turn = (u64, u32);
+
+#[derive(Default)]
+pub(super) struct Batch {
+    events: Vec<Event>,
+    /// Their order: moment in the window, above the place in `events`.
+    order: Vec<u64>,
+    /// How many of them have had their turn.
+    done: usize,
+}
+
+impl Batch {
+    /// Takes what lies in window number `window` of `inbox`, windows being 2^`width_bits` nanoseconds long.
+    pub(super) fn open(&mut self, inbox: &mut Inbox<Event>, window: u64, width_bits: u32, counts: &mut Vec<u32>) {
+        debug_assert!(self.done == self.events.len(), "something was left over");
+        self.events.clear();
+        inbox.open(window, &mut self.events);
+        self.sort(window << width_bits, width_bits, counts);
+    }
+
+    /// How many events have had their turn.
+    #[inline]
+    pub(super) fn done(&self) -> usize {
+        self.done
+    }
+
+    /// The next event, if its turn comes before `until`.
+    #[inline(always)]
+    pub(super) fn next_before(&self, until: Turn) -> Option<Event> {
+        let event = self.events[*self.order.get(self.done)? as u32 as usize];
+        (event.turn() < until).then_some(event)
+    }
+
+    /// The next event has its turn.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        self.done += 1;
+    }
+
+    /// The slots of the events to come.
+    pub(super) fn slots_ahead(&self) -> impl Iterator<Item = u32> + '_ {
+        self.order[self.done..].iter().map(|&key| self.events[key as u32 as usize].slot)
+    }
+
+    /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as they
+    /// came.
+    fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
+        let Batch { events, order, done } = self;
+        *done = 0;
+        order.clear();
+        const FEW: usize = 12;
+        if events.len() <= FEW {
+            for (place, event) in events.iter().enumerate() {
+                let (key, mut hole) = ((event.at - start) << 32 | place as u64, place);
+                order.push(key);
+                let before = |key: u64| (key >> 32, events[key as u32 as usize].slot);
+                while hole > 0 && before(order[hole - 1]) > before(key) {
+                    order[hole] = order[hole - 1];
+                    hole -= 1;
+                }
+                order[hole] = key;
+            }
+            return;
+        }
+        // What comes is spread evenly, more or less: each goes into one of several times as many pigeonholes, and the few that
+        // are left out of order are next to their places.
+        const CROWD: u32 = 16;
+        let holes_bits = (events.len().ilog2() + 1).min(width_bits);
+        let hole = |event: &Event| ((event.at - start) >> (width_bits - holes_bits)) as usize;
+        let key = |place: usize, event: &Event| (event.at - start) << 32 | place as u64;
+        counts.clear();
+        counts.resize(1 << holes_bits, 0);
+        events.iter().for_each(|event| counts[hole(event)] += 1);
+        let (mut before, mut crowded) = (0, false);
+        for count in counts.iter_mut() {
+            crowded |= *count > CROWD;
+            before += std::mem::replace(count, before);
+        }
+        if crowded {
+            order.extend(events.iter().enumerate().map(|(place, event)| key(place, event)));
+            order.sort_unstable();
+        } else {
+            order.resize(events.len(), 0);
+            for (place, event) in events.iter().enumerate() {
+                let position = &mut counts[hole(event)];
+                order[*position as usize] = key(place, event);
+                *position += 1;
+            }
+            for end in 1..order.len() {
+                let (key, mut place) = (order[end], end);
+                while place > 0 && order[place - 1] > key {
+                    order[place] = order[place - 1];
+                    place -= 1;
+                }
+                order[place] = key;
+            }
+        }
+        if order.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32) {
+            order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].slot, key as u32));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_batch_is_in_order_of_moment_then_slot_then_arrival(
+            events in prop::collection::vec((0u64..4096, 0u32..3), 0..200),
+            crowd in prop::collection::vec((7u64..9, 0u32..3), 0..60),
+        ) {
+            let start = 1 << 20;
+            let events: Vec<_> = events.into_iter().chain(crowd).map(|(at, slot)| Event::timer(start + at, slot)).collect();
+            let mut batch = Batch { events: events.clone(), ..Batch::default() };
+            batch.sort(start, 12, &mut Vec::new());
+            let mut expected: Vec<usize> = (0..events.len()).collect();
+            expected.sort_by_key(|&place| (events[place].at, events[place].slot, place));
+            let order: Vec<usize> = batch.order.iter().map(|&key| key as u32 as usize).collect();
+            prop_assert_eq!(order, expected);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The hosts: the sending ends of flows, the flows of other transports than TCP, and the applications at both ends.
+//!
+//! What is here is TCP, which most packets belong to; flows of other transports are in `agents`, traffic sources in
+//! `applications`. At an agent, the source's timer has the slot of the retransmission timer, the sink's that of the
+//! acknowledgement.
+
+use aqumen_aqm::Draw;
+use aqumen_scenario::Plan;
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_transport::tcp::{Ack, Segment, Sender, TcpConfig};
+use aqumen_units::{Instant, Span};
+
+use super::agents::{Agent, Side};
+use super::applications::Applications;
+use super::pieces::FlowPiece;
+use super::ways::{Sink, Ways};
+use super::{NEVER, NONE, instant};
+use crate::event::{Event, Kept};
+use crate::measure::Measures;
+
+pub(super) struct Hosts<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) flows: Vec<FlowState>,
+    /// Flows of other transports.
+    pub(super) agents: Vec<Agent>,
+    pub(super) applications: Applications,
+    pub(super) measures: Measures,
+}
+
+/// The sending end of a flow.
+#[repr(C, align(64))]
+pub(super) struct FlowState {
+    pub(super) sender: Sender,
+    pub(super) rng: Stream,
+    /// When the earliest event for its retransmission timer comes.
+    pub(super) timer_at: u64,
+    /// When its delayed send comes: put off by an overhead or by pacing.
+    pub(super) send_at: u64,
+    pub(super) group: u32,
+    /// Its first lane.
+    pub(super) data_lane: u32,
+    /// Its place among the agents, or `NONE`: a flow of TCP.
+    pub(super) agent: u32,
+    /// Its place among the applications, or `NONE`: it offers what the plan says.
+    pub(super) application: u32,
+    /// The connection's, as events have it.
+    pub(super) epoch: u16,
+}
+
+/// What a sender does after the overhead of its host.
+#[derive(Clone, Copy)]
+pub(super) enum Departure {
+    /// It has nothing to send, or is about to send already.
+    None,
+    /// So many segments leave then, before anything can reach the sender.
+    At(u32, u64),
+    /// It looks then what it may send.
+    Later(u64),
+}
+
+impl FlowState {
+    pub(super) fn new(
+        config: &TcpConfig,
+        flow: &aqumen_scenario::Flow,
+        data_lane: u32,
+        seed: u64,
+        number: u64,
+    ) -> Self {
+        let mut rng = Stream::new(seed, Kind::Endpoint, number);
+        let phase = Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
+        FlowState {
+            sender: Sender::new(config, flow.transfer).with_clock_phase(config, phase),
+            rng,
+            timer_at: NEVER,
+            send_at: NEVER,
+            group: flow.group,
+            data_lane,
+            agent: NONE,
+            application: NONE,
+            epoch: 0,
+        }
+    }
+
+    /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send; the
+    /// next acknowledgement comes no sooner than `next_ack`.
+    #[inline(always)]
+    pub(super) fn departure(&mut self, config: &TcpConfig, now: u64, next_control: u64, next_ack: u64) -> Departure {
+        let allowance = self.sender.allowance();
+        if self.send_at != NEVER
+            || allowance == Some(0)
+            || (allowance.is_none() && !self.sender.may_transmit(config, instant(now)))
+        {
+            return Departure::None;
+        }
+        // Signed, because processors convert those faster.
+        let overhead_ns = config.send_overhead.as_nanos() as i64;
+        let at = now + (self.rng.uniform() * overhead_ns as f64) as i64 as u64;
+        let timer = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        match allowance {
+            Some(segments) if at < next_ack && at < timer && at < next_control => Departure::At(segments, at),
+            _ => {
+                self.send_at = at;
+                Departure::Later(at)
+            }
+        }
+    }
+
+    /// When an event for the sender's timer is to be made, if none comes as soon.
+    #[inline(always)]
+    pub(super) fn rearm(&mut self) -> Option<u64> {
+        let due = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        (due < self.timer_at).then(|| {
+            self.timer_at = due;
+            due
+        })
+    }
+}
+
+impl Hosts<'_> {
+    /// A segment reaches a receiver in whose place more happens.
+    pub(super) fn on_segment(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event) {
+        let delivered = ways.receive(flow, event.at, event);
+        let application = self.flows[flow as usize].application;
+        if application != NONE && delivered > 0 {
+            self.applications.delivered(application, event.at);
+        }
+    }
+
+    /// An acknowledgement reaches its sender.
+    #[inline(never)]
+    pub(super) fn on_ack(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event) {
+        match event.kept() {
+            Some(Kept::Ack(index)) => {
+                let ack = ways.acks.take(index);
+                self.work_in(ways, flow, event, &ack);
+            }
+            _ => self.work_in(ways, flow, event, &event.as_ack()),
+        }
+    }
+
+    #[inline(always)]
+    fn work_in(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event, ack: &Ack) {
+        let state = &mut self.flows[flow as usize];
+        if event.epoch() != state.epoch {
+            return; // of a connection that is complete
+        }
+        state.sender.on_ack(ways.configs[state.group as usize], instant(event.at), ack);
+        self.pump(ways, flow, event.at);
+        if self.flows[flow as usize].application != NONE {
+            self.on_progress(ways, flow, event.at);
+        }
+    }
+
+    /// Sends what the sender has to send.
+    #[inline(never)]
+    pub(super) fn pump(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+        let state = &mut self.flows[flow as usize];
+        let config = ways.configs[state.group as usize];
+        while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(config, instant(now)) {
+            self.send_segment(ways, flow, now, segment);
+        }
+        if config.send_overhead == Span::ZERO {
+            self.transmit(ways, flow, now, config);
+        } else {
+            // Who knows what comes next, and from where.
+            match self.flows[flow as usize].departure(config, now, ways.next_control, now) {
+                Departure::None => {}
+                Departure::At(segments, at) => self.transmit_some(ways, flow, at, config, segments),
+                Departure::Later(at) => ways.post.schedule(at, ways.post.slots.send + flow),
+            }
+        }
+        self.arm_retransmission(ways, flow);
+    }
+
+    /// Sends all that the window allows.
+    fn transmit(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, config: &TcpConfig) {
+        match self.flows[flow as usize].sender.allowance() {
+            Some(segments) => self.transmit_some(ways, flow, now, config, segments),
+            None => {
+                while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
+                    self.send_segment(ways, flow, now, segment);
+                }
+                self.arm_paced_send(ways, flow, now, config);
+            }
+        }
+    }
+
+    /// Pacing holds a segment back: it leaves by the delayed send of its flow.
+    #[cold]
+    fn arm_paced_send(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, config: &TcpConfig) {
+        let state = &mut self.flows[flow as usize];
+        if state.send_at == NEVER
+            && let Some(release) = state.sender.next_send(config, instant(now))
+        {
+            state.send_at = release.as_nanos();
+            ways.post.schedule(release.as_nanos(), ways.post.slots.send + flow);
+        }
+    }
+
+    #[inline(always)]
+    fn transmit_some(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, config: &TcpConfig, segments: u32) {
+        for _ in 0..segments {
+            let segment = self.flows[flow as usize].sender.transmit(config, instant(now));
+            self.send_segment(ways, flow, now, segment);
+        }
+    }
+
+    #[inline(always)]
+    fn send_segment(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, segment: Segment) {
+        let state = &self.flows[flow as usize];
+        ways.send_rarely(state.data_lane, now, &Event::segment(&segment, state.epoch));
+    }
+
+    /// Makes sure that an event comes no later than the sender's timer.
+    #[inline(always)]
+    pub(super) fn arm_retransmission(&mut self, ways: &mut Ways<'_>, flow: u32) {
+        if let Some(due) = self.flows[flow as usize].rearm() {
+            ways.post.schedule(due, ways.post.slots.retransmission + flow);
+        }
+    }
+
+    pub(super) fn on_retransmission_timer(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        if state.agent != NONE {
+            return self.on_agent_timer(ways, flow, Side::Source, now);
+        }
+        if state.timer_at != now {
+            return; // an earlier event took its place
+        }
+        state.timer_at = NEVER;
+        if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
+            state.sender.on_timer(ways.configs[state.group as usize], instant(now));
+            self.pump(ways, flow, now);
+        } else {
+            self.arm_retransmission(ways, flow); // the deadline has moved on
+        }
+    }
+
+    pub(super) fn on_delayed_send(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        state.send_at = NEVER;
+        let config = ways.configs[state.group as usize];
+        self.transmit(ways, flow, now, config);
+        self.arm_retransmission(ways, flow);
+    }
+
+    pub(super) fn on_acknowledge_timer(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
+        if self.flows[flow as usize].agent != NONE {
+            return self.on_agent_timer(ways, flow, Side::Sink, now);
+        }
+        ways.on_acknowledge_timer(now, flow);
+    }
+
+    /// A flow's application starts or goes on.
+    pub(super) fn on_resume(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+        let state = &mut self.flows[flow as usize];
+        if state.application != NONE {
+            self.start_application(ways, flow, now);
+        } else if state.agent != NONE {
+            self.start_agent(ways, flow, now);
+        } else {
+            state.sender.resume(ways.configs[state.group as usize], instant(now));
+            self.pump(ways, flow, now);
+        }
+    }
+
+    /// A flow's application stops.
+    pub(super) fn on_pause(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+        let state = &mut self.flows[flow as usize];
+        if state.application != NONE {
+            self.stop_application(flow);
+        } else if state.agent != NONE {
+            self.stop_agent(ways, flow, now);
+        } else {
+            state.sender.pause(instant(now));
+        }
+    }
+
+    /// What `flow`, whose receiving end is `sink` if it is of TCP, has done since it began.
+    pub(super) fn total(&self, flow: u32, sink: &Sink) -> FlowPiece {
+        let state = &self.flows[flow as usize];
+        let mut total = match state.agent {
+            NONE => FlowPiece::of_tcp(&state.sender, &sink.receiver),
+            agent => self.agents[agent as usize].total(),
+        };
+        total.add(self.applications.retired(state.application));
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_fills_four_cache_lines() {
+        assert_eq!((size_of::<FlowState>(), size_of::<Sink>()), (192, 64));
+    }
+}

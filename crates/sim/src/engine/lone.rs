@@ -1,0 +1,286 @@
+//! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so little to do in
+//! a window, that they share their inboxes; nothing needs sorting, since what reaches one end over its last lane comes in order.
+
+use aqumen_units::Span;
+
+use super::hosts::{Departure, Hosts};
+use super::ways::Ways;
+use super::{NEVER, instant};
+use crate::event::Event;
+use crate::inbox::Inbox;
+
+pub(super) struct Lone {
+    /// Packets that reach an end: a flow's sender, or with `RECEIVER` its receiver, is in the place of the slot.
+    packets: Inbox<Event>,
+    /// Those of the present window.
+    packets_now: Vec<Event>,
+    /// Flows whose ends may have something to do by themselves, and when.
+    timers: Inbox<(u64, u32)>,
+    timers_now: Vec<(u64, u32)>,
+    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
+    next_acks: Vec<u32>,
+    /// The same for each flow, in the pass that finds them.
+    first_acks: Vec<u32>,
+}
+
+/// Set where a packet reaches a receiver.
+const RECEIVER: u32 = 1 << 31;
+
+/// Nothing more in this window.
+const NO_MORE: u32 = u32::MAX;
+
+impl Lone {
+    pub(super) fn new(width_bits: u32, horizon_ns: u64, timer_horizon_ns: u64, flows: usize) -> Self {
+        Lone {
+            packets: Inbox::new(width_bits, horizon_ns),
+            packets_now: Vec::new(),
+            timers: Inbox::new(width_bits, timer_horizon_ns),
+            timers_now: Vec::new(),
+            next_acks: Vec::new(),
+            first_acks: vec![NO_MORE; flows],
+        }
+    }
+
+    /// An acknowledgement will reach the sender of the flow in the place of its slot.
+    #[inline(always)]
+    pub(super) fn post(&mut self, event: Event) {
+        self.packets.post(event);
+    }
+
+    /// A segment will reach the receiver of that flow.
+    pub(super) fn post_to_receiver(&mut self, event: Event) {
+        self.packets.post(event.moved(event.at, event.slot | RECEIVER));
+    }
+
+    /// An end of `flow` may have something to do at `at`.
+    #[inline]
+    pub(super) fn schedule(&mut self, at: u64, flow: u32) {
+        self.timers.post((at, flow));
+    }
+
+    pub(super) fn open(&mut self, window: u64) {
+        self.packets.open(window, &mut self.packets_now);
+        self.timers.open(window, &mut self.timers_now);
+    }
+
+    /// Whether there is nothing to do in the present window.
+    fn is_idle(&self) -> bool {
+        self.packets_now.is_empty() && self.timers_now.is_empty() && self.timers.is_idle()
+    }
+
+    /// Takes the packets of the present window before `until`, and finds for each the next of the same sender.
+    fn take_packets(&mut self, until: u64, (length, end): (u64, u64)) -> (Vec<Event>, Vec<u32>) {
+        let start = end - length;
+        let mut events = std::mem::take(&mut self.packets_now);
+        if until < end {
+            self.packets_now.extend(events.iter().filter(|event| event.at >= until));
+            events.retain(|event| event.at < until);
+        }
+        let (mut next_acks, first_acks) = (std::mem::take(&mut self.next_acks), &mut self.first_acks);
+        next_acks.clear();
+        next_acks.resize(events.len(), NO_MORE);
+        for (event, next) in events.iter().zip(&mut next_acks).rev() {
+            if let Some(first) = first_acks.get_mut(event.slot as usize) {
+                *next = std::mem::replace(first, (event.at - start) as u32);
+            }
+        }
+        for event in &events {
+            if let Some(first) = first_acks.get_mut(event.slot as usize) {
+                *first = NO_MORE;
+            }
+        }
+        (events, next_acks)
+    }
+
+    /// Takes the memory back.
+    fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u32>) {
+        self.next_acks = next_acks;
+        if self.packets_now.is_empty() {
+            events.clear();
+            self.packets_now = events;
+        }
+    }
+}
+
+/// Why the loop stops.
+enum Stop {
+    /// All is done.
+    Done,
+    /// A sender has something to do by itself at this moment at the latest.
+    Clock(u64),
+    /// What the event says is to be worked in.
+    Packet(Event),
+    /// A sender is to send what it has at this moment.
+    Send(u32, u64),
+}
+
+/// So many packets ahead, what they need is read.
+const STEP: usize = 16;
+
+impl Hosts<'_> {
+    /// The lone ends go on up to, not including, `until`. How many events that was.
+    pub(super) fn run_lone(&mut self, ways: &mut Ways<'_>, until: u64) -> u64 {
+        let window = ways.post.window();
+        if ways.post.lone.is_idle() {
+            return 0;
+        }
+        let (events, next_acks) = ways.post.lone.take_packets(until, window);
+        let mut done = events.len() as u64;
+        let mut place = 0;
+        loop {
+            match self.acknowledge(ways, &events, &next_acks, &mut place, until) {
+                Stop::Clock(at) => done += self.run_sender_clock(ways, events[place].slot, at),
+                Stop::Send(flow, at) => self.pump(ways, flow, at),
+                Stop::Packet(event) if event.slot & RECEIVER == 0 => self.on_ack(ways, event.slot, &event),
+                Stop::Packet(event) => {
+                    let flow = event.slot & !RECEIVER;
+                    done += run_receiver_clock(ways, flow, event.at);
+                    ways.receive(flow, event.at, &event);
+                }
+                Stop::Done => break,
+            }
+        }
+        ways.post.lone.give_back(events, next_acks);
+        done + self.run_lone_timers(ways, until)
+    }
+
+    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow reaches it at
+    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`.
+    #[inline(never)]
+    fn acknowledge(
+        &mut self,
+        ways: &mut Ways<'_>,
+        events: &[Event],
+        next_acks: &[u32],
+        place: &mut usize,
+        until: u64,
+    ) -> Stop {
+        let (length, end) = ways.post.window();
+        let start = end - length;
+        while let (Some(event), Some(&next)) = (events.get(*place), next_acks.get(*place)) {
+            if ways.far && place.is_multiple_of(STEP) {
+                self.read_senders(ways, &events[*place..]);
+            }
+            let (flow, now) = (event.slot, event.at);
+            if flow & RECEIVER != 0 {
+                *place += 1;
+                return Stop::Packet(*event);
+            }
+            let state = &mut self.flows[flow as usize];
+            if state.timer_at.min(state.send_at) <= now {
+                return Stop::Clock(now);
+            }
+            *place += 1;
+            if event.kept().is_some() {
+                return Stop::Packet(*event);
+            }
+            let config = ways.configs[state.group as usize];
+            state.sender.on_ack(config, instant(now), &event.as_ack());
+            if state.sender.is_urgent() {
+                return Stop::Send(flow, now);
+            }
+            let next_ack = if next == NO_MORE { until } else { start + u64::from(next) };
+            let departure = match (config.send_overhead, state.sender.allowance()) {
+                (Span::ZERO, Some(segments)) => Departure::At(segments, now),
+                (Span::ZERO, None) => return Stop::Send(flow, now),
+                _ => state.departure(config, now, ways.next_control, next_ack),
+            };
+            match departure {
+                Departure::None => {}
+                Departure::At(segments, at) => {
+                    for _ in 0..segments {
+                        let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
+                        ways.send(state.data_lane, at, &segment);
+                    }
+                }
+                Departure::Later(at) => ways.post.lone.schedule(at, flow),
+            }
+            if let Some(due) = state.rearm() {
+                ways.post.lone.schedule(due, flow);
+            }
+        }
+        Stop::Done
+    }
+
+    /// Reads what the acknowledgements to come need, in two steps. In a large network none of it is in the cache, and waiting for
+    /// many at once takes no longer than for one.
+    #[inline(never)]
+    fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
+        let mut seen = 0;
+        for event in events.iter().take(STEP) {
+            let state = &self.flows[(event.slot & !RECEIVER) as usize];
+            seen ^= ways.lanes[state.data_lane as usize].flow;
+        }
+        for event in events.iter().skip(STEP).take(STEP) {
+            let state = &self.flows[(event.slot & !RECEIVER) as usize];
+            seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.data_lane;
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// The ends that have something to do by themselves before `until` do it.
+    fn run_lone_timers(&mut self, ways: &mut Ways<'_>, until: u64) -> u64 {
+        let mut timers = std::mem::take(&mut ways.post.lone.timers_now);
+        let (mut next, mut done) = (0, 0);
+        loop {
+            if let Some(&(at, flow)) = timers.get(next) {
+                if at >= until {
+                    next += 1;
+                    continue;
+                }
+                timers.swap_remove(next);
+                if ways.post.is_lone_sender(flow) {
+                    done += self.run_sender_clock(ways, flow, until - 1);
+                }
+                if ways.post.is_lone_receiver(flow) {
+                    done += run_receiver_clock(ways, flow, until - 1);
+                }
+            } else {
+                // What was posted since then.
+                ways.post.lone.timers.take(&mut timers);
+                if next == timers.len() {
+                    ways.post.lone.timers_now = timers;
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// Carries out what a sender does by itself up to and including `until`: timeouts, delayed sends.
+    #[inline(never)]
+    fn run_sender_clock(&mut self, ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
+        let mut done = 0;
+        loop {
+            let state = &mut self.flows[flow as usize];
+            let timer_at = state.sender.next_timer().map_or(NEVER, |due| due.as_nanos());
+            if timer_at.min(state.send_at) > until {
+                break;
+            }
+            done += 1;
+            if timer_at <= state.send_at {
+                state.sender.on_timer(ways.configs[state.group as usize], instant(timer_at));
+                self.pump(ways, flow, timer_at);
+            } else {
+                let at = state.send_at;
+                self.on_delayed_send(ways, at, flow);
+            }
+        }
+        let state = &mut self.flows[flow as usize];
+        if state.timer_at <= until {
+            state.timer_at = NEVER;
+            self.arm_retransmission(ways, flow);
+        }
+        done
+    }
+}
+
+/// The same for a receiver: delayed acknowledgements.
+#[inline(always)]
+fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
+    let mut done = 0;
+    while ways.sinks[flow as usize].timer_at <= until {
+        done += 1;
+        ways.on_acknowledge_timer(ways.sinks[flow as usize].timer_at, flow);
+    }
+    done
+}

@@ -1,0 +1,293 @@
+//! The partition: what shares state makes a place, and what lies too close to each other for a window of time of its own is
+//! merged into one.
+//!
+//! ```text
+//! a port, with its queue, transmitter and AQM timer            a place
+//! all flows whose ends share more than the network: those      one place, the hosts': what an application gets at one end
+//!   with applications, and those of other transports than TCP    decides what it asks for at the other, and groups share sources
+//! each end of a bulk transfer over TCP                         a place as small as can be: a lone end
+//! ```
+//!
+//! The window is the least time that a packet takes from one place to another. The longer it is, the more places have to be
+//! merged; the shorter, the less each of them does in a window. Where nothing pays, one place is left.
+
+use aqumen_scenario::{Flow, Group, Plan, Traffic};
+
+use crate::Places;
+use crate::network::Network;
+
+/// Which place everything belongs to.
+pub(super) struct Partition {
+    /// A window is 2^width_bits nanoseconds long.
+    pub(super) width_bits: u32,
+    /// How many places there are, lone ends apart.
+    pub(super) places: usize,
+    /// The place of each port.
+    pub(super) of_port: Vec<u32>,
+    /// The place of each flow's sender, and of its receiver; `LONE`: it is one by itself.
+    pub(super) of_sender: Vec<u32>,
+    pub(super) of_receiver: Vec<u32>,
+    /// The place of the applications.
+    pub(super) of_hosts: u32,
+}
+
+/// An end that is a place by itself.
+pub(super) const LONE: u32 = u32::MAX;
+
+/// A window of more events is cut: what it holds is to stay in the cache.
+const WINDOW_EVENTS: f64 = 4096.0;
+
+/// Fewer events in a window for each place are not worth its overhead.
+const LEAST_EVENTS: f64 = 4.0;
+
+/// 2^31 nanoseconds are more than any way takes.
+const MOST_BITS: u32 = 31;
+
+impl Partition {
+    /// Of the network that `plan` has become.
+    pub(super) fn new(plan: &Plan, network: &Network, places: Places) -> Self {
+        let mut sets = Sets::new(plan, network);
+        let mut ways = [0; MOST_BITS as usize + 2];
+        for_each_way(plan, network, &mut |delay, _, _| ways[class(delay)] += 1);
+        let rate = expected_rate(plan);
+        let mut draw = Draw::of(places);
+        let least_bits = match places {
+            Places::Paying => 0,
+            // So many windows are passed even if nothing happens in them.
+            Places::Apart | Places::Drawn(_) => (plan.duration.as_nanos() >> 20).max(1).ilog2(),
+            Places::One => {
+                sets.unite_all();
+                MOST_BITS
+            }
+        };
+        let mut bits = 0;
+        loop {
+            // No two places may be closer than a window is long.
+            if ways[bits as usize] > 0 {
+                for_each_way(plan, network, &mut |delay, from, to| {
+                    if class(delay) == bits as usize {
+                        sets.unite_way(from, to);
+                    }
+                });
+            }
+            let step = plan.sample_interval.as_nanos().min(1 << bits);
+            let pays = rate * step as f64 * 1e-9 >= LEAST_EVENTS * (sets.places() + 1) as f64;
+            if bits >= MOST_BITS || (bits >= least_bits && (pays || places != Places::Paying)) {
+                break;
+            }
+            bits += 1;
+        }
+        draw.unite_some(&mut sets);
+        let most = (WINDOW_EVENTS * 1e9 / rate).clamp(1.0, 2e9) as u64;
+        let farther = (bits + 1..=MOST_BITS).find(|&bits| ways[bits as usize] > 0).map_or(MOST_BITS, |bits| bits - 1);
+        let width_bits = most.ilog2().clamp(bits, farther);
+        let width_bits = draw.shorten(width_bits, least_bits);
+        sets.partition(width_bits)
+    }
+}
+
+/// Ways are classed by their delay: class k is shorter than 2^k nanoseconds, and not shorter than half of that.
+fn class(delay: u64) -> usize {
+    delay.checked_ilog2().map_or(0, |bits| bits + 1).min(MOST_BITS + 1) as usize
+}
+
+/// What may be a place by itself.
+#[derive(Clone, Copy)]
+enum Spot {
+    Port(u32),
+    Sender(u32),
+    Receiver(u32),
+}
+
+/// Calls `visit` with each way of a packet from one spot to the next, and the least time that it takes.
+fn for_each_way(plan: &Plan, network: &Network, visit: &mut dyn FnMut(u64, Spot, Spot)) {
+    for (flow, number) in plan.flows.iter().zip(0u32..) {
+        let group = &plan.groups[flow.group as usize];
+        let (mut from, mut sum) = (Spot::Sender(number), 0);
+        for (path, back) in [(&flow.path, false), (&flow.return_path, true)] {
+            // What a prompt receiver does is computed where the packet comes from.
+            if back && !network.is_prompt(group) {
+                let to = Spot::Receiver(number);
+                visit(sum, from, to);
+                (from, sum) = (to, 0);
+            }
+            for &link in path {
+                if let Some(port) = network.port_of[link as usize] {
+                    let to = Spot::Port(port);
+                    visit(sum, from, to);
+                    (from, sum) = (to, 0);
+                }
+                sum += plan.links[link as usize].delay_min().as_nanos();
+            }
+        }
+        visit(sum, from, Spot::Sender(number));
+    }
+}
+
+/// Spots that are united bit by bit: each knows another of its set, up to one that stands for all.
+struct Sets {
+    parents: Vec<u32>,
+    /// The set that a spot stands for: how many spots it has.
+    sizes: Vec<u32>,
+    ports: u32,
+    flows: u32,
+    /// How many sets hold a port or the hosts.
+    places: usize,
+}
+
+impl Sets {
+    /// Everything apart, save the hosts.
+    fn new(plan: &Plan, network: &Network) -> Self {
+        let (ports, flows) = (network.ports.len() as u32, plan.flows.len() as u32);
+        let spots = (ports + 1 + 2 * flows) as usize;
+        let mut sets =
+            Sets { parents: (0..spots as u32).collect(), sizes: vec![1; spots], ports, flows, places: ports as usize };
+        for (flow, number) in plan.flows.iter().zip(0u32..) {
+            if !is_lone(plan, flow) {
+                sets.unite(sets.hosts(), sets.number(Spot::Sender(number)));
+                sets.unite(sets.hosts(), sets.number(Spot::Receiver(number)));
+            }
+        }
+        sets
+    }
+
+    fn hosts(&self) -> u32 {
+        self.ports
+    }
+
+    fn number(&self, spot: Spot) -> u32 {
+        match spot {
+            Spot::Port(port) => port,
+            Spot::Sender(flow) => self.ports + 1 + flow,
+            Spot::Receiver(flow) => self.ports + 1 + self.flows + flow,
+        }
+    }
+
+    fn find(&mut self, mut spot: u32) -> u32 {
+        while self.parents[spot as usize] != spot {
+            let parent = self.parents[spot as usize];
+            self.parents[spot as usize] = self.parents[parent as usize];
+            spot = parent;
+        }
+        spot
+    }
+
+    fn unite(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.find(a), self.find(b));
+        if a == b {
+            return;
+        }
+        // The lower number stands for both: a port, or the hosts, if there is one.
+        let (stays, goes) = (a.min(b), a.max(b));
+        self.places -= usize::from(goes < self.ports);
+        self.parents[goes as usize] = stays;
+        self.sizes[stays as usize] += self.sizes[goes as usize];
+    }
+
+    /// Unites what a way from one to the other is too short for. A lone end that reaches itself, or another lone end, within a
+    /// window is none.
+    fn unite_way(&mut self, from: Spot, to: Spot) {
+        let (from, to) = (self.number(from), self.number(to));
+        self.unite(from, to);
+        if self.find(from) > self.hosts() {
+            self.unite(from, self.hosts());
+        }
+    }
+
+    fn unite_all(&mut self) {
+        (1..self.parents.len() as u32).for_each(|spot| self.unite(0, spot));
+    }
+
+    /// How many places there are, lone ends apart.
+    fn places(&self) -> usize {
+        let hosts = self.hosts() as usize;
+        self.places + usize::from(self.parents[hosts] == hosts as u32 && self.sizes[hosts] > 1)
+    }
+
+    fn partition(mut self, width_bits: u32) -> Partition {
+        let mut place_of = vec![LONE; self.ports as usize + 1];
+        let mut places = 0;
+        let mut place = |sets: &mut Sets, spot: u32| {
+            let root = sets.find(spot);
+            let Some(place) = place_of.get_mut(root as usize) else { return LONE };
+            if *place == LONE {
+                *place = places;
+                places += 1;
+            }
+            *place
+        };
+        let of_port: Vec<u32> = (0..self.ports).map(|port| place(&mut self, port)).collect();
+        let mut of_end = |sets: &mut Sets, end: fn(u32) -> Spot| -> Vec<u32> {
+            (0..sets.flows)
+                .map(|flow| {
+                    let spot = sets.number(end(flow));
+                    place(sets, spot)
+                })
+                .collect()
+        };
+        let (of_sender, of_receiver) = (of_end(&mut self, Spot::Sender), of_end(&mut self, Spot::Receiver));
+        let hosts = self.hosts();
+        let root = self.find(hosts);
+        let of_hosts = if self.sizes[root as usize] > 1 { place(&mut self, hosts) } else { LONE };
+        Partition { width_bits, places: places as usize, of_port, of_sender, of_receiver, of_hosts }
+    }
+}
+
+/// Whether the ends of `flow` share nothing with anything but through the network.
+fn is_lone(plan: &Plan, flow: &Flow) -> bool {
+    let Group { transport, traffic, .. } = &plan.groups[flow.group as usize];
+    transport.tcp().is_some() && *traffic == Traffic::Bulk
+}
+
+/// What is drawn of a partition, for tests.
+struct Draw(Option<u64>);
+
+impl Draw {
+    fn of(places: Places) -> Self {
+        Draw(if let Places::Drawn(seed) = places { Some(seed) } else { None })
+    }
+
+    /// A number below `n`, by SplitMix64; 0 where nothing is drawn.
+    fn below(&mut self, n: u64) -> u64 {
+        let Some(state) = &mut self.0 else { return 0 };
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % n.max(1)
+    }
+
+    /// Merges what happens to be drawn: more or less of everything.
+    fn unite_some(&mut self, sets: &mut Sets) {
+        let spots = sets.parents.len() as u64;
+        let most = [0, 2, spots / 4, spots][self.below(4) as usize];
+        for _ in 0..self.below(most + 1) {
+            let (a, b) = (self.below(spots) as u32, self.below(spots) as u32);
+            sets.unite(a, b);
+            if sets.find(a) > sets.hosts() {
+                sets.unite(a, sets.hosts());
+            }
+        }
+    }
+
+    /// A window may be shorter than it has to be.
+    fn shorten(&mut self, width_bits: u32, least_bits: u32) -> u32 {
+        width_bits - self.below(u64::from(width_bits.saturating_sub(least_bits).min(4)) + 1) as u32
+    }
+}
+
+/// About how many events a second to expect: decides how long windows are, and so only the speed.
+pub(super) fn expected_rate(plan: &Plan) -> f64 {
+    let size = plan.groups.iter().map(|group| group.transport.packet_bytes()).max().unwrap_or(1000);
+    let bytes = aqumen_units::Bytes(size.max(1) as u64);
+    let recorded = plan.links.iter().filter(|link| link.record);
+    // A packet over a recorded link means three events: its arrival, its acknowledgement on the way, and at the sender.
+    let over_links: f64 = recorded.map(|link| 3.0 * link.rates[0].1.packets_per_sec(bytes)).sum();
+    over_links.clamp(1e3, 1e9)
+}
+
+/// How far ahead most packets lie: the longest way there and back, and as long again in queues.
+pub(super) fn expected_horizon(plan: &Plan) -> u64 {
+    let delay = |path: &[u32]| path.iter().map(|&link| plan.links[link as usize].delay.as_nanos()).sum::<u64>();
+    let longest = plan.flows.iter().map(|flow| delay(&flow.path) + delay(&flow.return_path)).max().unwrap_or(0);
+    2 * longest + 100_000_000
+}

@@ -1,0 +1,72 @@
+//! What flows did in each piece between the edges of the windows over which metrics are taken.
+
+use aqumen_transport::tcp::{Receiver, Sender};
+
+/// What a flow did in one piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowPiece {
+    /// Payload delivered in order, bytes.
+    pub(crate) delivered: u64,
+    pub(crate) counts: SenderCounts,
+}
+
+/// Counts of a sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SenderCounts {
+    pub(crate) sent: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) rtt_samples: u64,
+    pub(crate) rtt_sum_ns: u64,
+}
+
+impl FlowPiece {
+    pub(super) const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING };
+
+    pub(super) fn of_tcp(sender: &Sender, receiver: &Receiver) -> Self {
+        FlowPiece { delivered: receiver.delivered_bytes().0, counts: SenderCounts::of(sender) }
+    }
+
+    pub(super) fn add(&mut self, other: &FlowPiece) {
+        self.delivered += other.delivered;
+        self.counts.add(&other.counts);
+    }
+
+    pub(super) fn since(&self, before: &FlowPiece) -> FlowPiece {
+        FlowPiece { delivered: self.delivered - before.delivered, counts: self.counts.since(&before.counts) }
+    }
+}
+
+impl SenderCounts {
+    const NOTHING: SenderCounts =
+        SenderCounts { sent: 0, retransmitted: 0, timeouts: 0, rtt_samples: 0, rtt_sum_ns: 0 };
+
+    fn of(sender: &Sender) -> Self {
+        let stats = sender.stats();
+        SenderCounts {
+            sent: stats.sent as u64,
+            retransmitted: stats.retransmitted as u64,
+            timeouts: stats.timeouts as u64,
+            rtt_samples: stats.rtt_samples as u64,
+            rtt_sum_ns: stats.rtt_sum.as_nanos(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &SenderCounts) {
+        self.sent += other.sent;
+        self.retransmitted += other.retransmitted;
+        self.timeouts += other.timeouts;
+        self.rtt_samples += other.rtt_samples;
+        self.rtt_sum_ns += other.rtt_sum_ns;
+    }
+
+    fn since(&self, before: &SenderCounts) -> SenderCounts {
+        SenderCounts {
+            sent: self.sent - before.sent,
+            retransmitted: self.retransmitted - before.retransmitted,
+            timeouts: self.timeouts - before.timeouts,
+            rtt_samples: self.rtt_samples - before.rtt_samples,
+            rtt_sum_ns: self.rtt_sum_ns - before.rtt_sum_ns,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A place: whatever shares state, and what is to happen there. It goes through a window of time by itself.
+//!
+//! It does so in steps, as long as the window or shorter. What others posted, and what the place itself put off to a later step, lies
+//! in its inbox and is sorted when the step begins; what it makes itself within a step waits in a heap, which is small. The order
+//! is that of moments, then of slots, then first come first served.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::batch::{Batch, Turn};
+use crate::event::Event;
+use crate::inbox::Inbox;
+
+pub(super) struct Place {
+    /// A step is 2^step_bits nanoseconds long. Number of the present one, and when it ends.
+    step_bits: u32,
+    step: u64,
+    step_end: u64,
+    inbox: Inbox<Event>,
+    /// What lay in the inbox when the step began.
+    pub(super) batch: Batch,
+    own: Own,
+    made: u64,
+    /// The port that is all there is here, if that is so.
+    pub(super) only_port: Option<u32>,
+}
+
+/// What a place made itself in this step: few, the last comes first; where they are many, the rest in a heap.
+struct Own {
+    few: Vec<Made>,
+    rest: BinaryHeap<Reverse<Made>>,
+    /// The turn of the first.
+    next: Turn,
+}
+
+/// Something that the place made itself: the how-manieth, and what.
+#[derive(Clone, Copy)]
+struct Made(u64, Event);
+
+/// More are not moved about one by one.
+const FEW: usize = 24;
+
+/// After everything.
+pub(super) const NO_TURN: Turn = (u64::MAX, u32::MAX);
+
+impl Place {
+    pub(super) fn new(step_bits: u32, horizon_ns: u64, only_port: Option<u32>) -> Self {
+        Place {
+            step_bits,
+            step: 0,
+            step_end: 1 << step_bits,
+            inbox: Inbox::new(step_bits, horizon_ns),
+            batch: Batch::default(),
+            own: Own { few: Vec::with_capacity(FEW), rest: BinaryHeap::new(), next: NO_TURN },
+            made: 0,
+            only_port,
+        }
+    }
+
+    /// `event`, of this step or a later one, is to happen here.
+    #[inline(always)]
+    pub(super) fn post(&mut self, event: Event) {
+        if event.at >= self.step_end {
+            self.inbox.post(event);
+        } else {
+            self.put(event);
+        }
+    }
+
+    #[inline(never)]
+    fn put(&mut self, event: Event) {
+        self.made += 1;
+        self.own.put(Made(self.made, event));
+    }
+
+    /// Begins the next step, if it begins before `until`.
+    #[inline(never)]
+    pub(super) fn step(&mut self, until: Turn, counts: &mut Vec<u32>) -> bool {
+        if (self.step_end, 0) >= until {
+            return false;
+        }
+        debug_assert!(self.own.next == NO_TURN, "something was left over");
+        self.step += 1;
+        self.made = 0;
+        self.step_end += 1 << self.step_bits;
+        self.batch.open(&mut self.inbox, self.step, self.step_bits, counts);
+        true
+    }
+
+    /// The turn of what comes first of what the place made itself.
+    #[inline(always)]
+    pub(super) fn next_own(&self) -> Turn {
+        self.own.next
+    }
+
+    /// Takes what comes next in this step, if its turn comes before `until`. What was posted before the step began goes before what equals
+    /// it in moment and slot and was made later.
+    #[inline(always)]
+    pub(super) fn take(&mut self, until: Turn) -> Option<Event> {
+        let own = self.own.next;
+        if let Some(event) = self.batch.next_before(until)
+            && event.turn() <= own
+        {
+            self.batch.advance();
+            return Some(event);
+        }
+        if own < until { self.own.take() } else { None }
+    }
+}
+
+impl Own {
+    #[inline]
+    fn put(&mut self, made: Made) {
+        self.next = self.next.min(made.1.turn());
+        if self.few.len() == FEW {
+            self.rest.push(Reverse(made));
+            return;
+        }
+        // What was made last comes last, more often than not.
+        let key = made.key();
+        let hole = self.few.iter().position(|other| other.key() < key).unwrap_or(self.few.len());
+        self.few.insert(hole, made);
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<Event> {
+        let from_rest = match (self.few.last(), self.rest.peek()) {
+            (Some(few), Some(Reverse(rest))) => rest.key() < few.key(),
+            (few, _) => few.is_none(),
+        };
+        let taken = if from_rest { self.rest.pop().map(|Reverse(made)| made) } else { self.few.pop() };
+        let few = self.few.last().map_or(NO_TURN, |made| made.1.turn());
+        self.next = self.rest.peek().map_or(few, |Reverse(made)| few.min(made.1.turn()));
+        taken.map(|made| made.1)
+    }
+}
+
+impl Made {
+    #[inline]
+    fn key(&self) -> (u64, u64) {
+        (self.1.at, u64::from(self.1.slot) << 32 | self.0 & 0xffff_ffff)
+    }
+}
+
+impl Ord for Made {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Made {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Made {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_transport::tcp::Segment;
+    use aqumen_units::{Ecn, Instant};
+    use proptest::prelude::*;
+
+    const STEP_BITS: u32 = 6;
+
+    fn take(place: &mut Place, until: Turn) -> Option<Event> {
+        loop {
+            let event = place.take(until);
+            if event.is_some() || !place.step(until, &mut Vec::new()) {
+                return event;
+            }
+        }
+    }
+
+    /// Lets everything happen that is scheduled at first and, after every second event, the next of `children`: (how far ahead,
+    /// slot). Says what happened.
+    fn drain(first: &[(u64, u32)], children: &[(u64, u32)], end: u64) -> Vec<(u64, u32)> {
+        let mut place = Place::new(STEP_BITS, 512, None);
+        first.iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
+        let (mut children, mut seen) = (children.iter(), Vec::new());
+        while let Some(event) = take(&mut place, (end, 0)) {
+            seen.push((event.at, event.slot));
+            if seen.len() % 2 == 0
+                && let Some(&(ahead, slot)) = children.next()
+            {
+                place.post(Event::timer(event.at + ahead, slot));
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn equal_moments_are_ordered_by_slot() {
+        let seen = drain(&[(5, 3), (5, 1), (2, 9), (5, 2)], &[], 64);
+        assert_eq!(seen, [(2, 9), (5, 1), (5, 2), (5, 3)]);
+    }
+
+    #[test]
+    fn packets_of_one_burst_stay_in_order_whether_posted_or_made() {
+        let packet = |seq| {
+            let (bytes, ecn, sent_at) = (1000, Ecn::NotEct, Instant::ZERO);
+            let flags = (false, false, false, false);
+            let (cwr, syn, last, retransmission) = flags;
+            Event::segment(&Segment { seq, bytes, ecn, cwr, syn, last, retransmission, sent_at }, 0).moved(99, 7)
+        };
+        let mut place = Place::new(STEP_BITS, 512, None);
+        (0..3).for_each(|seq| place.post(packet(seq)));
+        assert!(take(&mut place, (99, 0)).is_none(), "the step has begun");
+        (3..6).for_each(|seq| place.post(packet(seq)));
+        let seen: Vec<u32> =
+            std::iter::from_fn(|| take(&mut place, (128, 0))).map(|event| event.as_segment().seq).collect();
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn nothing_goes_before_its_turn() {
+        let mut place = Place::new(STEP_BITS, 512, None);
+        [(4, 2), (4, 8), (4, 5)].iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
+        let mut until =
+            |turn| std::iter::from_fn(|| take(&mut place, turn)).map(|event| event.slot).collect::<Vec<_>>();
+        assert!(until((4, 2)).is_empty());
+        assert_eq!(until((4, 6)), [2, 5]);
+        assert_eq!(until((5, 0)), [8]);
+    }
+
+    proptest! {
+        /// A place gives what a sorted list gives, whatever it makes itself on its way and however far ahead.
+        #[test]
+        fn a_place_gives_what_a_sorted_list_gives(
+            first in prop::collection::vec((0u64..4000, 0u32..9), 1..60),
+            children in prop::collection::vec((0u64..3000, 0u32..9), 0..60),
+        ) {
+            let mut pending: Vec<(u64, u32, usize)> = first.iter().zip(0..).map(|(&(at, slot), n)| (at, slot, n)).collect();
+            let (mut rest, mut expected) = (children.iter(), Vec::new());
+            while let Some(next) = pending.iter().copied().min() {
+                pending.retain(|event| *event != next);
+                expected.push((next.0, next.1));
+                if expected.len() % 2 == 0 && let Some(&(ahead, slot)) = rest.next() {
+                    pending.push((next.0 + ahead, slot, 1000 + expected.len()));
+                }
+            }
+            let last = expected.last().map_or(0, |&(at, _)| at);
+            prop_assert_eq!(drain(&first, &children, last + 1), expected);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What happens at a place: packets arrive at its ports and ends, timers go off.
+
+use super::Engine;
+use super::agents::Side;
+use super::batch::{Batch, Turn};
+use super::ways::Ways;
+use crate::event::Event;
+use crate::network::Target;
+use crate::port::{Arrival, FifoPort, PlainPort, Port};
+
+/// So many packets ahead, what they need is read.
+const STEP: usize = 16;
+
+/// A port that knows what becomes of a packet when it arrives.
+trait Prompt {
+    fn take(&mut self, event: &mut Event, flow: u32) -> Arrival;
+}
+
+impl Prompt for FifoPort {
+    #[inline(always)]
+    fn take(&mut self, event: &mut Event, flow: u32) -> Arrival {
+        self.arrive(event.at, event, flow)
+    }
+}
+
+impl Prompt for PlainPort {
+    #[inline(always)]
+    fn take(&mut self, event: &mut Event, _flow: u32) -> Arrival {
+        self.arrive(event.at, event.bytes)
+    }
+}
+
+impl Engine<'_> {
+    /// A place goes on up to, not including, the turn of `until`.
+    pub(super) fn run_place(&mut self, place: usize, until: Turn) {
+        let only_port = self.ways.post.places[place].only_port;
+        loop {
+            if let Some(port) = only_port {
+                self.events += self.run_arrivals(place, port, until.0);
+            }
+            if let Some(event) = self.ways.post.take(place, until) {
+                self.events += 1;
+                self.happen(event);
+            } else if !self.ways.post.step(place, until) {
+                return;
+            }
+        }
+    }
+
+    /// The packets that arrive at the only port of a place before `until`, and before the place has anything else to do, go
+    /// through. How many they are.
+    #[inline(always)]
+    fn run_arrivals(&mut self, place: usize, number: u32, until: u64) -> u64 {
+        let link = self.port_links[number as usize];
+        match &mut self.ports[number as usize] {
+            Port::Fifo(port) => self.ways.arrive(&mut **port, place, link, until),
+            Port::Plain(port) => self.ways.arrive(&mut **port, place, link, until),
+            Port::Served(_) => 0,
+        }
+    }
+
+    /// An event has its turn.
+    fn happen(&mut self, mut event: Event) {
+        if event.slot < self.ways.post.slots.lanes {
+            return self.on_timer(event.at, event.slot);
+        }
+        let (_, lane) = self.ways.lane_of(&event);
+        let (flow, target) = (lane.flow, lane.target());
+        match target {
+            Target::Port(number) => {
+                let link = self.port_links[number as usize];
+                match &mut self.ports[number as usize] {
+                    Port::Fifo(port) => self.ways.pass(&mut **port, link, &mut event),
+                    Port::Plain(port) => self.ways.pass(&mut **port, link, &mut event),
+                    Port::Served(_) => self.arrive_at_served(number, flow, &event),
+                }
+            }
+            Target::Sender | Target::LoneSender => self.hosts.on_ack(&mut self.ways, flow, &event),
+            Target::Receiver | Target::LoneReceiver | Target::PromptReceiver => {
+                self.hosts.on_segment(&mut self.ways, flow, &event);
+            }
+            Target::AgentSink => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Sink, &event),
+            Target::AgentSource => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Source, &event),
+        }
+    }
+
+    #[inline(never)]
+    fn on_timer(&mut self, now: u64, slot: u32) {
+        let (hosts, ways) = (&mut self.hosts, &mut self.ways);
+        let slots = ways.post.slots;
+        if slot < slots.control {
+            self.on_port_timer(now, slot);
+        } else if slot < slots.retransmission {
+            self.on_service_end(now, slot - slots.service);
+        } else if slot < slots.send {
+            hosts.on_retransmission_timer(ways, now, slot - slots.retransmission);
+        } else if slot < slots.acknowledge {
+            hosts.on_delayed_send(ways, now, slot - slots.send);
+        } else if slot < slots.application {
+            hosts.on_acknowledge_timer(ways, now, slot - slots.acknowledge);
+        } else {
+            hosts.on_application(ways, now, slot - slots.application);
+        }
+    }
+
+    pub(super) fn arm_port(&mut self, port: u32) {
+        if let Some(due) = self.ports[port as usize].next_timer() {
+            self.ways.post.schedule(due, port);
+        }
+    }
+
+    /// The timer of a port's AQM is due.
+    fn on_port_timer(&mut self, now: u64, port: u32) {
+        // A timer of an AQM that was replaced comes to nothing.
+        if self.ports[port as usize].on_timer(now) {
+            self.arm_port(port);
+        }
+    }
+
+    fn arrive_at_served(&mut self, number: u32, flow: u32, event: &Event) {
+        let Port::Served(port) = &mut self.ports[number as usize] else { return };
+        let mut dropped = Vec::new();
+        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, event, flow, &mut dropped) {
+            self.ways.post.schedule(end, self.ways.post.slots.service + number);
+        }
+        dropped.iter().for_each(|event| self.ways.discard(event));
+    }
+
+    /// A served port ends a transmission.
+    fn on_service_end(&mut self, now: u64, number: u32) {
+        let Port::Served(port) = &mut self.ports[number as usize] else { return };
+        let mut dropped = Vec::new();
+        let (sent, busy_until) = port.finish(now, &mut dropped);
+        let slot = self.ways.post.slots.service + number;
+        if let Some(end) = busy_until {
+            self.ways.post.schedule(end, slot);
+        }
+        dropped.iter().for_each(|event| self.ways.discard(event));
+        let Some(sent) = sent else { return };
+        if self.ways.log.is_some() {
+            self.ways.note((now, slot), self.port_links[number as usize], sent.start, &sent.event);
+        }
+        match sent.reach {
+            Some(reach) => {
+                let (lane, _) = self.ways.lane_of(&sent.event);
+                self.ways.send_rarely(lane + 1, reach, &sent.event);
+            }
+            None => self.ways.discard(&sent.event),
+        }
+    }
+}
+
+impl Ways<'_> {
+    #[inline(always)]
+    fn arrive(&mut self, port: &mut impl Prompt, place: usize, link: u32, until: u64) -> u64 {
+        let mut batch = std::mem::take(&mut self.post.places[place].batch);
+        let before = batch.done();
+        loop {
+            let clock = self.post.places[place].next_own().0.min(until);
+            let Some(mut event) = batch.next_before((clock, 0)) else { break };
+            if event.slot < self.post.slots.lanes {
+                break; // a timer
+            }
+            if self.far && batch.done().is_multiple_of(STEP) {
+                self.read_ahead(&batch);
+            }
+            batch.advance();
+            self.pass(port, link, &mut event);
+        }
+        let done = (batch.done() - before) as u64;
+        self.post.places[place].batch = batch;
+        done
+    }
+
+    /// A packet arrives at a port, and leaves it if it is not dropped.
+    #[inline(always)]
+    fn pass(&mut self, port: &mut impl Prompt, link: u32, event: &mut Event) {
+        let (lane, it) = self.lane_of(event);
+        let start = match port.take(event, it.flow) {
+            Arrival::Leaves { start, reach } => {
+                if self.log.is_some() {
+                    self.note(event.turn(), link, start, event);
+                }
+                return self.send(lane + 1, reach, event);
+            }
+            Arrival::Lost { start } => Some(start),
+            _ => None,
+        };
+        if let Some(start) = start
+            && self.log.is_some()
+        {
+            self.note(event.turn(), link, start, event);
+        }
+        self.discard(event);
+    }
+
+    /// In its `turn` a port learned that the transmission of a packet on `link` starts at `start`.
+    #[cold]
+    fn note(&mut self, turn: Turn, link: u32, start: u64, event: &Event) {
+        let flow = self.flow_of(event);
+        if let Some(log) = &mut self.log {
+            log.note(turn, link, start, flow, *event, (&self.acks, &self.packets));
+        }
+    }
+
+    /// Reads what the packets to come need, in two steps, as the lane tells the flow. In a large network none of it is in the
+    /// cache, and waiting for many at once takes no longer than for one.
+    #[inline(never)]
+    fn read_ahead(&self, batch: &Batch) {
+        let lanes = || batch.slots_ahead().filter_map(|slot| slot.checked_sub(self.post.slots.lanes));
+        let mut seen = 0;
+        for lane in lanes().take(STEP) {
+            seen ^= self.sinks[self.lanes[lane as usize].flow as usize].group;
+        }
+        for lane in lanes().skip(STEP).take(STEP) {
+            // The lane that it is on, the next, and that of the acknowledgement, three or four times half a line.
+            seen ^= self.lanes[lane as usize].flow ^ self.lanes.get(lane as usize + 2).map_or(0, |lane| lane.flow);
+        }
+        std::hint::black_box(seen);
+    }
+}

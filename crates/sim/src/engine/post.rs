@@ -1,0 +1,155 @@
+//! The post: takes what is to happen to the place where it belongs.
+
+use super::batch::Turn;
+use super::lone::Lone;
+use super::partition::{LONE, Partition, expected_horizon, expected_rate};
+use super::place::Place;
+use crate::event::Event;
+use crate::network::Target;
+use aqumen_scenario::Plan;
+
+/// First slot of each kind. At equal moments the lower slot goes first.
+#[derive(Clone, Copy)]
+pub(super) struct Slots {
+    pub(super) control: u32,
+    pub(super) sampler: u32,
+    pub(super) service: u32,
+    pub(super) retransmission: u32,
+    pub(super) send: u32,
+    pub(super) acknowledge: u32,
+    pub(super) application: u32,
+    pub(super) lanes: u32,
+}
+
+pub(super) struct Post {
+    pub(super) slots: Slots,
+    pub(super) places: Vec<Place>,
+    pub(super) lone: Lone,
+    of_port: Vec<u32>,
+    of_sender: Vec<u32>,
+    of_receiver: Vec<u32>,
+    of_hosts: u32,
+    width_bits: u32,
+    window_end: u64,
+    /// For sorting.
+    counts: Vec<u32>,
+}
+
+/// Where more than one port makes events itself, a step of so many keeps the heap small.
+const STEP_EVENTS: f64 = 4.0;
+
+/// Beyond most retransmission timers, nanoseconds.
+const TIMER_HORIZON: u64 = 4_000_000_000;
+
+impl Post {
+    pub(super) fn new(plan: &Plan, slots: Slots, partition: Partition) -> Self {
+        let Partition { width_bits, places, of_port, of_sender, of_receiver, of_hosts } = partition;
+        let mut ports_of = vec![Vec::new(); places];
+        of_port.iter().zip(0u32..).for_each(|(&place, port)| ports_of[place as usize].push(port));
+        let mut ends_at = vec![of_hosts != LONE; places];
+        ends_at.iter_mut().zip(0u32..).for_each(|(ends, place)| *ends &= place == of_hosts);
+        for &place in of_sender.iter().chain(&of_receiver).filter(|place| **place != LONE) {
+            ends_at[place as usize] = true;
+        }
+        let horizon = expected_horizon(plan);
+        let hosted = of_sender.iter().filter(|place| **place != LONE).count();
+        let rate = (expected_rate(plan) * hosted as f64 / plan.flows.len().max(1) as f64).max(1e3);
+        let step_bits = |rate: f64| ((STEP_EVENTS * 1e9 / rate) as u64).max(1).ilog2().min(width_bits);
+        let (of_ends, of_ports) = (step_bits(rate), step_bits(expected_rate(plan)));
+        let place = |(ports, ends): (Vec<u32>, bool)| match (&ports[..], ends) {
+            (_, true) => Place::new(of_ends, horizon.max(TIMER_HORIZON), None),
+            ([port], false) => Place::new(width_bits, horizon, Some(*port)),
+            (_, false) => Place::new(of_ports, horizon, None),
+        };
+        Post {
+            slots,
+            places: ports_of.into_iter().zip(ends_at).map(place).collect(),
+            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, plan.flows.len()),
+            of_port,
+            of_sender,
+            of_receiver,
+            of_hosts,
+            width_bits,
+            window_end: 0,
+            counts: Vec::new(),
+        }
+    }
+
+    /// Whether the sender of `flow` is a place by itself.
+    pub(super) fn is_lone_sender(&self, flow: u32) -> bool {
+        self.of_sender[flow as usize] == LONE
+    }
+
+    /// The same of its receiver.
+    pub(super) fn is_lone_receiver(&self, flow: u32) -> bool {
+        self.of_receiver[flow as usize] == LONE
+    }
+
+    /// Takes what comes next at `place`, if its turn comes before `until`.
+    #[inline(always)]
+    pub(super) fn take(&mut self, place: usize, until: Turn) -> Option<Event> {
+        let place = &mut self.places[place];
+        place.take(until)
+    }
+
+    /// Begins the next step of `place`, if it begins before `until`.
+    #[inline(always)]
+    pub(super) fn step(&mut self, place: usize, until: Turn) -> bool {
+        self.places[place].step(until, &mut self.counts)
+    }
+
+    /// How long the present window is, nanoseconds, and when it ends.
+    pub(super) fn window(&self) -> (u64, u64) {
+        (1 << self.width_bits, self.window_end)
+    }
+
+    /// A packet of `flow` will reach the end of the lane in `slot`, which is `target`, at `reach`.
+    #[inline(always)]
+    pub(super) fn post(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
+        let place = match target {
+            Target::Port(port) => self.of_port[port as usize],
+            Target::LoneSender => return self.lone.post(event.moved(reach, flow)),
+            other => return self.post_to_end(slot, reach, flow, other, event),
+        };
+        self.places[place as usize].post(event.moved(reach, slot));
+    }
+
+    #[inline(never)]
+    fn post_to_end(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
+        let place = match target {
+            Target::LoneReceiver => return self.lone.post_to_receiver(event.moved(reach, flow)),
+            Target::Sender | Target::AgentSource => self.of_sender[flow as usize],
+            _ => self.of_receiver[flow as usize],
+        };
+        self.places[place as usize].post(event.moved(reach, slot));
+    }
+
+    /// What has a `slot` is to have its turn at `at`.
+    #[inline(never)]
+    pub(super) fn schedule(&mut self, at: u64, slot: u32) {
+        let slots = &self.slots;
+        let (place, flow) = if slot < slots.control {
+            (self.of_port[slot as usize], 0)
+        } else if slot < slots.retransmission {
+            (self.of_port[(slot - slots.service) as usize], 0)
+        } else if slot < slots.acknowledge {
+            let flow = (slot - slots.retransmission) % (slots.send - slots.retransmission);
+            (self.of_sender[flow as usize], flow)
+        } else if slot < slots.application {
+            let flow = slot - slots.acknowledge;
+            (self.of_receiver[flow as usize], flow)
+        } else {
+            (self.of_hosts, 0)
+        };
+        match self.places.get_mut(place as usize) {
+            Some(place) => place.post(Event::timer(at, slot)),
+            None => self.lone.schedule(at, flow),
+        }
+    }
+
+    /// Opens window number `window`, the one after the present one or the first.
+    pub(super) fn open(&mut self, window: u64) {
+        self.window_end = (window + 1) << self.width_bits;
+        self.lone.open(window);
+    }
+}

@@ -1,0 +1,255 @@
+//! The ways between places: lanes, the receivers at their ends that answer at once, and what is too large to travel in an event.
+
+use aqumen_transport::Packet;
+use aqumen_transport::tcp::{Ack, Feedback, Receiver, TcpConfig};
+use aqumen_units::Instant;
+
+use super::log::Log;
+use super::post::Post;
+use super::{NEVER, instant};
+use crate::event::{Event, Kept};
+use crate::network::{Hop, Lane, Route, Target};
+
+pub(super) struct Ways<'a> {
+    pub(super) post: Post,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) hops: Vec<Hop>,
+    pub(super) routes: Vec<Route>,
+    /// The TCP of each group; of a group that has none, one that nobody asks.
+    pub(super) configs: Vec<&'a TcpConfig>,
+    /// The receiving end of each flow of TCP.
+    pub(super) sinks: Vec<Sink>,
+    /// Acknowledgements with SACK blocks or feedback that are under way.
+    pub(super) acks: Table<Ack>,
+    /// Packets of other transports that are under way.
+    pub(super) packets: Table<Packet>,
+    /// The next edge of a window over which metrics are taken, and the next moment of the agenda.
+    pub(super) next_edge: u64,
+    pub(super) next_control: u64,
+    /// Deliveries computed ahead of the next edge, which they follow: when, flow, payload.
+    early_deliveries: Vec<(u64, u32, u32)>,
+    /// What crosses shared links, if anybody wants to know.
+    pub(super) log: Option<Log>,
+    /// Whether the flows are too many for the cache.
+    pub(super) far: bool,
+}
+
+/// A receiving end, on a cache line of its own: a port that computes what it does needs no more.
+#[repr(align(64))]
+pub(super) struct Sink {
+    pub(super) receiver: Receiver,
+    /// When the earliest event for its delayed acknowledgement comes.
+    pub(super) timer_at: u64,
+    pub(super) group: u32,
+    /// The connection's, as events have it.
+    pub(super) epoch: u16,
+}
+
+/// What is too large to travel in an event.
+pub(super) struct Table<T> {
+    kept: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl Ways<'_> {
+    /// The slot of the first lane.
+    #[inline(always)]
+    fn first_lane(&self) -> u32 {
+        self.post.slots.lanes
+    }
+
+    /// The lane of a packet in a queue, or at the end of a lane.
+    #[inline(always)]
+    pub(super) fn lane_of(&self, event: &Event) -> (u32, &Lane) {
+        let number = event.slot - self.first_lane();
+        (number, &self.lanes[number as usize])
+    }
+
+    #[inline(always)]
+    pub(super) fn flow_of(&self, event: &Event) -> u32 {
+        self.lane_of(event).1.flow
+    }
+
+    /// A packet enters `lane` at `at`, which may lie ahead.
+    #[inline(always)]
+    pub(super) fn send(&mut self, lane: u32, at: u64, event: &Event) {
+        let slot = self.first_lane() + lane;
+        let it = &mut self.lanes[lane as usize];
+        let reach = it.cross(&mut self.hops, at, event.bytes);
+        let (flow, target) = (it.flow, it.target());
+        if target != Target::PromptReceiver {
+            return self.post.post(slot, reach, flow, target, event);
+        }
+        let sink = &mut self.sinks[flow as usize];
+        let config = self.configs[sink.group as usize];
+        let segment = event.as_segment();
+        if !sink.receiver.is_next(&segment) || reach >= self.next_edge {
+            self.receive(flow, reach, event);
+            return;
+        }
+        let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
+        let it = &mut self.lanes[lane as usize + 1];
+        let back = it.cross(&mut self.hops, reach, config.ack_bytes);
+        let target = it.target();
+        self.post.post(slot + 1, back, flow, target, &ack);
+    }
+
+    /// [`send`](Self::send) where it is not worth its own copy of the code.
+    #[inline(never)]
+    pub(super) fn send_rarely(&mut self, lane: u32, at: u64, event: &Event) {
+        self.send(lane, at, event);
+    }
+
+    /// A segment reaches its receiver at a moment that may lie ahead: how many bytes it delivers.
+    #[inline(never)]
+    pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event) -> u64 {
+        let sink = &mut self.sinks[flow as usize];
+        if event.epoch() != sink.epoch {
+            return 0; // a copy, left over from a connection that is complete
+        }
+        let config = self.configs[sink.group as usize];
+        let before = sink.receiver.delivered_bytes();
+        let ack = sink.receiver.on_segment(config, instant(at), &event.as_segment());
+        let delivered = (sink.receiver.delivered_bytes() - before).0;
+        if at >= self.next_edge {
+            self.early_deliveries.push((at, flow, delivered as u32));
+        }
+        if config.delayed_ack.is_some() {
+            self.arm_acknowledge(flow);
+        }
+        if let Some(ack) = ack {
+            self.send_ack(flow, at, &ack);
+        }
+        delivered
+    }
+
+    /// The timer of a receiver may be due.
+    pub(super) fn on_acknowledge_timer(&mut self, now: u64, flow: u32) {
+        let sink = &mut self.sinks[flow as usize];
+        if sink.timer_at != now {
+            return; // an earlier event took its place
+        }
+        sink.timer_at = NEVER;
+        let ack = sink.receiver.on_timer(instant(now));
+        self.arm_acknowledge(flow);
+        if let Some(ack) = ack {
+            self.send_ack(flow, now, &ack);
+        }
+    }
+
+    /// Makes sure that an event comes no later than the receiver's timer.
+    fn arm_acknowledge(&mut self, flow: u32) {
+        let sink = &mut self.sinks[flow as usize];
+        let due = sink.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
+        if due < sink.timer_at {
+            sink.timer_at = due;
+            self.post.schedule(due, self.post.slots.acknowledge + flow);
+        }
+    }
+
+    fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
+        let Sink { group, epoch, .. } = self.sinks[flow as usize];
+        let bytes = self.configs[group as usize].ack_bytes;
+        let event = if ack.sack.is_empty() && ack.feedback == Feedback::None {
+            Event::ack(ack, bytes, epoch)
+        } else {
+            Event::ack_in_table(ack, bytes, self.acks.keep(*ack), epoch)
+        };
+        self.send_rarely(self.routes[flow as usize].acks, at, &event);
+    }
+
+    /// A packet is gone.
+    #[cold]
+    pub(super) fn discard(&mut self, event: &Event) {
+        match event.kept() {
+            Some(Kept::Ack(index)) => drop(self.acks.take(index)),
+            Some(Kept::Packet(index)) => drop(self.packets.take(index)),
+            None => {}
+        }
+    }
+
+    /// An edge is reached: what of each flow's deliveries so far follows it.
+    pub(super) fn early_bytes(&self) -> Vec<u64> {
+        let mut early = vec![0; self.sinks.len()];
+        self.early_deliveries.iter().for_each(|&(_, flow, bytes)| early[flow as usize] += u64::from(bytes));
+        early
+    }
+
+    /// What lies ahead has changed.
+    pub(super) fn set_next(&mut self, edge: u64, control: u64) {
+        if edge != self.next_edge {
+            self.early_deliveries.retain(|&(at, ..)| at >= edge);
+        }
+        (self.next_edge, self.next_control) = (edge, control);
+    }
+}
+
+impl<'a> Ways<'a> {
+    pub(super) fn new(
+        post: Post,
+        (lanes, hops, routes): (Vec<Lane>, Vec<Hop>, Vec<Route>),
+        configs: Vec<&'a TcpConfig>,
+        sinks: Vec<Sink>,
+        log: Option<Log>,
+    ) -> Self {
+        let far = sinks.len() > FLOWS_IN_CACHE;
+        let mut ways = Ways {
+            post,
+            lanes,
+            hops,
+            routes,
+            configs,
+            sinks,
+            acks: Table::default(),
+            packets: Table::default(),
+            next_edge: 0,
+            next_control: 0,
+            early_deliveries: Vec::new(),
+            log,
+            far,
+        };
+        for lane in &mut ways.lanes {
+            let alone = match lane.target() {
+                Target::Sender => ways.post.is_lone_sender(lane.flow),
+                Target::Receiver => ways.post.is_lone_receiver(lane.flow),
+                _ => false,
+            };
+            if alone {
+                lane.end_alone();
+            }
+        }
+        ways
+    }
+}
+
+/// So many flows are at hand without looking ahead.
+const FLOWS_IN_CACHE: usize = 2000;
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { kept: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T: Copy> Table<T> {
+    pub(super) fn keep(&mut self, item: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.kept[index as usize] = item;
+            index
+        } else {
+            self.kept.push(item);
+            (self.kept.len() - 1) as u32
+        }
+    }
+
+    /// Takes an item out.
+    #[inline]
+    pub(super) fn take(&mut self, index: u32) -> T {
+        self.free.push(index);
+        self.kept[index as usize]
+    }
+
+    pub(super) fn get(&self, index: u32) -> &T {
+        &self.kept[index as usize]
+    }
+}
