@@ -237,7 +237,7 @@ def test_an_expected_limit_cycle_is_recognised():
 
 def test_margins_and_oscillations_wait_until_they_are_asked_for(capsys):
     # Their nonlinear equations take longer than a short run: where the queue rests is all that comes unasked.
-    args = ["run", str(EXPERIMENTS / "exp3-n50.toml"), "--aqm", "red", "--until", "20s", "--json"]
+    args = ["run", f"{EXPERIMENTS / 'exp3.toml'}@n50", "--aqm", "red", "--until", "20s", "--json"]
     assert main(args) == 0
     rest = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
     assert main([*args, "--theory"]) == 0

@@ -8,8 +8,8 @@ import pytest
 import aqumen
 from aqumen import theory
 
-# STRED is left out: with windows above 20 packets its start alone takes longer than these runs.
-AQMS = ("pi", "arm-pfc", "stpi", "aqm-mo", "rem", "st-arm-pfc")
+# STRED and REM are left out: with windows above 20 packets their start alone takes longer than these runs.
+AQMS = ("pi", "arm-pfc", "stpi", "aqm-mo")
 
 
 def networks(seed: int, count: int):
@@ -97,9 +97,9 @@ def report(rows):
 
 
 def test_share_and_deviation_are_those_of_packets_on_random_networks():
-    rows, refused = held_against_packets(2718, 36)
+    rows, refused = held_against_packets(2718, 32)
     report(rows)
-    assert refused <= 9
+    assert refused <= 4
     assert within([row[2] for row in rows], 0.10) >= 0.9
     assert within([row[3] for row in rows], 0.15) >= 0.75
     assert within([row[4] for row in rows], 0.10) >= 0.9
@@ -109,7 +109,7 @@ def test_share_and_deviation_are_those_of_packets_on_random_networks():
 def test_share_and_deviation_are_those_of_packets_on_two_hundred_networks():
     rows, refused = held_against_packets(31415, 200)
     report(rows)
-    assert refused <= 50
+    assert refused <= 20
     assert within([row[2] for row in rows], 0.10) >= 0.95
     assert within([row[3] for row in rows], 0.15) >= 0.80
     assert within([row[4] for row in rows], 0.10) >= 0.95

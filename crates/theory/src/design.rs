@@ -272,10 +272,13 @@ fn noise_around(place: &Place, target: Option<f64>, at: OperatingPoint, closed: 
         probability: Some(at.probability.min(1.0)),
         ..no_noise(why)
     };
-    let Some((stable, closed)) = closed else { return rest("there is no linear controller".into()) };
     if !at.feasible {
         return rest("every packet is signalled".into());
     }
+    if at.window_pkts < WINDOW_MIN {
+        return rest(format!("windows of {:.2} packets: time-outs rule, which the models do not have", at.window_pkts));
+    }
+    let Some((stable, closed)) = closed else { return rest("there is no linear controller".into()) };
     if !stable {
         return rest("the loop is unstable: its swing is that of the nonlinear equations".into());
     }
@@ -283,9 +286,7 @@ fn noise_around(place: &Place, target: Option<f64>, at: OperatingPoint, closed: 
     let plain = Loop { images: 0, ..closed.clone() };
     let deviation = noise::deviation(&plain, &at);
     let queue = at.queue_pkts;
-    let why = if at.window_pkts < WINDOW_MIN {
-        Some(format!("windows of {:.2} packets: time-outs rule, which the models do not have", at.window_pkts))
-    } else if deviation > DEVIATION_MAX * queue {
+    let why = if deviation > DEVIATION_MAX * queue {
         Some("the queue runs empty too often for a linear answer".into())
     } else if queue + 2.0 * deviation > place.buffer_pkts {
         Some("the buffer overflows too often for a linear answer".into())

@@ -126,7 +126,7 @@ class Design:
         return dict(self.data["noise"])
 
     def noise_power(self, w: ArrayLike) -> Floats:
-        """Power spectrum of the queue as packets make it, packets^2 per rad/s: the integral over w, over pi, is its variance.
+        """Power of the queue as packets make it, packets^2 per rad/s: its integral over w, over pi, is the variance.
 
         Args:
             w: Frequencies, rad/s.
