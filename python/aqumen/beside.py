@@ -42,7 +42,7 @@ class Beside:
     """What the run measured."""
     point: dict[str, float]
     """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s`,
-    `oscillation_std_pkts` if any."""
+    `oscillation_std_pkts`, `queue_std_pkts` (the noise of packets) if any."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
 
@@ -141,6 +141,7 @@ def beside(
             ("phase_margin_deg", exact.get("phase_margin_deg")),
             ("oscillation_period_s", analysis["expected"]["oscillation_period_s"]),
             ("oscillation_std_pkts", analysis["expected"]["oscillation_std_pkts"]),
+            ("queue_std_pkts", analysis["noise"]["queue_std_pkts"] if analysis["noise"]["valid"] else None),
         ):
             if value is not None:
                 point[name] = value
@@ -165,8 +166,9 @@ def _notes(
     notes: list[str] = []
     rest, margins = analysis["operating_point"], analysis["margins"]
     queue, deviation = measured["queue_mean_pkts"], measured["queue_std_pkts"] or 0.0
-    # An engine that does not measure the deviation gives none.
-    swings = deviation > 0.25 * max(queue or 0.0, 1.0)
+    # An engine that does not measure the deviation gives none. Packets alone make some.
+    noise = analysis["noise"]["queue_std_pkts"] if analysis["noise"]["valid"] else 0.0
+    swings = deviation > max(0.25 * max(queue or 0.0, 1.0), 1.3 * noise)
     seen = f"seen {period_s:.2g} s, ±{deviation:.0f}" if period_s is not None and swings else "none seen"
     if not rest["feasible"]:
         notes.append(

@@ -18,7 +18,7 @@ ENGINES = ("packet", "fluid", "theory", "ns2", "ns3")
 PLANNED = ("live",)
 PEERS = ("ns2", "ns3")
 """Simulators of others, which run as programs of their own."""
-FLUID_MODELS = ("hollot", "ecn", "drop")
+FLUID_MODELS = ("hollot", "ecn", "reno", "drop")
 """Window models of the fluid engine, chosen as `fluid:hollot`; without one each flow's ECN decides."""
 
 Job = tuple[str | None, int]

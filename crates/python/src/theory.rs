@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::cost::measured;
 use crate::{Cancelled, Listener, RunResult, Scenario, many, plan, refuse};
 
-/// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `drop`, or left out: `ecn` for
+/// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out: `reno` for
 /// ECN-capable flows, `drop` for others.
 ///
 /// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
@@ -54,8 +54,11 @@ fn options(model: Option<&str>) -> PyResult<Options> {
         None => None,
         Some("hollot") => Some(Model::Hollot),
         Some("ecn") => Some(Model::Ecn),
+        Some("reno") => Some(Model::Reno),
         Some("drop") => Some(Model::Drop),
-        Some(other) => return Err(refuse(format!("unknown fluid model `{other}`; there are: hollot, ecn, drop"))),
+        Some(other) => {
+            return Err(refuse(format!("unknown fluid model `{other}`; there are: hollot, ecn, reno, drop")));
+        }
     };
     Ok(Options { model, ..Options::default() })
 }
@@ -121,6 +124,15 @@ impl Analysis {
     #[pyo3(signature = (exact, controller = None))]
     fn margins_json(&self, exact: bool, controller: Option<Parts>) -> PyResult<String> {
         serde_json::to_string(&self.closed(exact, controller)?.margins()).map_err(refuse)
+    }
+
+    /// Power of the queue at frequencies in rad/s, as packets make it in Reno's windows under random marks.
+    fn noise_power(&self, w: Vec<f64>) -> PyResult<Vec<f64>> {
+        let place = Place { model: Model::Reno, ..self.place };
+        let (at, controller) = design::linearise(&self.choice, &place).map_err(error)?;
+        let controller = controller.ok_or_else(|| refuse("this AQM is no linear controller"))?;
+        let closed = Loop { images: 0, ..Loop::new(Plant::exact(&at), controller) };
+        Ok(w.into_iter().map(|w| linear::noise::power(&closed, &at, w)).collect())
     }
 
     /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::fluid::{Model, RedLaw, Share};
-use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, spectral_radius};
+use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, noise, rightmost, spectral_radius};
 use crate::maps;
 
 /// The network in which a design is to work; it need not be the one it was made for.
@@ -58,6 +58,8 @@ pub struct Analysis {
     pub operating_point: Point,
     /// What is to be seen in a run.
     pub expected: Expected,
+    /// How far packets move the queue around its rest.
+    pub noise: Noise,
     /// What speaks against the design here.
     pub warnings: Vec<String>,
 }
@@ -72,6 +74,8 @@ pub struct LoopMargins {
     pub exact: Margins,
     /// Largest pole of the sampled loop with the textbook's plant; null for a controller that is not sampled.
     pub spectral_radius: Option<f64>,
+    /// Rightmost root with the exact plant, real and imaginary part, 1/s; of a sampled loop ln z / T.
+    pub rightmost_root: Option<[f64; 2]>,
     /// How the controller was found: `equation` or `probe`.
     pub controller: &'static str,
 }
@@ -99,12 +103,41 @@ pub struct Expected {
     pub offset_pkts: Option<f64>,
     /// Share of the packets that are marked or lost.
     pub probability: f64,
-    /// Period of the oscillation that is to be expected, seconds; null for a stable loop.
+    /// Period of the oscillation that is to be expected, seconds, from a run of the nonlinear equations where there is one, else
+    /// from where the phase is -180 degrees; null for a stable loop.
     pub oscillation_period_s: Option<f64>,
     /// Standard deviation of the queue in that oscillation, packets, from a run of the nonlinear equations; a sine swings by
     /// 1.41 times as much to either side.
     pub oscillation_std_pkts: Option<f64>,
 }
+
+/// What packets do around the rest, of Reno's windows under random marks (model `reno`, whatever the model of the margins).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Noise {
+    /// Whether the figures hold.
+    pub valid: bool,
+    /// Why they do not.
+    pub why: Option<String>,
+    /// Mean window, packets, and share of the packets that is signalled at rest.
+    pub window_pkts: Option<f64>,
+    /// Share of the packets that is signalled.
+    pub probability: Option<f64>,
+    /// Standard deviation of the queue, packets.
+    pub queue_std_pkts: Option<f64>,
+    /// Root of the mean square of its distance from the target, packets.
+    pub qacd_pkts: Option<f64>,
+    /// The length that it stays below for 95 % of the time, packets.
+    pub queue_p95_pkts: Option<f64>,
+    /// Share of the capacity that is lost while it is empty.
+    pub utilization_lost: Option<f64>,
+}
+
+/// The 95th percentile of a normal variable in its deviations.
+pub(crate) const Z95: f64 = 1.644_853_626_951_472_6;
+/// Deviations in shares of the mean above which the queue runs empty too often for a linear answer.
+const DEVIATION_MAX: f64 = 0.5;
+/// Windows below this are time-outs' more than halvings'.
+const WINDOW_MIN: f64 = 2.0;
 
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
@@ -161,10 +194,12 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         Depth::Rest => None,
         Depth::Loop => Controller::of_built(&built, choice, &at),
     };
-    let margins = controller.map(|(controller, probe)| LoopMargins {
-        textbook: Loop::new(Plant::textbook(&at), controller.clone()).margins(),
-        exact: Loop::new(Plant::exact(&at), controller.clone()).margins(),
-        spectral_radius: spectral_radius(&at, &controller, at.rtt_s),
+    let closed = controller.map(|(controller, probe)| (Loop::new(Plant::exact(&at), controller), probe));
+    let margins = closed.as_ref().map(|(closed, probe)| LoopMargins {
+        textbook: Loop::new(Plant::textbook(&at), closed.controller.clone()).margins(),
+        exact: closed.margins(),
+        spectral_radius: spectral_radius(&at, &closed.controller, at.rtt_s),
+        rightmost_root: rightmost(closed).map(|root| [root.re, root.im]),
         controller: if probe.is_some() { "probe" } else { "equation" },
     });
     if let (AnyAqm::Paqm(_), Some(Gain::Number(alpha)), Some(gain)) =
@@ -178,17 +213,97 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         // Long enough for the start to be over, of which the last third is looked at.
         let duration = (60.0 * period).clamp(60.0, 600.0);
         if maps::check_steps(&mut built, place, duration) <= STEPS_MAX {
-            expected.oscillation_std_pkts = Some(maps::check(choice, place, duration)?.1);
+            let cycle = maps::cycle(choice, place, duration)?;
+            expected.oscillation_std_pkts = Some(cycle.std_pkts);
+            // The linear period is that of a small swing at the boundary of stability.
+            expected.oscillation_period_s = cycle.period_s.or(Some(period));
         }
     }
-    warn(&at, place, target, margins.as_ref(), &built, &mut warnings);
+    warn(&at, place, target, (margins.as_ref(), &expected), &built, &mut warnings);
+    let noise = match place.model {
+        _ if depth == Depth::Rest => no_noise("the loop was not asked for".into()),
+        Model::Reno => {
+            let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
+            noise_around(place, target, at, closed.as_ref().map(|(closed, _)| (stable, closed)))
+        }
+        _ => noise_of_reno(choice, place, target),
+    };
     let operating_point = Point {
         at,
         load: plant.load(),
         gain_pkts: plant.gain_pkts(),
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
-    Ok(Analysis { aqm: choice.name.clone(), gains, margins, operating_point, expected, warnings })
+    Ok(Analysis { aqm: choice.name.clone(), gains, margins, operating_point, expected, noise, warnings })
+}
+
+/// [`noise_around`] at the place as Reno's windows have it.
+fn noise_of_reno(choice: &AqmChoice, place: &Place, target: Option<f64>) -> Noise {
+    if place.model == Model::Drop {
+        return no_noise("signals are losses: time-outs rule, which the models do not have".into());
+    }
+    let place = Place { model: Model::Reno, ..*place };
+    let (at, controller) = match linearise(choice, &place) {
+        Ok(found) => found,
+        Err(error) => return no_noise(error.to_string()),
+    };
+    let closed = controller.map(|controller| Loop::new(Plant::exact(&at), controller));
+    let stable = closed.as_ref().is_some_and(|closed| closed.margins_at(Resolution::COARSE).stable);
+    noise_around(&place, target, at, closed.as_ref().map(|closed| (stable, closed)))
+}
+
+fn no_noise(why: String) -> Noise {
+    Noise {
+        valid: false,
+        why: Some(why),
+        window_pkts: None,
+        probability: None,
+        queue_std_pkts: None,
+        qacd_pkts: None,
+        queue_p95_pkts: None,
+        utilization_lost: None,
+    }
+}
+
+/// What packets do around `at`, in a loop and whether it is stable.
+fn noise_around(place: &Place, target: Option<f64>, at: OperatingPoint, closed: Option<(bool, &Loop)>) -> Noise {
+    let rest = |why: String| Noise {
+        window_pkts: Some(at.window_pkts),
+        probability: Some(at.probability.min(1.0)),
+        ..no_noise(why)
+    };
+    if !at.feasible {
+        return rest("every packet is signalled".into());
+    }
+    if at.window_pkts < WINDOW_MIN {
+        return rest(format!("windows of {:.2} packets: time-outs rule, which the models do not have", at.window_pkts));
+    }
+    let Some((stable, closed)) = closed else { return rest("there is no linear controller".into()) };
+    if !stable {
+        return rest("the loop is unstable: its swing is that of the nonlinear equations".into());
+    }
+    // Images of the spectrum add little to noise.
+    let plain = Loop { images: 0, ..closed.clone() };
+    let deviation = noise::deviation(&plain, &at);
+    let queue = at.queue_pkts;
+    let why = if deviation > DEVIATION_MAX * queue {
+        Some("the queue runs empty too often for a linear answer".into())
+    } else if queue + 2.0 * deviation > place.buffer_pkts {
+        Some("the buffer overflows too often for a linear answer".into())
+    } else {
+        None
+    };
+    Noise {
+        valid: why.is_none(),
+        why,
+        queue_std_pkts: Some(deviation),
+        qacd_pkts: target.map(|target| libm::hypot(queue - target, deviation)),
+        queue_p95_pkts: Some((queue + Z95 * deviation).min(place.buffer_pkts)),
+        // While the queue is empty the path is not full: what is under way is short of C T_p.
+        utilization_lost: Some(noise::shortfall(queue, deviation) / (at.capacity_pps * at.base_rtt_s).max(1.0)),
+        window_pkts: Some(at.window_pkts),
+        probability: Some(at.probability),
+    }
 }
 
 /// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 - p), with the p
@@ -424,7 +539,8 @@ fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Opti
         offset_pkts: target.map(|target| queue - target),
         probability: at.probability.min(1.0),
         oscillation_period_s: unstable
-            .and_then(|margins| margins.exact.phase_crossover_rad_s)
+            .and_then(|margins| margins.rightmost_root.map(|root| root[1]).or(margins.exact.phase_crossover_rad_s))
+            .filter(|w| *w > 0.0)
             .map(|w| 2.0 * std::f64::consts::PI / w),
         oscillation_std_pkts: None,
     }
@@ -434,7 +550,7 @@ fn warn(
     at: &OperatingPoint,
     place: &Place,
     target: Option<f64>,
-    margins: Option<&LoopMargins>,
+    (margins, expected): (Option<&LoopMargins>, &Expected),
     aqm: &AnyAqm,
     warnings: &mut Vec<String>,
 ) {
@@ -442,7 +558,7 @@ fn warn(
     if !at.feasible {
         let queue = at.saturated_queue_pkts().unwrap_or(f64::NAN);
         warnings.push(format!(
-            "out of reach: p0 = 2 / W0^2 = {:.3} is above 1; with every packet marked the queue settles at {queue:.1} packets",
+            "out of reach: p0 = {:.3} is above 1; with every packet marked the queue settles at {queue:.1} packets",
             at.probability
         ));
     }
@@ -469,9 +585,7 @@ fn warn(
             (Some(low), None) => format!("stable from {low:.3} times this gain on"),
             (Some(low), Some(high)) => format!("stable from {low:.3} to {high:.3} times this gain"),
         };
-        let period = exact
-            .phase_crossover_rad_s
-            .map_or(String::new(), |w| format!(" of about {:.2} s", 2.0 * std::f64::consts::PI / w));
+        let period = expected.oscillation_period_s.map_or(String::new(), |period| format!(" of about {period:.2} s"));
         warnings.push(format!("unstable: {gains}, a limit cycle{period} is to be expected"));
         return;
     }

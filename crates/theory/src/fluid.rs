@@ -42,7 +42,7 @@ use crate::Error;
 /// How to run a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// The window model of every class. Without one: `ecn` for ECN-capable flows, `drop` for others.
+    /// The window model of every class. Without one: `reno` for ECN-capable flows, `drop` for others.
     pub model: Option<Model>,
     /// The step, seconds. Without one it is halved until the answer stays.
     pub step_s: Option<f64>,

@@ -5,6 +5,7 @@
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network;
 //! - [`predict`]: the theory engine: a scenario's windows at rest;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
+//! - `window`: what Reno's mean window does under random marks, beyond the textbook;
 //! - [`maps`], [`robust`]: stability over ranges of networks, and designs that hold all over one;
 //! - [`mmpp`]: bursty sources before a finite buffer, solved exactly; sources fitted to captures.
 //!
@@ -21,5 +22,6 @@ pub mod maps;
 pub mod mmpp;
 pub mod predict;
 pub mod robust;
+mod window;
 
 pub use error::Error;

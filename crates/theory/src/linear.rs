@@ -1,13 +1,16 @@
 //! Linear analysis: the loop of TCP, queue and AQM around its operating point, with the delay as it is (no Pade).
 //!
 //! `point` finds the operating point, `plant` linearises the fluid models there, `controller` takes the AQM's part,
-//! `loops` closes the loop and takes its margins, `sampled` finds the poles of the sampled loop.
+//! `loops` closes the loop and takes its margins, `noise` says what packets make the queue do in it, `sampled` finds the poles of the sampled loop
+//! with the textbook's plant, `roots` the rightmost root of any loop.
 
 mod complex;
 mod controller;
 mod loops;
+pub mod noise;
 mod plant;
 mod point;
+mod roots;
 mod sampled;
 
 pub use controller::{Controller, Probe};
@@ -15,4 +18,5 @@ pub use loops::{Loop, Margins, Resolution};
 pub use num_complex::Complex64;
 pub use plant::Plant;
 pub use point::OperatingPoint;
+pub use roots::rightmost;
 pub use sampled::{closed_loop, roots, spectral_radius};

@@ -107,21 +107,36 @@ pub fn map(
     Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
 }
 
-/// Longest step of [`check`], seconds.
+/// Longest step of [`cycle`], seconds.
 fn check_step_s(place: &Place) -> f64 {
     (place.base_rtt_s / 100.0).min(2e-3)
 }
 
-/// About how many steps [`check`] takes with `aqm`: its own, and one more for each of the law's periods.
+/// About how many steps [`cycle`] takes with `aqm`: its own, and one more for each of the law's periods.
 pub(crate) fn check_steps(aqm: &mut AnyAqm, place: &Place, duration_s: f64) -> f64 {
     let periods = aqm.law_mut().map_or([None; MAX_LOOPS], |law| law.periods());
     let samples: f64 = periods.iter().flatten().map(|period| duration_s / period.as_secs_f64().max(1e-9)).sum();
     duration_s / check_step_s(place) + samples
 }
 
-/// What the nonlinear equations do at `place` with `choice`: mean and standard deviation of the queue over the last third of
-/// `duration_s`, from a start at the equilibrium.
+/// What the nonlinear equations settle on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cycle {
+    /// Mean of the queue, packets.
+    pub mean_pkts: f64,
+    /// Its standard deviation.
+    pub std_pkts: f64,
+    /// From one rise above the mean to the next, on average, seconds; `None` for a queue that rises fewer than three times.
+    pub period_s: Option<f64>,
+}
+
+/// Mean and standard deviation of the queue in [`cycle`].
 pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64, f64), Error> {
+    cycle(choice, place, duration_s).map(|cycle| (cycle.mean_pkts, cycle.std_pkts))
+}
+
+/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from a start at the equilibrium.
+pub fn cycle(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
     let (at, _) = linearise(choice, place)?;
     let class = Class {
         initial_window: at.window_pkts.max(1.0),
@@ -134,14 +149,32 @@ pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64,
     };
     let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
     let mut fluid = Fluid::new(network, check_step_s(place))?;
-    let (mut sum, mut squares) = (0.0, 0.0);
     let samples = 2000;
-    for k in 0..samples {
-        let t = duration_s * (2.0 + f64::from(k) / f64::from(samples)) / 3.0;
-        fluid.advance((t * 1e9) as u64);
-        let q = fluid.queue_pkts(0);
-        (sum, squares) = (sum + q, squares + q * q);
+    let seen: Vec<(f64, f64)> = (0..samples)
+        .map(|k| {
+            let t = duration_s * (2.0 + f64::from(k) / f64::from(samples)) / 3.0;
+            fluid.advance((t * 1e9) as u64);
+            (t, fluid.queue_pkts(0))
+        })
+        .collect();
+    let sums = seen.iter().fold((0.0, 0.0), |sums, (_, q)| (sums.0 + q, sums.1 + q * q));
+    let mean_pkts = sums.0 / f64::from(samples);
+    let std_pkts = (sums.1 / f64::from(samples) - mean_pkts * mean_pkts).max(0.0).sqrt();
+    // A rise counts once the queue has been as far below the mean as a tenth of its deviation.
+    let (mut rises, mut below) = (Vec::new(), false);
+    for pair in seen.windows(2) {
+        let [(t, q), (next_t, next_q)] = [pair[0], pair[1]];
+        below |= q < mean_pkts - 0.1 * std_pkts;
+        if below && q < mean_pkts && next_q >= mean_pkts {
+            rises.push(t + (next_t - t) * (mean_pkts - q) / (next_q - q));
+            below = false;
+        }
     }
-    let mean = sum / f64::from(samples);
-    Ok((mean, (squares / f64::from(samples) - mean * mean).max(0.0).sqrt()))
+    let period_s = match (rises.first(), rises.last()) {
+        (Some(first), Some(last)) if rises.len() > 2 && std_pkts > 1e-3 * mean_pkts => {
+            Some((last - first) / (rises.len() - 1) as f64)
+        }
+        _ => None,
+    };
+    Ok(Cycle { mean_pkts, std_pkts, period_s })
 }

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to};
+use crate::design::{Analysis, Depth, Place, Z95, admitted_pps, analyse_to};
 use crate::fluid::{Load, Model, aqm_report, only_wires, time_on, unresponsive};
 
 /// What is to be expected of one link in one window.
@@ -235,7 +235,7 @@ fn at_link(
     if all <= capacity_pps {
         return Ok(idle(all / capacity_pps));
     }
-    let model = if ecn && !tail { Model::Ecn } else { Model::Drop };
+    let model = if ecn && !tail { Model::Reno } else { Model::Drop };
     // With flows of `weight` each, windows are in packets of their own while the rest is in packets of the link.
     let place = Place { model, flows: flows * weight, capacity_pps, unresponsive_pps, base_rtt_s, buffer_pkts };
     let place = match model {
@@ -243,7 +243,7 @@ fn at_link(
         Model::Drop if unresponsive_pps >= capacity_pps => return Err(overloaded()),
         // Its balance counts what is lost.
         Model::Drop => place,
-        Model::Ecn | Model::Hollot => {
+        Model::Ecn | Model::Hollot | Model::Reno => {
             Place { unresponsive_pps: admitted_pps(&link.aqm, &place, unresponsive_pps)?, ..place }
         }
     };
@@ -258,12 +258,23 @@ fn at_link(
     })
 }
 
+/// The 99th percentile of a normal variable in its deviations.
+const Z99: f64 = 2.326_347_874_040_841;
+
 fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> LinkMetrics {
     let length_s = (window.end - window.start).as_secs_f64();
     let stable = at.analysis.as_ref().and_then(|analysis| analysis.margins.as_ref()).is_none_or(|m| m.exact.stable);
     // The height of an oscillation is the nonlinear equations'.
     let height = at.analysis.as_ref().and_then(|analysis| analysis.expected.oscillation_std_pkts);
-    let spread = if stable { 0.0 } else { height.unwrap_or(f64::NAN) };
+    let noise = at.analysis.as_ref().map(|analysis| &analysis.noise).filter(|noise| noise.valid);
+    let spread = match noise.and_then(|noise| noise.queue_std_pkts) {
+        Some(deviation) => deviation,
+        None if stable => 0.0,
+        None => height.unwrap_or(f64::NAN),
+    };
+    let utilization = at.utilization - noise.and_then(|noise| noise.utilization_lost).unwrap_or(0.0);
+    let percentile =
+        |z: f64| noise.and_then(|noise| noise.queue_std_pkts).map(|deviation| at.queue_pkts + z * deviation);
     let departures = at.utilization * at.capacity_pps * length_s;
     let (marked, early, overflow) = match (at.tail, at.ecn) {
         (true, _) => (0.0, 0.0, at.probability),
@@ -285,14 +296,15 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
         mark_ratio: marked,
         early_drop_ratio: early,
         overflow_drop_ratio: overflow,
-        utilization: at.utilization,
+        utilization,
     };
     let sojourn = (arrivals > 0.0).then_some(at.queue_pkts / at.capacity_pps);
     LinkMetrics {
         sojourn_mean_s: sojourn,
         sojourn_p50_s: sojourn,
-        sojourn_p95_s: sojourn.filter(|_| stable),
-        sojourn_p99_s: sojourn.filter(|_| stable),
+        sojourn_p95_s: percentile(Z95).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| stable)),
+        sojourn_p99_s: percentile(Z99).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| stable)),
+        queue_p95_pkts: percentile(Z95),
         ..point.metrics(target)
     }
 }

@@ -122,6 +122,10 @@ fn hollots_red_is_at_the_edge_of_its_rule() {
     let red = analyse(&choice("red", &values, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
     assert!((number(&red, "L_RED") / 1.86e-4 - 1.0).abs() < 1e-3 && (number(&red, "K") / 0.005 - 1.0).abs() < 5e-3);
     assert!(red.margins.unwrap().exact.stable);
+    // An average that forgets at once has no last packet: K = C ln 1e12.
+    let instant = [&values[..3], &[("weight", OwnedValue::Number(1.0))]].concat();
+    let red = analyse(&choice("red", &instant, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
+    assert!((number(&red, "K") / (3750.0 * 27.631) - 1.0).abs() < 1e-4, "{}", number(&red, "K"));
     let fast = [&values[..3], &[("weight", OwnedValue::Number(0.002))]].concat();
     let red = analyse(&choice("red", &fast, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
     assert!(red.warnings.iter().any(|w| w.contains("too fast")), "{:?}", red.warnings);

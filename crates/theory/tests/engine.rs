@@ -26,14 +26,15 @@ const HOLLOT: Options = Options { model: Some(Model::Hollot), step_s: None };
 #[test]
 fn experiment_1_settles_on_its_target_with_the_probability_of_the_model() {
     // The base RTT is 200.8 ms or so: propagation 40 + 4 * 40 ms on average, and 2.7 ms of transmissions.
-    for (options, rule) in [(HOLLOT, 0.0), (Options::default(), 2.0)] {
+    let hollot: fn(f64) -> f64 = |w| 2.0 / (w * w);
+    for (options, rule) in [(HOLLOT, hollot), (Options::default(), |w| 1.3098 * 1.3098 / (w * (w + 2.0)))] {
         let result = run(&experiment("exp1", &[]), "arm-pfc", options);
         let steady = window(&result, "steady");
         assert_eq!(result.engine, "fluid");
         assert!((steady.queue_mean_pkts - 100.0).abs() < 0.2, "{}", steady.queue_mean_pkts);
         let rtt = result.flows["ftp"]["steady"].rtt_mean_s.unwrap();
         let w0 = rtt * 1000.0 / 120.0;
-        let expected = 2.0 / (rule + w0 * w0);
+        let expected = rule(w0);
         let got = steady.mark_ratio.unwrap();
         // Classes of several RTTs: the mean window's probability is near, not equal.
         assert!((got / expected - 1.0).abs() < 0.02, "{got} {expected}");

@@ -1,5 +1,7 @@
 //! The linear analysis against the laws themselves and against the nonlinear equations.
 
+use std::f64::consts::FRAC_PI_2;
+
 use aqumen_aqm::registry::{AnyAqm, Foreign};
 use aqumen_aqm::{
     ArmPfc, ArmPfcParams, Crossover, MAX_LOOPS, Network as Nominal, Observation, PiController, Sampled, SampledLaw,
@@ -7,7 +9,7 @@ use aqumen_aqm::{
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
-use aqumen_theory::linear::{Complex64, Controller, Loop, OperatingPoint, Plant, spectral_radius};
+use aqumen_theory::linear::{Complex64, Controller, Loop, OperatingPoint, Plant, rightmost, spectral_radius};
 use aqumen_units::{Probability, Rate, Span};
 
 /// The ARM-PFC paper's design point.
@@ -236,7 +238,7 @@ fn paqms_gain_margins_are_those_of_its_integrator() {
 
 /// Whether the loop is stable with the textbook's plant: by its margins, and by its poles.
 fn verdicts(at: &OperatingPoint, controller: &Controller) -> (bool, f64) {
-    let margins = Loop { images: 40, ..Loop::new(Plant::textbook(at), controller.clone()) }.margins();
+    let margins = Loop { images: 12, ..Loop::new(Plant::textbook(at), controller.clone()) }.margins();
     (margins.stable, spectral_radius(at, controller, at.rtt_s).unwrap())
 }
 
@@ -252,7 +254,7 @@ fn a_verdict_is_that_of_the_poles_whatever_the_controller() {
                 let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, base, 100.0).unwrap();
                 let (stable, radius) = verdicts(&at, &controller);
                 assert!(
-                    (radius - 1.0).abs() < 1e-4 || stable == (radius < 1.0),
+                    (radius - 1.0).abs() < 5e-4 || stable == (radius < 1.0),
                     "{name}, N {flows}, {base} s: {radius}"
                 );
                 *(if stable { &mut stable_cells } else { &mut unstable_cells }) += 1;
@@ -337,4 +339,54 @@ fn a_law_with_a_slow_filter_is_told_by_few_coefficients() {
     let pole = -den[1] - 1.0;
     assert!((0.9..1.0).contains(&pole), "{den:?}");
     assert!(num.iter().sum::<f64>() > 0.0);
+}
+
+#[test]
+fn the_rightmost_root_is_the_largest_pole_of_the_sampled_loop() {
+    let pi = PiController::design(&TcpPlant::new(100.0, 1250.0, 0.28).unwrap(), Crossover::Lower);
+    for flows in [60.0, 160.0] {
+        let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        for (name, controller) in [
+            ("A", arm_pfc("A")),
+            ("B", arm_pfc("B")),
+            ("C", arm_pfc("C")),
+            ("pi", Controller::of_pi(pi.sampled(50.0).unwrap(), 50.0)),
+        ] {
+            for gain in [0.5, 4.0] {
+                let controller = controller.scaled(gain);
+                let radius = spectral_radius(&at, &controller, at.rtt_s).unwrap();
+                let root = rightmost(&Loop::new(Plant::textbook(&at), controller.clone())).unwrap();
+                let found = (root.re * controller.period_s().unwrap()).exp();
+                assert!((found - radius).abs() < 3e-3, "{name}, N {flows}, gain {gain}: {root}, {found} {radius}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
+    // y' = -k y(t - 1): a plant of two poles, one so far left that it is 1, the other cancelled by the controller's zero; roots are
+    // those of s + k e^-s: W(-k). For k = 1 -0.318132 +- 1.337236 j; for k = pi / 2 +- j pi / 2.
+    let plant = Plant {
+        now: [[-1e6, 0.0], [1e6, -1.0]],
+        delayed: [[0.0; 2]; 2],
+        input_now: [0.0; 2],
+        input_delayed: [-1.0, 0.0],
+        delay_s: 1.0,
+    };
+    for (k, re, im) in [(1.0, -0.318_132, 1.337_236), (FRAC_PI_2, 0.0, FRAC_PI_2)] {
+        let controller = Controller::Continuous { num: vec![k, k], den: vec![0.0, 1.0] };
+        let root = rightmost(&Loop::new(plant, controller)).unwrap();
+        assert!((root.re - re).abs() < 1e-4 && (root.im - im).abs() < 1e-4, "{k}: {root}");
+    }
+}
+
+#[test]
+fn aqm_mo_for_few_flows_has_the_roots_that_another_solver_found() {
+    // Designed for 100 flows, at 12: +1.85 +- 3.57 j (spectral discretisation elsewhere, textbook plant or exact alike).
+    let at = OperatingPoint::new(Model::Hollot, 12.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+    let controller = Controller::of(&choice("aqm-mo", &[]), &at).unwrap().0;
+    let roots = [Plant::exact(&at), Plant::textbook(&at)]
+        .map(|plant| rightmost(&Loop::new(plant, controller.clone())).unwrap());
+    assert!(roots.iter().any(|root| (root.re - 1.85).abs() < 0.02 && (root.im - 3.57).abs() < 0.02), "{roots:?}");
 }

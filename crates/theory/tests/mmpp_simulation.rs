@@ -314,3 +314,16 @@ proptest::proptest! {
         let _ = read_all(&[&head[2][..], &block(6, &bytes[..bytes.len() / 4 * 4])].concat(), "fuzz-body", None);
     }
 }
+
+#[test]
+fn packets_of_a_capture_wait_for_those_before_them() {
+    // 1000 bytes on 8 Mbit/s take 1 ms; room for two. At 0, .2 and .3 ms: the second leaves at 2 ms, 1.8 ms after it came, the third
+    // is lost. At 10 ms one more, alone: delays 1, 1.8 and 1 ms; busy 3 of 11 ms.
+    let bytes = pcap(0xa1b2_c3d4, false, &[(9, 0, 1000), (9, 200, 1000), (9, 300, 1000), (9, 10_000, 1000)]);
+    let file = Temporary::new("waits.pcap", &bytes);
+    let queue = Queue { capacity: 2, service_rate: 1000.0, stages: 1 };
+    let replayed = replay(&file.0, None, queue, Some(8e6)).unwrap();
+    close(replayed.loss_ratio, 0.25, 1e-12, "loss");
+    close(replayed.delay_mean_s, 3.8e-3 / 3.0, 1e-12, "delay");
+    close(replayed.utilization, 3.0 / 11.0, 1e-12, "utilization");
+}

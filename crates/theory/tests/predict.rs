@@ -107,3 +107,25 @@ fn windows_that_follow_another_law_than_renos_are_refused_in_one_line() {
     }
     assert!(predict::predict(&plan("exp1", "pi", &[("flows.0.transport", "\"modern\"")])).is_ok());
 }
+
+#[test]
+fn a_buffer_in_bytes_is_so_many_packets() {
+    // 150 kB of packets of 1000 bytes; without an AQM the queue stands at the buffer's end.
+    let changes = [("topology.bottleneck.buffer", "\"150kB\"")];
+    let at = &predict::predict(&plan("exp1", "droptail", &changes)).unwrap()["bottleneck"]["steady"];
+    assert!((at.queue_pkts - 150.0).abs() < 1e-9, "{}", at.queue_pkts);
+}
+
+#[test]
+fn what_packets_do_around_the_rest_is_in_the_result() {
+    let result = predict::run(&plan("exp1", "pi", &[])).unwrap();
+    let prediction = predict::predict(&plan("exp1", "pi", &[])).unwrap();
+    let noise = &prediction["bottleneck"]["steady"].analysis.as_ref().unwrap().noise;
+    let link = &result.links["bottleneck"]["steady"];
+    assert!(noise.valid && (link.queue_std_pkts - noise.queue_std_pkts.unwrap()).abs() < 1e-12);
+    // At the target QACD is the deviation; 1.645 of them above the mean lie 5 %, and at 1000 packets/s a packet waits 1 ms.
+    assert!((link.qacd_pkts.unwrap() - link.queue_std_pkts).abs() < 0.01 * link.queue_std_pkts);
+    let p95 = link.queue_mean_pkts + 1.644_854 * link.queue_std_pkts;
+    assert!((link.queue_p95_pkts.unwrap() - p95).abs() < 1e-3 && (noise.queue_p95_pkts.unwrap() - p95).abs() < 1e-3);
+    assert!((link.sojourn_p95_s.unwrap() - p95 / 1000.0).abs() < 1e-6);
+}

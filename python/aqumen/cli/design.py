@@ -34,7 +34,7 @@ MAP_POINTS = 100
 @click.option("--target", metavar="PKTS", help="Target queue: 100pkt.")
 @click.option("--packet", default="1000B", show_default=True, metavar="BYTES", help="Packet size on the wire.")
 @click.option("--buffer", metavar="PKTS", help="Room of the queue.")
-@click.option("--model", default="hollot", show_default=True, metavar="MODEL", help="hollot, ecn or drop.")
+@click.option("--model", default="hollot", show_default=True, metavar="MODEL", help="hollot, ecn, reno or drop.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Draw the loop into this file.")
 @click.option("--kind", default="nyquist", show_default=True, help="nyquist, bode, nichols, step or locus.")
 @click.option(

@@ -26,7 +26,7 @@ TARGET_SHARE = 0.2
 """Share of the round trip at the target that the queue takes, when no target is given."""
 BUFFER_TARGETS = 3.0
 """Room of the queue in targets, when no buffer is given."""
-MODELS = ("hollot", "ecn", "drop")
+MODELS = ("hollot", "ecn", "reno", "drop")
 """Fluid models of the operating point."""
 
 Complexes = NDArray[np.complex128]
@@ -55,7 +55,7 @@ def design(
         target: Target queue: `100pkt`, or packets; without it a fifth of the round trip at the target.
         packet: Packet size on the wire: `1000B`, or bytes.
         buffer: Room of the queue: `300pkt`, or packets; without it three targets.
-        model: Fluid model of the operating point: `hollot`, `ecn` or `drop`.
+        model: Fluid model of the operating point: `hollot`, `ecn`, `reno` or `drop`.
     """
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either rtt (without queueing) or r0 (at the target)")
@@ -119,6 +119,22 @@ class Design:
     def operating_point(self) -> dict[str, Any]:
         """Where the queue is to rest, and the plant's constants there."""
         return dict(self.data["operating_point"])
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        """What packets make the queue do around its rest, as far as it is `valid`; else `why` not."""
+        return dict(self.data["noise"])
+
+    def noise_power(self, w: ArrayLike) -> Floats:
+        """Power of the queue as packets make it, packets^2 per rad/s: its integral over w, over pi, is the variance.
+
+        Args:
+            w: Frequencies, rad/s.
+        """
+        try:
+            return np.array(self.core.noise_power(_list(w)))
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
 
     @property
     def warnings(self) -> list[str]:

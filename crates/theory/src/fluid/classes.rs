@@ -71,7 +71,7 @@ pub(crate) fn known_traffic(plan: &Plan) -> Result<(), Error> {
 
 /// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared links
 /// that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable follow
-/// [`Model::Ecn`], others [`Model::Drop`].
+/// [`Model::Reno`], others [`Model::Drop`].
 pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     only_wires(plan)?;
     known_traffic(plan)?;
@@ -118,7 +118,7 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
                 members: members.len() as f64,
                 model: match (load, model) {
                     (None, Some(model)) => model,
-                    (None, None) if transport.ecn() => Model::Ecn,
+                    (None, None) if transport.ecn() => Model::Reno,
                     _ => Model::Drop,
                 },
                 rate_pps: load.map(|load| load.pps),

@@ -328,7 +328,64 @@ fn marking(aqm: &AnyAqm) -> (bool, f64) {
 
 #[cfg(test)]
 mod tests {
+    use aqumen_aqm::registry::Foreign;
+    use aqumen_aqm::{Sampled, SampledLaw};
+    use aqumen_units::Span;
+
     use super::*;
+
+    /// What a law was shown.
+    struct Told(std::sync::Arc<std::sync::Mutex<Vec<Observation>>>);
+
+    impl SampledLaw for Told {
+        fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+            [Some(Span::from_millis(40)), None]
+        }
+
+        fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+            self.0.lock().unwrap().push(*seen);
+            Probability::clamp(0.25)
+        }
+
+        fn initial(&self) -> Probability {
+            Probability::clamp(0.5)
+        }
+    }
+
+    #[test]
+    fn a_law_is_shown_what_happened_since_it_stepped_last() {
+        let seen = std::sync::Arc::default();
+        let law = Told(std::sync::Arc::clone(&seen));
+        let aqm = AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true));
+        let mut driver = Driver::new(Control::Law(aqm), false, 100.0, 500.0, true);
+        let view = |arrivals, accepted, departures, busy_s| View {
+            queue_pkts: 7.0,
+            packet_bytes: 500.0,
+            sojourn_s: 0.007,
+            totals: Totals { arrivals, accepted, departures, busy_s },
+        };
+        assert!(!driver.sample(39_999_999, view(0.0, 0.0, 0.0, 0.0)) && driver.due_ns() == 40_000_000);
+        assert_eq!(driver.probability(0.0), 0.5);
+        assert!(driver.sample(40_000_000, view(50.0, 45.0, 38.0, 0.03)));
+        assert!(driver.sample(90_000_000, view(80.0, 70.0, 60.0, 0.05)));
+        assert_eq!((driver.probability(0.0), driver.due_ns()), (0.25, 120_000_000));
+        let seen = seen.lock().unwrap();
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        for (shown, [interval, arrivals, accepted, departures, busy, applied]) in
+            seen.iter().zip([[0.04, 50.0, 45.0, 38.0, 0.03, 0.5], [0.05, 30.0, 25.0, 22.0, 0.02, 0.25]])
+        {
+            near(shown.interval_s, interval);
+            near(shown.arrivals_pkts, arrivals);
+            near(shown.accepted_pkts, accepted);
+            near(shown.departures_pkts, departures);
+            near(shown.departures_bytes, 500.0 * departures);
+            near(shown.busy_s, busy);
+            near(shown.idle_s, interval - busy);
+            near(shown.queue_bytes, 3500.0);
+            near(shown.applied.get(), applied);
+        }
+        assert_eq!(seen.len(), 2);
+    }
 
     #[test]
     fn spreading_signals_out_changes_their_share() {

@@ -15,6 +15,10 @@ use super::history::{Cursor, History};
 use super::model::{Class, Join, Model, Network, Queue};
 use super::packets::Passed;
 use crate::Error;
+use crate::window::{LEAD, gained};
+
+/// Share of a round trip over which the slope of a window is taken that runs ahead of its queue.
+const LEAD_OVER: f64 = 0.125;
 
 /// A network in motion.
 #[derive(Debug)]
@@ -57,6 +61,8 @@ struct ClassState {
     on: Vec<bool>,
     /// Packets delivered to each flow since the start, and at how many a flow is done.
     delivered_each: f64,
+    /// When a flow came or went last, seconds: since then its mean window has been that of the same flows.
+    since_s: f64,
     ends: BinaryHeap<Reverse<(Ordered, usize)>>,
     hops: Vec<Hop>,
     rate: Rates,
@@ -182,7 +188,7 @@ impl Fluid {
         agenda.reverse();
 
         let mut channels = 3 * n_classes;
-        let mut cursors = n_classes;
+        let mut cursors = 2 * n_classes;
         let queue_bytes: Vec<f64> = network.queues.iter().map(|queue| queue.packet_bytes).collect();
         let classes: Vec<ClassState> = network
             .classes
@@ -210,6 +216,7 @@ impl Fluid {
                     flows: 0.0,
                     on: vec![false; class.joins.len()],
                     delivered_each: 0.0,
+                    since_s: 0.0,
                     ends: BinaryHeap::new(),
                     hops,
                     rate: Rates::default(),
@@ -425,6 +432,7 @@ impl Fluid {
                 let class = &mut self.classes[k];
                 let Join { flows, transfer_pkts, .. } = class.class.joins[flow];
                 class.on[flow] = true;
+                class.since_s = self.now_ns as f64 * 1e-9;
                 // The average window now counts the newcomers'.
                 let sum = self.state[k] * class.flows + class.class.initial_window * flows;
                 class.flows += flows;
@@ -433,7 +441,7 @@ impl Fluid {
                     class.ends.push(Reverse((Ordered(class.delivered_each + packets), flow)));
                 }
             }
-            Event::Leave { class, flow } => self.classes[class].leave(flow),
+            Event::Leave { class, flow } => self.classes[class].leave(flow, self.now_ns),
         }
     }
 
@@ -477,17 +485,26 @@ impl Fluid {
             let p = self.history.held(at, 3 * k + 2);
             let window = state[k];
             let acknowledged = old_window / old_rtt;
-            let growth = match class.class.model {
-                Model::Hollot => 1.0 / rtt,
-                Model::Ecn | Model::Drop => (1.0 - p) * acknowledged / window,
+            let cut = 0.5 * window * acknowledged * p;
+            let slope = match class.class.model {
+                Model::Hollot => 1.0 / rtt - cut,
+                Model::Ecn | Model::Drop => (1.0 - p) * acknowledged / window - cut,
+                Model::Reno => acknowledged / window * gained(window, p),
             };
-            let slope = growth - 0.5 * window * acknowledged * p;
             let held = class.flows == 0.0
                 || class.class.rate_pps.is_some()
                 || window <= class.class.min_window && slope < 0.0
                 || window >= class.class.max_window && slope > 0.0;
             slopes[k] = if held { 0.0 } else { slope };
-            let sent_each = class.class.rate_pps.unwrap_or(window / rtt);
+            let ahead = if class.class.model == Model::Reno {
+                // The window's slope over a while, so that it is one where signals come one by one.
+                let while_s = (rtt * LEAD_OVER).min(t - class.since_s);
+                let at = self.history.find(t - while_s, &mut self.cursors[n_classes + k]);
+                if while_s > 1e-9 { LEAD * (window - self.history.linear(at, 3 * k)) / while_s } else { 0.0 }
+            } else {
+                0.0
+            };
+            let sent_each = class.class.rate_pps.unwrap_or((window / rtt + ahead).max(0.0));
             class.rate = Rates { rtt_s: rtt, sent: class.flows * sent_each, ..Rates::default() };
             if let Some(hop) = class.hops.first_mut() {
                 hop.arrives = class.rate.sent * hop.weight;
@@ -515,8 +532,8 @@ impl Fluid {
         let loses_marks = queue.driver.loses_marks(average);
         let keeps = |model| match model {
             Model::Drop => 1.0 - p,
-            Model::Hollot | Model::Ecn if loses_marks => 1.0 - p,
-            Model::Hollot | Model::Ecn => 1.0,
+            Model::Hollot | Model::Ecn | Model::Reno if loses_marks => 1.0 - p,
+            Model::Hollot | Model::Ecn | Model::Reno => 1.0,
         };
         // Unresponsive traffic carries no marks unless everybody does.
         let drops = |class: &ClassState| class.class.model == Model::Drop && class.class.rate_pps.is_none();
@@ -667,14 +684,15 @@ impl Fluid {
                     break;
                 }
                 class.ends.pop();
-                class.leave(flow);
+                class.leave(flow, self.now_ns);
             }
         }
     }
 }
 
 impl ClassState {
-    fn leave(&mut self, flow: usize) {
+    fn leave(&mut self, flow: usize, now_ns: u64) {
+        self.since_s = now_ns as f64 * 1e-9;
         // A flow may have ended of itself.
         if std::mem::replace(&mut self.on[flow], false) {
             self.flows = (self.flows - self.class.joins[flow].flows).max(0.0);

@@ -449,3 +449,41 @@ fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
     let at = |c: &[f64], k: usize| c.get(k).copied().unwrap_or(0.0);
     (0..a.len().max(b.len())).map(|k| at(a, k) - at(b, k)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first samples of num / den in powers of 1/z.
+    fn answer(num: &[f64], den: &[f64], samples: usize) -> Vec<f64> {
+        let mut out: Vec<f64> = Vec::new();
+        for k in 0..samples {
+            let past: f64 = (1..den.len().min(k + 1)).map(|j| den[j] * out[k - j]).sum();
+            out.push((num.get(k).copied().unwrap_or(0.0) - past) / den[0]);
+        }
+        out
+    }
+
+    #[test]
+    fn a_decaying_end_becomes_a_pole_and_the_answer_stays() {
+        // 2 .99^k + 3 .9^k: both go, the slow one first.
+        let num: Vec<f64> = (0..3000).map(|k| 2.0 * 0.99f64.powi(k) + 3.0 * 0.9f64.powi(k)).collect();
+        let (short, den) = shortened(num.clone(), vec![1.0, -1.0]).unwrap();
+        assert!(short.len() <= 250 && den.len() >= 3, "{} {den:?}", short.len());
+        for (k, (a, b)) in answer(&short, &den, 800).iter().zip(answer(&num, &[1.0, -1.0], 800)).enumerate() {
+            assert!((a / b - 1.0).abs() < 1e-6, "{k}: {a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_is_short_or_does_not_decay_is_left_and_nothing_is_no_controller() {
+        let kept = vec![1.0, -0.5, 0.25];
+        assert_eq!(shortened(kept.clone(), vec![1.0, -1.0]), Some((kept, vec![1.0, -1.0])));
+        let swings: Vec<f64> = (0..100).map(|k| if k % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        assert_eq!(shortened(swings.clone(), vec![1.0]), Some((swings, vec![1.0])));
+        assert_eq!(shortened(vec![0.0; 10], vec![1.0]), None);
+        assert_eq!(shortened(vec![1.0, f64::INFINITY], vec![1.0]), None);
+        // What follows below a billionth of the largest is noise.
+        assert_eq!(shortened(vec![1.0, 1e-10, 0.0], vec![1.0]), Some((vec![1.0], vec![1.0])));
+    }
+}

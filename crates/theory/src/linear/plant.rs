@@ -9,6 +9,7 @@ use num_complex::Complex64;
 use super::complex::exp;
 use super::point::OperatingPoint;
 use crate::fluid::Model;
+use crate::window::{LEAD, slopes};
 
 /// A linear plant with one delay, from probability to queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +39,11 @@ impl Plant {
                 delayed[0] = [-0.5 * w * p / r, 0.5 * w * w * p / (r * r * c)];
                 input_delayed[0] = -0.5 * w * w / r;
             }
+            Model::Reno => {
+                let (in_window, in_p) = slopes(w);
+                now[0][0] = in_window / r;
+                input_delayed[0] = in_p / r;
+            }
             Model::Ecn | Model::Drop => {
                 // f = (W_d/R_d) ((1-p_d)/W - W p_d/2): the bracket is zero, so only its own slopes remain.
                 now[0][0] = -(w / r) * ((1.0 - p) / (w * w) + 0.5 * p);
@@ -46,6 +52,11 @@ impl Plant {
         }
         let keeps = if at.model == Model::Drop { 1.0 - p } else { 1.0 };
         now[1] = [keeps * n / r, -keeps * n * w / (r * r * c)];
+        if at.model == Model::Reno {
+            // What the window's slope sends ahead.
+            now[1][0] += LEAD * n * now[0][0];
+            input_delayed[1] = LEAD * n * input_delayed[0];
+        }
         if at.model == Model::Drop {
             input_now[1] = -(n * w / r + at.unresponsive_pps);
         }
@@ -71,11 +82,17 @@ impl Plant {
 
     /// dq/dp at the complex frequency `s`.
     pub fn at(&self, s: Complex64) -> Complex64 {
+        let (above, below) = self.parts(s);
+        above / below
+    }
+
+    /// Its numerator and denominator, which have no poles.
+    pub(crate) fn parts(&self, s: Complex64) -> (Complex64, Complex64) {
         let e = exp(-s * self.delay_s);
         let a = |i: usize, j: usize| -(e * self.delayed[i][j] + self.now[i][j]);
         let b = |i: usize| e * self.input_delayed[i] + self.input_now[i];
         let (a00, a01, a10, a11) = (s + a(0, 0), a(0, 1), a(1, 0), s + a(1, 1));
-        (a00 * b(1) - a10 * b(0)) / (a00 * a11 - a01 * a10)
+        (a00 * b(1) - a10 * b(0), a00 * a11 - a01 * a10)
     }
 
     /// dq/dp at the frequency `w`, rad/s.
@@ -137,13 +154,17 @@ mod tests {
         match at.model {
             Model::Hollot => [1.0 / r - signal, sent - at.capacity_pps],
             Model::Ecn => [(1.0 - pd) * wd / (rd * w) - signal, sent - at.capacity_pps],
+            Model::Reno => {
+                let f = wd / (rd * w) * crate::window::gained(w, pd);
+                [f, sent + LEAD * at.flows * f - at.capacity_pps]
+            }
             Model::Drop => [(1.0 - pd) * wd / (rd * w) - signal, (1.0 - p) * sent - at.capacity_pps],
         }
     }
 
     #[test]
     fn the_jacobian_is_that_of_the_equations() {
-        for model in [Model::Hollot, Model::Ecn, Model::Drop] {
+        for model in [Model::Hollot, Model::Ecn, Model::Reno, Model::Drop] {
             for unresponsive in [0.0, 250.0] {
                 let at = point(model, 100.0, 1250.0, unresponsive);
                 let x = [at.window_pkts, at.queue_pkts, at.window_pkts, at.queue_pkts, at.probability, at.probability];

@@ -53,6 +53,7 @@ impl OperatingPoint {
         let (window_pkts, probability) = match model {
             Model::Hollot => (window, 2.0 / (window * window)),
             Model::Ecn => (window, 2.0 / (2.0 + window * window)),
+            Model::Reno => (window, crate::window::probability(window)),
             Model::Drop => drop_point(flows, capacity_pps, unresponsive_pps, rtt_s),
         };
         Ok(OperatingPoint {
@@ -74,11 +75,11 @@ impl OperatingPoint {
         self.capacity_pps - self.unresponsive_pps
     }
 
-    /// Where the queue settles with every packet marked, if the operating point is out of reach (model `hollot`):
-    /// q = C (sqrt(2) N / C_e - T_p).
+    /// Where the queue settles with every packet marked, if the operating point is out of reach: q = C (W N / C_e - T_p), W the
+    /// least window, sqrt(2) in model `hollot`.
     pub fn saturated_queue_pkts(&self) -> Option<f64> {
-        (!self.feasible)
-            .then(|| self.capacity_pps * (std::f64::consts::SQRT_2 * self.flows / self.tcp_pps() - self.base_rtt_s))
+        let least = if self.model == Model::Reno { crate::window::window(1.0) } else { std::f64::consts::SQRT_2 };
+        (!self.feasible).then(|| self.capacity_pps * (least * self.flows / self.tcp_pps() - self.base_rtt_s))
     }
 }
 

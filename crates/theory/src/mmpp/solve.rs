@@ -46,7 +46,7 @@ pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
     let (states, stages, capacity) = (states as u64, stages as u64, capacity as u64);
     let rows = capacity.saturating_mul(stages).saturating_add(1).saturating_mul(states);
     let width = states.saturating_mul(stages + 1).saturating_add(1);
-    rows.saturating_mul(width + 1).saturating_mul(8)
+    rows.saturating_mul(width.saturating_add(1)).saturating_mul(8)
 }
 
 /// Beyond this the unnormalised probabilities are scaled down; a power of two, so that nothing is rounded.
@@ -114,5 +114,18 @@ impl Chain<'_> {
         let total = sum(x.iter().copied());
         x.iter_mut().for_each(|x| *x /= total);
         Distribution { states, p: x }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_that_is_told_is_that_of_the_band() {
+        // M (L m + 1) rows of m M + M + 1 numbers and one beside them: 2 (4 3 + 1) (2 4 + 1 + 1) 8 bytes.
+        assert_eq!(memory(2, 3, 4), 26 * 10 * 8);
+        assert_eq!(memory(1024, 4, 100), 1024 * 401 * (1024 * 5 + 2) * 8);
+        assert_eq!(memory(usize::MAX, 2, 2), u64::MAX);
     }
 }

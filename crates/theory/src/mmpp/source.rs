@@ -248,3 +248,31 @@ impl Superposition {
         self.generator.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_rate_below_zero_gives_way_to_mean_and_variance() {
+        // Skewness -1 asks for the lower rate 1 - 2 sqrt(.7236 / .2764) = -2.24: it is 0, the higher 5 in a fifth of the time, whose
+        // mean is 1 and variance .2 25 - 1 = 4.
+        let moments = RateMoments { mean: 1.0, variance: 4.0, skewness: -1.0 };
+        let source = moments.in_two_states("s", 10.0).unwrap();
+        assert!((source.rates()[0] - 5.0).abs() < 1e-12 && source.rates()[1] == 0.0, "{:?}", source.rates());
+        assert!((source.mean_rate() - 1.0).abs() < 1e-12 && (source.central_moment(2) - 4.0).abs() < 1e-12);
+        assert!((source.state_shares()[0] - 0.2).abs() < 1e-12);
+        let generator = source.generator();
+        assert!((generator[0][1] - 8.0).abs() < 1e-12 && (generator[1][0] - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn moments_that_two_rates_can_have_are_theirs() {
+        // 7 in a quarter of the time, else 3: mean 4, variance 3, third central moment (27 - 3) / 4 = 6.
+        let moments = RateMoments { mean: 4.0, variance: 3.0, skewness: 6.0 / 3.0f64.powf(1.5) };
+        let source = moments.in_two_states("s", 8.0).unwrap();
+        let [high, low] = [source.rates()[0], source.rates()[1]];
+        assert!((high - 7.0).abs() < 1e-12 && (low - 3.0).abs() < 1e-12, "{high} {low}");
+        assert!((source.central_moment(3) - 6.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,83 @@
+//! What the queue does around its rest: the noise that packets make, through the loop.
+//!
+//! Two white noises enter. A window's halvings come at random, [`halving_noise`] packets^2 a round trip each; the windows filter
+//! it as they do any push, with their pole, and the queue follows with a lag of R. Packets arrive at random, C of them a second; a
+//! surplus goes away within R, since those that wait longer come back later. Both are answered by the loop, 1 / (1 + L).
+
+use std::f64::consts::PI;
+
+use super::complex::abs;
+use super::loops::Loop;
+use super::point::OperatingPoint;
+use crate::window::{halving_noise, slopes};
+
+/// From what share of 1 / R on, up to which, and how finely noise is summed up.
+const FROM: f64 = 1e-4;
+const UP_TO: f64 = 100.0;
+const PER_DECADE: f64 = 150.0;
+
+/// Power of the queue at `w`, rad/s, in packets^2 per rad/s: the variance is its integral over w from zero on, over pi. `closed` is
+/// the loop at `at`, of many windows under random marks.
+pub fn power(closed: &Loop, at: &OperatingPoint, w: f64) -> f64 {
+    let OperatingPoint { flows, capacity_pps, rtt_s: r, window_pkts, .. } = *at;
+    let pole = slopes(window_pkts).0 / r;
+    let lag = 1.0 + (w * r) * (w * r);
+    let halvings = flows * halving_noise(window_pkts) / r / ((w * w + pole * pole) * lag);
+    let arrivals = capacity_pps * r * r / lag;
+    let answered = abs(closed.response(w) + 1.0);
+    (halvings + arrivals) / (answered * answered)
+}
+
+/// Standard deviation of the queue, packets.
+pub fn deviation(closed: &Loop, at: &OperatingPoint) -> f64 {
+    let ratio = libm::pow(10.0, 1.0 / PER_DECADE);
+    let (mut w, end) = (FROM / at.rtt_s, UP_TO / at.rtt_s);
+    let mut before = power(closed, at, w);
+    // What lies below is flat.
+    let mut variance = w * before;
+    while w < end {
+        let next = w * ratio;
+        let here = power(closed, at, next);
+        variance += 0.5 * (before + here) * (next - w);
+        (w, before) = (next, here);
+    }
+    (variance / PI).sqrt()
+}
+
+/// Mean of what a normal variable of this mean and deviation lacks where it is below zero.
+pub fn shortfall(mean: f64, deviation: f64) -> f64 {
+    let z = mean / deviation;
+    let density = libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
+    let below = 0.5 * libm::erfc(z / std::f64::consts::SQRT_2);
+    deviation * (density - z * below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Controller, Plant};
+    use super::*;
+    use crate::fluid::Model;
+
+    #[test]
+    fn without_a_loop_the_variance_is_that_of_windows_and_arrivals() {
+        // A controller that does nothing. Arrivals alone: C R / 2. Halvings through two lags a = 1/R and b = -pole, of N windows:
+        // N S / (2 a b (a + b)) / R^2.
+        let at = OperatingPoint::new(Model::Reno, 60.0, 3750.0, 0.0, 0.2, 175.0).unwrap();
+        let none = Controller::Continuous { num: vec![0.0], den: vec![1.0] };
+        let closed = Loop::new(Plant::exact(&at), none);
+        let (r, w) = (at.rtt_s, at.window_pkts);
+        let (a, b) = (1.0 / r, -slopes(w).0 / r);
+        let halvings = 60.0 * halving_noise(w) / r / (2.0 * a * b * (a + b)) * a * a;
+        let expected = (halvings + 3750.0 * r / 2.0).sqrt();
+        assert!((deviation(&closed, &at) / expected - 1.0).abs() < 0.01, "{} {expected}", deviation(&closed, &at));
+    }
+
+    #[test]
+    fn a_normal_variable_falls_short_as_its_table_says() {
+        // At mean 0: 1 / sqrt(2 pi); far above zero: nothing; far below: minus the mean.
+        assert!((shortfall(0.0, 1.0) - 0.398_942).abs() < 1e-6);
+        assert!(shortfall(8.0, 1.0) < 1e-15 && (shortfall(-8.0, 1.0) - 8.0).abs() < 1e-9);
+        // Mean one deviation: .241971 - .158655 = .083316.
+        assert!((shortfall(2.0, 2.0) - 2.0 * 0.083_315).abs() < 1e-5);
+    }
+}
