@@ -3,8 +3,8 @@
     python validation/linux/measure.py            # all that is not measured yet, then the tables
     python validation/linux/measure.py --tables   # the tables alone, from what is measured
 
-Runs are kept one a line in validation/linux/measured.jsonl, so that a run that was stopped goes on where it was: delete the file (or
-give --fresh) after a change of an AQM or of a sender. Two processes at most.
+Runs are kept one a line in validation/linux/measured.jsonl, so that a run that was stopped goes on where it was:
+give --fresh after a change of an AQM or of a sender. Two processes at most.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ SPECS: dict[str, dict[str, str]] = {
         "no rate": "cake:rate=0bit",
     },
 }
-"""What is compared, by page. Marks are on in all: how they differ by default is said in the pages. Ours is the RFC's where no other is
-named; CAKE, RED and SFQ have none."""
+"""What is compared, by page. Marks are on in all: how they differ by default is said in the pages. Ours is the RFC's
+where no other is named; CAKE, RED and SFQ have none."""
 
 
 def main() -> None:
@@ -169,7 +169,8 @@ def table(page: str, rows: list[dict[str, Any]]) -> str:
                     [f"{mean(cell, 'timeouts'):.0f}" for cell in cells],
                 ]
                 shown = flows if page != "dualpi2" else f"{flows} + {flows}"
-                lines.append(f"| {rate} | {rtt_ms} | {shown} | " + " | ".join(", ".join(each) for each in columns) + " |")
+                line = " | ".join(", ".join(each) for each in columns)
+                lines.append(f"| {rate} | {rtt_ms} | {shown} | {line} |")
     return "\n".join(lines) + "\n"
 
 
