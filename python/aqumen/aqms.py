@@ -122,17 +122,18 @@ class Red(SingleQueueAqm):
     at least 0)."""
     max_th: float | str | None = _in("pkt")
     """Average queue where the probability reaches max_p (pkt; by default 3 min_th; above 0)."""
-    thresholds: Literal["target", "ns2-auto"] | None = None
-    """Rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2) (by default target)."""
+    thresholds: Literal["target", "ns2-auto", "tc"] | None = None
+    """Rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer
+    (by default target)."""
     target_delay: float | str | None = _in("s")
     """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
     max_p: float | str | None = None
     """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
     weight: float | str | None = None
     """Weight of one arrival in the average, w (by default by the rule `weight_rule`; above 0; at most 1)."""
-    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"] | None = None
-    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s (by
-    default fixed)."""
+    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms", "tc"] | None = None
+    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s; or
+    tc's, for a burst of (2 min_th + max_th) / 3 (by default fixed)."""
     link_delay: float | str | None = _in("s")
     """Propagation delay of the link, for weight_rule = ns2-auto (s; by default 0; at least 0)."""
     gentle: bool | None = None
@@ -150,6 +151,12 @@ class Red(SingleQueueAqm):
     """Drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_ (by default false)."""
     mark_p: float | str | None = None
     """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
+    spacing: Literal["ns2", "linux"] | None = None
+    """How signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in
+    Linux (by default ns2)."""
+    above: Literal["drop", "mark"] | None = None
+    """What becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop (by
+    default drop)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -168,17 +175,18 @@ class Ared(SingleQueueAqm):
     at least 0)."""
     max_th: float | str | None = _in("pkt")
     """Average queue where the probability reaches max_p (pkt; by default 3 min_th; above 0)."""
-    thresholds: Literal["target", "ns2-auto"] | None = None
-    """Rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2) (by default target)."""
+    thresholds: Literal["target", "ns2-auto", "tc"] | None = None
+    """Rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer
+    (by default target)."""
     target_delay: float | str | None = _in("s")
     """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
     max_p: float | str | None = None
     """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
     weight: float | str | None = None
     """Weight of one arrival in the average, w (by default by the rule `weight_rule`; above 0; at most 1)."""
-    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"] | None = None
-    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s (by
-    default ns2-1s)."""
+    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms", "tc"] | None = None
+    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s; or
+    tc's, for a burst of (2 min_th + max_th) / 3 (by default ns2-1s)."""
     link_delay: float | str | None = _in("s")
     """Propagation delay of the link, for weight_rule = ns2-auto (s; by default 0; at least 0)."""
     gentle: bool | None = None
@@ -196,6 +204,12 @@ class Ared(SingleQueueAqm):
     """Drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_ (by default false)."""
     mark_p: float | str | None = None
     """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
+    spacing: Literal["ns2", "linux"] | None = None
+    """How signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in
+    Linux (by default ns2)."""
+    above: Literal["drop", "mark"] | None = None
+    """What becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop (by
+    default drop)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
     alpha: float | str | None = None
@@ -228,17 +242,18 @@ class AredFeng(SingleQueueAqm):
     at least 0)."""
     max_th: float | str | None = _in("pkt")
     """Average queue where the probability reaches max_p (pkt; by default 3 min_th; above 0)."""
-    thresholds: Literal["target", "ns2-auto"] | None = None
-    """Rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2) (by default target)."""
+    thresholds: Literal["target", "ns2-auto", "tc"] | None = None
+    """Rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer
+    (by default target)."""
     target_delay: float | str | None = _in("s")
     """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
     max_p: float | str | None = None
     """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
     weight: float | str | None = None
     """Weight of one arrival in the average, w (by default by the rule `weight_rule`; above 0; at most 1)."""
-    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"] | None = None
-    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s (by
-    default fixed)."""
+    weight_rule: Literal["fixed", "ns2-auto", "ns2-1s", "ns2-100ms", "tc"] | None = None
+    """Rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s; or
+    tc's, for a burst of (2 min_th + max_th) / 3 (by default fixed)."""
     link_delay: float | str | None = _in("s")
     """Propagation delay of the link, for weight_rule = ns2-auto (s; by default 0; at least 0)."""
     gentle: bool | None = None
@@ -256,6 +271,12 @@ class AredFeng(SingleQueueAqm):
     """Drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_ (by default false)."""
     mark_p: float | str | None = None
     """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
+    spacing: Literal["ns2", "linux"] | None = None
+    """How signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in
+    Linux (by default ns2)."""
+    above: Literal["drop", "mark"] | None = None
+    """What becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop (by
+    default drop)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
     alpha: float | str | None = None
@@ -766,11 +787,18 @@ class Codel(SingleQueueAqm):
     """With this much or less left in the queue nothing is signalled (B; by default 1500; at least 0; at most
     1000000000)."""
     ce_threshold: float | str | None = _in("s")
-    """Sojourn time above which every ECN-capable packet is marked, Linux's ce_threshold (s; by default none: off; above
+    """Sojourn time above which ECN-capable packets are marked, Linux's ce_threshold (s; by default none: off; above
     0)."""
+    ce_threshold_selector: Literal["any", "ect0", "ect1"] | None = None
+    """Which packets `ce_threshold` marks: all that are ECN-capable, or those of one codepoint (ect1: L4S) (by default
+    any)."""
     schedule: Literal["due", "now"] | None = None
     """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
     default due)."""
+    inverse_root: Literal["exact", "newton"] | None = None
+    """1/sqrt(count): exact, or followed by one Newton step a signal, as in Linux (by default exact)."""
+    limit: float | str | None = _in("pkt")
+    """Packets that may wait, if the link's buffer holds more (pkt; by default the link's buffer; above 0)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -808,11 +836,21 @@ class Pie(SingleQueueAqm):
     """Take the delay from the last packet's sojourn time, or from the backlog and the measured departure rate (by
     default sojourn)."""
     mean_packet: float | str | None = _in("B")
-    """With two of these or less waiting nothing is signalled (B; by default the network's packet size; above 0)."""
+    """With two of these or less waiting nothing is signalled; the size that `bytemode` compares with (B; by default the
+    network's packet size; above 0)."""
     mark_p: float | str | None = None
     """Highest probability at which packets are marked, MAX_ECNTH (by default 0.1; at least 0; at most 1)."""
+    start: float | str | None = _in("s")
+    """When the first update comes; Linux: 500 ms (s; by default an interval; above 0)."""
+    safeguards: Literal["rfc8033", "linux"] | None = None
+    """Burst allowance, sparing of short queues and delays, spacing and decay: as in the RFC, or as in Linux (by default
+    rfc8033)."""
+    bytemode: bool | None = None
+    """The probability of a packet below mean_packet shrinks with its size (by default false)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
+    limit: float | str | None = _in("pkt")
+    """Packets that may wait, if the link's buffer holds more (pkt; by default the link's buffer; above 0)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -885,12 +923,20 @@ class FqCodel(Aqm):
     memory: float | str | None = _in("B")
     """Bytes that may wait in all queues, if the link's buffer holds more (B; by default 33554432; at least 1; at most
     1000000000000000)."""
+    truesize: bool | None = None
+    """`memory` counts what the buffers of packets take in a kernel (2304 B for 1500), not their bytes on the wire (by
+    default true)."""
     drop_batch: float | str | None = _in("pkt")
     """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
     most 1000000)."""
     backlog: Literal["queue", "all"] | None = None
-    """What CoDel compares with `mtu`: what is left in its own queue, or in all queues, as in Linux (by default
-    queue)."""
+    """What CoDel compares with `mtu`: what is left in its own queue (RFC 8289, ns-3), or in all queues (Linux) (by
+    default all)."""
+    half: Literal["bytes", "packets"] | None = None
+    """Half of what the fattest queue loses when the limit is passed: its bytes (Linux), or its packets (RFC 8290) (by
+    default bytes)."""
+    count_drops: bool | None = None
+    """Packets that the fattest queue loses add to CoDel's count, as in Linux (by default true)."""
     target: float | str | None = _in("s")
     """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
@@ -899,11 +945,16 @@ class FqCodel(Aqm):
     """With this much or less left in the queue nothing is signalled (B; by default 1500; at least 0; at most
     1000000000)."""
     ce_threshold: float | str | None = _in("s")
-    """Sojourn time above which every ECN-capable packet is marked, Linux's ce_threshold (s; by default none: off; above
+    """Sojourn time above which ECN-capable packets are marked, Linux's ce_threshold (s; by default none: off; above
     0)."""
+    ce_threshold_selector: Literal["any", "ect0", "ect1"] | None = None
+    """Which packets `ce_threshold` marks: all that are ECN-capable, or those of one codepoint (ect1: L4S) (by default
+    any)."""
     schedule: Literal["due", "now"] | None = None
     """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
     default due)."""
+    inverse_root: Literal["exact", "newton"] | None = None
+    """1/sqrt(count): exact, or followed by one Newton step a signal, as in Linux (by default exact)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -927,6 +978,9 @@ class FqPie(Aqm):
     memory: float | str | None = _in("B")
     """Bytes that may wait in all queues, if the link's buffer holds more (B; by default 33554432; at least 1; at most
     1000000000000000)."""
+    truesize: bool | None = None
+    """`memory` counts what the buffers of packets take in a kernel (2304 B for 1500), not their bytes on the wire (by
+    default true)."""
     drop_batch: float | str | None = _in("pkt")
     """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
     most 1000000)."""
@@ -957,9 +1011,17 @@ class FqPie(Aqm):
     """Take the delay from the last packet's sojourn time, or from the backlog and the measured departure rate (by
     default sojourn)."""
     mean_packet: float | str | None = _in("B")
-    """With two of these or less waiting nothing is signalled (B; by default the network's packet size; above 0)."""
+    """With two of these or less waiting nothing is signalled; the size that `bytemode` compares with (B; by default the
+    network's packet size; above 0)."""
     mark_p: float | str | None = None
     """Highest probability at which packets are marked, MAX_ECNTH (by default 0.1; at least 0; at most 1)."""
+    start: float | str | None = _in("s")
+    """When the first update comes; Linux: 500 ms (s; by default an interval; above 0)."""
+    safeguards: Literal["rfc8033", "linux"] | None = None
+    """Burst allowance, sparing of short queues and delays, spacing and decay: as in the RFC, or as in Linux (by default
+    rfc8033)."""
+    bytemode: bool | None = None
+    """The probability of a packet below mean_packet shrinks with its size (by default false)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -985,15 +1047,18 @@ class Dualpi2(Aqm):
     1000000)."""
     k: float | str | None = None
     """Coupling factor: L4S packets are marked with k p' (by default 2; at least 1; at most 100)."""
-    l4s: Literal["ramp", "step"] | None = None
-    """Marking of the L queue by its own delay: from min_th on ever more (ramp), or all from `step` on (by default
-    ramp)."""
+    l4s: Literal["ramp", "step", "packets"] | None = None
+    """Marking of the L queue by its own delay: from min_th on ever more (ramp), all from `step` on, or all with more
+    than `step_packets` behind (by default ramp)."""
     min_th: float | str | None = _in("s")
     """Delay of the L queue where the ramp begins, minTh (s; by default 0.0008; at least 0; at most 1000)."""
     range: float | str | None = _in("s")
     """Length of the ramp (s; by default 0.0004; at least 0; at most 1000)."""
     step: float | str | None = _in("s")
     """Delay of the L queue where the step lies (s; by default 0.001; at least 0; at most 1000)."""
+    step_packets: float | str | None = _in("pkt")
+    """Packets of the L queue above which all are marked with l4s = packets (pkt; by default 1; at least 0; at most
+    1000000)."""
     min_packets: float | str | None = _in("pkt")
     """A packet with fewer packets than this behind it is not marked for the L queue's delay, Th_len (pkt; by default 1;
     at least 0; at most 1000000)."""
@@ -1007,11 +1072,21 @@ class Dualpi2(Aqm):
     """Drop L4S packets, and drop instead of marking, when p' is too high to regulate (by default true)."""
     selection: Literal["recur", "random"] | None = None
     """Which packets are chosen: evenly spaced (recur), or each by chance (by default recur)."""
+    min_backlog: float | str | None = _in("B")
+    """With less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3028 B (B;
+    by default 0; at least 0; at most 1000000000)."""
+    drop_early: bool | None = None
+    """Decide for p' when a packet arrives instead of when it leaves, as Linux can (by default false)."""
+    any_ect: bool | None = None
+    """ECT(0) goes to the L queue, too, as Linux can (by default false)."""
+    limit: float | str | None = _in("pkt")
+    """Packets that may wait in both queues, if the link's buffer holds more (pkt; by default the link's buffer; above
+    0)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cake(Aqm):
-    """CAKE: flow and host isolation with COBALT in each queue: the core of CAKE, the link being the rate.
+    """CAKE: flow and host isolation with COBALT in each queue, tuned to the link's rate, and traffic classes.
 
     Kind: multi-queue. Source: Hoeiland-Joergensen, Taht, Morton: Piece of CAKE, a comprehensive queue management
     solution for home gateways, 2018.
@@ -1019,30 +1094,45 @@ class Cake(Aqm):
 
     name = "cake"
     queues: float | str | None = None
-    """Queues that flows are hashed to, rounded up to a multiple of 8 (by default 1024; at least 8; at most 65536)."""
+    """Queues of each tin that flows are hashed to, rounded up to a multiple of 8 (by default 1024; at least 8; at most
+    65536)."""
     quantum: float | str | None = _in("B")
-    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    """Bytes that a queue may send in its turn (B; by default the tin's rate in bytes a second / 4096, at least 300, at
+    most 1514; at least 1; at most 1000000000)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
     0)."""
+    memory: float | str | None = _in("B")
+    """Memory that the buffers of the packets may take in a kernel (2304 B for 1500) (B; by default what the rate brings
+    in 4 intervals, at least 4 MiB, at most 10240 mtu; at least 1; at most 1000000000000000)."""
     isolation: (
         Literal["triple", "dual-src", "dual-dst", "flows", "hosts", "src-host", "dst-host", "flow-blind"] | None
     ) = None
     """Who has a queue, and between whom the link is shared first: by flow and both hosts (triple), by flow and source
     or destination (dual), by flow alone, by host alone, or one queue for all (by default triple)."""
+    rate: float | str | None = _in("bit/s")
+    """Rate from which target, interval, quantum and tins' shares are made; 0: unlimited, they are as given (bit/s; by
+    default the link's, as it changes; at least 0; at most 1000000000000000)."""
+    mtu: float | str | None = _in("B")
+    """A full packet: the target is at least 1.5 times its time, and a sojourn time of 4 times its time is let be (B; by
+    default 1514; at least 1; at most 1000000000)."""
     target: float | str | None = _in("s")
     """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
     """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
-    mtu: float | str | None = _in("B")
-    """With this much or less left in the queue CoDel is quiet; zero: it never is for that reason (B; by default 0; at
-    least 0; at most 1000000000)."""
     increment: float | str | None = None
     """BLUE's step at an overflow (by default 0.00390625; at least 0; at most 1)."""
     decrement: float | str | None = None
     """BLUE's step at an empty queue (by default 0.000244140625; at least 0; at most 1)."""
-    blue_threshold: float | str | None = _in("s")
-    """Sojourn time above which BLUE sees an overflow (s; by default 0.4; above 0)."""
+    tins: Literal["diffserv3", "diffserv4", "besteffort"] | None = None
+    """Traffic classes by DSCP: best effort, background and latency-sensitive (diffserv3), streaming besides
+    (diffserv4), or one (by default diffserv3)."""
+    ack_filter: Literal["off", "on", "aggressive"] | None = None
+    """Drop acknowledgements that later ones in their queue make superfluous: all but two, or all but one (by default
+    off)."""
+    ingress: bool | None = None
+    """The link stands behind the bottleneck: what is dropped counts as sent, and more is let be the more flows there
+    are (by default false)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -1061,6 +1151,18 @@ class Sfq(Aqm):
     """Time after which the hash is changed; 0: never (s; by default 0; at least 0; at most 1000000)."""
     head_drop: bool | None = None
     """A queue that has to give way loses its first packet instead of its last (by default false)."""
+    quantum: float | str | None = _in("B")
+    """Bytes that a queue may send in its turn; Linux: 1514 (B; by default none: a packet a turn; at least 1; at most
+    1000000000)."""
+    limit: float | str | None = _in("pkt")
+    """Packets that may wait in all queues, if the link's buffer holds more; Linux: 127 (pkt; by default the link's
+    buffer; above 0)."""
+    depth: float | str | None = _in("pkt")
+    """Packets that may wait in one queue; Linux: 127 (pkt; by default none; above 0)."""
+    flows: float | str | None = None
+    """Queues that may hold packets at a time; Linux: 128 (by default as many as queues; above 0)."""
+    rehash: bool | None = None
+    """Packets that wait when the hash changes move to their new queues (by default false)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ disciplines! {
 }
 
 /// Settings that say which queue a packet waits in.
-const FIXED: [&str; 2] = ["queues", "isolation"];
+const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
 
 /// The discipline that `name` stands for, an algorithm or a profile, with room for `limit`. `None` if there is no such name.
 pub(crate) fn build(

@@ -16,11 +16,12 @@
 //! ```
 //!
 //! Deviations:
-//! - There is no RFC: the rules follow the papers and the description of sch_cake. Without CAKE's shaper its exemption of queues
-//!   shorter than four packets' time is `mtu`, CoDel's rule.
+//! - There is no RFC: the rules follow the papers and the description of sch_cake. For a queue shorter than four packets' time, which
+//!   CAKE exempts, there is `mtu`, CoDel's rule; in [`cake`](crate::cake), which knows the rate, that time (`least`).
 //! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets rather than
-//!   memory would otherwise never tell BLUE of an overload.
-//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a cache and a Newton step.
+//!   memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
+//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a cache and a Newton step, in which a queue that was never used
+//!   begins without a gap: its first signal comes with the second packet above the target.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -53,8 +54,8 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::number(DEFAULT_MTU),
             doc: "with this much or less left in the queue CoDel is quiet; zero: it never is for that reason",
         },
-        Param::fraction("increment", DefaultValue::number(DEFAULT_INCREMENT), "BLUE's step at an overflow"),
-        Param::fraction("decrement", DefaultValue::number(DEFAULT_DECREMENT), "BLUE's step at an empty queue"),
+        INCREMENT,
+        DECREMENT,
         Param::positive(
             "blue_threshold",
             Unit::Seconds,
@@ -65,6 +66,12 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
+/// The rows of BLUE's steps, for COBALT and CAKE.
+pub(crate) const INCREMENT: Param =
+    Param::fraction("increment", DefaultValue::number(DEFAULT_INCREMENT), "BLUE's step at an overflow");
+pub(crate) const DECREMENT: Param =
+    Param::fraction("decrement", DefaultValue::number(DEFAULT_DECREMENT), "BLUE's step at an empty queue");
+
 /// The parameters of [`Cobalt`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CobaltParams {
@@ -72,6 +79,8 @@ pub struct CobaltParams {
     pub target: Span,
     /// Time over which a signal's effect shows.
     pub interval: Span,
+    /// Sojourn time that is never too long, if that is more than the target: CAKE's time of four full packets.
+    pub least: Span,
     /// With so many bytes or fewer left CoDel is quiet; zero: it never is for that reason.
     pub mtu: u32,
     /// BLUE's step at an overflow.
@@ -108,6 +117,7 @@ impl Default for CobaltParams {
         CobaltParams {
             target: Span::from_secs_f64(DEFAULT_TARGET_S),
             interval: Span::from_secs_f64(DEFAULT_INTERVAL_S),
+            least: Span::ZERO,
             mtu: DEFAULT_MTU as u32,
             increment: DEFAULT_INCREMENT,
             decrement: DEFAULT_DECREMENT,
@@ -136,7 +146,8 @@ impl CobaltState {
     ) -> Verdict {
         let law = CodelLaw::new(params.interval);
         let due = self.is_due(now);
-        let above = sojourn > params.target && (params.mtu == 0 || backlog_bytes > params.mtu as u64);
+        let above =
+            sojourn > params.target && sojourn > params.least && (params.mtu == 0 || backlog_bytes > params.mtu as u64);
         if above && !self.signalling {
             self.next = now.saturating_add(law.gap(self.count));
         }
@@ -240,17 +251,13 @@ impl Cobalt {
         Ok(Cobalt { params, state: CobaltState::default() })
     }
 
-    /// Whether nothing of past congestion is left, so that an empty queue may be forgotten.
-    pub fn is_at_rest(&self, now: Instant) -> bool {
-        self.state.is_at_rest(now)
-    }
-
     pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network) -> Result<Self, ParamError> {
         let default = CobaltParams::default();
         let span = |name: &str, otherwise: Span| settings.number(name).map_or(otherwise, Span::from_secs_f64);
         Cobalt::new(CobaltParams {
             target: span("target", default.target),
             interval: span("interval", default.interval),
+            least: default.least,
             mtu: settings.whole("mtu")?.map_or(default.mtu, |bytes| bytes as u32),
             increment: settings.number("increment").unwrap_or(default.increment),
             decrement: settings.number("decrement").unwrap_or(default.decrement),
@@ -287,7 +294,7 @@ impl Aqm for Cobalt {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, ecn } = self.params;
+        let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, ecn, .. } = self.params;
         visit("target", Value::seconds(target));
         visit("interval", Value::seconds(interval));
         visit("mtu", Value::Number(mtu as f64));
@@ -446,6 +453,20 @@ mod tests {
         assert_eq!(queue.0.blue(), Probability::ZERO);
         queue.head(10.0, 401, Ecn::Ect0, 1.0);
         assert_eq!(queue.0.blue().get(), 1.0 / 256.0);
+    }
+
+    #[test]
+    fn a_sojourn_time_below_the_least_is_never_too_long() {
+        let params = CobaltParams { least: Span::from_millis(24), ..CobaltParams::default() };
+        let mut state = CobaltState::default();
+        let mut head = |ms, sojourn| {
+            let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
+            state.on_head(&params, &packet, Span::from_millis(sojourn), 10_000, at(ms), &mut Fixed(1.0))
+        };
+        head(0.0, 24);
+        assert_eq!(head(100.0, 24), Verdict::Pass);
+        head(200.0, 25);
+        assert_eq!(head(300.0, 25), Verdict::Mark);
     }
 
     #[test]

@@ -17,18 +17,24 @@
 //! Deviations:
 //! - ECN: the RFC leaves marking open (its section 5 drops). A marked packet counts as a signal and leaves, as in Linux and ns-3.
 //! - The RFC's `maxpacket_` is the parameter `mtu`; section 5.3 has 512 B there and asks for the interface's MTU, which 1500 B is.
-//! - `ce_threshold` (Linux, ns-3; not in the RFC) marks every packet that waited longer; off unless given.
+//! - `ce_threshold` (Linux, ns-3; not in the RFC) marks every packet that waited longer, or with `ce_threshold_selector` those of one
+//!   codepoint; off unless given.
 //! - `schedule = now` (ns-3; off): a mark that came late, at the next packet, delays those after it. The RFC and Linux count from
 //!   when it was due.
-//! - Linux and ns-3 follow 1/sqrt(count) by one Newton step a signal: 0.5 instead of 0.71 at a count of 2, within 3 % from 3 on;
-//!   exact here. ns-3 is quiet with *less*
-//!   than an MTU left, Linux and the RFC with an MTU or less.
+//! - 1/sqrt(count) is exact. Linux and ns-3 follow it by one Newton step a signal, 0.5 instead of 0.71 at a count of 2. From 3 on that is
+//!   within 3 % while the count rises by one; when signalling begins again with a smaller count the step starts from the old root, and
+//!   is far too short: 15 ms instead of 71 from a count of 100 to one of 2. `inverse_root = newton`, with Linux's 16 bits.
+//! - ns-3 is quiet with *less* than an MTU left, Linux and the RFC with an MTU or less.
+//! - `limit` (Linux) applies below the link's buffer.
+//!
+//! Linux, of which `codel-linux` has the rest: signals are in order when the interval is *over*, here when it has passed; its times
+//! are in units of 1.024 us; the selector can pick by DSCP, too.
 
-use aqumen_units::{Instant, Span};
+use aqumen_units::{Ecn, Instant, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Totals, Unit, Value,
-    Verdict, registry::Algorithm,
+    Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError, Settings, Totals,
+    Unit, Value, Verdict, registry::Algorithm,
 };
 
 // RFC 8289 sections 4.3 (target), 4.2 (interval) and 5.3.
@@ -57,17 +63,51 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "ce_threshold",
             Unit::Seconds,
             DefaultValue::Designed("none: off"),
-            "sojourn time above which every ECN-capable packet is marked, Linux's ce_threshold",
+            "sojourn time above which ECN-capable packets are marked, Linux's ce_threshold",
         ),
+        Param {
+            name: "ce_threshold_selector",
+            kind: Kind::Choice(&["any", "ect0", "ect1"]),
+            default: DefaultValue::Value(Value::Choice("any")),
+            doc: "which packets `ce_threshold` marks: all that are ECN-capable, or those of one codepoint (ect1: L4S)",
+        },
         Param {
             name: "schedule",
             kind: Kind::Choice(&["due", "now"]),
             default: DefaultValue::Value(Value::Choice("due")),
             doc: "from when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3",
         },
+        INVERSE_ROOT,
+        LIMIT,
         Param::ECN,
     ],
 };
+
+/// CoDel's table without `limit`, which a discipline of many queues has itself.
+pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 1] = {
+    let mut all = [Param::ECN; ALGORITHM.params.len() - 1];
+    let mut i = 0;
+    while i + 1 < all.len() {
+        all[i] = ALGORITHM.params[i];
+        i += 1;
+    }
+    all
+};
+
+const INVERSE_ROOT: Param = Param {
+    name: "inverse_root",
+    kind: Kind::Choice(&["exact", "newton"]),
+    default: DefaultValue::Value(Value::Choice("exact")),
+    doc: "1/sqrt(count): exact, or followed by one Newton step a signal, as in Linux",
+};
+
+/// The row of a limit of the algorithm's own, for one that looks after one queue.
+pub(crate) const LIMIT: Param = Param::positive(
+    "limit",
+    Unit::Packets,
+    DefaultValue::Designed("the link's buffer"),
+    "packets that may wait, if the link's buffer holds more",
+);
 
 /// The row of the target sojourn time, for CoDel and its relatives.
 pub(crate) const TARGET: Param = Param::positive(
@@ -94,12 +134,28 @@ pub struct CodelParams {
     pub interval: Span,
     /// With so many bytes or fewer left nothing is signalled.
     pub mtu: u32,
-    /// Sojourn time above which every ECN-capable packet is marked.
+    /// Sojourn time above which ECN-capable packets are marked.
     pub ce_threshold: Option<Span>,
+    /// The only codepoint that `ce_threshold` marks; `None`: any that can be.
+    pub ce_threshold_selector: Option<Ecn>,
     /// The gap to the signal after a mark begins with that mark, not when it was due (ns-3).
     pub from_now: bool,
+    /// How 1/sqrt(count) is found.
+    pub root: InverseRoot,
+    /// Packets that may wait, if the link's buffer holds more.
+    pub limit: Option<u32>,
     /// Mark ECN-capable packets.
     pub ecn: bool,
+}
+
+/// How 1/sqrt(count) is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InverseRoot {
+    /// To the last bit.
+    #[default]
+    Exact,
+    /// By one Newton step from the root before, at each signal; 16 bits (Linux).
+    Newton,
 }
 
 /// The control law: signals become denser as 1/sqrt(count), so that TCP's rate falls linearly (RFC 8289 section 3.3).
@@ -118,6 +174,8 @@ pub struct CodelState {
     count: u32,
     /// `count` at its beginning.
     first_count: u32,
+    /// What Newton's steps have come to: 1/sqrt(count) in units of 2^-16.
+    inverse_root: u16,
     next: Instant,
 }
 
@@ -147,7 +205,10 @@ impl Default for CodelParams {
             interval: Span::from_secs_f64(DEFAULT_INTERVAL_S),
             mtu: DEFAULT_MTU as u32,
             ce_threshold: None,
+            ce_threshold_selector: None,
             from_now: false,
+            root: InverseRoot::Exact,
+            limit: None,
             ecn: true,
         }
     }
@@ -163,11 +224,23 @@ impl CodelLaw {
     pub fn gap(&self, count: u32) -> Span {
         Span::from_nanos((self.interval.as_nanos() as f64 / libm::sqrt(count.max(1) as f64)) as u64)
     }
+
+    /// So many of 2^16 parts of the interval.
+    fn fraction(&self, parts: u16) -> Span {
+        Span::from_nanos(((self.interval.as_nanos() as u128 * parts as u128) >> 16) as u64)
+    }
 }
 
 impl Default for CodelState {
     fn default() -> Self {
-        CodelState { above_until: None, phase: Phase::Quiet, count: 0, first_count: 0, next: Instant::ZERO }
+        CodelState {
+            above_until: None,
+            phase: Phase::Quiet,
+            count: 0,
+            first_count: 0,
+            inverse_root: 0,
+            next: Instant::ZERO,
+        }
     }
 }
 
@@ -199,16 +272,23 @@ impl CodelState {
             }
             // The schedule moves on from when the drop was due, not from now.
             Phase::Dropped => {
-                self.next = self.next.saturating_add(law.gap(self.count));
+                self.next = self.next.saturating_add(self.gap(params, law));
                 self.phase = Phase::Signalling;
                 self.signal_if_due(params, law, packet, now)
             }
             Phase::Signalling => self.signal_if_due(params, law, packet, now),
         };
         match params.ce_threshold {
-            Some(threshold) if verdict == Verdict::Pass && sojourn > threshold && packet.ecn.is_ect() => Verdict::Mark,
+            Some(threshold) if verdict == Verdict::Pass && sojourn > threshold && params.selects(packet) => {
+                Verdict::Mark
+            }
             _ => verdict,
         }
+    }
+
+    /// So many packets were taken from the queue for want of room, and count as signals (Linux's FQ-CoDel).
+    pub fn on_stolen(&mut self, packets: u32) {
+        self.count = self.count.saturating_add(packets);
     }
 
     /// The link found nothing to send.
@@ -253,9 +333,14 @@ impl CodelState {
     fn enter(&mut self, params: &CodelParams, law: CodelLaw, packet: &Packet, now: Instant) -> Verdict {
         let needed = self.count.saturating_sub(self.first_count);
         let recent = now.saturating_since(self.next) < params.interval.saturating_mul(MEMORY_INTERVALS);
-        self.count = if needed > 1 && recent { needed } else { 1 };
+        if needed > 1 && recent {
+            self.count = needed;
+            self.step_root();
+        } else {
+            (self.count, self.inverse_root) = (1, u16::MAX);
+        }
         self.first_count = self.count;
-        self.next = now.saturating_add(law.gap(self.count));
+        self.next = now.saturating_add(self.gap(params, law));
         let verdict = Verdict::signal(packet, params.ecn);
         self.phase = if verdict == Verdict::Mark { Phase::Signalling } else { Phase::Entered };
         verdict
@@ -266,14 +351,40 @@ impl CodelState {
             return Verdict::Pass;
         }
         self.count = self.count.saturating_add(1);
+        self.step_root();
         let verdict = Verdict::signal(packet, params.ecn);
         if verdict == Verdict::Mark {
             let from = if params.from_now { now } else { self.next };
-            self.next = from.saturating_add(law.gap(self.count));
+            self.next = from.saturating_add(self.gap(params, law));
         } else {
             self.phase = Phase::Dropped;
         }
         verdict
+    }
+
+    /// The time to the next signal.
+    fn gap(&self, params: &CodelParams, law: CodelLaw) -> Span {
+        match params.root {
+            InverseRoot::Exact => law.gap(self.count),
+            InverseRoot::Newton => law.fraction(self.inverse_root),
+        }
+    }
+
+    /// One Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in fixed point as Linux does it: 32 bits, of which 16 are kept.
+    fn step_root(&mut self) {
+        let x = (self.inverse_root as u64) << 16;
+        let rest = (3u64 << 32).wrapping_sub(self.count as u64 * ((x * x) >> 32));
+        self.inverse_root = ((rest >> 2).wrapping_mul(x) >> (31 + 16)) as u16;
+    }
+}
+
+impl CodelParams {
+    /// Whether `ce_threshold` marks such a packet.
+    fn selects(&self, packet: &Packet) -> bool {
+        match self.ce_threshold_selector {
+            None => packet.ecn.is_ect(),
+            Some(codepoint) => packet.ecn == codepoint,
+        }
     }
 }
 
@@ -285,6 +396,12 @@ impl Codel {
         Ok(Codel { params, state: CodelState::default() })
     }
 
+    /// That of one queue among many: `limit` is of them all.
+    pub(crate) fn in_a_bank(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let one = Codel::from_settings(settings, network)?;
+        Codel::new(CodelParams { limit: None, ..one.params })
+    }
+
     pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network) -> Result<Self, ParamError> {
         let default = CodelParams::default();
         let span = |name: &str| settings.number(name).map(Span::from_secs_f64);
@@ -293,13 +410,39 @@ impl Codel {
             interval: span("interval").unwrap_or(default.interval),
             mtu: settings.whole("mtu")?.map_or(default.mtu, |bytes| bytes as u32),
             ce_threshold: span("ce_threshold"),
+            ce_threshold_selector: match settings.choice("ce_threshold_selector") {
+                Some("ect0") => Some(Ecn::Ect0),
+                Some("ect1") => Some(Ecn::Ect1),
+                _ => None,
+            },
             from_now: settings.choice("schedule") == Some("now"),
+            root: match settings.choice("inverse_root") {
+                Some("newton") => InverseRoot::Newton,
+                _ => InverseRoot::Exact,
+            },
+            limit: limit(settings)?,
             ecn: settings.flag("ecn").unwrap_or(default.ecn),
         })
     }
 }
 
+/// The value of `limit`.
+pub(crate) fn limit(settings: &Settings<'_>) -> Result<Option<u32>, ParamError> {
+    Ok(settings.whole("limit")?.map(|packets| u32::try_from(packets).unwrap_or(u32::MAX)))
+}
+
 impl Aqm for Codel {
+    fn on_arrival<R: Draw>(&mut self, _packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        match self.params.limit {
+            Some(limit) if cx.queue.packets >= limit => Verdict::Drop(DropReason::Overflow),
+            _ => Verdict::Pass,
+        }
+    }
+
+    fn on_stolen(&mut self, packets: u32) {
+        self.state.on_stolen(packets);
+    }
+
     #[inline]
     fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
         self.state.on_head(&self.params, packet, sojourn, cx.queue.bytes, cx.now)
@@ -318,14 +461,26 @@ impl Aqm for Codel {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let CodelParams { target, interval, mtu, ce_threshold, from_now, ecn } = self.params;
+        let CodelParams {
+            target, interval, mtu, ce_threshold, ce_threshold_selector, from_now, root, limit, ecn, ..
+        } = self.params;
         visit("target", Value::seconds(target));
         visit("interval", Value::seconds(interval));
         visit("mtu", Value::Number(mtu as f64));
         if let Some(threshold) = ce_threshold {
             visit("ce_threshold", Value::seconds(threshold));
         }
+        let selector = match ce_threshold_selector {
+            Some(Ecn::Ect1) => "ect1",
+            Some(_) => "ect0",
+            None => "any",
+        };
+        visit("ce_threshold_selector", Value::Choice(selector));
         visit("schedule", Value::Choice(if from_now { "now" } else { "due" }));
+        visit("inverse_root", Value::Choice(if root == InverseRoot::Newton { "newton" } else { "exact" }));
+        if let Some(limit) = limit {
+            visit("limit", Value::Number(limit as f64));
+        }
         visit("ecn", Value::Flag(ecn));
     }
 
@@ -340,8 +495,6 @@ impl Aqm for Codel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DropReason;
-    use aqumen_units::Ecn;
 
     const ECT: Packet = Packet {
         bytes: 1000,
@@ -540,6 +693,91 @@ mod tests {
         queue.high(1900.0, &ECT);
         assert_eq!(queue.high(2023.0, &ECT), Verdict::Mark);
         assert_eq!(queue.0.count, 4);
+    }
+
+    /// Linux's root after each of these counts, from a count of one.
+    fn newton(counts: &[u32]) -> f64 {
+        let mut state = CodelState { inverse_root: u16::MAX, ..CodelState::default() };
+        for &count in counts {
+            state.count = count;
+            state.step_root();
+        }
+        f64::from(state.inverse_root) / 65_536.0
+    }
+
+    #[test]
+    fn newtons_steps_are_those_of_the_formula() {
+        // x (3 - n x^2) / 2: from 1 at n = 2 (3 - 2) / 2 = 0.5; at n = 3 0.5 (3 - 0.75) / 2 = 0.5625; at n = 4
+        // 0.5625 (3 - 4 * 0.31640625) / 2 = 0.487793. 16 bits.
+        for (counts, root) in [(&[2][..], 0.5), (&[2, 3], 0.5625), (&[2, 3, 4], 0.487_793)] {
+            assert!((newton(counts) - root).abs() < 1e-4, "{counts:?}: {}", newton(counts));
+        }
+        // A count that rises by one is followed within 3 % from 3 on.
+        for n in 3..200 {
+            let counts: std::vec::Vec<u32> = (2..=n).collect();
+            let exact = 1.0 / libm::sqrt(f64::from(n));
+            assert!((newton(&counts) / exact - 1.0).abs() < 0.03, "{n}: {} {exact}", newton(&counts));
+        }
+        // One that falls from 100 to 2: 0.1 (3 - 0.02) / 2 = 0.149 instead of 0.707.
+        let mut counts: std::vec::Vec<u32> = (2..=100).collect();
+        counts.push(2);
+        assert!((newton(&counts) - 0.149).abs() < 1e-3, "{}", newton(&counts));
+    }
+
+    #[test]
+    fn with_newtons_step_a_new_stretch_begins_with_gaps_that_are_too_short() {
+        // Five signals as in `after_five_signals`: roots 1, 0.5, 0.5625, 0.4878, 0.4414 (0.4878 (3 - 5 * 0.23794) / 2); so they come at
+        // 100, 200, 250, 306.25, 355.03 ms. Again from 400 on: the first at 500 with a count of 5 - 1 = 4, for which the step from the
+        // root of 5 signals gives 0.4414 (3 - 4 * 0.19484) / 2 = 0.4901: the next at 549.01, not 550.
+        let (params, mut queue) =
+            (CodelParams { root: InverseRoot::Newton, ..CodelParams::default() }, CodelState::default());
+        let mut head = |us: u64, sojourn_ms| {
+            let now = Instant::ZERO + Span::from_micros(us);
+            queue.on_head(&params, &ECT, Span::from_millis(sojourn_ms), 10_000, now)
+        };
+        let marks: std::vec::Vec<u64> =
+            (0..3_900u64).map(|k| 100 * k).filter(|&us| head(us, 10) == Verdict::Mark).collect();
+        assert_eq!(marks, [100_000, 200_000, 250_000, 306_300, 355_100]);
+        head(390_000, 1);
+        let again: std::vec::Vec<u64> =
+            (4_000..5_500u64).map(|k| 100 * k).filter(|&us| head(us, 10) == Verdict::Mark).collect();
+        assert_eq!(again, [500_000, 549_100]);
+    }
+
+    #[test]
+    fn packets_that_were_taken_away_count_as_signals() {
+        let mut queue = after_five_signals();
+        queue.0.on_stolen(7);
+        assert_eq!(queue.0.count, 12);
+    }
+
+    #[test]
+    fn the_selector_spares_packets_of_other_codepoints() {
+        let head = |selector, ecn| {
+            let params = CodelParams {
+                ce_threshold: Some(Span::from_millis(1)),
+                ce_threshold_selector: selector,
+                ..CodelParams::default()
+            };
+            let packet = Packet { ecn, ..ECT };
+            CodelState::default().on_head(&params, &packet, Span::from_millis(2), 10_000, Instant::ZERO)
+        };
+        assert_eq!([head(None, Ecn::Ect0), head(None, Ecn::Ect1)], [Verdict::Mark, Verdict::Mark]);
+        assert_eq!(
+            [head(Some(Ecn::Ect1), Ecn::Ect0), head(Some(Ecn::Ect1), Ecn::Ect1)],
+            [Verdict::Pass, Verdict::Mark]
+        );
+    }
+
+    #[test]
+    fn a_limit_of_its_own_refuses_what_finds_so_many_waiting() {
+        let mut codel = Codel::new(CodelParams { limit: Some(2), ..CodelParams::default() }).unwrap();
+        let totals = Totals::default();
+        let mut arrive = |packets| {
+            let queue = crate::QueueView { packets, bytes: 0, limit: crate::Limit::packets(100), totals: &totals };
+            codel.on_arrival(&ECT, &mut Cx { now: Instant::ZERO, queue, rng: &mut crate::multi::testing::Fixed(0.5) })
+        };
+        assert_eq!([arrive(1), arrive(2)], [Verdict::Pass, Verdict::Drop(DropReason::Overflow)]);
     }
 
     #[test]

@@ -16,16 +16,24 @@
 //! - p' is kept in [0, 1]; appendix A leaves this to the implementer. Without `overload` it is kept below 1/k, as in Linux, so that
 //!   p_CL stays below its limit and the L queue is never dropped from.
 //! - A packet is refused when it does not fit; appendix A.1 refuses one when an MTU would not.
-//! - `l4s = step` marks at one delay, as Linux does (1 ms); the default is the ramp of appendix A. The delay is the packet's own sojourn
-//!   time.
-//! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux instead signals nothing in either queue while two packets or fewer
-//!   wait.
+//! - `l4s = step` marks at one delay, as Linux does (1 ms), `l4s = packets` at so many packets left, which Linux can do; the default is the
+//!   ramp of appendix A. The delay is the packet's own sojourn time.
+//! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet arrives, and by default nothing.
+//! - `min_backlog` (Linux: 3028 B, two full packets; not in the RFC, and off): with less left in both queues together nothing is signalled
+//!   for p', neither dropped nor marked; the L queue's own marks go on. At 256 kbit/s two packets take 95 ms, six times the target, so
+//!   that a classic flow never meets a signal while Prague is marked for nearly each packet: it starves.
 //! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A, which counts no
 //!   more than one for a packet.
-//! - The default scheduler is weighted round robin with a tenth for the C queue, as in Linux; appendix A leaves the choice.
+//! - The default scheduler is Linux's weighted round robin with a tenth for the C queue; appendix A leaves the choice. Its credit is kept
+//!   while one queue is empty, and starts anew in favour of the L queue when both are.
+//! - `drop_early` (Linux, off) decides for p' when a packet arrives; `any_ect` (Linux, off) sends ECT(0) to the L queue, too.
+//!
+//! Linux, of which `dualpi2-linux` has the rest, classifies by priority and filters, too, splits super-packets, and limits memory, which
+//! packets of 1500 B do not reach before its limit.
 
 use aqumen_units::{Instant, Probability, Span};
 
+use crate::codel;
 use crate::multi::store::{Store, Waiting};
 use crate::registry::Algorithm;
 use crate::{
@@ -62,13 +70,19 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
         },
         Param {
             name: "l4s",
-            kind: Kind::Choice(&["ramp", "step"]),
+            kind: Kind::Choice(&["ramp", "step", "packets"]),
             default: DefaultValue::Value(Value::Choice("ramp")),
-            doc: "marking of the L queue by its own delay: from min_th on ever more (ramp), or all from `step` on",
+            doc: "marking of the L queue by its own delay: from min_th on ever more (ramp), all from `step` on, or all with more than `step_packets` behind",
         },
         delay("min_th", 800e-6, "delay of the L queue where the ramp begins, minTh"),
         delay("range", 400e-6, "length of the ramp"),
         delay("step", 1e-3, "delay of the L queue where the step lies"),
+        Param {
+            name: "step_packets",
+            kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) },
+            default: DefaultValue::number(1.0),
+            doc: "packets of the L queue above which all are marked with l4s = packets",
+        },
         Param {
             name: "min_packets",
             kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) },
@@ -90,6 +104,20 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::Value(Value::Choice("recur")),
             doc: "which packets are chosen: evenly spaced (recur), or each by chance",
         },
+        Param {
+            name: "min_backlog",
+            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e9) },
+            default: DefaultValue::number(0.0),
+            doc: "with less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3028 B",
+        },
+        Param::flag("drop_early", false, "decide for p' when a packet arrives instead of when it leaves, as Linux can"),
+        Param::flag("any_ect", false, "ECT(0) goes to the L queue, too, as Linux can"),
+        Param::positive(
+            "limit",
+            Unit::Packets,
+            DefaultValue::Designed("the link's buffer"),
+            "packets that may wait in both queues, if the link's buffer holds more",
+        ),
     ],
 };
 
@@ -126,6 +154,14 @@ pub struct DualPi2Params {
     pub overload: bool,
     /// Choose by chance instead of evenly.
     pub random: bool,
+    /// With fewer bytes left in both queues nothing is signalled for p'.
+    pub min_backlog: u32,
+    /// Decide for p' at arrival.
+    pub drop_early: bool,
+    /// ECT(0) goes to the L queue, too.
+    pub any_ect: bool,
+    /// Packets that may wait in both queues, if the link's buffer holds more.
+    pub limit: Option<u32>,
 }
 
 /// The L queue's own AQM.
@@ -140,6 +176,8 @@ pub enum L4sMarking {
     },
     /// All packets from this delay on.
     Step(Span),
+    /// All packets with more than so many behind them.
+    Packets(u32),
 }
 
 /// Which of the two queues is served.
@@ -163,9 +201,12 @@ pub struct DualPi2 {
     due: Instant,
     /// What recur() has counted, for each queue.
     counted: [f64; 2],
-    /// Bytes that the C queue has saved up while the L queue was served; it sends when they pay for its first packet.
+    /// Bytes that weighted round robin owes the C queue: above zero it is served.
     classic_credit: f64,
 }
+
+/// Linux's full packet, by which the credit of weighted round robin starts.
+const MTU: f64 = 1514.0;
 
 /// The two queues.
 const CLASSIC: usize = 0;
@@ -192,6 +233,20 @@ impl Default for DualPi2Params {
             scheduler: DualScheduler::Wrr(0.1),
             overload: true,
             random: false,
+            min_backlog: 0,
+            drop_early: false,
+            any_ect: false,
+            limit: None,
+        }
+    }
+}
+
+impl DualScheduler {
+    /// The credit to start with: Linux's, by which the L queue goes first for a while.
+    fn initial_credit(self) -> f64 {
+        match self {
+            DualScheduler::Wrr(share) => MTU * (2.0 * share - 1.0),
+            DualScheduler::TimeShiftedFifo(_) => 0.0,
         }
     }
 }
@@ -199,14 +254,15 @@ impl Default for DualPi2Params {
 impl DualPi2 {
     /// Two empty queues with room for `limit` in both together.
     pub fn new(params: DualPi2Params, limit: Limit) -> Self {
+        let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(limit.packets), ..limit };
         DualPi2 {
             params,
-            store: Store::new(2, limit),
+            store: Store::new(2, within),
             base: 0.0,
             old_delay_s: 0.0,
             due: Instant::ZERO + params.tupdate.max(Span::from_nanos(1)),
             counted: [0.0; 2],
-            classic_credit: 0.0,
+            classic_credit: params.scheduler.initial_credit(),
         }
     }
 
@@ -222,6 +278,9 @@ impl DualPi2 {
             k: number("k", standard.k),
             l4s: match settings.choice("l4s") {
                 Some("step") => L4sMarking::Step(span("step", 1e-3)),
+                Some("packets") => {
+                    L4sMarking::Packets(settings.whole("step_packets")?.map_or(1, |packets| packets as u32))
+                }
                 _ => L4sMarking::Ramp { min_th: span("min_th", 800e-6), range: span("range", 400e-6) },
             },
             min_packets: settings.whole("min_packets")?.map_or(standard.min_packets, |packets| packets as u32),
@@ -231,14 +290,18 @@ impl DualPi2 {
             },
             overload: settings.flag("overload").unwrap_or(standard.overload),
             random: settings.choice("selection") == Some("random"),
+            min_backlog: settings.whole("min_backlog")?.map_or(standard.min_backlog, |bytes| bytes as u32),
+            drop_early: settings.flag("drop_early").unwrap_or(standard.drop_early),
+            any_ect: settings.flag("any_ect").unwrap_or(standard.any_ect),
+            limit: codel::limit(settings)?,
         };
         Ok(DualPi2::new(params, limit))
     }
 
-    /// Takes the parameters of `new`. p' goes on, and so does the clock; a scheduler starts without credit.
+    /// Takes the parameters of `new`. p' goes on, and so does the clock; another scheduler starts anew.
     pub(crate) fn retune(&mut self, new: Self, now: Instant) {
         if self.params.scheduler != new.params.scheduler {
-            self.classic_credit = 0.0;
+            self.classic_credit = new.params.scheduler.initial_credit();
         }
         let left = (self.due.saturating_since(now)).as_nanos();
         // As long ago as the last update was, the next one is due a new period later.
@@ -276,7 +339,7 @@ impl DualPi2 {
             (false, true) => Some(L4S),
             (true, false) => Some(CLASSIC),
             (false, false) => Some(match self.params.scheduler {
-                DualScheduler::Wrr(share) if self.classic_credit >= self.classic_price(share) => CLASSIC,
+                DualScheduler::Wrr(_) if self.classic_credit > 0.0 => CLASSIC,
                 DualScheduler::Wrr(_) => L4S,
                 // Section 4.2.2 and appendix A: the L queue goes first while its head start outweighs the wait of the C queue.
                 DualScheduler::TimeShiftedFifo(shift) => {
@@ -288,23 +351,21 @@ impl DualPi2 {
         }
     }
 
-    /// What it costs the C queue to send its first packet, bytes of credit.
-    fn classic_price(&self, share: f64) -> f64 {
-        (1.0 - share) * self.store.head(CLASSIC).map_or(0.0, |head| head.packet.bytes as f64)
-    }
-
-    /// Keeps the account of weighted round robin: bytes of either queue count while the other has something to send.
+    /// Keeps the account of weighted round robin, as Linux does: bytes that one queue sends count while the other has something to send,
+    /// and while one has not the account stands still.
     fn account(&mut self, queue: usize, bytes: u32) {
         let DualScheduler::Wrr(share) = self.params.scheduler else { return };
         let bytes = bytes as f64;
-        if self.store.is_empty(L4S) || self.store.is_empty(CLASSIC) {
-            // Nobody is kept waiting: no debt is carried over.
-            self.classic_credit = 0.0;
-        } else if queue == L4S {
+        if queue == L4S && !self.store.is_empty(CLASSIC) {
             self.classic_credit += share * bytes;
-        } else {
+        } else if queue == CLASSIC && !self.store.is_empty(L4S) {
             self.classic_credit -= (1.0 - share) * bytes;
         }
+    }
+
+    /// Whether p' counts: Linux signals nothing for it while little waits.
+    fn is_coupled(&self) -> bool {
+        self.store.backlog().bytes >= self.params.min_backlog as u64
     }
 
     /// Appendix A, laqm(): the L queue's own probability for a packet that waited for `sojourn`.
@@ -314,6 +375,7 @@ impl DualPi2 {
         }
         match self.params.l4s {
             L4sMarking::Step(step) => (sojourn >= step) as u8 as f64,
+            L4sMarking::Packets(packets) => (self.store.queue(L4S).packets > packets) as u8 as f64,
             L4sMarking::Ramp { min_th, range } => {
                 let beyond = sojourn.saturating_sub(min_th).as_secs_f64();
                 match range.as_secs_f64() {
@@ -341,10 +403,19 @@ impl DualPi2 {
 
     /// Appendix A.2, dqueue_dequeue(): what is to become of a packet that was taken from `queue`.
     fn judge<R: Draw>(&mut self, queue: usize, taken: &Waiting, sojourn: Span, rng: &mut R) -> Fate {
+        let native = if queue == L4S { self.native_probability(sojourn) } else { 0.0 };
+        if self.params.drop_early || !self.is_coupled() {
+            return if self.choose(L4S, native, rng) { Fate::Mark } else { Fate::Pass };
+        }
+        self.couple(queue, &taken.packet, native, rng)
+    }
+
+    /// What is to become of a packet by p', and by its queue's own probability.
+    fn couple<R: Draw>(&mut self, queue: usize, packet: &Packet, native: f64, rng: &mut R) -> Fate {
         let (classic, coupled) = (self.classic_probability(), self.coupled_probability());
         if queue == L4S {
             if !self.params.overload || coupled < 1.0 {
-                let share = self.native_probability(sojourn).max(coupled);
+                let share = native.max(coupled);
                 return if self.choose(L4S, share, rng) { Fate::Mark } else { Fate::Pass };
             }
             // Overload saturation: marks say no more, so L4S packets are dropped as often as classic ones, the others marked.
@@ -359,31 +430,35 @@ impl DualPi2 {
         }
         // Overload disables ECN: from p_Cmax = min(1 / k^2, 1) on, where p_CL = 1.
         let too_high = self.params.overload && coupled >= 1.0;
-        if taken.packet.ecn.is_ect() && !too_high { Fate::Mark } else { Fate::Drop }
+        if packet.ecn.is_ect() && !too_high { Fate::Mark } else { Fate::Drop }
     }
 }
 
 impl Qdisc for DualPi2 {
-    fn enqueue<R: Draw>(
-        &mut self,
-        handle: Handle,
-        packet: &Packet,
-        now: Instant,
-        _rng: &mut R,
-        fates: &mut impl Fates,
-    ) {
+    fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
         if self.store.is_full(packet) {
             return self.store.refuse(handle, DropReason::Overflow, fates);
         }
         // Section 2.3: ECT(1) and CE go to the L queue. Both have the last bit of the ECN field set.
-        let queue = if packet.ecn as u8 % 2 == 1 { L4S } else { CLASSIC };
+        let low = packet.ecn as u8 % 2 == 1 || self.params.any_ect && packet.ecn.is_ect();
+        let queue = if low { L4S } else { CLASSIC };
+        if self.params.drop_early && self.is_coupled() {
+            match self.couple(queue, packet, 0.0, rng) {
+                Fate::Drop => return self.store.refuse(handle, DropReason::Early, fates),
+                Fate::Mark => self.store.mark(handle, fates),
+                Fate::Pass => {}
+            }
+        }
         self.store.push(queue, handle, packet, now);
     }
 
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
         loop {
-            let queue = self.chosen_queue(now)?;
+            let Some(queue) = self.chosen_queue(now) else {
+                self.classic_credit = self.params.scheduler.initial_credit();
+                return None;
+            };
             let (taken, sojourn) = self.store.pop(queue, now)?;
             match self.judge(queue, &taken, sojourn, rng) {
                 Fate::Drop => {
@@ -445,7 +520,7 @@ impl Qdisc for DualPi2 {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let DualPi2Params { target, tupdate, alpha, beta, k, l4s, min_packets, scheduler, overload, random } =
+        let DualPi2Params { target, tupdate, alpha, beta, k, l4s, min_packets, scheduler, overload, random, .. } =
             self.params;
         let span = |span: Span| Value::Number(span.as_secs_f64());
         visit("target", span(target));
@@ -463,6 +538,10 @@ impl Qdisc for DualPi2 {
                 visit("l4s", Value::Choice("step"));
                 visit("step", span(step));
             }
+            L4sMarking::Packets(packets) => {
+                visit("l4s", Value::Choice("packets"));
+                visit("step_packets", Value::Number(packets as f64));
+            }
         }
         visit("min_packets", Value::Number(min_packets as f64));
         match scheduler {
@@ -477,6 +556,12 @@ impl Qdisc for DualPi2 {
         }
         visit("overload", Value::Flag(overload));
         visit("selection", Value::Choice(if random { "random" } else { "recur" }));
+        visit("min_backlog", Value::Number(self.params.min_backlog as f64));
+        visit("drop_early", Value::Flag(self.params.drop_early));
+        visit("any_ect", Value::Flag(self.params.any_ect));
+        if let Some(limit) = self.params.limit {
+            visit("limit", Value::Number(limit as f64));
+        }
     }
 }
 
@@ -647,8 +732,88 @@ mod tests {
             dual(DualPi2Params { scheduler: DualScheduler::Wrr(0.25), ..DualPi2Params::default() });
         arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4, 5, 6].map(|handle| (handle, Ecn::Ect1)));
         arrive(&mut dual, &mut log, 0, &[10, 11, 12].map(|handle| (handle, Ecn::NotEct)));
-        // Each L4S packet earns 0.25 of a packet, a classic one costs 0.75.
-        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 10, 3, 4, 5, 11, 6, 12]);
+        // Each L4S packet earns 250 B, a classic one costs 750. Credit of 1514 (0.25 - 0.75) = -757 at first: -507, -257, -7, 243 after the
+        // fourth; then -507 and so on. 6 leaves 243, and with nothing else there the others go.
+        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3, 10, 4, 5, 6, 11, 12]);
+    }
+
+    #[test]
+    fn credit_is_kept_while_one_queue_is_empty_and_starts_anew_when_both_are() {
+        let (mut dual, mut log) =
+            dual(DualPi2Params { scheduler: DualScheduler::Wrr(0.25), ..DualPi2Params::default() });
+        let next = |dual: &mut DualPi2| dual.dequeue(at_us(0), &mut Fixed(0.5), &mut Log::default());
+        // Four L4S packets beside a classic one leave 243 B of credit. The classic one is sent alone, for nothing.
+        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3].map(|handle| (handle, Ecn::Ect1)));
+        arrive(&mut dual, &mut log, 0, &[(10, Ecn::NotEct)]);
+        assert_eq!([(); 5].map(|()| next(&mut dual)), [0, 1, 2, 3, 10].map(Some));
+        assert_eq!(dual.classic_credit, 243.0);
+        // Both come again before the link has found nothing: the classic one goes first.
+        arrive(&mut dual, &mut log, 0, &[(4, Ecn::Ect1), (11, Ecn::NotEct)]);
+        assert_eq!([(); 3].map(|()| next(&mut dual)), [Some(11), Some(4), None]);
+        assert_eq!(dual.classic_credit, -757.0);
+    }
+
+    #[test]
+    fn with_little_left_nothing_is_signalled_for_p_but_the_l_queue_marks_on() {
+        // p' = 0.5 with k = 1, so that p_C = 0.25 and p_CL = 0.5 without overload: 0.1 chooses in either queue.
+        let marked = |min_backlog, left: u32, ecn, delay_us| {
+            let params = DualPi2Params {
+                min_backlog,
+                random: true,
+                k: 1.0,
+                min_packets: 0,
+                l4s: L4sMarking::Step(Span::from_millis(1)),
+                ..DualPi2Params::default()
+            };
+            let (mut dual, mut log) = dual(params);
+            dual.base = 0.5;
+            for handle in 0..=left {
+                dual.enqueue(handle, &packet(ecn), at_us(0), &mut Fixed(0.1), &mut log);
+            }
+            dual.dequeue(at_us(delay_us), &mut Fixed(0.1), &mut log);
+            log.marked.len()
+        };
+        for ecn in [Ecn::Ect0, Ecn::Ect1] {
+            // 3000 B are left of four packets, 4000 B of five.
+            assert_eq!([marked(0, 0, ecn, 0), marked(3028, 3, ecn, 0), marked(3028, 4, ecn, 0)], [1, 0, 1]);
+        }
+        assert_eq!(marked(3028, 0, Ecn::Ect1, 1000), 1);
+        assert_eq!(marked(3028, 0, Ecn::Ect0, 100_000), 0);
+    }
+
+    #[test]
+    fn what_is_decided_at_arrival_is_not_decided_again() {
+        let params = DualPi2Params { drop_early: true, random: true, ..DualPi2Params::default() };
+        let (mut dual, mut log) = dual(params);
+        dual.base = 0.4;
+        dual.enqueue(0, &packet(Ecn::NotEct), at_us(0), &mut Fixed(0.1), &mut log);
+        dual.enqueue(1, &packet(Ecn::Ect0), at_us(0), &mut Fixed(0.1), &mut log);
+        dual.enqueue(2, &packet(Ecn::NotEct), at_us(0), &mut Fixed(0.9), &mut log);
+        assert_eq!((&log.dropped[..], &log.marked[..]), (&[0][..], &[1][..]));
+        assert_eq!((dual.totals().early_dropped, dual.totals().marked), (1, 1));
+        assert_eq!(core::iter::from_fn(|| dual.dequeue(at_us(0), &mut Fixed(0.1), &mut log)).count(), 2);
+        assert_eq!((log.dropped.len(), log.marked.len()), (1, 1));
+    }
+
+    #[test]
+    fn the_l_queue_may_take_all_that_can_be_marked_and_count_packets() {
+        let (mut any, mut log) = dual(DualPi2Params { any_ect: true, ..DualPi2Params::default() });
+        arrive(&mut any, &mut log, 0, &[(0, Ecn::NotEct), (1, Ecn::Ect0), (2, Ecn::Ect1), (3, Ecn::Ce)]);
+        assert_eq!(sent(&mut any, &mut log, 0), [1, 2, 3, 0]);
+        let params = DualPi2Params { l4s: L4sMarking::Packets(1), random: true, ..DualPi2Params::default() };
+        let (mut packets, mut log) = dual(params);
+        arrive(&mut packets, &mut log, 0, &[0, 1, 2, 3].map(|handle| (handle, Ecn::Ect1)));
+        assert_eq!(sent(&mut packets, &mut log, 0), [0, 1, 2, 3]);
+        // Three and two are left behind the first and second, one behind the third.
+        assert_eq!(log.marked, [0, 1]);
+    }
+
+    #[test]
+    fn a_limit_of_its_own_holds_below_the_links() {
+        let mut dual = DualPi2::new(DualPi2Params { limit: Some(1), ..DualPi2Params::default() }, Limit::packets(100));
+        let mut log = Log::default();
+        arrive(&mut dual, &mut log, 0, &[(0, Ecn::Ect0), (1, Ecn::Ect1)]);
+        assert_eq!(log.dropped, [1]);
     }
 
     #[test]

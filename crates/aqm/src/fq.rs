@@ -48,7 +48,7 @@ pub(crate) const fn params<const N: usize>(more: &[Param], of_aqm: &[Param]) -> 
 }
 
 /// The scheduler's parameters.
-pub(crate) const PARAMS: [Param; 5] = [QUEUES_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, BATCH];
+pub(crate) const PARAMS: [Param; 6] = [QUEUES_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, TRUESIZE, BATCH];
 
 const LIMIT: Param = Param::positive(
     "limit",
@@ -63,6 +63,12 @@ const MEMORY: Param = Param {
     default: DefaultValue::number(MEMORY_BYTES),
     doc: "bytes that may wait in all queues, if the link's buffer holds more",
 };
+
+const TRUESIZE: Param = Param::flag(
+    "truesize",
+    true,
+    "`memory` counts what the buffers of packets take in a kernel (2304 B for 1500), not their bytes on the wire",
+);
 
 const BATCH: Param = Param {
     name: "drop_batch",
@@ -82,12 +88,27 @@ pub struct FqParams {
     pub limit: Option<u32>,
     /// Bytes that may wait in all queues.
     pub memory: u64,
+    /// Whether `memory` counts what a kernel's buffers take.
+    pub truesize: bool,
     /// Most packets that the fattest queue loses at once.
     pub drop_batch: u32,
     /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and that is no matter of choice.
     pub backlog: Option<Shown>,
     /// Who gives way when the limit is passed; `None`: the fattest queue, and that is no matter of choice.
     pub overflow: Option<GivesWay>,
+    /// What the fattest queue loses half of; `None`: its packets, and that is no matter of choice.
+    pub half: Option<Half>,
+    /// Whether the AQM of that queue hears of them; `None`: it does not, and that is no matter of choice.
+    pub count_drops: Option<bool>,
+}
+
+/// What the fattest queue loses half of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// Its packets (RFC 8290).
+    Packets,
+    /// Its bytes (Linux).
+    Bytes,
 }
 
 /// Who gives way when the limit is passed.
@@ -150,9 +171,12 @@ impl Default for FqParams {
             quantum: multi::QUANTUM as u32,
             limit: None,
             memory: MEMORY_BYTES as u64,
+            truesize: true,
             drop_batch: DROP_BATCH,
             backlog: None,
             overflow: None,
+            half: None,
+            count_drops: None,
         }
     }
 }
@@ -165,14 +189,20 @@ impl FqParams {
             quantum: multi::quantum(settings)? as u32,
             limit: settings.whole("limit")?.map(|packets| u32::try_from(packets).unwrap_or(u32::MAX)),
             memory: settings.whole("memory")?.map_or(standard.memory, |bytes| bytes as u64),
+            truesize: settings.flag("truesize").unwrap_or(standard.truesize),
             drop_batch: settings.whole("drop_batch")?.map_or(standard.drop_batch, |packets| packets as u32),
-            backlog: None,
-            overflow: None,
+            ..standard
         })
     }
 
     fn within(&self, link: Limit) -> Limit {
-        Limit { packets: self.limit.unwrap_or(u32::MAX).min(link.packets), bytes: Bytes(self.memory.min(link.bytes.0)) }
+        let wire = if self.truesize { u64::MAX } else { self.memory };
+        Limit { packets: self.limit.unwrap_or(u32::MAX).min(link.packets), bytes: Bytes(wire.min(link.bytes.0)) }
+    }
+
+    /// Bytes of a kernel's memory that may wait.
+    fn kernel(&self) -> u64 {
+        if self.truesize { self.memory } else { u64::MAX }
     }
 }
 
@@ -184,7 +214,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         let flow = Flow { credits: 0, list: Membership::None, last_sojourn: Span::ZERO, aqm };
         FlowQueues {
             params,
-            store: Store::new(queues, params.within(limit)),
+            store: Store::new(queues, params.within(limit)).within_memory(params.kernel()),
             hash: FlowHash::default(),
             flows: alloc::vec![flow; queues],
             links: Links::new(queues),
@@ -210,6 +240,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         }
         self.params = FqParams { queues: self.params.queues, ..new.params };
         self.store.set_limit(new.store.limit());
+        self.store.set_memory(self.params.kernel());
         self.due = self.flows.iter().filter_map(|flow| flow.aqm.next_timer()).min();
     }
 
@@ -217,15 +248,27 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         self.params.quantum.max(1) as i64
     }
 
-    /// RFC 8290 section 4.1: the queue with the most bytes loses half of its packets, a batch at most, from its head.
+    /// RFC 8290 section 4.1: the queue with the most bytes loses half of its packets, a batch at most, from its head. Linux: packets
+    /// until half of the bytes are gone.
     #[cold]
     fn make_room(&mut self, arrived_at: usize, fates: &mut impl Fates) {
         self.overlimits += 1;
         while self.store.is_over() {
             let fattest = self.store.longest(Length::Bytes, arrived_at);
-            let half = self.store.queue(fattest).packets.div_ceil(2);
-            for _ in 0..half.min(self.params.drop_batch.max(1)) {
+            let Backlog { packets, bytes } = self.store.queue(fattest);
+            let (half_packets, left) = match self.params.half {
+                Some(Half::Bytes) => (u32::MAX, bytes - bytes / 2),
+                _ => (packets.div_ceil(2), 0),
+            };
+            let mut lost = 0;
+            while lost < half_packets.min(self.params.drop_batch.max(1))
+                && (lost == 0 || self.store.queue(fattest).bytes > left)
+            {
                 self.store.steal_one(fattest, true, fates);
+                lost += 1;
+            }
+            if self.params.count_drops == Some(true) {
+                self.flows[fattest].aqm.on_stolen(lost);
             }
         }
     }
@@ -383,18 +426,26 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let FqParams { queues, quantum, limit, memory, drop_batch, backlog, overflow } = self.params;
+        let FqParams { queues, quantum, limit, memory, truesize, drop_batch, backlog, overflow, half, count_drops } =
+            self.params;
         multi::show(visit, queues, quantum as i64);
         if let Some(limit) = limit {
             visit("limit", Value::Number(limit as f64));
         }
         visit("memory", Value::Number(memory as f64));
+        visit("truesize", Value::Flag(truesize));
         visit("drop_batch", Value::Number(drop_batch as f64));
         if let Some(shown) = backlog {
             visit("backlog", Value::Choice(if shown == Shown::All { "all" } else { "queue" }));
         }
         if let Some(gives_way) = overflow {
             visit("overflow", Value::Choice(if gives_way == GivesWay::Arriving { "arriving" } else { "fattest" }));
+        }
+        if let Some(half) = half {
+            visit("half", Value::Choice(if half == Half::Bytes { "bytes" } else { "packets" }));
+        }
+        if let Some(count_drops) = count_drops {
+            visit("count_drops", Value::Flag(count_drops));
         }
         self.flows[0].aqm.settings(visit);
     }
@@ -417,6 +468,7 @@ mod tests {
     #[derive(Clone, Debug, Default)]
     struct Picky {
         empty: u32,
+        stolen: u32,
     }
 
     impl Aqm for Picky {
@@ -426,6 +478,10 @@ mod tests {
 
         fn on_idle(&mut self, _now: Instant) {
             self.empty += 1;
+        }
+
+        fn on_stolen(&mut self, packets: u32) {
+            self.stolen += packets;
         }
     }
 
@@ -520,8 +576,39 @@ mod tests {
     }
 
     #[test]
+    fn half_may_be_of_its_bytes() {
+        let params =
+            FqParams { quantum: QUANTUM, half: Some(Half::Bytes), count_drops: Some(true), ..FqParams::default() };
+        let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(6));
+        let mut log = Log::default();
+        // 1400 + 4 * 400 + 100 B = 3100 B; half is 1550: the first packet leaves 1700, the second 1300 B.
+        let fat = [(0, 1, 1400), (1, 1, 400), (2, 1, 400), (3, 1, 400), (4, 1, 400), (5, 1, 100)];
+        arrive(&mut fq, &mut log, &fat);
+        arrive(&mut fq, &mut log, &[(20, 2, 100)]);
+        assert_eq!(log.dropped, [0, 1]);
+        // Its AQM hears of them.
+        assert_eq!(fq.flows.iter().map(|flow| flow.aqm.stolen).max(), Some(2));
+    }
+
+    #[test]
+    fn memory_is_that_of_a_kernels_buffers() {
+        // 1000 B: 256 for the packet's head, and 2048 for 64 + 1000 + 320. Three of them are 6912 B.
+        let params = FqParams { memory: 6911, quantum: QUANTUM, ..FqParams::default() };
+        let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(100));
+        let mut log = Log::default();
+        arrive(&mut fq, &mut log, &[(0, 1, 1000), (1, 1, 1000)]);
+        assert!(log.dropped.is_empty());
+        arrive(&mut fq, &mut log, &[(2, 2, 1000)]);
+        assert_eq!(log.dropped, [0]);
+        // What was dropped and sent is free again: there is room for another after one has left.
+        assert!(next(&mut fq, &mut log).is_some());
+        arrive(&mut fq, &mut log, &[(3, 2, 1000)]);
+        assert_eq!(log.dropped, [0]);
+    }
+
+    #[test]
     fn bytes_are_limited_as_well() {
-        let params = FqParams { memory: 2500, quantum: QUANTUM, ..FqParams::default() };
+        let params = FqParams { memory: 2500, truesize: false, quantum: QUANTUM, ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(100));
         let mut log = Log::default();
         arrive(&mut fq, &mut log, &[(0, 1, 1000), (1, 1, 1000), (2, 2, 400)]);

@@ -1,18 +1,24 @@
 //! FQ-CoDel (RFC 8290): flow queueing with CoDel in each queue, the default of many Linux distributions. The scheduler is in
 //! [`fq`](crate::fq), CoDel in [`codel`](crate::codel).
 //!
+//! Where the RFC and Linux differ the defaults are Linux's, since that is what runs under this name:
+//! - CoDel spares a queue with an MTU or less left *in all queues together* (`backlog = all`); RFC 8289 and ns-3 ask its own queue
+//!   (`backlog = queue`), so that with many flows few queues are ever signalled and their sum is not controlled.
+//! - When the limit is passed the fattest queue loses packets until half its bytes are gone (`half = bytes`), and CoDel's count rises
+//!   by as many (`count_drops`); RFC 8290 section 4.1 drops half its packets, without a word on the count. 64 at most in both.
+//! - `memory` counts what packets' buffers take (`truesize`).
+//!
 //! Deviations:
-//! - `limit` is the link's buffer unless given; the RFC's default is 10240 packets.
-//! - `memory` (Linux) counts packets' bytes on the wire; Linux counts the memory that their buffers take.
-//! - When the limit is passed the fattest queue gives way until all fits, in batches; a batch is half its packets (RFC 8290 section
-//!   4.1), not half its bytes as in Linux. Linux adds the packets lost to CoDel's count; the RFC does not.
-//! - CoDel spares a queue with an MTU or less left (RFC 8289); with many flows few queues have more, and the sum of the queues is not
-//!   controlled. Linux asks the same of all queues together: `backlog = all`.
+//! - `limit` is the link's buffer unless given; the RFC's and Linux's default is 10240 packets.
+//! - When the limit is passed the fattest queue gives way until all fits, in batches; Linux takes one batch, and so may stand above its
+//!   memory for a while.
+//! - truesize is that of a packet in a buffer of its own; Linux counts what the driver took.
 //! - A turn ends when the credits are used up, at zero or below (RFC 8290 section 3, Linux); section 4.2 says "negative".
 //! - Linux takes an empty new queue out of the lists at once if there are no old queues; section 4.2 moves it to the old ones.
+//! - CoDel's own are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU and Newton step.
 
 use crate::codel::{self, Codel};
-use crate::fq::{self, FlowQueues, FqParams, Shown};
+use crate::fq::{self, FlowQueues, FqParams, Half, Shown};
 use crate::registry::Algorithm;
 use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
 
@@ -22,27 +28,40 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-CoDel",
     summary: "flow queueing with CoDel in each queue: flows share the link, and sparse ones hardly wait",
     reference: "Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet: The Flow Queue CoDel packet scheduler and AQM algorithm, RFC 8290, 2018",
-    params: &fq::params::<{ fq::PARAMS.len() + 1 + codel::ALGORITHM.params.len() }>(
-        &[BACKLOG],
-        codel::ALGORITHM.params,
+    params: &fq::params::<{ fq::PARAMS.len() + 3 + codel::PARAMS_OF_A_QUEUE.len() }>(
+        &[BACKLOG, HALF, COUNT_DROPS],
+        &codel::PARAMS_OF_A_QUEUE,
     ),
 };
 
 const BACKLOG: Param = Param {
     name: "backlog",
     kind: Kind::Choice(&["queue", "all"]),
-    default: DefaultValue::Value(Value::Choice("queue")),
-    doc: "what CoDel compares with `mtu`: what is left in its own queue, or in all queues, as in Linux",
+    default: DefaultValue::Value(Value::Choice("all")),
+    doc: "what CoDel compares with `mtu`: what is left in its own queue (RFC 8289, ns-3), or in all queues (Linux)",
 };
+
+const HALF: Param = Param {
+    name: "half",
+    kind: Kind::Choice(&["bytes", "packets"]),
+    default: DefaultValue::Value(Value::Choice("bytes")),
+    doc: "half of what the fattest queue loses when the limit is passed: its bytes (Linux), or its packets (RFC 8290)",
+};
+
+const COUNT_DROPS: Param =
+    Param::flag("count_drops", true, "packets that the fattest queue loses add to CoDel's count, as in Linux");
 
 /// Flow queueing with CoDel.
 pub type FqCodel = FlowQueues<Codel>;
 
 impl FqCodel {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network, limit: Limit) -> Result<Self, ParamError> {
-        let shown = if settings.choice("backlog") == Some("all") { Shown::All } else { Shown::Queue };
-        let params = FqParams { backlog: Some(shown), ..FqParams::from_settings(settings)? };
-        Ok(FlowQueues::new(params, Codel::from_settings(settings, network)?, limit))
+        let shown = if settings.choice("backlog") == Some("queue") { Shown::Queue } else { Shown::All };
+        let half = if settings.choice("half") == Some("packets") { Half::Packets } else { Half::Bytes };
+        let count_drops = Some(settings.flag("count_drops").unwrap_or(true));
+        let params =
+            FqParams { backlog: Some(shown), half: Some(half), count_drops, ..FqParams::from_settings(settings)? };
+        Ok(FlowQueues::new(params, Codel::in_a_bank(settings, network)?, limit))
     }
 }
 
@@ -90,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_may_be_shown_the_backlog_of_all_queues_as_in_linux() {
+    fn codel_is_shown_the_backlog_of_all_queues_or_of_its_own() {
         // Forty flows with one packet each: every queue has nothing left behind its packet, so that CoDel is quiet, but all together have.
         let marked = |backlog| {
             let given = [("backlog", Value::Choice(backlog)), ("queues", Value::Number(65_536.0))];

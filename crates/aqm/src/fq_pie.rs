@@ -6,8 +6,10 @@
 //!   draft-tahiliani-tsvwg-fq-pie refuse the arriving packet: `overflow = arriving`.
 //! - PIE's parameters and safeguards are its own (RFC 8033), so `derandomize` is on, and packets are marked up to a probability
 //!   of 0.1.
-//! - All queues are updated at the same times; Linux spreads them over the interval.
+//! - All queues are updated at the same times; Linux spreads more than 2048 over several jiffies.
+//! - `memory` is enforced; Linux counts it, and lets packets in all the same.
 //! - `on_off`: "a third of the buffer" means of the buffer of all queues together.
+//! - PIE's own are in [`pie`](crate::pie). `fq-pie-linux` has Linux's limit, safeguards and ECN default.
 
 use crate::fq::{self, FlowQueues, FqParams, GivesWay};
 use crate::pie::{self, Pie};
@@ -20,7 +22,10 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-PIE",
     summary: "flow queueing with PIE in each queue",
     reference: "Al-Saadi, Armitage: Dummynet AQM v0.2: CoDel, FQ-CoDel, PIE and FQ-PIE for FreeBSD's ipfw/dummynet framework, 2016",
-    params: &fq::params::<{ fq::PARAMS.len() + 1 + pie::ALGORITHM.params.len() }>(&[OVERFLOW], pie::ALGORITHM.params),
+    params: &fq::params::<{ fq::PARAMS.len() + 1 + pie::PARAMS_OF_A_QUEUE.len() }>(
+        &[OVERFLOW],
+        &pie::PARAMS_OF_A_QUEUE,
+    ),
 };
 
 const OVERFLOW: Param = Param {
@@ -38,7 +43,7 @@ impl FqPie {
         let gives_way =
             if settings.choice("overflow") == Some("arriving") { GivesWay::Arriving } else { GivesWay::Fattest };
         let params = FqParams { overflow: Some(gives_way), ..FqParams::from_settings(settings)? };
-        Ok(FlowQueues::new(params, Pie::from_settings(settings, network)?, limit))
+        Ok(FlowQueues::new(params, Pie::in_a_bank(settings, network)?, limit))
     }
 }
 

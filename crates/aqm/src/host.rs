@@ -128,6 +128,11 @@ pub trait Aqm {
         let _ = (packet, cx);
     }
 
+    /// So many packets that waited were taken from the head of the queue for want of room in a discipline of many queues.
+    fn on_stolen(&mut self, packets: u32) {
+        let _ = packets;
+    }
+
     /// A packet that waited for `sojourn` is taken from the head for transmission; `cx.queue` excludes it. After `Drop`
     /// the host offers the next head at the same moment.
     fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {

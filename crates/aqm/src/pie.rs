@@ -21,13 +21,24 @@
 //! - `derandomize` (section 5.4) is on; ns-3 has it off. `cap` (section 5.5) is on.
 //! - `delay_boost` (Linux, not in the RFC): above 250 ms the probability rises by 2 % an update, whatever dp says.
 //! - ECN-capable packets are marked up to p = `mark_p` = 0.1 and dropped above (section 5.1); ns-3 and Linux do the same.
-//! - The probability does not grow with the packet's size (an option in Linux and ns-3).
+//! - `bytemode` (Linux, ns-3; off): the probability of a packet smaller than `mean_packet` shrinks with its size.
+//! - `safeguards = linux`: the delay that spares packets is that of the packet that left last, not of the last update; the burst
+//!   allowance falls by the time between departures, and while it lasts nothing is summed up; two `mean_packet` or *more* are signalled;
+//!   p decays by 1/64; all is as at the start once p and the delay are gone; and a mark that comes because the sum reached 8.5 does not
+//!   empty the sum, so that every packet is marked from then on until one is dropped or p is gone.
+//! - `start` (Linux: 500 ms): the first update. `limit` (Linux) applies below the link's buffer.
+//!
+//! Linux, of which `pie-linux` has the rest: times are whole jiffies, so that an update comes each 16 ms where a jiffy has 4; the
+//! departure rate that `delay = rate` measures gets a weight of 1/8; with a delay of 0 and packets that wait p does not decay.
 
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError,
-    SampledLaw, Settings, Totals, Unit, Value, Verdict, registry::Algorithm, timer::Timer,
+    Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param,
+    ParamError, SampledLaw, Settings, Totals, Unit, Value, Verdict,
+    codel::{self, LIMIT},
+    registry::Algorithm,
+    timer::Timer,
 };
 
 // RFC 8033 sections 4.1, 4.2, 4.4, 5.1.
@@ -41,6 +52,8 @@ const DEFAULT_MARK_P: f64 = 0.1;
 const TUNING: [(f64, f64); 6] = [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (0.1, 2.0)];
 /// Section 4.2: decay per update once congestion is over.
 const DECAY: f64 = 0.98;
+/// Linux's: a 64th of it goes.
+const LINUX_DECAY: f64 = 1.0 - 1.0 / 64.0;
 /// Section 4.1: below this probability a delay below half the target spares packets.
 const SPARING_P: f64 = 0.2;
 /// Section 5.5: from this probability on, the largest step.
@@ -100,15 +113,40 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "mean_packet",
             Unit::Bytes,
             DefaultValue::Designed("the network's packet size"),
-            "with two of these or less waiting nothing is signalled",
+            "with two of these or less waiting nothing is signalled; the size that `bytemode` compares with",
         ),
         Param::fraction(
             "mark_p",
             DefaultValue::number(DEFAULT_MARK_P),
             "highest probability at which packets are marked, MAX_ECNTH",
         ),
+        Param::positive(
+            "start",
+            Unit::Seconds,
+            DefaultValue::Designed("an interval"),
+            "when the first update comes; Linux: 500 ms",
+        ),
+        Param {
+            name: "safeguards",
+            kind: Kind::Choice(&["rfc8033", "linux"]),
+            default: DefaultValue::Value(Value::Choice("rfc8033")),
+            doc: "burst allowance, sparing of short queues and delays, spacing and decay: as in the RFC, or as in Linux",
+        },
+        Param::flag("bytemode", false, "the probability of a packet below mean_packet shrinks with its size"),
         Param::ECN,
+        LIMIT,
     ],
+};
+
+/// PIE's table without `limit`, which a discipline of many queues has itself.
+pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 1] = {
+    let mut all = [Param::ECN; ALGORITHM.params.len() - 1];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = ALGORITHM.params[i];
+        i += 1;
+    }
+    all
 };
 
 /// The core that PIE and PI2 share: alpha (delay - target) + beta (delay - previous delay).
@@ -141,6 +179,8 @@ pub struct PieLawParams {
     pub cap: bool,
     /// Above a delay of 250 ms rise by 0.02 an update.
     pub delay_boost: bool,
+    /// What is left of the probability after an update without congestion.
+    pub decay: f64,
 }
 
 /// The law: from delay to probability, without the safeguards that look at packets.
@@ -160,6 +200,15 @@ pub enum DelaySource {
     Rate,
 }
 
+/// Whose safeguards around the law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safeguards {
+    /// The RFC's.
+    Rfc8033,
+    /// Linux's.
+    Linux,
+}
+
 /// The parameters of [`Pie`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieParams {
@@ -177,8 +226,16 @@ pub struct PieParams {
     pub mean_packet: f64,
     /// Highest probability at which packets are marked.
     pub mark_p: Probability,
+    /// When the first update comes; never before the first interval is over.
+    pub start: Option<Span>,
+    /// Whose safeguards.
+    pub safeguards: Safeguards,
+    /// The probability of a packet below `mean_packet` shrinks with its size.
+    pub bytemode: bool,
     /// Mark ECN-capable packets.
     pub ecn: bool,
+    /// Packets that may wait, if the link's buffer holds more.
+    pub limit: Option<u32>,
 }
 
 /// PIE.
@@ -192,7 +249,10 @@ pub struct Pie {
     /// Sum of the probability since the last signal.
     sum: f64,
     active: bool,
+    /// The delay at the last update; with Linux's safeguards that of the packet that left last.
     delay_s: f64,
+    /// When a packet left last; none before the first, and once all is as at the start.
+    left_at: Option<Instant>,
     rate: RateMeter,
 }
 
@@ -225,6 +285,7 @@ impl Default for PieLawParams {
             auto_tune: true,
             cap: true,
             delay_boost: false,
+            decay: DECAY,
         }
     }
 }
@@ -275,7 +336,7 @@ impl PieLaw {
         let mut p = (p + dp).clamp(0.0, 1.0);
         // Section 4.2: congestion is over.
         if delay_s == 0.0 && previous_s == 0.0 {
-            p *= DECAY;
+            p *= self.params.decay;
         }
         self.p = Probability::clamp(p);
         self.p
@@ -343,11 +404,12 @@ impl Pie {
         Ok(Pie {
             params,
             law: PieLaw::new(params.law),
-            timer: Timer::new(params.law.interval),
+            timer: Timer::new(params.law.interval).first_after(params.start.unwrap_or(Span::ZERO)),
             burst: params.burst,
             sum: 0.0,
             active: !params.on_off,
             delay_s: 0.0,
+            left_at: None,
             rate: RateMeter::default(),
         })
     }
@@ -360,6 +422,7 @@ impl Pie {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let number = |name: &str, otherwise: f64| settings.number(name).unwrap_or(otherwise);
         let flag = |name: &str, otherwise: bool| settings.flag(name).unwrap_or(otherwise);
+        let linux = settings.choice("safeguards") == Some("linux");
         Pie::new(PieParams {
             law: PieLawParams {
                 target_s: number("target", DEFAULT_TARGET_S),
@@ -369,6 +432,7 @@ impl Pie {
                 auto_tune: flag("auto_tune", true),
                 cap: flag("cap", true),
                 delay_boost: flag("delay_boost", false),
+                decay: if linux { LINUX_DECAY } else { DECAY },
             },
             burst: Span::from_secs_f64(number("burst", DEFAULT_BURST_S)),
             derandomize: flag("derandomize", true),
@@ -376,8 +440,22 @@ impl Pie {
             delay: if settings.choice("delay") == Some("rate") { DelaySource::Rate } else { DelaySource::Sojourn },
             mean_packet: number("mean_packet", network.packet_bytes),
             mark_p: Probability::clamp(number("mark_p", DEFAULT_MARK_P)),
+            start: settings.number("start").map(Span::from_secs_f64),
+            safeguards: if linux { Safeguards::Linux } else { Safeguards::Rfc8033 },
+            bytemode: flag("bytemode", false),
             ecn: flag("ecn", true),
+            limit: codel::limit(settings)?,
         })
+    }
+
+    /// That of one queue among many: `limit` is of them all.
+    pub(crate) fn in_a_bank(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let one = Pie::from_settings(settings, network)?;
+        Pie::new(PieParams { limit: None, ..one.params })
+    }
+
+    fn is_linux(&self) -> bool {
+        self.params.safeguards == Safeguards::Linux
     }
 
     /// RFC 8033 section 5.3: on from a third of the buffer on, with everything as at the start.
@@ -394,13 +472,16 @@ impl Pie {
     }
 
     /// RFC 8033 sections 4.1, 5.4: whether the packet is chosen.
-    fn chooses<R: Draw>(&mut self, cx: &mut Cx<'_, R>) -> bool {
-        let p = self.law.p.get();
+    fn chooses<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> bool {
+        let (p, mean_packet) = (self.law.p.get(), self.params.mean_packet);
         // A queue that is short, or was so at the last update, is left alone.
-        let spared = self.law.delay_s() < self.params.law.target_s / 2.0 && p < SPARING_P;
-        if spared || cx.queue.bytes as f64 <= 2.0 * self.params.mean_packet {
+        let delay_s = if self.is_linux() { self.delay_s } else { self.law.delay_s() };
+        let (left, two) = (cx.queue.bytes as f64, 2.0 * mean_packet);
+        let short = if self.is_linux() { left < two } else { left <= two };
+        if short || delay_s < self.params.law.target_s / 2.0 && p < SPARING_P {
             return false;
         }
+        let p = if self.params.bytemode { p * (packet.bytes as f64 / mean_packet).min(1.0) } else { p };
         if !self.params.derandomize {
             return p > 0.0 && cx.rng.uniform() < p;
         }
@@ -413,6 +494,16 @@ impl Pie {
         }
         self.sum >= DERANDOMIZE.1 || cx.rng.uniform() < p
     }
+
+    /// Linux: the burst allowance falls by the time between departures, and the delay is that of the packet that left last.
+    fn on_linux_dequeue(&mut self, sojourn: Span, left_bytes: u64, now: Instant) {
+        if self.params.delay == DelaySource::Sojourn {
+            self.delay_s = if left_bytes == 0 { 0.0 } else { sojourn.as_secs_f64() };
+        }
+        if let Some(before) = self.left_at.replace(now) {
+            self.burst = self.burst.saturating_sub(now.saturating_since(before));
+        }
+    }
 }
 
 impl Aqm for Pie {
@@ -422,12 +513,23 @@ impl Aqm for Pie {
             self.wake(cx);
             return Verdict::Pass;
         }
+        if self.params.limit.is_some_and(|limit| cx.queue.packets >= limit) {
+            self.sum = 0.0;
+            return Verdict::Drop(DropReason::Overflow);
+        }
         // Section 4.4: a burst at an empty queue is spared.
-        if cx.queue.is_full(packet) || !self.chooses(cx) || self.burst > Span::ZERO {
+        if self.is_linux() && self.burst > Span::ZERO {
             return Verdict::Pass;
         }
-        self.sum = 0.0;
-        Verdict::signal(packet, self.params.ecn && self.law.p <= self.params.mark_p)
+        if cx.queue.is_full(packet) || !self.chooses(packet, cx) || self.burst > Span::ZERO {
+            return Verdict::Pass;
+        }
+        let verdict = Verdict::signal(packet, self.params.ecn && self.law.p <= self.params.mark_p);
+        // Linux leaves the sum full after a mark that it made certain.
+        if verdict != Verdict::Mark || !self.is_linux() || self.sum < DERANDOMIZE.1 {
+            self.sum = 0.0;
+        }
+        verdict
     }
 
     fn on_overflow<R: Draw>(&mut self, _packet: &Packet, _cx: &mut Cx<'_, R>) {
@@ -435,8 +537,11 @@ impl Aqm for Pie {
         self.sum = 0.0;
     }
 
-    fn on_dequeue<R: Draw>(&mut self, packet: &Packet, _sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
+    fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
         self.rate.on_dequeue(packet.bytes, cx.queue.bytes, cx.now);
+        if self.is_linux() {
+            self.on_linux_dequeue(sojourn, cx.queue.bytes, cx.now);
+        }
         Verdict::Pass
     }
 
@@ -451,17 +556,21 @@ impl Aqm for Pie {
         let previous_s = self.law.delay_s();
         self.delay_s = match self.params.delay {
             _ if cx.queue.packets == 0 => 0.0,
+            DelaySource::Sojourn if self.is_linux() => self.delay_s,
             DelaySource::Sojourn => cx.queue.totals.last_sojourn.as_secs_f64(),
             DelaySource::Rate => self.rate.delay_s(cx.queue.bytes),
         };
         let p = self.law.update(self.delay_s);
         // Section 4.4.
         let half = self.params.law.target_s / 2.0;
-        self.burst = if p == Probability::ZERO && self.delay_s < half && previous_s < half {
-            self.params.burst
-        } else {
-            self.burst.saturating_sub(self.timer.period())
-        };
+        if p == Probability::ZERO && self.delay_s < half && previous_s < half {
+            self.burst = self.params.burst;
+            if self.is_linux() {
+                (self.sum, self.left_at, self.rate) = (0.0, None, RateMeter::default());
+            }
+        } else if !self.is_linux() {
+            self.burst = self.burst.saturating_sub(self.timer.period());
+        }
         // Section 5.3.
         if self.params.on_off && p == Probability::ZERO && self.delay_s == 0.0 && previous_s == 0.0 {
             self.active = false;
@@ -481,7 +590,7 @@ impl Aqm for Pie {
     }
 
     fn hooks(&self) -> Hooks {
-        Hooks { departures: self.params.delay == DelaySource::Rate, ..Hooks::default() }
+        Hooks { departures: self.params.delay == DelaySource::Rate || self.is_linux(), ..Hooks::default() }
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
@@ -496,7 +605,15 @@ impl Aqm for Pie {
         visit("delay", Value::Choice(if params.delay == DelaySource::Rate { "rate" } else { "sojourn" }));
         visit("mean_packet", Value::Number(params.mean_packet));
         visit("mark_p", Value::Number(params.mark_p.get()));
+        if let Some(start) = params.start {
+            visit("start", Value::seconds(start));
+        }
+        visit("safeguards", Value::Choice(if self.is_linux() { "linux" } else { "rfc8033" }));
+        visit("bytemode", Value::Flag(params.bytemode));
         visit("ecn", Value::Flag(params.ecn));
+        if let Some(limit) = params.limit {
+            visit("limit", Value::Number(limit as f64));
+        }
     }
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
@@ -505,19 +622,19 @@ impl Aqm for Pie {
 
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
         let _ = totals;
-        self.timer.start(now);
+        self.timer.start_after(now, self.params.start.unwrap_or(Span::ZERO));
         let Some(old) = old else { return };
         self.timer.follow(&old.timer);
         self.law.take_over(&old.law);
-        (self.burst, self.sum, self.active, self.delay_s, self.rate) =
-            (old.burst, old.sum, old.active, old.delay_s, old.rate);
+        (self.burst, self.sum, self.active, self.delay_s, self.left_at, self.rate) =
+            (old.burst, old.sum, old.active, old.delay_s, old.left_at, old.rate);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DropReason, Limit, QueueView, Totals};
+    use crate::{Limit, QueueView, Totals};
     use aqumen_units::{Bytes, Ecn};
 
     const DROP: Verdict = Verdict::Drop(DropReason::Early);
@@ -610,7 +727,11 @@ mod tests {
             delay: DelaySource::Sojourn,
             mean_packet: 1000.0,
             mark_p: Probability::clamp(0.1),
+            start: None,
+            safeguards: Safeguards::Rfc8033,
+            bytemode: false,
             ecn: true,
+            limit: None,
         }
     }
 
@@ -765,6 +886,103 @@ mod tests {
             meter.on_dequeue(1024, 100_000, at(160 + 5 * i));
         }
         assert!(near(meter.delay_s(16_384), 0.14));
+    }
+
+    /// PIE with Linux's safeguards at probability `p`, whose last packet waited for `ms`.
+    fn linux_at(p: f64, ms: u64) -> Pie {
+        let mut pie = pie_at(PieParams { safeguards: Safeguards::Linux, ..params() }, p);
+        leave(&mut pie, 0, ms, 50_000);
+        pie
+    }
+
+    /// A packet leaves at `at_ms` that waited for `ms`, with so many bytes behind.
+    fn leave(pie: &mut Pie, at_ms: u64, ms: u64, left: u64) {
+        let queue = QueueView { packets: 50, bytes: left, limit: Limit::packets(300), totals: &Totals::default() };
+        let now = Instant::ZERO + Span::from_millis(at_ms);
+        let packet = Packet { bytes: 1000, ..Packet::default() };
+        pie.on_dequeue(&packet, Span::from_millis(ms), &mut Cx { now, queue, rng: &mut Fixed(0.0) });
+    }
+
+    #[test]
+    fn linux_spares_by_the_delay_of_the_packet_that_left_last_and_signals_two_full_packets() {
+        // The delay at the last update is 30 ms in both, the last packet's 7 or 8: half of the target is 7.5.
+        assert_eq!(arrive(&mut linux_at(0.05, 7), Ecn::Ect0, 50, 0.0), Verdict::Pass);
+        assert_eq!(arrive(&mut linux_at(0.05, 8), Ecn::Ect0, 50, 0.0), Verdict::Mark);
+        // Two packets of 1000 B.
+        assert_eq!(arrive(&mut linux_at(0.05, 8), Ecn::Ect0, 2, 0.0), Verdict::Mark);
+        assert_eq!(arrive(&mut linux_at(0.05, 8), Ecn::Ect0, 1, 0.0), Verdict::Pass);
+        // With nothing behind it, it met no delay.
+        let mut pie = linux_at(0.05, 8);
+        leave(&mut pie, 10, 80, 0);
+        assert_eq!(pie.delay_s, 0.0);
+    }
+
+    #[test]
+    fn linuxs_burst_allowance_falls_between_departures_and_nothing_is_summed_meanwhile() {
+        let burst = Span::from_millis(150);
+        let derandomize = PieParams { safeguards: Safeguards::Linux, derandomize: true, burst, ..params() };
+        let mut pie = Pie::new(derandomize).unwrap();
+        pie.law = law_at(0.1, 0.030);
+        leave(&mut pie, 0, 100, 50_000);
+        arrive(&mut pie, Ecn::Ect0, 50, 0.0);
+        assert_eq!((pie.burst, pie.sum), (burst, 0.0));
+        leave(&mut pie, 100, 100, 50_000);
+        // Updates do not lower it.
+        update(&mut pie, 50, 100);
+        assert_eq!(pie.burst, Span::from_millis(50));
+        leave(&mut pie, 160, 100, 50_000);
+        arrive(&mut pie, Ecn::Ect0, 50, 0.0);
+        assert_eq!(pie.burst, Span::ZERO);
+        assert!(pie.sum > 0.0);
+        // p = 0 and the delay gone, now and at the update before: as at the start.
+        (pie.law, pie.delay_s) = (law_at(0.0, 0.001), 0.0);
+        update(&mut pie, 0, 0);
+        assert_eq!((pie.burst, pie.sum, pie.left_at), (burst, 0.0, None));
+    }
+
+    #[test]
+    fn linux_decays_by_a_64th_and_begins_later() {
+        let mut law = law_at(0.5, 0.0);
+        law.params.decay = LINUX_DECAY;
+        assert!(near(law.update(0.0).get(), 0.498_125 * 63.0 / 64.0));
+        let start = Some(Span::from_millis(500));
+        let mut pie = Pie::new(PieParams { start, ..params() }).unwrap();
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        assert_eq!(pie.next_timer(), Some(at(500)));
+        update(&mut pie, 50, 100);
+        assert_eq!(pie.next_timer(), Some(at(515)));
+    }
+
+    #[test]
+    fn in_linux_a_sum_that_is_full_marks_until_a_drop() {
+        // A number that never chooses: 8.5 is reached with packet 85, by rounding 86; then each is marked.
+        let mut pie = linux_at(0.1, 30);
+        pie.params.derandomize = true;
+        let marks = (1..=100).filter(|_| arrive(&mut pie, Ecn::Ect0, 50, 0.999) == Verdict::Mark).count();
+        assert!(matches!(marks, 15 | 16), "{marks}");
+        assert_eq!(arrive(&mut pie, Ecn::NotEct, 50, 0.999), DROP);
+        assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.999), Verdict::Pass);
+    }
+
+    #[test]
+    fn small_packets_may_be_spared_in_proportion() {
+        // p = 0.1 for 1000 B, 0.05 for 500 B, and no more than 0.1 for 2000 B.
+        let verdict = |bytes, u| {
+            let mut pie = pie_at(PieParams { bytemode: true, ..params() }, 0.1);
+            let totals = Totals::default();
+            let queue = QueueView { packets: 50, bytes: 50_000, limit: Limit::packets(300), totals: &totals };
+            let packet = Packet { bytes, ecn: Ecn::Ect0, ..Packet::default() };
+            pie.on_arrival(&packet, &mut Cx { now: Instant::ZERO, queue, rng: &mut Fixed(u) })
+        };
+        assert_eq!([verdict(500, 0.049), verdict(500, 0.051)], [Verdict::Mark, Verdict::Pass]);
+        assert_eq!([verdict(2000, 0.099), verdict(2000, 0.101)], [Verdict::Mark, Verdict::Pass]);
+    }
+
+    #[test]
+    fn a_limit_of_its_own_refuses_what_finds_so_many_waiting() {
+        let mut pie = Pie::new(PieParams { limit: Some(50), ..params() }).unwrap();
+        assert_eq!(arrive(&mut pie, Ecn::Ect0, 49, 0.0), Verdict::Pass);
+        assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0), Verdict::Drop(DropReason::Overflow));
     }
 
     #[test]

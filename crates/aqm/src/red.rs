@@ -17,8 +17,18 @@
 //!   `thresholds = ns2-auto` selects; the weight is 0.002, and `weight_rule` selects ns-2's rules.
 //! - `use_mark_p` is off: ns-2 drops ECN-capable packets once p_b exceeds `mark_p` = 0.1, which surprises everybody.
 //! - `bytes` and `queue_in_bytes` are off, and ECN is on; ns-2 has it the other way round.
+//! - `spacing = linux`: one random number for each signal, R in [0, 1), instead of one for each packet; the signal comes with the first
+//!   packet for which count p_b >= R, so that they come 1 to 1/p_b packets apart, evenly spread (half of ns-2's with `wait`, on the
+//!   average 0.5 / p_b instead of 1.5 / p_b). The count goes on from there, is at rest below min_th and above the curve's end, and a queue
+//!   of one packet is not spared.
+//! - `above = mark` (Linux): beyond the curve's end packets that can be are marked instead of dropped.
+//! - `thresholds = tc`, `weight_rule = tc`: what tc makes of a limit alone: max_th a quarter of it, min_th a third of that, and a weight of
+//!   2^-k that lets a burst of (2 min_th + max_th) / 3 packets pass.
 //! - ns-2's `drop_tail_` false and `ns1_compat_` are left out; its adaptive modes are algorithms of their own (`ared`,
 //!   `ared-feng`).
+//!
+//! Linux, of which `red-linux` has the rest: the average is of bytes in fixed point; over idle times it falls by a table of shifts; the
+//! drop above max_th counts as early there; `nodrop` and the actions at marks and drops are left out.
 
 use aqumen_units::{Instant, Probability};
 
@@ -42,7 +52,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
 };
 
 /// The parameters of every member of RED's family, in the order in which `settings` shows them.
-pub(crate) const PARAMS: [Param; 16] = [
+pub(crate) const PARAMS: [Param; 18] = [
     Param {
         name: "min_th",
         kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
@@ -57,9 +67,9 @@ pub(crate) const PARAMS: [Param; 16] = [
     ),
     Param {
         name: "thresholds",
-        kind: Kind::Choice(&["target", "ns2-auto"]),
+        kind: Kind::Choice(&["target", "ns2-auto", "tc"]),
         default: DefaultValue::Value(Value::Choice("target")),
-        doc: "rule for min_th: half the network's target, or ns-2's max(5, target_delay ptc / 2)",
+        doc: "rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer",
     },
     Param::positive(
         "target_delay",
@@ -76,9 +86,9 @@ pub(crate) const PARAMS: [Param; 16] = [
     },
     Param {
         name: "weight_rule",
-        kind: Kind::Choice(&["fixed", "ns2-auto", "ns2-1s", "ns2-100ms"]),
+        kind: Kind::Choice(&["fixed", "ns2-auto", "ns2-1s", "ns2-100ms", "tc"]),
         default: DefaultValue::Value(Value::Choice("fixed")),
-        doc: "rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s",
+        doc: "rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s; or tc's, for a burst of (2 min_th + max_th) / 3",
     },
     Param {
         name: "link_delay",
@@ -110,6 +120,18 @@ pub(crate) const PARAMS: [Param; 16] = [
         DefaultValue::number(DEFAULT_MARK_P),
         "highest probability at which use_mark_p marks, ns-2's mark_p_",
     ),
+    Param {
+        name: "spacing",
+        kind: Kind::Choice(&["ns2", "linux"]),
+        default: DefaultValue::Value(Value::Choice("ns2")),
+        doc: "how signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in Linux",
+    },
+    Param {
+        name: "above",
+        kind: Kind::Choice(&["drop", "mark"]),
+        default: DefaultValue::Value(Value::Choice("drop")),
+        doc: "what becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop",
+    },
     Param::ECN,
 ];
 
@@ -155,6 +177,10 @@ pub struct RedParams {
     pub use_mark_p: bool,
     /// See `use_mark_p`.
     pub mark_p: Probability,
+    /// One random number for each signal, as in Linux, instead of one for each packet.
+    pub linux_spacing: bool,
+    /// Beyond the curve mark what can be marked.
+    pub mark_above: bool,
     /// Mark ECN-capable packets.
     pub ecn: bool,
 }
@@ -171,6 +197,8 @@ pub struct Red {
     count_bytes: u64,
     /// The last packet met an average above min_th.
     above_min: bool,
+    /// Linux's number for the next signal; none at rest.
+    drawn: Option<f64>,
     idle_since: Option<Instant>,
     /// What the last decision used: from the curve, and after spreading out.
     base: f64,
@@ -326,6 +354,7 @@ impl Red {
             count: 0,
             count_bytes: 0,
             above_min: false,
+            drawn: None,
             // ns-2: the link has been idle since the start.
             idle_since: Some(Instant::ZERO),
             base: 0.0,
@@ -360,6 +389,7 @@ impl Red {
             Some("ns2-auto") => {
                 (settings.number("target_delay").unwrap_or(DEFAULT_TARGET_DELAY_S) * link_pps / 2.0).max(5.0)
             }
+            Some("tc") => network.buffer_pkts / 12.0,
             _ => network.target_pkts / 2.0,
         };
         let (min_th, max_th) = match (settings.number("min_th"), settings.number("max_th")) {
@@ -380,19 +410,23 @@ impl Red {
             }
             (None, "ns2-1s") => RedAverage::weight_for(1.0, link_pps),
             (None, "ns2-100ms") => RedAverage::weight_for(0.1, link_pps),
+            (None, "tc") => tc_weight(min_th, max_th),
             (None, _) => DEFAULT_WEIGHT,
         };
         let max_p = settings.number("max_p").unwrap_or(DEFAULT_MAX_P);
+        let linux_spacing = settings.choice("spacing") == Some("linux");
         Red::new(RedParams {
             curve: RedCurve::new(min_th, max_th, max_p, flag("gentle", true))?,
             weight,
             link_pps,
-            wait: flag("wait", true),
+            wait: flag("wait", !linux_spacing),
             bytes: flag("bytes", false),
             queue_in_bytes: flag("queue_in_bytes", false),
             mean_packet,
             use_mark_p: flag("use_mark_p", false),
             mark_p: Probability::clamp(settings.number("mark_p").unwrap_or(DEFAULT_MARK_P)),
+            linux_spacing,
+            mark_above: settings.choice("above") == Some("mark"),
             ecn: flag("ecn", true),
         })
     }
@@ -472,6 +506,9 @@ impl Red {
     /// The second half of an arrival: the decision.
     #[inline]
     pub(crate) fn decide<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        if self.params.linux_spacing {
+            return self.decide_as_linux(packet, cx.rng);
+        }
         let queue = self.queue(cx);
         self.count = self.count.saturating_add(1);
         self.count_bytes += packet.bytes as u64;
@@ -484,7 +521,7 @@ impl Red {
         }
         if !self.params.use_mark_p && average >= self.curve.end() {
             self.restart_count();
-            return Verdict::Drop(DropReason::Overflow);
+            return self.beyond(packet);
         }
         if !self.above_min {
             // The first packet above min_th is never signalled.
@@ -501,6 +538,45 @@ impl Red {
         let may_mark = !self.params.use_mark_p || self.base <= self.params.mark_p.get();
         Verdict::signal(packet, self.params.ecn && may_mark)
     }
+
+    /// Linux, red_action.
+    fn decide_as_linux<R: Draw>(&mut self, packet: &Packet, rng: &mut R) -> Verdict {
+        let average = self.average.value();
+        if average < self.curve.min_th || average >= self.curve.end() {
+            (self.drawn, self.above_min, self.spread) = (None, average >= self.curve.min_th, 0.0);
+            return if self.above_min { self.beyond(packet) } else { Verdict::Pass };
+        }
+        self.above_min = true;
+        self.base = self.curve.probability(average);
+        let Some(drawn) = self.drawn else {
+            (self.drawn, self.count) = (Some(rng.uniform()), 0);
+            return Verdict::Pass;
+        };
+        self.count = self.count.saturating_add(1);
+        self.spread = (self.count as f64 * self.base).min(1.0);
+        if self.spread < drawn {
+            return Verdict::Pass;
+        }
+        (self.drawn, self.count) = (Some(rng.uniform()), 0);
+        Verdict::signal(packet, self.params.ecn)
+    }
+
+    /// The verdict beyond the curve's end.
+    fn beyond(&self, packet: &Packet) -> Verdict {
+        match Verdict::signal(packet, self.params.ecn && self.params.mark_above) {
+            Verdict::Mark => Verdict::Mark,
+            _ => Verdict::Drop(DropReason::Overflow),
+        }
+    }
+}
+
+/// The weight that tc computes: the largest 2^-k with which an average that begins at zero stays below min_th for a burst of so many
+/// packets: burst + 1 - min_th <= (1 - (1 - w)^burst) / w.
+fn tc_weight(min_th: f64, max_th: f64) -> f64 {
+    let burst = libm::floor((2.0 * min_th + max_th) / 3.0);
+    let room = burst + 1.0 - min_th;
+    let weights = (1..32).map(|k| libm::ldexp(1.0, -k));
+    weights.into_iter().find(|w| room <= (1.0 - libm::pow(1.0 - w, burst)) / w).unwrap_or(libm::ldexp(1.0, -31))
 }
 
 impl Aqm for Red {
@@ -538,8 +614,7 @@ impl Aqm for Red {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let RedParams { curve, weight, wait, bytes, queue_in_bytes, mean_packet, use_mark_p, mark_p, ecn, .. } =
-            self.params;
+        let RedParams { curve, weight, wait, bytes, queue_in_bytes, mean_packet, use_mark_p, mark_p, .. } = self.params;
         visit("min_th", Value::Number(curve.min_th));
         visit("max_th", Value::Number(curve.max_th));
         visit("max_p", Value::Number(curve.max_p));
@@ -551,7 +626,9 @@ impl Aqm for Red {
         visit("mean_packet", Value::Number(mean_packet as f64));
         visit("use_mark_p", Value::Flag(use_mark_p));
         visit("mark_p", Value::Number(mark_p.get()));
-        visit("ecn", Value::Flag(ecn));
+        visit("spacing", Value::Choice(if self.params.linux_spacing { "linux" } else { "ns2" }));
+        visit("above", Value::Choice(if self.params.mark_above { "mark" } else { "drop" }));
+        visit("ecn", Value::Flag(self.params.ecn));
     }
 
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
@@ -607,6 +684,8 @@ mod tests {
             mean_packet: 1000,
             use_mark_p: false,
             mark_p: Probability::ZERO,
+            linux_spacing: false,
+            mark_above: false,
             ecn: true,
         }
     }
@@ -624,8 +703,8 @@ mod tests {
 
     /// How often each number of packets lay between one signal and the next, that one counted, with the average at 100:
     /// p_b = 0.1 (100 - 50) / (150 - 50) = 0.05.
-    fn gaps(wait: bool, signals: usize) -> BTreeMap<u32, usize> {
-        let mut red = Red::new(RedParams { wait, ..params() }).unwrap();
+    fn gaps(wait: bool, linux_spacing: bool, signals: usize) -> BTreeMap<u32, usize> {
+        let mut red = Red::new(RedParams { wait, linux_spacing, ..params() }).unwrap();
         let mut rng = Lehmer(1);
         let (mut seen, mut gap, mut found) = (BTreeMap::new(), 0, 0);
         while found <= signals {
@@ -643,9 +722,9 @@ mod tests {
 
     #[test]
     fn signals_are_spread_uniformly() {
-        // ns-2 counts a packet before it decides: without wait the gaps are 1 .. 1/p - 1 = 19, with wait 1/p .. 2/p - 1.
-        for (wait, first, last) in [(false, 1, 19), (true, 20, 39)] {
-            let seen = gaps(wait, 20_000);
+        // ns-2 counts a packet before it decides: without wait the gaps are 1 .. 1/p - 1 = 19, with wait 1/p .. 2/p - 1. Linux: 1 .. 1/p.
+        for (wait, linux, first, last) in [(false, false, 1, 19), (true, false, 20, 39), (true, true, 1, 20)] {
+            let seen = gaps(wait, linux, 20_000);
             assert_eq!((*seen.keys().min().unwrap(), *seen.keys().max().unwrap()), (first, last));
             let each = 20_000.0 / (last - first + 1) as f64;
             for (gap, times) in seen {
@@ -681,6 +760,41 @@ mod tests {
         let mut red = Red::new(params()).unwrap();
         let verdicts: std::vec::Vec<_> = (0..3).map(|_| arrive(&mut red, 299, 0.0, &mut rng)).collect();
         assert_eq!(verdicts, [Verdict::Pass, Verdict::Mark, Verdict::Pass]);
+    }
+
+    #[test]
+    fn beyond_the_curve_packets_may_be_marked_and_the_count_rests() {
+        let curve = RedCurve::new(50.0, 150.0, 0.1, false).unwrap();
+        let linux = RedParams { curve, linux_spacing: true, mark_above: true, ..params() };
+        let mut rng = Lehmer(1);
+        for (params, verdict) in [
+            (linux, Verdict::Mark),
+            (RedParams { mark_above: false, ..linux }, Verdict::Drop(DropReason::Overflow)),
+            (RedParams { ecn: false, ..linux }, Verdict::Drop(DropReason::Overflow)),
+            (RedParams { linux_spacing: false, ..linux }, Verdict::Mark),
+        ] {
+            let mut red = Red::new(params).unwrap();
+            assert_eq!(arrive(&mut red, 150, 0.0, &mut rng), verdict);
+            assert_eq!(red.drawn, None);
+        }
+        // Between the thresholds the first packet draws, and is never signalled; below them all rests again.
+        let mut red = Red::new(linux).unwrap();
+        assert_eq!(arrive(&mut red, 149, 0.0, &mut rng), Verdict::Pass);
+        assert!(red.drawn.is_some());
+        arrive(&mut red, 49, 0.0, &mut rng);
+        assert_eq!(red.drawn, None);
+    }
+
+    #[test]
+    fn tcs_defaults_follow_from_the_buffer() {
+        // A buffer of 400: max_th 100, min_th 33.3; burst (66.7 + 100) / 3 = 55 packets, 55 + 1 - 33.3 = 22.7. 2^-5: (1 - (31/32)^55) * 32 =
+        // 26.4 is enough; 2^-4: (1 - (15/16)^55) * 16 = 15.5 is not.
+        assert_eq!(tc_weight(400.0 / 12.0, 100.0), 1.0 / 32.0);
+        let network = Network { buffer_pkts: 400.0, ..crate::multi::testing::NETWORK };
+        let given = [("thresholds", Value::Choice("tc")), ("weight_rule", Value::Choice("tc"))];
+        let red = Red::from_settings(&Settings::check(&given, &PARAMS).unwrap(), &network).unwrap();
+        assert!((red.params.curve.max_th() - 100.0).abs() < 1e-9);
+        assert_eq!(red.params.weight, 1.0 / 32.0);
     }
 
     #[test]

@@ -97,6 +97,94 @@ pub const PROFILES: &[Profile] = &[
         doc: "ARED as ns-2 sets it up when told no more than adaptive_",
     },
     Profile {
+        name: "codel-linux",
+        algorithm: "codel",
+        settings: &[
+            ("limit", Value::Number(1000.0)),
+            ("mtu", Value::Number(LINUX_MTU)),
+            ("inverse_root", Value::Choice("newton")),
+            ("ecn", Value::Flag(false)),
+        ],
+        doc: "CoDel as Linux sets it up (sch_codel): 1000 packets, no ECN, one Newton step a signal",
+    },
+    Profile {
+        name: "pie-linux",
+        algorithm: "pie",
+        settings: LINUX_PIE,
+        doc: "PIE as Linux sets it up (sch_pie): 1000 packets, no ECN, faster above 250 ms, updates from 500 ms on",
+    },
+    Profile {
+        name: "fq-codel-linux",
+        algorithm: "fq-codel",
+        settings: &[
+            ("limit", Value::Number(10_240.0)),
+            ("mtu", Value::Number(LINUX_MTU)),
+            ("inverse_root", Value::Choice("newton")),
+            ("ecn", Value::Flag(true)),
+        ],
+        doc: "FQ-CoDel as Linux sets it up (sch_fq_codel): 10240 packets, ECN, one Newton step a signal",
+    },
+    Profile {
+        name: "fq-pie-linux",
+        algorithm: "fq-pie",
+        settings: &{
+            let mut settings = [("overflow", Value::Choice("arriving")); LINUX_PIE.len() + 1];
+            let mut i = 0;
+            while i < LINUX_PIE.len() {
+                settings[i] = LINUX_PIE[i];
+                i += 1;
+            }
+            settings[0] = ("limit", Value::Number(10_240.0));
+            settings
+        },
+        doc: "FQ-PIE as Linux sets it up (sch_fq_pie): 10240 packets, no ECN, the arriving packet gives way, PIE as in pie-linux",
+    },
+    Profile {
+        name: "dualpi2-linux",
+        algorithm: "dualpi2",
+        settings: &[
+            ("limit", Value::Number(10_000.0)),
+            ("l4s", Value::Choice("step")),
+            ("min_packets", Value::Number(0.0)),
+            ("selection", Value::Choice("random")),
+            ("min_backlog", Value::Number(2.0 * LINUX_MTU)),
+        ],
+        doc: "DualPI2 as Linux sets it up (sch_dualpi2): 10000 packets, a step at 1 ms, no coupled signals below two full packets",
+    },
+    Profile {
+        name: "cake-linux",
+        algorithm: "cake",
+        settings: &[("limit", Value::Number(10_240.0))],
+        doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: what cake is, and 10240 packets at most",
+    },
+    Profile {
+        name: "red-linux",
+        algorithm: "red",
+        settings: &[
+            ("thresholds", Value::Choice("tc")),
+            ("weight_rule", Value::Choice("tc")),
+            ("max_p", Value::Number(0.02)),
+            ("gentle", Value::Flag(false)),
+            ("queue_in_bytes", Value::Flag(true)),
+            ("spacing", Value::Choice("linux")),
+            ("above", Value::Choice("mark")),
+            ("ecn", Value::Flag(false)),
+        ],
+        doc: "RED as Linux and tc set it up from a limit alone (sch_red): thresholds of a twelfth and a quarter, no ECN, not gentle",
+    },
+    Profile {
+        name: "sfq-linux",
+        algorithm: "sfq",
+        settings: &[
+            ("quantum", Value::Number(LINUX_MTU)),
+            ("limit", Value::Number(127.0)),
+            ("depth", Value::Number(127.0)),
+            ("flows", Value::Number(128.0)),
+            ("rehash", Value::Flag(true)),
+        ],
+        doc: "SFQ as Linux sets it up (sch_sfq): 127 packets in all, turns of 1514 B",
+    },
+    Profile {
         name: "rem-ns2",
         algorithm: "rem",
         settings: &[
@@ -150,6 +238,19 @@ pub const PROFILES: &[Profile] = &[
         settings: &[("reading", Value::Choice("plain")), ("u", Value::Choice("literal"))],
         doc: "AAQM as its paper prints it: steps of 0.7 and 1.0 each 10 ms, U = A / B; starves the link",
     },
+];
+
+/// A full packet with its Ethernet header, by which Linux counts.
+const LINUX_MTU: f64 = 1514.0;
+
+/// Linux's PIE; the first is the limit.
+const LINUX_PIE: &[(&str, Value<'static>)] = &[
+    ("limit", Value::Number(1000.0)),
+    ("start", Value::Number(0.5)),
+    ("delay_boost", Value::Flag(true)),
+    ("safeguards", Value::Choice("linux")),
+    ("mean_packet", Value::Number(LINUX_MTU)),
+    ("ecn", Value::Flag(false)),
 ];
 
 /// The ARM-PFC paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
@@ -379,6 +480,10 @@ impl Aqm for AnyAqm {
 
     fn on_overflow<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) {
         each!(self, aqm => aqm.on_overflow(packet, cx));
+    }
+
+    fn on_stolen(&mut self, packets: u32) {
+        each!(self, aqm => aqm.on_stolen(packets));
     }
 
     #[inline]

@@ -16,9 +16,14 @@ impl Timer {
         Timer { period, due: Instant::ZERO.saturating_add(period) }
     }
 
-    /// It starts at `now`.
-    pub(crate) fn start(&mut self, now: Instant) {
-        self.due = now.saturating_add(self.period);
+    /// The same, due first so long after the epoch.
+    pub(crate) fn first_after(self, span: Span) -> Self {
+        Timer { due: Instant::ZERO.saturating_add(span.max(self.period)), ..self }
+    }
+
+    /// It is due first so long after `now`.
+    pub(crate) fn start_after(&mut self, now: Instant, span: Span) {
+        self.due = now.saturating_add(span.max(self.period));
     }
 
     /// It goes on from the last time at which `old` was due.

@@ -115,7 +115,9 @@ fn run_aqm(name: &str, aqm: AnyAqm, limit: Limit, operations: &[Operation], seed
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    registry::ALGORITHMS.iter().map(|row| row.name).chain(registry::PROFILES.iter().map(|profile| profile.name))
+    let of_one_queue = |name: &str| registry::find(name).is_some_and(|row| row.kind() == registry::QueueKind::Single);
+    let profiles = registry::PROFILES.iter().map(|profile| profile.name).filter(move |name| of_one_queue(name));
+    registry::ALGORITHMS.iter().map(|row| row.name).chain(profiles)
 }
 
 proptest! {

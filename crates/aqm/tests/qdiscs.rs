@@ -57,6 +57,8 @@ fn packet(flow: u32, bytes: u32, ecn: Ecn) -> Packet {
     Packet {
         bytes,
         ecn,
+        // Best effort, CS1, AF21, EF, CS7.
+        class: [0, 8, 18, 46, 56][flow as usize % 5],
         segments: 1,
         flow_hash: flow,
         source_hash: hosts.0,
@@ -243,6 +245,15 @@ proptest! {
             prop_assert_eq!(run(), run());
         }
     }
+
+    #[test]
+    fn packets_and_bytes_are_conserved_under_profiles(operations in operations(), limit in limits(), seed: u64) {
+        for profile in registry::PROFILES {
+            if registry::find(profile.name).is_some_and(|row| row.kind() == QueueKind::Multi) {
+                run(profile.name, build(profile.name, &[], limit), limit, &operations, seed);
+            }
+        }
+    }
 }
 
 proptest! {
@@ -392,7 +403,11 @@ fn new_parameters_are_taken_while_packets_wait() {
         ("cake", "limit", Value::Number(20.0)),
         ("dualpi2", "tupdate", Value::Number(0.005)),
         ("dualpi2", "scheduler", Value::Choice("ts-fifo")),
+        ("dualpi2", "limit", Value::Number(20.0)),
+        ("dualpi2", "min_backlog", Value::Number(3028.0)),
         ("sfq", "perturb", Value::Number(2.0)),
+        ("sfq", "limit", Value::Number(20.0)),
+        ("cake", "rate", Value::Number(1e6)),
         ("drr", "quantum", Value::Number(300.0)),
         ("codel", "target", Value::Number(0.05)),
     ] {
@@ -476,6 +491,7 @@ fn what_packets_wait_by_cannot_change() {
         ("fq-codel", "queues", Value::Number(64.0)),
         ("fq-pie", "queues", Value::Number(64.0)),
         ("cake", "isolation", Value::Choice("flows")),
+        ("cake", "tins", Value::Choice("besteffort")),
         ("sfq", "queues", Value::Number(64.0)),
         ("drr", "queues", Value::Number(64.0)),
     ] {
@@ -493,7 +509,10 @@ fn what_does_not_fit_is_refused_with_the_name_and_the_reason() {
     assert_eq!(message("drr", "queues", 0.0), "queues = 0: must be a number of at least 1, at most 65536");
     assert_eq!(message("sfq", "queues", 2.5), "queues = 2.5: must be a whole number");
     assert_eq!(message("fq-codel", "target", -1.0), "target = -1: must be a number above 0 (s)");
-    assert_eq!(message("sfq", "target", 1.0), "target: not a parameter; known: queues, perturb, head_drop");
+    assert_eq!(
+        message("sfq", "target", 1.0),
+        "target: not a parameter; known: queues, perturb, head_drop, quantum, limit, depth, flows, rehash"
+    );
 }
 
 #[test]
@@ -541,7 +560,8 @@ fn shares(name: &str, packets: u32) -> Vec<u64> {
     let (mut rng, mut log) = (Random(7), Log::default());
     for handle in 0..packets * FLOWS {
         let flow = handle % FLOWS;
-        qdisc.enqueue(handle, &packet(flow, bytes(flow), Ecn::NotEct), Instant::ZERO, &mut rng, &mut log);
+        let packet = Packet { class: 0, ..packet(flow, bytes(flow), Ecn::NotEct) };
+        qdisc.enqueue(handle, &packet, Instant::ZERO, &mut rng, &mut log);
     }
     let mut sent = vec![0; FLOWS as usize];
     for _ in 0..packets {

@@ -12,6 +12,7 @@ use crate::line::Medium;
 use crate::network::{Core, Wrong, loss};
 use crate::schema::{Event, Group, Spec, Topology};
 use crate::spec::{AqmChange, AqmSpec, check_profiles};
+use crate::spread::Spread;
 use crate::traffic::Traffic;
 use crate::units::show_span;
 
@@ -69,6 +70,7 @@ pub(crate) fn check(spec: &Spec, files: &Files) -> Result<(Core, Vec<Option<AqmS
         return wrong(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));
     }
     let core = Core::new(spec, files)?;
+    check_shared_hosts(spec, &core)?;
     check_buffers(spec, &core)?;
     check_lists(spec, &core)?;
     check_events(spec, &core)?;
@@ -95,6 +97,31 @@ pub(crate) fn check(spec: &Spec, files: &Files) -> Result<(Core, Vec<Option<AqmS
 
 fn wrong<T>(path: impl Into<String>, message: impl Into<String>) -> Result<T, Wrong> {
     Err((path.into(), message.into()))
+}
+
+/// Groups whose hosts others share come first, and run between the same nodes; what hosts have is theirs.
+fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+    for (i, group) in spec.flows.iter().enumerate() {
+        let Some(of) = &group.hosts_of else { continue };
+        let path = format!("flows.{i}.hosts_of");
+        let Some(theirs) = spec.flows[..i].iter().position(|other| other.name == *of) else {
+            return wrong(path, format!("no earlier group \"{}\"", of.0));
+        };
+        let (own, their) = (&core.ways[i], &core.ways[theirs]);
+        if (own.from, own.to) != (their.from, their.to) {
+            return wrong(path, format!("the group \"{}\" runs between other nodes", of.0));
+        }
+        let given = [
+            ("hosts", group.hosts.is_some()),
+            ("access", group.access.is_some()),
+            ("rtt", group.rtt.is_some()),
+            ("extra_rtt", group.extra_rtt != Spread::fixed(Span::ZERO)),
+        ];
+        if let Some((key, _)) = given.iter().find(|(_, given)| *given) {
+            return wrong(format!("flows.{i}.{key}"), "belongs to the hosts, which hosts_of takes from another group");
+        }
+    }
+    Ok(())
 }
 
 fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {

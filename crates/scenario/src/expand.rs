@@ -57,6 +57,11 @@ pub(crate) fn expand(
             class: group.class as u8,
         });
         let hosts = group.hosts.unwrap_or(group.count);
+        // Checked: the group is an earlier one. Flows by the group whose hosts they are.
+        let shared = group.hosts_of.as_ref().and_then(|name| {
+            let of = spec.flows.iter().position(|other| other.name == *name)?;
+            Some((plan.groups.get(of)?.flows.start, &spec.flows[of]))
+        });
         let pauses = pauses(spec, group);
         let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
         let lanes = group.traffic.lanes();
@@ -74,9 +79,15 @@ pub(crate) fn expand(
                 None => draw(&group.extra_rtt),
                 Some(rtt) => draw(rtt).saturating_sub(written + (source_delay + sink_delay) * 2),
             } / 4;
-            let host = first + number % hosts * lanes;
+            let host = match shared {
+                None => first + number % hosts * lanes,
+                Some((start, of)) => {
+                    let theirs = start + number % of.hosts.unwrap_or(of.count) * of.traffic.lanes();
+                    plan.flows[theirs as usize].hosts
+                }
+            };
             let (path, return_path) = match &way.access {
-                Some(_) if number >= hosts => {
+                Some(_) if shared.is_some() || number >= hosts => {
                     let twin = &plan.flows[host as usize];
                     (twin.path.clone(), twin.return_path.clone())
                 }

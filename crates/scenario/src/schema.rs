@@ -194,6 +194,8 @@ table! {
         pub access: Option<Access>,
         /// Number of hosts on each side that the flows share, with their access links; one for each flow if absent.
         pub hosts: Option<u32>,
+        /// An earlier group between the same nodes whose hosts these flows share, with their access links and delays.
+        pub hosts_of: Option<Name>,
         /// Traffic class of its packets, 0 to 255, for AQMs that tell classes apart.
         pub class: u32 = 0,
         /// Round-trip time added to each flow, a quarter on each direction of its access links.

@@ -254,6 +254,28 @@ fn the_documentation_has_every_parameter() {
 }
 
 #[test]
+fn a_group_may_share_the_hosts_of_an_earlier_one() {
+    let two = |more: &str| {
+        let one = scenario("\"bulk\"").replace("count = 4", "count = 4\nhosts = 2");
+        let group = &one[one.find("[[flows]]").unwrap()..];
+        let other = group.replacen("name = \"", "name = \"other-", 1).replace("hosts = 2", more);
+        format!("{one}\n{other}")
+    };
+    let name = parse(&two("")).plan(1, None).unwrap().groups[0].name.clone();
+    let shares = format!("hosts_of = \"{name}\"");
+    let plan = parse(&two(&shares)).plan(1, None).unwrap();
+    let hosts: Vec<_> = plan.flows.iter().map(|flow| flow.hosts).collect();
+    assert_eq!(hosts, [0, 1, 0, 1, 0, 1, 0, 1]);
+    assert!((0..4).all(|k| plan.flows[4 + k].path == plan.flows[k].path));
+    // One of its own needs links of its own.
+    assert_eq!(parse(&two("")).plan(1, None).unwrap().flows[4].hosts, 4);
+    let text = error(&two("hosts_of = \"nobody\""));
+    assert!(text.contains("flows.1.hosts_of") && text.contains("no earlier group \"nobody\""), "{text}");
+    let text = error(&two(&format!("{shares}\nhosts = 2")));
+    assert!(text.contains("flows.1.hosts") && text.contains("belongs to the hosts"), "{text}");
+}
+
+#[test]
 fn a_session_takes_a_flow_for_each_connection_between_the_same_hosts() {
     let web = scenario("{ kind = \"web\", connections = 3 }").replace("count = 4", "count = 2");
     let plan = parse(&web).plan(1, None).unwrap();

@@ -6,7 +6,7 @@ use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
 use aqumen_scenario::{Group, OwnedValue, Plan, Protocol};
 use aqumen_sim::{Options, run};
 use aqumen_transport::tcp::{TcpConfig, Variant};
-use aqumen_units::Span;
+use aqumen_units::{Instant, Rate, Span};
 use common::Dumbbell;
 
 const NAMES: [&str; 6] = ["fq-codel", "fq-pie", "dualpi2", "cake", "sfq", "drr"];
@@ -85,14 +85,18 @@ fn flow_queueing_shares_the_link_equally() {
     for name in ["fq-codel", "fq-pie", "cake", "drr", "sfq"] {
         let mut dumbbell = apart(name);
         if name == "cake" {
-            // Its sets of eight keep flows apart by themselves.
-            dumbbell.values.clear();
+            // Its sets of eight keep flows apart by themselves. Without a rate its turns are a full packet, as those of the others.
+            dumbbell.values = vec![("rate", 0.0)];
         }
         let result = answer(&dumbbell.plan());
         let jain = flows(&result, "ftp").jain_fairness.unwrap();
         assert!(jain > 0.99, "{name}: {jain}");
         assert!(steady(&result).utilization.unwrap() > 0.95, "{name}: {:?}", steady(&result));
     }
+    // Turns of 300 B, which CAKE makes of 8 Mbit/s, cost a little: short queues empty more often.
+    let cake = answer(&twenty("cake").plan());
+    assert!(flows(&cake, "ftp").jain_fairness.unwrap() > 0.99, "{:?}", flows(&cake, "ftp"));
+    assert!(steady(&cake).utilization.unwrap() > 0.9, "{:?}", steady(&cake));
     // One queue for all does not: round trips differ, and losses fall as they come.
     let jain = flows(&answer(&twenty("droptail").plan()), "ftp").jain_fairness.unwrap();
     assert!(jain < 0.98, "droptail: {jain}");
@@ -137,6 +141,19 @@ fn fq_codel_keeps_the_delay_near_its_target_where_droptail_fills_the_buffer() {
     let mean = |result: &RunResult| steady(result).sojourn_mean_s.unwrap();
     // A flow of twenty has a packet every 20 ms: CoDel cannot hold 5 ms, but a few packets.
     assert!(mean(&codel) < 0.08 && mean(&droptail) > 0.15, "{} {}", mean(&codel), mean(&droptail));
+}
+
+#[test]
+fn cake_follows_the_links_rate() {
+    // From 8 to 1 Mbit/s after 10 s: a packet of 1514 B then takes 12.1 ms, so that CAKE lets 48 ms be, where it let 6 ms be before.
+    let mut plan = Dumbbell { flows: 1, ..twenty("cake") }.plan();
+    let link = plan.links.iter_mut().find(|link| link.name == "bottleneck").unwrap();
+    link.rates.push((Instant::ZERO + Span::from_secs(10), Rate::from_bps(1_000_000)));
+    let followed = steady(&answer(&plan)).sojourn_mean_s.unwrap();
+    let link = plan.links.iter_mut().find(|link| link.name == "bottleneck").unwrap();
+    link.aqm.values.push(("rate".into(), OwnedValue::Number(8e6)));
+    let told = steady(&answer(&plan)).sojourn_mean_s.unwrap();
+    assert!(followed > 1.2 * told, "{followed} {told}");
 }
 
 #[test]

@@ -250,6 +250,8 @@ fn red_asked_packet_by_packet_does_what_its_averaged_law_says() {
             mean_packet: 1000,
             use_mark_p: false,
             mark_p: Probability::ZERO,
+            linux_spacing: false,
+            mark_above: false,
             ecn: true,
         })
         .unwrap()

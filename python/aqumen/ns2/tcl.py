@@ -225,6 +225,8 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
         "drop_rand_": False,
         "ns1_compat_": False,
     }
+    params.fixed("spacing", "ns2")
+    params.fixed("above", "drop")
     params.superseded("thresholds", "weight_rule", "link_delay")
     if not adaptive:
         params.superseded("target_delay")

@@ -25,7 +25,7 @@ def _cells() -> list[Cell]:
         "CoDel": "codel:schedule=now",
         "PIE": "pie:derandomize=false",
         "COBALT": "cobalt",
-        "FQ-CoDel": "fq-codel:schedule=now",
+        "FQ-CoDel": "fq-codel:schedule=now,backlog=queue,count_drops=false",
     }
     # The losses of slow start set BLUE's probability, which then falls for ten seconds.
     later = {("small windows", "COBALT"): (("windows.steady", "15s"),)}

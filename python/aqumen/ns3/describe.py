@@ -346,8 +346,10 @@ def _codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
         "UseEcn": params.flag("ecn"),
         "UseL4s": "false",
     }
-    # ns-3 counts from the mark itself, whatever is asked for.
+    # ns-3 counts from the mark itself, whatever is asked for, and takes a Newton step.
     params.ignore("schedule")
+    params.ignore("inverse_root")
+    params.fixed("ce_threshold_selector", "any")
     if params.has("ce_threshold"):
         attributes["CeThreshold"] = params.time("ce_threshold")
     return "CoDelQueueDisc", attributes
@@ -356,6 +358,8 @@ def _codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
 def _pie(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("auto_tune", True)
     params.fixed("delay_boost", False)
+    params.fixed("safeguards", "rfc8033")
+    params.fixed("bytemode", False)
     params.fixed("on_off", False)
     return "PieQueueDisc", {
         "MaxSize": _limit(link),
@@ -394,7 +398,11 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     # The discipline has no attribute for it: its queues take CoDel's own default.
     params.fixed("mtu", 1500)
     params.fixed("backlog", "queue")
-    params.ignore("schedule")
+    params.fixed("half", "bytes")
+    params.fixed("count_drops", False)
+    params.fixed("ce_threshold_selector", "any")
+    for name in ("truesize", "schedule", "inverse_root"):
+        params.ignore(name)
     return "FqCoDelQueueDisc", {
         "MaxSize": _limit(link),
         "Flows": int(params.take("queues")),

@@ -7,7 +7,7 @@ use aqumen_units::{Instant, Span};
 use crate::{Backlog, Cx, Draw, DropReason, Fates, Handle, Limit, Packet, QueueView, Totals};
 
 /// Room reserved at construction, packets. A larger limit is honoured, but its room grows on demand.
-const RESERVED_PKTS: u32 = 1 << 14;
+pub(crate) const RESERVED_PKTS: u32 = 1 << 14;
 
 const NONE: u32 = u32::MAX;
 
@@ -20,6 +20,9 @@ pub(crate) struct Store {
     chains: Vec<Chain>,
     limit: Limit,
     all: Backlog,
+    /// Bytes of a kernel's memory that may wait, and that do.
+    memory: u64,
+    memory_used: u64,
     totals: Totals,
     in_transmission_bytes: u32,
 }
@@ -48,6 +51,13 @@ struct Chain {
     bytes: u64,
 }
 
+/// Bytes that a packet of `bytes` takes in a kernel's memory (Linux's truesize for a packet in a buffer of its own): 256 for its
+/// descriptor, and a buffer for 64 bytes of room in front, the packet, and 320 bytes of further description; buffers come in powers
+/// of two.
+pub(crate) fn truesize(bytes: u32) -> u64 {
+    256 + (64 + bytes as u64 + 320).next_power_of_two()
+}
+
 /// What makes one queue longer than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
@@ -65,9 +75,21 @@ impl Store {
             chains: alloc::vec![Chain { head: NONE, tail: NONE, packets: 0, bytes: 0 }; queues],
             limit,
             all: Backlog::default(),
+            memory: u64::MAX,
+            memory_used: 0,
             totals: Totals::default(),
             in_transmission_bytes: 0,
         }
+    }
+
+    /// With so many bytes of a kernel's memory at most.
+    pub(crate) fn within_memory(self, memory: u64) -> Self {
+        Store { memory, ..self }
+    }
+
+    /// Another limit of memory.
+    pub(crate) fn set_memory(&mut self, memory: u64) {
+        self.memory = memory;
     }
 
     pub(crate) fn queues(&self) -> usize {
@@ -105,6 +127,26 @@ impl Store {
         self.chains[queue].packets == 0
     }
 
+    /// The packet at the end of a queue, and its place.
+    pub(crate) fn last(&self, queue: usize) -> Option<(u32, &Waiting)> {
+        let place = self.chains[queue].tail;
+        self.slots.get(place as usize).map(|slot| (place, &slot.waiting))
+    }
+
+    /// The packets of a queue and their places, in order.
+    pub(crate) fn places(&self, queue: usize) -> impl Iterator<Item = (u32, &Waiting)> {
+        let slot = |place: u32| self.slots.get(place as usize).map(|slot| (place, slot));
+        let chain = core::iter::successors(slot(self.chains[queue].head), move |(_, before)| slot(before.next));
+        chain.map(|(place, slot)| (place, &slot.waiting))
+    }
+
+    /// The packet at a place of a queue is dropped by the algorithm.
+    pub(crate) fn drop_at(&mut self, queue: usize, place: u32, fates: &mut impl Fates) -> Option<Waiting> {
+        let lost = self.unlink(queue, place)?;
+        self.lose(&lost, DropReason::Early, fates);
+        Some(lost)
+    }
+
     /// The packet at the head of a queue.
     #[inline]
     pub(crate) fn head(&self, queue: usize) -> Option<&Waiting> {
@@ -126,13 +168,14 @@ impl Store {
     /// More waits than may.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        self.all.packets > self.limit.packets || self.all.bytes > self.limit.bytes.0
+        self.all.packets > self.limit.packets || self.all.bytes > self.limit.bytes.0 || self.memory_used > self.memory
     }
 
     /// Whether `packet` would not fit.
     pub(crate) fn is_full(&self, packet: &Packet) -> bool {
         let Backlog { packets, bytes } = self.all;
         QueueView { packets, bytes, limit: self.limit, totals: &self.totals }.is_full(packet)
+            || self.memory_used + truesize(packet.bytes) > self.memory
     }
 
     /// Books an arrival. What becomes of it is booked by `push` or `refuse`.
@@ -184,6 +227,18 @@ impl Store {
         chain.bytes += packet.bytes as u64;
         self.all.packets += 1;
         self.all.bytes += packet.bytes as u64;
+        self.memory_used += truesize(packet.bytes);
+    }
+
+    /// Takes the packet at the head of a queue without a trace in the books; it is to be put back.
+    pub(crate) fn take_out(&mut self, queue: usize) -> Option<Waiting> {
+        self.unlink(queue, self.chains[queue].head)
+    }
+
+    /// Puts a packet that was taken out at the end of a queue.
+    pub(crate) fn put_back(&mut self, queue: usize, waiting: Waiting) {
+        self.push(queue, waiting.handle, &waiting.packet, waiting.arrived);
+        self.totals.accepted -= 1;
     }
 
     /// Takes the packet at the head of a queue; its sojourn time is on record.
@@ -214,6 +269,7 @@ impl Store {
         chain.bytes -= waiting.packet.bytes as u64;
         self.all.packets -= 1;
         self.all.bytes -= waiting.packet.bytes as u64;
+        self.memory_used -= truesize(waiting.packet.bytes);
         self.slots[place as usize].next = self.free;
         self.free = place;
         Some(waiting)

@@ -173,6 +173,8 @@ pub(crate) fn red(params: &Value) -> Red {
         mean_packet: number(params, "mean_pktsize") as u32,
         use_mark_p: flag(params, "use_mark_p"),
         mark_p: Probability::new(number(params, "mark_p")).unwrap(),
+        linux_spacing: false,
+        mark_above: false,
         ecn: flag(params, "setbit"),
     })
     .unwrap()
