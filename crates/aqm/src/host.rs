@@ -79,6 +79,36 @@ pub struct Totals {
     pub last_sojourn: Span,
 }
 
+impl Totals {
+    /// A packet of `bytes` arrived, of which the algorithm said `verdict`; `full`: there is no room for it, whatever was said. Answers
+    /// why it does not enter, if it does not.
+    #[inline(always)]
+    pub fn arrive(&mut self, bytes: u32, verdict: Verdict, full: bool) -> Option<DropReason> {
+        self.arrivals += 1;
+        self.arrived_bytes += u64::from(bytes);
+        let reason = match verdict {
+            _ if full => DropReason::Overflow,
+            Verdict::Drop(reason) => reason,
+            Verdict::Pass | Verdict::Mark => {
+                self.marked += u64::from(verdict == Verdict::Mark);
+                self.accepted += 1;
+                return None;
+            }
+        };
+        self.discard(reason);
+        Some(reason)
+    }
+
+    /// A packet is discarded, at its arrival or later.
+    #[inline]
+    pub fn discard(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::Early => self.early_dropped += 1,
+            DropReason::Overflow => self.overflow_dropped += 1,
+        }
+    }
+}
+
 /// The state of the queue that an algorithm looks after.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView<'a> {

@@ -158,28 +158,14 @@ impl<A: Aqm> Qdisc for Fifo<A> {
         if full {
             self.aqm.on_overflow(packet, cx!(self, now, rng));
         }
-        self.totals.arrivals += 1;
-        self.totals.arrived_bytes += packet.bytes as u64;
-        match verdict {
-            _ if full => self.totals.overflow_dropped += 1,
-            Verdict::Drop(DropReason::Overflow) => self.totals.overflow_dropped += 1,
-            Verdict::Drop(DropReason::Early) => self.totals.early_dropped += 1,
-            Verdict::Pass | Verdict::Mark => {
-                if verdict == Verdict::Mark {
-                    self.totals.marked += 1;
-                    fates.marked(handle);
-                }
-                self.totals.accepted += 1;
-                self.bytes += packet.bytes as u64;
-                self.waiting.push_back(Waiting { handle, packet: *packet, arrived: now });
-                return;
-            }
+        if let Some(reason) = self.totals.arrive(packet.bytes, verdict, full) {
+            return fates.dropped(handle, reason);
         }
-        let reason = match verdict {
-            Verdict::Drop(reason) if !full => reason,
-            _ => DropReason::Overflow,
-        };
-        fates.dropped(handle, reason);
+        if verdict == Verdict::Mark {
+            fates.marked(handle);
+        }
+        self.bytes += packet.bytes as u64;
+        self.waiting.push_back(Waiting { handle, packet: *packet, arrived: now });
     }
 
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
@@ -189,10 +175,7 @@ impl<A: Aqm> Qdisc for Fifo<A> {
             self.totals.last_sojourn = sojourn;
             match self.aqm.on_dequeue(&head.packet, sojourn, cx!(self, now, rng)) {
                 Verdict::Drop(reason) => {
-                    match reason {
-                        DropReason::Early => self.totals.early_dropped += 1,
-                        DropReason::Overflow => self.totals.overflow_dropped += 1,
-                    }
+                    self.totals.discard(reason);
                     fates.dropped(head.handle, reason);
                     continue;
                 }

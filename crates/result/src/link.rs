@@ -199,3 +199,89 @@ impl Moments {
         Some(mean_square.max(0.0).sqrt())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn utilization_is_a_share_of_what_there_was() {
+        assert_eq!(utilization(3.0, 4.0), Some(0.75));
+        assert_eq!((utilization(0.0, 4.0), utilization(4.0, 4.0)), (Some(0.0), Some(1.0)));
+        // What was carried there was the capacity for; rounding below nothing is nothing; of nothing there is no share.
+        assert_eq!((utilization(5.0, 4.0), utilization(-1e-12, 4.0)), (Some(1.0), Some(0.0)));
+        assert_eq!((utilization(0.0, 0.0), utilization(1.0, 0.0)), (None, None));
+    }
+
+    #[test]
+    fn capacity_is_integrated_over_rates_less_outages() {
+        let s = 1_000_000_000;
+        let rates = [(0, 100), (10 * s, 10), (20 * s, 1000)];
+        let bits =
+            |outages: &[(u64, u64)], from, until| capacity_bits(rates, outages.iter().copied(), from * s, until * s);
+        assert_eq!(bits(&[], 0, 10), 1000.0);
+        // 5 s of 100, 10 s of 10, 2 s of 1000.
+        assert_eq!(bits(&[], 5, 22), 2600.0);
+        // Without 8 to 12 s and what comes after 21 s: 3 s of 100, 8 s of 10, 1 s of 1000.
+        assert_eq!(bits(&[(8 * s, 12 * s), (21 * s, u64::MAX)], 5, 22), 1380.0);
+        assert_eq!(bits(&[(0, u64::MAX)], 5, 22), 0.0);
+    }
+
+    #[test]
+    fn sums_and_a_point_mean_the_same() {
+        // 40 packets for 3 s and 20 for 1 s: mean 35, mean square 1300, variance 75.
+        let sums = LinkSums {
+            length: 4.0,
+            unit_s: 1.0,
+            area: 140.0,
+            area_squared: 5200.0,
+            arrivals: 1000.0,
+            departures: 900.4,
+            marked: 100.0,
+            early_dropped: 50.0,
+            overflow_dropped: 25.0,
+            sent: 900.0,
+            capacity: 1200.0,
+            ..LinkSums::default()
+        };
+        let seen = sums.metrics(Some(30.0));
+        assert_eq!((seen.queue_mean_pkts, seen.queue_std_pkts), (35.0, 75f64.sqrt()));
+        // 10 above for 3 s, 10 below for 1 s.
+        assert_eq!((seen.qacd_pkts, seen.queue_ise_pkts2_s), (Some(10.0), Some(400.0)));
+        assert_eq!((seen.arrivals_pkts, seen.departures_pkts, seen.utilization), (1000, 900, Some(0.75)));
+        assert_eq!((seen.marked_pkts, seen.early_dropped_pkts, seen.overflow_dropped_pkts), (100, 50, 25));
+        let ratios = [seen.mark_ratio, seen.early_drop_ratio, seen.overflow_drop_ratio];
+        assert_eq!(ratios, [Some(0.1), Some(0.05), Some(0.025)]);
+        assert_eq!((sums.metrics(None).qacd_pkts, sums.metrics(None).queue_ise_pkts2_s), (None, None));
+        assert_eq!(LinkSums { length: 1.0, ..LinkSums::default() }.metrics(None).mark_ratio, None);
+        let point = LinkPoint {
+            queue_pkts: 35.0,
+            queue_std_pkts: 75f64.sqrt(),
+            arrivals: 1000.0,
+            departures: 900.4,
+            mark_ratio: 0.1,
+            early_drop_ratio: 0.05,
+            overflow_drop_ratio: 0.025,
+            utilization: 0.75,
+        };
+        let still = point.metrics(Some(30.0));
+        assert!((still.qacd_pkts.unwrap() - 10.0).abs() < 1e-12);
+        assert_eq!(still.qacd_sampled_pkts, still.qacd_pkts);
+        // What a point does not know apart, it has as the sums have it.
+        let rest = LinkMetrics { qacd_pkts: None, qacd_sampled_pkts: None, queue_ise_pkts2_s: None, ..still };
+        assert_eq!(rest, LinkMetrics { qacd_pkts: None, queue_ise_pkts2_s: None, ..seen });
+        assert_eq!(LinkPoint { mark_ratio: 0.5, ..LinkPoint::default() }.metrics(None).mark_ratio, None);
+    }
+
+    #[test]
+    fn a_window_settles_by_its_series() {
+        let t_s: Vec<f64> = (1..=100).map(|k| f64::from(k) * 0.1).collect();
+        let series = Series { queue_pkts: vec![40.0; 100], probability: vec![0.0; 100], t_s };
+        let mut metrics = LinkMetrics::default();
+        metrics.tell_series(&series, None, 0.0, 10.0);
+        assert_eq!((metrics.settling_s, metrics.overshoot_pkts), (None, None));
+        metrics.tell_series(&series, Some(35.0), 2.0, 10.0);
+        assert!((metrics.settling_s.unwrap() - 0.1).abs() < 1e-9);
+        assert_eq!(metrics.overshoot_pkts, Some(5.0));
+    }
+}

@@ -143,3 +143,78 @@ impl Record {
         (before((k + 1) * self.sample_interval) - before(k * self.sample_interval)) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// 8 Mbit/s, packets of 1000 bytes: 1 ms each. Three come at 0, 0.5 and 0.75 ms, a fourth at 0.8 ms is dropped early, a fifth at
+    /// 0.9 ms for want of room; a sixth at 3.2 ms is dropped early.
+    fn record() -> Record {
+        let taken = |at, wait_s, marked| Taken { at, end: at + MS, bytes: 1000, wait_s, marked };
+        Record {
+            arrivals: vec![0, MS / 2, 750_000, 800_000, 900_000, 3_200_000],
+            taken: vec![taken(0, 0.0, false), taken(MS, 0.0005, false), taken(2 * MS, 0.00125, true)],
+            lost: vec![
+                Lost { at: 800_000, number: 4, early: true },
+                Lost { at: 900_000, number: 5, early: false },
+                Lost { at: 3_200_000, number: 6, early: true },
+            ],
+            changes: vec![(MS / 2, 1), (750_000, 2), (MS, 1), (2 * MS, 0)],
+            rates: vec![(0, 8_000_000)],
+            target_pkts: Some(1.0),
+            sample_interval: MS,
+        }
+    }
+
+    #[test]
+    fn a_record_is_measured_as_a_queue() {
+        let all = record().metrics(0, 4 * MS, None, &[]);
+        assert_eq!((all.arrivals_pkts, all.departures_pkts, all.marked_pkts), (6, 3, 1));
+        assert_eq!((all.early_dropped_pkts, all.overflow_dropped_pkts), (2, 1));
+        // 0.25 + 0.5 + 1 packet-ms in 4 ms; off the target for 2.5 ms by one below and for 0.25 ms by one above.
+        assert_eq!((all.queue_mean_pkts, all.utilization), (1.75 / 4.0, Some(0.75)));
+        assert!((all.queue_iae_pkts_s.unwrap() - 0.00275).abs() < 1e-12);
+        assert!((all.queue_ise_pkts2_s.unwrap() - 0.00275).abs() < 1e-12);
+        assert_eq!([all.queue_p50_pkts, all.queue_p75_pkts, all.queue_p95_pkts], [Some(0.0), Some(1.0), Some(2.0)]);
+        // Of three waits the second is the median, the last all higher percentiles.
+        assert_eq!((all.sojourn_p50_s, all.sojourn_p95_s), (Some(0.0005), Some(0.00125)));
+        assert!((all.sojourn_mean_s.unwrap() - 0.00175 / 3.0).abs() < 1e-15);
+        // Numbers 4, 5 and 6 arrived one after the other: one run. Two losses in the first sample, one in the fourth.
+        assert_eq!((all.loss_run_mean_pkts, all.loss_run_max_pkts), (Some(3.0), Some(3)));
+        assert!((all.loss_dispersion.unwrap() - (5.0 / 4.0 - 9.0 / 16.0) / 0.75).abs() < 1e-12);
+        // Just before 1, 2, 3 and 4 ms there were 2, 1, 0 and 0.
+        assert_eq!((all.overshoot_pkts, all.qacd_sampled_pkts), (Some(1.0), None));
+    }
+
+    #[test]
+    fn a_window_has_what_happens_from_its_start_up_to_its_end() {
+        let record = record();
+        // The second packet is sent from 1 to 2 ms, the third from 2 to 3.
+        let late = record.metrics(1_500_000, 4 * MS, None, &[2.0, 4.0]);
+        assert_eq!((late.utilization, late.departures_pkts, late.arrivals_pkts), (Some(0.6), 2, 1));
+        assert_eq!((late.queue_mean_pkts, late.marked_pkts), (0.2, 1));
+        assert_eq!(late.qacd_sampled_pkts, Some(5f64.sqrt()));
+        assert_eq!((late.sojourn_p50_s, late.loss_run_max_pkts), (Some(0.00125), Some(1)));
+        // Within a transmission; nothing ends, nothing waits for transmission.
+        let inside = record.metrics(1_200_000, 1_700_000, None, &[]);
+        assert_eq!((inside.utilization, inside.departures_pkts, inside.sojourn_mean_s), (Some(1.0), 0, None));
+        // A transmission that ends at the edge belongs to what follows.
+        let ends = [record.metrics(0, MS, None, &[]), record.metrics(MS, 2 * MS, None, &[])];
+        assert_eq!(ends.clone().map(|window| window.departures_pkts), [0, 1]);
+        assert_eq!(ends.map(|window| window.utilization), [Some(1.0), Some(1.0)]);
+        let idle = record.metrics(3 * MS + 1, 4 * MS, None, &[]);
+        assert_eq!(idle.utilization, Some(0.0));
+    }
+
+    #[test]
+    fn an_integral_of_the_program_comes_before_that_of_the_trace() {
+        let seen = record().metrics(0, 4 * MS, Some(0.008), &[]);
+        assert_eq!(seen.queue_mean_pkts, 2.0);
+        // The spread stays that of the trace: mean square 0.5625.
+        let variance = 0.5625 - 0.4375 * 0.4375;
+        assert!((seen.qacd_pkts.unwrap() - (variance + 1.0f64).sqrt()).abs() < 1e-12);
+    }
+}

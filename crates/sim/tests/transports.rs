@@ -97,3 +97,18 @@ fn shortcuts_give_the_same_bits() {
     };
     assert_eq!(figures(false), figures(true));
 }
+
+#[test]
+fn a_flow_that_is_stopped_sends_no_more() {
+    for transport in ["\"sctp\"", "{ preset = \"udp\", packet = \"1000B\" }"] {
+        let traffic = if transport.contains("udp") { "traffic = { kind = \"cbr\", rate = \"1Mbit\" }\n" } else { "" };
+        let text = format!(
+            "[[flows]]\nname = \"f\"\nstart = \"0s\"\nstop = \"2s\"\ntransport = {transport}\n{traffic}[windows]\non = [\"0s\", \"2s\"]\n\
+             off = [\"3s\", \"5s\"]\n"
+        );
+        let result = run(&scenario("8Mbit", 5, &text), 1);
+        assert!(flow(&result, "f", "on").goodput_bps > 5e5, "{transport}");
+        assert_eq!(flow(&result, "f", "off").goodput_bps, 0.0, "{transport}");
+        assert_eq!(result.links["bottleneck"]["off"].arrivals_pkts, 0, "{transport}");
+    }
+}

@@ -157,3 +157,31 @@ fn normal(rng: &mut Stream) -> f64 {
     let radius = libm::sqrt(2.0 * exponential(rng));
     radius * libm::cos(TAU * rng.uniform())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::streams::Kind;
+
+    #[test]
+    fn a_random_moment_falls_into_long_intervals_more_often() {
+        // A quarter is 100, a quarter lies evenly from 100 to 200, half from 200 to 1000: mean 25 + 37.5 + 300 = 362.5, mean square
+        // 2500 + 70000 / 12 + (1000^3 - 200^3) / 4800 = 215000, mean cube 157187500.
+        let empirical = Law::Empirical { file: None, points: vec![(100.0, 0.25), (200.0, 0.5), (1000.0, 1.0)].into() };
+        for (law, mean, square, cube) in [
+            (Law::Fixed(700.0), 700.0, 490_000.0, 343_000_000.0),
+            (Law::Uniform { min: 100.0, max: 700.0 }, 400.0, 190_000.0, 100_000_000.0),
+            (Law::Exponential { mean: 50.0 }, 50.0, 5000.0, 750_000.0),
+            (Law::Erlang { mean: 60.0, stages: 4 }, 60.0, 4500.0, 405_000.0),
+            (empirical, 362.5, 215_000.0, 157_187_500.0),
+        ] {
+            // Density x f(x) / mean: its mean is E x^2 / E x, its mean square E x^3 / E x.
+            let (expected, variance) = (square / mean, cube / mean - square / mean * square / mean);
+            let (draws, mut rng, n) = (Draws::new(&law), Stream::new(2, Kind::Traffic, 0), 50_000);
+            assert!((draws.mean() - mean).abs() < 1e-9 * mean, "{law:?}");
+            let met = (0..n).map(|_| draws.draw_met(&mut rng)).sum::<f64>() / f64::from(n);
+            let error = 3.29 * (variance.max(0.0) / f64::from(n)).sqrt() + 1e-9 * expected;
+            assert!((met - expected).abs() < error, "{law:?}: {met}, not {expected}");
+        }
+    }
+}

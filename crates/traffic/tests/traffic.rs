@@ -406,6 +406,12 @@ fn requests_are_known_ahead() {
         let transfers = known.iter().filter(|action| matches!(action, Action::Transfer { .. })).count();
         let served = if shared { 0.0 } else { 0.06 * transfers as f64 };
         assert!(waits + served >= 100.0, "{value}: {waits} + {served}");
+        // And to the end only: before its last action there was time left.
+        let before = &sources[0][..known.len() - 1];
+        let transfers = known[..before.len()].iter().filter(|action| matches!(action, Action::Transfer { .. })).count();
+        let served = if shared { 0.0 } else { 0.06 * transfers as f64 };
+        let waits: f64 = before.iter().map(|(wait, _)| wait.as_secs_f64()).sum();
+        assert!(waits + served < 100.0, "{value}: {waits} + {served}");
     }
 }
 
@@ -419,6 +425,18 @@ fn a_web_session_has_the_means_of_its_laws() {
     // Counts are rounded, which moves the mean of this law by less than 0.1.
     let (mean, half) = interval(&objects[..objects.len() - 1]);
     assert!((mean - 5.64).abs() < half + 0.1, "{mean} +- {half}");
+}
+
+#[test]
+fn what_is_left_of_an_interval_when_a_burst_ends_is_waited_in_the_next() {
+    // 1000 bytes each 10 ms of bursts of 25 ms, with 75 ms between two: five packets take two bursts.
+    let source =
+        traffic("{ kind = \"on-off\", rate = \"800kbit\", packet = \"1000B\", on = \"25ms\", off = \"75ms\" }");
+    let sent = packets(&source, 1, 20.0);
+    let gaps: Vec<u64> = sent.windows(2).map(|pair| (pair[1].at_ns - pair[0].at_ns + 500_000) / 1_000_000).collect();
+    assert!((490..=500).contains(&gaps.len()), "{}", gaps.len());
+    assert!(gaps.iter().all(|gap| [10, 85].contains(gap)), "{gaps:?}");
+    assert!(gaps.windows(5).all(|five| five.iter().sum::<u64>() == 200), "{gaps:?}");
 }
 
 /// A flow that was paused goes on where it was: nothing piles up.

@@ -187,10 +187,7 @@ impl Store {
 
     /// The arriving packet does not enter.
     pub(crate) fn refuse(&mut self, handle: Handle, reason: DropReason, fates: &mut impl Fates) {
-        match reason {
-            DropReason::Early => self.totals.early_dropped += 1,
-            DropReason::Overflow => self.totals.overflow_dropped += 1,
-        }
+        self.totals.discard(reason);
         fates.dropped(handle, reason);
     }
 

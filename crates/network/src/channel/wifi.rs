@@ -116,3 +116,66 @@ impl Channel for Medium {
         self.radio.offered_bits()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::channel::Channel as Model;
+    use aqumen_scenario::streams::Kind;
+    use aqumen_scenario::{Files, Medium as Carrier, Scenario};
+
+    /// The medium of a Wi-Fi link with so many others on it.
+    fn medium(contenders: u32) -> Medium {
+        let text = format!(
+            "name = \"t\"\nduration = \"1s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+             access = {{ rate = \"1Gbit\", delay = \"1ms\" }}\n[topology.bottleneck]\n\
+             channel = {{ model = \"wifi\", contenders = {contenders} }}\ndelay = \"1ms\"\nbuffer = \"9pkt\"\n\
+             [[flows]]\nname = \"f\"\ntransport = \"modern\"\n"
+        );
+        let plan = Scenario::parse_with(&text, "t.toml", Files::given([])).unwrap().plan(1, None).unwrap();
+        let Some(Carrier::Channel(Model::Wifi(wifi))) = plan.links[0].line.as_ref().map(|line| line.medium.clone())
+        else {
+            panic!("no Wi-Fi: {:?}", plan.links[0]);
+        };
+        let stream = |use_of: Use| Stream::new(1, Kind::Link, use_of as u64);
+        Medium::new(&wifi, Offered::new(&[], &[]), &stream)
+    }
+
+    #[test]
+    fn alone_it_waits_for_difs_and_up_to_fifteen_slots() {
+        let mut medium = medium(0);
+        let (slot, difs) = medium.wifi.slot_and_difs_ns();
+        let mut seen = [0u32; 16];
+        for _ in 0..16_000 {
+            let (time, lost) = medium.contend();
+            assert!(!lost && time >= difs && (time - difs).is_multiple_of(slot), "{time}");
+            seen[((time - difs) / slot) as usize] += 1;
+        }
+        // Each 1000 times, with a standard deviation of sqrt(1000 * 15 / 16) = 30.6.
+        assert!(seen.iter().all(|n| n.abs_diff(1000) < 130), "{seen:?}");
+    }
+
+    #[test]
+    fn others_take_slots_and_collide_as_often_as_they_send() {
+        let mut medium = medium(3);
+        let (p, busy) = (medium.collision, medium.wifi.busy_ns() as f64);
+        let (slot, difs) = medium.wifi.slot_and_difs_ns();
+        assert!(p > 0.05, "{p}");
+        let windows = medium.wifi.windows().to_vec();
+        // Attempt k is reached with probability p^k; each of its (W - 1) / 2 slots is taken with probability p.
+        let of_slots = (1.0 - p) * slot as f64 + p * busy;
+        let expected = windows.iter().enumerate().fold(difs as f64, |sum, (k, &window)| {
+            let again = if k > 0 { busy } else { 0.0 };
+            sum + p.powi(k as i32) * (again + (f64::from(window) - 1.0) / 2.0 * of_slots)
+        });
+        let times: Vec<(f64, bool)> =
+            (0..100_000).map(|_| medium.contend()).map(|(t, lost)| (t as f64, lost)).collect();
+        let n = times.len() as f64;
+        let mean = times.iter().map(|(time, _)| time).sum::<f64>() / n;
+        let variance = times.iter().map(|(time, _)| (time - mean) * (time - mean)).sum::<f64>() / n;
+        assert!((mean - expected).abs() < 3.29 * (variance / n).sqrt(), "{mean}, not {expected}");
+        // Lost after the last attempt.
+        let (lost, share) = (times.iter().filter(|(_, lost)| *lost).count() as f64 / n, p.powi(windows.len() as i32));
+        assert!((lost - share).abs() <= 3.29 * (share / n).sqrt() + 1e-9, "{lost}, not {share}");
+    }
+}

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Cx, DropReason, Hooks, Limit, Packet, QueueView, Totals, Value, Verdict};
+use aqumen_aqm::{Aqm, Cx, Hooks, Limit, Packet, QueueView, Totals, Value, Verdict};
 use aqumen_network::Carried;
 use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
@@ -94,28 +94,12 @@ impl FifoPort {
         if full {
             self.overflow(packet, now);
         }
-        self.totals.arrivals += 1;
-        self.totals.arrived_bytes += packet.bytes as u64;
-        match verdict {
-            _ if full => {
-                self.totals.overflow_dropped += 1;
-                return self.lose();
-            }
-            Verdict::Drop(DropReason::Overflow) => {
-                self.totals.overflow_dropped += 1;
-                return self.lose();
-            }
-            Verdict::Drop(DropReason::Early) => {
-                self.totals.early_dropped += 1;
-                return self.lose();
-            }
-            Verdict::Mark => {
-                self.totals.marked += 1;
-                event.mark();
-            }
-            Verdict::Pass => {}
+        if self.totals.arrive(packet.bytes, verdict, full).is_some() {
+            return self.lose();
         }
-        self.totals.accepted += 1;
+        if verdict == Verdict::Mark {
+            event.mark();
+        }
         if let Some(meter) = &mut self.meter {
             meter.advance(now, self.waiting.len() as u32);
         }

@@ -107,7 +107,7 @@ impl Packets {
             if k < overflows {
                 let queue = view(queue_pkts, &self.packet, self.limit, &self.totals);
                 self.aqm.on_overflow(&self.packet, &mut Cx { now, queue, rng: &mut self.rng });
-                self.totals.overflow_dropped += 1;
+                self.totals.discard(DropReason::Overflow);
             } else {
                 self.totals.accepted += 1;
             }
@@ -139,7 +139,7 @@ impl Packets {
             Verdict::Drop(DropReason::Early | DropReason::Overflow) => {
                 self.pending += 1.0;
                 self.loses = true;
-                self.totals.early_dropped += 1;
+                self.totals.discard(DropReason::Early);
             }
         }
     }
