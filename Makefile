@@ -52,6 +52,8 @@ check: test deny msrv docs ## all that `make test` does, then licences and sourc
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,CPU per bottleneck packet over the number of flows)
 	cargo bench --locked -p aqumen-sim --bench engine
+	$(call say,What kinds of runs cost beside each other)
+	cargo bench --locked -p aqumen-sim --bench kinds
 	$(call say,Cost of an AQM decision)
 	cargo bench --locked -p aqumen-aqm --bench decide
 	$(call say,Against ns-2: alternating runs of one scenario)

@@ -175,7 +175,8 @@ impl<'a> Engine<'a> {
                 if stop >= end {
                     break;
                 }
-                self.run_places(stop, self.ways.post.slots.sampler);
+                // A new AQM's timer may be due.
+                self.run_ports(stop, self.ways.post.slots.sampler);
             }
             if self.sample_at == stop {
                 self.events += 1;
@@ -188,10 +189,15 @@ impl<'a> Engine<'a> {
 
     /// All places go on up to, not including, the turn of `slot` at `until`.
     fn run_places(&mut self, until: u64, slot: u32) {
-        (0..self.ways.post.places.len()).for_each(|place| self.run_place(place, (until, slot)));
+        self.run_ports(until, slot);
         if until > 0 {
             self.events += self.hosts.run_lone(&mut self.ways, until);
         }
+    }
+
+    /// The same of all places but lone ends.
+    fn run_ports(&mut self, until: u64, slot: u32) {
+        (0..self.ways.post.places.len()).for_each(|place| self.run_place(place, (until, slot)));
     }
 
     fn write_log(&mut self) {

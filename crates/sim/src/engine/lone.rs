@@ -14,6 +14,8 @@ pub(super) struct Lone {
     packets: Inbox<Event>,
     /// Those of the present window.
     packets_now: Vec<Event>,
+    /// Memory for some of them.
+    spare: Vec<Event>,
     /// Flows whose ends may have something to do by themselves, and when.
     timers: Inbox<(u64, u32)>,
     timers_now: Vec<(u64, u32)>,
@@ -34,6 +36,7 @@ impl Lone {
         Lone {
             packets: Inbox::new(width_bits, horizon_ns),
             packets_now: Vec::new(),
+            spare: Vec::new(),
             timers: Inbox::new(width_bits, timer_horizon_ns),
             timers_now: Vec::new(),
             next_acks: Vec::new(),
@@ -73,8 +76,16 @@ impl Lone {
         let start = end - length;
         let mut events = std::mem::take(&mut self.packets_now);
         if until < end {
-            self.packets_now.extend(events.iter().filter(|event| event.at >= until));
-            events.retain(|event| event.at < until);
+            // Those for later stay, in their order.
+            let mut early = std::mem::take(&mut self.spare);
+            events.retain(|event| {
+                let is_early = event.at < until;
+                if is_early {
+                    early.push(*event);
+                }
+                !is_early
+            });
+            self.packets_now = std::mem::replace(&mut events, early);
         }
         let (mut next_acks, first_acks) = (std::mem::take(&mut self.next_acks), &mut self.first_acks);
         next_acks.clear();
@@ -95,10 +106,11 @@ impl Lone {
     /// Takes the memory back.
     fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u32>) {
         self.next_acks = next_acks;
-        if self.packets_now.is_empty() {
-            events.clear();
-            self.packets_now = events;
+        events.clear();
+        if self.packets_now.is_empty() && self.packets_now.capacity() < events.capacity() {
+            std::mem::swap(&mut self.packets_now, &mut events);
         }
+        self.spare = events;
     }
 }
 

@@ -207,14 +207,16 @@ impl Ways<'_> {
     /// cache, and waiting for many at once takes no longer than for one.
     #[inline(never)]
     fn read_ahead(&self, batch: &Batch) {
-        let lanes = || batch.slots_ahead().filter_map(|slot| slot.checked_sub(self.post.slots.lanes));
         let mut seen = 0;
-        for lane in lanes().take(STEP) {
-            seen ^= self.sinks[self.lanes[lane as usize].flow as usize].group;
+        // A timer's slot is no lane's.
+        let lane = |slot: u32| slot.wrapping_sub(self.post.slots.lanes) as usize;
+        for slot in batch.slots_ahead(0..STEP) {
+            seen ^= self.lanes.get(lane(slot)).map_or(0, |lane| self.sinks[lane.flow as usize].group);
         }
-        for lane in lanes().skip(STEP).take(STEP) {
+        for slot in batch.slots_ahead(STEP..2 * STEP) {
             // The lane that it is on, the next, and that of the acknowledgement, three or four times half a line.
-            seen ^= self.lanes[lane as usize].flow ^ self.lanes.get(lane as usize + 2).map_or(0, |lane| lane.flow);
+            seen ^= self.lanes.get(lane(slot)).map_or(0, |lane| lane.flow);
+            seen ^= self.lanes.get(lane(slot).wrapping_add(2)).map_or(0, |lane| lane.flow);
         }
         std::hint::black_box(seen);
     }
