@@ -18,7 +18,7 @@ ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -name tests 
 
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help setup demo test test-full check bench coverage docs lock clean
+.PHONY: help setup demo test test-full check bench coverage mutants docs lock clean
 .PHONY: programs lint no-std wasm test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
@@ -62,6 +62,10 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 coverage: ## line coverage of the algorithms by their tests; fails below 95 %
 	$(call say,Coverage of crates/aqm)
 	scripts/coverage --summary-only
+
+mutants: setup ## change the code a little, at random places, and see that a test notices (NUMBER=20 SEED=1 NAMES='aqm python')
+	$(call say,Mutation testing: by cargo-mutants and Cosmic Ray)
+	python scripts/mutants --number $(or $(NUMBER),20) --seed $(or $(SEED),1) $(NAMES)
 
 docs: setup ## build the documentation into docs/_build/html, that of the crates into target/doc
 	$(call say,Documentation)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
-from aqumen.errors import OutputError
+from aqumen.errors import OutputError, ScenarioError
 
-__all__ = ["json_text", "replace", "write_text"]
+__all__ = ["check_file", "is_packed", "json_text", "replace", "unpacked", "write_text"]
 
 
 def json_text(data: object, indent: int | None = None) -> str:
@@ -33,6 +34,57 @@ def _finite(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_finite(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Raise `ScenarioError` for what is no file that can be read, with the file that may be meant.
+
+    Args:
+        path: What was asked for.
+    """
+    asked = Path(path)
+    if asked.is_dir():
+        raise ScenarioError(f"{asked}: is a folder, not a file")
+    if not asked.exists():
+        import difflib
+
+        folder = asked.parent
+        beside = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+        near = difflib.get_close_matches(asked.name, beside, 1)
+        raise ScenarioError(f"{asked}: no such file" + (f"; did you mean {folder / near[0]}?" if near else ""))
+
+
+def is_packed(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is compressed by gzip.
+
+    Args:
+        path: The file.
+    """
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def unpacked(path: str | os.PathLike[str]) -> IO[bytes] | None:
+    """What a file compressed by gzip holds, as a file that goes away when it is closed; `None` for any other file.
+
+    Args:
+        path: The file.
+    """
+    try:
+        if not is_packed(path):
+            return None
+        import gzip
+        import shutil
+        import tempfile
+
+        plain = tempfile.NamedTemporaryFile(prefix="aqumen-", suffix=Path(Path(path).stem).suffix)  # noqa: SIM115
+        with gzip.open(path) as packed:
+            shutil.copyfileobj(packed, plain)
+        plain.flush()
+        return plain
+    except (EOFError, zlib.error, OSError) as error:
+        why = getattr(error, "strerror", None)
+        raise ScenarioError(f"{path}: " + (f"cannot read: {why}" if why else f"cannot be unpacked: {error}")) from None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
 from aqumen.errors import ScenarioError
+from aqumen.files import check_file, is_packed
 from aqumen.plot import COLOURS
 from aqumen.tables import optional
 
@@ -80,7 +81,11 @@ def predict(
         settings: The queue at least: `{"queue.link": "10Mbit", "queue.buffer": "100pkt"}`.
         simulate: Whether to simulate the model packet by packet, too.
     """
+    check_file(capture)
     path = Path(capture)
+    if is_packed(path):
+        # The model that is made names the file that it was fitted to.
+        raise ScenarioError(f"{path}: is compressed; unpack it first: gunzip -k {path}")
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in path.stem)[:64] or "trace"
     sources = f'[{{name = "trace", trace = {{file = {json.dumps(path.name, ensure_ascii=False)}}}}}]'
     overrides = [("name", f'"{name}"'), ("sources", sources), *settings.items()]

@@ -17,6 +17,7 @@ from typing import Any
 
 from aqumen import _core
 from aqumen.errors import Cancelled, ScenarioError
+from aqumen.files import check_file, unpacked
 
 __all__ = ["Capture", "Replay"]
 
@@ -56,7 +57,7 @@ class Capture:
         """Look at a capture. With a load all of it is read for the rate, else its first packets for their mean size.
 
         Args:
-            file: A pcap or pcapng.
+            file: A pcap or pcapng, or either compressed by gzip.
             rate: Rate of the link: "10Mbit".
             load: In its place the offered load, from which the rate follows: 0.95.
             on_progress: Hears the share read; false from it stops.
@@ -65,8 +66,11 @@ class Capture:
         given = {"rate": rate, "load": load, **settings}
         pairs = [(key, value) for key, value in given.items() if value is not None]
         self.file = os.fspath(file)
+        check_file(self.file)
+        # Kept as long as it is read: the file goes when this goes.
+        self._unpacked = unpacked(self.file)
         try:
-            self._core = _core.survey(self.file, pairs, on_progress)
+            self._core = _core.survey(self._unpacked.name if self._unpacked else self.file, pairs, on_progress)
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
         except _core.Cancelled as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 from aqumen import _core, experiments
 from aqumen.errors import ScenarioError
+from aqumen.files import check_file
 
 __all__ = ["Scenario", "as_scenario"]
 
@@ -45,6 +46,7 @@ class Scenario:
                 return cls.parse(experiment.text, f"{experiment.name}.toml")
             if not os.fspath(path).endswith(".toml"):
                 raise ScenarioError(f"{os.fspath(path)}: {experiments.suggestion(path)}")
+        check_file(path)
         try:
             return cls(_core.Scenario.load(os.fspath(path)))
         except _core.ScenarioError as error:

@@ -110,7 +110,7 @@ def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqume
             "engine `live` is not built yet; these are: packet, fluid, theory, ns2",
         ),
         (["run", "{good}", "--engine", "pakcet"], "unknown engine `pakcet`; there are: packet, fluid, theory, ns2"),
-        (["run", "{good}", "--engine", "fluid:tcp"], "unknown fluid model `tcp`; there are: hollot, ecn, drop"),
+        (["run", "{good}", "--engine", "fluid:tcp"], "unknown fluid model `tcp`; there are: hollot, ecn, reno, drop"),
         (["run", "{good}", "--engine", "fluid", "--pcap", "x.pcapng"], "engine `fluid` knows no packets"),
         (["run", "{good}", "--out", "{good}"], "cannot write to"),
         (["run", "{good}", "--pcap", "{good}.d/x.pcapng"], "does not exist"),

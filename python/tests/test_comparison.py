@@ -138,3 +138,34 @@ def test_fewer_threads_where_memory_is_short(scenario, fake_core, monkeypatch):
     # 1 MiB a run and 3 MiB free: three at a time.
     aqumen.compare(scenario, ["pi"], seeds=8, threads=8)
     assert asked == [3]
+
+
+def test_the_window_steady_is_judged_where_there_is_one_else_the_first(scenario, fake_core, monkeypatch):
+    comparison = aqumen.compare(scenario, ["pi", "red"], seeds=2)
+    assert (comparison.ranking().link, comparison.ranking().window) == ("bottleneck", "steady")
+    wanted = comparison.summary("pi", "qacd_pkts", "bottleneck", "steady")
+    assert comparison.ranking().summaries["pi"]["qacd_pkts"] == wanted
+    assert wanted != comparison.summary("pi", "qacd_pkts", "bottleneck", "all")
+    for run in comparison.results:
+        del run.data["windows"]["steady"]
+    assert comparison.ranking().window == "all"
+    assert comparison.ranking().summaries["pi"]["qacd_pkts"] == comparison.summary("pi", "qacd_pkts", window="all")
+
+
+def test_a_comparison_says_whether_it_is_whole_and_how_many_seeds_it_takes(scenario):
+    comparison = aqumen.compare(scenario, ["pi"], seeds=2)
+    assert comparison.complete
+    assert not aqumen.Comparison(scenario, comparison.results[:1], wanted=2).complete
+    with pytest.raises(aqumen.ScenarioError, match="seeds = 100001: the number of seeds is from 1 to 100000"):
+        aqumen.compare(scenario, ["pi"], seeds=100_001)
+
+
+def test_what_a_link_dropped_is_early_and_for_want_of_room_together(scenario, monkeypatch, fake_core):
+    link = fake_core.RunResult.link
+
+    def with_drops(self, window):
+        return {**link(self, window), "early_drop_ratio": 0.02, "overflow_drop_ratio": 0.01}
+
+    monkeypatch.setattr(fake_core.RunResult, "link", with_drops)
+    comparison = aqumen.compare(scenario, ["pi"], seeds=2)
+    assert comparison.summaries("pi")["drop_ratio"]["mean"] == pytest.approx(0.03)

@@ -226,7 +226,7 @@ def test_a_bad_model_is_one_line_and_exit_code_2(cli, tmp_path, change, message)
     [
         (("absent.toml",), "absent.toml: cannot read"),
         (("absent.pcap",), "absent.pcap: a capture needs a queue: give --buffer 100pkt and --link 10Mbit"),
-        (("absent.pcap", "--buffer", "9pkt", "--link", "1Mbit"), "cannot read absent.pcap"),
+        (("absent.pcap", "--buffer", "9pkt", "--link", "1Mbit"), "absent.pcap: no such file"),
         ((REFERENCE, "--set", "nonsense"), "write it as KEY=VALUE"),
         ((REFERENCE, "--save", "no/such/folder/m.toml"), "the folder no/such/folder does not exist"),
         ((REFERENCE, "--buffer", "many"), "queue.buffer"),

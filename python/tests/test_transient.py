@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aqumen.result import Series
-from aqumen.transient import events, transient
+from aqumen.transient import events, transient, transients
 
 
 def series(*pieces, step=0.1):
@@ -61,3 +61,30 @@ def test_events_are_the_windows_besides_all_and_steady():
     assert events(windows) == [("start-up", 0.0), ("twice", 30.0), ("half", 60.0)]
     # Two windows from one moment on are one event.
     assert events({**windows, "tail": (60.0, 80.0)}) == [("start-up", 0.0), ("twice", 30.0), ("half", 60.0)]
+
+
+class Run:
+    """A run with windows and a queue drawn by hand."""
+
+    def __init__(self, windows, queue):
+        self.windows, self.queue = windows, queue
+
+    def series(self, _link):
+        return self.queue
+
+
+def test_each_event_of_a_run_is_judged_until_the_next_one_and_the_last_until_its_end():
+    # 160 at 20 s, 190 at 40 s, 130 at 60 s, each for 2 s; windows begin at 20 and 40 s alone.
+    queue = series((20, 100), (2, 160), (18, 100), (2, 190), (18, 100), (2, 130), (18, 100))
+    windows = {"all": (0.0, 80.0), "steady": (10.0, 80.0), "second": (20.0, 40.0), "third": (40.0, 55.0)}
+    seen = transients(Run(windows, queue), "link", 100.0)
+    assert list(seen) == ["start-up", "second", "third"]
+    # Overshoot ends where the next event begins: neither sees the peaks of the others.
+    assert [seen[name].overshoot_pkts for name in seen] == [0.0, 60.0, 90.0]
+    assert seen["start-up"].settling_s == pytest.approx(0.1)
+
+
+def test_where_no_window_holds_the_whole_run_it_begins_at_0():
+    assert events({"steady": (10.0, 90.0), "late": (50.0, 90.0)}) == [("start-up", 0.0), ("late", 50.0)]
+    # A run that is looked at from 5 s on starts there.
+    assert events({"all": (5.0, 90.0), "early": (5.0, 20.0)}) == [("start-up", 5.0)]

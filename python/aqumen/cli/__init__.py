@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 import aqumen
 from aqumen.cli import talk
@@ -36,6 +37,12 @@ VERBS = {
     ),
     "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
     "validate": ("validate", "validate", "Compare the packet engine with ns-2 or ns-3, or replay the vectors."),
+    "doctor": ("doctor", "doctor", "Say what is installed, what is missing, and how to get it."),
+    "completion": (
+        "doctor",
+        "completion",
+        "Print what lets a shell complete verbs, experiments, AQMs and their parameters.",
+    ),
 }
 """Module, function and first line of the help of each verb."""
 
@@ -74,6 +81,9 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _answer(words: list[str]) -> int:
+    if "_AQUMEN_COMPLETE" in os.environ:
+        # The tab key was pressed.
+        _app.main(words, prog_name="aqumen", complete_var="_AQUMEN_COMPLETE")
     # Not `_app.main`, which ends the process with 1 where the reader of its output has gone.
     try:
         with _app.make_context("aqumen", words) as context:
@@ -99,6 +109,9 @@ class _Verbs(click.Group):
         module, function, _ = VERBS[cmd_name]
         command: click.Command = getattr(import_module(f"aqumen.cli.{module}"), function)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(verb, help=VERBS[verb][2]) for verb in VERBS if verb.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

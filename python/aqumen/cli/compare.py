@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aqumen import tables
-from aqumen.cli import talk
+from aqumen.cli import complete, talk
 from aqumen.cli.options import (
     engines_option,
     json_option,
@@ -41,7 +41,7 @@ __all__ = ["compare", "means_table", "tables_of"]
 
 @click.command()
 @scenario_argument
-@click.option("--aqm", multiple=True, metavar="SPEC", help="An AQM; repeat for each.")
+@click.option("--aqm", multiple=True, shell_complete=complete.specs, metavar="SPEC", help="An AQM; repeat for each.")
 @click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="How many seeds: 1 to N.")
 @engines_option
 @set_option

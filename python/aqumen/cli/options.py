@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from aqumen.cli import complete
 from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
 
@@ -28,7 +31,7 @@ __all__ = [
 
 PATH = click.Path(path_type=Path)
 
-scenario_argument = click.argument("scenario", type=PATH)
+scenario_argument = click.argument("scenario", type=PATH, shell_complete=complete.scenarios)
 engine_option = click.option(
     "--engine",
     default="packet",
@@ -78,8 +81,31 @@ def load(path: Path, changes: Sequence[str], until: str | None = None, target: s
     if target is not None:
         pairs.append(("nominal.target", target))
     if pairs:
-        scenario = scenario.set_all(pairs)
-    return scenario if until is None else scenario.until(until)
+        try:
+            scenario = scenario.set_all(pairs)
+        except ScenarioError as error:
+            for key, value in pairs if "unknown key" in str(error) else ():
+                if meant := " or ".join(each for each in _keys(scenario) if each.endswith(f".{key}")):
+                    raise ScenarioError(f"--set {key}={value}: no such key; did you mean {meant}?") from None
+            raise
+    if until is None:
+        return scenario
+    if re.fullmatch(r"[\d.]+", until):
+        raise ScenarioError(f"--until {until}: needs a unit: {until}s for seconds, or {until}ms")
+    return scenario.until(until)
+
+
+def _keys(scenario: Scenario) -> list[str]:
+    """The keys that stand in a scenario, with dots between tables and the numbers of lists."""
+
+    def of(value: object, path: str) -> list[str]:
+        if isinstance(value, dict):
+            return [key for name, each in value.items() for key in of(each, f"{path}.{name}" if path else name)]
+        if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            return [key for i, each in enumerate(value) for key in of(each, f"{path}.{i}")]
+        return [path]
+
+    return of(tomllib.loads(scenario.to_toml()), "")
 
 
 def spec_list(given: Sequence[str]) -> list[str]:

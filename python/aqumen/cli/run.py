@@ -10,7 +10,7 @@ import click
 import aqumen
 from aqumen import tables
 from aqumen.beside import Beside, explain
-from aqumen.cli import talk
+from aqumen.cli import complete, talk
 from aqumen.cli.compare import means_table
 from aqumen.cli.options import (
     PATH,
@@ -38,7 +38,7 @@ __all__ = ["run", "tables_of", "theory_of"]
 
 @click.command()
 @scenario_argument
-@click.option("--aqm", metavar="SPEC", help="The AQM; else the scenario's own.")
+@click.option("--aqm", shell_complete=complete.specs, metavar="SPEC", help="The AQM; else the scenario's own.")
 @engine_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
 @set_option

@@ -82,7 +82,10 @@ def show(*items: Table | str, wide: bool = False) -> None:
         lost = lost or table is not item
         room = _natural(table) if width is None or wide or not _wraps(table) else width
         console = Console(
-            file=drawn, width=max(room, _natural(table) if not _wraps(table) else 0), force_terminal=sys.stdout.isatty()
+            file=drawn,
+            width=max(room, _natural(table) if not _wraps(table) else 0),
+            force_terminal=sys.stdout.isatty(),
+            markup=False,
         )
         console.print(table)
     if lost:

@@ -1,0 +1,82 @@
+"""`aqumen doctor`: what is here, and what to get for the rest; and the shell's completion."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+import aqumen
+from aqumen import _core, engines, experiments
+from aqumen.cli import talk
+from aqumen.errors import EngineError
+
+__all__ = ["completion", "doctor"]
+
+PACKAGES = {
+    "matplotlib": ("plot", "figures: --plot, Result.plot()"),
+    "pandas": ("pandas", "Result.to_pandas()"),
+    "polars": ("polars", "Result.to_polars()"),
+    "pyarrow": ("arrow", "Result.to_arrow()"),
+    "xarray": ("xarray", "Result.to_xarray()"),
+    "control": ("control", "python-control: Design.to_control()"),
+}
+"""Packages that are not needed: the extra that installs each, and what it is for."""
+PROGRAMS = {
+    "cargo": ("validate vectors", "https://rustup.rs"),
+    "tshark": ("the tests of packet traces", "apt-get install tshark"),
+    "chromium": ("the tests of the report", "apt-get install chromium"),
+}
+
+
+@click.command()
+def doctor() -> int:
+    """Say what is installed, what is missing, and how to get it."""
+    made = talk.table("", ["what", "state", "to get it"], figures=False)
+    made.add_row("aqumen", f"{aqumen.__version__}, engines {Path(_core.__file__).name}", "")
+    made.add_row("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", "")
+    made.add_row("processors", f"{engines.cores()} for this process", "")
+    folder = experiments.folder()
+    made.add_row("experiments", str(folder) if folder else f"{len(_core.experiments())} compiled in", "")
+    for peer in engines.PEERS:
+        try:
+            made.add_row(f"engine {peer}", str(engines.peer_program(peer)), "")
+        except EngineError as error:
+            made.add_row(f"engine {peer}", "missing", str(error))
+    for program, (use, source) in PROGRAMS.items():
+        found = shutil.which(program)
+        made.add_row(program, found or "missing", "" if found else f"{source}; for {use}")
+    for package, (extra, use) in PACKAGES.items():
+        there = find_spec(package) is not None
+        made.add_row(
+            package, "here" if there else "missing", "" if there else f"pip install 'aqumen[{extra}]'; for {use}"
+        )
+    talk.show(made)
+    return 0
+
+
+SHELLS = {
+    "bash": 'eval "$(aqumen completion bash)" in ~/.bashrc',
+    "zsh": 'eval "$(aqumen completion zsh)" in ~/.zshrc',
+    "fish": "aqumen completion fish > ~/.config/fish/completions/aqumen.fish",
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+def completion(shell: str) -> int:
+    """Print what lets a shell complete verbs, experiments, AQMs and their parameters."""
+    from click.shell_completion import get_completion_class
+
+    from aqumen.cli import _app
+
+    made = get_completion_class(shell)
+    assert made is not None
+    print(made(_app, {}, "aqumen", "_AQUMEN_COMPLETE").source())
+    if os.isatty(1):
+        talk.say(f"to have it always: {SHELLS[shell]}")
+    return 0

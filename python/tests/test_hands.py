@@ -1,0 +1,118 @@
+"""What helps while one types: completion, suggestions, `aqumen doctor`, compressed captures."""
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aqumen.cli import VERBS, main
+
+CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "home.pcap"
+
+
+def offered(*words):
+    """What bash is offered after these words, the last one begun."""
+    environment = {
+        **os.environ,
+        "_AQUMEN_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["aqumen", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "aqumen"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_the_tab_key_offers_verbs():
+    assert offered("re") == [verb for verb in VERBS if verb.startswith("re")] != []
+
+
+@pytest.mark.parametrize(
+    ("words", "expect"),
+    [
+        (["run", "arm-pfc/exp6"], "arm-pfc/exp6-large"),
+        (["run", "arm-pfc/exp1", "--aqm", "fq-"], "fq-codel"),
+        (["compare", "arm-pfc/exp1", "--aqm", "codel,fq-"], "codel,fq-codel"),
+        (["run", "arm-pfc/exp1", "--aqm", "pie:tar"], "pie:target="),
+        (["run", "arm-pfc/exp1", "--aqm", "codel,pie:target=5ms,int"], "codel,pie:target=5ms,interval="),
+        (["compare", "x.toml", "--rank-by", "pa"], "page-load"),
+        (["list", "tr"], "transports"),
+        (["run", "--the"], "--theory"),
+    ],
+)
+def test_the_tab_key_offers_what_fits_there(words, expect):
+    assert expect in offered(*words)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_gets_its_script(aqumen_cli, shell):
+    code, out, err = aqumen_cli("completion", shell)
+    assert (code, err) == (0, "")
+    assert f"_AQUMEN_COMPLETE={shell}_complete" in out
+
+
+def told(capsys, *args):
+    """The one line that says why a command could not run."""
+    assert main([str(arg) for arg in args]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err.removeprefix("aqumen: ").rstrip()
+
+
+def test_a_mistyped_file_suggests_the_near_one(capsys, tmp_path):
+    for name in ("uplink.toml", "office.pcapng"):
+        (tmp_path / name).write_text("")
+    missing = tmp_path / "uplnk.toml"
+    assert told(capsys, "run", missing) == f"{missing}: no such file; did you mean {tmp_path / 'uplink.toml'}?"
+    capture = tmp_path / "ofice.pcapng"
+    expect = f"{capture}: no such file; did you mean {tmp_path / 'office.pcapng'}?"
+    assert told(capsys, "replay", capture, "--rate", "1Mbit", "--aqm", "codel") == expect
+    assert told(capsys, "mmpp", capture, "--buffer", "9pkt", "--link", "1Mbit") == expect
+    far = tmp_path / "sub" / "x.toml"
+    assert told(capsys, "run", far) == f"{far}: no such file"
+    assert told(capsys, "run", tmp_path) == f"{tmp_path}: is a folder, not a file"
+
+
+def test_a_key_without_its_table_suggests_the_whole(capsys):
+    expect = "--set rate=4Mbit: no such key; did you mean topology.bottleneck.rate or topology.access.rate?"
+    assert told(capsys, "run", "arm-pfc/exp1", "--set", "rate=4Mbit") == expect
+    # A value that does not fit is told as it was.
+    assert "must be a rate" in told(capsys, "run", "arm-pfc/exp1", "--set", "bottleneck.rate=1e300bit")
+
+
+def test_a_time_without_a_unit_names_the_flag(capsys):
+    expect = "--until 10: needs a unit: 10s for seconds, or 10ms"
+    assert told(capsys, "run", "arm-pfc/exp1", "--until", "10") == expect
+
+
+def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys, monkeypatch):
+    monkeypatch.setattr("aqumen.cli.doctor.find_spec", lambda name: None if name == "pandas" else True)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("AQUMEN_NS2", raising=False)
+    assert main(["doctor"]) == 0
+    rows = {line.split("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "pip install 'aqumen[pandas]'" in rows["pandas"]
+    assert "missing" in rows["engine ns2"]
+    assert "apt-get install ns2" in rows["engine ns2"]
+    assert "https://rustup.rs" in rows["cargo"]
+    assert rows["polars"].split() == ["polars", "here"]
+
+
+def test_a_capture_may_be_compressed(capsys, tmp_path):
+    packed = tmp_path / "home.pcap.gz"
+    packed.write_bytes(gzip.compress(CAPTURE.read_bytes()))
+    shown = []
+    for file in (CAPTURE, packed):
+        assert main(["replay", str(file), "--rate", "1.5Mbit", "--aqm", "codel"]) == 0
+        shown.append(capsys.readouterr().out.replace(str(file), "FILE"))
+    assert shown[0] == shown[1]
+    expect = f"{packed}: is compressed; unpack it first: gunzip -k {packed}"
+    assert told(capsys, "mmpp", packed, "--buffer", "50pkt", "--link", "2Mbit") == expect
+    packed.write_bytes(packed.read_bytes()[:500])
+    assert "cannot be unpacked" in told(capsys, "replay", packed, "--rate", "1.5Mbit", "--aqm", "codel")
