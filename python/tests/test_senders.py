@@ -47,3 +47,56 @@ def test_no_sender_is_locked_into_timeouts(seed: int) -> None:
         timeouts[name] = sum(result.flow_group(group)["timeouts"] or 0 for group in ("reno", "cubic"))
     assert timeouts["rfc6675"] > 20
     assert timeouts["rack"] <= 2
+
+
+WINDOW = """
+name = "window"
+title = "40 flows at a fixed probability, without a queue"
+duration = "20s"
+aqm = "fixed"
+[topology]
+preset = "dumbbell"
+bottleneck = { rate = "10Gbit", delay = "25ms", buffer = "100000pkt" }
+access = { rate = "10Gbit", delay = "12.5ms" }
+[[flows]]
+name = "ftp"
+count = 40
+start = ["0s", "1s"]
+transport = "linux-reno"
+"""
+
+
+@pytest.mark.parametrize(
+    ("p", "ecn", "kernel_mbps"),
+    [
+        (0.005, True, 97.1),
+        (0.02, True, 40.2),
+        (0.08, True, 18.0),
+        (0.2, True, 12.1),
+        (0.02, False, 39.8),
+        (0.08, False, 16.8),
+    ],
+)
+def test_the_window_over_p_is_that_of_the_kernels_reno(p: float, ecn: bool, kernel_mbps: float) -> None:
+    # Goodput of Linux 6.18's Reno between two TUN devices: 40 flows, 100 ms, no queue.
+    spec = f"fixed:p={p},ecn={str(ecn).lower()}"
+    scenario = aqumen.Scenario.parse(WINDOW)
+    goodput = [aqumen.run(scenario, aqm=spec, seed=seed).flow_group("ftp", "all")["goodput_bps"] or 0 for seed in (1, 2)]
+    assert sum(goodput) / 2e6 == pytest.approx(kernel_mbps, rel=0.05)
+
+
+def test_a_group_that_names_no_transport_runs_linux() -> None:
+    unnamed = aqumen.Scenario.parse(WINDOW.replace('transport = "linux-reno"\n', ""))
+    transport = unnamed.plan()["groups"][0]["transport"]
+    assert (transport["preset"], transport["congestion"], transport["whole_windows"]) == ("linux", "cubic", True)
+
+
+def test_a_fixed_probability_marks_or_drops_that_share() -> None:
+    scenario = aqumen.Scenario.parse(WINDOW)
+    marked = aqumen.run(scenario, aqm="fixed:p=0.1").link()
+    dropped = aqumen.run(scenario, aqm="fixed:p=0.1,ecn=false").link()
+    assert marked["mark_ratio"] == pytest.approx(0.1, rel=0.05)
+    assert dropped["early_drop_ratio"] == pytest.approx(0.1, rel=0.05)
+    assert dropped["mark_ratio"] == 0
+    with pytest.raises(aqumen.ScenarioError, match="p"):
+        aqumen.run(scenario, aqm="fixed:p=1.5")
