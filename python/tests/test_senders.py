@@ -26,21 +26,34 @@ delay = ["10ms", "20ms"]
 name = "reno"
 count = 5
 start = ["0s", "1s"]
-transport = { preset = "modern", packet = "1000B", delayed_ack = "none", min_rto = "1s", rto_floor = "timeout", ecn = false }
+[flows.transport]
+preset = "modern"
+packet = "1000B"
+delayed_ack = "none"
+min_rto = "1s"
+rto_floor = "timeout"
+ecn = false
 
 [[flows]]
 name = "cubic"
 count = 5
 start = ["0s", "1s"]
-transport = { preset = "cubic", hystart = false, packet = "1000B", delayed_ack = "none", min_rto = "1s", rto_floor = "timeout", ecn = false }
+[flows.transport]
+preset = "cubic"
+hystart = false
+packet = "1000B"
+delayed_ack = "none"
+min_rto = "1s"
+rto_floor = "timeout"
+ecn = false
 """
 
 
 @pytest.mark.parametrize("seed", [2, 7, 20])
 def test_no_sender_is_locked_into_timeouts(seed: int) -> None:
-    # By RFC 6675 a retransmission that is lost waits for the timer, and a slow start in a full queue loses the next one:
-    # in these three seeds that goes on for ever.
-    old = LOCK.replace("ecn = false }", 'ecn = false, loss_detection = "rfc6675", reduction = "at-once" }')
+    # By RFC 6675 a retransmission that is lost waits for the timer, and a slow start in a full queue loses the next
+    # one: in these three seeds that goes on for ever.
+    old = LOCK.replace("ecn = false\n", 'ecn = false\nloss_detection = "rfc6675"\nreduction = "at-once"\n')
     timeouts = {}
     for name, text in {"rack": LOCK, "rfc6675": old}.items():
         result = aqumen.run(aqumen.Scenario.parse(text), seed=seed)
@@ -81,7 +94,8 @@ def test_the_window_over_p_is_that_of_the_kernels_reno(p: float, ecn: bool, kern
     # Goodput of Linux 6.18's Reno between two TUN devices: 40 flows, 100 ms, no queue.
     spec = f"fixed:p={p},ecn={str(ecn).lower()}"
     scenario = aqumen.Scenario.parse(WINDOW)
-    goodput = [aqumen.run(scenario, aqm=spec, seed=seed).flow_group("ftp", "all")["goodput_bps"] or 0 for seed in (1, 2)]
+    runs = [aqumen.run(scenario, aqm=spec, seed=seed) for seed in (1, 2)]
+    goodput = [run.flow_group("ftp", "all")["goodput_bps"] or 0 for run in runs]
     assert sum(goodput) / 2e6 == pytest.approx(kernel_mbps, rel=0.05)
 
 
