@@ -28,6 +28,7 @@ __all__ = [
     "Droptail",
     "Drr",
     "Dualpi2",
+    "Fixed",
     "FqCodel",
     "FqPie",
     "Paqm",
@@ -106,6 +107,20 @@ class Droptail(SingleQueueAqm):
     name = "droptail"
     ns2_limit: bool | None = None
     """Hold one packet less than the limit, as ns-2 does (by default false)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed(SingleQueueAqm):
+    """Fixed probability: marks or drops each packet with a constant probability, to see what senders do at it.
+
+    Kind: single-queue. Source: -.
+    """
+
+    name = "fixed"
+    p: float | str | None = None
+    """Probability of a signal for each packet (by default 0.01; at least 0; at most 1)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

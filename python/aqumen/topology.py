@@ -25,8 +25,8 @@ Span = float | tuple[float, float]
 class Transport:
     """The transport of a group of flows: TCP."""
 
-    preset: str = "modern"
-    """`modern` follows today's RFCs, `ns2` follows ns-2.35."""
+    preset: str = "linux"
+    """`linux` is what Linux hosts run, `modern` follows today's RFCs, `ns2` follows ns-2.35."""
     variant: str | None = None
     """`reno`, `newreno` or `sack`; without it the preset's."""
     ecn: bool | None = None

@@ -34,7 +34,7 @@ def test_every_field_is_written_with_its_unit():
         "access": {"rate": "1500Mbit", "delay": ["35ms", "45500us"]},
     }
     ftp, short = toml["flows"]
-    assert ftp["transport"] == {"preset": "modern", "ecn": True, "packet": "1000B"}
+    assert ftp["transport"] == {"preset": "linux", "ecn": True, "packet": "1000B"}
     assert (ftp["count"], ftp["start"]) == (12, ["0s", "1s"])
     assert (short["start"], short["stop"], short["transfer"]) == ("1ns", "80s", "1000000B")
     half, stop = toml["events"]

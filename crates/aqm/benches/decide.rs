@@ -14,8 +14,8 @@ use aqumen_aqm::arm_pfc::design::MAX_DELAY;
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, ArmPfcParams, Avq, Blue, Cobalt, Codel, Cx, Draw,
-    DropTail, Limit, Network, Packet, Paqm, Pi, Pi2, Pie, QueueView, Red, Rem, Sampled, SelfTuned, TcpPlant, Totals,
-    TunableAqmMo, TunableArmPfc, TunablePi, TunableRed,
+    DropTail, Fixed, Limit, Network, Packet, Paqm, Pi, Pi2, Pie, QueueView, Red, Rem, Sampled, SelfTuned, TcpPlant,
+    Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed,
 };
 use aqumen_units::{Ecn, Instant, Rate, Span};
 
@@ -125,6 +125,7 @@ fn main() {
     };
     let size_of = |name: &str| match name {
         "droptail" => size_of::<DropTail>(),
+        "fixed" => size_of::<Fixed>(),
         "red" => size_of::<Red>(),
         "ared" => size_of::<Ared>(),
         "ared-feng" => size_of::<AredFeng>(),

@@ -10,11 +10,11 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Hooks,
-    Limit, MAX_LOOPS, Network, Observation, PERIOD_MIN, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem,
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Fixed,
+    Hooks, Limit, MAX_LOOPS, Network, Observation, PERIOD_MIN, Packet, Paqm, Param, ParamError, Pi, Pi2, Pie, Red, Rem,
     Requirement, Sampled, SampledLaw, SelfTuned, Settings, Threshold, Thresholded, Totals, TunableAqmMo, TunableArmPfc,
     TunablePi, TunableRed, Value, Verdict, aaqm, aqm_mo, ared, ared_feng, arm_pfc, arm_pfc_adaptive, avq, blue, cobalt,
-    codel, droptail, paqm, pi, pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
+    codel, droptail, fixed, paqm, pi, pi2, pie, red, rem, st_aqm_mo, st_arm_pfc, stpi, stred, threshold,
 };
 
 pub use crate::any_qdisc::AnyQdisc;
@@ -419,6 +419,7 @@ macro_rules! algorithms {
 
 algorithms! {
     DropTail(DropTail) = droptail,
+    Fixed(Fixed) = fixed,
     Red(Red) = red,
     Ared(Ared) = ared,
     AredFeng(AredFeng) = ared_feng,

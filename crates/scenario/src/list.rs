@@ -11,8 +11,11 @@ const ABOUT: &[(&str, &str, &str)] = &[
     (
         "modern",
         "TCP as today's RFCs describe it: SACK, ECN, ten segments to begin with",
-        "RFC 9293, RFC 5681, RFC 6675",
+        "RFC 9293, RFC 5681, RFC 8985, RFC 9937",
     ),
+    ("linux", "TCP as a Linux host runs it, with CUBIC: whole windows, quick acknowledgements, F-RTO", "Linux 6.x"),
+    ("linux-reno", "linux with Reno", "Linux 6.x"),
+    ("linux-bbr", "linux with BBR version 1", "Linux 6.x"),
     ("cubic", "modern with CUBIC and HyStart++", "RFC 9438, RFC 9406"),
     ("dctcp", "modern with DCTCP: reacts to the fraction of marks", "RFC 8257"),
     (

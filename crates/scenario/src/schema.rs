@@ -175,7 +175,7 @@ table! {
         /// Number of flows.
         pub count: u32 = 1,
         /// The transport: the name of a preset, or a table of a preset and what differs from it.
-        pub transport: Transport,
+        pub transport: Transport = Transport::default(),
         /// What the applications send: a kind of traffic, or a table of `kind` and its parameters.
         pub traffic: Traffic = Traffic::Bulk,
         /// When a flow starts, or whence each takes it.

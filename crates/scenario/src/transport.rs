@@ -45,6 +45,9 @@ pub type Preset = (&'static str, fn() -> Protocol);
 pub const PRESETS: &[Preset] = &[
     ("ns2", || Protocol::Tcp(TcpConfig::ns2())),
     ("modern", || Protocol::Tcp(TcpConfig::modern())),
+    ("linux", || Protocol::Tcp(TcpConfig::linux())),
+    ("linux-reno", || Protocol::Tcp(TcpConfig::linux_reno())),
+    ("linux-bbr", || Protocol::Tcp(TcpConfig::linux_bbr())),
     ("cubic", || Protocol::Tcp(TcpConfig::cubic())),
     ("cubic-ns2", || Protocol::Tcp(TcpConfig::cubic_ns2())),
     ("dctcp", || Protocol::Tcp(TcpConfig::dctcp())),
@@ -153,6 +156,13 @@ impl Protocol {
             Protocol::Sctp(config) => settings::to_json(config, &mut fields),
         }
         serde_json::Value::Object(fields)
+    }
+}
+
+/// A group that names no transport has what most hosts have.
+impl Default for Transport {
+    fn default() -> Self {
+        Transport { preset: "linux".into(), config: Protocol::Tcp(TcpConfig::linux()) }
     }
 }
 

@@ -45,8 +45,8 @@ fn missing_keys_are_named_with_what_they_are() {
         "t.toml:8: topology.bottleneck.rate: missing; it must be a rate, such as \"8Mbit\""
     );
     assert_eq!(
-        dumbbell("transport = \"ns2\"", ""),
-        "t.toml:17: flows.0.transport: missing; it must be a transport, such as \"modern\""
+        dumbbell("name = \"ftp\"\n", ""),
+        "t.toml:17: flows.0.name: missing; it must be a name, such as \"ftp\""
     );
 }
 
@@ -322,7 +322,7 @@ fn profiles_are_checked_where_they_stand() {
 fn transports_are_known_and_their_values_fit() {
     assert_eq!(
         dumbbell("transport = \"ns2\"", "transport = \"ns3\""),
-        "t.toml:21: flows.0.transport = \"ns3\": no such transport; did you mean ns2? known: ns2, modern, cubic, cubic-ns2, dctcp, prague, bbr, vegas, ledbat, udp, rtp, rtp-tfrc, rtp-nada, sctp, sctp-ns2"
+        "t.toml:21: flows.0.transport = \"ns3\": no such transport; did you mean ns2? known: ns2, modern, linux, linux-reno, linux-bbr, cubic, cubic-ns2, dctcp, prague, bbr, vegas, ledbat, udp, rtp, rtp-tfrc, rtp-nada, sctp, sctp-ns2"
     );
     let table = |rest: &str| dumbbell("transport = \"ns2\"", &format!("transport = {{ preset = \"ns2\", {rest} }}"));
     assert_eq!(

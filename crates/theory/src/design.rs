@@ -344,6 +344,7 @@ fn no_slope(aqm: &AnyAqm) -> Option<&'static str> {
         AnyAqm::AredFeng(_) => "its max_p rests wherever the average lies between the thresholds",
         AnyAqm::Avq(_) => "it signals what overflows its virtual queue, and has no probability",
         AnyAqm::Blue(_) => "its probability moves by fixed steps when the buffer overflows or runs empty",
+        AnyAqm::Fixed(_) => "its probability is constant",
         AnyAqm::Aaqm(_) => "its probability moves by fixed steps, up or down, at each period",
         AnyAqm::Codel(_) => "it signals at moments, not with a probability",
         AnyAqm::Cobalt(_) => "it signals at moments, not with a probability, and by fixed steps at overflow",

@@ -71,6 +71,9 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         tail_probe,
         frto,
         whole_windows,
+        quick_acks,
+        ack_marks,
+        ack_merging,
     } = *cfg;
     vec![
         ("variant", format!("{variant:?}")),
@@ -117,14 +120,18 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         ("tail_probe", either(tail_probe)),
         ("frto", either(frto)),
         ("whole_windows", either(whole_windows)),
+        ("quick_acks", limit(quick_acks)),
+        ("ack_marks", either(ack_marks)),
+        ("ack_merging", ack_merging.to_string()),
     ]
 }
 
 #[test]
 fn the_presets_table_is_the_one_in_the_page() {
-    let mut table = String::from("| field | `ns2` | `modern` |\n|---|---|---|\n");
-    for ((name, ns2), (_, modern)) in rows(&TcpConfig::ns2()).into_iter().zip(rows(&TcpConfig::modern())) {
-        table += &format!("| `{name}` | {ns2} | {modern} |\n");
+    let mut table = String::from("| field | `ns2` | `modern` | `linux` |\n|---|---|---|---|\n");
+    let [ns2, modern, linux] = [TcpConfig::ns2(), TcpConfig::modern(), TcpConfig::linux()].map(|cfg| rows(&cfg));
+    for (((name, ns2), (_, modern)), (_, linux)) in ns2.into_iter().zip(modern).zip(linux) {
+        table += &format!("| `{name}` | {ns2} | {modern} | {linux} |\n");
     }
     assert!(PAGE.contains(&table), "docs/transports/tcp.md should hold:\n{table}");
 }

@@ -280,3 +280,34 @@ fn without_timestamps_two_new_segments_tell_a_spurious_timeout_from_a_loss() {
     let (window, sent) = out(11);
     assert!(window < 10.0 && sent == Some(2), "{window} {sent:?}");
 }
+
+#[test]
+fn a_paced_window_that_was_full_a_while_ago_still_grows() {
+    let mut host =
+        Host::ten_out(TcpConfig { ecn: false, initial_threshold: Some(10), ..TcpConfig::linux_reno() }, None);
+    // Ten acknowledgements one by one make eleven, whole: the tenth lets two go.
+    for number in 2..=10 {
+        assert_eq!(host.on(20_000, number, &[]).len(), 1);
+    }
+    assert_eq!(host.on(20_000, 11, &[]).len(), 2);
+    assert_eq!(host.sender.cwnd() as u32, 11);
+}
+
+#[test]
+fn a_linux_window_is_halved_to_whole_segments() {
+    let cfg = TcpConfig { initial_window: 11, ..TcpConfig::linux_reno() };
+    let mut host = Host { cfg, sender: Sender::new(&cfg, None), now: Instant::ZERO };
+    host.sender.start(&cfg, host.now);
+    assert_eq!(host.send(), [0]);
+    assert_eq!(host.on(10_000, 1, &[]).len(), 11);
+    host.acknowledge(20_000, 2, &[], true, us(10_000));
+    // 11 / 2, rounded down; CUBIC's would be 11 x 0.7 = 7.7, 7.
+    assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (5.0, 5));
+    let cfg = TcpConfig { initial_window: 11, ..TcpConfig::linux() };
+    let mut host = Host { cfg, sender: Sender::new(&cfg, None), now: Instant::ZERO };
+    host.sender.start(&cfg, host.now);
+    host.send();
+    host.on(10_000, 1, &[]);
+    host.acknowledge(20_000, 2, &[], true, us(10_000));
+    assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (7.0, 7));
+}

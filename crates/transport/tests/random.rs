@@ -122,7 +122,7 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
 
 fn configs() -> impl Strategy<Value = TcpConfig> {
     let variant = prop_oneof![Just(Variant::Reno), Just(Variant::NewReno), Just(Variant::Sack)];
-    let preset = prop_oneof![Just(TcpConfig::ns2()), Just(TcpConfig::modern())];
+    let preset = prop_oneof![Just(TcpConfig::ns2()), Just(TcpConfig::modern()), Just(TcpConfig::linux())];
     let loss_detection =
         prop_oneof![1 => Just(LossDetection::Rfc6675), 1 => Just(LossDetection::Fack), 3 => Just(LossDetection::Rack)];
     let reduction = prop_oneof![Just(Reduction::AtOnce), Just(Reduction::Proportional), Just(Reduction::RateHalving)];

@@ -194,3 +194,56 @@ fn ledbat_reports_the_delay_of_the_last_segment() {
     let ack = receiver.on_segment(&cfg, START, &segment(4)).unwrap();
     assert!(ack.ece);
 }
+
+/// Which of the segments `first..` are acknowledged at once.
+fn at_once(receiver: &mut Receiver, cfg: &TcpConfig, segments: &[Segment]) -> Vec<bool> {
+    segments.iter().map(|one| receiver.on_segment(cfg, START, one).is_some()).collect()
+}
+
+#[test]
+fn a_linux_receiver_holds_none_of_the_first_sixteen_back() {
+    let cfg = TcpConfig::linux();
+    let mut receiver = connected(&cfg);
+    let segments: Vec<_> = (1..=20).map(segment).collect();
+    let acknowledged = at_once(&mut receiver, &cfg, &segments);
+    assert!(acknowledged[..16].iter().all(|&one| one));
+    // From then on every second.
+    assert_eq!(acknowledged[16..], [false, true, false, true]);
+}
+
+#[test]
+fn a_linux_receiver_hurries_after_a_mark_and_after_cwr() {
+    let cfg = TcpConfig { quick_acks: 0, ..TcpConfig::linux() };
+    let mut receiver = connected(&cfg);
+    let marked = |seq| Segment { ecn: Ecn::Ce, ..segment(seq) };
+    // The first mark and the next segment; a second mark before CWR is no news.
+    let arrived = [segment(1), segment(2), marked(3), segment(4), segment(5), marked(6), segment(7)];
+    assert_eq!(at_once(&mut receiver, &cfg, &arrived), [false, true, true, true, false, true, false]);
+    // 8 would be the second; 9, with CWR, is acknowledged alone, and 10 waits. After CWR a mark is the first again.
+    let arrived = [segment(8), Segment { cwr: true, ..segment(9) }, segment(10), segment(11), marked(12), segment(13)];
+    assert_eq!(at_once(&mut receiver, &cfg, &arrived), [true, true, false, true, true, true]);
+    // Others hold on to every second.
+    let cfg = TcpConfig { ack_marks: false, ..cfg };
+    let mut receiver = connected(&cfg);
+    let arrived = [segment(1), segment(2), marked(3), segment(4)];
+    assert_eq!(at_once(&mut receiver, &cfg, &arrived), [false, true, false, true]);
+}
+
+#[test]
+fn segments_that_arrive_together_are_acknowledged_together() {
+    let cfg = TcpConfig { quick_acks: 0, ack_merging: Span::from_micros(20), ..TcpConfig::linux() };
+    let mut receiver = connected(&cfg);
+    let at = |micros| START + Span::from_micros(micros);
+    // 1 alone waits for 40 ms; with 2 the acknowledgement is due 20 us later, and 3 and 4 still come in time.
+    assert_eq!(receiver.on_segment(&cfg, at(0), &segment(1)), None);
+    assert_eq!(receiver.next_timer(), Some(at(40_000)));
+    for (micros, seq) in [(100, 2), (110, 3), (119, 4)] {
+        assert_eq!(receiver.on_segment(&cfg, at(micros), &segment(seq)), None);
+        assert_eq!(receiver.next_timer(), Some(at(120)));
+    }
+    let ack = receiver.on_timer(at(120)).unwrap();
+    // RFC 7323: the echo is of the first segment.
+    assert_eq!((ack.ack, ack.echo), (5, segment(1).sent_at));
+    // What is out of order waits for nothing.
+    assert_eq!(receiver.on_segment(&cfg, at(130), &segment(6)).map(|ack| ack.ack), Some(5));
+}

@@ -143,6 +143,9 @@ _BUILT_IN: dict[str, Any] = {
     "tail_probe": False,
     "frto": False,
     "whole_windows": False,
+    "quick_acks": 0,
+    "ack_marks": False,
+    "ack_merging_s": 0.0,
     "rto_floor": "timeout",
 }
 # What differs in Agent/TCP/Linux. It knows more than one reaction to marks, none of them compared with ours.
@@ -162,6 +165,9 @@ _LINUX: dict[str, Any] = {
     "tail_probe": False,
     "frto": False,
     "whole_windows": False,
+    "quick_acks": 0,
+    "ack_marks": False,
+    "ack_merging_s": 0.0,
 }
 # Of reactions to marks, which are off; and of NewReno.
 _LINUX_UNUSED = {

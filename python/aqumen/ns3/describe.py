@@ -34,6 +34,9 @@ BUILT_IN: dict[str, Any] = {
     "timer_on_any_ack": False,
     "rto_floor": "timeout",
     "whole_windows": False,
+    "quick_acks": 0,
+    "ack_marks": False,
+    "ack_merging_s": 0.0,
 }
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""
 

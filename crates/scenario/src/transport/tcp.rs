@@ -82,6 +82,9 @@ impl Config for TcpConfig {
         "tail_probe" tail_probe Flag: "whether a segment leaves when nothing has come back for two round trips (TLP); read with rack";
         "frto" frto Flag: "whether a timeout that proves spurious is undone (F-RTO); read with rack";
         "whole_windows" whole_windows Flag: "whether windows are whole numbers of segments, as in Linux";
+        "quick_acks" quick_acks Burst: "acknowledgements that the receiver does not hold back at the start; \"none\": all are";
+        "ack_marks" ack_marks Flag: "whether a marked segment, the next one and one with CWR are acknowledged at once, as in Linux";
+        "ack_merging" ack_merging Time: "segments in order that arrive within so long are acknowledged together (GRO)";
     };
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {

@@ -132,6 +132,12 @@ pub struct TcpConfig {
     /// Whether windows are whole: reductions are rounded down, and acknowledged segments are counted until they make one (as
     /// in Linux). Slow start then ends at the threshold, and the acknowledgement that ends a recovery counts.
     pub whole_windows: bool,
+    /// Acknowledgements that the receiver does not hold back at the start, so that slow start sees each segment.
+    pub quick_acks: u8,
+    /// Whether the receiver acknowledges at once the first marked segment and the next, and the one with CWR (as Linux does).
+    pub ack_marks: bool,
+    /// Segments in order that arrive within so long are acknowledged together, as a host with generic receive offload does.
+    pub ack_merging: Span,
 }
 
 impl TcpConfig {
@@ -186,6 +192,9 @@ impl TcpConfig {
             tail_probe: false,
             frto: false,
             whole_windows: false,
+            quick_acks: 0,
+            ack_marks: false,
+            ack_merging: Span::ZERO,
         }
     }
 
@@ -239,12 +248,44 @@ impl TcpConfig {
             tail_probe: true,
             frto: false,
             whole_windows: false,
+            quick_acks: 0,
+            ack_marks: false,
+            ack_merging: Span::ZERO,
         }
     }
 
     /// [`modern`](Self::modern) with CUBIC and HyStart++.
     pub const fn cubic() -> Self {
         TcpConfig { congestion: Congestion::Cubic, ..TcpConfig::modern() }
+    }
+
+    /// TCP as a Linux host runs it (6.x), with CUBIC; [`congestion`](Self::congestion) can be Reno or BBR too.
+    ///
+    /// Windows are whole segments, acknowledgements count in full, the first of them and those after marks are not held back, a
+    /// timeout that proves spurious is undone. ECN is on (sysctl `tcp_ecn` 1). As on most hosts nothing is paced but BBR: with `sch_fq`
+    /// it would be ([`pacing`](Self::pacing)), and a network card with receive offload would set [`ack_merging`](Self::ack_merging).
+    pub const fn linux() -> Self {
+        TcpConfig {
+            congestion: Congestion::Cubic,
+            max_rto: Span::from_secs(120),
+            growth_limit: 1 << 30,
+            halve_flight: false,
+            frto: true,
+            whole_windows: true,
+            quick_acks: 16,
+            ack_marks: true,
+            ..TcpConfig::modern()
+        }
+    }
+
+    /// [`linux`](Self::linux) with Reno.
+    pub const fn linux_reno() -> Self {
+        TcpConfig { congestion: Congestion::Reno, ..TcpConfig::linux() }
+    }
+
+    /// [`linux`](Self::linux) with BBR version 1.
+    pub const fn linux_bbr() -> Self {
+        TcpConfig { congestion: Congestion::Bbr, pacing: true, ecn: false, ..TcpConfig::linux() }
     }
 
     /// `Agent/TCP/Linux` of ns-2.35 with `cubic`, the reduction set to 0.7, and `Agent/TCPSink/Sack1`, for cross-checks:
@@ -332,6 +373,7 @@ impl TcpConfig {
         if let Some(threshold) = self.initial_threshold {
             number("initial_threshold", threshold, 2, 1 << 30, "2 to 2^30 segments")?;
         }
+        span("ack_merging", self.ack_merging, Span::ZERO, Span::from_millis(10), "0 s to 10 ms")?;
         span("send_overhead", self.send_overhead, Span::ZERO, DAY, "0 s to 1 day")?;
         if !(0.0..=2.0).contains(&self.min_window) {
             let range = "0 to 2 segments";

@@ -8,13 +8,17 @@
 //! - Prague: the number of marked packets so far, on every acknowledgement (RFC 9768 section 3.2.2; here all 32 bits).
 //! - LEDBAT: the one-way delay of the last segment (RFC 6817 section 2.3).
 //!
+//! As Linux does it, on request: the first acknowledgements and those after a mark are not held back
+//! ([`quick_acks`](TcpConfig::quick_acks), [`ack_marks`](TcpConfig::ack_marks)), and segments that arrive together are acknowledged together
+//! ([`ack_merging`](TcpConfig::ack_merging)).
+//!
 //! Deviations: segments beyond the window are discarded whole; the SYN of an ECN connection is not marked as such, the
 //! ends share their configuration.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use aqumen_units::{Bytes, Ecn, Instant};
+use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 use super::congestion::Needs;
 use super::scoreboard::Runs;
@@ -36,6 +40,8 @@ pub struct Receiver {
     ece: bool,
     /// Segment 0 was a SYN, which delivers nothing.
     syn_seen: bool,
+    /// So many acknowledgements are not to be held back.
+    quick: u8,
     /// Most connections never need it.
     aside: Option<Box<Aside>>,
 }
@@ -76,6 +82,7 @@ impl Receiver {
             window: cfg.receive_window,
             ece: false,
             syn_seen: false,
+            quick: cfg.quick_acks,
             aside: reports.then(|| Box::new(Aside { feedback, each_mark, early: Early::default() })),
         }
     }
@@ -85,12 +92,14 @@ impl Receiver {
         if !self.is_next(segment) {
             return self.on_rare_segment(cfg, now, segment);
         }
-        let (held, echo) = (self.ack_due != Instant::MAX, self.echo);
+        let held = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
+        self.hurry(cfg, segment);
         let ack = self.accept(cfg, segment);
-        self.hold_back(cfg, now, segment, ack, held.then_some(echo))
+        self.hold_back(cfg, now, segment, ack, held)
     }
 
-    /// An acknowledgement in order: every second one leaves. `held`: what the one held back would have echoed.
+    /// An acknowledgement in order: every second one leaves. `held`: when the one held back would have left, and what it
+    /// would have echoed.
     #[inline(always)]
     fn hold_back(
         &mut self,
@@ -98,16 +107,33 @@ impl Receiver {
         now: Instant,
         segment: &Segment,
         ack: Ack,
-        held: Option<Instant>,
+        held: Option<(Instant, Instant)>,
     ) -> Option<Ack> {
         let Some(delay) = cfg.delayed_ack.filter(|_| !segment.syn) else { return Some(ack) };
-        if let Some(echo) = held {
-            // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
-            self.echo = echo;
+        // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
+        self.echo = held.map_or(self.echo, |(_, echo)| echo);
+        let (quick, echo) = (self.quick > 0, self.echo);
+        if (quick || held.is_some()) && cfg.ack_merging == Span::ZERO {
+            self.quick -= u8::from(quick);
             return Some(Ack { echo, ..ack });
         }
-        self.ack_due = now + delay;
+        // What arrives within `ack_merging` of the segment that calls for an acknowledgement is covered by it too.
+        let wait = if quick || held.is_some() { cfg.ack_merging } else { delay };
+        self.ack_due = held.map_or(Instant::MAX, |(due, _)| due).min(now + wait);
         None
+    }
+
+    /// Linux acknowledges the first marked segment and the next at once, and the one that says that the window was reduced:
+    /// the sender may have no more than one under way.
+    #[inline(always)]
+    fn hurry(&mut self, cfg: &TcpConfig, segment: &Segment) {
+        if cfg.ack_marks {
+            if segment.ecn == Ecn::Ce && (!self.ece || segment.cwr) {
+                self.quick = self.quick.max(2);
+            } else if segment.cwr {
+                self.quick = self.quick.max(1);
+            }
+        }
     }
 
     /// Whether `segment` is the next of an unbroken sequence, for [`accept`](Self::accept).
@@ -136,15 +162,16 @@ impl Receiver {
     /// A segment out of order, or any to a receiver that reports more than ECE.
     #[cold]
     fn on_rare_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
+        self.hurry(cfg, segment);
         let earlier = self.follow_feedback(now, segment);
         let in_order = segment.seq == self.next && self.window > 0;
         if !in_order || self.aside.as_ref().is_some_and(|aside| !aside.early.runs.is_empty()) {
             return Some(self.on_unusual(cfg, segment));
         }
-        let (held, echo) = (self.ack_due != Instant::MAX, self.echo);
+        let held = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
         self.take_in_order(cfg, segment);
         let ack = self.acknowledge();
-        let ack = self.hold_back(cfg, now, segment, ack, held.then_some(echo));
+        let ack = self.hold_back(cfg, now, segment, ack, held);
         earlier.or(ack)
     }
 
@@ -189,7 +216,10 @@ impl Receiver {
 
     /// The acknowledgement held back until now, if there is one. Late calls are fine, early and extra ones do nothing.
     pub fn on_timer(&mut self, now: Instant) -> Option<Ack> {
-        (self.ack_due != Instant::MAX && now >= self.ack_due).then(|| self.acknowledge())
+        (self.ack_due != Instant::MAX && now >= self.ack_due).then(|| {
+            self.quick = self.quick.saturating_sub(1);
+            self.acknowledge()
+        })
     }
 
     /// Segments delivered in order, the SYN not counted.

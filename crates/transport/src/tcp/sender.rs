@@ -487,12 +487,13 @@ impl Sender {
         if cfg.validate_window {
             // RFC 7661: a window that was not used says nothing about the path. Slow start may double what was used.
             let used = f64::from(in_flight) + 1.0;
-            if used < if slow_start { self.cwnd * 0.5 } else { self.cwnd } {
+            let cwnd = if cfg.whole_windows { libm::floor(self.cwnd) } else { self.cwnd };
+            if used < if slow_start { cwnd * 0.5 } else { cwnd } {
                 return;
             }
         }
         if cfg.whole_windows {
-            self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit), 1.0);
+            self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
             return;
         }
         let counted = if cfg.growth_limit == 1 { 1.0 } else { f64::from(acked.min(cfg.growth_limit)) };

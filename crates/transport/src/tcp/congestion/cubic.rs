@@ -13,12 +13,15 @@
 //! - What is reduced is the lesser of flight and window, or the window with
 //!   [`halve_flight`](crate::tcp::TcpConfig::halve_flight) off (section 4.6 allows both).
 //! - Spurious reductions are not undone (section 4.9): the sender does not detect them.
+//! - With [`whole_windows`](crate::tcp::TcpConfig::whole_windows) the arithmetic is Linux's: windows, targets and numbers of segments to
+//!   wait for are whole, the target is that of the smallest round trip ahead, Reno's pace is 8/15 of a segment a round trip also beyond the old
+//!   window, and growth is at most half a segment for each that is acknowledged.
 //! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
 
 use aqumen_units::Instant;
 
 use super::hystart::{Advice, Hystart};
-use super::{Acked, Signal, TcpConfig, Window, may_grow};
+use super::{Acked, Signal, TcpConfig, Window, count_towards, may_grow, whole_slow_start};
 
 /// C (segments/s^3), section 5.1.
 const C: f64 = 0.4;
@@ -44,6 +47,8 @@ pub(super) struct Cubic {
     last_ack: Instant,
     /// Smoothed round trip (s), for the target a round trip ahead; 0: none known.
     rtt_s: f64,
+    /// Smallest round trip (s); 0: none known.
+    least_rtt_s: f64,
     hystart: Option<Hystart>,
 }
 
@@ -57,6 +62,7 @@ impl Cubic {
             epoch: None,
             last_ack: Instant::ZERO,
             rtt_s: 0.0,
+            least_rtt_s: 0.0,
             hystart: cfg.hystart.then(Hystart::new),
         }
     }
@@ -81,6 +87,7 @@ impl Cubic {
             // RFC 9438 section 4.2 leaves the choice; a smoothed value hides what one delayed acknowledgement adds.
             let sample = rtt.as_secs_f64();
             self.rtt_s = if self.rtt_s == 0.0 { sample } else { self.rtt_s + (sample - self.rtt_s) / 8.0 };
+            self.least_rtt_s = if self.least_rtt_s == 0.0 { sample } else { self.least_rtt_s.min(sample) };
         }
         if acked.segments == 0 || acked.opening {
             return;
@@ -105,6 +112,14 @@ impl Cubic {
                 self.hystart = None;
                 window.settle(window.cwnd);
             }
+            Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.echo && cfg.whole_windows => {
+                let counted = acked.segments.min(cfg.growth_limit);
+                if part < 1.0 {
+                    window.cwnd = count_towards(window.cwnd, counted, (1.0 / part) as u32);
+                } else {
+                    window.cwnd = whole_slow_start(window.cwnd, window.ssthresh, counted).0;
+                }
+            }
             Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.echo => {
                 window.cwnd += part * acked.counted(cfg);
             }
@@ -114,17 +129,20 @@ impl Cubic {
 
     /// Sections 4.2 to 4.5.
     fn avoid(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
-        let cwnd = window.cwnd;
+        let cwnd = if cfg.whole_windows { libm::floor(window.cwnd) } else { window.cwnd };
         let epoch = *self.epoch.get_or_insert_with(|| {
             if self.w_max == 0.0 {
                 // Slow start ended without a loss, or after a timeout (sections 4.8 and 4.10): K = 0.
                 (self.w_max, self.prior) = (cwnd, cwnd);
             }
             self.k = if self.w_max > cwnd { libm::cbrt((self.w_max - cwnd) / C) } else { 0.0 };
-            self.w_est = cwnd;
+            self.w_est = if cfg.whole_windows { libm::floor(cwnd) } else { cwnd };
             acked.now
         });
         let t = acked.now.saturating_since(epoch).as_secs_f64();
+        if cfg.whole_windows {
+            return self.avoid_whole(cfg, acked, window, t);
+        }
         let segments = f64::from(acked.segments);
         // Equation 4, and section 4.3: from the old window on, Reno's own pace.
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
@@ -136,6 +154,25 @@ impl Cubic {
             let target = self.w_cubic(t + self.rtt_s).clamp(cwnd, 1.5 * cwnd);
             window.cwnd += segments * (target - cwnd) / cwnd;
         }
+    }
+
+    /// The same in whole segments; `w_est` counts the acknowledged ones of Reno's pace in its fraction.
+    fn avoid_whole(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window, t: f64) {
+        let whole = libm::floor(window.cwnd);
+        let x = t + self.least_rtt_s - self.k;
+        let distance = libm::floor(C * (x * x * x).abs());
+        let target = if x < 0.0 { self.w_max - distance } else { self.w_max + distance };
+        // So many acknowledged segments make one.
+        let mut due = if target > whole { libm::floor(whole / (target - whole)) } else { 100.0 * whole };
+        if cfg.reno_friendly {
+            let round = libm::floor(whole * 15.0 / 8.0) as u32;
+            self.w_est = count_towards(self.w_est, acked.segments, round);
+            let ahead = libm::floor(self.w_est) - whole;
+            if ahead > 0.0 {
+                due = due.min(libm::floor(whole / ahead));
+            }
+        }
+        window.cwnd = count_towards(window.cwnd, acked.segments.min(cfg.growth_limit), due.max(2.0) as u32);
     }
 
     /// Equation 1.
@@ -246,6 +283,30 @@ mod tests {
         // K = cbrt(3 / 0.4) = 1.957434 s; a round trip on W = 10 - 0.4 (K - 0.01)^3 = 10 - 0.4 x 7.385640 = 7.045744, where Reno
         // would have 7 + 0.5294 / 7 = 7.0756 already.
         assert!((window.cwnd - (7.0 + 0.045_744 / 7.0)).abs() < 1e-6, "{}", window.cwnd);
+    }
+
+    #[test]
+    fn whole_windows_near_ten_grow_by_eight_fifteenths_of_a_segment_a_round_trip() {
+        let cfg = TcpConfig { whole_windows: true, growth_limit: 1 << 30, ..TcpConfig::cubic() };
+        let mut cubic = Cubic { rtt_s: 0.1, least_rtt_s: 0.1, ..Cubic::new(&cfg) };
+        let mut window = Window { cwnd: 7.0, ssthresh: 7 };
+        (cubic.w_max, cubic.prior) = (10.0, 10.0);
+        // K = cbrt(3 / 0.4) = 1.957 s: at first the cubic is 0.4 x 1.857^3 = 2.56, whole 2, below 10: one above 7. Seven make one.
+        for counted in 1..=7 {
+            cubic.on_ack(&cfg, &one(0), &mut window);
+            assert_eq!(window.cwnd as u32, 7 + u32::from(counted == 7), "{counted}");
+        }
+        // 8 is the target now; Reno's pace has counted 7 of floor(7 x 15 / 8) = 13. From 8 on it waits for 15: at the eighth
+        // acknowledgement it has 15 and is 8 too, at the 23rd it is 9, one ahead of 8, and 8 segments make one.
+        for counted in 8..=22 {
+            cubic.on_ack(&cfg, &one(0), &mut window);
+            assert_eq!(window.cwnd as u32, 8, "{counted}");
+        }
+        for counted in 23..=31 {
+            cubic.on_ack(&cfg, &one(0), &mut window);
+            assert!(window.cwnd as u32 >= 8, "{counted}");
+        }
+        assert_eq!(window.cwnd as u32, 9);
     }
 
     #[test]

@@ -138,7 +138,8 @@ impl Acked {
     /// Whether the window was what limited the sender (RFC 7661); slow start may double what was used.
     fn window_was_used(&self, cfg: &TcpConfig, window: &Window) -> bool {
         let used = f64::from(self.flight) + 1.0;
-        !cfg.validate_window || used >= if window.in_slow_start() { window.cwnd * 0.5 } else { window.cwnd }
+        let cwnd = if cfg.whole_windows { libm::floor(window.cwnd) } else { window.cwnd };
+        !cfg.validate_window || used >= if window.in_slow_start() { cwnd * 0.5 } else { cwnd }
     }
 
     /// Segments that count towards growth (RFC 3465).
@@ -162,25 +163,36 @@ pub(super) fn reno_growth(cwnd: f64, slow_start: bool, counted: f64) -> f64 {
     cwnd + if slow_start { counted } else { counted / cwnd }
 }
 
-/// Growth of a window that counts whole segments, as in Linux: `counted` segments were acknowledged; slow start ends at
-/// `ssthresh`, and from there on `round` windows of them make one segment. The fraction of `cwnd` is what has been counted.
-pub(super) fn whole_growth(cwnd: f64, ssthresh: u32, counted: u32, round: f64) -> f64 {
-    let (whole, threshold) = (libm::floor(cwnd), f64::from(ssthresh));
-    let mut counted = f64::from(counted);
-    if whole < threshold {
-        let grown = (whole + counted).min(threshold);
-        counted -= grown - whole;
-        if counted == 0.0 {
-            return grown;
-        }
-        return whole_growth(grown, ssthresh, counted as u32, round);
+/// A window that is a whole number of segments carries what has been counted towards the next in its fraction: so much for
+/// each segment.
+const COUNT: f64 = 1.0 / (1 << 24) as f64;
+
+/// Reno's growth of such a window, as in Linux: `counted` segments were acknowledged. Slow start ends at `ssthresh`, and from
+/// there on a window of them makes one segment.
+pub(super) fn whole_growth(cwnd: f64, ssthresh: u32, counted: u32) -> f64 {
+    let (cwnd, counted) = whole_slow_start(cwnd, ssthresh, counted);
+    count_towards(cwnd, counted, libm::floor(cwnd) as u32)
+}
+
+/// Slow start up to `ssthresh`; what is left of the `counted` segments is for congestion avoidance.
+fn whole_slow_start(cwnd: f64, ssthresh: u32, counted: u32) -> (f64, u32) {
+    let room = ssthresh.saturating_sub(cwnd as u32);
+    if room == 0 {
+        return (cwnd, counted);
     }
-    let due = (whole * round).max(1.0);
-    let total = libm::round((cwnd - whole) * due) + counted;
+    let grown = counted.min(room);
+    (libm::floor(cwnd) + f64::from(grown), counted - grown)
+}
+
+/// `due` acknowledged segments make one more.
+fn count_towards(cwnd: f64, counted: u32, due: u32) -> f64 {
+    let whole = libm::floor(cwnd);
+    let (due, before) = (f64::from(due.max(1)), (cwnd - whole) / COUNT);
+    // What was counted when more were due makes one segment, not several.
+    let (whole, before) = if before >= due { (whole + 1.0, 0.0) } else { (whole, before) };
+    let total = before + f64::from(counted);
     let more = libm::floor(total / due);
-    let whole = whole + more;
-    // What is left over counts towards the next, never beyond it.
-    whole + ((total - more * due) / (whole * round).max(1.0)).min(0.999_999)
+    whole + more + (total - more * due).min(1e7) * COUNT
 }
 
 /// The congestion control of one sender.
@@ -281,7 +293,7 @@ impl Control {
                 if !may_grow(cfg, acked, window) || acked.echo {
                 } else if cfg.whole_windows {
                     let counted = acked.segments.min(cfg.growth_limit);
-                    window.cwnd = whole_growth(window.cwnd, window.ssthresh, counted, 1.0);
+                    window.cwnd = whole_growth(window.cwnd, window.ssthresh, counted);
                 } else {
                     window.cwnd = reno_growth(window.cwnd, window.in_slow_start(), acked.counted(cfg));
                 }
@@ -382,6 +394,25 @@ mod tests {
     fn plain_reno_needs_no_control() {
         assert!(Control::new(&TcpConfig::modern()).is_none());
         assert!(Control::new(&TcpConfig { pacing: true, ..TcpConfig::modern() }).is_some());
+    }
+
+    #[test]
+    fn a_whole_window_grows_when_a_window_of_segments_is_counted() {
+        // Ten acknowledgements of one segment at ten: nine leave it at ten, the tenth makes eleven, and eleven more twelve.
+        let mut cwnd = 10.0;
+        for counted in 1..=21 {
+            cwnd = whole_growth(cwnd, 10, 1);
+            assert_eq!(cwnd as u32, 10 + u32::from(counted >= 10) + u32::from(counted >= 21), "{counted}");
+        }
+        // Slow start stops at the threshold, and what is left is counted: 6 + 4 = 10, and 8 of 10.
+        let cwnd = whole_growth(6.0, 10, 12);
+        assert_eq!(cwnd as u32, 10);
+        assert_eq!(whole_growth(cwnd, 10, 1) as u32, 10);
+        assert_eq!(whole_growth(cwnd, 10, 2) as u32, 11);
+        // One acknowledgement may count for several windows: 25 at 4 is six times four and one.
+        assert_eq!(whole_growth(4.0, 2, 25) as u32, 10);
+        // What was counted at a window of nine is more than one of two: one segment, and the count begins anew.
+        assert_eq!(count_towards(2.0 + 8.0 * COUNT, 1, 2) as u32, 3);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(super) struct Track {
     pub(super) timeout_at: Instant,
     pub(super) probe: Option<Probe>,
     doubt: Option<Doubt>,
+    /// One past the last segment that had left when the window was last full.
+    full_to: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl Track {
             timeout_at: Instant::MAX,
             probe: None,
             doubt: None,
+            full_to: 0,
         }
     }
 
@@ -158,7 +161,12 @@ impl Sender {
             now,
             segments: if self.una > una { news.delivered } else { 0 },
             delivered: news.delivered,
-            flight: outstanding,
+            // Linux takes a window for used that was full within the last window of data: pacing need not fill it each time.
+            flight: if cfg.whole_windows && una < track.full_to {
+                outstanding.max(self.cwnd as u32)
+            } else {
+                outstanding
+            },
             in_flight: track.flight.in_network(),
             lost: losses.found,
             rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
@@ -401,6 +409,9 @@ impl Sender {
             self.count_burst();
             self.emit_tracked(cfg, now, seq, &mut track)
         });
+        if track.flight.in_network() >= self.cwnd as u32 {
+            track.full_to = self.high;
+        }
         self.keep(track);
         segment
     }
