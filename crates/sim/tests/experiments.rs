@@ -80,10 +80,23 @@ fn a_buffer_in_bytes_is_one_in_packets_of_that_size() {
 
 #[test]
 fn avq_says_so_when_its_virtual_capacity_is_gone() {
-    // The load of the AAQM paper, Table 2: from n = 25 on more arrives than AVQ's adaptation bears, at n = 10 it does not.
+    // The AAQM paper's network with video that starts at twice its share: at n = 50 more arrives than AVQ's adaptation bears, at n = 10
+    // it does not.
     let notes = |cell: &str| {
         let whole = Scenario::load(format!("{EXPERIMENTS}/aaqm/load.toml"), &[]).unwrap().cell(cell).unwrap();
-        let scenario = whole.until("60s").unwrap();
+        let mut changes: Vec<(String, &str)> = Vec::new();
+        for at in ["wifi", "wimax", "umts"] {
+            changes.push((format!("flows.udp-{at}.traffic.rate"), "16kbit"));
+            let rates = [
+                ("initial_rate", "64kbit"),
+                ("min_rate", "8kbit"),
+                ("max_rate", "256kbit"),
+                ("frame_interval", "100ms"),
+            ];
+            changes.extend(rates.map(|(key, value)| (format!("flows.rtp-{at}.transport.{key}"), value)));
+        }
+        let changes: Vec<(&str, &str)> = changes.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+        let scenario = whole.with_all(&changes).unwrap().until("60s").unwrap();
         let plan = scenario.plan(1, Some(&scenario.aqm("avq").unwrap())).unwrap();
         run(&plan, Options::default(), &mut |_| true).unwrap().notes
     };

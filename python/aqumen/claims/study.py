@@ -119,7 +119,8 @@ class Reproduction:
             for cell, specs in needs(paper).items():
                 if not (quick and cell in paper.slow):
                     wanted[cell], of_cell[cell] = specs, by_paper[paper.name]
-        self.records = Records(wanted, max(by_paper.values(), key=lambda each: len(each)), out, of_cell)
+        longest = max(by_paper.values(), key=len)
+        self.records = Records(wanted, longest, out, of_cell)
 
     def work(self, on_done: Callable[[str, str, int, float], bool]) -> None:
         """Run what is left.
@@ -137,7 +138,7 @@ class Reproduction:
         family = comparisons(paper)
         # With fewer seeds than the record has, what is undecided tells of the seeds and not of the claim.
         count = len(self.seeds[paper.name])
-        strict = not self.quick and count >= int(paper.record.get("seeds", 2))
+        strict = count >= int(paper.record.get("seeds", SEEDS if self.quick else 2))
         judgements = tuple(judge(paper, claim, self.records.of, family, strict) for claim in paper.claims)
         return Outcome(paper=paper, judgements=judgements, seeds=count, quick=self.quick)
 

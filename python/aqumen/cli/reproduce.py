@@ -152,7 +152,9 @@ def _record(outcomes: list[Outcome]) -> None:
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     for outcome in outcomes:
         path = folder / outcome.paper.name / "verdicts.toml"
-        write_text(path, record_text(outcome, talk.command(), day))
+        quick = " --quick" if outcome.quick else ""
+        command = f"aqumen reproduce {outcome.paper.name}{quick} --seeds {outcome.seeds}"
+        write_text(path, record_text(outcome, command, day))
         talk.say(f"wrote {path}")
     path = folder.parent / "docs" / "reproduction.md"
     known = [name for name in experiments.PAPERS if experiments.data(f"{name}/claims") is not None]
