@@ -15,7 +15,7 @@ from typing import Any
 
 from aqumen import _core
 
-__all__ = ["PAPERS", "Experiment", "data", "experiments", "find", "folder", "suggestion"]
+__all__ = ["FORMER", "PAPERS", "Experiment", "cell_of", "data", "experiments", "find", "folder", "suggestion"]
 
 PAPERS = {
     "arm-pfc": "N. Bigdeli, M. Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks (2007)",
@@ -29,6 +29,17 @@ PAPERS = {
     " RFC 7928 (2016)",
 }
 """The papers by the name of their folder."""
+
+
+FORMER = {
+    **{f"arm-pfc/exp3-n{n}": f"arm-pfc/exp3@n{n}" for n in (50, 100, 200)},
+    "arm-pfc/exp8-20kbyte": "arm-pfc/exp8@20kbyte",
+    **{f"arm-pfc/parking-lot-{load}": f"arm-pfc/parking-lot@{load}" for load in ("light", "heavy", "cross")},
+    **{f"paqm/n{n}": f"paqm/load@n{n}" for n in (3, 5, 7, 10, 14)},
+    **{f"aqm-mo/rtt{rtt}": f"aqm-mo/rtt@{rtt}ms" for rtt in (10, 22, 46, 100, 215, 464, 1000)},
+    **{f"aaqm/n{n}": f"aaqm/load@n{n}" for n in (10, 25, 50, 70, 100)},
+}
+"""Names of experiments that were files of their own, and the cells that they are now: both can be run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +112,23 @@ def find(name: str | os.PathLike[str]) -> Experiment | None:
     return next((one for one in experiments() if one.name == wanted), None)
 
 
+def cell_of(name: str | os.PathLike[str]) -> str | None:
+    """The cell that a former name of an experiment stands for: `paqm/load@n7` for `paqm/n7`.
+
+    Args:
+        name: What was asked for.
+    """
+    return FORMER.get(_plain(name))
+
+
 def suggestion(name: str | os.PathLike[str]) -> str:
     """What to say where a name is neither a file nor an experiment.
 
     Args:
         name: What was asked for.
     """
-    near = difflib.get_close_matches(_plain(name), [one.name for one in experiments()], 1)
+    known = [*(one.name for one in experiments()), *FORMER]
+    near = difflib.get_close_matches(_plain(name), known, 1)
     meant = f"; did you mean {near[0]}?" if near else ""
     return f"no such file or experiment{meant}; `aqumen list scenarios` names the experiments"
 

@@ -39,6 +39,9 @@ class Scenario:
         """
         if not os.path.exists(path):
             base, at, cell = os.fspath(path).rpartition("@")
+            former = experiments.cell_of(base if at else path)
+            if former is not None:
+                return cls.load(f"{former},{cell}" if at else former)
             if at:
                 return cls.load(base).cell(cell)
             experiment = experiments.find(path)

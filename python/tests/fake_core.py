@@ -85,6 +85,12 @@ class Scenario:
     name = "mock"
     title = "Twelve endless transfers over one congested link"
 
+    def cells(self):
+        return []
+
+    def variants(self):
+        return []
+
     def until(self, end):
         return Scenario(self.text, (*self.changes, ("duration", end)))
 

@@ -78,6 +78,9 @@ def test_list_scenarios_says_what_there_is(aqumen_cli, scenario_file, tmp_path, 
         "file": "experiments/paper/one.toml",
         "duration": "100s",
         "aqm": "droptail",
+        "cells": [],
+        "variants": [],
+        "formerly": {},
     }
     assert "left out: experiments/paper/bad.toml:1: unknown key `durration`" in err
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from aqumen import Scenario
 from aqumen.cli import main
-from aqumen.experiments import PAPERS, experiments
+from aqumen.experiments import FORMER, PAPERS, experiments
 
 # Long enough for the sources of the AAQM paper, which begin at 25 s; the network of 622 Mbit/s needs less.
 SHORTENED = {"self-tuning/full": "3s"}
@@ -47,3 +48,13 @@ def test_a_cell_is_named_behind_an_at(tmp_path, capsys):
     assert result["links"]["bottleneck"]["all"]["marked_pkts"] == 0
     assert main(["run", f"{file}@n5"]) == 2
     assert "did you mean n2? known: n2, n4, n6, drops" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("old", "new"), FORMER.items())
+def test_names_of_before_lead_to_their_cells(old, new):
+    assert Scenario.load(old).to_toml() == Scenario.load(new).to_toml()
+
+
+def test_a_name_of_before_takes_variants_too():
+    assert Scenario.load("aqm-mo/rtt464@ecn").name == "aqm-mo-rtt-464ms-ecn"
+    assert Scenario.load("experiments/paqm/n7.toml").name == "paqm-load-n7"

@@ -39,15 +39,21 @@ def page(papers: Sequence[Paper]) -> str:
         papers: The papers; those without a record are left out.
     """
     known = [paper for paper in papers if paper.recorded]
-    lines = [HEAD, "| paper | " + " | ".join(VERDICTS) + " | claims |", "|---" * (len(VERDICTS) + 2) + "|"]
+    heads = [*VERDICTS, "not judged", "claims"]
+    lines = [HEAD, "| paper | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     totals = dict.fromkeys(VERDICTS, 0)
     for paper in known:
         counts = Counter(paper.recorded.values())
         for name in VERDICTS:
             totals[name] += counts[name]
         cells = " | ".join(str(counts[name]) for name in VERDICTS)
-        lines.append(f"| {paper.name} | {cells} | {len(paper.claims)} |")
-    lines.append("| all | " + " | ".join(map(str, totals.values())) + f" | {sum(totals.values())} |")
+        lines.append(f"| {paper.name} | {cells} | {len(paper.claims) - counts.total()} | {len(paper.claims)} |")
+    claims = sum(len(paper.claims) for paper in known)
+    open_ = claims - sum(totals.values())
+    lines.append("| all | " + " | ".join(map(str, totals.values())) + f" | {open_} | {claims} |")
+    slow = [cell for paper in known for cell in paper.slow if len(paper.recorded) < len(paper.claims)]
+    if slow:
+        lines += ["", f"Not judged: claims about `{'`, `'.join(slow)}`, of which no run is on record."]
     for paper in known:
         run = paper.record
         lines += ["", f"## {paper.name}", "", f"{paper.title}. From `{run['command']}` of {run['date']}. Read as:", ""]

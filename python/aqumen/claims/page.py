@@ -28,6 +28,7 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
         command: The command that made it.
     """
     first = outcomes[0]
+    seeds = ", ".join(str(n) for n in sorted({outcome.seeds for outcome in outcomes}))
     css = (files("aqumen.claims") / "page.css").read_text("utf-8")
     heads = "".join(f"<th>{name}</th>" for name in (*VERDICTS, "not judged"))
     rows = "".join(
@@ -52,7 +53,7 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport"
         " content='width=device-width,initial-scale=1'>"
         f"<title>Papers reproduced</title><style>{css}</style><h1>Papers reproduced, claim by claim</h1>"
-        f"<p>{first.seeds} seeds, engine packet. Each claim has a rule in"
+        f"<p>{seeds} seeds, engine packet. Each claim has a rule in"
         f" <code>experiments/PAPER/claims.toml</code>, written before the"
         f" run; a rule alone gives the verdict.</p>{quick}{record}"
         f"<table><tr><th>paper</th>{heads}</tr>{rows}</table>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,23 @@ POINTS = 500
 class Records:
     """Runs by cell, AQM and seed; on disk if there is a folder."""
 
-    def __init__(self, wanted: Wanted, seeds: Iterable[int], folder: Path | None) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        seeds: Iterable[int],
+        folder: Path | None,
+        fewer: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
         """Take what is on disk already.
 
         Args:
             wanted: AQMs by cell.
-            seeds: The seeds, the same for all.
+            seeds: The seeds.
             folder: Where records are kept; without one in memory alone.
+            fewer: For cells that have other seeds, these; all begin with the same one.
         """
         self.seeds = list(seeds)
+        self._fewer = dict(fewer or {})
         self.runs: dict[tuple[str, str, int], Run] = {}
         self.scenarios = {cell: Scenario.load(cell) for cell in wanted}
         self.folder = folder
@@ -61,7 +69,7 @@ class Records:
                 0.05 + sum(rates) * float(plan["duration_s"]) / 8e3 / plan["nominal"]["packet_bytes"] / 1e3
             )
             self._left[cell] = []
-            for seed in self.seeds:
+            for seed in self._fewer.get(cell, self.seeds):
                 for spec in specs:
                     if not self._load(cell, spec, seed):
                         self._left[cell].append((spec, seed))
@@ -107,7 +115,8 @@ class Records:
             cell: The cell.
             spec: The AQM.
         """
-        return ((seed, run) for seed in self.seeds if (run := self.runs.get((cell, spec, seed))) is not None)
+        seeds = self._fewer.get(cell, self.seeds)
+        return ((seed, run) for seed in seeds if (run := self.runs.get((cell, spec, seed))) is not None)
 
     def _digest(self, cell: str, spec: str, seed: int) -> str:
         """What is run: the scenario, the AQM, the seed and the engine as it is built; and what a record holds of it."""

@@ -55,7 +55,7 @@ class Outcome:
         return [
             each
             for each in self.judgements
-            if each.verdict is not None and self.paper.recorded and each.verdict != self.recorded(each)
+            if each.verdict is not None and self.recorded(each) not in (None, each.verdict)
         ]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -97,21 +97,30 @@ class Reproduction:
 
         Args:
             papers: Their folders; `all` stands for all.
-            seeds: How many seeds; without it 10, or 3 if quick.
+            seeds: How many seeds; without it as many as the record has, or 3 if quick.
             quick: Leave out what is slow; claims that need it, and those that so few seeds cannot decide, are not
             judged. out: A folder for finished runs.
         """
         judged = [name for name in PAPERS if data(f"{name}/claims") is not None]
         names = judged if "all" in papers else list(dict.fromkeys(papers))
         self.papers = [load_paper(name) for name in names]
-        self.seeds = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
+        # Without a number each paper has as many seeds as its record.
+        by_paper = {
+            paper.name: seed_list(
+                seeds if seeds is not None else QUICK_SEEDS if quick else int(paper.record.get("seeds", SEEDS))
+            )
+            for paper in self.papers
+        }
+        self.seeds = by_paper
         self.quick = quick
         wanted: dict[str, list[str]] = {}
+        of_cell: dict[str, list[int]] = {}
         for paper in self.papers:
             for cell, specs in needs(paper).items():
                 if not (quick and cell in paper.slow):
-                    wanted[cell] = specs
-        self.records = Records(wanted, self.seeds, out)
+                    wanted[cell], of_cell[cell] = specs, by_paper[paper.name]
+        longest = max(by_paper.values(), key=len)
+        self.records = Records(wanted, longest, out, of_cell)
 
     def work(self, on_done: Callable[[str, str, int, float], bool]) -> None:
         """Run what is left.
@@ -128,9 +137,10 @@ class Reproduction:
     def _outcome(self, paper: Paper) -> Outcome:
         family = comparisons(paper)
         # With fewer seeds than the record has, what is undecided tells of the seeds and not of the claim.
-        strict = not self.quick and len(self.seeds) >= int(paper.record.get("seeds", 2))
+        count = len(self.seeds[paper.name])
+        strict = count >= int(paper.record.get("seeds", SEEDS if self.quick else 2))
         judgements = tuple(judge(paper, claim, self.records.of, family, strict) for claim in paper.claims)
-        return Outcome(paper=paper, judgements=judgements, seeds=len(self.seeds), quick=self.quick)
+        return Outcome(paper=paper, judgements=judgements, seeds=count, quick=self.quick)
 
 
 def reproduce(
@@ -145,7 +155,7 @@ def reproduce(
 
     Args:
         paper: Its folder, such as `arm-pfc`, or `all`.
-        seeds: How many seeds; without it 10, or 3 if quick.
+        seeds: How many seeds; without it as many as the record has, or 3 if quick.
         quick: Leave out what is slow; claims that need it, and those that so few seeds cannot decide, are not judged.
         out: A folder for finished runs, which are not repeated.
         on_done: Called with cell, AQM, seed and cost of each finished run; `False` leaves out the rest.
@@ -164,7 +174,7 @@ def to_dict(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "aqumen": _core.__version__,
-        "seeds": outcomes[0].seeds,
+        "seeds": {outcome.paper.name: outcome.seeds for outcome in outcomes},
         "quick": outcomes[0].quick,
         "counts": {outcome.paper.name: outcome.counts() for outcome in outcomes},
         "differing": [each.claim.id for outcome in outcomes for each in outcome.differing()],

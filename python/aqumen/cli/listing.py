@@ -13,7 +13,7 @@ from aqumen import _core
 from aqumen.cli import talk
 from aqumen.cli.options import json_option
 from aqumen.errors import ScenarioError
-from aqumen.experiments import PAPERS, Experiment, experiments
+from aqumen.experiments import FORMER, PAPERS, Experiment, experiments
 from aqumen.files import json_text
 from aqumen.scenario import Scenario
 
@@ -69,7 +69,10 @@ def list_things(
             by_protocol.add_row(protocol, parameters)
         talk.show(by_protocol)
     if kind is Kind.scenarios:
-        talk.say("run one by its name: aqumen run arm-pfc/exp1")
+        talk.say("run one by its name: aqumen run arm-pfc/exp1; or a cell of its sweep: aqumen run paqm/load@n7")
+        talk.say("cells and variants: aqumen list scenarios --json")
+        former = ", ".join(f"{old} is {new}" for old, new in FORMER.items())
+        talk.say(f"names of before that still run: {former}")
     if kind is Kind.aqms:
         common: list[dict[str, Any]] = next((row["common_params"] for row in rows if row["common_params"]), [])
         talk.say(f"every AQM of one queue also takes: {', '.join(each['name'] for each in common)}")
@@ -100,11 +103,13 @@ def _scenarios() -> list[dict[str, Any]]:
     rows = []
     for experiment in sorted(experiments(), key=_by_number):
         try:
-            Scenario.parse(experiment.text, str(experiment.file or experiment.name))
+            scenario = Scenario.parse(experiment.text, str(experiment.file or experiment.name))
         except ScenarioError as error:
             talk.say(f"left out: {error}")
             continue
-        rows.append(experiment.row())
+        formerly = {old: new for old, new in FORMER.items() if new.partition("@")[0] == experiment.name}
+        cells = {"cells": scenario.cells, "variants": scenario.variants, "formerly": formerly}
+        rows.append({**experiment.row(), **cells})
     return rows
 
 

@@ -39,7 +39,9 @@ SAY_EACH_S = 20.0
 @click.argument("paper", metavar="PAPER|all|rfc7928")
 @click.option("--aqm", multiple=True, metavar="SPEC", help="An AQM that rfc7928 is to characterise; repeat for each.")
 @click.option("--quick", is_flag=True, help="Three seeds, without the slow experiments.")
-@click.option("--seeds", type=int, metavar="N", help="How many seeds; else 10, or 3 if quick.")
+@click.option(
+    "--seeds", type=int, metavar="N", help="How many seeds; else those of the record (10 if none), or 3 if quick."
+)
 @out_option
 @json_option
 @click.option("--record", is_flag=True, help="Keep the verdicts as those on record, in this checkout.")
@@ -56,8 +58,8 @@ def reproduce(
         return _evaluate(spec_list(aqm) or ["codel", "pie"], quick, seeds, out, as_json)
     if aqm:
         raise ScenarioError("--aqm is for rfc7928; a paper's claims name their AQMs")
-    if record and (quick or experiments.folder() is None):
-        raise OutputError("--record needs a whole run, without --quick, in a checkout with the folder experiments")
+    if record and experiments.folder() is None:
+        raise OutputError("--record needs a checkout with the folder experiments")
     study = Reproduction([paper], seeds, quick=quick, out=out)
     records = study.records
     if not _work(study.records, out):
@@ -150,7 +152,9 @@ def _record(outcomes: list[Outcome]) -> None:
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     for outcome in outcomes:
         path = folder / outcome.paper.name / "verdicts.toml"
-        write_text(path, record_text(outcome, talk.command(), day))
+        quick = " --quick" if outcome.quick else ""
+        command = f"aqumen reproduce {outcome.paper.name}{quick} --seeds {outcome.seeds}"
+        write_text(path, record_text(outcome, command, day))
         talk.say(f"wrote {path}")
     path = folder.parent / "docs" / "reproduction.md"
     known = [name for name in experiments.PAPERS if experiments.data(f"{name}/claims") is not None]
