@@ -185,7 +185,7 @@ def signals(page: str, cell: list[dict[str, Any]]) -> str:
 
 def mean(cell: list[dict[str, Any]], name: str) -> float:
     """Over the seeds."""
-    return statistics.mean(row[name] for row in cell)
+    return statistics.mean(float(row[name]) for row in cell)
 
 
 if __name__ == "__main__":

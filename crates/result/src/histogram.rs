@@ -7,6 +7,7 @@ pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
     sum: u128,
+    most: u64,
 }
 
 /// Bits that place a value within its octave.
@@ -30,6 +31,9 @@ impl Histogram {
         self.counts[bin] += times;
         self.total += times;
         self.sum += value as u128 * times as u128;
+        if times > 0 {
+            self.most = self.most.max(value);
+        }
     }
 
     /// Adds all that `other` counted.
@@ -42,6 +46,7 @@ impl Histogram {
         }
         self.total += other.total;
         self.sum += other.sum;
+        self.most = self.most.max(other.most);
     }
 
     /// How many values were counted.
@@ -54,7 +59,8 @@ impl Histogram {
         (self.total > 0).then(|| self.sum as f64 / self.total as f64)
     }
 
-    /// The value below which the share `q` of all values lies; within a bin values are taken as spread evenly.
+    /// The value below which the share `q` of all values lies; within a bin values are taken as spread evenly, and none lies above
+    /// the greatest.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         if self.total == 0 {
             return None;
@@ -68,7 +74,7 @@ impl Histogram {
                 let inside = ((rank - below) / count).clamp(0.0, 1.0);
                 // A bin that holds a single integer is that integer.
                 let width = if high - low == 1 { 0.0 } else { (high - low) as f64 };
-                return Some(low as f64 + width * inside);
+                return Some((low as f64 + width * inside).min(self.most as f64));
             }
             below += count;
         }
@@ -143,6 +149,18 @@ mod tests {
         at_once.record_many(777, 3);
         assert_eq!(one_by_one, at_once);
         assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn no_quantile_lies_above_the_greatest_value() {
+        // 300 shares its bin with 301: a queue in a buffer of 300 packets is never longer.
+        let mut full = Histogram::default();
+        full.record_many(300, 1000);
+        assert_eq!([0.5, 0.95, 1.0].map(|q| full.quantile(q)), [Some(300.0); 3]);
+        let mut both = Histogram::default();
+        both.record(10);
+        both.merge(&full);
+        assert_eq!(both.quantile(0.99), Some(300.0));
     }
 
     #[test]

@@ -277,7 +277,10 @@ fn the_json_of_a_plan_has_seconds_rates_and_resolved_aqms() {
     assert_eq!(json["links"][0]["rates"], serde_json::json!([[0.0, 8_000_000]]));
     assert_eq!(json["links"][0]["delay_s"], 0.02);
     assert_eq!(json["links"][0]["buffer_pkts"], 300);
-    assert_eq!(json["links"][0]["target_pkts"], 100.0);
+    // Nobody said that the queue is to be held at some length; with a nominal target somebody did.
+    assert_eq!(json["links"][0]["target_pkts"], serde_json::Value::Null);
+    let said = format!("{DUMBBELL}\n[nominal]\ntarget = \"80pkt\"\n");
+    assert_eq!(plan(&said, 1).to_json().unwrap()["links"][0]["target_pkts"], 80.0);
     assert_eq!(json["links"][0]["aqm"]["name"], "pi");
     assert_eq!(json["links"][0]["aqm"]["params"]["a"], 6.48e-4);
     // Not given, but in force: the target of the nominal network.

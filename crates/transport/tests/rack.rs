@@ -282,7 +282,7 @@ fn without_timestamps_two_new_segments_tell_a_spurious_timeout_from_a_loss() {
 }
 
 #[test]
-fn a_paced_window_that_was_full_a_while_ago_still_grows() {
+fn a_linux_window_grows_by_a_whole_segment_a_round_trip() {
     let mut host =
         Host::ten_out(TcpConfig { ecn: false, initial_threshold: Some(10), ..TcpConfig::linux_reno() }, None);
     // Ten acknowledgements one by one make eleven, whole: the tenth lets two go.
