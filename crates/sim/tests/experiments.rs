@@ -91,6 +91,16 @@ fn avq_says_so_when_its_virtual_capacity_is_gone() {
 }
 
 #[test]
+fn pi_designs_itself_in_every_experiment() {
+    for file in files() {
+        let scenario = Scenario::load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+        scenario
+            .plan(1, Some(&scenario.aqm("pi").unwrap()))
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    }
+}
+
+#[test]
 fn every_experiment_starts_and_all_of_it_sends() {
     let files = files();
     assert!(files.len() > 30, "{files:?}");
@@ -162,6 +172,17 @@ fn a_run_is_cut_only_within_its_length() {
         let error = whole.until(end).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
+    // Its flows start within a second: some of them do not begin in half a second, and the result says so.
+    let half = whole.until(".5s").unwrap().plan(1, None).unwrap();
+    assert_eq!(half.notes.len(), 1, "{:?}", half.notes);
+    assert!(half.notes[0].ends_with("of 120 flows begin after the end of the run"), "{:?}", half.notes);
+    // Nobody wrote an interval of the series, which is longer than this run.
+    assert_eq!(
+        whole.until("20ms").unwrap().plan(1, None).unwrap().sample_interval,
+        aqumen_units::Span::from_millis(20)
+    );
+    let written = whole.with("record.interval", "50ms").unwrap().until("20ms").unwrap();
+    assert_eq!(written.plan(1, None).unwrap().sample_interval, aqumen_units::Span::from_millis(20));
     let late = Scenario::load(format!("{EXPERIMENTS}/aaqm/load.toml"), &[]).unwrap();
     let error = late.until("20s").unwrap_err().to_string();
     assert!(error.ends_with("duration: cannot be cut at 20s: no flow begins before 25s"), "{error}");
