@@ -105,6 +105,13 @@ pub(crate) fn expand(
             // The connections of a session run between the same hosts.
             plan.flows.extend(std::iter::repeat_n(flow, lanes as usize));
         }
+        if let Some(shape) = group.traffic.endless_start() {
+            plan.notes.push(format!(
+                "{}: its times are Pareto of shape {shape}, and how long the one lasts in whose middle a source begins has no mean: what it \
+                 sends may hang on that for the whole run; begin = \"off\" starts with a whole period OFF, as ns-2 does",
+                group.name.0
+            ));
+        }
         if group.start.high >= spec.duration {
             let of_group = &plan.flows[first as usize..];
             let end = Instant::ZERO + spec.duration;
