@@ -34,7 +34,7 @@ pub(crate) fn check(spec: &Spec, files: &Files) -> Result<(Core, Vec<Option<AqmS
     if let Err((key, message)) = cells::check(&spec.variants, &spec.sweep) {
         return wrong(key, message);
     }
-    let interval = spec.record.interval;
+    let interval = spec.sample_interval();
     if interval == Span::ZERO || interval > end {
         return wrong("record.interval", "must be above 0s, at most the duration");
     }
@@ -144,7 +144,7 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if group.class > u32::from(u8::MAX) {
         return wrong("class", "must be 0 to 255");
     }
-    if group.start.high >= end {
+    if group.start.low >= end {
         return wrong("start", format!("must be before the end of the run, {}", show_span(end)));
     }
     if let Some(stop) = group.stop {
@@ -199,19 +199,26 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A list deals its values evenly.
+/// A list deals its values evenly: times to flows, delays to hosts.
 fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
+        if let Some(message) = group.start.misfit_for(group.count, "flows") {
+            return wrong(format!("flows.{i}.start"), message);
+        }
+        if spec.host_group(i) != i {
+            continue;
+        }
+        let hosts = group.own_hosts();
+        let each = if group.hosts.is_some() { "hosts" } else { "flows" };
         let access = way.access.as_ref().map(|access| &access.delay);
         let own =
             if group.access.is_some() { format!("flows.{i}.access.delay") } else { "topology.access.delay".into() };
         for (path, spread) in [
-            (format!("flows.{i}.start"), Some(&group.start)),
             (own, access),
             (format!("flows.{i}.extra_rtt"), Some(&group.extra_rtt)),
             (format!("flows.{i}.rtt"), group.rtt.as_ref()),
         ] {
-            if let Some(message) = spread.and_then(|spread| spread.misfit_for(group.count)) {
+            if let Some(message) = spread.and_then(|spread| spread.misfit_for(hosts, each)) {
                 return wrong(path, message);
             }
         }

@@ -37,7 +37,7 @@ pub(crate) fn expand(
         groups: Vec::new(),
         flows: Vec::new(),
         windows: windows(spec),
-        sample_interval: spec.record.interval,
+        sample_interval: spec.sample_interval(),
         nominal,
         notes: Vec::new(),
     };
@@ -45,7 +45,9 @@ pub(crate) fn expand(
         let aqm = fixed[i].as_ref().unwrap_or(chosen);
         plan.links.push(written_link(spec, core, i, link, aqm)?);
     }
-    for (group, way) in spec.flows.iter().zip(&core.ways) {
+    // Of each group, the first flow between each pair of its hosts.
+    let mut pairs: Vec<Vec<u32>> = Vec::with_capacity(spec.flows.len());
+    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
         let first = plan.flows.len() as u32;
         plan.groups.push(Group {
             name: group.name.0.clone(),
@@ -56,38 +58,33 @@ pub(crate) fn expand(
             flows: first..first + group.flows() as u32,
             class: group.class as u8,
         });
-        let hosts = group.hosts.unwrap_or(group.count);
-        // Checked: the group is an earlier one. Flows by the group whose hosts they are.
-        let shared = group.hosts_of.as_ref().and_then(|name| {
-            let of = spec.flows.iter().position(|other| other.name == *name)?;
-            Some((plan.groups.get(of)?.flows.start, &spec.flows[of]))
-        });
         let pauses = pauses(spec, group);
         let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
-        let lanes = group.traffic.lanes();
+        let (lanes, own) = (group.traffic.lanes(), group.own_hosts());
+        let owner = spec.host_group(i);
+        pairs.push((0..own).map(|host| first + host * lanes).collect());
+        let (hosts, placed) = (&pairs[owner], &spec.flows[owner]);
         for number in 0..group.count {
             // The order of draws is part of the format: each is made whether or not it is needed, so that a range in one
             // place does not move the flows in another.
             let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number * lanes));
-            let mut draw = |spread: &Spread| spread.value(draws.uniform(), number, group.count);
-            let start = draw(&group.start);
+            let start = group.start.value(draws.uniform(), number, group.count);
+            // Delays are those of the hosts.
+            let mut draw = |spread: &Spread| spread.value(draws.uniform(), number % own, own);
             let (source_delay, sink_delay) = match &way.access {
                 Some(access) => (draw(&access.delay), draw(&access.delay)),
                 None => (draw(&none), draw(&none)),
             };
-            let extra = match &group.rtt {
-                None => draw(&group.extra_rtt),
+            let extra = match &placed.rtt {
+                None => draw(&placed.extra_rtt),
                 Some(rtt) => draw(rtt).saturating_sub(written + (source_delay + sink_delay) * 2),
             } / 4;
-            let host = match shared {
-                None => first + number % hosts * lanes,
-                Some((start, of)) => {
-                    let theirs = start + number % of.hosts.unwrap_or(of.count) * of.traffic.lanes();
-                    plan.flows[theirs as usize].hosts
-                }
-            };
+            let host = plan
+                .flows
+                .get(hosts[number as usize % hosts.len()] as usize)
+                .map_or(first + number % own * lanes, |twin| twin.hosts);
             let (path, return_path) = match &way.access {
-                Some(_) if shared.is_some() || number >= hosts => {
+                Some(_) if host != first + number * lanes => {
                     let twin = &plan.flows[host as usize];
                     (twin.path.clone(), twin.return_path.clone())
                 }
@@ -107,6 +104,24 @@ pub(crate) fn expand(
             };
             // The connections of a session run between the same hosts.
             plan.flows.extend(std::iter::repeat_n(flow, lanes as usize));
+        }
+        if let Some(shape) = group.traffic.endless_start() {
+            plan.notes.push(format!(
+                "{}: its times are Pareto of shape {shape}, and how long the one lasts in whose middle a source begins has no mean: what it \
+                 sends may hang on that for the whole run; begin = \"off\" starts with a whole period OFF, as ns-2 does",
+                group.name.0
+            ));
+        }
+        if group.start.high >= spec.duration {
+            let of_group = &plan.flows[first as usize..];
+            let end = Instant::ZERO + spec.duration;
+            let begun = of_group.iter().filter(|flow| flow.on.first().is_some_and(|(from, _)| *from < end)).count();
+            plan.notes.push(format!(
+                "{}: {} of {} flows begin after the end of the run",
+                group.name.0,
+                of_group.len() - begun,
+                of_group.len()
+            ));
         }
     }
     Ok(plan)

@@ -24,7 +24,7 @@ const BASE_BYTES: u64 = 32 << 20;
 pub(crate) fn estimate(spec: &Spec, core: &Core) -> u64 {
     let flows: u64 = spec.flows.iter().map(Group::flows).sum();
     let packets = packets(spec, core);
-    let samples = spec.duration.as_nanos() / spec.record.interval.as_nanos().max(1) + 1;
+    let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
     let recorded = core.links.iter().filter(|link| link.record).count() as u64;
     BASE_BYTES
         .saturating_add(flows.saturating_mul(FLOW_BYTES))
@@ -45,7 +45,8 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
     let of_core = core.links.iter().map(|link| room(link.buffer).saturating_add(wire(link.rate, link.delay)));
     let mut held: u64 = of_core.fold(0, u64::saturating_add);
     let mut admitted: u64 = 0;
-    for (group, way) in spec.flows.iter().zip(&core.ways) {
+    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
+        let placed = &spec.flows[spec.host_group(i)];
         let (count, config) = (group.flows(), &group.transport.config);
         let window = config.window_pkts().map_or(u64::MAX, u64::from);
         admitted = admitted.saturating_add(count.saturating_mul(window));
@@ -53,7 +54,7 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
         let Some(access) = &way.access else { continue };
         let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate).min().unwrap_or(RATE_MAX);
         let of_access = Rate::from_bps(access.rate.as_bps().saturating_mul(count));
-        let around = group.rtt.as_ref().map_or((access.delay.high + group.extra_rtt.high) * 4, |rtt| rtt.high);
+        let around = placed.rtt.as_ref().map_or((access.delay.high + placed.extra_rtt.high) * 4, |rtt| rtt.high);
         held = held.saturating_add(wire(of_access.min(narrowest), around));
         if of_access <= narrowest {
             held = held.saturating_add(room(access.buffer).saturating_mul(count));

@@ -114,8 +114,10 @@ impl Core {
             let link = core.link(&format!("record.links.{i}"), &spec.record.links[i].0)?;
             core.links[link].record = true;
         }
-        core.ways =
-            spec.flows.iter().enumerate().map(|(i, group)| core.way(spec, i, group)).collect::<Result<_, _>>()?;
+        for (i, group) in spec.flows.iter().enumerate() {
+            let way = core.way(spec, i, group)?;
+            core.ways.push(way);
+        }
         Ok(core)
     }
 
@@ -233,15 +235,19 @@ impl Core {
         let link = &self.links[i];
         let crosses = |way: &Way| way.path.contains(&(i as u32));
         let any = self.ways.iter().any(crosses);
-        let (mut flows, mut rtt_s, mut bytes) = (0.0, 0.0, 0.0);
-        for (way, group) in self.ways.iter().zip(&spec.flows).filter(|(way, _)| !any || crosses(way)) {
-            let count = f64::from(group.count);
-            flows += count;
-            rtt_s += count * self.base_rtt_s(way, group);
-            bytes += count * f64::from(group.transport.config.packet_bytes());
-        }
+        let there: Vec<usize> = (0..self.ways.len()).filter(|&g| !any || crosses(&self.ways[g])).collect();
+        // What a design calls N flows are long-lived TCP flows. Without one, whatever there is stands for them.
+        let long: Vec<usize> = there.iter().copied().filter(|&g| spec.flows[g].is_long_lived_tcp()).collect();
+        let sum = |groups: &[usize], of: &dyn Fn(usize) -> f64| -> f64 {
+            groups.iter().map(|&g| f64::from(spec.flows[g].count) * of(g)).sum()
+        };
+        let designed_for = if long.is_empty() { &there } else { &long };
+        let flows = sum(designed_for, &|_| 1.0);
+        let rtt_s =
+            sum(designed_for, &|g| self.base_rtt_s(&self.ways[spec.host_group(g)], &spec.flows[spec.host_group(g)]));
+        let bytes = sum(&there, &|g| f64::from(spec.flows[g].transport.config.packet_bytes()));
         let given = &spec.nominal;
-        let packet_bytes = given.packet.map_or(bytes / flows, |packet| packet.0 as f64);
+        let packet_bytes = given.packet.map_or_else(|| bytes / sum(&there, &|_| 1.0), |packet| packet.0 as f64);
         let buffer_pkts = match link.buffer {
             Buffer::Packets(packets) => f64::from(packets),
             Buffer::Bytes(bytes) => bytes.0 as f64 / packet_bytes,

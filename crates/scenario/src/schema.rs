@@ -10,7 +10,7 @@ use crate::parking_lot::ParkingLot;
 use crate::spec::{AqmChange, Profile};
 use crate::spread::Spread;
 use crate::traffic::Traffic;
-use crate::transport::Transport;
+use crate::transport::{Protocol, Transport};
 
 table! {
     /// A scenario as written.
@@ -238,8 +238,8 @@ table! {
     pub struct Record("what is recorded") {
         /// Links of which metrics and series are wanted, beside those under test.
         pub links: Vec<Name>,
-        /// How often queue and probability are sampled for the series.
-        pub interval: Span = Span::from_millis(100),
+        /// How often queue and probability are sampled for the series; if absent each 100 ms, or once where the run is shorter.
+        pub interval: Option<Span>,
     }
 }
 
@@ -248,9 +248,9 @@ table! {
     pub struct Nominal("the nominal network") {
         /// Capacity, C; the rate of the link if absent.
         pub capacity: Option<Rate>,
-        /// Number of long-lived flows, N; the flows that cross the link if absent.
+        /// Number of long-lived flows, N; if absent, the TCP flows that cross the link and are no finite transfers, or all flows where there is none.
         pub flows: Option<f64>,
-        /// Round-trip time without queueing; the mean over the flows that cross the link if absent.
+        /// Round-trip time without queueing; the mean over the same flows if absent.
         pub base_rtt: Option<Span>,
         /// Target queue length, also of the deviation; if absent none is measured, and AQMs design themselves for a third of the buffer.
         pub target: Option<Packets>,
@@ -267,11 +267,41 @@ impl Group {
     pub(crate) fn flows(&self) -> u64 {
         u64::from(self.count) * u64::from(self.traffic.lanes())
     }
+
+    /// Number of hosts on each side, of its own.
+    pub(crate) fn own_hosts(&self) -> u32 {
+        self.hosts.unwrap_or(self.count)
+    }
+
+    /// Whether its flows are long-lived TCP flows, which a design for N of them means: not a transfer, nor one after another.
+    pub(crate) fn is_long_lived_tcp(&self) -> bool {
+        let finite = self.transfer.is_some() || matches!(self.traffic, Traffic::Transfers(_) | Traffic::Web(_));
+        matches!(self.transport.config, Protocol::Tcp(_)) && !finite
+    }
+}
+
+impl Spec {
+    /// The group whose hosts the flows of group `i` run between: it says where they stand, and with which links and delays.
+    pub(crate) fn host_group(&self, i: usize) -> usize {
+        // Names have been checked.
+        let named = |name: &Name| self.flows.iter().position(|group| group.name == *name);
+        self.flows[i].hosts_of.as_ref().and_then(named).unwrap_or(i)
+    }
 }
 
 impl Default for Reverse {
     fn default() -> Self {
         all_defaults()
+    }
+}
+
+/// How often a series is sampled if the scenario does not say.
+const SAMPLE_INTERVAL: Span = Span::from_millis(100);
+
+impl Spec {
+    /// How often queue and probability are sampled.
+    pub(crate) fn sample_interval(&self) -> Span {
+        self.record.interval.unwrap_or(SAMPLE_INTERVAL.min(self.duration))
     }
 }
 

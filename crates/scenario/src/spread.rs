@@ -111,7 +111,7 @@ impl Spread {
         }
     }
 
-    /// The value of flow `number` of `count`, for a uniform number in [0, 1).
+    /// The value of flow or host `number` of `count`, for a uniform number in [0, 1).
     pub(crate) fn value(&self, uniform: f64, number: u32, count: u32) -> Span {
         let (low, high) = (self.low.as_nanos() as f64, self.high.as_nanos() as f64);
         let nanos = match &self.shape {
@@ -143,12 +143,13 @@ impl Spread {
         Span::from_nanos((nanos + 0.5) as u64)
     }
 
-    /// What is wrong if `count` flows are to share it.
-    pub(crate) fn misfit_for(&self, count: u32) -> Option<String> {
+    /// What is wrong if `count` of `what` (flows, hosts) are to share it.
+    pub(crate) fn misfit_for(&self, count: u32, what: &str) -> Option<String> {
         match &self.shape {
             Shape::List(given) if !u64::from(count).is_multiple_of(given.list.len() as u64) => {
                 let listed = given.list.len();
-                Some(format!("lists {listed} values for {count} flows; the count must be a multiple of {listed}"))
+                let key = if what == "flows" { "the count" } else { what };
+                Some(format!("lists {listed} values for {count} {what}; {key} must be a multiple of {listed}"))
             }
             _ => None,
         }
@@ -306,6 +307,6 @@ mod tests {
         let dealt: Vec<Span> = (0..6).map(|number| spread.value(0.9, number, 6)).collect();
         assert_eq!(dealt, [1, 1, 3, 3, 2, 2].map(ms));
         assert!((spread.mean_s() - 0.002).abs() < 1e-12);
-        assert!(spread.misfit_for(6).is_none() && spread.misfit_for(4).is_some());
+        assert!(spread.misfit_for(6, "flows").is_none() && spread.misfit_for(4, "flows").is_some());
     }
 }

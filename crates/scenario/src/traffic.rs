@@ -12,13 +12,15 @@ use serde_json::json;
 use crate::error::suggestion;
 use crate::field::{At, Field, Misfit, as_json};
 use crate::files::Files;
+use crate::law::Law;
 use crate::tree::{Node, Value};
 
 use files::Part;
 pub use files::{FrameFile, ModelFile};
 pub use frames::Frames;
 pub use tables::{
-    Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar, Transfers, Video, Voip, Web,
+    Begin, Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar, Transfers, Video,
+    Voip, Web,
 };
 
 /// What the applications of a flow group send.
@@ -208,6 +210,23 @@ impl Traffic {
             }
             Traffic::Bulk | Traffic::Transfers(_) | Traffic::Web(_) | Traffic::Video(_) => None,
         }
+    }
+
+    /// The shape of the heaviest tail of its times ON and OFF, if it begins in the middle of one whose rest has no mean: that of a
+    /// Pareto law without bound is infinite up to a shape of 2.
+    pub(crate) fn endless_start(&self) -> Option<f64> {
+        let shape = match self {
+            Traffic::OnOff(OnOff { on, off, begin: Begin::Stationary, .. }) => [on, off]
+                .into_iter()
+                .filter_map(|time| match time.0 {
+                    Law::Pareto { shape, max: None, .. } => Some(shape),
+                    _ => None,
+                })
+                .fold(f64::INFINITY, f64::min),
+            Traffic::SelfSimilar(kind) if kind.begin == Begin::Stationary => kind.shape(),
+            _ => return None,
+        };
+        (shape <= 2.0).then_some(shape)
     }
 
     /// Reads the files that it names, among `files`.

@@ -32,8 +32,25 @@ impl Scenario {
         let mut tree = self.tree().clone();
         tree.put("duration", show_span(end));
 
+        if spec.record.interval.is_some_and(|interval| interval > end)
+            && let Some(record) = tree.get_mut("record")
+        {
+            record.put("interval", show_span(end));
+        }
+
         let stays: Vec<bool> = spec.flows.iter().map(|group| group.start.low < end).collect();
         let gone = |name: &str| spec.flows.iter().zip(&stays).any(|(group, stays)| !stays && group.name.0 == name);
+        for (i, group) in spec.flows.iter().enumerate() {
+            let owner = &spec.flows[spec.host_group(i)];
+            if stays[i] && gone(&owner.name.0) {
+                let (own, owner) = (&group.name.0, &owner.name.0);
+                let message = format!(
+                    "cannot be cut at {}: {own} runs between the hosts of {owner}, which begins later",
+                    show_span(end)
+                );
+                return Err(Error { key: "duration".into(), ..Error::of_file(self.file(), message) });
+            }
+        }
         keep(tree.items("events"), |i| {
             let event = &spec.events[i];
             let group = event.stop.as_ref().or(event.resume.as_ref());

@@ -544,6 +544,11 @@ fn events_fit_the_links_they_change() {
         dumbbell("count = 4", "count = 4\nhosts = 5")
             .ends_with("flows.0.hosts = 5: must be 1 to the number of flows, 4")
     );
+    // Hosts carry the delays: a list is dealt to them, not to the flows.
+    assert!(
+        dumbbell("count = 4", "count = 4\nhosts = 2\nextra_rtt = { list = [\"1ms\", \"2ms\", \"3ms\", \"4ms\"] }")
+            .ends_with("flows.0.extra_rtt: lists 4 values for 2 hosts; hosts must be a multiple of 4")
+    );
     assert!(dumbbell("count = 4", "count = 4\nclass = 256").ends_with("flows.0.class = 256: must be 0 to 255"));
 }
 

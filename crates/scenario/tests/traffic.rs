@@ -276,6 +276,27 @@ fn a_group_may_share_the_hosts_of_an_earlier_one() {
 }
 
 #[test]
+fn a_start_in_the_middle_of_times_without_a_mean_rest_is_noted() {
+    let notes = |traffic: &str| {
+        let text = with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"udp\"\ntraffic = {traffic}"));
+        parse(&text).plan(1, None).unwrap().notes
+    };
+    let on_off = |on: &str, off: &str, begin: &str| {
+        notes(&format!("{{ kind = \"on-off\", rate = \"1Mbit\", on = {on}, off = {off}{begin} }}"))
+    };
+    let heavy = |shape: f64| format!("{{ law = \"pareto\", mean = \"500ms\", shape = {shape} }}");
+    let bounded = "{ law = \"pareto\", mean = \"500ms\", shape = 1.5, max = \"10s\" }";
+    let told = on_off("\"1s\"", &heavy(1.5), "");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("ftp: its times are Pareto of shape 1.5, "), "{told:?}");
+    assert!(on_off(&heavy(2.0), &heavy(2.5), "")[0].contains("shape 2, "));
+    assert_eq!(on_off(&heavy(1.5), "\"1s\"", ", begin = \"off\""), [""; 0]);
+    assert_eq!(on_off(&heavy(2.1), bounded, ""), [""; 0]);
+    assert_eq!(notes("{ kind = \"self-similar\", rate = \"1Mbit\", hurst = 0.75 }").len(), 1);
+    assert_eq!(notes("{ kind = \"self-similar\", rate = \"1Mbit\", begin = \"off\" }"), [""; 0]);
+}
+
+#[test]
 fn a_session_takes_a_flow_for_each_connection_between_the_same_hosts() {
     let web = scenario("{ kind = \"web\", connections = 3 }").replace("count = 4", "count = 2");
     let plan = parse(&web).plan(1, None).unwrap();

@@ -7,7 +7,7 @@ use aqumen_sim::{Options, run};
 
 const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
 
-/// Every scenario file.
+/// Every scenario file; beside them stand the papers' claims and the verdicts.
 fn files() -> Vec<PathBuf> {
     let inside = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let folders = inside(EXPERIMENTS.into()).filter(|path| path.is_dir());
@@ -53,24 +53,25 @@ fn every_algorithm_runs_on_experiment_1() {
     }
 }
 
+/// Flows over UDP of 250 packets/s each, all of 972 bytes and a header of 28, before a link that sends 1000 a second.
+fn equal_packets(flows: u32, buffer: &str) -> Scenario {
+    let text = format!(
+        "name = \"equal\"\nduration = \"5s\"\n[topology]\npreset = \"dumbbell\"\n\
+         [topology.bottleneck]\nrate = \"8Mbit\"\ndelay = \"10ms\"\nbuffer = \"{buffer}\"\n\
+         [topology.access]\nrate = \"100Mbit\"\ndelay = \"1ms\"\n\
+         [[flows]]\nname = \"f\"\ncount = {flows}\ntransport = \"udp\"\n\
+         traffic = {{ kind = \"poisson\", rate = \"250pkt/s\", packet = \"972B\" }}\n\
+         [nominal]\npacket = \"1000B\"\n"
+    );
+    Scenario::parse(&text, "equal.toml").unwrap()
+}
+
 #[test]
 fn a_buffer_in_bytes_is_one_in_packets_of_that_size() {
-    // 972 bytes and a header of 28: 1250 packets a second arrive, 1000 leave.
-    let scenario = |buffer: &str| {
-        let text = format!(
-            "name = \"equal\"\nduration = \"5s\"\n[topology]\npreset = \"dumbbell\"\n\
-             [topology.bottleneck]\nrate = \"8Mbit\"\ndelay = \"10ms\"\nbuffer = \"{buffer}\"\n\
-             [topology.access]\nrate = \"100Mbit\"\ndelay = \"1ms\"\n\
-             [[flows]]\nname = \"f\"\ncount = 5\ntransport = \"udp\"\n\
-             traffic = {{ kind = \"poisson\", rate = \"250pkt/s\", packet = \"972B\" }}\n\
-             [nominal]\npacket = \"1000B\"\n"
-        );
-        Scenario::parse(&text, "equal.toml").unwrap()
-    };
     let names = aqumen_aqm::registry::algorithms().map(|algorithm| algorithm.name);
     for name in names.chain(aqumen_aqm::registry::PROFILES.iter().map(|profile| profile.name)) {
         let [packets, bytes] = ["200pkt", "200kB"].map(|buffer| {
-            let scenario = scenario(buffer);
+            let scenario = equal_packets(5, buffer);
             let plan = scenario.plan(1, Some(&scenario.aqm(name).unwrap())).unwrap();
             run(&plan, Options::default(), &mut |_| true).unwrap().links["bottleneck"].clone()
         });
@@ -80,30 +81,33 @@ fn a_buffer_in_bytes_is_one_in_packets_of_that_size() {
 
 #[test]
 fn avq_says_so_when_its_virtual_capacity_is_gone() {
-    // The AAQM paper's network with video that starts at twice its share: at n = 50 more arrives than AVQ's adaptation bears, at n = 10
-    // it does not.
-    let notes = |cell: &str| {
-        let whole = Scenario::load(format!("{EXPERIMENTS}/aaqm/load.toml"), &[]).unwrap().cell(cell).unwrap();
-        let mut changes: Vec<(String, &str)> = Vec::new();
-        for at in ["wifi", "wimax", "umts"] {
-            changes.push((format!("flows.udp-{at}.traffic.rate"), "16kbit"));
-            let rates = [
-                ("initial_rate", "64kbit"),
-                ("min_rate", "8kbit"),
-                ("max_rate", "256kbit"),
-                ("frame_interval", "100ms"),
-            ];
-            changes.extend(rates.map(|(key, value)| (format!("flows.rtp-{at}.transport.{key}"), value)));
-        }
-        let changes: Vec<(&str, &str)> = changes.iter().map(|(key, value)| (key.as_str(), *value)).collect();
-        let scenario = whole.with_all(&changes).unwrap().until("60s").unwrap();
-        let plan = scenario.plan(1, Some(&scenario.aqm("avq").unwrap())).unwrap();
+    // It falls by alpha (1250 - 980) = 810 packets/s in a second, from 800; 750 packets/s it would let rise.
+    let notes = |flows: u32| {
+        let scenario = equal_packets(flows, "200pkt");
+        let plan = scenario.plan(1, Some(&scenario.aqm("avq:alpha=3").unwrap())).unwrap();
         run(&plan, Options::default(), &mut |_| true).unwrap().notes
     };
-    let told = notes("n50");
+    let told = notes(5);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("access-router: AVQ's virtual capacity fell to 0 at "), "{told:?}");
-    assert_eq!(notes("n10"), [""; 0]);
+    let since =
+        told[0].strip_prefix("bottleneck: AVQ's virtual capacity fell to 0 at ").unwrap_or_else(|| panic!("{told:?}"));
+    let since: f64 = since.split(' ').next().unwrap().parse().unwrap();
+    assert!((0.7..1.4).contains(&since), "{told:?}");
+    assert_eq!(notes(3), [""; 0]);
+}
+
+#[test]
+fn pi_designs_itself_in_every_experiment() {
+    for file in files() {
+        let scenario = Scenario::load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let variants = scenario.spec().variants.0.iter().map(|(name, _)| name.clone());
+        let ids: Vec<String> = scenario.cells().into_iter().chain(variants).collect();
+        let cells = ids.iter().map(|id| scenario.cell(id).unwrap());
+        for cell in std::iter::once(scenario.clone()).chain(cells) {
+            let pi = cell.aqm("pi").unwrap();
+            cell.plan(1, Some(&pi)).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        }
+    }
 }
 
 #[test]
@@ -120,6 +124,9 @@ fn every_experiment_starts_and_all_of_it_sends() {
             starts().filter(|(_, start)| *start > first).map(|(name, _)| format!("flows.{name}.start")).collect();
         let mut changes = vec![("events", "[]"), ("windows", "{}"), ("duration", duration.as_str())];
         changes.extend(late.iter().map(|key| (key.as_str(), "0s")));
+        let pauses: Vec<String> =
+            whole.spec().flows.iter().map(|group| format!("flows.{}.off", group.name.0)).collect();
+        changes.extend(pauses.iter().map(|key| (key.as_str(), "[]")));
         let scenario = Scenario::load(&file, &changes).unwrap_or_else(|error| panic!("{error}"));
         let result = run(&scenario.plan(1, None).unwrap(), Options::default(), &mut |_| true).unwrap();
         for (name, link) in &result.links {
@@ -178,6 +185,17 @@ fn a_run_is_cut_only_within_its_length() {
         let error = whole.until(end).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
+    // Its flows start within a second: some of them do not begin in half a second, and the result says so.
+    let half = whole.until(".5s").unwrap().plan(1, None).unwrap();
+    assert_eq!(half.notes.len(), 1, "{:?}", half.notes);
+    assert!(half.notes[0].ends_with("of 120 flows begin after the end of the run"), "{:?}", half.notes);
+    // Nobody wrote an interval of the series, which is longer than this run.
+    assert_eq!(
+        whole.until("20ms").unwrap().plan(1, None).unwrap().sample_interval,
+        aqumen_units::Span::from_millis(20)
+    );
+    let written = whole.with("record.interval", "50ms").unwrap().until("20ms").unwrap();
+    assert_eq!(written.plan(1, None).unwrap().sample_interval, aqumen_units::Span::from_millis(20));
     let late = Scenario::load(format!("{EXPERIMENTS}/aaqm/load.toml"), &[]).unwrap();
     let error = late.until("20s").unwrap_err().to_string();
     assert!(error.ends_with("duration: cannot be cut at 20s: no flow begins before 25s"), "{error}");

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use aqumen_scenario::law::Law;
 use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::Stream;
-use aqumen_scenario::traffic;
+use aqumen_scenario::traffic::{self, Begin};
 use aqumen_units::{Instant, Span};
 
 use crate::draw::{Draws, exponential};
@@ -78,11 +78,12 @@ impl PacketSize {
 }
 
 /// One ON/OFF source: while it is ON, a packet each time that its rate has made one; what a period ON leaves of a packet goes
-/// on in the next one, so that the mean rate is exact. It starts as if it had always been running.
+/// on in the next one, so that the mean rate is exact. It starts as if it had always been running, or with a period OFF.
 struct Bursts {
     interval_ns: f64,
     on: Draws,
     off: Draws,
+    begin: Begin,
     /// `None` before the start.
     phase: Option<Phase>,
 }
@@ -100,6 +101,10 @@ impl Bursts {
     fn step(&mut self, rng: &mut Stream) -> f64 {
         let mut wait_ns = 0.0;
         let mut phase = self.phase.unwrap_or_else(|| {
+            if self.begin == Begin::Off {
+                wait_ns = self.off.draw(rng);
+                return Phase { on_left_ns: self.on.draw(rng), packet_in_ns: 0.0 };
+            }
             let is_on = rng.uniform() * (self.on.mean() + self.off.mean()) < self.on.mean();
             let left_ns = if is_on { &self.on } else { &self.off }.draw_residual(rng);
             wait_ns = if is_on { 0.0 } else { left_ns };
@@ -131,6 +136,7 @@ impl OnOff {
             interval_ns: 1e9 / spec.rate.packets_per_sec(spec.packet),
             on: Draws::new(&spec.on.0),
             off: Draws::new(&spec.off.0),
+            begin: spec.begin,
             phase: None,
         };
         OnOff { bytes: spec.packet.0 as u32, bursts }
@@ -160,6 +166,7 @@ impl SelfSimilar {
             interval_ns: 1e9 / spec.on_packets_per_s(),
             on: pareto(spec.on),
             off: pareto(spec.off),
+            begin: spec.begin,
             phase: None,
         };
         SelfSimilar {

@@ -161,6 +161,30 @@ fn exponential_on_off_has_the_variance_of_the_telegraph_process() {
 }
 
 #[test]
+fn a_source_that_begins_off_sends_its_first_packet_after_a_whole_period_off() {
+    // 100 ms OFF; 25 ms ON of 1000 packets/s: packets at 0 and each millisecond, up to 25.
+    let fixed = traffic(
+        "{ kind = \"on-off\", rate = \"8Mbit\", packet = \"1000B\", on = \"24500us\", off = \"100ms\", begin = \"off\" }",
+    );
+    let times: Vec<u64> = packets(&fixed, 1, 0.2).iter().map(|packet| packet.at_ns / 1000).collect();
+    assert_eq!(times, (0..25).map(|i| 100_000 + 1000 * i).collect::<Vec<_>>());
+    // Times whose rest has no mean, of shape 1.2. Begun in the middle, half of the sources are ON, and send within a packet's time.
+    let pareto = |begin: &str| {
+        traffic(&format!(
+            "{{ kind = \"on-off\", rate = \"1Mbit\", packet = \"125B\", on = {{ law = \"pareto\", mean = \"1s\", shape = 1.2 }}, \
+             off = {{ law = \"pareto\", mean = \"1s\", shape = 1.2 }}, begin = \"{begin}\" }}"
+        ))
+    };
+    let at_once = |begin: &str| {
+        let source = pareto(begin);
+        (1..=200).filter(|seed| !packets(&source, *seed, 0.002).is_empty()).count()
+    };
+    // The least a period lasts is mean (shape - 1) / shape = 167 ms.
+    assert_eq!(at_once("off"), 0);
+    assert!((70..130).contains(&at_once("stationary")), "{}", at_once("stationary"));
+}
+
+#[test]
 fn a_pareto_on_off_source_starts_in_the_long_run() {
     let source = traffic(
         "{ kind = \"on-off\", rate = \"1Mbit\", packet = \"125B\", \

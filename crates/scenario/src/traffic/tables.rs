@@ -94,6 +94,18 @@ table! {
         pub on: Time,
         /// How long it is OFF.
         pub off: Time,
+        /// How it begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in ns-2.
+        pub begin: Begin = Begin::Stationary,
+    }
+}
+
+choice! {
+    /// How an ON/OFF source begins.
+    Begin("\"stationary\" or \"off\"") {
+        /// In the middle of a period, as if it had always been running.
+        Stationary = "stationary",
+        /// With a whole period OFF; then the first packet goes at once.
+        Off = "off",
     }
 }
 
@@ -113,6 +125,8 @@ table! {
         pub on: Span = Span::from_millis(200),
         /// Mean time OFF of one.
         pub off: Span = Span::from_millis(400),
+        /// How each begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in ns-2.
+        pub begin: Begin = Begin::Stationary,
     }
 }
 

@@ -12,7 +12,7 @@ use aqumen_scenario::streams::{Kind, Stream};
 pub(crate) struct Case {
     pub(crate) text: String,
     pub(crate) duration_ms: u64,
-    /// When the last group begins at the latest.
+    /// When the last group begins at the earliest.
     pub(crate) last_start_ms: u64,
     /// Names of AQMs to run it with.
     pub(crate) aqms: Vec<&'static str>,
@@ -27,6 +27,8 @@ struct Maker {
     /// Routers between which groups run: each can reach the later ones and be reached by them.
     routers: Vec<String>,
     last_start_ms: u64,
+    /// Groups with hosts of their own.
+    owners: Vec<u64>,
 }
 
 impl Case {
@@ -34,8 +36,15 @@ impl Case {
     pub(crate) fn new(seed: u64) -> Case {
         let mut draws = Stream::new(seed, Kind::Traffic, 0);
         let duration_ms = 400 + (draws.uniform() * 2600.0) as u64;
-        let mut maker =
-            Maker { draws, duration_ms, links: Vec::new(), wires: Vec::new(), routers: Vec::new(), last_start_ms: 0 };
+        let mut maker = Maker {
+            draws,
+            duration_ms,
+            links: Vec::new(),
+            wires: Vec::new(),
+            routers: Vec::new(),
+            last_start_ms: 0,
+            owners: Vec::new(),
+        };
         let mut text = format!("name = \"case{seed}\"\nduration = \"{duration_ms}ms\"\n\n");
         text += &maker.topology();
         let groups = 1 + maker.up_to(4);
@@ -291,7 +300,7 @@ impl Maker {
         let (a, b) = (self.up_to(self.duration_ms / 2), self.up_to(self.duration_ms / 2));
         let (low, high) = if self.chance(0.3) { (0, 0) } else { (a.min(b), a.max(b)) };
         let _ = writeln!(text, "start = [\"{low}ms\", \"{high}ms\"]");
-        self.last_start_ms = self.last_start_ms.max(high);
+        self.last_start_ms = self.last_start_ms.max(low);
         if self.chance(0.2) {
             let stop = high + 1 + self.up_to(self.duration_ms - high);
             let _ = writeln!(text, "stop = \"{stop}ms\"");
@@ -304,26 +313,34 @@ impl Maker {
         if traffic == "\"bulk\"" && self.chance(0.3) {
             let _ = writeln!(text, "transfer = \"{}B\"", self.scale(1.0, 1e6) as u64);
         }
+        text += &self.place(number, count);
+        if self.chance(0.2) {
+            let _ = writeln!(text, "class = {}", self.up_to(256));
+        }
+        text
+    }
+
+    /// Where the flows of group `number` begin and end, and what delays they have.
+    fn place(&mut self, number: u64, count: u64) -> String {
+        self.owners.push(number);
+        let mut text = String::new();
+        let hosts = if self.chance(0.2) { 1 + self.up_to(count) } else { count };
+        if hosts < count {
+            let _ = writeln!(text, "hosts = {hosts}");
+        }
         let routers = self.routers.len() as u64;
         let ends = (self.up_to(routers), self.up_to(routers));
         let (from, to) = if ends.0 == ends.1 { (0, routers - 1) } else { ends };
         let _ = writeln!(text, "from = \"{}\"\nto = \"{}\"", self.routers[from as usize], self.routers[to as usize]);
         // Groups of graphs have links of their own, so that a time can be added to them.
-        let own = self.routers[0] == "n0" || self.chance(0.3);
-        if own {
-            let _ = writeln!(text, "access = {{ {} }}", self.access(count));
+        if self.routers[0] == "n0" || self.chance(0.3) {
+            let _ = writeln!(text, "access = {{ {} }}", self.access(hosts));
         }
         if self.chance(0.2) {
-            let _ = writeln!(text, "extra_rtt = {}", self.spread(0.01, 100.0, count));
+            let _ = writeln!(text, "extra_rtt = {}", self.spread(0.01, 100.0, hosts));
         } else if self.chance(0.2) {
             // More than any way there is: three links of 30 ms and an access of 40 ms, there and back.
             let _ = writeln!(text, "rtt = {{ list = [\"{}ms\"] }}", 1000 + self.up_to(1000));
-        }
-        if self.chance(0.2) {
-            let _ = writeln!(text, "hosts = {}", 1 + self.up_to(count));
-        }
-        if self.chance(0.2) {
-            let _ = writeln!(text, "class = {}", self.up_to(256));
         }
         text
     }
