@@ -21,7 +21,7 @@
 //! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet arrives, and by default nothing.
 //! - `min_backlog` (Linux: 3028 B, two full packets; not in the RFC, and off): with less left in both queues together nothing is signalled
 //!   for p', neither dropped nor marked; the L queue's own marks go on. At 256 kbit/s two packets take 95 ms, six times the target, so
-//!   that a classic flow never meets a signal while Prague is marked for nearly each packet: it starves.
+//!   that a classic flow hardly meets a signal while Prague's own marks go on: it starves, down to nothing in some runs.
 //! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A, which counts no
 //!   more than one for a packet.
 //! - The default scheduler is Linux's weighted round robin with a tenth for the C queue; appendix A leaves the choice. Its credit is kept
