@@ -118,3 +118,19 @@ fn a_session_that_is_stopped_goes_on_with_what_it_waited_for() {
     assert_eq!((web.pages, web.goodput_bps), (Some(1), 2.0 * 960.0 * 8.0 / 10.0));
     assert!((web.page_load_mean_s.unwrap() * 1e3 - (121.344 + 10.0 + 91.296)).abs() < 1e-3, "{web:?}");
 }
+
+#[test]
+fn what_a_session_had_planned_when_it_was_stopped_comes_when_it_goes_on() {
+    // Stopped while the page is parsed, from 121.344 to 131.344 ms: the embedded object is asked for at 200 ms, or when it is due.
+    for (off, asked_ms) in [("[\"125ms\", \"200ms\"]", 200.0), ("[\"125ms\", \"128ms\"]", 131.344)] {
+        let web = format!(
+            "[[flows]]\nname = \"web\"\ntransport = {{ preset = \"ns2\", packet = \"1000B\" }}\noff = [{off}]\n\
+            traffic = {{ kind = \"web\", connection = \"object\", main = \"960B\", embedded = \"960B\", parsing = \"10ms\", \
+            objects = 1, pages = 1 }}\n"
+        );
+        let result = run(10, 1, &web);
+        let web = flow(&result, "web");
+        assert_eq!(web.pages, Some(1));
+        assert!((web.page_load_mean_s.unwrap() * 1e3 - (asked_ms + 91.296)).abs() < 1e-3, "{web:?}");
+    }
+}

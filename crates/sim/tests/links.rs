@@ -365,7 +365,7 @@ fn a_discipline_of_several_queues_takes_new_parameters_with_its_packets_in_place
         );
     }
     // The discipline's own: its limit, ten packets in place of the buffer's 400, its quantum, its period.
-    for aqm in ["fq-codel:target=1s", "fq-pie:target=1s", "cake:target=1s,blue_threshold=100s"] {
+    for aqm in ["fq-codel:target=1s", "fq-pie:target=1s", "cake:target=1s"] {
         let (steady, after, result) = changed(aqm, "limit = \"10pkt\"");
         assert!(after < 0.02 && steady > 2.0 * after, "{aqm}: {steady} {after}");
         assert!(link(&result, "after").queue_mean_pkts < 11.0, "{aqm}");

@@ -162,6 +162,12 @@ impl Hosts<'_> {
         application.running = true;
         let (group, busy, waits) = (application.group, application.request.is_some(), application.waits);
         if group == NONE {
+            let planned = application.driver.as_mut().and_then(|driver| driver.pending.take_if(|(at, _)| *at <= now));
+            if let Some((_, action)) = planned {
+                self.perform(ways, flow, now, action);
+            } else if application.driver.as_ref().is_some_and(|driver| driver.pending.is_some()) {
+                return;
+            }
             // What it waits for may still be under way.
             if !waits {
                 self.advance(ways, flow, now);
@@ -184,7 +190,8 @@ impl Hosts<'_> {
         application.running = false;
         let group = application.group;
         if let Some(driver) = &mut application.driver {
-            driver.pending = None;
+            // Packets are planned again by the clock of their source. A transfer or a page counts as begun for its source: it comes late.
+            driver.pending.take_if(|(_, action)| matches!(action, Action::Write(_)));
         }
         if let Some(of_group) = self.applications.of_groups.get_mut(group as usize) {
             of_group.idle.retain(|Reverse(idle)| *idle != flow);
@@ -199,6 +206,7 @@ impl Hosts<'_> {
     pub(super) fn on_application(&mut self, ways: &mut Ways<'_>, now: u64, number: u32) {
         let flows = self.applications.of_flows.len() as u32;
         let driver = match self.applications.of_flows.get_mut(number as usize) {
+            Some(application) if !application.running => None,
             Some(application) => application.driver.as_mut(),
             None => Some(&mut self.applications.of_groups[(number - flows) as usize].driver),
         };

@@ -357,7 +357,7 @@ impl Maker {
         }
         if tcp {
             // BBR counts what arrives.
-            if preset != "bbr" && self.chance(0.3) {
+            if !preset.ends_with("bbr") && self.chance(0.3) {
                 keys.push(format!("variant = \"{}\"", self.one(&["reno", "newreno", "sack"])));
             }
             if self.chance(0.3) {
