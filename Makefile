@@ -24,7 +24,7 @@ say = @printf '\n== %s\n' '$(1)'
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: programs $(VENV)/.extension ## make .venv with the locked packages and build the release extension into it
+setup: programs $(VENV)/.extension $(VENV)/.aqumend ## make .venv with the locked packages and build the release extension and aqumend into it
 
 demo: setup ## compare ARM-PFC, PI, RED and DropTail on the ARM-PFC paper's experiment 1; the report lands in demo/
 	$(call say,Four AQMs on experiment 1 of the ARM-PFC paper: 20 seeds each)
@@ -98,6 +98,13 @@ $(VENV)/.packages: requirements.lock
 $(VENV)/.extension: $(VENV)/.packages pyproject.toml $(ENGINES)
 	$(call say,Release build of the engines into $(VENV): some minutes the first time)
 	pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The program for Linux, where `aqumen` finds it.
+$(VENV)/.aqumend: $(VENV)/.packages $(ENGINES)
+	$(call say,aqumend into $(VENV))
+	@if [ "$$(uname -s)" = Linux ]; then cargo install -q --locked --force --path crates/live --root $(VENV) --no-track; \
+	else echo 'Skipped: aqumend needs Linux.'; fi
 	@touch $@
 
 lint:

@@ -1,0 +1,7 @@
+//! `aqumend attach`.
+
+use crate::Failure;
+
+pub(crate) fn command(_arguments: lexopt::Parser) -> Result<(), Failure> {
+    Err(Failure::refused("attach is not built yet"))
+}

@@ -1,0 +1,74 @@
+//! What goes wrong, in one line, with the exit code that says whose fault it is.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why the program ends early.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// A check failed (exit code 1).
+    Check(String),
+    /// It could not begin: the command line, a file, a capability, the kernel (exit code 2). Nothing is left behind.
+    Refused(String),
+    /// It ran, and what it stood on went away (exit code 3). Traffic flows.
+    Lost(String),
+}
+
+impl Failure {
+    /// [`Failure::Refused`] with `message`.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Failure::Refused(message.into())
+    }
+
+    /// [`Failure::Lost`] with `message`.
+    pub fn lost(message: impl Into<String>) -> Self {
+        Failure::Lost(message.into())
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Check(_) => 1,
+            Failure::Refused(_) => 2,
+            Failure::Lost(_) => 3,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Failure::Check(message) | Failure::Refused(message) | Failure::Lost(message)) = self;
+        // One line, whatever a file name or a kernel's message brings in.
+        message.chars().try_for_each(|c| match c {
+            '\n' | '\r' => f.write_str(" "),
+            c if c.is_control() => write!(f, "{}", c.escape_default()),
+            c => write!(f, "{c}"),
+        })
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Self {
+        Failure::Refused(format!("{error}; see aqumend --help"))
+    }
+}
+
+impl From<aqumen_scenario::Error> for Failure {
+    fn from(error: aqumen_scenario::Error) -> Self {
+        Failure::Refused(error.to_string())
+    }
+}
+
+/// What was tried, and what the kernel answered.
+pub trait Tried<T> {
+    /// Refuses with "`what`: the kernel's word".
+    fn or_refuse(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: fmt::Display> Tried<T> for Result<T, E> {
+    fn or_refuse(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure::Refused(format!("{}: {error}", what())))
+    }
+}

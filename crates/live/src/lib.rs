@@ -1,0 +1,25 @@
+//! Aqumen on Linux: the program `aqumend`.
+//!
+//! - `cli` is the command line, `error` what goes wrong, with the exit code;
+//! - `netlink` talks to the kernel about links, addresses, routes and queueing disciplines;
+//! - `attach` (production) keeps a kernel shaper's queue by a marker at its egress; `status`, `detach` and `top` belong to it;
+//! - `link` (laboratory) is a link in user space between two TUN devices.
+//!
+//! Laboratory traffic never leaves network namespaces that the program made itself.
+
+#![cfg(target_os = "linux")]
+// What needs `unsafe` is system calls that no safe wrapper has; each place says why it holds.
+#![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+#![allow(unsafe_code)]
+
+mod attach;
+mod cli;
+mod detach;
+mod error;
+mod link;
+pub mod netlink;
+mod status;
+mod top;
+
+pub use cli::main;
+pub use error::{Failure, Tried};
