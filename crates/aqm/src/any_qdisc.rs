@@ -4,10 +4,12 @@ use core::fmt;
 
 use aqumen_units::{Instant, Probability, Rate, Span};
 
-use crate::registry::{self, Algorithm, AnyAqm};
+use crate::algorithm::Algorithm;
+use crate::any_aqm::AnyAqm;
+use crate::multi::{cake, drr, dualpi2, fq_codel, fq_pie, sfq};
 use crate::{
     Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
-    Requirement, Settings, Sfq, Totals, Value, cake, drr, dualpi2, fq_codel, fq_pie, sfq,
+    Requirement, Settings, Sfq, Totals, Value,
 };
 
 macro_rules! disciplines {
@@ -26,7 +28,7 @@ macro_rules! disciplines {
         pub(crate) const MULTI_QUEUE: &[Algorithm] = &[$($module::ALGORITHM),*];
 
         /// The discipline of several queues called `name`; `None` if there is none.
-        fn build_multi_queue(
+        pub(crate) fn build(
             name: &str,
             values: &[(&str, Value<'_>)],
             network: &Network,
@@ -77,24 +79,6 @@ disciplines! {
 
 /// Settings that say which queue a packet waits in.
 const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
-
-/// The discipline that `name` stands for, an algorithm or a profile, with room for `limit`. `None` if there is no such name.
-pub(crate) fn build(
-    name: &str,
-    values: &[(&str, Value<'_>)],
-    network: &Network,
-    limit: Limit,
-) -> Option<Result<AnyQdisc, ParamError>> {
-    match registry::build(name, values, network) {
-        Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::Fifo(Fifo::new(aqm, limit)))),
-        None => {
-            let of = |values: &[(&str, Value<'_>)]| {
-                registry::with_profile(name, values, |name, values| build_multi_queue(name, values, network, limit))
-            };
-            Some(registry::with_a_period(values, |qdisc: &AnyQdisc| qdisc.next_timer(), of(values)?, of))
-        }
-    }
-}
 
 impl AnyQdisc {
     /// The first setting of `new` that this discipline cannot take while packets wait, for they wait by it.

@@ -207,7 +207,7 @@ pub trait Aqm {
         Hooks::default()
     }
 
-    /// The parameters in force, in the order of the registry's table.
+    /// The parameters in force, in the order of its row.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
     }

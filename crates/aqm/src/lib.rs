@@ -8,7 +8,8 @@
 //! - [`Qdisc`]: the discipline of a link over opaque packet handles: one queue with an [`Aqm`] ([`Fifo`]), or many with
 //!   a scheduler.
 //!
-//! [`registry`] lists the algorithms by name, with their parameters, and builds them.
+//! The algorithms lie by their kind: `classics`, `papers`, `today` (what routers run now), `multi` (several queues); what designs
+//! and self-tuning are made of lies in `design`. [`registry`] lists them by name, with their parameters, and builds them.
 //!
 //! Invariant: nothing here reads a clock, owns a random source, performs input or output, knows a packet's bytes, or
 //! allocates per packet; and nothing can fail per packet.
@@ -19,90 +20,67 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod aaqm;
+mod algorithm;
+mod any_aqm;
 mod any_qdisc;
-pub mod aqm_mo;
-mod ared;
-mod ared_feng;
-pub mod arm_pfc;
-pub mod arm_pfc_adaptive;
-mod avq;
-mod blue;
-mod cake;
-mod cobalt;
-mod codel;
-mod droptail;
-mod drr;
-mod dualpi2;
-mod estimators;
-mod fixed;
-mod fq;
-mod fq_codel;
-mod fq_pie;
+mod classics;
+mod design;
 mod host;
 mod law;
 mod multi;
 mod packet;
-pub mod paqm;
+mod papers;
 mod params;
-mod pi;
-mod pi2;
-mod pie;
-mod plant;
+mod profiles;
 mod qdisc;
-mod red;
 pub mod registry;
-mod rem;
-mod rls;
-mod self_tuning;
-mod sfq;
-mod st_aqm_mo;
-mod st_arm_pfc;
-pub mod stpi;
-mod stred;
-mod target;
+mod sampled;
 pub mod threshold;
 mod timer;
+mod today;
 
-pub use aaqm::{Aaqm, AaqmParams};
-pub use aqm_mo::{AqmMo, AqmMoParams};
-pub use ared::{AdaptiveRed, AdaptiveRedLaw, Ared, FloydRule, MaxPRule};
-pub use ared_feng::{AredFeng, FengRule};
-pub use arm_pfc::{ArmPfc, ArmPfcParams, Variant};
-pub use arm_pfc_adaptive::{ArmPfcAdaptive, IdentifiedArmPfc};
-pub use avq::{Avq, AvqForm, AvqParams, VirtualQueue};
-pub use blue::{Blue, BlueLaw};
-pub use cake::{AckFilter, Cake, CakeParams, Isolation, Tins};
-pub use cobalt::{Cobalt, CobaltParams, CobaltState};
-pub use codel::{Codel, CodelLaw, CodelParams, CodelState, InverseRoot};
-pub use droptail::DropTail;
-pub use drr::Drr;
-pub use dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
-pub use estimators::{EstimatorParams, Estimators};
-pub use fixed::Fixed;
-pub use fq::{FlowQueues, FqParams, GivesWay, Half, Shown};
-pub use fq_codel::FqCodel;
-pub use fq_pie::FqPie;
+pub use algorithm::{Algorithm, Profile, QueueKind};
+pub use classics::ared::{AdaptiveRed, AdaptiveRedLaw, Ared, FloydRule, MaxPRule};
+pub use classics::ared_feng::{AredFeng, FengRule};
+pub use classics::avq::{Avq, AvqForm, AvqParams, VirtualQueue};
+pub use classics::blue::{Blue, BlueLaw};
+pub use classics::droptail::DropTail;
+pub use classics::fixed::Fixed;
+pub use classics::pi::{Crossover, Pi, PiController, PiGains};
+pub use classics::red::{Red, RedAverage, RedCurve, RedParams};
+pub use classics::rem::{Rem, RemLaw, RemParams};
+pub use design::estimators::{EstimatorParams, Estimators};
+pub use design::plant::TcpPlant;
+pub use design::rls::{Rls, RlsParams};
+pub use design::self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
+pub use design::target::Target;
 pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
-pub use law::{MAX_LOOPS, Observation, Sampled, SampledLaw};
+pub use law::{MAX_LOOPS, Observation, SampledLaw};
+pub use multi::cake::{AckFilter, Cake, CakeParams, Isolation, Tins};
+pub use multi::drr::Drr;
+pub use multi::dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
+pub use multi::fq::{FlowQueues, FqParams, GivesWay, Half, Shown};
+pub use multi::fq_codel::FqCodel;
+pub use multi::fq_pie::FqPie;
+pub use multi::sfq::{Sfq, SfqParams};
 pub use packet::{Packet, PureAck};
-pub use paqm::{Paqm, PaqmParams};
+pub use papers::aaqm::{Aaqm, AaqmParams};
+pub use papers::aqm_mo::{AqmMo, AqmMoParams};
+pub use papers::arm_pfc::{ArmPfc, ArmPfcParams, Variant};
+pub use papers::arm_pfc_adaptive::{ArmPfcAdaptive, IdentifiedArmPfc};
+pub use papers::paqm::{Paqm, PaqmParams};
+pub use papers::st_aqm_mo::TunableAqmMo;
+pub use papers::st_arm_pfc::TunableArmPfc;
+pub use papers::stpi::TunablePi;
+pub use papers::stred::TunableRed;
+pub use papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, stpi};
 pub use params::{
     Bound, DefaultValue, Kind, Network, PERIOD_MIN, Param, ParamError, Requirement, Settings, Unit, Value,
 };
-pub use pi::{Crossover, Pi, PiController, PiGains};
-pub use pi2::{Pi2, Pi2Law, Pi2Params};
-pub use pie::{DelayPi, DelaySource, Pie, PieLaw, PieLawParams, PieParams, RateMeter, Safeguards};
-pub use plant::TcpPlant;
 pub use qdisc::{Backlog, Fates, Fifo, Handle, Qdisc};
-pub use red::{Red, RedAverage, RedCurve, RedParams};
-pub use rem::{Rem, RemLaw, RemParams};
-pub use rls::{Rls, RlsParams};
-pub use self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
-pub use sfq::{Sfq, SfqParams};
-pub use st_aqm_mo::TunableAqmMo;
-pub use st_arm_pfc::TunableArmPfc;
-pub use stpi::TunablePi;
-pub use stred::TunableRed;
-pub use target::Target;
+pub use sampled::Sampled;
 pub use threshold::{Threshold, Thresholded};
+pub use today::cobalt::{Cobalt, CobaltParams, CobaltState};
+pub use today::codel::{Codel, CodelLaw, CodelParams, CodelState, InverseRoot};
+pub use today::pi2::{Pi2, Pi2Law, Pi2Params};
+pub use today::pie::{DelayPi, DelaySource, Pie, PieLaw, PieLawParams, PieParams, RateMeter, Safeguards};

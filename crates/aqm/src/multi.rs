@@ -1,8 +1,15 @@
-//! What the disciplines of many queues share: their packets ([`store`]), the order in which queues are served ([`rounds`]), and
-//! the hash that gives a flow its queue ([`hash`]).
+//! The disciplines of several queues, and what they share: their packets ([`store`]), the order in which queues are served
+//! ([`rounds`]), the hash that gives a flow its queue ([`hash`]), and flow queueing with an AQM in each queue ([`fq`]).
 
+pub(crate) mod cake;
+pub(crate) mod drr;
+pub(crate) mod dualpi2;
+pub(crate) mod fq;
+pub(crate) mod fq_codel;
+pub(crate) mod fq_pie;
 pub(crate) mod hash;
 pub(crate) mod rounds;
+pub(crate) mod sfq;
 pub(crate) mod store;
 
 use crate::{DefaultValue, Kind, Param, ParamError, Settings, Unit, Value};

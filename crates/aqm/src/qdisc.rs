@@ -63,7 +63,7 @@ pub trait Qdisc {
     /// Shows each named quantity of the state, for traces.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64));
 
-    /// The parameters in force, in the order of the registry's table.
+    /// The parameters in force, in the order of its row.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
     }

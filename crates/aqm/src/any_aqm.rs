@@ -1,0 +1,203 @@
+//! Any algorithm of one queue: the one list of them, and the type that holds whichever was chosen.
+//!
+//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to the list below; one with
+//! several queues goes to the list of [`AnyQdisc`](crate::registry::AnyQdisc).
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::algorithm::Algorithm;
+use crate::classics::{ared, ared_feng, avq, blue, droptail, fixed, pi, red, rem};
+use crate::papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, st_aqm_mo, st_arm_pfc, stpi, stred};
+use crate::today::{cobalt, codel, pi2, pie};
+use crate::{
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Fixed,
+    Hooks, MAX_LOOPS, Network, Observation, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw,
+    SelfTuned, Settings, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
+};
+
+/// A law that came from outside this crate (a Python subclass, a test).
+pub type ForeignLaw = Box<dyn SampledLaw + Send>;
+
+macro_rules! algorithms {
+    ($($variant:ident($type:ty) = $module:ident),* $(,)?) => {
+        /// Any algorithm of the registry, or a law from outside: chosen when a run is set up, dispatched without
+        /// indirection.
+        #[allow(missing_docs, reason = "each variant is the algorithm of its name")]
+        #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would cost every packet")]
+        pub enum AnyAqm {
+            $($variant($type),)*
+            Foreign(Sampled<Foreign>),
+            Thresholded(Box<Thresholded<AnyAqm>>),
+        }
+
+        /// Every algorithm of one queue, in the order in which lists show them; [`registry::algorithms`](crate::registry::algorithms)
+        /// has all.
+        pub const ALGORITHMS: &[Algorithm] = &[$($module::ALGORITHM),*];
+
+        /// The algorithm of one queue called `name`, of `values` of its row; `None` if there is none.
+        pub(crate) fn build(
+            name: &str,
+            values: &[(&str, Value<'_>)],
+            network: &Network,
+        ) -> Option<Result<AnyAqm, ParamError>> {
+            $(if name == $module::ALGORITHM.name {
+                return Some(
+                    Settings::check(values, $module::ALGORITHM.params)
+                        .and_then(|settings| <$type>::from_settings(&settings, network))
+                        .map(AnyAqm::$variant),
+                );
+            })*
+            None
+        }
+
+        impl AnyAqm {
+            /// [`Aqm::take_over`] from any algorithm.
+            fn take_over_any(&mut self, old: Option<&AnyAqm>, now: Instant, totals: &Totals) {
+                match (self, old) {
+                    $((AnyAqm::$variant(new), Some(AnyAqm::$variant(old))) => new.take_over(Some(old), now, totals),)*
+                    (AnyAqm::Thresholded(new), Some(AnyAqm::Thresholded(old))) => {
+                        new.take_over(Some(old.as_ref()), now, totals);
+                    }
+                    $((AnyAqm::$variant(new), _) => new.take_over(None, now, totals),)*
+                    (AnyAqm::Foreign(new), _) => new.take_over(None, now, totals),
+                    (AnyAqm::Thresholded(new), _) => new.take_over(None, now, totals),
+                }
+            }
+        }
+
+        /// Runs `$body` with the algorithm inside, whatever it is.
+        macro_rules! each {
+            ($any:expr, $aqm:ident => $body:expr) => {
+                match $any {
+                    $(AnyAqm::$variant($aqm) => $body,)*
+                    AnyAqm::Foreign($aqm) => $body,
+                    AnyAqm::Thresholded($aqm) => $body,
+                }
+            };
+        }
+    };
+}
+
+algorithms! {
+    DropTail(DropTail) = droptail,
+    Fixed(Fixed) = fixed,
+    Red(Red) = red,
+    Ared(Ared) = ared,
+    AredFeng(AredFeng) = ared_feng,
+    Pi(Sampled<Pi>) = pi,
+    Rem(Rem) = rem,
+    Avq(Avq) = avq,
+    Blue(Blue) = blue,
+    ArmPfc(Sampled<ArmPfc>) = arm_pfc,
+    ArmPfcAdaptive(Sampled<ArmPfcAdaptive>) = arm_pfc_adaptive,
+    Paqm(Sampled<Paqm>) = paqm,
+    AqmMo(Sampled<AqmMo>) = aqm_mo,
+    Aaqm(Sampled<Aaqm>) = aaqm,
+    StPi(Sampled<SelfTuned<TunablePi>>) = stpi,
+    StRed(Sampled<SelfTuned<TunableRed>>) = stred,
+    StArmPfc(Sampled<SelfTuned<TunableArmPfc>>) = st_arm_pfc,
+    StAqmMo(Sampled<SelfTuned<TunableAqmMo>>) = st_aqm_mo,
+    Codel(Codel) = codel,
+    Pie(Pie) = pie,
+    Pi2(Pi2) = pi2,
+    Cobalt(Cobalt) = cobalt,
+}
+
+/// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.
+pub struct Foreign(pub ForeignLaw);
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Foreign")
+    }
+}
+
+impl SampledLaw for Foreign {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        self.0.periods()
+    }
+
+    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+        self.0.step(which, seen)
+    }
+
+    fn initial(&self) -> Probability {
+        self.0.initial()
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.0.observe(visit);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.0.settings(visit);
+    }
+}
+
+impl Aqm for AnyAqm {
+    #[inline(always)]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        each!(self, aqm => aqm.on_arrival(packet, cx))
+    }
+
+    fn on_overflow<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) {
+        each!(self, aqm => aqm.on_overflow(packet, cx));
+    }
+
+    fn on_stolen(&mut self, packets: u32) {
+        each!(self, aqm => aqm.on_stolen(packets));
+    }
+
+    #[inline]
+    fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
+        each!(self, aqm => aqm.on_dequeue(packet, sojourn, cx))
+    }
+
+    fn on_departure(&mut self, now: Instant) {
+        each!(self, aqm => aqm.on_departure(now));
+    }
+
+    fn on_idle(&mut self, now: Instant) {
+        each!(self, aqm => aqm.on_idle(now));
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        each!(self, aqm => aqm.next_timer())
+    }
+
+    fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
+        each!(self, aqm => aqm.on_timer(cx));
+    }
+
+    fn probability(&self) -> Probability {
+        each!(self, aqm => aqm.probability())
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, aqm => aqm.observe(visit));
+    }
+
+    fn hooks(&self) -> Hooks {
+        each!(self, aqm => aqm.hooks())
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        each!(self, aqm => aqm.settings(visit));
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        each!(self, aqm => aqm.notes(tell));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        self.take_over_any(old, now, totals);
+    }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        each!(self, aqm => aqm.law_mut())
+    }
+}

@@ -1,0 +1,11 @@
+//! The classics of 1990 to 2005: no AQM at all, RED and what adapts it, PI, REM, AVQ, BLUE; and a fixed probability.
+
+pub(crate) mod ared;
+pub(crate) mod ared_feng;
+pub(crate) mod avq;
+pub(crate) mod blue;
+pub(crate) mod droptail;
+pub(crate) mod fixed;
+pub(crate) mod pi;
+pub(crate) mod red;
+pub(crate) mod rem;

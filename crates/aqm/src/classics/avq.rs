@@ -1,0 +1,381 @@
+//! AVQ: adaptive virtual queue (Kunniyur, Srikant 2001), in the paper's form and in ns-2's.
+//!
+//! A virtual queue of the same buffer is served a little more slowly than the link; a packet that would overflow it is
+//! signalled. The virtual capacity itself follows the arrivals, so that the link ends up loaded to a chosen fraction gamma,
+//! whatever the number of flows. No random numbers are needed.
+//!
+//! ```text
+//! arrival of b after dt:  vq = max(vq - C~ dt, 0)
+//!                         vq + b > B: signal            else: vq += b
+//!                         C~ = max(min(C~ + alpha gamma C dt, C) - alpha b, 0)
+//! ```
+//!
+//! Deviations:
+//! - `form = ns2`: the virtual capacity is bounded after both terms, not between them, and a packet that is dropped (not one
+//!   that is marked) skips the update, so that the next one credits the whole gap.
+//! - A chosen packet that cannot carry a mark is dropped; ns-2 lets it pass: `spare_not_ect`.
+//! - Packets, not bytes, are counted; `bytes` counts bytes, ns-2's `queue_in_bytes_`. A buffer in the other unit is as many
+//!   packets of the mean size.
+
+use core::fmt;
+
+use aqumen_units::Instant;
+
+use crate::{
+    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, Kind, Network, Packet, Param, ParamError, Settings, Totals, Unit,
+    Value, Verdict,
+};
+
+const DEFAULT_GAMMA: f64 = 0.98;
+const DEFAULT_ALPHA: f64 = 0.15;
+const DEFAULT_INITIAL_FRACTION: f64 = 0.8;
+const DEFAULT_BUFFER_FRACTION: f64 = 1.0;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "avq",
+    title: "AVQ",
+    summary: "adaptive virtual queue: signals what would overflow a slower virtual link, whose rate follows the arrivals",
+    reference: "Kunniyur, Srikant: Analysis and design of an adaptive virtual queue (AVQ) algorithm, 2001; ns-2.35",
+    params: &[
+        Param {
+            name: "gamma",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
+            default: DefaultValue::number(DEFAULT_GAMMA),
+            doc: "utilisation that the virtual capacity aims at",
+        },
+        Param {
+            name: "alpha",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1e6) },
+            default: DefaultValue::number(DEFAULT_ALPHA),
+            doc: "speed of the virtual capacity's adaptation, 1/s",
+        },
+        Param::fraction(
+            "initial_fraction",
+            DefaultValue::number(DEFAULT_INITIAL_FRACTION),
+            "virtual capacity at the start over the link's, ns-2's ecnlim_",
+        ),
+        Param::positive(
+            "buffer_fraction",
+            Unit::One,
+            DefaultValue::number(DEFAULT_BUFFER_FRACTION),
+            "virtual buffer over the real one, ns-2's buflim_",
+        ),
+        Param {
+            name: "form",
+            kind: Kind::Choice(&["paper", "ns2"]),
+            default: DefaultValue::Value(Value::Choice("paper")),
+            doc: "how the virtual capacity is updated: as the paper prints it, or as ns-2 does",
+        },
+        Param::flag("bytes", false, "count bytes instead of packets, ns-2's queue_in_bytes_"),
+        Param::positive(
+            "mean_packet",
+            Unit::Bytes,
+            DefaultValue::Designed("the network's packet size"),
+            "mean packet size that turns the buffer's packets into bytes",
+        ),
+        Param::flag(
+            "spare_not_ect",
+            false,
+            "with ecn, let a chosen packet pass that cannot carry a mark, as ns-2 does",
+        ),
+        Param::ECN,
+    ],
+};
+
+/// How the virtual capacity is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AvqForm {
+    /// As the paper prints it.
+    Paper,
+    /// As ns-2.35 does.
+    Ns2,
+}
+
+/// The parameters of [`Avq`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AvqParams {
+    /// Utilisation aimed at, in (0, 1].
+    pub gamma: f64,
+    /// Speed of adaptation, 1/s.
+    pub alpha: f64,
+    /// Virtual capacity at the start over the link's, in [0, 1].
+    pub initial_fraction: f64,
+    /// Virtual buffer over the real one.
+    pub buffer_fraction: f64,
+    /// How the virtual capacity is updated.
+    pub form: AvqForm,
+    /// Count bytes instead of packets.
+    pub bytes: bool,
+    /// Mean packet size, bytes.
+    pub mean_packet: f64,
+    /// Capacity of the link, packets of the mean size per second.
+    pub capacity_pps: f64,
+    /// Let a chosen packet pass that cannot carry a mark.
+    pub spare_not_ect: bool,
+    /// Mark ECN-capable packets.
+    pub ecn: bool,
+}
+
+/// The law: a virtual queue whose capacity follows the arrivals. Amounts are packets or bytes, as the caller likes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VirtualQueue {
+    /// Capacity of the link, C, per second.
+    capacity: f64,
+    /// Virtual capacity, C~, per second.
+    virtual_capacity: f64,
+    gamma: f64,
+    alpha: f64,
+    waiting: f64,
+}
+
+/// Adaptive virtual queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Avq {
+    params: AvqParams,
+    queue: VirtualQueue,
+    /// When the virtual queue was served last; none before the first packet.
+    served: Option<Instant>,
+    /// When the virtual capacity was updated last.
+    updated: Option<Instant>,
+    /// When the virtual capacity first fell to zero.
+    starved: Option<Instant>,
+}
+
+impl VirtualQueue {
+    /// An empty virtual queue beside a link of `capacity` per second.
+    pub fn new(capacity: f64, initial_fraction: f64, gamma: f64, alpha: f64) -> Self {
+        VirtualQueue { capacity, virtual_capacity: initial_fraction * capacity, gamma, alpha, waiting: 0.0 }
+    }
+
+    /// `dt_s` seconds of service pass.
+    #[inline]
+    pub fn serve(&mut self, dt_s: f64) {
+        self.waiting = (self.waiting - self.virtual_capacity * dt_s).max(0.0);
+    }
+
+    /// Whether `amount` finds room in a buffer of `room`; if so it waits.
+    #[inline]
+    pub fn offer(&mut self, amount: f64, room: f64) -> bool {
+        let fits = self.waiting + amount <= room;
+        if fits {
+            self.waiting += amount;
+        }
+        fits
+    }
+
+    /// The virtual capacity after an arrival of `amount`, `dt_s` seconds after the one before.
+    #[inline]
+    pub fn adapt(&mut self, amount: f64, dt_s: f64, form: AvqForm) {
+        let credit = self.alpha * self.gamma * self.capacity * dt_s;
+        let charge = self.alpha * amount;
+        self.virtual_capacity = match form {
+            AvqForm::Paper => ((self.virtual_capacity + credit).min(self.capacity) - charge).max(0.0),
+            AvqForm::Ns2 => (self.virtual_capacity + credit - charge).clamp(0.0, self.capacity),
+        };
+    }
+
+    /// The virtual capacity, C~, per second.
+    pub const fn virtual_capacity(&self) -> f64 {
+        self.virtual_capacity
+    }
+
+    /// What waits in the virtual queue.
+    pub const fn waiting(&self) -> f64 {
+        self.waiting
+    }
+}
+
+impl Avq {
+    /// AVQ over an empty queue.
+    pub fn new(params: AvqParams) -> Result<Self, ParamError> {
+        Param::check_positive("capacity", params.capacity_pps, Unit::One)?;
+        Param::check_positive("mean_packet", params.mean_packet, Unit::Bytes)?;
+        Param::check_positive("alpha", params.alpha, Unit::One)?;
+        Param::check_positive("buffer_fraction", params.buffer_fraction, Unit::One)?;
+        if !(params.gamma > 0.0 && params.gamma <= 1.0) {
+            return Err(ParamError::relation("gamma", params.gamma, "must be above 0, at most 1"));
+        }
+        if !(0.0..=1.0).contains(&params.initial_fraction) {
+            return Err(ParamError::relation(
+                "initial_fraction",
+                params.initial_fraction,
+                "must be at least 0, at most 1",
+            ));
+        }
+        let unit = if params.bytes { params.mean_packet } else { 1.0 };
+        let queue = VirtualQueue::new(params.capacity_pps * unit, params.initial_fraction, params.gamma, params.alpha);
+        Ok(Avq { params, queue, served: None, updated: None, starved: None })
+    }
+
+    /// The virtual queue.
+    pub const fn virtual_queue(&self) -> &VirtualQueue {
+        &self.queue
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let number = |name: &str, otherwise: f64| settings.number(name).unwrap_or(otherwise);
+        let flag = |name: &str, otherwise: bool| settings.flag(name).unwrap_or(otherwise);
+        let mean_packet = number("mean_packet", network.packet_bytes);
+        Avq::new(AvqParams {
+            gamma: number("gamma", DEFAULT_GAMMA),
+            alpha: number("alpha", DEFAULT_ALPHA),
+            initial_fraction: number("initial_fraction", DEFAULT_INITIAL_FRACTION),
+            buffer_fraction: number("buffer_fraction", DEFAULT_BUFFER_FRACTION),
+            form: if settings.choice("form") == Some("ns2") { AvqForm::Ns2 } else { AvqForm::Paper },
+            bytes: flag("bytes", false),
+            mean_packet,
+            capacity_pps: network.link_rate.as_bps() as f64 / (8.0 * mean_packet),
+            spare_not_ect: flag("spare_not_ect", false),
+            ecn: flag("ecn", true),
+        })
+    }
+}
+
+impl Aqm for Avq {
+    #[inline]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        let AvqParams { buffer_fraction, form, bytes, mean_packet, spare_not_ect, ecn, .. } = self.params;
+        let now = cx.now;
+        let since = |then: Option<Instant>| then.map_or(0.0, |then| now.saturating_since(then).as_secs_f64());
+        let (amount, unit) = if bytes { (packet.bytes as f64, mean_packet) } else { (1.0, 1.0) };
+
+        self.queue.serve(since(self.served));
+        self.served = Some(now);
+        let room = buffer_fraction * cx.queue.limit.in_packets_of(mean_packet) * unit;
+        let fits = self.queue.offer(amount, room);
+        let spared = ecn && spare_not_ect && !packet.ecn.is_ect();
+        let verdict = if fits || spared { Verdict::Pass } else { Verdict::signal(packet, ecn) };
+        // ns-2 forgets the update with the packet that it drops.
+        if form == AvqForm::Paper || !matches!(verdict, Verdict::Drop(_)) {
+            self.queue.adapt(amount, since(self.updated), form);
+            self.updated = Some(now);
+            if self.queue.virtual_capacity <= 0.0 {
+                self.starved.get_or_insert(now);
+            }
+        }
+        verdict
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("virtual_queue", self.queue.waiting);
+        visit("virtual_capacity", self.queue.virtual_capacity);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let params = &self.params;
+        visit("gamma", Value::Number(params.gamma));
+        visit("alpha", Value::Number(params.alpha));
+        visit("initial_fraction", Value::Number(params.initial_fraction));
+        visit("buffer_fraction", Value::Number(params.buffer_fraction));
+        visit("form", Value::Choice(if params.form == AvqForm::Ns2 { "ns2" } else { "paper" }));
+        visit("bytes", Value::Flag(params.bytes));
+        visit("mean_packet", Value::Number(params.mean_packet));
+        visit("spare_not_ect", Value::Flag(params.spare_not_ect));
+        visit("ecn", Value::Flag(params.ecn));
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        if let Some(since) = self.starved {
+            let (at, gamma) = (since.as_secs_f64(), self.params.gamma);
+            tell(format_args!(
+                "AVQ's virtual capacity fell to 0 at {at:.3} s: more arrived than gamma = {gamma} of the link's rate for so long \
+                 that the virtual queue no longer drains; from there on AVQ signals without regard to the queue"
+            ));
+        }
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            (self.served, self.updated, self.starved) = (old.served, old.updated, old.starved);
+            self.queue.waiting = old.queue.waiting;
+            self.queue.virtual_capacity = old.queue.virtual_capacity;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> VirtualQueue {
+        VirtualQueue::new(1000.0, 0.8, 0.98, 0.15)
+    }
+
+    #[test]
+    fn the_virtual_queue_is_served_at_the_virtual_capacity_and_refuses_what_does_not_fit() {
+        let mut queue = queue();
+        // 0.8 * 1000 = 800 a second.
+        assert_eq!(queue.virtual_capacity(), 800.0);
+        assert!(queue.offer(1.0, 2.0) && queue.offer(1.0, 2.0));
+        assert!(!queue.offer(1.0, 2.0));
+        assert_eq!(queue.waiting(), 2.0);
+        // 1/800 s serves one, and room for it is back.
+        queue.serve(1.0 / 800.0);
+        assert_eq!(queue.waiting(), 1.0);
+        assert!(queue.offer(1.0, 2.0));
+    }
+
+    #[test]
+    fn the_forms_differ_where_the_virtual_capacity_is_full() {
+        // 800 + 0.15 * 0.98 * 1000 * 2 = 1094. Paper: min(1094, 1000) - 0.15; ns-2: min(1094 - 0.15, 1000).
+        let (mut paper, mut ns2) = (queue(), queue());
+        paper.adapt(1.0, 2.0, AvqForm::Paper);
+        ns2.adapt(1.0, 2.0, AvqForm::Ns2);
+        assert_eq!((paper.virtual_capacity(), ns2.virtual_capacity()), (999.85, 1000.0));
+    }
+
+    /// Runs for 200 s with `pps` evenly spaced packets a second against C = 1000, gamma = 0.98, a buffer of 20; returns the
+    /// share that is signalled in the second half, and the virtual capacity at the end.
+    fn run(pps: f64) -> (f64, f64) {
+        let mut queue = queue();
+        let (mut signalled, packets) = (0.0, (200.0 * pps) as u32);
+        for i in 0..packets {
+            queue.serve(1.0 / pps);
+            let fits = queue.offer(1.0, 20.0);
+            if i >= packets / 2 && !fits {
+                signalled += 2.0 / f64::from(packets);
+            }
+            queue.adapt(1.0, 1.0 / pps, AvqForm::Paper);
+        }
+        (signalled, queue.virtual_capacity())
+    }
+
+    #[test]
+    fn below_the_desired_load_nothing_is_signalled() {
+        // 900 < 980: the virtual capacity rises to the link's, less one packet's charge.
+        let (signalled, capacity) = run(900.0);
+        assert_eq!(signalled, 0.0);
+        assert!((capacity - 1000.0).abs() < 1.0, "{capacity}");
+    }
+
+    #[test]
+    fn above_the_desired_load_the_virtual_capacity_falls_until_the_rest_is_signalled() {
+        // d C~/dt = alpha (980 - 1020) = -6 a second: from 800 to 200 within 100 s and to 0 at 133 s. Then all is signalled.
+        let (signalled, capacity) = run(1020.0);
+        assert!(signalled > 0.9, "{signalled}");
+        assert_eq!(capacity, 0.0);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let good = AvqParams {
+            gamma: 0.98,
+            alpha: 0.15,
+            initial_fraction: 0.8,
+            buffer_fraction: 1.0,
+            form: AvqForm::Paper,
+            bytes: false,
+            mean_packet: 1000.0,
+            capacity_pps: 1000.0,
+            spare_not_ect: false,
+            ecn: true,
+        };
+        assert!(Avq::new(good).is_ok());
+        assert_eq!(Avq::new(AvqParams { gamma: 0.0, ..good }).unwrap_err().param, "gamma");
+        assert_eq!(Avq::new(AvqParams { alpha: f64::NAN, ..good }).unwrap_err().param, "alpha");
+        assert_eq!(Avq::new(AvqParams { initial_fraction: 1.5, ..good }).unwrap_err().param, "initial_fraction");
+        assert_eq!(Avq::new(AvqParams { capacity_pps: 0.0, ..good }).unwrap_err().param, "capacity");
+    }
+}

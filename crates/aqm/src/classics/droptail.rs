@@ -1,0 +1,47 @@
+//! DropTail: no active queue management. The host's limit alone discards packets.
+//!
+//! Deviations: none from the textbook. ns-2's `DropTail` discards a packet when the queue would *reach* the limit with it,
+//! so that it holds one packet less than its limit; `ns2_limit` does the same.
+
+use crate::{Algorithm, Aqm, Cx, Draw, DropReason, Network, Packet, Param, ParamError, Settings, Value, Verdict};
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "droptail",
+    title: "DropTail",
+    summary: "no AQM: packets are discarded when the buffer is full",
+    reference: "-",
+    params: &[Param::flag("ns2_limit", false, "hold one packet less than the limit, as ns-2 does")],
+};
+
+/// No active queue management.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DropTail {
+    ns2_limit: bool,
+}
+
+impl DropTail {
+    /// DropTail; with `ns2_limit` it holds one packet less than the limit.
+    pub const fn new(ns2_limit: bool) -> Self {
+        DropTail { ns2_limit }
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network) -> Result<Self, ParamError> {
+        Ok(DropTail::new(settings.flag("ns2_limit").unwrap_or(false)))
+    }
+}
+
+impl Aqm for DropTail {
+    #[inline]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        if self.ns2_limit && cx.queue.reaches_limit(packet) {
+            Verdict::Drop(DropReason::Overflow)
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("ns2_limit", Value::Flag(self.ns2_limit));
+    }
+}

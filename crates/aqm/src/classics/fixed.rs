@@ -1,0 +1,62 @@
+//! A fixed probability: each packet is marked or dropped with the same chance, whatever the queue does. It controls nothing; with it one
+//! measures what a sender does at a given probability (its window over p), apart from any queue.
+//!
+//! Deviations: none; there is no text to follow. A packet that finds the buffer full draws no number.
+
+use aqumen_units::Probability;
+
+use crate::{Algorithm, Aqm, Cx, DefaultValue, Draw, Network, Packet, Param, ParamError, Settings, Value, Verdict};
+
+const DEFAULT_P: f64 = 0.01;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "fixed",
+    title: "Fixed probability",
+    summary: "marks or drops each packet with a constant probability, to see what senders do at it",
+    reference: "-",
+    params: &[
+        Param::fraction("p", DefaultValue::number(DEFAULT_P), "probability of a signal for each packet"),
+        Param::ECN,
+    ],
+};
+
+/// A fixed probability.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    p: Probability,
+    ecn: bool,
+}
+
+impl Fixed {
+    /// Signals with probability `p`; with `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
+    pub const fn new(p: Probability, ecn: bool) -> Self {
+        Fixed { p, ecn }
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network) -> Result<Self, ParamError> {
+        let p = Probability::clamp(settings.number("p").unwrap_or(DEFAULT_P));
+        Ok(Fixed::new(p, settings.flag("ecn").unwrap_or(true)))
+    }
+}
+
+impl Aqm for Fixed {
+    #[inline]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        let p = self.p.get();
+        if p > 0.0 && !cx.queue.is_full(packet) && cx.rng.uniform() < p {
+            Verdict::signal(packet, self.ecn)
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    fn probability(&self) -> Probability {
+        self.p
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("p", Value::Number(self.p.get()));
+        visit("ecn", Value::Flag(self.ecn));
+    }
+}

@@ -1,0 +1,869 @@
+//! RED: random early detection (Floyd and Jacobson 1993), with the options and the arithmetic of ns-2.
+//!
+//! Each arrival moves an exponential average of the queue; between two thresholds the probability of a signal rises with
+//! the average. Signals are spread out evenly by counting the packets since the last one. After an idle time the average
+//! falls as if as many small packets had met an empty queue as the link could have sent.
+//!
+//! ```text
+//!            avg < min_th: pass
+//! arrival ── first packet with avg >= min_th: pass, start counting
+//!            min_th <= avg < max_th: p_b = max_p (avg - min_th) / (max_th - min_th)
+//!            max_th <= avg < 2 max_th, gentle: p_b = max_p + (1 - max_p) (avg - max_th) / max_th
+//!            above: every packet
+//! ```
+//!
+//! Deviations:
+//! - Thresholds come from the target (min_th = target / 2, max_th = 3 min_th), not from ns-2's 5 ms rule, which
+//!   `thresholds = ns2-auto` selects; the weight is 0.002, and `weight_rule` selects ns-2's rules.
+//! - `use_mark_p` is off: ns-2 drops ECN-capable packets once p_b exceeds `mark_p` = 0.1, which surprises everybody.
+//! - `bytes` and `queue_in_bytes` are off, and ECN is on; ns-2 has it the other way round.
+//! - `spacing = linux`: one random number for each signal, R in [0, 1), instead of one for each packet; the signal comes with the first
+//!   packet for which count p_b >= R, so that they come 1 to 1/p_b packets apart, evenly spread (half of ns-2's with `wait`, on the
+//!   average 0.5 / p_b instead of 1.5 / p_b). The count goes on from there, is at rest below min_th and above the curve's end, and a queue
+//!   of one packet is not spared.
+//! - `above = mark` (Linux): beyond the curve's end packets that can be are marked instead of dropped.
+//! - `thresholds = tc`, `weight_rule = tc`: what tc makes of a limit alone: max_th a quarter of it, min_th a third of that, and a weight of
+//!   2^-k that lets a burst of (2 min_th + max_th) / 3 packets pass.
+//! - ns-2's `drop_tail_` false and `ns1_compat_` are left out; its adaptive modes are algorithms of their own (`ared`,
+//!   `ared-feng`).
+//!
+//! Linux, of which `red-linux` has the rest: the average is of bytes in fixed point; over idle times it falls by a table of shifts; the
+//! drop above max_th counts as early there; `nodrop` and the actions at marks and drops are left out.
+
+use aqumen_units::{Instant, Probability};
+
+use crate::{
+    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError,
+    Settings, Totals, Unit, Value, Verdict,
+};
+
+const DEFAULT_WEIGHT: f64 = 0.002;
+const DEFAULT_MAX_P: f64 = 0.1;
+const DEFAULT_MARK_P: f64 = 0.1;
+const DEFAULT_TARGET_DELAY_S: f64 = 0.005;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "red",
+    title: "RED",
+    summary: "random early detection: a signal with a probability that rises with the average queue",
+    reference: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, 1993; ns-2.35",
+    params: &PARAMS,
+};
+
+/// The parameters of every member of RED's family, in the order in which `settings` shows them.
+pub(crate) const PARAMS: [Param; 18] = [
+    Param {
+        name: "min_th",
+        kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
+        default: DefaultValue::Designed("by the rule `thresholds`; max_th / 3 when only that is given"),
+        doc: "average queue where signals begin",
+    },
+    Param::positive(
+        "max_th",
+        Unit::Packets,
+        DefaultValue::Designed("3 min_th"),
+        "average queue where the probability reaches max_p",
+    ),
+    Param {
+        name: "thresholds",
+        kind: Kind::Choice(&["target", "ns2-auto", "tc"]),
+        default: DefaultValue::Value(Value::Choice("target")),
+        doc: "rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer",
+    },
+    Param::positive(
+        "target_delay",
+        Unit::Seconds,
+        DefaultValue::number(DEFAULT_TARGET_DELAY_S),
+        "queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_",
+    ),
+    Param::fraction("max_p", DefaultValue::number(DEFAULT_MAX_P), "probability at max_th, ns-2's 1 / linterm_"),
+    Param {
+        name: "weight",
+        kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
+        default: DefaultValue::Designed("by the rule `weight_rule`"),
+        doc: "weight of one arrival in the average, w",
+    },
+    Param {
+        name: "weight_rule",
+        kind: Kind::Choice(&["fixed", "ns2-auto", "ns2-1s", "ns2-100ms", "tc"]),
+        default: DefaultValue::Value(Value::Choice("fixed")),
+        doc: "rule for weight: 0.002, or 1 - exp(-1 / (T ptc)) with T = 10 max(0.1, 3 (link_delay + 1/ptc)), 1 s or 0.1 s; or tc's, for a burst of (2 min_th + max_th) / 3",
+    },
+    Param {
+        name: "link_delay",
+        kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(0.0), max: Bound::Open },
+        default: DefaultValue::number(0.0),
+        doc: "propagation delay of the link, for weight_rule = ns2-auto",
+    },
+    Param::flag(
+        "gentle",
+        true,
+        "above max_th the probability rises to 1 at 2 max_th instead of jumping, ns-2's gentle_",
+    ),
+    Param::flag("wait", true, "at least 1/p packets pass between two signals, ns-2's wait_"),
+    Param::flag("bytes", false, "a packet's probability grows with its size, ns-2's bytes_"),
+    Param::flag("queue_in_bytes", false, "average the queue in bytes, ns-2's queue_in_bytes_"),
+    Param {
+        name: "mean_packet",
+        kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
+        default: DefaultValue::Designed("the network's packet size"),
+        doc: "mean packet size for both byte modes and the idle time, a whole number, ns-2's mean_pktsize_",
+    },
+    Param::flag(
+        "use_mark_p",
+        false,
+        "drop ECN-capable packets while the probability is above mark_p, ns-2's use_mark_p_",
+    ),
+    Param::fraction(
+        "mark_p",
+        DefaultValue::number(DEFAULT_MARK_P),
+        "highest probability at which use_mark_p marks, ns-2's mark_p_",
+    ),
+    Param {
+        name: "spacing",
+        kind: Kind::Choice(&["ns2", "linux"]),
+        default: DefaultValue::Value(Value::Choice("ns2")),
+        doc: "how signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in Linux",
+    },
+    Param {
+        name: "above",
+        kind: Kind::Choice(&["drop", "mark"]),
+        default: DefaultValue::Value(Value::Choice("drop")),
+        doc: "what becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop",
+    },
+    Param::ECN,
+];
+
+/// The probability of a signal over the average queue. The unit of both is free (packets or bytes).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedCurve {
+    min_th: f64,
+    max_th: f64,
+    max_p: f64,
+    slope: f64,
+    /// Where the steep part begins, at max_th: max_p, but for a curve whose steep part stays behind.
+    steep_start: f64,
+    steep_slope: f64,
+    gentle: bool,
+}
+
+/// The exponential average of the queue: avg <- (1 - w) avg + w q at each arrival.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedAverage {
+    weight: f64,
+    value: f64,
+}
+
+/// The parameters of [`Red`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedParams {
+    /// The curve, thresholds in packets.
+    pub curve: RedCurve,
+    /// Weight of one arrival in the average, in (0, 1].
+    pub weight: f64,
+    /// Rate of the link in mean packets per second, ns-2's `ptc`; zero switches the decay over idle times off.
+    pub link_pps: f64,
+    /// At least 1/p packets pass between two signals.
+    pub wait: bool,
+    /// A packet's probability grows with its size.
+    pub bytes: bool,
+    /// The average is of bytes.
+    pub queue_in_bytes: bool,
+    /// Mean packet size in bytes, at least one.
+    pub mean_packet: u32,
+    /// Drop ECN-capable packets, too, while the curve's probability is above `mark_p`. ns-2's forced drop beyond the
+    /// curve's end is then an early one.
+    pub use_mark_p: bool,
+    /// See `use_mark_p`.
+    pub mark_p: Probability,
+    /// One random number for each signal, as in Linux, instead of one for each packet.
+    pub linux_spacing: bool,
+    /// Beyond the curve mark what can be marked.
+    pub mark_above: bool,
+    /// Mark ECN-capable packets.
+    pub ecn: bool,
+}
+
+/// Random early detection.
+#[derive(Clone, Copy, Debug)]
+pub struct Red {
+    params: RedParams,
+    /// The thresholds in the unit of the average.
+    curve: RedCurve,
+    average: RedAverage,
+    /// Packets since the last signal. Saturates: long before that the next signal is certain.
+    count: u32,
+    count_bytes: u64,
+    /// The last packet met an average above min_th.
+    above_min: bool,
+    /// Linux's number for the next signal; none at rest.
+    drawn: Option<f64>,
+    idle_since: Option<Instant>,
+    /// What the last decision used: from the curve, and after spreading out.
+    base: f64,
+    spread: f64,
+}
+
+impl RedCurve {
+    /// Rises from zero at `min_th` to `max_p` at `max_th`; beyond that to one at 2 `max_th` if `gentle`, at once if not.
+    /// 0 <= `min_th` <= `max_th`, `max_th` > 0, `max_p` in [0, 1].
+    pub fn new(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Result<Self, ParamError> {
+        Param::check_positive("max_th", max_th, Unit::Packets)?;
+        if !(min_th >= 0.0 && min_th <= max_th) {
+            return Err(ParamError::relation("min_th", min_th, "must be at least 0 and not above max_th"));
+        }
+        if !(0.0..=1.0).contains(&max_p) {
+            return Err(ParamError::relation("max_p", max_p, "must be at least 0, at most 1"));
+        }
+        Ok(RedCurve::of(min_th, max_th, max_p, gentle))
+    }
+
+    fn of(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Self {
+        // ns-2: thresholds that meet are taken to be one apart.
+        let width = if max_th > min_th { max_th - min_th } else { 1.0 };
+        RedCurve {
+            min_th,
+            max_th,
+            max_p,
+            slope: max_p / width,
+            steep_start: max_p,
+            // An adapted max_p may pass one: the curve then stays there.
+            steep_slope: (1.0 - max_p).max(0.0) / max_th,
+            gentle,
+        }
+    }
+
+    /// The same curve with another `max_p`, at least zero. Above one, the probability reaches one below max_th.
+    pub fn with_max_p(&self, max_p: f64) -> Self {
+        RedCurve::of(self.min_th, self.max_th, max_p, self.gentle)
+    }
+
+    /// The same curve with another `max_p` between the thresholds only: above max_th it stays as it was, and jumps there.
+    pub fn with_max_p_below_max_th(&self, max_p: f64) -> Self {
+        RedCurve { steep_start: self.steep_start, steep_slope: self.steep_slope, ..self.with_max_p(max_p) }
+    }
+
+    /// The same curve over an average in another unit, of which one old unit holds `factor`.
+    pub fn scaled(&self, factor: f64) -> Self {
+        RedCurve::of(self.min_th * factor, self.max_th * factor, self.max_p, self.gentle)
+    }
+
+    /// The probability at `average`, before signals are spread out.
+    #[inline]
+    pub fn probability(&self, average: f64) -> f64 {
+        let p = if average < self.min_th {
+            0.0
+        } else if average < self.max_th {
+            self.slope * (average - self.min_th)
+        } else if self.gentle {
+            self.steep_start + self.steep_slope * (average - self.max_th)
+        } else {
+            1.0
+        };
+        p.min(1.0)
+    }
+
+    /// Where signals begin.
+    pub const fn min_th(&self) -> f64 {
+        self.min_th
+    }
+
+    /// Where the probability reaches `max_p`.
+    pub const fn max_th(&self) -> f64 {
+        self.max_th
+    }
+
+    /// Probability at `max_th`.
+    pub const fn max_p(&self) -> f64 {
+        self.max_p
+    }
+
+    /// Whether the probability rises on above `max_th` instead of jumping.
+    pub const fn is_gentle(&self) -> bool {
+        self.gentle
+    }
+
+    /// Slope between the thresholds, L_RED = max_p / (max_th - min_th).
+    pub const fn slope(&self) -> f64 {
+        self.slope
+    }
+
+    /// The average from which every packet is signalled.
+    pub fn end(&self) -> f64 {
+        if self.gentle { 2.0 * self.max_th } else { self.max_th }
+    }
+}
+
+impl RedAverage {
+    /// An average of zero that gives `weight`, in (0, 1], to each arrival.
+    pub const fn new(weight: f64) -> Self {
+        RedAverage { weight, value: 0.0 }
+    }
+
+    /// The weight with which the average follows the queue with the time constant `time_s` when `pps` packets arrive a
+    /// second: w = 1 - exp(-1 / (time pps)).
+    pub fn weight_for(time_s: f64, pps: f64) -> f64 {
+        -libm::expm1(-1.0 / (time_s * pps))
+    }
+
+    /// The pole of the average at `pps` arrivals a second, K = -pps ln(1 - w), rad/s.
+    pub fn pole(&self, pps: f64) -> f64 {
+        -pps * libm::log1p(-self.weight)
+    }
+
+    /// An arrival that met `queue`.
+    #[inline]
+    pub fn update(&mut self, queue: f64) {
+        self.value = (1.0 - self.weight) * self.value + self.weight * queue;
+    }
+
+    /// So many arrivals that met an empty queue.
+    pub fn decay(&mut self, arrivals: f64) {
+        self.value *= libm::pow(1.0 - self.weight, arrivals);
+    }
+
+    /// The average.
+    pub const fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// The weight of one arrival.
+    pub const fn weight(&self) -> f64 {
+        self.weight
+    }
+}
+
+impl Red {
+    /// RED over an empty queue.
+    pub fn new(params: RedParams) -> Result<Self, ParamError> {
+        if !(params.weight > 0.0 && params.weight <= 1.0) {
+            return Err(ParamError::relation("weight", params.weight, "must be above 0, at most 1"));
+        }
+        if params.mean_packet == 0 {
+            return Err(ParamError::relation("mean_packet", 0.0, "must be at least 1"));
+        }
+        if !(params.link_pps >= 0.0 && params.link_pps.is_finite()) {
+            return Err(ParamError::relation("link_pps", params.link_pps, "must be at least 0"));
+        }
+        let unit = if params.queue_in_bytes { params.mean_packet as f64 } else { 1.0 };
+        Ok(Red {
+            params,
+            curve: params.curve.scaled(unit),
+            average: RedAverage::new(params.weight),
+            count: 0,
+            count_bytes: 0,
+            above_min: false,
+            drawn: None,
+            // ns-2: the link has been idle since the start.
+            idle_since: Some(Instant::ZERO),
+            base: 0.0,
+            spread: 0.0,
+        })
+    }
+
+    /// The parameters in force.
+    pub const fn params(&self) -> &RedParams {
+        &self.params
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        Red::design(settings, network, "fixed")
+    }
+
+    /// As an operator set it up; `weight_rule` applies where he names none.
+    pub(crate) fn design(
+        settings: &Settings<'_>,
+        network: &Network,
+        weight_rule: &'static str,
+    ) -> Result<Self, ParamError> {
+        let flag = |name: &str, otherwise: bool| settings.flag(name).unwrap_or(otherwise);
+        // ns-2 keeps the mean packet size as an integer.
+        let mean_packet = match settings.whole("mean_packet")? {
+            Some(bytes) => bytes as u32,
+            None => libm::round(network.packet_bytes).max(1.0) as u32,
+        };
+        let link_pps = network.link_rate.as_bps() as f64 / (8.0 * mean_packet as f64);
+
+        let designed = || match settings.choice("thresholds") {
+            Some("ns2-auto") => {
+                (settings.number("target_delay").unwrap_or(DEFAULT_TARGET_DELAY_S) * link_pps / 2.0).max(5.0)
+            }
+            Some("tc") => network.buffer_pkts / 12.0,
+            _ => network.target_pkts / 2.0,
+        };
+        let (min_th, max_th) = match (settings.number("min_th"), settings.number("max_th")) {
+            (Some(min), Some(max)) => (min, max),
+            (Some(min), None) => (min, 3.0 * min),
+            (None, Some(max)) => (max / 3.0, max),
+            (None, None) => {
+                let min = designed();
+                (min, 3.0 * min)
+            }
+        };
+        let weight = match (settings.number("weight"), settings.choice("weight_rule").unwrap_or(weight_rule)) {
+            (Some(weight), _) => weight,
+            (None, "ns2-auto") => {
+                let link_delay = settings.number("link_delay").unwrap_or(0.0);
+                let rtt = (3.0 * (link_delay + 1.0 / link_pps)).max(0.1);
+                RedAverage::weight_for(10.0 * rtt, link_pps)
+            }
+            (None, "ns2-1s") => RedAverage::weight_for(1.0, link_pps),
+            (None, "ns2-100ms") => RedAverage::weight_for(0.1, link_pps),
+            (None, "tc") => tc_weight(min_th, max_th),
+            (None, _) => DEFAULT_WEIGHT,
+        };
+        let max_p = settings.number("max_p").unwrap_or(DEFAULT_MAX_P);
+        let linux_spacing = settings.choice("spacing") == Some("linux");
+        Red::new(RedParams {
+            curve: RedCurve::new(min_th, max_th, max_p, flag("gentle", true))?,
+            weight,
+            link_pps,
+            wait: flag("wait", !linux_spacing),
+            bytes: flag("bytes", false),
+            queue_in_bytes: flag("queue_in_bytes", false),
+            mean_packet,
+            use_mark_p: flag("use_mark_p", false),
+            mark_p: Probability::clamp(settings.number("mark_p").unwrap_or(DEFAULT_MARK_P)),
+            linux_spacing,
+            mark_above: settings.choice("above") == Some("mark"),
+            ecn: flag("ecn", true),
+        })
+    }
+
+    /// Moves the average; after an idle time first lets it fall.
+    #[inline]
+    fn observe_queue(&mut self, queue: f64, now: Instant) {
+        if let Some(since) = self.idle_since {
+            self.end_idle(since, now);
+        }
+        self.average.update(queue);
+    }
+
+    /// Apart from the rest, so that the common path stays short.
+    #[cold]
+    fn end_idle(&mut self, since: Instant, now: Instant) {
+        self.idle_since = None;
+        let missed = libm::floor(self.params.link_pps * now.saturating_since(since).as_secs_f64());
+        if missed > 0.0 {
+            self.average.decay(missed);
+        }
+    }
+
+    /// The probability for this packet, so that signals come evenly spaced: p_b grows with the count since the last one.
+    #[inline]
+    fn spread(&self, base: f64, packet: &Packet) -> f64 {
+        let params = &self.params;
+        // ns-2 divides integers here.
+        let count =
+            if params.bytes { (self.count_bytes / params.mean_packet as u64) as f64 } else { self.count as f64 };
+        let due = count * base;
+        let mut p = match (params.wait, due) {
+            (true, due) if due < 1.0 => 0.0,
+            (true, due) if due < 2.0 => base / (2.0 - due),
+            (false, due) if due < 1.0 => base / (1.0 - due),
+            _ => 1.0,
+        };
+        if params.bytes && p < 1.0 {
+            p *= packet.bytes as f64 / params.mean_packet as f64;
+        }
+        p.min(1.0)
+    }
+
+    fn restart_count(&mut self) {
+        (self.count, self.count_bytes) = (0, 0);
+    }
+}
+
+impl Red {
+    /// The first half of an arrival: the average moves.
+    #[inline]
+    pub(crate) fn meet<R: Draw>(&mut self, cx: &Cx<'_, R>) {
+        self.observe_queue(self.queue(cx), cx.now);
+    }
+
+    /// The queue in the unit of the average.
+    #[inline]
+    fn queue<R: Draw>(&self, cx: &Cx<'_, R>) -> f64 {
+        if self.params.queue_in_bytes { cx.queue.bytes as f64 } else { cx.queue.packets as f64 }
+    }
+
+    /// The curve in force, in the unit of the average.
+    pub(crate) const fn curve(&self) -> &RedCurve {
+        &self.curve
+    }
+
+    /// Changes the curve in force.
+    pub(crate) fn set_curve(&mut self, curve: RedCurve) {
+        self.curve = curve;
+    }
+
+    /// The average queue, in the unit of the curve in force.
+    pub(crate) const fn average(&self) -> f64 {
+        self.average.value()
+    }
+
+    /// The second half of an arrival: the decision.
+    #[inline]
+    pub(crate) fn decide<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        if self.params.linux_spacing {
+            return self.decide_as_linux(packet, cx.rng);
+        }
+        let queue = self.queue(cx);
+        self.count = self.count.saturating_add(1);
+        self.count_bytes += packet.bytes as u64;
+
+        let average = self.average.value();
+        if average < self.curve.min_th || queue <= 1.0 {
+            self.above_min = false;
+            self.spread = 0.0;
+            return Verdict::Pass;
+        }
+        if !self.params.use_mark_p && average >= self.curve.end() {
+            self.restart_count();
+            return self.beyond(packet);
+        }
+        if !self.above_min {
+            // The first packet above min_th is never signalled.
+            (self.count, self.count_bytes, self.above_min) = (1, packet.bytes as u64, true);
+            return Verdict::Pass;
+        }
+        self.base = self.curve.probability(average);
+        self.spread = self.spread(self.base, packet);
+        // ns-2 asks u <= p, not u < p.
+        if cx.rng.uniform() > self.spread {
+            return Verdict::Pass;
+        }
+        self.restart_count();
+        let may_mark = !self.params.use_mark_p || self.base <= self.params.mark_p.get();
+        Verdict::signal(packet, self.params.ecn && may_mark)
+    }
+
+    /// Linux, red_action.
+    fn decide_as_linux<R: Draw>(&mut self, packet: &Packet, rng: &mut R) -> Verdict {
+        let average = self.average.value();
+        if average < self.curve.min_th || average >= self.curve.end() {
+            (self.drawn, self.above_min, self.spread) = (None, average >= self.curve.min_th, 0.0);
+            return if self.above_min { self.beyond(packet) } else { Verdict::Pass };
+        }
+        self.above_min = true;
+        self.base = self.curve.probability(average);
+        let Some(drawn) = self.drawn else {
+            (self.drawn, self.count) = (Some(rng.uniform()), 0);
+            return Verdict::Pass;
+        };
+        self.count = self.count.saturating_add(1);
+        self.spread = (self.count as f64 * self.base).min(1.0);
+        if self.spread < drawn {
+            return Verdict::Pass;
+        }
+        (self.drawn, self.count) = (Some(rng.uniform()), 0);
+        Verdict::signal(packet, self.params.ecn)
+    }
+
+    /// The verdict beyond the curve's end.
+    fn beyond(&self, packet: &Packet) -> Verdict {
+        match Verdict::signal(packet, self.params.ecn && self.params.mark_above) {
+            Verdict::Mark => Verdict::Mark,
+            _ => Verdict::Drop(DropReason::Overflow),
+        }
+    }
+}
+
+/// The weight that tc computes: the largest 2^-k with which an average that begins at zero stays below min_th for a burst of so many
+/// packets: burst + 1 - min_th <= (1 - (1 - w)^burst) / w.
+fn tc_weight(min_th: f64, max_th: f64) -> f64 {
+    let burst = libm::floor((2.0 * min_th + max_th) / 3.0);
+    let room = burst + 1.0 - min_th;
+    let weights = (1..32).map(|k| libm::ldexp(1.0, -k));
+    weights.into_iter().find(|w| room <= (1.0 - libm::pow(1.0 - w, burst)) / w).unwrap_or(libm::ldexp(1.0, -31))
+}
+
+impl Aqm for Red {
+    // Too large to stand where every algorithm is called.
+    #[inline(never)]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        self.meet(cx);
+        self.decide(packet, cx)
+    }
+
+    fn on_overflow<R: Draw>(&mut self, _packet: &Packet, _cx: &mut Cx<'_, R>) {
+        self.restart_count();
+    }
+
+    fn on_idle(&mut self, now: Instant) {
+        self.idle_since = Some(now);
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { departures: true, ..Hooks::default() }
+    }
+
+    fn probability(&self) -> Probability {
+        Probability::clamp(self.curve.probability(self.average.value()))
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let unit = if self.params.queue_in_bytes { self.params.mean_packet as f64 } else { 1.0 };
+        visit("average_queue", self.average.value() / unit);
+        visit("count", self.count as f64);
+        visit("above_min", self.above_min as u8 as f64);
+        visit("base_probability", self.base);
+        visit("spread_probability", self.spread);
+        visit("idle", self.idle_since.is_some() as u8 as f64);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let RedParams { curve, weight, wait, bytes, queue_in_bytes, mean_packet, use_mark_p, mark_p, .. } = self.params;
+        visit("min_th", Value::Number(curve.min_th));
+        visit("max_th", Value::Number(curve.max_th));
+        visit("max_p", Value::Number(curve.max_p));
+        visit("weight", Value::Number(weight));
+        visit("gentle", Value::Flag(curve.gentle));
+        visit("wait", Value::Flag(wait));
+        visit("bytes", Value::Flag(bytes));
+        visit("queue_in_bytes", Value::Flag(queue_in_bytes));
+        visit("mean_packet", Value::Number(mean_packet as f64));
+        visit("use_mark_p", Value::Flag(use_mark_p));
+        visit("mark_p", Value::Number(mark_p.get()));
+        visit("spacing", Value::Choice(if self.params.linux_spacing { "linux" } else { "ns2" }));
+        visit("above", Value::Choice(if self.params.mark_above { "mark" } else { "drop" }));
+        visit("ecn", Value::Flag(self.params.ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            let params = (self.params, self.curve, self.average.weight);
+            *self = *old;
+            (self.params, self.curve, self.average.weight) = params;
+        }
+    }
+}
+
+/// RED's table with `weight_rule` as the default rule of that name, followed by `more`: the table of a member of its family.
+pub(crate) const fn family<const N: usize>(weight_rule: &'static str, more: &[Param]) -> [Param; N] {
+    let mut all = [Param::ECN; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < PARAMS.len() { PARAMS[i] } else { more[i - PARAMS.len()] };
+        i += 1;
+    }
+    all[WEIGHT_RULE].default = DefaultValue::Value(Value::Choice(weight_rule));
+    all
+}
+
+/// The place of `weight_rule` in the table.
+const WEIGHT_RULE: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, QueueView, Totals};
+    use aqumen_units::Ecn;
+    use std::collections::BTreeMap;
+
+    /// Minimal standard generator (Park, Miller): enough to draw gaps.
+    struct Lehmer(u64);
+
+    impl Draw for Lehmer {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0 * 48_271 % 0x7fff_ffff;
+            self.0 as f64 / 0x7fff_ffff as f64
+        }
+    }
+
+    fn params() -> RedParams {
+        RedParams {
+            curve: RedCurve::new(50.0, 150.0, 0.1, true).unwrap(),
+            weight: 1.0,
+            link_pps: 1000.0,
+            wait: true,
+            bytes: false,
+            queue_in_bytes: false,
+            mean_packet: 1000,
+            use_mark_p: false,
+            mark_p: Probability::ZERO,
+            linux_spacing: false,
+            mark_above: false,
+            ecn: true,
+        }
+    }
+
+    fn arrive(red: &mut Red, queue: u32, at_ms: f64, rng: &mut Lehmer) -> Verdict {
+        let queue = QueueView {
+            packets: queue,
+            bytes: queue as u64 * 1000,
+            limit: Limit::packets(400),
+            totals: &Totals::default(),
+        };
+        let now = Instant::from_nanos((at_ms * 1e6) as u64);
+        red.on_arrival(&Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() }, &mut Cx { now, queue, rng })
+    }
+
+    /// How often each number of packets lay between one signal and the next, that one counted, with the average at 100:
+    /// p_b = 0.1 (100 - 50) / (150 - 50) = 0.05.
+    fn gaps(wait: bool, linux_spacing: bool, signals: usize) -> BTreeMap<u32, usize> {
+        let mut red = Red::new(RedParams { wait, linux_spacing, ..params() }).unwrap();
+        let mut rng = Lehmer(1);
+        let (mut seen, mut gap, mut found) = (BTreeMap::new(), 0, 0);
+        while found <= signals {
+            gap += 1;
+            if arrive(&mut red, 100, 0.0, &mut rng) == Verdict::Mark {
+                // The first gap begins before there was a signal.
+                if found > 0 {
+                    *seen.entry(gap).or_default() += 1;
+                }
+                (gap, found) = (0, found + 1);
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn signals_are_spread_uniformly() {
+        // ns-2 counts a packet before it decides: without wait the gaps are 1 .. 1/p - 1 = 19, with wait 1/p .. 2/p - 1. Linux: 1 .. 1/p.
+        for (wait, linux, first, last) in [(false, false, 1, 19), (true, false, 20, 39), (true, true, 1, 20)] {
+            let seen = gaps(wait, linux, 20_000);
+            assert_eq!((*seen.keys().min().unwrap(), *seen.keys().max().unwrap()), (first, last));
+            let each = 20_000.0 / (last - first + 1) as f64;
+            for (gap, times) in seen {
+                // Four standard deviations of a binomial count.
+                assert!(
+                    (times as f64 - each).abs() < 4.0 * libm::sqrt(each),
+                    "gap {gap} came {times} times, not {each}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_average_falls_over_an_idle_time() {
+        // w = 1/2: an arrival that meets 8 packets makes avg 4. Idle from 10 ms to 13.7 ms: the link could have sent
+        // floor(3.7) = 3 packets, avg = 4 / 8 = 0.5; the arrival itself meets 0 and halves it to 0.25.
+        let mut red = Red::new(RedParams { weight: 0.5, ..params() }).unwrap();
+        let mut rng = Lehmer(1);
+        arrive(&mut red, 8, 1.0, &mut rng);
+        assert_eq!(red.average.value(), 4.0);
+        red.on_idle(Instant::from_nanos(10_000_000));
+        arrive(&mut red, 0, 13.7, &mut rng);
+        assert_eq!(red.average.value(), 0.25);
+    }
+
+    #[test]
+    fn beyond_twice_max_th_every_packet_is_dropped_even_if_it_could_be_marked() {
+        let mut red = Red::new(params()).unwrap();
+        let mut rng = Lehmer(1);
+        assert_eq!(arrive(&mut red, 300, 0.0, &mut rng), Verdict::Drop(DropReason::Overflow));
+        // Just below, p_b = 0.1 + 0.9 * 149/150 = 0.994: after the first packet above min_th, 1 packet passes (wait: the
+        // count is then 2 of 1/p = 1.006), and the next is marked.
+        let mut red = Red::new(params()).unwrap();
+        let verdicts: std::vec::Vec<_> = (0..3).map(|_| arrive(&mut red, 299, 0.0, &mut rng)).collect();
+        assert_eq!(verdicts, [Verdict::Pass, Verdict::Mark, Verdict::Pass]);
+    }
+
+    #[test]
+    fn beyond_the_curve_packets_may_be_marked_and_the_count_rests() {
+        let curve = RedCurve::new(50.0, 150.0, 0.1, false).unwrap();
+        let linux = RedParams { curve, linux_spacing: true, mark_above: true, ..params() };
+        let mut rng = Lehmer(1);
+        for (params, verdict) in [
+            (linux, Verdict::Mark),
+            (RedParams { mark_above: false, ..linux }, Verdict::Drop(DropReason::Overflow)),
+            (RedParams { ecn: false, ..linux }, Verdict::Drop(DropReason::Overflow)),
+            (RedParams { linux_spacing: false, ..linux }, Verdict::Mark),
+        ] {
+            let mut red = Red::new(params).unwrap();
+            assert_eq!(arrive(&mut red, 150, 0.0, &mut rng), verdict);
+            assert_eq!(red.drawn, None);
+        }
+        // Between the thresholds the first packet draws, and is never signalled; below them all rests again.
+        let mut red = Red::new(linux).unwrap();
+        assert_eq!(arrive(&mut red, 149, 0.0, &mut rng), Verdict::Pass);
+        assert!(red.drawn.is_some());
+        arrive(&mut red, 49, 0.0, &mut rng);
+        assert_eq!(red.drawn, None);
+    }
+
+    #[test]
+    fn tcs_defaults_follow_from_the_buffer() {
+        // A buffer of 400: max_th 100, min_th 33.3; burst (66.7 + 100) / 3 = 55 packets, 55 + 1 - 33.3 = 22.7. 2^-5: (1 - (31/32)^55) * 32 =
+        // 26.4 is enough; 2^-4: (1 - (15/16)^55) * 16 = 15.5 is not.
+        assert_eq!(tc_weight(400.0 / 12.0, 100.0), 1.0 / 32.0);
+        let network = Network { buffer_pkts: 400.0, ..crate::multi::testing::NETWORK };
+        let given = [("thresholds", Value::Choice("tc")), ("weight_rule", Value::Choice("tc"))];
+        let red = Red::from_settings(&Settings::check(&given, &PARAMS).unwrap(), &network).unwrap();
+        assert!((red.params.curve.max_th() - 100.0).abs() < 1e-9);
+        assert_eq!(red.params.weight, 1.0 / 32.0);
+    }
+
+    #[test]
+    fn mark_p_turns_marks_into_drops_when_congestion_is_heavy() {
+        // p_b at 300 packets is 1 > 0.1.
+        let params = RedParams { use_mark_p: true, mark_p: Probability::new(0.1).unwrap(), ..params() };
+        let mut red = Red::new(params).unwrap();
+        let mut rng = Lehmer(1);
+        arrive(&mut red, 300, 0.0, &mut rng);
+        assert_eq!(arrive(&mut red, 300, 0.0, &mut rng), Verdict::Drop(DropReason::Early));
+    }
+
+    #[test]
+    fn a_number_that_equals_the_probability_is_a_signal() {
+        // Without wait, p_b = 1/4 (50 to 150, max_p 1, average 75) and count 2 give 0.25 / (1 - 0.5) = 1/2, drawn exactly.
+        struct Half;
+        impl Draw for Half {
+            fn uniform(&mut self) -> f64 {
+                0.5
+            }
+        }
+        let curve = RedCurve::new(50.0, 150.0, 1.0, true).unwrap();
+        let mut red = Red::new(RedParams { curve, wait: false, ..params() }).unwrap();
+        let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
+        let mut verdict = || {
+            let queue = QueueView { packets: 75, bytes: 0, limit: Limit::packets(400), totals: &Totals::default() };
+            red.on_arrival(&packet, &mut Cx { now: Instant::ZERO, queue, rng: &mut Half })
+        };
+        assert_eq!([verdict(), verdict()], [Verdict::Pass, Verdict::Mark]);
+    }
+
+    #[test]
+    fn an_overflow_restarts_the_count_to_the_next_signal() {
+        let mut red = Red::new(params()).unwrap();
+        let mut rng = Lehmer(1);
+        for _ in 0..10 {
+            arrive(&mut red, 100, 0.0, &mut rng);
+        }
+        assert_eq!(red.count, 10);
+        let queue = QueueView { packets: 400, bytes: 0, limit: Limit::packets(400), totals: &Totals::default() };
+        red.on_overflow(&Packet::default(), &mut Cx { now: Instant::ZERO, queue, rng: &mut rng });
+        assert_eq!(red.count, 0);
+    }
+
+    #[test]
+    fn a_member_of_the_family_has_reds_table_with_a_weight_rule_of_its_own() {
+        let table: [Param; PARAMS.len() + 1] = family("ns2-1s", &[Param::flag("more", false, "")]);
+        assert_eq!(table[PARAMS.len()].name, "more");
+        for (of_family, of_red) in table.iter().zip(&PARAMS) {
+            assert_eq!(of_family.name, of_red.name);
+            assert_eq!(of_family.default != of_red.default, of_red.name == "weight_rule");
+        }
+    }
+
+    #[test]
+    fn the_pole_of_the_average_and_its_weight_are_inverse() {
+        // w = 1 - exp(-1 / (T pps)), K = -pps ln(1 - w) = 1 / T: a quarter of a second makes 4 rad/s at any rate.
+        for pps in [100.0, 1e6] {
+            let pole = RedAverage::new(RedAverage::weight_for(0.25, pps)).pole(pps);
+            assert!((pole - 4.0).abs() < 1e-9, "{pole}");
+        }
+    }
+
+    #[test]
+    fn thresholds_that_are_no_range_are_refused() {
+        assert_eq!(RedCurve::new(60.0, 50.0, 0.1, true).unwrap_err().param, "min_th");
+        assert_eq!(RedCurve::new(f64::NAN, 50.0, 0.1, true).unwrap_err().param, "min_th");
+        assert_eq!(RedCurve::new(0.0, 0.0, 0.1, true).unwrap_err().param, "max_th");
+        assert_eq!(RedCurve::new(1.0, 2.0, 1.1, true).unwrap_err().param, "max_p");
+        assert_eq!(Red::new(RedParams { weight: 0.0, ..params() }).unwrap_err().param, "weight");
+    }
+}

@@ -1,0 +1,372 @@
+//! REM: random exponential marking (Athuraliya, Low, Li, Yin 2001), in ns-2's form.
+//!
+//! A price grows while more packets arrive than leave or while the queue is above its target, and falls otherwise; the
+//! probability of a signal rises exponentially with the price. Along a path the probabilities of several links then add up to
+//! that of the sum of their prices. At rest the queue is at its target and the arrivals match the capacity.
+//!
+//! ```text
+//! every T:  price = max(0, price + gamma (x + alpha (q - target) - c T))      x: arrivals during T, averaged
+//!           p = 1 - phi^(-price)
+//! ```
+//!
+//! Deviations:
+//! - A packet is signalled as it arrives: marked if it can be, else dropped. ns-2 with `markpkts_` marks packets as they leave,
+//!   and signals no others: `signal_at = dequeue`.
+//! - The target is the network's, where ns-2 has 20 packets; the profile `rem-ns2` has ns-2's choices.
+//! - `ns2_limit` off: ns-2 holds one packet less than its limit.
+//! - A signal needs a uniform number below the probability; ns-2 asks for one at most the probability.
+//! - ns-2's `qib_` (a queue counted in bytes, a probability that grows with the packet's size) is left out.
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::{
+    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet,
+    Param, ParamError, Sampled, SampledLaw, Settings, Target, Totals, Unit, Value, Verdict,
+};
+
+const DEFAULT_GAMMA: f64 = 0.001;
+const DEFAULT_PHI: f64 = 1.001;
+const DEFAULT_ALPHA: f64 = 0.1;
+const DEFAULT_INW: f64 = 1.0;
+const DEFAULT_INTERVAL_S: f64 = 0.002;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "rem",
+    title: "REM",
+    summary: "random exponential marking: a price integrates rate and queue mismatch, the probability is exponential in it",
+    reference: "Athuraliya, Low, Li, Yin: REM: active queue management, 2001; ns-2.35",
+    params: &[
+        Param::positive(
+            "gamma",
+            Unit::One,
+            DefaultValue::number(DEFAULT_GAMMA),
+            "step of the price per packet of mismatch",
+        ),
+        Param {
+            name: "phi",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(1.0), max: Bound::Open },
+            default: DefaultValue::number(DEFAULT_PHI),
+            doc: "base of the exponential: p = 1 - phi^(-price)",
+        },
+        Param {
+            name: "alpha",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Open },
+            default: DefaultValue::number(DEFAULT_ALPHA),
+            doc: "weight of the queue's mismatch beside that of the rate",
+        },
+        Param {
+            name: "inw",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
+            default: DefaultValue::number(DEFAULT_INW),
+            doc: "weight of one interval in the average of the arrivals, ns-2's inw_",
+        },
+        Param::positive("interval", Unit::Seconds, DefaultValue::number(DEFAULT_INTERVAL_S), "time between updates, T"),
+        Param::TARGET,
+        Target::DELAY,
+        Param {
+            name: "signal_at",
+            kind: Kind::Choice(&["arrival", "dequeue"]),
+            default: DefaultValue::Value(Value::Choice("arrival")),
+            doc: "signal packets as they arrive, or mark ECN-capable ones as they leave and spare the others, ns-2's markpkts_",
+        },
+        Param::flag("ns2_limit", false, "hold one packet less than the limit, as ns-2 does"),
+        Param::ECN,
+    ],
+};
+
+/// The parameters of [`RemLaw`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RemParams {
+    /// Step of the price per packet of mismatch, above 0.
+    pub gamma: f64,
+    /// Base of the exponential, above 1.
+    pub phi: f64,
+    /// Weight of the queue's mismatch beside that of the rate.
+    pub alpha: f64,
+    /// Weight of one interval in the average of the arrivals, in (0, 1].
+    pub inw: f64,
+    /// Time between updates, T.
+    pub interval: Span,
+    /// Target queue length, packets.
+    pub target_pkts: f64,
+    /// Capacity of the link, packets per second.
+    pub capacity_pps: f64,
+}
+
+/// The law: the price and the probability that follows from it.
+#[derive(Clone, Copy, Debug)]
+pub struct RemLaw {
+    params: RemParams,
+    /// Packets that the link can send in an interval, c T.
+    service: f64,
+    ln_phi: f64,
+    arrivals: f64,
+    price: f64,
+    p: Probability,
+}
+
+/// Random exponential marking.
+#[derive(Clone, Debug)]
+pub struct Rem {
+    sampled: Sampled<RemLaw>,
+    at_dequeue: bool,
+    ns2_limit: bool,
+    ecn: bool,
+}
+
+impl RemLaw {
+    /// The law from a price of zero.
+    pub fn new(params: RemParams) -> Result<Self, ParamError> {
+        if !(params.phi > 1.0 && params.phi.is_finite()) {
+            return Err(ParamError::relation("phi", params.phi, "must be above 1"));
+        }
+        if !(params.inw > 0.0 && params.inw <= 1.0) {
+            return Err(ParamError::relation("inw", params.inw, "must be above 0, at most 1"));
+        }
+        Param::check_positive("gamma", params.gamma, Unit::One)?;
+        Param::check_positive("capacity", params.capacity_pps, Unit::One)?;
+        Ok(RemLaw {
+            params,
+            service: params.interval.as_secs_f64() * params.capacity_pps,
+            ln_phi: libm::log(params.phi),
+            arrivals: 0.0,
+            price: 0.0,
+            p: Probability::ZERO,
+        })
+    }
+
+    /// The price as it stands.
+    pub const fn price(&self) -> f64 {
+        self.price
+    }
+
+    /// The parameters in force.
+    pub const fn params(&self) -> &RemParams {
+        &self.params
+    }
+}
+
+impl SampledLaw for RemLaw {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(self.params.interval), None]
+    }
+
+    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+        let RemParams { gamma, alpha, inw, target_pkts, .. } = self.params;
+        self.arrivals = (1.0 - inw) * self.arrivals + inw * seen.arrivals_pkts;
+        let mismatch = self.arrivals + alpha * (seen.queue_pkts - target_pkts) - self.service;
+        // Far beyond the price of certainty, within what arithmetic bears.
+        self.price = (self.price + gamma * mismatch).clamp(0.0, 1e300);
+        self.p = Probability::clamp(-libm::expm1(-self.price * self.ln_phi));
+        self.p
+    }
+
+    fn take_over(&mut self, old: &Self) {
+        (self.arrivals, self.price, self.p) = (old.arrivals, old.price, old.p);
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("price", self.price);
+        visit("average_arrivals", self.arrivals);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let RemParams { gamma, phi, alpha, inw, interval, target_pkts, .. } = self.params;
+        visit("gamma", Value::Number(gamma));
+        visit("phi", Value::Number(phi));
+        visit("alpha", Value::Number(alpha));
+        visit("inw", Value::Number(inw));
+        visit("interval", Value::seconds(interval));
+        visit("target", Value::Number(target_pkts));
+    }
+}
+
+impl Rem {
+    /// Applies `law` to arriving packets, or, `at_dequeue`, to ECN-capable ones as they leave. With `ecn`, a chosen packet that
+    /// can carry a mark is marked instead of dropped. With `ns2_limit` the queue holds one packet less than its limit.
+    pub fn new(law: RemLaw, at_dequeue: bool, ns2_limit: bool, ecn: bool) -> Self {
+        Rem { sampled: Sampled::new(law, ecn), at_dequeue, ns2_limit, ecn }
+    }
+
+    /// The law.
+    pub fn law(&self) -> &RemLaw {
+        self.sampled.law()
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let number = |name: &str, otherwise: f64| settings.number(name).unwrap_or(otherwise);
+        let interval = Span::from_secs_f64(number("interval", DEFAULT_INTERVAL_S));
+        if interval == Span::ZERO {
+            return Err(ParamError::relation("interval", 0.0, "must be at least a nanosecond"));
+        }
+        let law = RemLaw::new(RemParams {
+            gamma: number("gamma", DEFAULT_GAMMA),
+            phi: number("phi", DEFAULT_PHI),
+            alpha: number("alpha", DEFAULT_ALPHA),
+            inw: number("inw", DEFAULT_INW),
+            interval,
+            target_pkts: Target::from_settings(settings, network)?.packets(network.link_pps()),
+            capacity_pps: network.link_pps(),
+        })?;
+        let at_dequeue = settings.choice("signal_at") == Some("dequeue");
+        let ecn = settings.flag("ecn").unwrap_or(true);
+        if at_dequeue && !ecn {
+            return Err(ParamError::new(
+                "signal_at",
+                Value::Choice("dequeue"),
+                crate::Requirement::Relation("needs ecn: it marks, and drops nothing"),
+            ));
+        }
+        Ok(Rem::new(law, at_dequeue, settings.flag("ns2_limit").unwrap_or(false), ecn))
+    }
+}
+
+impl Aqm for Rem {
+    #[inline]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        if self.ns2_limit && cx.queue.reaches_limit(packet) {
+            Verdict::Drop(DropReason::Overflow)
+        } else if self.at_dequeue {
+            Verdict::Pass
+        } else {
+            self.sampled.on_arrival(packet, cx)
+        }
+    }
+
+    #[inline]
+    fn on_dequeue<R: Draw>(&mut self, packet: &Packet, _sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
+        if self.at_dequeue && packet.ecn.is_ect() && cx.rng.uniform() < self.sampled.probability().get() {
+            Verdict::Mark
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.sampled.next_timer()
+    }
+
+    fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
+        self.sampled.on_timer(cx);
+    }
+
+    fn probability(&self) -> Probability {
+        self.sampled.probability()
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.law().observe(visit);
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { decides_at_head: self.at_dequeue, departures: self.at_dequeue }
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.law().settings(visit);
+        visit("signal_at", Value::Choice(if self.at_dequeue { "dequeue" } else { "arrival" }));
+        visit("ns2_limit", Value::Flag(self.ns2_limit));
+        visit("ecn", Value::Flag(self.ecn));
+    }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        self.sampled.law_mut()
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        self.sampled.take_over(old.map(|old| &old.sampled), now, totals);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, QueueView, Totals};
+    use aqumen_units::Ecn;
+
+    fn params() -> RemParams {
+        RemParams {
+            gamma: 0.01,
+            phi: 2.0,
+            alpha: 0.1,
+            inw: 1.0,
+            interval: Span::from_millis(10),
+            target_pkts: 20.0,
+            capacity_pps: 1000.0,
+        }
+    }
+
+    fn seen(arrivals_pkts: f64, queue_pkts: f64) -> Observation {
+        Observation { arrivals_pkts, queue_pkts, ..Observation::default() }
+    }
+
+    #[test]
+    fn the_price_rests_at_the_target_with_matching_rates() {
+        // c T = 1000 * 0.01 = 10 packets. 30 more than that: price 0.01 * 30 = 0.3; then 10 at the target: no change.
+        let mut law = RemLaw::new(params()).unwrap();
+        law.step(0, &seen(40.0, 20.0));
+        assert!((law.price() - 0.3).abs() < 1e-12);
+        law.step(0, &seen(10.0, 20.0));
+        assert!((law.price() - 0.3).abs() < 1e-12);
+        // 100 above the target alone: 0.01 * 0.1 * 100 = 0.1.
+        law.step(0, &seen(10.0, 120.0));
+        assert!((law.price() - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_probability_is_exponential_in_the_price_and_a_price_is_never_negative() {
+        let mut law = RemLaw::new(params()).unwrap();
+        assert_eq!(law.step(0, &seen(0.0, 0.0)), Probability::ZERO);
+        assert_eq!(law.price(), 0.0);
+        // Mismatch 100: price 1, p = 1 - 2^-1.
+        assert!((law.step(0, &seen(110.0, 20.0)).get() - 0.5).abs() < 1e-12);
+        // Price 2: 1 - 2^-2.
+        assert!((law.step(0, &seen(110.0, 20.0)).get() - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn arrivals_are_averaged() {
+        // inw = 1/4: 0.25 * 40 = 10 = c T on the first step, 0.75 * 10 + 0.25 * 40 = 17.5 on the second: price 0.075.
+        let mut law = RemLaw::new(RemParams { inw: 0.25, ..params() }).unwrap();
+        law.step(0, &seen(40.0, 20.0));
+        assert_eq!(law.price(), 0.0);
+        law.step(0, &seen(40.0, 20.0));
+        assert!((law.price() - 0.075).abs() < 1e-12);
+    }
+
+    /// Always draws zero: every packet is chosen as soon as p is above zero.
+    struct Zero;
+
+    impl Draw for Zero {
+        fn uniform(&mut self) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn at_dequeue_only_packets_that_can_be_marked_are_signalled() {
+        let mut law = RemLaw::new(params()).unwrap();
+        law.step(0, &seen(110.0, 20.0));
+        let mut rem = Rem::new(law, true, false, true);
+        // The host's law starts afresh: raise its price through the timer.
+        let totals = Totals { arrivals: 110, ..Totals::default() };
+        let queue = QueueView { packets: 20, bytes: 0, limit: Limit::packets(300), totals: &totals };
+        let now = rem.next_timer().unwrap();
+        let cx = &mut Cx { now, queue, rng: &mut Zero };
+        rem.on_timer(cx);
+        assert!(rem.probability().get() > 0.0);
+        let packet = |ecn| Packet { bytes: 1000, ecn, ..Packet::default() };
+        assert_eq!(rem.on_arrival(&packet(Ecn::NotEct), cx), Verdict::Pass);
+        assert_eq!(rem.on_dequeue(&packet(Ecn::NotEct), Span::ZERO, cx), Verdict::Pass);
+        assert_eq!(rem.on_dequeue(&packet(Ecn::Ect0), Span::ZERO, cx), Verdict::Mark);
+    }
+
+    #[test]
+    fn a_base_that_makes_no_exponential_is_refused() {
+        assert_eq!(RemLaw::new(RemParams { phi: 1.0, ..params() }).unwrap_err().param, "phi");
+        assert_eq!(RemLaw::new(RemParams { inw: 0.0, ..params() }).unwrap_err().param, "inw");
+        assert_eq!(RemLaw::new(RemParams { gamma: f64::NAN, ..params() }).unwrap_err().param, "gamma");
+        assert_eq!(RemLaw::new(RemParams { capacity_pps: 0.0, ..params() }).unwrap_err().param, "capacity");
+    }
+}

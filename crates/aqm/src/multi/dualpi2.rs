@@ -1,0 +1,829 @@
+//! DualPI2: the dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332). Packets of scalable transports
+//! (ECT(1), and CE) wait in the L queue, all others in the C queue. One PI controller of the queuing delay gives a base probability
+//! p'; classic packets are dropped or marked with its square, L4S packets marked with k times it, so that a flow of either kind
+//! gets about the same rate; the L queue has a shallow marking threshold of its own besides.
+//!
+//! ```text
+//!               ┌─ ECT(1), CE ──> L queue ── marked with max(ramp of its delay, k p') ──┐
+//! arrival ──────┤                                                                       ├─ scheduler ──> link
+//!               └─ others ──────> C queue ── dropped or marked with p'^2 ───────────────┘
+//! each Tupdate:  q = max(delay of C, delay of L);  p' += alpha (q - target) + beta (q - q_old)
+//! ```
+//!
+//! Deviations:
+//! - Defaults are Linux's: `tupdate` 16 ms, alpha 0.16 Hz, beta 3.2 Hz. The rules of appendix A give 15 ms, 0.15 and 3.0 for a longest
+//!   round trip of 100 ms.
+//! - p' is kept in [0, 1]; appendix A leaves this to the implementer. Without `overload` it is kept below 1/k, as in Linux, so that
+//!   p_CL stays below its limit and the L queue is never dropped from.
+//! - A packet is refused when it does not fit; appendix A.1 refuses one when an MTU would not.
+//! - `l4s = step` marks at one delay, as Linux does (1 ms), `l4s = packets` at so many packets left, which Linux can do; the default is the
+//!   ramp of appendix A. The delay is the packet's own sojourn time.
+//! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet arrives, and by default nothing.
+//! - `min_backlog` (Linux: 3028 B, two full packets; not in the RFC, and off): with less left in both queues together nothing is signalled
+//!   for p', neither dropped nor marked; the L queue's own marks go on. At 256 kbit/s two packets take 95 ms, six times the target, so
+//!   that a classic flow hardly meets a signal while Prague's own marks go on: it starves, down to nothing in some runs.
+//! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A, which counts no
+//!   more than one for a packet.
+//! - The default scheduler is Linux's weighted round robin with a tenth for the C queue; appendix A leaves the choice. Its credit is kept
+//!   while one queue is empty, and starts anew in favour of the L queue when both are.
+//! - `drop_early` (Linux, off) decides for p' when a packet arrives; `any_ect` (Linux, off) sends ECT(0) to the L queue, too.
+//!
+//! Linux, of which `dualpi2-linux` has the rest, classifies by priority and filters, too, splits super-packets, and limits memory, which
+//! packets of 1500 B do not reach before its limit.
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::algorithm::Algorithm;
+use crate::multi::store::{Store, Waiting};
+use crate::today::codel;
+use crate::{
+    Backlog, Bound, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Param, ParamError,
+    Qdisc, Settings, Totals, Unit, Value,
+};
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "dualpi2",
+    title: "DualPI2",
+    summary: "two coupled queues: scalable (L4S) traffic is marked early and served first, classic traffic held at a delay",
+    reference: "RFC 9332",
+    params: &[
+        Param::positive(
+            "target",
+            Unit::Seconds,
+            DefaultValue::number(0.015),
+            "target queuing delay of classic traffic",
+        ),
+        Param {
+            name: "tupdate",
+            kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(1e-6), max: Bound::Inclusive(1e3) },
+            default: DefaultValue::number(0.016),
+            doc: "time between updates of p', Tupdate",
+        },
+        gain("alpha", 0.16, "integral gain, per second of delay beyond the target and update"),
+        gain("beta", 3.2, "proportional gain, per second of change of the delay and update"),
+        Param {
+            name: "k",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(1.0), max: Bound::Inclusive(100.0) },
+            default: DefaultValue::number(2.0),
+            doc: "coupling factor: L4S packets are marked with k p'",
+        },
+        Param {
+            name: "l4s",
+            kind: Kind::Choice(&["ramp", "step", "packets"]),
+            default: DefaultValue::Value(Value::Choice("ramp")),
+            doc: "marking of the L queue by its own delay: from min_th on ever more (ramp), all from `step` on, or all with more than `step_packets` behind",
+        },
+        delay("min_th", 800e-6, "delay of the L queue where the ramp begins, minTh"),
+        delay("range", 400e-6, "length of the ramp"),
+        delay("step", 1e-3, "delay of the L queue where the step lies"),
+        Param {
+            name: "step_packets",
+            kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) },
+            default: DefaultValue::number(1.0),
+            doc: "packets of the L queue above which all are marked with l4s = packets",
+        },
+        Param {
+            name: "min_packets",
+            kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) },
+            default: DefaultValue::number(1.0),
+            doc: "a packet with fewer packets than this behind it is not marked for the L queue's delay, Th_len",
+        },
+        Param {
+            name: "scheduler",
+            kind: Kind::Choice(&["wrr", "ts-fifo"]),
+            default: DefaultValue::Value(Value::Choice("wrr")),
+            doc: "weighted round robin, or first come first served with a head start for the L queue",
+        },
+        Param::fraction("classic_share", DefaultValue::number(0.1), "share of the link that wrr leaves to the C queue"),
+        delay("shift", 0.05, "head start of the L queue with ts-fifo"),
+        Param::flag("overload", true, "drop L4S packets, and drop instead of marking, when p' is too high to regulate"),
+        Param {
+            name: "selection",
+            kind: Kind::Choice(&["recur", "random"]),
+            default: DefaultValue::Value(Value::Choice("recur")),
+            doc: "which packets are chosen: evenly spaced (recur), or each by chance",
+        },
+        Param {
+            name: "min_backlog",
+            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e9) },
+            default: DefaultValue::number(0.0),
+            doc: "with less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3028 B",
+        },
+        Param::flag("drop_early", false, "decide for p' when a packet arrives instead of when it leaves, as Linux can"),
+        Param::flag("any_ect", false, "ECT(0) goes to the L queue, too, as Linux can"),
+        Param::positive(
+            "limit",
+            Unit::Packets,
+            DefaultValue::Designed("the link's buffer"),
+            "packets that may wait in both queues, if the link's buffer holds more",
+        ),
+    ],
+};
+
+const fn gain(name: &'static str, default: f64, doc: &'static str) -> Param {
+    let kind = Kind::Number { unit: Unit::Hertz, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) };
+    Param { name, kind, default: DefaultValue::number(default), doc }
+}
+
+const fn delay(name: &'static str, default: f64, doc: &'static str) -> Param {
+    let kind = Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e3) };
+    Param { name, kind, default: DefaultValue::number(default), doc }
+}
+
+/// Parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Params {
+    /// Target queuing delay of classic traffic.
+    pub target: Span,
+    /// Time between updates of p'.
+    pub tupdate: Span,
+    /// Integral gain, alpha, Hz.
+    pub alpha: f64,
+    /// Proportional gain, beta, Hz.
+    pub beta: f64,
+    /// Coupling factor.
+    pub k: f64,
+    /// Marking of the L queue by its own delay.
+    pub l4s: L4sMarking,
+    /// A packet with fewer packets than this behind it is not marked for the L queue's delay.
+    pub min_packets: u32,
+    /// Which queue is served.
+    pub scheduler: DualScheduler,
+    /// Whether overload turns marks into drops.
+    pub overload: bool,
+    /// Choose by chance instead of evenly.
+    pub random: bool,
+    /// With fewer bytes left in both queues nothing is signalled for p'.
+    pub min_backlog: u32,
+    /// Decide for p' at arrival.
+    pub drop_early: bool,
+    /// ECT(0) goes to the L queue, too.
+    pub any_ect: bool,
+    /// Packets that may wait in both queues, if the link's buffer holds more.
+    pub limit: Option<u32>,
+}
+
+/// The L queue's own AQM.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum L4sMarking {
+    /// From `min_th` the probability rises linearly and reaches one after `range`.
+    Ramp {
+        /// Where it begins.
+        min_th: Span,
+        /// How long it is.
+        range: Span,
+    },
+    /// All packets from this delay on.
+    Step(Span),
+    /// All packets with more than so many behind them.
+    Packets(u32),
+}
+
+/// Which of the two queues is served.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DualScheduler {
+    /// Weighted round robin by bytes, with this share for the C queue; the L queue has the rest.
+    Wrr(f64),
+    /// The packet that arrived first, with this head start for L4S packets.
+    TimeShiftedFifo(Span),
+}
+
+/// The dual queue.
+#[derive(Clone, Debug)]
+pub struct DualPi2 {
+    params: DualPi2Params,
+    store: Store,
+    /// Base probability, p'.
+    base: f64,
+    /// Queuing delay at the last update, seconds.
+    old_delay_s: f64,
+    due: Instant,
+    /// What recur() has counted, for each queue.
+    counted: [f64; 2],
+    /// Bytes that weighted round robin owes the C queue: above zero it is served.
+    classic_credit: f64,
+}
+
+/// Linux's full packet, by which the credit of weighted round robin starts.
+const MTU: f64 = 1514.0;
+
+/// The two queues.
+const CLASSIC: usize = 0;
+const L4S: usize = 1;
+
+/// What is to become of a packet that was taken from its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    Mark,
+    Drop,
+}
+
+impl Default for DualPi2Params {
+    fn default() -> Self {
+        DualPi2Params {
+            target: Span::from_millis(15),
+            tupdate: Span::from_millis(16),
+            alpha: 0.16,
+            beta: 3.2,
+            k: 2.0,
+            l4s: L4sMarking::Ramp { min_th: Span::from_micros(800), range: Span::from_micros(400) },
+            min_packets: 1,
+            scheduler: DualScheduler::Wrr(0.1),
+            overload: true,
+            random: false,
+            min_backlog: 0,
+            drop_early: false,
+            any_ect: false,
+            limit: None,
+        }
+    }
+}
+
+impl DualScheduler {
+    /// The credit to start with: Linux's, by which the L queue goes first for a while.
+    fn initial_credit(self) -> f64 {
+        match self {
+            DualScheduler::Wrr(share) => MTU * (2.0 * share - 1.0),
+            DualScheduler::TimeShiftedFifo(_) => 0.0,
+        }
+    }
+}
+
+impl DualPi2 {
+    /// Two empty queues with room for `limit` in both together.
+    pub fn new(params: DualPi2Params, limit: Limit) -> Self {
+        let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(limit.packets), ..limit };
+        DualPi2 {
+            params,
+            store: Store::new(2, within),
+            base: 0.0,
+            old_delay_s: 0.0,
+            due: Instant::ZERO + params.tupdate.max(Span::from_nanos(1)),
+            counted: [0.0; 2],
+            classic_credit: params.scheduler.initial_credit(),
+        }
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network, limit: Limit) -> Result<Self, ParamError> {
+        let standard = DualPi2Params::default();
+        let span = |name: &str, otherwise: f64| Span::from_secs_f64(settings.number(name).unwrap_or(otherwise));
+        let number = |name: &str, otherwise: f64| settings.number(name).unwrap_or(otherwise);
+        let params = DualPi2Params {
+            target: span("target", 0.015),
+            tupdate: span("tupdate", 0.016),
+            alpha: number("alpha", standard.alpha),
+            beta: number("beta", standard.beta),
+            k: number("k", standard.k),
+            l4s: match settings.choice("l4s") {
+                Some("step") => L4sMarking::Step(span("step", 1e-3)),
+                Some("packets") => {
+                    L4sMarking::Packets(settings.whole("step_packets")?.map_or(1, |packets| packets as u32))
+                }
+                _ => L4sMarking::Ramp { min_th: span("min_th", 800e-6), range: span("range", 400e-6) },
+            },
+            min_packets: settings.whole("min_packets")?.map_or(standard.min_packets, |packets| packets as u32),
+            scheduler: match settings.choice("scheduler") {
+                Some("ts-fifo") => DualScheduler::TimeShiftedFifo(span("shift", 0.05)),
+                _ => DualScheduler::Wrr(number("classic_share", 0.1)),
+            },
+            overload: settings.flag("overload").unwrap_or(standard.overload),
+            random: settings.choice("selection") == Some("random"),
+            min_backlog: settings.whole("min_backlog")?.map_or(standard.min_backlog, |bytes| bytes as u32),
+            drop_early: settings.flag("drop_early").unwrap_or(standard.drop_early),
+            any_ect: settings.flag("any_ect").unwrap_or(standard.any_ect),
+            limit: codel::limit(settings)?,
+        };
+        Ok(DualPi2::new(params, limit))
+    }
+
+    /// Takes the parameters of `new`. p' goes on, and so does the clock; another scheduler starts anew.
+    pub(crate) fn retune(&mut self, new: Self, now: Instant) {
+        if self.params.scheduler != new.params.scheduler {
+            self.classic_credit = new.params.scheduler.initial_credit();
+        }
+        let left = (self.due.saturating_since(now)).as_nanos();
+        // As long ago as the last update was, the next one is due a new period later.
+        let since = self.params.tupdate.as_nanos().saturating_sub(left);
+        let wait = Span::from_nanos(new.params.tupdate.as_nanos().saturating_sub(since));
+        self.due = now.saturating_add(wait);
+        self.params = new.params;
+        self.store.set_limit(new.store.limit());
+    }
+
+    /// The parameters in force.
+    pub const fn params(&self) -> &DualPi2Params {
+        &self.params
+    }
+
+    /// Probability for classic packets, p_C = p'^2.
+    pub fn classic_probability(&self) -> f64 {
+        self.base * self.base
+    }
+
+    /// Probability for L4S packets by the coupling, p_CL = k p'. It may pass one: then marks no longer regulate.
+    pub fn coupled_probability(&self) -> f64 {
+        self.params.k * self.base
+    }
+
+    /// Bytes of memory that it holds beside itself.
+    pub fn memory_bytes(&self) -> usize {
+        self.store.memory_bytes()
+    }
+
+    /// Appendix A, scheduler().
+    fn chosen_queue(&self, now: Instant) -> Option<usize> {
+        match (self.store.is_empty(L4S), self.store.is_empty(CLASSIC)) {
+            (true, true) => None,
+            (false, true) => Some(L4S),
+            (true, false) => Some(CLASSIC),
+            (false, false) => Some(match self.params.scheduler {
+                DualScheduler::Wrr(_) if self.classic_credit > 0.0 => CLASSIC,
+                DualScheduler::Wrr(_) => L4S,
+                // Section 4.2.2 and appendix A: the L queue goes first while its head start outweighs the wait of the C queue.
+                DualScheduler::TimeShiftedFifo(shift) => {
+                    let low = self.store.head_sojourn(L4S, now);
+                    let classic = self.store.head_sojourn(CLASSIC, now);
+                    if low.as_nanos().saturating_add(shift.as_nanos()) >= classic.as_nanos() { L4S } else { CLASSIC }
+                }
+            }),
+        }
+    }
+
+    /// Keeps the account of weighted round robin, as Linux does: bytes that one queue sends count while the other has something to send,
+    /// and while one has not the account stands still.
+    fn account(&mut self, queue: usize, bytes: u32) {
+        let DualScheduler::Wrr(share) = self.params.scheduler else { return };
+        let bytes = bytes as f64;
+        if queue == L4S && !self.store.is_empty(CLASSIC) {
+            self.classic_credit += share * bytes;
+        } else if queue == CLASSIC && !self.store.is_empty(L4S) {
+            self.classic_credit -= (1.0 - share) * bytes;
+        }
+    }
+
+    /// Whether p' counts: Linux signals nothing for it while little waits.
+    fn is_coupled(&self) -> bool {
+        self.store.backlog().bytes >= self.params.min_backlog as u64
+    }
+
+    /// Appendix A, laqm(): the L queue's own probability for a packet that waited for `sojourn`.
+    fn native_probability(&self, sojourn: Span) -> f64 {
+        if self.store.queue(L4S).packets < self.params.min_packets {
+            return 0.0;
+        }
+        match self.params.l4s {
+            L4sMarking::Step(step) => (sojourn >= step) as u8 as f64,
+            L4sMarking::Packets(packets) => (self.store.queue(L4S).packets > packets) as u8 as f64,
+            L4sMarking::Ramp { min_th, range } => {
+                let beyond = sojourn.saturating_sub(min_th).as_secs_f64();
+                match range.as_secs_f64() {
+                    _ if sojourn <= min_th => 0.0,
+                    range if beyond >= range => 1.0,
+                    range => beyond / range,
+                }
+            }
+        }
+    }
+
+    /// Appendix A, recur(): whether a packet of `queue` is chosen when `share` of them are to be.
+    fn choose<R: Draw>(&mut self, queue: usize, share: f64, rng: &mut R) -> bool {
+        if self.params.random {
+            return share > 0.0 && rng.uniform() < share;
+        }
+        let counted = &mut self.counted[queue];
+        *counted += share.min(1.0);
+        let chosen = *counted > 1.0;
+        if chosen {
+            *counted -= 1.0;
+        }
+        chosen
+    }
+
+    /// Appendix A.2, dqueue_dequeue(): what is to become of a packet that was taken from `queue`.
+    fn judge<R: Draw>(&mut self, queue: usize, taken: &Waiting, sojourn: Span, rng: &mut R) -> Fate {
+        let native = if queue == L4S { self.native_probability(sojourn) } else { 0.0 };
+        if self.params.drop_early || !self.is_coupled() {
+            return if self.choose(L4S, native, rng) { Fate::Mark } else { Fate::Pass };
+        }
+        self.couple(queue, &taken.packet, native, rng)
+    }
+
+    /// What is to become of a packet by p', and by its queue's own probability.
+    fn couple<R: Draw>(&mut self, queue: usize, packet: &Packet, native: f64, rng: &mut R) -> Fate {
+        let (classic, coupled) = (self.classic_probability(), self.coupled_probability());
+        if queue == L4S {
+            if !self.params.overload || coupled < 1.0 {
+                let share = native.max(coupled);
+                return if self.choose(L4S, share, rng) { Fate::Mark } else { Fate::Pass };
+            }
+            // Overload saturation: marks say no more, so L4S packets are dropped as often as classic ones, the others marked.
+            return match self.choose(L4S, classic, rng) {
+                true => Fate::Drop,
+                false if self.choose(L4S, coupled, rng) => Fate::Mark,
+                false => Fate::Pass,
+            };
+        }
+        if !self.choose(CLASSIC, classic, rng) {
+            return Fate::Pass;
+        }
+        // Overload disables ECN: from p_Cmax = min(1 / k^2, 1) on, where p_CL = 1.
+        let too_high = self.params.overload && coupled >= 1.0;
+        if packet.ecn.is_ect() && !too_high { Fate::Mark } else { Fate::Drop }
+    }
+}
+
+impl Qdisc for DualPi2 {
+    fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
+        self.store.arrive(packet);
+        if self.store.is_full(packet) {
+            return self.store.refuse(handle, DropReason::Overflow, fates);
+        }
+        // Section 2.3: ECT(1) and CE go to the L queue. Both have the last bit of the ECN field set.
+        let low = packet.ecn as u8 % 2 == 1 || self.params.any_ect && packet.ecn.is_ect();
+        let queue = if low { L4S } else { CLASSIC };
+        if self.params.drop_early && self.is_coupled() {
+            match self.couple(queue, packet, 0.0, rng) {
+                Fate::Drop => return self.store.refuse(handle, DropReason::Early, fates),
+                Fate::Mark => self.store.mark(handle, fates),
+                Fate::Pass => {}
+            }
+        }
+        self.store.push(queue, handle, packet, now);
+    }
+
+    fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
+        loop {
+            let Some(queue) = self.chosen_queue(now) else {
+                self.classic_credit = self.params.scheduler.initial_credit();
+                return None;
+            };
+            let (taken, sojourn) = self.store.pop(queue, now)?;
+            match self.judge(queue, &taken, sojourn, rng) {
+                Fate::Drop => {
+                    self.store.lose(&taken, DropReason::Early, fates);
+                    continue;
+                }
+                Fate::Mark => self.store.mark(taken.handle, fates),
+                Fate::Pass => {}
+            }
+            self.account(queue, taken.packet.bytes);
+            return Some(self.store.send(&taken, now));
+        }
+    }
+
+    fn transmitted(&mut self, duration: Span, _now: Instant) {
+        self.store.transmitted(duration);
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    fn totals(&self) -> &Totals {
+        self.store.totals()
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        Some(self.due)
+    }
+
+    fn on_timer<R: Draw>(&mut self, now: Instant, _rng: &mut R) {
+        if now < self.due {
+            return;
+        }
+        let DualPi2Params { target, tupdate, alpha, beta, k, overload, .. } = self.params;
+        let period = tupdate.max(Span::from_nanos(1));
+        let periods = (now - self.due).as_nanos() / period.as_nanos() + 1;
+        self.due = self.due.saturating_add(period.saturating_mul(periods));
+        // Appendix A.2, dualpi2_update(): the longer delay of the two, so that L4S traffic alone is regulated, too.
+        let delay_s = self.store.head_sojourn(CLASSIC, now).max(self.store.head_sojourn(L4S, now)).as_secs_f64();
+        let base = self.base + alpha * (delay_s - target.as_secs_f64()) + beta * (delay_s - self.old_delay_s);
+        let most = if overload { 1.0 } else { 1.0 / k };
+        self.base = if base > 0.0 { base.min(most) } else { 0.0 };
+        self.old_delay_s = delay_s;
+    }
+
+    /// That of a classic packet.
+    fn probability(&self) -> Probability {
+        Probability::clamp(self.classic_probability())
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("base_probability", self.base);
+        visit("coupled_probability", self.coupled_probability().min(1.0));
+        visit("delay_s", self.old_delay_s);
+        visit("l4s_pkts", self.store.queue(L4S).packets as f64);
+        visit("classic_pkts", self.store.queue(CLASSIC).packets as f64);
+        visit("classic_credit_bytes", self.classic_credit);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let DualPi2Params { target, tupdate, alpha, beta, k, l4s, min_packets, scheduler, overload, random, .. } =
+            self.params;
+        let span = |span: Span| Value::Number(span.as_secs_f64());
+        visit("target", span(target));
+        visit("tupdate", span(tupdate));
+        visit("alpha", Value::Number(alpha));
+        visit("beta", Value::Number(beta));
+        visit("k", Value::Number(k));
+        match l4s {
+            L4sMarking::Ramp { min_th, range } => {
+                visit("l4s", Value::Choice("ramp"));
+                visit("min_th", span(min_th));
+                visit("range", span(range));
+            }
+            L4sMarking::Step(step) => {
+                visit("l4s", Value::Choice("step"));
+                visit("step", span(step));
+            }
+            L4sMarking::Packets(packets) => {
+                visit("l4s", Value::Choice("packets"));
+                visit("step_packets", Value::Number(packets as f64));
+            }
+        }
+        visit("min_packets", Value::Number(min_packets as f64));
+        match scheduler {
+            DualScheduler::Wrr(share) => {
+                visit("scheduler", Value::Choice("wrr"));
+                visit("classic_share", Value::Number(share));
+            }
+            DualScheduler::TimeShiftedFifo(shift) => {
+                visit("scheduler", Value::Choice("ts-fifo"));
+                visit("shift", span(shift));
+            }
+        }
+        visit("overload", Value::Flag(overload));
+        visit("selection", Value::Choice(if random { "random" } else { "recur" }));
+        visit("min_backlog", Value::Number(self.params.min_backlog as f64));
+        visit("drop_early", Value::Flag(self.params.drop_early));
+        visit("any_ect", Value::Flag(self.params.any_ect));
+        if let Some(limit) = self.params.limit {
+            visit("limit", Value::Number(limit as f64));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi::testing::{Fixed, Log};
+    use aqumen_units::Ecn;
+    use std::vec::Vec;
+
+    fn packet(ecn: Ecn) -> Packet {
+        Packet { bytes: 1000, ecn, segments: 1, ..Packet::default() }
+    }
+
+    fn at_us(us: u64) -> Instant {
+        Instant::from_nanos(us * 1000)
+    }
+
+    fn arrive(dual: &mut DualPi2, log: &mut Log, us: u64, packets: &[(Handle, Ecn)]) {
+        for &(handle, ecn) in packets {
+            dual.enqueue(handle, &packet(ecn), at_us(us), &mut Fixed(0.5), log);
+        }
+    }
+
+    fn sent(dual: &mut DualPi2, log: &mut Log, us: u64) -> Vec<Handle> {
+        core::iter::from_fn(|| dual.dequeue(at_us(us), &mut Fixed(0.5), log)).collect()
+    }
+
+    fn dual(params: DualPi2Params) -> (DualPi2, Log) {
+        (DualPi2::new(params, Limit::packets(100)), Log::default())
+    }
+
+    #[test]
+    fn ect1_and_ce_wait_in_the_l_queue_and_go_first() {
+        let (mut dual, mut log) = dual(DualPi2Params::default());
+        arrive(&mut dual, &mut log, 0, &[(0, Ecn::NotEct), (1, Ecn::Ect0), (2, Ecn::Ect1), (3, Ecn::Ce)]);
+        assert_eq!((dual.store.queue(L4S).packets, dual.store.queue(CLASSIC).packets), (2, 2));
+        assert_eq!(sent(&mut dual, &mut log, 0), [2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn a_packet_that_does_not_fit_is_refused() {
+        let mut dual = DualPi2::new(DualPi2Params::default(), Limit::packets(1));
+        let mut log = Log::default();
+        arrive(&mut dual, &mut log, 0, &[(0, Ecn::Ect0), (1, Ecn::Ect1)]);
+        assert_eq!((log.dropped, dual.totals().overflow_dropped), ([1].to_vec(), 1));
+    }
+
+    #[test]
+    fn the_controller_follows_the_longer_delay() {
+        let (mut dual, mut log) = dual(DualPi2Params::default());
+        arrive(&mut dual, &mut log, 1_000, &[(0, Ecn::Ect0)]);
+        // After 15 ms: p' = 0.16 (0.015 - 0.015) + 3.2 (0.015 - 0) = 0.048; p_C = 0.002304, p_CL = 0.096.
+        dual.on_timer(at_us(16_000), &mut Fixed(0.5));
+        assert!((dual.base - 0.048).abs() < 1e-12);
+        assert!((dual.probability().get() - 0.002_304).abs() < 1e-12);
+        assert!((dual.coupled_probability() - 0.096).abs() < 1e-12);
+        // 31 ms at the next: 0.048 + 0.16 * 0.016 + 3.2 * 0.016 = 0.10176.
+        dual.on_timer(at_us(32_000), &mut Fixed(0.5));
+        assert!((dual.base - 0.101_76).abs() < 1e-12);
+        // L4S packets alone count as well: 15 ms again, 0.10176 + 0 - 3.2 * 0.016 = 0.05056.
+        assert_eq!(sent(&mut dual, &mut log, 33_000).len(), 1);
+        arrive(&mut dual, &mut log, 33_000, &[(1, Ecn::Ect1)]);
+        dual.on_timer(at_us(48_000), &mut Fixed(0.5));
+        assert!((dual.base - 0.050_56).abs() < 1e-12);
+        // An empty queue: 0.05056 - 0.0024 - 0.048 = 0.00016, and then nothing below zero.
+        assert_eq!(sent(&mut dual, &mut log, 48_000).len(), 1);
+        dual.on_timer(at_us(64_000), &mut Fixed(0.5));
+        assert!((dual.base - 0.000_16).abs() < 1e-12);
+        dual.on_timer(at_us(80_000), &mut Fixed(0.5));
+        assert_eq!(dual.base, 0.0);
+        // Early calls do nothing, a late one does one update in phase.
+        assert_eq!(dual.next_timer(), Some(at_us(96_000)));
+        dual.on_timer(at_us(95_999), &mut Fixed(0.5));
+        dual.on_timer(at_us(1_000_000), &mut Fixed(0.5));
+        assert_eq!(dual.next_timer(), Some(at_us(1_008_000)));
+    }
+
+    #[test]
+    fn the_ramp_marks_in_proportion_to_the_delay_and_the_step_all() {
+        let (mut ramp, mut log) = dual(DualPi2Params::default());
+        arrive(&mut ramp, &mut log, 0, &[(0, Ecn::Ect1)]);
+        // 800 us: 0; 1000 us: (1000 - 800) / 400 = 0.5; 1200 us: 1.
+        let native = |dual: &DualPi2, us| dual.native_probability(Span::from_micros(us));
+        assert_eq!([native(&ramp, 800), native(&ramp, 1000), native(&ramp, 1200)], [0.0, 0.5, 1.0]);
+        let (mut step, _) =
+            dual(DualPi2Params { l4s: L4sMarking::Step(Span::from_millis(1)), ..DualPi2Params::default() });
+        arrive(&mut step, &mut log, 0, &[(0, Ecn::Ect1)]);
+        assert_eq!([native(&step, 999), native(&step, 1000)], [0.0, 1.0]);
+        // The last packet of the queue is not marked for its own delay (Th_len = 1). recur() counts to one with the first packet, and
+        // past it with the second.
+        let (mut three, mut log) = dual(DualPi2Params::default());
+        arrive(&mut three, &mut log, 0, &[0, 1, 2].map(|handle| (handle, Ecn::Ect1)));
+        assert_eq!(sent(&mut three, &mut log, 5_000), [0, 1, 2]);
+        assert_eq!(log.marked, [1]);
+    }
+
+    #[test]
+    fn the_coupling_marks_k_p_of_the_l_queue_and_p_squared_of_the_c_queue() {
+        for random in [false, true] {
+            let params = DualPi2Params { random, scheduler: DualScheduler::Wrr(0.5), ..DualPi2Params::default() };
+            let mut dual = DualPi2::new(params, Limit::packets(100_000));
+            dual.base = 0.2;
+            let mut log = Log::default();
+            struct Lehmer(u64);
+            impl Draw for Lehmer {
+                fn uniform(&mut self) -> f64 {
+                    self.0 = self.0 * 48_271 % 0x7fff_ffff;
+                    self.0 as f64 / 0x7fff_ffff as f64
+                }
+            }
+            let mut rng = Lehmer(1);
+            for handle in 0..20_000 {
+                let ecn = [Ecn::Ect1, Ecn::Ect0][handle as usize % 2];
+                dual.enqueue(handle, &packet(ecn), Instant::ZERO, &mut rng, &mut log);
+            }
+            while dual.dequeue(Instant::ZERO, &mut rng, &mut log).is_some() {}
+            // 10 000 each: p_CL = 0.4, p_C = 0.04. Evenly spaced: to one packet; by chance: within four standard
+            // deviations, 4 sqrt(n p (1 - p)) = 196 and 78.
+            let low = log.marked.iter().filter(|&handle| handle % 2 == 0).count() as f64;
+            let classic = log.marked.len() as f64 - low;
+            let (slack_low, slack_classic) = if random { (196.0, 78.0) } else { (1.0, 1.0) };
+            assert!((low - 4000.0).abs() <= slack_low && (classic - 400.0).abs() <= slack_classic, "{low} {classic}");
+            assert!(log.dropped.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_classic_packet_that_cannot_be_marked_is_dropped_and_the_next_one_sent() {
+        let (mut dual, mut log) = dual(DualPi2Params { overload: false, ..DualPi2Params::default() });
+        dual.base = 1.0;
+        // recur() passes one with the second packet.
+        arrive(&mut dual, &mut log, 0, &[(9, Ecn::NotEct), (0, Ecn::NotEct), (1, Ecn::Ect0)]);
+        assert_eq!(sent(&mut dual, &mut log, 0), [9, 1]);
+        assert_eq!((log.dropped, log.marked), ([0].to_vec(), [1].to_vec()));
+        assert_eq!(dual.totals().early_dropped, 1);
+    }
+
+    #[test]
+    fn overload_drops_in_both_queues() {
+        // p' = 0.5: p_CL = 1 (no longer regulates), p_C = 0.25 = p_Cmax: ECN is off in the C queue, too. recur() passes one with the
+        // fifth packet.
+        let (mut dual, mut log) = dual(DualPi2Params::default());
+        dual.base = 0.5;
+        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4].map(|handle| (handle, Ecn::Ect0)));
+        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3]);
+        assert_eq!((&log.dropped[..], log.marked.len()), (&[4][..], 0));
+        // L queue: recur() counts p_C for the drop and then p_CL for the mark of the same packet: 0.25 + 1 marks and leaves 0.25;
+        // 0.5 + 1; 0.75 + 1; 1 + 1; 1.25 drops.
+        let (mut dual, mut log) = super::tests::dual(DualPi2Params::default());
+        dual.base = 0.5;
+        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4].map(|handle| (handle, Ecn::Ect1)));
+        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3]);
+        assert_eq!((&log.dropped[..], &log.marked[..]), (&[4][..], &[0, 1, 2, 3][..]));
+        // p' goes on to one; without overload handling it stops where p_CL = 1.
+        for (overload, most) in [(true, 1.0), (false, 0.5)] {
+            let (mut dual, mut log) = super::tests::dual(DualPi2Params { overload, ..DualPi2Params::default() });
+            arrive(&mut dual, &mut log, 0, &[(0, Ecn::Ect0)]);
+            dual.on_timer(at_us(10_000_000), &mut Fixed(0.5));
+            assert_eq!(dual.base, most);
+        }
+    }
+
+    #[test]
+    fn weighted_round_robin_leaves_the_c_queue_its_share() {
+        // A share of a quarter: three L4S packets of the same size for each classic one.
+        let (mut dual, mut log) =
+            dual(DualPi2Params { scheduler: DualScheduler::Wrr(0.25), ..DualPi2Params::default() });
+        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4, 5, 6].map(|handle| (handle, Ecn::Ect1)));
+        arrive(&mut dual, &mut log, 0, &[10, 11, 12].map(|handle| (handle, Ecn::NotEct)));
+        // Each L4S packet earns 250 B, a classic one costs 750. Credit of 1514 (0.25 - 0.75) = -757 at first: -507, -257, -7, 243 after the
+        // fourth; then -507 and so on. 6 leaves 243, and with nothing else there the others go.
+        assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3, 10, 4, 5, 6, 11, 12]);
+    }
+
+    #[test]
+    fn credit_is_kept_while_one_queue_is_empty_and_starts_anew_when_both_are() {
+        let (mut dual, mut log) =
+            dual(DualPi2Params { scheduler: DualScheduler::Wrr(0.25), ..DualPi2Params::default() });
+        let next = |dual: &mut DualPi2| dual.dequeue(at_us(0), &mut Fixed(0.5), &mut Log::default());
+        // Four L4S packets beside a classic one leave 243 B of credit. The classic one is sent alone, for nothing.
+        arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3].map(|handle| (handle, Ecn::Ect1)));
+        arrive(&mut dual, &mut log, 0, &[(10, Ecn::NotEct)]);
+        assert_eq!([(); 5].map(|()| next(&mut dual)), [0, 1, 2, 3, 10].map(Some));
+        assert_eq!(dual.classic_credit, 243.0);
+        // Both come again before the link has found nothing: the classic one goes first.
+        arrive(&mut dual, &mut log, 0, &[(4, Ecn::Ect1), (11, Ecn::NotEct)]);
+        assert_eq!([(); 3].map(|()| next(&mut dual)), [Some(11), Some(4), None]);
+        assert_eq!(dual.classic_credit, -757.0);
+    }
+
+    #[test]
+    fn with_little_left_nothing_is_signalled_for_p_but_the_l_queue_marks_on() {
+        // p' = 0.5 with k = 1, so that p_C = 0.25 and p_CL = 0.5 without overload: 0.1 chooses in either queue.
+        let marked = |min_backlog, left: u32, ecn, delay_us| {
+            let params = DualPi2Params {
+                min_backlog,
+                random: true,
+                k: 1.0,
+                min_packets: 0,
+                l4s: L4sMarking::Step(Span::from_millis(1)),
+                ..DualPi2Params::default()
+            };
+            let (mut dual, mut log) = dual(params);
+            dual.base = 0.5;
+            for handle in 0..=left {
+                dual.enqueue(handle, &packet(ecn), at_us(0), &mut Fixed(0.1), &mut log);
+            }
+            dual.dequeue(at_us(delay_us), &mut Fixed(0.1), &mut log);
+            log.marked.len()
+        };
+        for ecn in [Ecn::Ect0, Ecn::Ect1] {
+            // 3000 B are left of four packets, 4000 B of five.
+            assert_eq!([marked(0, 0, ecn, 0), marked(3028, 3, ecn, 0), marked(3028, 4, ecn, 0)], [1, 0, 1]);
+        }
+        assert_eq!(marked(3028, 0, Ecn::Ect1, 1000), 1);
+        assert_eq!(marked(3028, 0, Ecn::Ect0, 100_000), 0);
+    }
+
+    #[test]
+    fn what_is_decided_at_arrival_is_not_decided_again() {
+        let params = DualPi2Params { drop_early: true, random: true, ..DualPi2Params::default() };
+        let (mut dual, mut log) = dual(params);
+        dual.base = 0.4;
+        dual.enqueue(0, &packet(Ecn::NotEct), at_us(0), &mut Fixed(0.1), &mut log);
+        dual.enqueue(1, &packet(Ecn::Ect0), at_us(0), &mut Fixed(0.1), &mut log);
+        dual.enqueue(2, &packet(Ecn::NotEct), at_us(0), &mut Fixed(0.9), &mut log);
+        assert_eq!((&log.dropped[..], &log.marked[..]), (&[0][..], &[1][..]));
+        assert_eq!((dual.totals().early_dropped, dual.totals().marked), (1, 1));
+        assert_eq!(core::iter::from_fn(|| dual.dequeue(at_us(0), &mut Fixed(0.1), &mut log)).count(), 2);
+        assert_eq!((log.dropped.len(), log.marked.len()), (1, 1));
+    }
+
+    #[test]
+    fn the_l_queue_may_take_all_that_can_be_marked_and_count_packets() {
+        let (mut any, mut log) = dual(DualPi2Params { any_ect: true, ..DualPi2Params::default() });
+        arrive(&mut any, &mut log, 0, &[(0, Ecn::NotEct), (1, Ecn::Ect0), (2, Ecn::Ect1), (3, Ecn::Ce)]);
+        assert_eq!(sent(&mut any, &mut log, 0), [1, 2, 3, 0]);
+        let params = DualPi2Params { l4s: L4sMarking::Packets(1), random: true, ..DualPi2Params::default() };
+        let (mut packets, mut log) = dual(params);
+        arrive(&mut packets, &mut log, 0, &[0, 1, 2, 3].map(|handle| (handle, Ecn::Ect1)));
+        assert_eq!(sent(&mut packets, &mut log, 0), [0, 1, 2, 3]);
+        // Three and two are left behind the first and second, one behind the third.
+        assert_eq!(log.marked, [0, 1]);
+    }
+
+    #[test]
+    fn a_limit_of_its_own_holds_below_the_links() {
+        let mut dual = DualPi2::new(DualPi2Params { limit: Some(1), ..DualPi2Params::default() }, Limit::packets(100));
+        let mut log = Log::default();
+        arrive(&mut dual, &mut log, 0, &[(0, Ecn::Ect0), (1, Ecn::Ect1)]);
+        assert_eq!(log.dropped, [1]);
+    }
+
+    #[test]
+    fn a_time_shifted_fifo_gives_the_l_queue_a_head_start() {
+        let scheduler = DualScheduler::TimeShiftedFifo(Span::from_millis(10));
+        let (mut dual, mut log) = dual(DualPi2Params { scheduler, ..DualPi2Params::default() });
+        arrive(&mut dual, &mut log, 0, &[(0, Ecn::Ect0)]);
+        arrive(&mut dual, &mut log, 10_000, &[(1, Ecn::Ect1)]);
+        arrive(&mut dual, &mut log, 10_001, &[(2, Ecn::Ect1), (3, Ecn::Ect0)]);
+        // The classic packet has waited 10 ms longer than 1: 1 still goes first; 10.001 ms longer than 2: 0 goes first.
+        assert_eq!(sent(&mut dual, &mut log, 10_100), [1, 0, 2, 3]);
+    }
+}

@@ -1,0 +1,133 @@
+//! FQ-CoDel (RFC 8290): flow queueing with CoDel in each queue, the default of many Linux distributions. The scheduler is in
+//! [`fq`](crate::fq), CoDel in [`codel`](crate::codel).
+//!
+//! Where the RFC and Linux differ the defaults are Linux's, since that is what runs under this name:
+//! - CoDel spares a queue with an MTU or less left *in all queues together* (`backlog = all`); RFC 8289 and ns-3 ask its own queue
+//!   (`backlog = queue`), so that with many flows few queues are ever signalled and their sum is not controlled.
+//! - When the limit is passed the fattest queue loses packets until half its bytes are gone (`half = bytes`), and CoDel's count rises
+//!   by as many (`count_drops`); RFC 8290 section 4.1 drops half its packets, without a word on the count. 64 at most in both.
+//! - `memory` counts what packets' buffers take (`truesize`).
+//!
+//! Deviations:
+//! - `limit` is the link's buffer unless given; the RFC's and Linux's default is 10240 packets.
+//! - When the limit is passed the fattest queue gives way until all fits, in batches; Linux takes one batch, and so may stand above its
+//!   memory for a while.
+//! - truesize is that of a packet in a buffer of its own; Linux counts what the driver took.
+//! - A turn ends when the credits are used up, at zero or below (RFC 8290 section 3, Linux); section 4.2 says "negative".
+//! - Linux takes an empty new queue out of the lists at once if there are no old queues; section 4.2 moves it to the old ones.
+//! - CoDel's own are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU and Newton step.
+
+use crate::algorithm::Algorithm;
+use crate::multi::fq::{self, FlowQueues, FqParams, Half, Shown};
+use crate::today::codel::{self, Codel};
+use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "fq-codel",
+    title: "FQ-CoDel",
+    summary: "flow queueing with CoDel in each queue: flows share the link, and sparse ones hardly wait",
+    reference: "Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet: The Flow Queue CoDel packet scheduler and AQM algorithm, RFC 8290, 2018",
+    params: &fq::params::<{ fq::PARAMS.len() + 3 + codel::PARAMS_OF_A_QUEUE.len() }>(
+        &[BACKLOG, HALF, COUNT_DROPS],
+        &codel::PARAMS_OF_A_QUEUE,
+    ),
+};
+
+const BACKLOG: Param = Param {
+    name: "backlog",
+    kind: Kind::Choice(&["queue", "all"]),
+    default: DefaultValue::Value(Value::Choice("all")),
+    doc: "what CoDel compares with `mtu`: what is left in its own queue (RFC 8289, ns-3), or in all queues (Linux)",
+};
+
+const HALF: Param = Param {
+    name: "half",
+    kind: Kind::Choice(&["bytes", "packets"]),
+    default: DefaultValue::Value(Value::Choice("bytes")),
+    doc: "half of what the fattest queue loses when the limit is passed: its bytes (Linux), or its packets (RFC 8290)",
+};
+
+const COUNT_DROPS: Param =
+    Param::flag("count_drops", true, "packets that the fattest queue loses add to CoDel's count, as in Linux");
+
+/// Flow queueing with CoDel.
+pub type FqCodel = FlowQueues<Codel>;
+
+impl FqCodel {
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network, limit: Limit) -> Result<Self, ParamError> {
+        let shown = if settings.choice("backlog") == Some("queue") { Shown::Queue } else { Shown::All };
+        let half = if settings.choice("half") == Some("packets") { Half::Packets } else { Half::Bytes };
+        let count_drops = Some(settings.flag("count_drops").unwrap_or(true));
+        let params =
+            FqParams { backlog: Some(shown), half: Some(half), count_drops, ..FqParams::from_settings(settings)? };
+        Ok(FlowQueues::new(params, Codel::in_a_bank(settings, network)?, limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi::testing::{Fixed, Log, NETWORK, flow};
+    use crate::{Handle, Qdisc};
+    use aqumen_units::{Instant, Span};
+    use std::vec::Vec;
+
+    /// A link that sends one packet each millisecond. Flow 1 keeps fifty packets waiting, flow 2 sends one each 10 ms. Handles of flow 2
+    /// are odd. Returns marks with their milliseconds, up to `until_ms`.
+    fn marks(qdisc: &mut impl Qdisc, until_ms: u64) -> Vec<(u64, Handle)> {
+        let (mut rng, mut log, mut next) = (Fixed(0.5), Log::default(), 0);
+        let mut marks = Vec::new();
+        for ms in 0..until_ms {
+            let now = Instant::ZERO + Span::from_millis(ms);
+            if qdisc.next_timer().is_some_and(|due| due <= now) {
+                qdisc.on_timer(now, &mut rng);
+            }
+            if ms % 10 == 0 {
+                qdisc.enqueue(2 * ms as u32 + 1, &flow(2, 1000), now, &mut rng, &mut log);
+            }
+            while qdisc.backlog().packets < 50 {
+                qdisc.enqueue(2 * next, &flow(1, 1000), now, &mut rng, &mut log);
+                next += 1;
+            }
+            assert!(qdisc.dequeue(now, &mut rng, &mut log).is_some());
+            qdisc.transmitted(Span::from_millis(1), now + Span::from_millis(1));
+            marks.extend(log.marked.drain(..).map(|handle| (ms, handle)));
+        }
+        marks
+    }
+
+    #[test]
+    fn codel_judges_each_queue_by_itself() {
+        let mut fq = FqCodel::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();
+        let marks = marks(&mut fq, 400);
+        // Flow 1's packets have waited 5 ms from 5 ms on: signals are in order from 105 ms on, then 100, 70.7, 57.7 and 50 ms apart.
+        // A slot that is flow 2's moves a mark by a millisecond.
+        let times: Vec<u64> = marks.iter().map(|&(ms, _)| ms).collect();
+        assert_eq!(times, [105, 205, 276, 334, 384]);
+        assert!(marks.iter().all(|(_, handle)| handle % 2 == 0), "{marks:?}");
+    }
+
+    #[test]
+    fn codel_is_shown_the_backlog_of_all_queues_or_of_its_own() {
+        // Forty flows with one packet each: every queue has nothing left behind its packet, so that CoDel is quiet, but all together have.
+        let marked = |backlog| {
+            let given = [("backlog", Value::Choice(backlog)), ("queues", Value::Number(65_536.0))];
+            let settings = Settings::check(&given, ALGORITHM.params).unwrap();
+            let mut fq = FqCodel::from_settings(&settings, &NETWORK, Limit::packets(1000)).unwrap();
+            let (mut rng, mut log) = (Fixed(0.5), Log::default());
+            for ms in 0..2000 {
+                let now = Instant::ZERO + Span::from_millis(ms);
+                while fq.backlog().packets < 40 {
+                    let next = fq.totals().arrivals as u32;
+                    fq.enqueue(next, &flow(next % 40, 1000), now, &mut rng, &mut log);
+                }
+                fq.dequeue(now, &mut rng, &mut log);
+            }
+            log.marked.len()
+        };
+        // Packets wait for 40 ms, and each queue counts for itself: signals from 100 ms on, more and more.
+        assert_eq!(marked("queue"), 0);
+        assert!(marked("all") > 40, "{}", marked("all"));
+    }
+}

@@ -1,0 +1,436 @@
+//! SFQ: stochastic fairness queueing (McKenney 1990). Flows are hashed to queues, and queues take turns with one packet each;
+//! when the buffer is full the longest queue loses a packet. Flows that share a queue share its turn, so the hash may be changed
+//! now and then.
+//!
+//! ```text
+//! arrival ──> queue hash(flow) ──> was empty? joins the round at its end
+//!                              ──> buffer over its limit? the longest queue loses its last packet
+//! link free ──> first queue of the round sends one packet ──> more? goes to the end of the round : leaves it
+//! ```
+//!
+//! With a `quantum` queues take turns by bytes, as in Linux: a queue sends while it has credit, which its packets use up; then it gets the
+//! quantum, and the next queue has its turn.
+//!
+//! Deviations:
+//! - Turns are one packet unless `quantum` is given, as in the paper.
+//! - After a change of the hash the packets that wait stay in their queues, as in the paper, so that a flow may be reordered once;
+//!   `rehash` sorts them anew, queue by queue, as Linux does.
+//! - The buffer is the link's, and any queue may take all of it; Linux allows 127 packets in all and in each queue, and 128 queues at a
+//!   time, beyond which it refuses: `limit`, `depth`, `flows`.
+//! - Where all queues have one packet the arriving one gives way; in Linux that of the queue whose turn it is.
+//!
+//! `sfq-linux` has these. Linux's RED in each queue is left out; its credit is in units of 8 B.
+
+use alloc::vec::Vec;
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::algorithm::Algorithm;
+use crate::multi::hash::FlowHash;
+use crate::multi::rounds::{Links, List};
+use crate::multi::store::{Length, RESERVED_PKTS, Store, Waiting};
+use crate::multi::{self, QUEUES_PARAM};
+use crate::{
+    Backlog, Bound, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Param, ParamError,
+    Qdisc, Settings, Totals, Unit, Value,
+};
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "sfq",
+    title: "SFQ",
+    summary: "stochastic fairness queueing: hashed flows take turns packet by packet",
+    reference: "McKenney: Stochastic fairness queueing, INFOCOM 1990",
+    params: &[
+        QUEUES_PARAM,
+        Param {
+            name: "perturb",
+            kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) },
+            default: DefaultValue::number(0.0),
+            doc: "time after which the hash is changed; 0: never",
+        },
+        HEAD_DROP,
+        Param {
+            name: "quantum",
+            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
+            default: DefaultValue::Designed("none: a packet a turn"),
+            doc: "bytes that a queue may send in its turn; Linux: 1514",
+        },
+        Param::positive(
+            "limit",
+            Unit::Packets,
+            DefaultValue::Designed("the link's buffer"),
+            "packets that may wait in all queues, if the link's buffer holds more; Linux: 127",
+        ),
+        Param::positive(
+            "depth",
+            Unit::Packets,
+            DefaultValue::Designed("none"),
+            "packets that may wait in one queue; Linux: 127",
+        ),
+        Param::positive(
+            "flows",
+            Unit::One,
+            DefaultValue::Designed("as many as queues"),
+            "queues that may hold packets at a time; Linux: 128",
+        ),
+        Param::flag("rehash", false, "packets that wait when the hash changes move to their new queues"),
+    ],
+};
+
+/// The parameter `head_drop`.
+pub(crate) const HEAD_DROP: Param =
+    Param::flag("head_drop", false, "a queue that has to give way loses its first packet instead of its last");
+
+/// Stochastic fairness queueing.
+#[derive(Clone, Debug)]
+pub struct Sfq {
+    store: Store,
+    hash: FlowHash,
+    links: Links,
+    /// Queues that hold packets, in the order of their turns.
+    round: List,
+    /// Period of the change of the hash, and when it is due.
+    perturb: Option<(Span, Instant)>,
+    params: SfqParams,
+    /// Bytes that each queue may still send in its turn.
+    credits: Vec<i64>,
+    /// Packets on their way to other queues; empty but for a moment.
+    moving: Vec<Waiting>,
+}
+
+/// The parameters of [`Sfq`] beside its queues and the period of its hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SfqParams {
+    /// A queue that has to give way loses its first packet.
+    pub head_drop: bool,
+    /// Bytes of a turn; `None`: one packet.
+    pub quantum: Option<u32>,
+    /// Packets that may wait in all queues, if the link's buffer holds more.
+    pub limit: Option<u32>,
+    /// Packets that may wait in one queue.
+    pub depth: Option<u32>,
+    /// Queues that may hold packets at a time.
+    pub flows: Option<u32>,
+    /// Packets move when the hash changes.
+    pub rehash: bool,
+}
+
+impl Sfq {
+    /// No packets, in `queues` queues with room for `limit` in all. The hash changes every `perturb`, if that is not zero.
+    pub fn new(queues: usize, perturb: Span, params: SfqParams, limit: Limit) -> Self {
+        let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(limit.packets), ..limit };
+        Sfq {
+            store: Store::new(queues, within),
+            hash: FlowHash::default(),
+            links: Links::new(queues),
+            round: List::EMPTY,
+            perturb: (perturb > Span::ZERO).then(|| (perturb, Instant::ZERO + perturb)),
+            params,
+            credits: alloc::vec![0; queues],
+            moving: Vec::with_capacity(if params.rehash { within.packets.min(RESERVED_PKTS) as usize } else { 0 }),
+        }
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network, limit: Limit) -> Result<Self, ParamError> {
+        let perturb = Span::from_secs_f64(settings.number("perturb").unwrap_or(0.0));
+        let whole = |name: &str| -> Result<Option<u32>, ParamError> {
+            Ok(settings.whole(name)?.map(|value| u32::try_from(value).unwrap_or(u32::MAX)))
+        };
+        let params = SfqParams {
+            head_drop: settings.flag("head_drop").unwrap_or(false),
+            quantum: whole("quantum")?,
+            limit: whole("limit")?,
+            depth: whole("depth")?,
+            flows: whole("flows")?,
+            rehash: settings.flag("rehash").unwrap_or(false),
+        };
+        Ok(Sfq::new(multi::queues(settings)?, perturb, params, limit))
+    }
+
+    /// Takes the parameters of `new`. A period of the hash counts from now on, unless it is the one in force.
+    pub(crate) fn retune(&mut self, new: Self, now: Instant) {
+        if self.perturb.map(|(period, _)| period) != new.perturb.map(|(period, _)| period) {
+            self.perturb = new.perturb.map(|(period, _)| (period, now.saturating_add(period)));
+        }
+        self.params = new.params;
+        self.store.set_limit(new.store.limit());
+    }
+
+    /// The arriving packet joins its queue, which joins the round if it was empty.
+    fn join(&mut self, queue: usize, handle: Handle, packet: &Packet, now: Instant) {
+        if self.store.is_empty(queue) {
+            self.round.push(&mut self.links, queue);
+            self.credits[queue] = self.params.quantum.map_or(0, i64::from);
+        }
+        self.store.push(queue, handle, packet, now);
+    }
+
+    /// Nobody had credit in a whole round: gives everybody the quanta of the rounds in which that would go on.
+    #[cold]
+    fn save_up(&mut self, quantum: i64) {
+        let rounds = |queue: usize| (-self.credits[queue]).max(-1) / quantum + 1;
+        let idle = self.round.iter(&self.links).map(rounds).min().unwrap_or(0) - 1;
+        if idle > 0 {
+            for queue in self.round.iter(&self.links) {
+                self.credits[queue] += idle * quantum;
+            }
+        }
+    }
+
+    /// Linux, sfq_rehash: all packets find their queues by the new hash, in the order of the queues.
+    #[cold]
+    fn sort_anew<R: Draw>(&mut self, rng: &mut R) {
+        let mut moving = core::mem::take(&mut self.moving);
+        for queue in 0..self.store.queues() {
+            while let Some(packet) = self.store.take_out(queue) {
+                moving.push(packet);
+            }
+        }
+        self.round = List::EMPTY;
+        for packet in moving.drain(..) {
+            let queue = self.hash.queue(packet.packet.flow_hash, self.store.queues(), rng);
+            if self.store.is_empty(queue) {
+                self.round.push(&mut self.links, queue);
+                self.credits[queue] = self.params.quantum.map_or(0, i64::from);
+            }
+            self.store.put_back(queue, packet);
+        }
+        self.moving = moving;
+    }
+
+    /// Bytes of memory that it holds beside itself.
+    pub fn memory_bytes(&self) -> usize {
+        self.store.memory_bytes() + self.store.queues() * size_of::<(u32, u32)>()
+    }
+}
+
+impl Qdisc for Sfq {
+    fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
+        self.store.arrive(packet);
+        let queue = self.hash.queue(packet.flow_hash, self.store.queues(), rng);
+        let SfqParams { depth, flows, head_drop, .. } = self.params;
+        if self.store.is_empty(queue) && flows.is_some_and(|flows| self.round.len() >= flows as usize) {
+            return self.store.refuse(handle, DropReason::Overflow, fates);
+        }
+        if depth.is_some_and(|depth| self.store.queue(queue).packets >= depth) {
+            if !head_drop {
+                return self.store.refuse(handle, DropReason::Overflow, fates);
+            }
+            self.store.steal_one(queue, true, fates);
+        }
+        self.join(queue, handle, packet, now);
+        while self.store.is_over() {
+            // McKenney section 4: the packet is taken from the longest queue, whose flow is to blame.
+            let longest = self.store.longest(Length::Packets, queue);
+            self.store.steal_one(longest, head_drop, fates);
+            if self.store.is_empty(longest) {
+                self.round.remove(&mut self.links, longest);
+            }
+        }
+    }
+
+    fn dequeue<R: Draw>(&mut self, now: Instant, _rng: &mut R, _fates: &mut impl Fates) -> Option<Handle> {
+        let mut queue = self.round.first()?;
+        if let Some(quantum) = self.params.quantum {
+            let mut in_vain = 0;
+            while self.credits[queue] <= 0 {
+                self.credits[queue] += quantum as i64;
+                self.round.rotate(&mut self.links);
+                queue = self.round.first()?;
+                in_vain += 1;
+                if in_vain == self.round.len() {
+                    self.save_up(quantum as i64);
+                    in_vain = 0;
+                }
+            }
+        }
+        let (sent, _) = self.store.pop(queue, now)?;
+        if self.store.is_empty(queue) {
+            self.round.remove(&mut self.links, queue);
+        } else if self.params.quantum.is_some() {
+            self.credits[queue] -= sent.packet.bytes as i64;
+        } else {
+            self.round.rotate(&mut self.links);
+        }
+        Some(self.store.send(&sent, now))
+    }
+
+    fn transmitted(&mut self, duration: Span, _now: Instant) {
+        self.store.transmitted(duration);
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    fn totals(&self) -> &Totals {
+        self.store.totals()
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.perturb.map(|(_, due)| due)
+    }
+
+    fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R) {
+        if let Some((period, due)) = &mut self.perturb
+            && *due <= now
+        {
+            // A late call changes the hash once and keeps the phase.
+            let periods = (now - *due).as_nanos() / period.as_nanos() + 1;
+            *due = due.saturating_add(period.saturating_mul(periods));
+            self.hash.renew(rng);
+            if self.params.rehash {
+                self.sort_anew(rng);
+            }
+        }
+    }
+
+    fn probability(&self) -> Probability {
+        Probability::ZERO
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("active_queues", self.round.len() as f64);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("queues", Value::Number(self.store.queues() as f64));
+        visit("perturb", Value::Number(self.perturb.map_or(0.0, |(period, _)| period.as_secs_f64())));
+        let SfqParams { head_drop, quantum, limit, depth, flows, rehash } = self.params;
+        visit("head_drop", Value::Flag(head_drop));
+        for (name, value) in [("quantum", quantum), ("limit", limit), ("depth", depth), ("flows", flows)] {
+            if let Some(value) = value {
+                visit(name, Value::Number(value as f64));
+            }
+        }
+        visit("rehash", Value::Flag(rehash));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi::testing::{Fixed, Log, flow};
+    use std::vec::Vec;
+
+    /// Three flows in queues of their own.
+    fn three_flows(limit: u32, head_drop: bool) -> (Sfq, Log) {
+        with(SfqParams { head_drop, ..SfqParams::default() }, limit)
+    }
+
+    fn with(params: SfqParams, limit: u32) -> (Sfq, Log) {
+        (Sfq::new(1024, Span::ZERO, params, Limit::packets(limit)), Log::default())
+    }
+
+    fn arrive(sfq: &mut Sfq, log: &mut Log, packets: &[(Handle, u32, u32)]) {
+        for &(handle, of, bytes) in packets {
+            sfq.enqueue(handle, &flow(of, bytes), Instant::ZERO, &mut Fixed(0.1), log);
+        }
+    }
+
+    fn sent(sfq: &mut Sfq, log: &mut Log) -> Vec<Handle> {
+        core::iter::from_fn(|| sfq.dequeue(Instant::ZERO, &mut Fixed(0.1), log)).collect()
+    }
+
+    #[test]
+    fn queues_take_turns_with_one_packet_each() {
+        let (mut sfq, mut log) = three_flows(100, false);
+        // Flow 0 sends 0, 1, 2, 3; flow 1 sends 10, 11, flow 2 sends 20: rounds 0 10 20 | 1 11 | 2 | 3.
+        for (handle, of) in [(0, 0), (1, 0), (2, 0), (3, 0), (10, 1), (11, 1), (20, 2)] {
+            sfq.enqueue(handle, &flow(of, 1000), Instant::ZERO, &mut Fixed(0.1), &mut log);
+        }
+        assert_eq!(sent(&mut sfq, &mut log), [0, 10, 20, 1, 11, 2, 3]);
+    }
+
+    #[test]
+    fn a_full_buffer_costs_the_longest_queue_its_last_packet_or_its_first() {
+        for (head_drop, lost, rest) in [(false, 2, [0, 10, 1]), (true, 0, [1, 10, 2])] {
+            let (mut sfq, mut log) = three_flows(3, head_drop);
+            for (handle, of) in [(0, 0), (1, 0), (2, 0), (10, 1)] {
+                sfq.enqueue(handle, &flow(of, 1000), Instant::ZERO, &mut Fixed(0.1), &mut log);
+            }
+            assert_eq!(log.dropped, [lost]);
+            assert_eq!(sent(&mut sfq, &mut log), rest);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_loses_its_only_packet_leaves_the_round() {
+        let (mut sfq, mut log) = three_flows(2, false);
+        for of in 0..3 {
+            sfq.enqueue(of, &flow(of, 1000), Instant::ZERO, &mut Fixed(0.1), &mut log);
+        }
+        // All queues have one packet: the arriving flow's gives way.
+        assert_eq!(log.dropped, [2]);
+        assert_eq!(sfq.round.len(), 2);
+        assert_eq!(sent(&mut sfq, &mut log), [0, 1]);
+        assert_eq!(sfq.dequeue(Instant::ZERO, &mut Fixed(0.1), &mut log), None);
+    }
+
+    #[test]
+    fn a_new_hash_parts_flows_that_met() {
+        let period = Span::from_secs(10);
+        let mut sfq = Sfq::new(2, period, SfqParams::default(), Limit::packets(100));
+        let at = |secs| Instant::ZERO + Span::from_secs(secs);
+        assert_eq!(sfq.next_timer(), Some(at(10)));
+        let placement = |sfq: &mut Sfq, draw| {
+            sfq.on_timer(sfq.next_timer().unwrap(), &mut Fixed(draw));
+            (0..16).map(|of| sfq.hash.queue(of, 2, &mut Fixed(draw))).collect::<Vec<_>>()
+        };
+        assert_ne!(placement(&mut sfq, 0.3), placement(&mut sfq, 0.6));
+        // 3.5 periods late: once, and in phase.
+        sfq.on_timer(at(65), &mut Fixed(0.2));
+        assert_eq!(sfq.next_timer(), Some(at(70)));
+    }
+
+    #[test]
+    fn with_a_quantum_queues_share_bytes() {
+        let (mut sfq, mut log) = with(SfqParams { quantum: Some(1000), ..SfqParams::default() }, 100);
+        // Flow 1 sends 500 B, flow 2 1000 B: 1000 B of credit are two packets of flow 1, and one of flow 2.
+        arrive(
+            &mut sfq,
+            &mut log,
+            &[(10, 1, 500), (11, 1, 500), (12, 1, 500), (20, 2, 1000), (21, 2, 1000), (13, 1, 500)],
+        );
+        assert_eq!(sent(&mut sfq, &mut log), [10, 11, 20, 12, 13, 21]);
+        // Turns that only save up cost nothing.
+        let (mut sfq, mut log) = with(SfqParams { quantum: Some(1), ..SfqParams::default() }, 100);
+        arrive(&mut sfq, &mut log, &[(10, 1, 4_000_000_000), (20, 2, 3_000_000_000), (11, 1, 10), (21, 2, 10)]);
+        assert_eq!(sent(&mut sfq, &mut log), [10, 20, 21, 11]);
+    }
+
+    #[test]
+    fn packets_in_all_packets_of_a_queue_and_queues_may_be_limited() {
+        let (mut sfq, mut log) = with(SfqParams { limit: Some(2), ..SfqParams::default() }, 100);
+        arrive(&mut sfq, &mut log, &[(10, 1, 100), (11, 1, 100), (20, 2, 100)]);
+        assert_eq!(log.dropped, [11]);
+        for (head_drop, lost) in [(false, 12), (true, 10)] {
+            let (mut sfq, mut log) = with(SfqParams { depth: Some(2), head_drop, ..SfqParams::default() }, 100);
+            arrive(&mut sfq, &mut log, &[(10, 1, 100), (11, 1, 100), (12, 1, 100), (20, 2, 100)]);
+            assert_eq!((log.dropped, sfq.backlog().packets), ([lost].to_vec(), 3));
+        }
+        let (mut sfq, mut log) = with(SfqParams { flows: Some(2), ..SfqParams::default() }, 100);
+        arrive(&mut sfq, &mut log, &[(10, 1, 100), (20, 2, 100), (30, 3, 100), (21, 2, 100)]);
+        assert_eq!(log.dropped, [30]);
+    }
+
+    #[test]
+    fn packets_may_move_when_the_hash_changes() {
+        let period = Span::from_secs(10);
+        let mut sfq = Sfq::new(64, period, SfqParams { rehash: true, ..SfqParams::default() }, Limit::packets(100));
+        let mut log = Log::default();
+        let packets: Vec<_> = (0..40).map(|handle| (handle, handle % 10, 100)).collect();
+        arrive(&mut sfq, &mut log, &packets);
+        sfq.on_timer(Instant::ZERO + period, &mut Fixed(0.6));
+        assert_eq!((sfq.backlog(), sfq.totals().accepted), (Backlog { packets: 40, bytes: 4000 }, 40));
+        // Every flow is where it belongs now, and in its order.
+        for of in 0..10 {
+            let queue = sfq.hash.queue(of, 64, &mut Fixed(0.6));
+            let here: Vec<_> = sfq.store.places(queue).map(|(_, waiting)| waiting.handle).collect();
+            let mine: Vec<_> = here.iter().copied().filter(|handle| handle % 10 == of).collect();
+            assert_eq!(mine, [of, 10 + of, 20 + of, 30 + of]);
+        }
+        assert_eq!(sent(&mut sfq, &mut log).len(), 40);
+    }
+}

@@ -1,0 +1,11 @@
+//! The controllers of the papers that this project reproduces: ARM-PFC, PAQM, AQM-MO, AAQM, and self-tuning ones.
+
+pub mod aaqm;
+pub mod aqm_mo;
+pub mod arm_pfc;
+pub mod arm_pfc_adaptive;
+pub mod paqm;
+pub(crate) mod st_aqm_mo;
+pub(crate) mod st_arm_pfc;
+pub mod stpi;
+pub(crate) mod stred;

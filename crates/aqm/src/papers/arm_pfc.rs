@@ -1,0 +1,532 @@
+//! ARM-PFC: predictive functional control of the queue with an ARMarkov model (Bigdeli and Haeri 2007).
+//!
+//! Every Ts = R0 / d seconds it predicts the queue h samples ahead, if the probability stayed as it is, and chooses the
+//! constant change of probability that brings the prediction onto a curve that decays to the target by Psi a sample.
+//!
+//! ```text
+//! y(k) = q(k) - target,  u(k) = p(k) - p0
+//! u(k) = [ y(k) (Psi^h - 1) - y_free(k+h) + y_m(k) ] / g                                                 eq. (27)
+//! p(k) = clamp(p0 + u(k), 0, 1);  the history of u keeps what was applied
+//! ```
+//!
+//! With several coincidence points h, h+1, ... (eq. (24)) one u cannot meet all; it is the least-squares one. With r_i the
+//! bracket above for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
+//!
+//! Deviations:
+//! - Signs: the paper's equations have a plant with positive gain, with which p sticks at 0; here u is the change of p and
+//!   the plant's gain is -k_t. [`design`] lists the equations that are corrected.
+//! - What y_m(k) is, the paper leaves open. See [`Variant`]; the default (B) settles on the target with a wrong model, the
+//!   literal reading (A) does not.
+//! - Psi = exp(-Ts / (4 R0)), the "4 R0" of the paper's text, and h = d + 3; the paper prints 0.83, which is 1.07 R0, and
+//!   h = d + 2 (profile `arm-pfc-printed`). With the printed Psi the loop oscillates for many flows or short delays.
+//! - Several coincidence points: the paper sets w(k+h) = y(k+h) "for a few points" and solves for one; see above.
+//! - Nothing is marked before the first sample, although the history of u says p0.
+
+pub mod design;
+
+use alloc::boxed::Box;
+
+use aqumen_units::{Probability, Span};
+
+use crate::{
+    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled, SampledLaw,
+    Settings, Target, TcpPlant, Unit, Value,
+};
+use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
+
+pub(crate) const DEFAULT_DELAY: usize = 5;
+/// The most coincidence points.
+pub const MAX_POINTS: usize = 8;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "arm-pfc",
+    title: "ARM-PFC",
+    summary: "predictive functional control of the queue length with an ARMarkov model",
+    reference: "Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks, 2007",
+    params: &[
+        Param::positive(
+            "capacity",
+            Unit::BitsPerSecond,
+            DefaultValue::Designed("the network's capacity"),
+            "capacity the model assumes, C",
+        ),
+        Param::positive(
+            "flows",
+            Unit::One,
+            DefaultValue::Designed("the network's flows"),
+            "flows the model assumes, N",
+        ),
+        Param::positive(
+            "r0",
+            Unit::Seconds,
+            DefaultValue::Designed("base RTT + target / capacity"),
+            "round-trip time at the target, R0",
+        ),
+        Param::TARGET,
+        Target::DELAY,
+        Param {
+            name: "d",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(1.0), max: Bound::Inclusive(MAX_DELAY as f64) },
+            default: DefaultValue::number(DEFAULT_DELAY as f64),
+            doc: "samples per round trip: the period is Ts = R0 / d",
+        },
+        Param {
+            name: "h",
+            kind: Kind::Number {
+                unit: Unit::One,
+                min: Bound::Inclusive(2.0),
+                max: Bound::Inclusive(MAX_HORIZON as f64),
+            },
+            default: DefaultValue::Designed("d + 3"),
+            doc: "coincidence point, samples ahead; above d",
+        },
+        Param {
+            name: "points",
+            kind: Kind::Number {
+                unit: Unit::One,
+                min: Bound::Inclusive(1.0),
+                max: Bound::Inclusive(MAX_POINTS as f64),
+            },
+            default: DefaultValue::number(1.0),
+            doc: "coincidence points: h, h + 1, ...; the reference is met in the least-squares sense",
+        },
+        Param {
+            name: "psi",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Exclusive(1.0) },
+            default: DefaultValue::Designed("exp(-1 / (4 d)): the reference decays in 4 R0"),
+            doc: "decay of the reference trajectory per sample, Psi",
+        },
+        Param::fraction(
+            "p0",
+            DefaultValue::Designed("2 (N / (R0 C))^2, at most 1"),
+            "probability at the operating point",
+        ),
+        Param {
+            name: "variant",
+            kind: Kind::Choice(&["A", "B", "C"]),
+            default: DefaultValue::Value(Value::Choice("B")),
+            doc: "what the prediction starts from: measured queues (A), an internal model (B), measured queues h samples ago (C)",
+        },
+        Param::ECN,
+    ],
+};
+
+/// What y_m(k), the model's present output in eq. (27), is taken to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The paper's literal reading: one step predicted from the queues measured before, and y_free from measured queues.
+    /// Settles beside the target when the operating point is not p0: see [`ArmPfc::offset_pkts`].
+    A,
+    /// An internal model that is driven by the applied probability alone. No offset for any p0 or gain.
+    B,
+    /// The prediction made h samples ago, with the probabilities applied since. No offset, but fragile.
+    C,
+}
+
+/// The law.
+#[derive(Clone, Debug)]
+pub struct ArmPfc {
+    /// Known only when it was built from settings.
+    capacity_bps: Option<f64>,
+    plant: TcpPlant,
+    target: f64,
+    psi: f64,
+    p0: f64,
+    variant: Variant,
+    model: Model,
+    points: Box<[Point]>,
+    /// u(k-1), u(k-2), ...: what was applied.
+    u: Box<[f64]>,
+    /// y(k-1), y(k-2), ...
+    y: Box<[f64]>,
+    /// Internal model's output at k-1 and k-2 (variant B).
+    modelled: [f64; 2],
+    seen: Internals,
+}
+
+/// A coincidence point.
+#[derive(Clone, Debug)]
+struct Point {
+    predictor: Predictor,
+    /// Psi^h - 1.
+    pull: f64,
+}
+
+/// What the last step computed on its way; the first coincidence point's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Internals {
+    ym: f64,
+    y_free: f64,
+    u: f64,
+}
+
+/// The parameters of [`ArmPfc`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArmPfcParams {
+    /// The network that the model assumes, R0 being the round-trip time at the target.
+    pub plant: TcpPlant,
+    /// Target queue length, q0, packets.
+    pub target: f64,
+    /// Samples per round trip, d.
+    pub d: usize,
+    /// First coincidence point, h, samples.
+    pub h: usize,
+    /// Number of coincidence points: h, h + 1, ...
+    pub points: usize,
+    /// Decay of the reference per sample, Psi, in [0, 1).
+    pub psi: f64,
+    /// Probability at the operating point.
+    pub p0: Probability,
+    /// What y_m(k) is.
+    pub variant: Variant,
+}
+
+impl ArmPfcParams {
+    /// The defaults for `plant`: d = 5, h = d + 3, Psi = exp(-Ts / (4 R0)), p0 = 2 / W0^2, variant B.
+    pub fn new(plant: TcpPlant, target: f64) -> Self {
+        ArmPfcParams {
+            plant,
+            target,
+            d: DEFAULT_DELAY,
+            h: DEFAULT_DELAY + 3,
+            points: 1,
+            psi: default_psi(DEFAULT_DELAY),
+            p0: Probability::clamp(plant.operating_probability()),
+            variant: Variant::B,
+        }
+    }
+}
+
+/// Psi = exp(-Ts / T_R) with T_R = 4 R0 and Ts = R0 / d.
+pub(crate) fn default_psi(d: usize) -> f64 {
+    libm::exp(-1.0 / (4.0 * d as f64))
+}
+
+impl ArmPfc {
+    /// The law. `d` is in 1..=[`MAX_DELAY`], `h` in d+1..=[`MAX_HORIZON`].
+    pub fn new(params: ArmPfcParams) -> Result<Self, ParamError> {
+        let ArmPfcParams { plant, target, d, h, points, psi, p0, variant } = params;
+        Param::check_positive("target", target, Unit::Packets)?;
+        if !(0.0..1.0).contains(&psi) {
+            return Err(ParamError::relation("psi", psi, "must be at least 0 and below 1"));
+        }
+        let model = Model::new(&plant, d)?;
+        if !(1..=MAX_POINTS).contains(&points) {
+            return Err(ParamError::relation("points", points as f64, "must be a whole number of 1 to 8"));
+        }
+        let points = (h..h.saturating_add(points))
+            .map(|h| Ok(Point { predictor: Predictor::new(&model, h)?, pull: pull(psi, h) }))
+            .collect::<Result<Box<[Point]>, ParamError>>()?;
+        let furthest = h + points.len() - 1;
+        // u(k-d-2) for the one-step model; u(k-d-h-1) and y(k-h-1) for variant C.
+        let (inputs, outputs) = if variant == Variant::C { (d + furthest + 1, furthest + 1) } else { (d + 2, 2) };
+        Ok(ArmPfc {
+            capacity_bps: None,
+            plant,
+            target,
+            psi,
+            p0: p0.get(),
+            variant,
+            model,
+            points,
+            u: alloc::vec![0.0; inputs].into(),
+            y: alloc::vec![0.0; outputs].into(),
+            modelled: [0.0; 2],
+            seen: Internals::default(),
+        })
+    }
+
+    /// The internal model.
+    pub const fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The predictor of the first coincidence point.
+    pub fn predictor(&self) -> &Predictor {
+        &self.points[0].predictor
+    }
+
+    /// Target queue length, packets.
+    pub const fn target_pkts(&self) -> f64 {
+        self.target
+    }
+
+    /// Decay of the reference per sample, Psi.
+    pub const fn psi(&self) -> f64 {
+        self.psi
+    }
+
+    /// Makes room for tuning to delays of up to `d` samples.
+    pub(crate) fn reserve(&mut self, d: usize) {
+        let mut u = core::mem::take(&mut self.u).into_vec();
+        u.resize(u.len().max(d + 2), 0.0);
+        self.u = u.into();
+        let now = self.model.delay();
+        for point in &mut self.points {
+            point.predictor.reserve(point.predictor.horizon() - now + d);
+        }
+    }
+
+    /// Takes another model of the network, with gain -`gain`, for `target` packets, and decays by `psi` a sample. The period
+    /// and the distance from the delay to the coincidence points stay. Only for variants A and B. The model's past outputs
+    /// are scaled as its gain, so that u meets its consequences; no change if the model makes no sense.
+    pub(crate) fn retune(&mut self, model: Model, target: f64, psi: f64) {
+        debug_assert!(self.variant != Variant::C, "variant C remembers predictions of the old model");
+        let lead = self.predictor().horizon() - self.model.delay();
+        let usable = |n: usize| (-1e60..-1e-60).contains(&model.step_response(n));
+        if !(lead..lead + self.points.len()).all(usable) {
+            return;
+        }
+        for (point, n) in self.points.iter_mut().zip(lead..) {
+            let h = model.delay() + n;
+            point.predictor.redesign(&model, h);
+            point.pull = pull(psi, h);
+        }
+        let scale = model.gain() / self.model.gain();
+        self.modelled = self.modelled.map(|y| y * scale);
+        (self.model, self.psi, self.target) = (model, psi, target);
+    }
+
+    /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still there.
+    /// Zero for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar / (1 + B - Psi^h),
+    /// B = beta1 + beta2 + n1 + n2, ubar = p - p0; with several, numerator and denominator are sums weighted by the gains.
+    pub fn offset_pkts(&self, p: Probability) -> f64 {
+        match self.variant {
+            Variant::B | Variant::C => 0.0,
+            Variant::A => {
+                let (mut above, mut below) = (0.0, 0.0);
+                for Point { predictor, pull } in &self.points {
+                    let b = predictor.beta1() + predictor.beta2() + self.model.n1() + self.model.n2();
+                    above += predictor.gain() * b;
+                    below += predictor.gain() * (b - pull);
+                }
+                above * self.model.gain() * (p.get() - self.p0) / below
+            }
+        }
+    }
+
+    /// y_m(k) and the free response y_free(k+h) of a coincidence point for the present error.
+    fn predict(&self, predictor: &Predictor, y: f64) -> (f64, f64) {
+        let (model, d) = (&self.model, self.model.delay());
+        let one_step = |y1: f64, y2: f64| model.step(y1, y2, self.u[d], self.u[d + 1]);
+        let (ym, from, before) = match self.variant {
+            Variant::A => (one_step(self.y[0], self.y[1]), y, self.y[0]),
+            Variant::B => {
+                let ym = one_step(self.modelled[0], self.modelled[1]);
+                (ym, ym, self.modelled[0])
+            }
+            Variant::C => {
+                let h = predictor.horizon();
+                (predictor.predict_applied(self.y[h - 1], self.y[h], &self.u[d..]), y, self.y[0])
+            }
+        };
+        (ym, predictor.free_response(from, before, &self.u))
+    }
+
+    /// The u that brings the predictions onto the reference, and what the first coincidence point computed on its way.
+    fn solve(&self, y: f64) -> Internals {
+        let at = |point: &Point| {
+            let (ym, y_free) = self.predict(&point.predictor, y);
+            (ym, y_free, y * point.pull - y_free + ym)
+        };
+        let first = &self.points[0];
+        let (ym, y_free, wanted) = at(first);
+        let gain = first.predictor.gain();
+        let u = if self.points.len() == 1 {
+            wanted / gain
+        } else {
+            let (mut above, mut below) = (gain * wanted, gain * gain);
+            for point in &self.points[1..] {
+                let gain = point.predictor.gain();
+                above += gain * at(point).2;
+                below += gain * gain;
+            }
+            above / below
+        };
+        Internals { ym, y_free, u }
+    }
+
+    fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let capacity_bps = settings.number("capacity").unwrap_or(network.capacity.as_bps() as f64);
+        let capacity_pps = capacity_bps / (8.0 * network.packet_bytes);
+        let target = Target::from_settings(settings, network)?.packets(capacity_pps);
+        let flows = settings.number("flows").unwrap_or(network.flows);
+        let r0 = settings.number("r0").unwrap_or(network.base_rtt_s + target / capacity_pps);
+        let plant = TcpPlant::new(flows, capacity_pps, r0)?;
+        let mut params = ArmPfcParams::new(plant, target);
+        if let Some(d) = settings.whole("d")? {
+            params.d = d;
+            params.h = d + 3;
+            params.psi = default_psi(d);
+        }
+        if let Some(h) = settings.whole("h")? {
+            params.h = h;
+        }
+        if let Some(points) = settings.whole("points")? {
+            params.points = points;
+        }
+        if let Some(psi) = settings.number("psi") {
+            params.psi = psi;
+        }
+        if let Some(p0) = settings.number("p0") {
+            params.p0 = Probability::clamp(p0);
+        }
+        params.variant = match settings.choice("variant") {
+            Some("A") => Variant::A,
+            Some("C") => Variant::C,
+            _ => Variant::B,
+        };
+        Ok(ArmPfc { capacity_bps: Some(capacity_bps), ..ArmPfc::new(params)? })
+    }
+}
+
+impl Sampled<ArmPfc> {
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        Ok(Sampled::new(ArmPfc::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+    }
+}
+
+impl SampledLaw for ArmPfc {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(Span::from_secs_f64(self.model.period_s())), None]
+    }
+
+    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+        let y = seen.queue_pkts - self.target;
+        self.seen = self.solve(y);
+        let p = Probability::clamp(self.p0 + self.seen.u);
+        self.modelled = [self.seen.ym, self.modelled[0]];
+        remember(&mut self.y, y);
+        // Anti-windup: the history keeps what was applied, not what was wished.
+        remember(&mut self.u, p.get() - self.p0);
+        p
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("model_output", self.seen.ym);
+        visit("free_response", self.seen.y_free);
+        visit("unclamped_input", self.seen.u);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        if let Some(capacity) = self.capacity_bps {
+            visit("capacity", Value::Number(capacity));
+        }
+        visit("flows", Value::Number(self.plant.flows()));
+        visit("r0", Value::Number(self.plant.rtt_s()));
+        visit("target", Value::Number(self.target));
+        visit("d", Value::Number(self.model.delay() as f64));
+        visit("h", Value::Number(self.predictor().horizon() as f64));
+        visit("points", Value::Number(self.points.len() as f64));
+        visit("psi", Value::Number(self.psi));
+        visit("p0", Value::Number(self.p0));
+        visit("variant", Value::Choice(self.variant.name()));
+    }
+}
+
+/// Psi^h - 1.
+fn pull(psi: f64, h: usize) -> f64 {
+    libm::pow(psi, h as f64) - 1.0
+}
+
+impl Variant {
+    const fn name(self) -> &'static str {
+        match self {
+            Variant::A => "A",
+            Variant::B => "B",
+            Variant::C => "C",
+        }
+    }
+}
+
+/// Puts `newest` in front; the oldest falls out. The histories are short and move once a sample.
+pub(crate) fn remember(history: &mut [f64], newest: f64) {
+    history.rotate_right(1);
+    history[0] = newest;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plant() -> TcpPlant {
+        TcpPlant::new(100.0, 1250.0, 0.28).unwrap()
+    }
+
+    #[test]
+    fn the_defaults_decay_in_four_round_trips_and_look_three_samples_past_the_delay() {
+        let law = ArmPfc::new(ArmPfcParams::new(plant(), 100.0)).unwrap();
+        // Ts = 0.28 / 5 = 0.056 s; Psi = exp(-0.056 / 1.12) = exp(-0.05) = 0.951229.
+        assert_eq!(law.periods(), [Some(Span::from_millis(56)), None]);
+        assert!((law.psi - 0.951_229).abs() < 1e-6);
+        assert_eq!((law.model.delay(), law.predictor().horizon()), (5, 8));
+    }
+
+    #[test]
+    fn at_the_operating_point_nothing_moves() {
+        for variant in [Variant::A, Variant::B, Variant::C] {
+            let mut law = ArmPfc::new(ArmPfcParams { variant, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
+            for _ in 0..50 {
+                let p = law.step(0, &Observation { queue_pkts: 100.0, ..Observation::default() });
+                assert_eq!(p.get(), law.p0, "{variant:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_literal_reading_settles_beside_the_target() {
+        // Printed parameters, 0.1 more probability than p0: 694.4 packets * 0.1 (h = 7); 565 (h = 6); 836 (h = 8).
+        for (h, per_unit) in [(6, 565.0), (7, 694.4), (8, 836.0)] {
+            let printed = ArmPfcParams { h, psi: 0.83, ..ArmPfcParams::new(plant(), 100.0) };
+            let more = Probability::new(printed.p0.get() + 0.1).unwrap();
+            let offset = |variant| ArmPfc::new(ArmPfcParams { variant, ..printed }).unwrap().offset_pkts(more);
+            assert!((offset(Variant::A) - 0.1 * per_unit).abs() < 0.1, "h = {h}: {}", offset(Variant::A));
+            assert_eq!((offset(Variant::B), offset(Variant::C)), (0.0, 0.0));
+        }
+    }
+
+    #[test]
+    fn several_coincidence_points_are_met_in_the_least_squares_sense() {
+        // A queue of 110 after rest at the target: y = 10, y_m = 0, y_free = 0 (variant B: the model has seen nothing yet).
+        // Each point asks for u_i = 10 (Psi^h_i - 1) / g_i; the answer is their mean, weighted by g_i^2.
+        let alone = |h| {
+            let law = ArmPfc::new(ArmPfcParams { h, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
+            let gain = law.predictor().gain();
+            (10.0 * (libm::pow(law.psi, h as f64) - 1.0) / gain, gain * gain)
+        };
+        let mut law = ArmPfc::new(ArmPfcParams { h: 6, points: 3, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
+        let p = law.step(0, &Observation { queue_pkts: 110.0, ..Observation::default() });
+        let all = [alone(6), alone(7), alone(8)];
+        let expected = all.iter().map(|(u, w)| u * w).sum::<f64>() / all.iter().map(|(_, w)| w).sum::<f64>();
+        assert!((p.get() - law.p0 - expected).abs() < 1e-12);
+        // h = d + 1 alone would ask for more than twice as much.
+        assert!(alone(6).0 > 2.0 * expected, "{} {expected}", alone(6).0);
+    }
+
+    #[test]
+    fn the_literal_readings_offset_with_several_points_is_where_its_law_rests() {
+        let params = ArmPfcParams { variant: Variant::A, points: 3, ..ArmPfcParams::new(plant(), 100.0) };
+        let mut law = ArmPfc::new(params).unwrap();
+        let p = Probability::new(law.p0 + 0.02).unwrap();
+        let rest = Observation { queue_pkts: 100.0 + law.offset_pkts(p), ..Observation::default() };
+        law.y.fill(law.offset_pkts(p));
+        law.u.fill(0.02);
+        assert!((law.step(0, &rest).get() - p.get()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused_by_name() {
+        let refused = |params: ArmPfcParams| ArmPfc::new(params).unwrap_err().param;
+        let good = ArmPfcParams::new(plant(), 100.0);
+        assert_eq!(refused(ArmPfcParams { d: 0, ..good }), "d");
+        assert_eq!(refused(ArmPfcParams { d: MAX_DELAY + 1, h: MAX_HORIZON, ..good }), "d");
+        assert_eq!(refused(ArmPfcParams { h: 5, ..good }), "h");
+        assert_eq!(refused(ArmPfcParams { h: MAX_HORIZON + 1, ..good }), "h");
+        assert_eq!(refused(ArmPfcParams { points: 0, ..good }), "points");
+        assert_eq!(refused(ArmPfcParams { points: MAX_POINTS + 1, ..good }), "points");
+        assert_eq!(refused(ArmPfcParams { h: MAX_HORIZON, points: 2, ..good }), "h");
+        assert_eq!(refused(ArmPfcParams { psi: 1.0, ..good }), "psi");
+        assert_eq!(refused(ArmPfcParams { target: 0.0, ..good }), "target");
+    }
+}

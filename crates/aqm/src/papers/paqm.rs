@@ -1,0 +1,321 @@
+//! PAQM: proportional-integral-differential control of the queue with a predicted queue in its differential part (Ryu).
+//!
+//! Every Ts seconds, Q = Q_k, gamma_k = Q_k - Q_(k-1):
+//!
+//! ```text
+//! ghat = gamma_k (gamma_k / gamma_(k-1)) if both have one sign and gamma_(k-1) != 0, else gamma_k             eq. (8)
+//! Qhat = clamp(Q_k + ghat, 0, B)
+//! PI:  dp = alpha ((Q_k + Q_(k-1)) / 2 - target) / target                                                     eq. (5)
+//! D:   dp = alpha (Qhat - target) / (B - target)                                                              eq. (10)
+//! p = clamp(p + dp, 0, 1)
+//! ```
+//!
+//! Which part moves p is `reading`: X, the text's own words: PI while two samples lie on one side of the target, else D.
+//!
+//! Deviations:
+//! - (5) is printed without its parentheses, so that it would add -1 to p; the text defines the normalised value that stands
+//!   above.
+//! - The ratio in (8) is unbounded and divides by zero when the queue stood still: it is at most `ratio_max` (2), and 1 then.
+//!   `bound_ratio = false` restores the paper. Qhat stays within the buffer.
+//! - The "PI" part is an integrator alone; so it is printed. The D part adds next to nothing: all readings behave alike.
+
+use aqumen_units::{Probability, Span};
+
+use crate::{
+    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled, SampledLaw,
+    Settings, Target, Unit, Value,
+};
+
+const DEFAULT_PERIOD_S: f64 = 0.05;
+/// 50 ms of the paper's 53.3 ms that its target takes to drain.
+const PERIOD_PER_DRAIN: f64 = 15.0 / 16.0;
+/// alpha = 8e-4 at the paper's 800 packets.
+const ALPHA_PER_BUFFER_PKT: f64 = 1e-6;
+const DEFAULT_RATIO_MAX: f64 = 2.0;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "paqm",
+    title: "PAQM",
+    summary: "proportional-integral-differential control with a predicted queue",
+    reference: "Ryu: PAQM, an adaptive and proactive queue management for end-to-end TCP congestion control",
+    params: &[
+        Param::positive(
+            "alpha",
+            Unit::One,
+            DefaultValue::Designed("1e-6 per packet of buffer"),
+            "step of the probability for an error as large as the target",
+        ),
+        Param::positive(
+            "period",
+            Unit::Seconds,
+            DefaultValue::Designed("50 ms, at most 15/16 of target / capacity"),
+            "sampling period, Ts; below target / capacity",
+        ),
+        Param::TARGET,
+        Target::DELAY,
+        Param::positive("buffer", Unit::Packets, DefaultValue::Designed("the queue's limit"), "B; above the target"),
+        Param {
+            name: "reading",
+            kind: Kind::Choice(&["X", "SUM", "DPI", "I"]),
+            default: DefaultValue::Value(Value::Choice("X")),
+            doc: "PI on one side of the target, else D (X); both always (SUM); D, and PI on one side (DPI); PI alone (I)",
+        },
+        Param::flag("bound_ratio", true, "bound the ratio of increments in the prediction"),
+        Param {
+            name: "ratio_max",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Open },
+            default: DefaultValue::number(DEFAULT_RATIO_MAX),
+            doc: "greatest ratio of successive increments",
+        },
+        Param::ECN,
+    ],
+};
+
+/// How the PI and the D part combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// PI while the queue and the one before lie on one side of the target, else D. The paper's words.
+    X,
+    /// Both, every sample. The paper's figure 2.
+    Sum,
+    /// D every sample, and PI on top while both queues lie on one side.
+    Dpi,
+    /// PI alone, every sample.
+    I,
+}
+
+/// The parameters of [`Paqm`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PaqmParams {
+    /// Step of the probability for an error as large as the target, alpha.
+    pub alpha: f64,
+    /// Sampling period, Ts, seconds.
+    pub period_s: f64,
+    /// Target queue, packets.
+    pub target: f64,
+    /// Room of the queue, B, packets; above the target.
+    pub buffer: f64,
+    /// How PI and D combine.
+    pub reading: Reading,
+    /// Greatest ratio of successive increments; `None`: no bound, as in the paper.
+    pub ratio_max: Option<f64>,
+}
+
+/// The law.
+#[derive(Clone, Debug)]
+pub struct Paqm {
+    params: PaqmParams,
+    p: Probability,
+    /// Q_(k-1) and gamma_(k-1), from the second sample on.
+    last: Option<(f64, f64)>,
+    seen: Internals,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Internals {
+    increment: f64,
+    predicted: f64,
+    same_side: bool,
+}
+
+impl PaqmParams {
+    /// The paper's settings for `target` and `buffer` packets: alpha = 1e-6 B, 50 ms, reading X, ratio at most 2.
+    pub fn new(target: f64, buffer: f64) -> Self {
+        PaqmParams {
+            alpha: ALPHA_PER_BUFFER_PKT * buffer,
+            period_s: DEFAULT_PERIOD_S,
+            target,
+            buffer,
+            reading: Reading::X,
+            ratio_max: Some(DEFAULT_RATIO_MAX),
+        }
+    }
+}
+
+impl Paqm {
+    /// The law, starting from the probability `p`.
+    pub fn new(params: PaqmParams, p: Probability) -> Result<Self, ParamError> {
+        Param::check_positive("alpha", params.alpha, Unit::One)?;
+        Param::check_positive("period", params.period_s, Unit::Seconds)?;
+        Param::check_positive("target", params.target, Unit::Packets)?;
+        if !(params.buffer > params.target && params.buffer.is_finite()) {
+            return Err(ParamError::relation("buffer", params.buffer, "must be above the target"));
+        }
+        if params.ratio_max.is_some_and(|ratio| !(ratio >= 0.0 && ratio.is_finite())) {
+            return Err(ParamError::relation("ratio_max", params.ratio_max.unwrap_or(0.0), "must be at least 0"));
+        }
+        Ok(Paqm { params, p, last: None, seen: Internals::default() })
+    }
+
+    fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let capacity_pps = network.capacity_pps();
+        let target = Target::from_settings(settings, network)?;
+        let drain_s = target.seconds(capacity_pps);
+        let mut params =
+            PaqmParams::new(target.packets(capacity_pps), settings.number("buffer").unwrap_or(network.buffer_pkts));
+        params.period_s = match settings.number("period") {
+            Some(period) => period,
+            None => DEFAULT_PERIOD_S.min(PERIOD_PER_DRAIN * drain_s),
+        };
+        if let Some(alpha) = settings.number("alpha") {
+            params.alpha = alpha;
+        }
+        params.reading = match settings.choice("reading") {
+            Some("SUM") => Reading::Sum,
+            Some("DPI") => Reading::Dpi,
+            Some("I") => Reading::I,
+            _ => Reading::X,
+        };
+        params.ratio_max = match (settings.flag("bound_ratio"), settings.number("ratio_max")) {
+            (Some(false), Some(ratio)) => {
+                return Err(ParamError::relation("ratio_max", ratio, "has no effect beside bound_ratio = false"));
+            }
+            (Some(false), None) => None,
+            (_, ratio) => Some(ratio.unwrap_or(DEFAULT_RATIO_MAX)),
+        };
+        Paqm::new(params, Probability::ZERO)
+    }
+}
+
+impl Sampled<Paqm> {
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        Ok(Sampled::new(Paqm::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+    }
+}
+
+impl SampledLaw for Paqm {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(Span::from_secs_f64(self.params.period_s)), None]
+    }
+
+    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+        let PaqmParams { alpha, target, buffer, reading, ratio_max, .. } = self.params;
+        let queue = seen.queue_pkts;
+        let (before, grew) = self.last.unwrap_or((queue, 0.0));
+        let grows = queue - before;
+        // Quadratic extrapolation only while the queue keeps its direction; the sign of zero is plus.
+        let ratio = if grew != 0.0 && (grows >= 0.0) == (grew >= 0.0) { grows / grew } else { 1.0 };
+        let ratio = ratio_max.map_or(ratio, |max| ratio.min(max));
+        let increment = grows * ratio;
+        let predicted = (queue + increment).clamp(0.0, buffer);
+        let same_side = (queue > target && before > target) || (queue < target && before < target);
+
+        let pi = || alpha * (0.5 * (queue + before) - target) / target;
+        let d = || alpha * (predicted - target) / (buffer - target);
+        let change = match reading {
+            Reading::X if same_side => pi(),
+            Reading::X => d(),
+            Reading::Sum => pi() + d(),
+            Reading::Dpi if same_side => pi() + d(),
+            Reading::Dpi => d(),
+            Reading::I => pi(),
+        };
+        self.p = Probability::clamp(self.p.get() + change);
+        self.last = Some((queue, grows));
+        self.seen = Internals { increment, predicted, same_side };
+        self.p
+    }
+
+    fn initial(&self) -> Probability {
+        self.p
+    }
+
+    fn take_over(&mut self, old: &Self) {
+        (self.p, self.last, self.seen) = (old.p, old.last, old.seen);
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("predicted_increment", self.seen.increment);
+        visit("predicted_queue", self.seen.predicted);
+        visit("same_side", f64::from(u8::from(self.seen.same_side)));
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let PaqmParams { alpha, period_s, target, buffer, reading, ratio_max } = self.params;
+        visit("alpha", Value::Number(alpha));
+        visit("period", Value::Number(period_s));
+        visit("target", Value::Number(target));
+        visit("buffer", Value::Number(buffer));
+        visit("reading", Value::Choice(reading.name()));
+        visit("bound_ratio", Value::Flag(ratio_max.is_some()));
+        if let Some(ratio) = ratio_max {
+            visit("ratio_max", Value::Number(ratio));
+        }
+    }
+}
+
+impl Reading {
+    const fn name(self) -> &'static str {
+        match self {
+            Reading::X => "X",
+            Reading::Sum => "SUM",
+            Reading::Dpi => "DPI",
+            Reading::I => "I",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps of p for these queues; alpha = 0.01, target 100, buffer 300.
+    fn changes(reading: Reading, ratio_max: Option<f64>, queues: &[f64]) -> alloc::vec::Vec<f64> {
+        let params = PaqmParams { alpha: 0.01, reading, ratio_max, ..PaqmParams::new(100.0, 300.0) };
+        let mut law = Paqm::new(params, Probability::clamp(0.5)).unwrap();
+        let mut before = 0.5;
+        let mut step = |&queue_pkts: &f64| {
+            let p = law.step(0, &Observation { queue_pkts, ..Observation::default() }).get();
+            let change = p - before;
+            before = p;
+            change
+        };
+        queues.iter().map(&mut step).collect()
+    }
+
+    fn near(got: f64, expected: f64) {
+        assert!((got - expected).abs() < 1e-12, "{got}, expected {expected}");
+    }
+
+    #[test]
+    fn on_one_side_the_mean_error_moves_p_and_at_a_crossing_the_predicted_queue() {
+        // 110, 130: mean 120, 0.01 * 20 / 100. Then 90: gamma = -40 after +20, so Qhat = 50: 0.01 * -50 / 200.
+        let x = changes(Reading::X, Some(2.0), &[110.0, 130.0, 90.0]);
+        near(x[1], 0.002);
+        near(x[2], -0.0025);
+        // SUM at 130: gamma = 20 after 0, Qhat = 150: + 0.01 * 50 / 200. DPI the same there; at the crossing D alone.
+        near(changes(Reading::Sum, Some(2.0), &[110.0, 130.0])[1], 0.002 + 0.0025);
+        let dpi = changes(Reading::Dpi, Some(2.0), &[110.0, 130.0, 90.0]);
+        near(dpi[1], 0.002 + 0.0025);
+        near(dpi[2], -0.0025);
+        // I at the crossing: mean 110: 0.01 * 10 / 100.
+        near(changes(Reading::I, Some(2.0), &[110.0, 130.0, 90.0])[2], 0.001);
+    }
+
+    #[test]
+    fn a_queue_at_the_target_changes_nothing() {
+        assert!(changes(Reading::X, Some(2.0), &[100.0; 5]).iter().all(|&change| change == 0.0));
+    }
+
+    #[test]
+    fn the_ratio_of_increments_is_bounded_unless_the_paper_is_wanted() {
+        // 60, 61, 101: increments 1, 40; the ratio of 40 would predict 101 + 1600, beyond the buffer: 300; bounded: 181.
+        near(changes(Reading::X, Some(2.0), &[60.0, 61.0, 101.0])[2], 0.01 * 81.0 / 200.0);
+        near(changes(Reading::X, None, &[60.0, 61.0, 101.0])[2], 0.01);
+        // After a standstill there is no ratio: 60, 60, 101 predicts 142.
+        near(changes(Reading::X, None, &[60.0, 60.0, 101.0])[2], 0.01 * 42.0 / 200.0);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused_by_name() {
+        let good = PaqmParams::new(200.0, 800.0);
+        assert!((good.alpha - 8e-4).abs() < 1e-18);
+        let refused = |params| Paqm::new(params, Probability::ZERO).unwrap_err().param;
+        assert_eq!(refused(PaqmParams { buffer: 200.0, ..good }), "buffer");
+        assert_eq!(refused(PaqmParams { target: 0.0, ..good }), "target");
+        assert_eq!(refused(PaqmParams { alpha: f64::NAN, ..good }), "alpha");
+        assert_eq!(refused(PaqmParams { ratio_max: Some(-1.0), ..good }), "ratio_max");
+        assert_eq!(refused(PaqmParams { period_s: 0.0, ..good }), "period");
+    }
+}

@@ -1,0 +1,134 @@
+//! ST-AQM-MO: AQM-MO inside the self-tuning structure. Beyond both papers.
+//!
+//! Capacity and load are estimated at each inner step and the gains of both loops follow: R0 = rtt + target / C^,
+//! N = L^ R0 C^. AQM-MO's own `adapt_n` knows the load alone.
+//!
+//! Deviations: none; there is no other text.
+
+use aqumen_units::{Probability, Span};
+
+use crate::{
+    Algorithm, EstimatorParams, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip,
+    Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Value,
+    design::self_tuning::Tuning,
+    papers::aqm_mo::{self, AqmMo, AqmMoParams},
+};
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "st-aqm-mo",
+    title: "ST-AQM-MO",
+    summary: "AQM-MO that tunes itself to estimates of capacity, load and round-trip time",
+    reference: "Radwa 2015 within the structure of Zhang, Hollot, Towsley, Misra 2003",
+    params: &[
+        Param::TARGET,
+        Target::DELAY,
+        aqm_mo::PARAMS[0],
+        aqm_mo::PARAMS[1],
+        aqm_mo::PARAMS[2],
+        aqm_mo::PARAMS[3],
+        aqm_mo::PARAMS[4],
+        aqm_mo::PARAMS[5],
+        aqm_mo::PARAMS[6],
+        EstimatorParams::CAPACITY,
+        EstimatorParams::LOAD,
+        RoundTrip::RTT,
+        RoundTrip::WITH_QUEUE,
+        EstimatorParams::PARAMS[0],
+        EstimatorParams::PARAMS[1],
+        EstimatorParams::PARAMS[2],
+        EstimatorParams::PARAMS[3],
+        EstimatorParams::PARAMS[4],
+        Param::ECN,
+    ],
+};
+
+/// AQM-MO whose gains follow an estimate.
+#[derive(Clone, Debug)]
+pub struct TunableAqmMo {
+    law: AqmMo,
+    params: AqmMoParams,
+}
+
+impl TunableAqmMo {
+    /// The law tuned to `network`, whose round trip takes `base_rtt_s` without queueing.
+    pub fn new(
+        params: AqmMoParams,
+        network: &NetworkEstimate,
+        base_rtt_s: f64,
+        target: Target,
+    ) -> Result<Self, ParamError> {
+        let params = AqmMoParams { adapt_n: false, ..params };
+        Ok(TunableAqmMo { law: AqmMo::new(params, plant_of(network)?, base_rtt_s, target)?, params })
+    }
+}
+
+/// N = L R C flows.
+fn plant_of(network: &NetworkEstimate) -> Result<TcpPlant, ParamError> {
+    let NetworkEstimate { capacity_pps, load, rtt_s } = *network;
+    TcpPlant::new(load * rtt_s * capacity_pps, capacity_pps, rtt_s)
+}
+
+impl Sampled<SelfTuned<TunableAqmMo>> {
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let tuning = Tuning::from_settings(settings, network)?;
+        let initial = tuning.initial();
+        let (RoundTrip::Fixed(rtt) | RoundTrip::Effective(rtt)) = tuning.round_trip;
+        let params = AqmMoParams::from_settings(settings, initial.rtt_s);
+        let law = TunableAqmMo::new(params, &initial, rtt, tuning.target)?;
+        Ok(Sampled::new(SelfTuned::with(&tuning, law)?, settings.flag("ecn").unwrap_or(true)))
+    }
+}
+
+impl SampledLaw for TunableAqmMo {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        self.law.periods()
+    }
+
+    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+        self.law.step(which, seen)
+    }
+
+    fn initial(&self) -> Probability {
+        self.law.initial()
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.law.observe(visit);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.law.target().settings(visit);
+        self.params.settings(visit);
+    }
+}
+
+impl Tunable for TunableAqmMo {
+    fn tune(&mut self, network: &NetworkEstimate) {
+        if let Ok(plant) = plant_of(network) {
+            self.law.retune(plant);
+        }
+    }
+
+    fn target(&self) -> Target {
+        self.law.target()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tuned_gains_are_those_designed_for_the_estimate() {
+        // L = 1/15, R = 0.12, C = 1250: N = 10. Then half the capacity, twice the load: N = 10 again, W0 = 7.5.
+        let from = NetworkEstimate { capacity_pps: 1250.0, load: 1.0 / 15.0, rtt_s: 0.12 };
+        let to = NetworkEstimate { capacity_pps: 625.0, load: 2.0 / 15.0, rtt_s: 0.12 };
+        let params = AqmMoParams::new(0.12);
+        let of = |network| TunableAqmMo::new(params, network, 0.1, Target::Packets(25.0)).unwrap();
+        let mut tuned = of(&from);
+        tuned.tune(&to);
+        assert_eq!(tuned.law.gains(), of(&to).law.gains());
+        assert_ne!(tuned.law.gains(), of(&from).law.gains());
+    }
+}

@@ -1,0 +1,207 @@
+//! STPI: a PI controller that tunes itself to estimates of capacity and load (Zhang, Hollot, Towsley, Misra 2003).
+//!
+//! Each sample the estimators of the self-tuning structure move, the gains follow, and the PI law steps with them. In terms
+//! of the estimates C, L = N / (R C) and R the network's gain is k_t = R C / (4 L^2), TCP's window pole 2 L / R:
+//!
+//! ```text
+//! k_p = 2 beta sqrt(1 + beta^2) L / (R C)      k_i = (2 L / R) k_p         zero on the window pole, crossover at beta / R
+//! a, b = k_p +- k_i T / 2                      p(k) = clamp(p(k-1) + a (q(k) - target) - b (q(k-1) - target), 0, 1)
+//! ```
+//!
+//! Deviations:
+//! - The paper refers to a report for the tuning rule that is no longer to be found; the rule above is derived from the model
+//!   of the network. Its structure is that of public implementations that cite the paper.
+//! - R = rtt + target / C^, where the paper assumes a constant (see the self-tuning structure); `rtt_with_queue` selects.
+
+use aqumen_units::{Probability, Span};
+
+use crate::{
+    Algorithm, Bound, DefaultValue, EstimatorParams, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param,
+    ParamError, Pi, PiController, PiGains, RoundTrip, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit,
+    Value, design::self_tuning::Tuning,
+};
+
+const DEFAULT_HZ: f64 = 160.0;
+const DEFAULT_BETA: f64 = 0.5;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "stpi",
+    title: "STPI",
+    summary: "PI control of the queue length that tunes itself to estimates of capacity and load",
+    reference: "Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM networks, 2003",
+    params: &[
+        Param {
+            name: "beta",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(0.6) },
+            default: DefaultValue::number(DEFAULT_BETA),
+            doc: "crossover at beta / R: 0.5 leaves a phase margin of 35 degrees, 0.3 leaves 56",
+        },
+        Param {
+            name: "frequency",
+            kind: Kind::Number { unit: Unit::Hertz, min: Bound::Inclusive(1e-3), max: Bound::Inclusive(1e6) },
+            default: DefaultValue::number(DEFAULT_HZ),
+            doc: "samples per second, f_s",
+        },
+        Param::TARGET,
+        Target::DELAY,
+        EstimatorParams::CAPACITY,
+        EstimatorParams::LOAD,
+        RoundTrip::RTT,
+        RoundTrip::WITH_QUEUE,
+        EstimatorParams::PARAMS[0],
+        EstimatorParams::PARAMS[1],
+        EstimatorParams::PARAMS[2],
+        EstimatorParams::PARAMS[3],
+        EstimatorParams::PARAMS[4],
+        Param::ECN,
+    ],
+};
+
+/// A PI law that can be tuned.
+#[derive(Clone, Copy, Debug)]
+pub struct TunablePi {
+    pi: Pi,
+    beta: f64,
+    frequency: f64,
+    target: Target,
+}
+
+impl TunablePi {
+    /// The law tuned to `network`, sampled `frequency` times a second, starting from the probability `p`.
+    pub fn new(
+        beta: f64,
+        frequency: f64,
+        target: Target,
+        network: &NetworkEstimate,
+        p: Probability,
+    ) -> Result<Self, ParamError> {
+        Param::check_positive("beta", beta, Unit::One)?;
+        Param::check_positive("frequency", frequency, Unit::Hertz)?;
+        let gains = gains(beta, frequency, network).map_err(|_| {
+            ParamError::relation("frequency", frequency, "is too low for this network: the designed b is not above 0")
+        })?;
+        let pi = Pi::new(gains, frequency, target.packets(network.capacity_pps)).starting_at(p);
+        Ok(TunablePi { pi, beta, frequency, target })
+    }
+
+    /// The gains in force.
+    pub const fn gains(&self) -> PiGains {
+        self.pi.gains()
+    }
+}
+
+/// The controller in continuous time by the rule above.
+pub fn design(beta: f64, network: &NetworkEstimate) -> PiController {
+    let NetworkEstimate { capacity_pps, load, rtt_s } = *network;
+    let zero = 2.0 * load / rtt_s;
+    let proportional = 2.0 * beta * libm::sqrt(1.0 + beta * beta) * load / (rtt_s * capacity_pps);
+    PiController { gain: zero * proportional, zero }
+}
+
+fn gains(beta: f64, frequency: f64, network: &NetworkEstimate) -> Result<PiGains, ParamError> {
+    design(beta, network).sampled(frequency)
+}
+
+impl Sampled<SelfTuned<TunablePi>> {
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let tuning = Tuning::from_settings(settings, network)?;
+        let law = TunablePi::new(
+            settings.number("beta").unwrap_or(DEFAULT_BETA),
+            settings.number("frequency").unwrap_or(DEFAULT_HZ),
+            tuning.target,
+            &tuning.initial(),
+            Probability::ZERO,
+        )?;
+        Ok(Sampled::new(SelfTuned::with(&tuning, law)?, settings.flag("ecn").unwrap_or(true)))
+    }
+}
+
+impl SampledLaw for TunablePi {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        self.pi.periods()
+    }
+
+    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+        self.pi.step(which, seen)
+    }
+
+    fn initial(&self) -> Probability {
+        self.pi.initial()
+    }
+
+    fn take_over(&mut self, old: &Self) {
+        self.pi.take_over(&old.pi);
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("a", self.gains().a());
+        visit("b", self.gains().b());
+        visit("target", self.pi.target_pkts());
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("beta", Value::Number(self.beta));
+        visit("frequency", Value::Number(self.frequency));
+        self.target.settings(visit);
+    }
+}
+
+impl Tunable for TunablePi {
+    fn tune(&mut self, network: &NetworkEstimate) {
+        // Where a load of L windows turns over within a few samples no b above zero is left; the old gains stay.
+        if let Ok(gains) = gains(self.beta, self.frequency, network) {
+            self.pi.retune(gains, self.target.packets(network.capacity_pps));
+        }
+    }
+
+    fn target(&self) -> Target {
+        self.target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gains_follow_the_estimates() {
+        // L = 0.1, R = 0.2, C = 1000, beta = 0.5: k_p = 2 * 0.5 * 1.118034 * 0.1 / 200 = 5.59017e-4; 2 L / R = 1;
+        // k_i = k_p; at 100 Hz a, b = k_p (1 +- 0.005).
+        let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
+        let target = Target::Delay(0.05);
+        let mut law = TunablePi::new(0.5, 100.0, target, &network, Probability::ZERO).unwrap();
+        assert!((law.gains().a() / 5.59017e-4 - 1.005).abs() < 1e-6);
+        assert!((law.gains().b() / 5.59017e-4 - 0.995).abs() < 1e-6);
+        // Twice the load: twice k_p, and the zero at 2 rad/s. A target of 50 ms is 25 packets at half the capacity, where
+        // k_p doubles once more.
+        law.tune(&NetworkEstimate { capacity_pps: 500.0, load: 0.2, rtt_s: 0.2 });
+        assert!((law.gains().a() / 5.59017e-4 - 4.0 * 1.01).abs() < 1e-5);
+        assert_eq!(law.pi.target_pkts(), 25.0);
+    }
+
+    #[test]
+    fn new_gains_do_not_move_the_probability_of_a_queue_at_its_target() {
+        let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
+        let p = Probability::new(0.3).unwrap();
+        let mut law = TunablePi::new(0.5, 100.0, Target::Packets(50.0), &network, p).unwrap();
+        let at_target = Observation { queue_pkts: 50.0, ..Observation::default() };
+        let settled = law.step(0, &at_target);
+        law.tune(&NetworkEstimate { load: 0.7, ..network });
+        assert_eq!(law.step(0, &at_target), settled);
+    }
+
+    #[test]
+    fn an_estimate_that_gives_no_gains_leaves_the_old_ones() {
+        let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
+        let mut law = TunablePi::new(0.5, 10.0, Target::Packets(50.0), &network, Probability::ZERO).unwrap();
+        let before = law.gains();
+        // L T / R = 0.7 * 0.1 / 0.05 = 1.4: b would be below zero.
+        law.tune(&NetworkEstimate { capacity_pps: 1000.0, load: 0.7, rtt_s: 0.05 });
+        assert_eq!(law.gains(), before);
+        assert_eq!(
+            TunablePi::new(0.5, 0.1, Target::Packets(50.0), &network, Probability::ZERO).unwrap_err().param,
+            "frequency"
+        );
+    }
+}

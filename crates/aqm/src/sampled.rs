@@ -1,0 +1,195 @@
+//! A law as an [`Aqm`]: a coin flip for each packet, with the law's own clocks.
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::{Aqm, Cx, Draw, MAX_LOOPS, Observation, Packet, SampledLaw, Totals, Value, Verdict};
+
+/// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
+#[derive(Clone, Debug)]
+pub struct Sampled<L> {
+    law: L,
+    ecn: bool,
+    applied: Probability,
+    loops: [Option<Loop>; MAX_LOOPS],
+}
+
+/// One sampling loop: its clock, and the totals at its last step.
+#[derive(Clone, Copy, Debug)]
+struct Loop {
+    period: Span,
+    due: Instant,
+    last: Instant,
+    totals: Totals,
+    /// Time spent on transmissions up to `last`.
+    busy: Span,
+}
+
+impl<L: SampledLaw> Sampled<L> {
+    /// Applies `law` from the epoch on. With `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
+    pub fn new(law: L, ecn: bool) -> Self {
+        let loops = law.periods().map(|period| {
+            // A period of zero, a foreign law's mistake, must not stop the clock.
+            period.map(|period| period.max(Span::from_nanos(1))).map(|period| Loop {
+                period,
+                due: Instant::ZERO + period,
+                last: Instant::ZERO,
+                totals: Totals::default(),
+                busy: Span::ZERO,
+            })
+        });
+        let applied = law.initial();
+        Sampled { law, ecn, applied, loops }
+    }
+
+    /// The law.
+    pub fn law(&self) -> &L {
+        &self.law
+    }
+}
+
+impl<L: SampledLaw> Aqm for Sampled<L> {
+    #[inline(always)]
+    fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        let p = self.applied.get();
+        if p > 0.0 && !cx.queue.is_full(packet) && cx.rng.uniform() < p {
+            Verdict::signal(packet, self.ecn)
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.loops.iter().flatten().map(|l| l.due).min()
+    }
+
+    fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
+        for which in 0..MAX_LOOPS {
+            let Some(l) = &mut self.loops[which] else { continue };
+            if l.due > cx.now {
+                continue;
+            }
+            let seen = l.observe(cx, self.applied);
+            // A late call does the work of one period; the clock keeps its phase.
+            let periods = (cx.now - l.due).as_nanos() / l.period.as_nanos() + 1;
+            l.due = l.due.saturating_add(l.period.saturating_mul(periods));
+            self.applied = self.law.step(which, &seen);
+        }
+    }
+
+    fn probability(&self) -> Probability {
+        self.applied
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.law.observe(visit);
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.law.settings(visit);
+        visit("ecn", Value::Flag(self.ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        if let Some(old) = old {
+            self.applied = old.applied;
+            self.law.take_over(&old.law);
+        }
+        for (which, l) in self.loops.iter_mut().enumerate() {
+            let Some(l) = l else { continue };
+            // The same loop goes on from its last step; a new one starts now.
+            (l.last, l.totals, l.busy) = match old.and_then(|old| old.loops[which].as_ref()) {
+                Some(before) => (before.last, before.totals, before.busy),
+                None => (now, *totals, totals.busy_until(now)),
+            };
+            l.due = l.last.saturating_add(l.period);
+        }
+    }
+
+    fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
+        Some(&mut self.law)
+    }
+}
+
+impl Loop {
+    fn observe<R: Draw>(&mut self, cx: &Cx<'_, R>, applied: Probability) -> Observation {
+        let (now, queue) = (cx.now, &cx.queue);
+        let (new, old) = (queue.totals, &self.totals);
+        // A transmission that took less of the link than it lasted (a share of a slot) must not take back what was counted.
+        let (interval, busy) = (now - self.last, new.busy_until(now).max(self.busy));
+        let seen = Observation {
+            now,
+            interval_s: interval.as_secs_f64(),
+            queue_pkts: queue.packets as f64,
+            queue_bytes: queue.bytes as f64,
+            arrivals_pkts: (new.arrivals - old.arrivals) as f64,
+            accepted_pkts: (new.accepted - old.accepted) as f64,
+            departures_pkts: (new.departures - old.departures) as f64,
+            departures_bytes: (new.departed_bytes - old.departed_bytes) as f64,
+            busy_s: (new.busy - old.busy).as_secs_f64(),
+            idle_s: interval.saturating_sub(busy - self.busy).as_secs_f64(),
+            sojourn_s: new.last_sojourn.as_secs_f64(),
+            applied,
+        };
+        self.last = now;
+        self.totals = *new;
+        self.busy = busy;
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use aqumen_units::Bytes;
+
+    use super::*;
+    use crate::{DropReason, Fates, Fifo, Handle, Limit, Qdisc};
+
+    /// Keeps idle and busy time of each period of 5 ms, in milliseconds.
+    #[derive(Default)]
+    struct Seen(Vec<(f64, f64)>);
+
+    impl SampledLaw for Seen {
+        fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+            [Some(Span::from_millis(5)), None]
+        }
+
+        fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+            self.0.push((seen.idle_s * 1e3, seen.busy_s * 1e3));
+            Probability::ZERO
+        }
+    }
+
+    struct Never;
+
+    impl Draw for Never {
+        fn uniform(&mut self) -> f64 {
+            panic!("a probability of zero needs no number")
+        }
+    }
+
+    impl Fates for Never {
+        fn marked(&mut self, _handle: Handle) {}
+
+        fn dropped(&mut self, _handle: Handle, _reason: DropReason) {}
+    }
+
+    #[test]
+    fn idle_time_is_exact_in_the_middle_of_a_transmission() {
+        let mut fifo = Fifo::new(Sampled::new(Seen::default(), false), Limit { packets: 9, bytes: Bytes(9999) });
+        let at = |ms: u64| Instant::ZERO + Span::from_millis(ms);
+        // In transmission from 2 to 7 ms and from 14 ms on; the law looks at 5, 10 and 15 ms.
+        fifo.enqueue(0, &Packet { bytes: 1000, ..Packet::default() }, at(2), &mut Never, &mut Never);
+        assert_eq!(fifo.dequeue(at(2), &mut Never, &mut Never), Some(0));
+        fifo.on_timer(at(5), &mut Never);
+        fifo.transmitted(Span::from_millis(5), at(7));
+        assert_eq!(fifo.dequeue(at(7), &mut Never, &mut Never), None);
+        fifo.on_timer(at(10), &mut Never);
+        fifo.enqueue(1, &Packet { bytes: 1000, ..Packet::default() }, at(14), &mut Never, &mut Never);
+        assert_eq!(fifo.dequeue(at(14), &mut Never, &mut Never), Some(1));
+        fifo.on_timer(at(15), &mut Never);
+        // Busy time comes with the departure, whole: a packet's 5 ms lie in the second period.
+        assert_eq!(fifo.aqm().law().0, [(2.0, 0.0), (3.0, 5.0), (4.0, 0.0)]);
+    }
+}

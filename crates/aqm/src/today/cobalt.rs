@@ -1,0 +1,498 @@
+//! COBALT: CoDel and BLUE side by side (Morton; Hoeiland-Joergensen, Taht, Morton 2018; Palmei et al. 2019).
+//!
+//! CoDel steers traffic that answers signals; BLUE, driven by overflow and emptiness, drops the traffic that does not. COBALT's
+//! CoDel also winds its count down at the pace at which it would have wound it up, instead of forgetting it after a while, and
+//! asks for no whole interval above the target before it begins its schedule: the first signal comes one gap later.
+//!
+//! ```text
+//!          sojourn > target: next = now + gap(count)
+//!  Quiet <──────────────────────────────────────────> Signalling
+//!    │     sojourn <= target                              │
+//!    │ each time next is due: count -= 1,                 │ each time next is due: signal, count += 1,
+//!    │ next += gap(count)                                 │ next += gap(count)
+//!
+//!  BLUE, once a target's time at most:  overflow: p += 1/256      empty: p -= 1/4096, Quiet, count -= 1 if due
+//!        every packet at the head:      dropped with p, ECN-capable or not
+//! ```
+//!
+//! Deviations:
+//! - There is no RFC: the rules follow the papers and the description of sch_cake. For a queue shorter than four packets' time, which
+//!   CAKE exempts, there is `mtu`, CoDel's rule; in [`cake`](crate::cake), which knows the rate, that time (`least`).
+//! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets rather than
+//!   memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
+//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a cache and a Newton step, in which a queue that was never used
+//!   begins without a gap: its first signal comes with the second packet above the target.
+
+use aqumen_units::{Instant, Probability, Span};
+
+use crate::{
+    Algorithm, Aqm, Bound, CodelLaw, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param,
+    ParamError, Settings, Totals, Unit, Value, Verdict,
+    today::codel::{INTERVAL, TARGET},
+};
+
+const DEFAULT_TARGET_S: f64 = 0.005;
+const DEFAULT_INTERVAL_S: f64 = 0.1;
+const DEFAULT_MTU: f64 = 0.0;
+const DEFAULT_INCREMENT: f64 = 1.0 / 256.0;
+const DEFAULT_DECREMENT: f64 = 1.0 / 4096.0;
+const DEFAULT_BLUE_THRESHOLD_S: f64 = 0.4;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "cobalt",
+    title: "COBALT",
+    summary: "CoDel for traffic that answers, BLUE for traffic that does not",
+    reference: "Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Taht: Design and evaluation of COBALT queue discipline, 2019",
+    params: &[
+        TARGET,
+        INTERVAL,
+        Param {
+            name: "mtu",
+            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e9) },
+            default: DefaultValue::number(DEFAULT_MTU),
+            doc: "with this much or less left in the queue CoDel is quiet; zero: it never is for that reason",
+        },
+        INCREMENT,
+        DECREMENT,
+        Param::positive(
+            "blue_threshold",
+            Unit::Seconds,
+            DefaultValue::number(DEFAULT_BLUE_THRESHOLD_S),
+            "sojourn time above which BLUE sees an overflow",
+        ),
+        Param::ECN,
+    ],
+};
+
+/// The rows of BLUE's steps, for COBALT and CAKE.
+pub(crate) const INCREMENT: Param =
+    Param::fraction("increment", DefaultValue::number(DEFAULT_INCREMENT), "BLUE's step at an overflow");
+pub(crate) const DECREMENT: Param =
+    Param::fraction("decrement", DefaultValue::number(DEFAULT_DECREMENT), "BLUE's step at an empty queue");
+
+/// The parameters of [`Cobalt`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CobaltParams {
+    /// Sojourn time that a standing queue may have.
+    pub target: Span,
+    /// Time over which a signal's effect shows.
+    pub interval: Span,
+    /// Sojourn time that is never too long, if that is more than the target: CAKE's time of four full packets.
+    pub least: Span,
+    /// With so many bytes or fewer left CoDel is quiet; zero: it never is for that reason.
+    pub mtu: u32,
+    /// BLUE's step at an overflow.
+    pub increment: f64,
+    /// BLUE's step at an empty queue.
+    pub decrement: f64,
+    /// Sojourn time above which BLUE sees an overflow.
+    pub blue_threshold: Span,
+    /// Mark ECN-capable packets that CoDel chooses.
+    pub ecn: bool,
+}
+
+/// The state of one queue under COBALT. Many queues can share one [`CobaltParams`].
+#[derive(Clone, Copy, Debug)]
+pub struct CobaltState {
+    signalling: bool,
+    /// Signals needed of late: up while signalling, down while quiet.
+    count: u32,
+    next: Instant,
+    blue: Probability,
+    /// BLUE's last step; none yet at the start.
+    stepped: Option<Instant>,
+}
+
+/// CoDel and BLUE side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Cobalt {
+    params: CobaltParams,
+    state: CobaltState,
+}
+
+impl Default for CobaltParams {
+    fn default() -> Self {
+        CobaltParams {
+            target: Span::from_secs_f64(DEFAULT_TARGET_S),
+            interval: Span::from_secs_f64(DEFAULT_INTERVAL_S),
+            least: Span::ZERO,
+            mtu: DEFAULT_MTU as u32,
+            increment: DEFAULT_INCREMENT,
+            decrement: DEFAULT_DECREMENT,
+            blue_threshold: Span::from_secs_f64(DEFAULT_BLUE_THRESHOLD_S),
+            ecn: true,
+        }
+    }
+}
+
+impl Default for CobaltState {
+    fn default() -> Self {
+        CobaltState { signalling: false, count: 0, next: Instant::ZERO, blue: Probability::ZERO, stepped: None }
+    }
+}
+
+impl CobaltState {
+    /// The verdict on the packet at the head, which waited for `sojourn`; `backlog_bytes` are left behind it.
+    pub fn on_head<R: Draw>(
+        &mut self,
+        params: &CobaltParams,
+        packet: &Packet,
+        sojourn: Span,
+        backlog_bytes: u64,
+        now: Instant,
+        rng: &mut R,
+    ) -> Verdict {
+        let law = CodelLaw::new(params.interval);
+        let due = self.is_due(now);
+        let above =
+            sojourn > params.target && sojourn > params.least && (params.mtu == 0 || backlog_bytes > params.mtu as u64);
+        if above && !self.signalling {
+            self.next = now.saturating_add(law.gap(self.count));
+        }
+        self.signalling = above;
+        if above {
+            self.count = self.count.max(1);
+        }
+
+        let mut verdict = Verdict::Pass;
+        if due && above {
+            verdict = Verdict::signal(packet, params.ecn);
+            self.count = self.count.saturating_add(1);
+            self.next = self.next.saturating_add(law.gap(self.count));
+        } else if due {
+            self.wind_down(law, now);
+        }
+        if sojourn > params.blue_threshold {
+            self.raise_blue(params, now);
+        }
+        // BLUE drops what could be marked, too: it is there for those who do not answer marks.
+        let blue = self.blue.get();
+        if blue > 0.0 && rng.uniform() < blue {
+            verdict = Verdict::Drop(DropReason::Early);
+        }
+        // While nothing is signalled, the schedule does not fall behind.
+        if self.count == 0 {
+            self.next = now.saturating_add(params.interval);
+        } else if now > self.next && !matches!(verdict, Verdict::Drop(_)) {
+            self.next = now;
+        }
+        verdict
+    }
+
+    /// A packet found no room: one step up for BLUE, and CoDel's next signal is due at once.
+    pub fn on_overflow(&mut self, params: &CobaltParams, now: Instant) {
+        self.raise_blue(params, now);
+        self.signalling = true;
+        self.next = now;
+        self.count = self.count.max(1);
+    }
+
+    /// The link found nothing to send: one step down for BLUE, and CoDel winds down.
+    pub fn on_empty(&mut self, params: &CobaltParams, now: Instant) {
+        if self.blue > Probability::ZERO && self.may_step(params, now) {
+            self.blue = Probability::clamp(self.blue.get() - params.decrement);
+            self.stepped = Some(now);
+        }
+        self.signalling = false;
+        if self.is_due(now) {
+            self.count -= 1;
+            self.next = self.next.saturating_add(CodelLaw::new(params.interval).gap(self.count));
+        }
+    }
+
+    /// BLUE's probability.
+    pub const fn blue(&self) -> Probability {
+        self.blue
+    }
+
+    /// Shows each named quantity of the state, for traces.
+    pub fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("count", self.count as f64);
+        visit("signalling", self.signalling as u8 as f64);
+        visit("blue_probability", self.blue.get());
+    }
+
+    /// Whether nothing of past congestion is left, so that an empty queue may be forgotten.
+    pub fn is_at_rest(&self, now: Instant) -> bool {
+        self.blue == Probability::ZERO && self.count == 0 && now >= self.next
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.count > 0 && now >= self.next
+    }
+
+    /// One signal fewer for each gap that has passed without need.
+    fn wind_down(&mut self, law: CodelLaw, now: Instant) {
+        while self.is_due(now) {
+            self.count -= 1;
+            self.next = self.next.saturating_add(law.gap(self.count));
+        }
+    }
+
+    fn raise_blue(&mut self, params: &CobaltParams, now: Instant) {
+        if self.may_step(params, now) {
+            self.blue = Probability::clamp(self.blue.get() + params.increment);
+            self.stepped = Some(now);
+        }
+    }
+
+    fn may_step(&self, params: &CobaltParams, now: Instant) -> bool {
+        self.stepped.is_none_or(|last| now.saturating_since(last) > params.target)
+    }
+}
+
+impl Cobalt {
+    /// COBALT over an empty queue. Target and interval are above zero.
+    pub fn new(params: CobaltParams) -> Result<Self, ParamError> {
+        Param::check_positive("target", params.target.as_secs_f64(), Unit::Seconds)?;
+        Param::check_positive("interval", params.interval.as_secs_f64(), Unit::Seconds)?;
+        Ok(Cobalt { params, state: CobaltState::default() })
+    }
+
+    pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network) -> Result<Self, ParamError> {
+        let default = CobaltParams::default();
+        let span = |name: &str, otherwise: Span| settings.number(name).map_or(otherwise, Span::from_secs_f64);
+        Cobalt::new(CobaltParams {
+            target: span("target", default.target),
+            interval: span("interval", default.interval),
+            least: default.least,
+            mtu: settings.whole("mtu")?.map_or(default.mtu, |bytes| bytes as u32),
+            increment: settings.number("increment").unwrap_or(default.increment),
+            decrement: settings.number("decrement").unwrap_or(default.decrement),
+            blue_threshold: span("blue_threshold", default.blue_threshold),
+            ecn: settings.flag("ecn").unwrap_or(default.ecn),
+        })
+    }
+}
+
+impl Aqm for Cobalt {
+    fn on_overflow<R: Draw>(&mut self, _packet: &Packet, cx: &mut Cx<'_, R>) {
+        self.state.on_overflow(&self.params, cx.now);
+    }
+
+    #[inline]
+    fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
+        self.state.on_head(&self.params, packet, sojourn, cx.queue.bytes, cx.now, cx.rng)
+    }
+
+    fn on_idle(&mut self, now: Instant) {
+        self.state.on_empty(&self.params, now);
+    }
+
+    fn probability(&self) -> Probability {
+        self.state.blue
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.state.observe(visit);
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { decides_at_head: true, departures: true }
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, ecn, .. } = self.params;
+        visit("target", Value::seconds(target));
+        visit("interval", Value::seconds(interval));
+        visit("mtu", Value::Number(mtu as f64));
+        visit("increment", Value::Number(increment));
+        visit("decrement", Value::Number(decrement));
+        visit("blue_threshold", Value::seconds(blue_threshold));
+        visit("ecn", Value::Flag(ecn));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+        let _ = (now, totals);
+        if let Some(old) = old {
+            self.state = old.state;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_units::Ecn;
+
+    const DROP: Verdict = Verdict::Drop(DropReason::Early);
+
+    /// Draws the same number always.
+    struct Fixed(f64);
+
+    impl Draw for Fixed {
+        fn uniform(&mut self) -> f64 {
+            self.0
+        }
+    }
+
+    fn at(ms: f64) -> Instant {
+        Instant::from_nanos((ms * 1e6) as u64)
+    }
+
+    /// One queue with the default parameters: target 5 ms, interval 100 ms.
+    #[derive(Default)]
+    struct Queue(CobaltState);
+
+    impl Queue {
+        fn head(&mut self, at_ms: f64, sojourn_ms: u64, ecn: Ecn, u: f64) -> Verdict {
+            let packet = Packet { bytes: 1000, ecn, segments: 1, ..Packet::default() };
+            let sojourn = Span::from_millis(sojourn_ms);
+            self.0.on_head(&CobaltParams::default(), &packet, sojourn, 10_000, at(at_ms), &mut Fixed(u))
+        }
+
+        fn high(&mut self, at_ms: f64) -> Verdict {
+            self.head(at_ms, 10, Ecn::Ect0, 1.0)
+        }
+
+        fn low(&mut self, at_ms: f64) -> Verdict {
+            self.head(at_ms, 5, Ecn::Ect0, 1.0)
+        }
+
+        fn overflow(&mut self, at_ms: f64) {
+            self.0.on_overflow(&CobaltParams::default(), at(at_ms));
+        }
+
+        fn empty(&mut self, at_ms: f64) {
+            self.0.on_empty(&CobaltParams::default(), at(at_ms));
+        }
+    }
+
+    #[test]
+    fn the_first_mark_comes_an_interval_after_the_target_was_passed_and_the_next_ones_closer() {
+        let mut queue = Queue::default();
+        let marks: std::vec::Vec<u32> = (0..400).filter(|&ms| queue.high(f64::from(ms)) == Verdict::Mark).collect();
+        // 100; then count 2: 100 + 70.7 = 170.7; count 3: + 57.7 = 228.4; + 50 = 278.4; + 44.7 = 323.2; + 40.8 = 364.0.
+        assert_eq!(marks, [100, 171, 229, 279, 324, 364]);
+    }
+
+    #[test]
+    fn a_packet_at_the_target_ends_the_stretch_and_packets_that_cannot_be_marked_are_dropped() {
+        let mut queue = Queue::default();
+        queue.high(0.0);
+        assert_eq!(queue.head(100.0, 10, Ecn::NotEct, 1.0), DROP);
+        assert_eq!(queue.low(101.0), Verdict::Pass);
+        assert!(!queue.0.signalling);
+    }
+
+    #[test]
+    fn the_count_winds_down_while_the_queue_is_short() {
+        let mut queue = Queue::default();
+        for ms in 0..=279 {
+            queue.high(f64::from(ms));
+        }
+        // Four marks: count 5, next at 278.4 + 44.7 = 323.2.
+        assert_eq!(queue.0.count, 5);
+        queue.low(300.0);
+        assert_eq!(queue.0.count, 5);
+        // At 323.2 count 4, next + 50 = 373.2; count 3, + 57.7 = 430.9.
+        queue.low(324.0);
+        assert_eq!(queue.0.count, 4);
+        queue.low(400.0);
+        assert_eq!(queue.0.count, 3);
+        // All gone in the end; the schedule then lies an interval ahead.
+        queue.low(5000.0);
+        assert_eq!((queue.0.count, queue.0.next), (0, at(5100.0)));
+    }
+
+    #[test]
+    fn a_count_left_over_makes_the_next_stretch_begin_faster() {
+        let mut queue = Queue::default();
+        for ms in 0..=279 {
+            queue.high(f64::from(ms));
+        }
+        queue.low(280.0);
+        // Count 5: the first mark 100 / sqrt(5) = 44.7 ms after the target is passed again.
+        queue.high(290.0);
+        assert_eq!(queue.high(334.0), Verdict::Pass);
+        assert_eq!(queue.high(335.0), Verdict::Mark);
+    }
+
+    #[test]
+    fn an_overflow_raises_blue_at_most_once_a_target_and_makes_a_signal_due() {
+        let mut queue = Queue::default();
+        queue.overflow(10.0);
+        queue.overflow(15.0);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0);
+        queue.overflow(15.1);
+        assert_eq!(queue.0.blue().get(), 2.0 / 256.0);
+        assert_eq!(queue.high(15.1), Verdict::Mark);
+    }
+
+    #[test]
+    fn blue_drops_what_could_be_marked_and_an_empty_queue_lowers_it() {
+        let mut queue = Queue::default();
+        queue.overflow(0.0);
+        // 1/256 = 0.0039.
+        assert_eq!(queue.head(1.0, 1, Ecn::Ect0, 0.0038), DROP);
+        assert_eq!(queue.head(1.0, 1, Ecn::Ect0, 0.004), Verdict::Pass);
+        queue.empty(5.0);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0);
+        queue.empty(5.1);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0 - 1.0 / 4096.0);
+    }
+
+    #[test]
+    fn an_empty_queue_winds_the_count_down_by_one_when_due() {
+        let mut queue = Queue::default();
+        queue.high(0.0);
+        assert_eq!(queue.high(100.0), Verdict::Mark);
+        // Count 2, next at 170.7.
+        queue.empty(170.0);
+        assert_eq!((queue.0.count, queue.0.signalling), (2, false));
+        queue.empty(171.0);
+        assert_eq!(queue.0.count, 1);
+    }
+
+    #[test]
+    fn a_sojourn_time_above_the_threshold_is_an_overflow_for_blue() {
+        let mut queue = Queue::default();
+        queue.head(0.0, 400, Ecn::Ect0, 1.0);
+        assert_eq!(queue.0.blue(), Probability::ZERO);
+        queue.head(10.0, 401, Ecn::Ect0, 1.0);
+        assert_eq!(queue.0.blue().get(), 1.0 / 256.0);
+    }
+
+    #[test]
+    fn a_sojourn_time_below_the_least_is_never_too_long() {
+        let params = CobaltParams { least: Span::from_millis(24), ..CobaltParams::default() };
+        let mut state = CobaltState::default();
+        let mut head = |ms, sojourn| {
+            let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
+            state.on_head(&params, &packet, Span::from_millis(sojourn), 10_000, at(ms), &mut Fixed(1.0))
+        };
+        head(0.0, 24);
+        assert_eq!(head(100.0, 24), Verdict::Pass);
+        head(200.0, 25);
+        assert_eq!(head(300.0, 25), Verdict::Mark);
+    }
+
+    #[test]
+    fn with_an_mtu_a_short_queue_is_left_alone() {
+        let params = CobaltParams { mtu: 1500, ..CobaltParams::default() };
+        let mut state = CobaltState::default();
+        let mut head = |ms, left| {
+            state.on_head(
+                &params,
+                &Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() },
+                Span::from_millis(10),
+                left,
+                at(ms),
+                &mut Fixed(1.0),
+            )
+        };
+        head(0.0, 1500);
+        assert_eq!(head(100.0, 1500), Verdict::Pass);
+        // Above the target from 200 on.
+        head(200.0, 1501);
+        assert_eq!(head(300.0, 1501), Verdict::Mark);
+    }
+
+    #[test]
+    fn a_target_or_interval_of_no_time_is_refused() {
+        let with = |target, interval| Cobalt::new(CobaltParams { target, interval, ..CobaltParams::default() });
+        assert_eq!(with(Span::ZERO, Span::from_millis(1)).unwrap_err().param, "target");
+        assert_eq!(with(Span::from_millis(1), Span::ZERO).unwrap_err().param, "interval");
+    }
+}
