@@ -1,10 +1,11 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is what
-//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue.
+//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C meanwhile.
 
 mod catalogue;
 mod cost;
+mod interrupt;
 mod many;
 mod mmpp;
 mod record;
@@ -23,6 +24,7 @@ use aqumen_sim::{Error, Options};
 use aqumen_traffic::{Action, Ahead};
 
 use cost::measured;
+use interrupt::{Worker, apart, listening};
 
 create_exception!(_core, ScenarioError, PyValueError, "A scenario, an AQM or a file does not fit; one clear line.");
 create_exception!(_core, Cancelled, PyException, "The run was stopped by its progress callback.");
@@ -130,15 +132,15 @@ impl Scenario {
 
     /// The explicit plan for `seed` as JSON, with the AQM of a SPEC on the links under test.
     #[pyo3(signature = (seed, aqm))]
-    fn plan_json(&self, seed: u64, aqm: Option<&str>) -> PyResult<String> {
-        let plan = plan(&self.0, seed, aqm)?;
-        Ok(plan.to_json().map_err(refuse)?.to_string())
+    fn plan_json(&self, py: Python<'_>, seed: u64, aqm: Option<&str>) -> PyResult<String> {
+        let (scenario, aqm) = (self.0.clone(), aqm.map(String::from));
+        apart(py, move || Ok(plan(&scenario, seed, aqm.as_deref())?.to_json().map_err(refuse)?.to_string()))
     }
 
     /// For each group of the plan for `seed` what its sources of finite transfers ask for; `None` for other traffic. Each source is a
     /// list of seconds since the last was served, "page", "transfer" or "read", bytes, and whether a connection is opened.
     #[pyo3(signature = (seed))]
-    fn requests(&self, seed: u64) -> PyResult<Vec<Option<Vec<Vec<Asked>>>>> {
+    fn requests(&self, py: Python<'_>, seed: u64) -> PyResult<Vec<Option<Vec<Vec<Asked>>>>> {
         let source = |ahead: &Ahead| -> Vec<Asked> {
             let steps = ahead.iter().map(|(wait, action)| (wait.as_nanos() as f64 / 1e9, *action));
             steps
@@ -150,7 +152,8 @@ impl Scenario {
                 })
                 .collect()
         };
-        let groups = aqumen_traffic::ahead(&plan(&self.0, seed, None)?);
+        let scenario = self.0.clone();
+        let groups = apart(py, move || Ok(aqumen_traffic::ahead(&plan(&scenario, seed, None)?)))?;
         Ok(groups.iter().map(|group| group.as_ref().map(|all| all.iter().map(source).collect())).collect())
     }
 
@@ -161,8 +164,9 @@ impl Scenario {
     }
 
     /// Refuses a SPEC that this scenario cannot run.
-    fn check_aqm(&self, spec: &str) -> PyResult<()> {
-        plan(&self.0, 1, Some(spec)).map(drop)
+    fn check_aqm(&self, py: Python<'_>, spec: &str) -> PyResult<()> {
+        let (scenario, spec) = (self.0.clone(), spec.to_string());
+        apart(py, move || plan(&scenario, 1, Some(&spec)).map(drop))
     }
 
     /// An upper estimate of the memory that one run takes, bytes.
@@ -223,46 +227,13 @@ fn run(
     pcap: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
-    let plan = plan(&scenario.0, seed, aqm)?;
-    let mut listener = Listener::new(progress);
-    let options = Options { trace: pcap.as_deref(), ..Options::default() };
-    let run = || aqumen_sim::run(&plan, options, &mut |fraction| listener.hear(fraction));
-    let result = py.detach(|| measured(run));
-    listener.answer(result.map_err(run_error))
-}
-
-/// Tells Python how far a run is, and keeps what Python raised.
-struct Listener {
-    progress: Option<Py<PyAny>>,
-    raised: Option<PyErr>,
-}
-
-impl Listener {
-    fn new(progress: Option<Py<PyAny>>) -> Self {
-        Listener { progress, raised: None }
-    }
-
-    /// Whether to go on.
-    fn hear(&mut self, fraction: f64) -> bool {
-        let answer = Python::attach(|py| {
-            py.check_signals()?;
-            match &self.progress {
-                Some(progress) => progress.call1(py, (fraction,))?.is_truthy(py),
-                None => Ok(true),
-            }
-        });
-        answer.unwrap_or_else(|error| {
-            self.raised = Some(error);
-            false
-        })
-    }
-
-    fn answer(self, result: PyResult<aqumen_result::RunResult>) -> PyResult<RunResult> {
-        match self.raised {
-            Some(error) => Err(error),
-            None => result.map(RunResult),
-        }
-    }
+    let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
+    let run = move |worker: &Worker| {
+        let plan = plan(&scenario, seed, aqm.as_deref())?;
+        let options = Options { trace: pcap.as_deref(), ..Options::default() };
+        measured(|| aqumen_sim::run(&plan, options, &mut |fraction| worker.hear(fraction))).map_err(run_error)
+    };
+    listening(py, progress, run).map(RunResult)
 }
 
 /// Runs each (SPEC, seed) of `jobs` on the packet engine, `threads` at a time.
@@ -280,7 +251,7 @@ fn run_many(
     let engine = |plan: &aqumen_scenario::Plan, go_on: &mut dyn FnMut(f64) -> bool| {
         measured(|| aqumen_sim::run(plan, Options::default(), &mut |fraction| go_on(fraction))).map_err(run_error)
     };
-    many::run_many(py, &scenario.0, &jobs, threads, &on_done, &engine)
+    many::run_many(py, &scenario.0, jobs, threads, &on_done, Arc::new(engine))
 }
 
 /// Mean, standard deviation, Student's 95 % interval and number of `values`, one per run.

@@ -1,83 +1,77 @@
 //! Several runs at a time: each on one thread, results handed to Python as they come.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
 
 use aqumen_scenario::{Plan, Scenario};
 use pyo3::prelude::*;
 
+use crate::interrupt::{Left, spawn, wait};
 use crate::{RunResult, plan};
 
 /// What runs a plan; it asks now and then whether to go on.
-pub(crate) type Engine<'a> =
-    dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Sync + 'a;
+pub(crate) type Engine = dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Send + Sync;
 
-/// How often Python may look for Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// An AQM by SPEC (`None`: the scenario's own), and a seed.
+pub(crate) type Job = (Option<String>, u64);
 
 pub(crate) fn run_many(
     py: Python<'_>,
-    scenario: &Scenario,
-    jobs: &[(Option<String>, u64)],
+    scenario: &Arc<Scenario>,
+    jobs: Vec<Job>,
     threads: usize,
     on_done: &Py<PyAny>,
-    engine: &Engine<'_>,
+    engine: Arc<Engine>,
 ) -> PyResult<()> {
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    py.detach(|| {
-        let (sender, receiver) = mpsc::channel();
-        thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, jobs.len().max(1)) {
-                let (sender, next, stop) = (sender.clone(), &next, &stop);
-                scope.spawn(move || {
-                    while !stop.load(Ordering::Relaxed) {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        let Some((aqm, seed)) = jobs.get(number) else { break };
-                        let result = run_one(scenario, aqm.as_deref(), *seed, stop, engine);
-                        if sender.send((number, result)).is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            let outcome = loop {
-                match receiver.recv_timeout(PATIENCE) {
-                    Ok((number, result)) => match hand_over(on_done, number, result) {
-                        Ok(true) => {}
-                        other => break other.map(drop),
-                    },
-                    Err(RecvTimeoutError::Timeout) => {
-                        if let Err(error) = Python::attach(|py| py.check_signals()) {
-                            break Err(error);
-                        }
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break Ok(()),
+    let (sender, mut receiver) = mpsc::channel();
+    let (jobs, next, left) = (Arc::new(jobs), Arc::new(AtomicUsize::new(0)), Left::default());
+    let mut workers = Vec::new();
+    for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+        let (scenario, jobs, engine) = (scenario.clone(), jobs.clone(), engine.clone());
+        let (sender, next, left) = (sender.clone(), next.clone(), left.clone());
+        workers.push(spawn(move || {
+            while !left.is_so() {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(job) = jobs.get(number) else { break };
+                let result = run_one(&scenario, job, &left, &*engine);
+                if sender.send((number, result)).is_err() {
+                    break;
                 }
-            };
-            stop.store(true, Ordering::Relaxed);
-            outcome
-        })
-    })
+            }
+        })?);
+    }
+    drop(sender);
+    let outcome = loop {
+        match wait(py, &mut receiver) {
+            Ok((number, result)) => match hand_over(py, on_done, number, result) {
+                Ok(true) => {}
+                other => break other.map(drop),
+            },
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(error) = py.check_signals() {
+                    break Err(error);
+                }
+            }
+            // All workers are done: what made one panic is raised.
+            Err(RecvTimeoutError::Disconnected) => {
+                let ended = workers.into_iter().map(|worker| worker.join());
+                ended.for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                return Ok(());
+            }
+        }
+    };
+    left.leave();
+    outcome
 }
 
-fn run_one(
-    scenario: &Scenario,
-    aqm: Option<&str>,
-    seed: u64,
-    stop: &AtomicBool,
-    engine: &Engine<'_>,
-) -> PyResult<RunResult> {
-    let plan = plan(scenario, seed, aqm)?;
-    engine(&plan, &mut |_| !stop.load(Ordering::Relaxed)).map(RunResult)
+fn run_one(scenario: &Scenario, (aqm, seed): &Job, left: &Left, engine: &Engine) -> PyResult<RunResult> {
+    let plan = plan(scenario, *seed, aqm.as_deref())?;
+    engine(&plan, &mut |_| !left.is_so()).map(RunResult)
 }
 
 /// Calls back with a finished job; whether to go on.
-fn hand_over(on_done: &Py<PyAny>, number: usize, result: PyResult<RunResult>) -> PyResult<bool> {
-    Python::attach(|py| {
-        py.check_signals()?;
-        on_done.call1(py, (number, result?))?.is_truthy(py)
-    })
+fn hand_over(py: Python<'_>, on_done: &Py<PyAny>, number: usize, result: PyResult<RunResult>) -> PyResult<bool> {
+    py.check_signals()?;
+    on_done.call1(py, (number, result?))?.is_truthy(py)
 }

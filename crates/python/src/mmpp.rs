@@ -1,14 +1,12 @@
 //! The queueing analysis as functions: a model file in, the answer as JSON out.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 use aqumen_scenario::mmpp::File;
 use aqumen_theory::mmpp::{Analysis, simulate};
 use pyo3::prelude::*;
 
+use crate::interrupt::apart;
 use crate::refuse;
 
 /// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside it.
@@ -47,33 +45,15 @@ fn borrowed(overrides: &[(String, String)]) -> Vec<(&str, &str)> {
     overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }
 
-/// How often Ctrl-C is looked for.
-const PATIENCE: Duration = Duration::from_millis(50);
-
 fn solve(
     py: Python<'_>,
     simulated: bool,
     read: impl FnOnce() -> Result<File, aqumen_scenario::Error>,
 ) -> PyResult<(String, String)> {
     let file = read().map_err(refuse)?;
-    let (answer, answered) = mpsc::channel();
-    // On a thread of its own, which Ctrl-C leaves behind: the solver has no place to stop at, and the program ends anyway.
-    std::thread::spawn(move || {
-        let solved = Analysis::of(&file).map(|analysis| {
-            let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
-            (analysis.to_json(compared.as_deref()), analysis.to_toml())
-        });
-        // Nobody listens after Ctrl-C.
-        let _ = answer.send(solved);
-    });
-    // A receiver is for one thread at a time, which a lock makes plain to the compiler.
-    let answered = Mutex::new(answered);
-    let wait = || answered.lock().map_or(Err(RecvTimeoutError::Disconnected), |from| from.recv_timeout(PATIENCE));
-    loop {
-        match py.detach(wait) {
-            Ok(solved) => return solved.map_err(refuse),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(refuse("the solver stopped without an answer")),
-        }
-    }
+    apart(py, move || {
+        let analysis = Analysis::of(&file).map_err(refuse)?;
+        let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
+        Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))
+    })
 }

@@ -1,6 +1,7 @@
 //! Captures replayed to a queue: a survey settles what is open, and each AQM runs on what it settled.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Written};
@@ -8,13 +9,14 @@ use aqumen_sim::replay::{self, Answer, Error, Setup};
 use pyo3::prelude::*;
 
 use crate::cost::cpu_seconds;
-use crate::{Cancelled, Listener, refuse};
+use crate::interrupt::listening;
+use crate::{Cancelled, refuse};
 
 /// A capture and the queue to which its packets are offered.
 #[pyclass(frozen, module = "aqumen._core")]
 pub(crate) struct Replay {
     capture: PathBuf,
-    setup: Setup,
+    setup: Arc<Setup>,
 }
 
 /// A setting as Python gives it.
@@ -38,9 +40,11 @@ pub(crate) fn survey(
         Given::Number(number) => (key, Written::Number(number)),
     });
     let settings = Settings::read_from(&written.collect::<Vec<_>>()).map_err(refuse)?;
-    let mut listener = Listener::new(progress);
-    let setup = py.detach(|| replay::survey(&capture, &settings, &mut |fraction| listener.hear(fraction)));
-    Ok(Replay { setup: answer(listener, setup)?, capture })
+    let path = capture.clone();
+    let setup = listening(py, progress, move |worker| {
+        replay::survey(&path, &settings, &mut |fraction| worker.hear(fraction)).map_err(error)
+    })?;
+    Ok(Replay { setup: Arc::new(setup), capture })
 }
 
 #[pymethods]
@@ -60,20 +64,19 @@ impl Replay {
     #[pyo3(signature = (spec, out = None, progress = None))]
     fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let aqm = AqmSpec::builtin(spec).map_err(refuse)?;
-        let mut listener = Listener::new(progress);
-        let hear = &mut |fraction: f64| listener.hear(fraction);
-        let cpu = cpu_seconds();
-        let answered = py.detach(|| replay::replay(&self.capture, &self.setup, &aqm, out.as_deref(), hear));
-        let cpu_s = cpu_seconds() - cpu;
-        serde_json::to_string(&Answer { cpu_s, ..answer(listener, answered)? }).map_err(refuse)
+        let (capture, setup) = (self.capture.clone(), self.setup.clone());
+        listening(py, progress, move |worker| {
+            let cpu = cpu_seconds();
+            let hear = &mut |fraction: f64| worker.hear(fraction);
+            let answer = replay::replay(&capture, &setup, &aqm, out.as_deref(), hear).map_err(error)?;
+            serde_json::to_string(&Answer { cpu_s: cpu_seconds() - cpu, ..answer }).map_err(refuse)
+        })
     }
 }
 
-/// What came of it; what Python raised meanwhile goes first.
-fn answer<T>(listener: Listener, answered: Result<T, Error>) -> PyResult<T> {
-    match (listener.raised, answered) {
-        (Some(raised), _) => Err(raised),
-        (None, Err(error @ Error::Cancelled)) => Err(Cancelled::new_err(error.to_string())),
-        (None, answered) => answered.map_err(refuse),
+fn error(error: Error) -> PyErr {
+    match error {
+        Error::Cancelled => Cancelled::new_err(error.to_string()),
+        error => refuse(error),
     }
 }

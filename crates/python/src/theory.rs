@@ -1,5 +1,7 @@
 //! What needs no packets: the fluid engine, linear analysis and design.
 
+use std::sync::Arc;
+
 use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
 use aqumen_theory::design::{self, Depth, Place};
@@ -10,7 +12,8 @@ use aqumen_theory::{predict, robust};
 use pyo3::prelude::*;
 
 use crate::cost::measured;
-use crate::{Cancelled, Listener, RunResult, Scenario, many, plan, refuse};
+use crate::interrupt::{Worker, apart, listening};
+use crate::{Cancelled, RunResult, Scenario, many, plan, refuse};
 
 /// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out: `reno` for
 /// ECN-capable flows, `drop` for others.
@@ -26,11 +29,12 @@ pub(crate) fn run_fluid(
     model: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
-    let (plan, options) = (plan(&scenario.0, seed, aqm)?, options(model)?);
-    let mut listener = Listener::new(progress);
-    let run = || fluid::run(&plan, options, &mut |fraction| listener.hear(fraction));
-    let result = py.detach(|| measured(run));
-    listener.answer(result.map_err(error))
+    let (scenario, aqm, options) = (scenario.0.clone(), aqm.map(String::from), options(model)?);
+    let run = move |worker: &Worker| {
+        let plan = plan(&scenario, seed, aqm.as_deref())?;
+        measured(|| fluid::run(&plan, options, &mut |fraction| worker.hear(fraction))).map_err(error)
+    };
+    listening(py, progress, run).map(RunResult)
 }
 
 /// Runs each (SPEC, seed) of `jobs` on the fluid engine, `threads` at a time; else as `run_many`.
@@ -44,9 +48,10 @@ pub(crate) fn run_fluid_many(
     on_done: Py<PyAny>,
 ) -> PyResult<()> {
     let options = options(model)?;
-    let engine =
-        |plan: &Plan, go_on: &mut dyn FnMut(f64) -> bool| measured(|| fluid::run(plan, options, go_on)).map_err(error);
-    many::run_many(py, &scenario.0, &jobs, threads, &on_done, &engine)
+    let engine = move |plan: &Plan, go_on: &mut dyn FnMut(f64) -> bool| {
+        measured(|| fluid::run(plan, options, go_on)).map_err(error)
+    };
+    many::run_many(py, &scenario.0, jobs, threads, &on_done, Arc::new(engine))
 }
 
 fn options(model: Option<&str>) -> PyResult<Options> {
@@ -152,9 +157,9 @@ impl Analysis {
         threads: usize,
     ) -> PyResult<MapColumns> {
         let axes = (axis(&x.0)?, axis(&y.0)?);
-        let map = py
-            .detach(|| maps::map(&self.choice, &self.place, (axes.0, &x.1), (axes.1, &y.1), threads))
-            .map_err(error)?;
+        let (choice, place) = (self.choice.clone(), self.place);
+        let map =
+            apart(py, move || maps::map(&choice, &place, (axes.0, &x.1), (axes.1, &y.1), threads).map_err(error))?;
         let column = |of: fn(&Margins) -> Option<f64>| -> Vec<f64> {
             map.points.iter().map(|point| of(&point.margins).unwrap_or(f64::NAN)).collect()
         };
@@ -181,7 +186,8 @@ impl Analysis {
         place.flows = flows.unwrap_or(place.flows);
         place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
         place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
-        py.detach(|| maps::check(&self.choice, &place, duration_s)).map_err(error)
+        let choice = self.choice.clone();
+        apart(py, move || maps::check(&choice, &place, duration_s).map_err(error))
     }
 
     /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b, K, z,
@@ -198,8 +204,8 @@ impl Analysis {
         slowest: Option<f64>,
     ) -> PyResult<(f64, f64, f64, f64, f64, f64, f64)> {
         let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
-        let found =
-            py.detach(|| robust::pi(&self.place, &range, self.at.queue_pkts, frequency, slowest)).map_err(error)?;
+        let (place, queue_pkts) = (self.place, self.at.queue_pkts);
+        let found = apart(py, move || robust::pi(&place, &range, queue_pkts, frequency, slowest).map_err(error))?;
         let (gains, pi) = (found.gains, found.controller);
         Ok((gains.a(), gains.b(), pi.gain, pi.zero, found.worst, found.slowest_rad_s, found.usual_worst))
     }
@@ -217,7 +223,8 @@ impl Analysis {
         slowest: Option<f64>,
     ) -> PyResult<(Vec<(&'static str, f64)>, f64, f64, f64)> {
         let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
-        let tuned = py.detach(|| robust::tune(&self.choice, &self.place, &range, slowest)).map_err(error)?;
+        let (choice, place) = (self.choice.clone(), self.place);
+        let tuned = apart(py, move || robust::tune(&choice, &place, &range, slowest).map_err(error))?;
         Ok((tuned.found, tuned.worst, tuned.slowest_rad_s, tuned.given_worst))
     }
 }
@@ -241,8 +248,24 @@ impl Analysis {
 /// `at_target`. `model` as in `run_fluid`, by default `hollot`.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, at_target, model = None))]
-pub(crate) fn analyse(scenario: &Scenario, aqm: &str, at_target: bool, model: Option<&str>) -> PyResult<Analysis> {
-    let mut choice = plan(&scenario.0, 1, Some(aqm))?
+pub(crate) fn analyse(
+    py: Python<'_>,
+    scenario: &Scenario,
+    aqm: &str,
+    at_target: bool,
+    model: Option<&str>,
+) -> PyResult<Analysis> {
+    let (scenario, aqm, options) = (scenario.0.clone(), aqm.to_string(), options(model)?);
+    apart(py, move || analysis(&scenario, &aqm, at_target, options.model))
+}
+
+fn analysis(
+    scenario: &aqumen_scenario::Scenario,
+    aqm: &str,
+    at_target: bool,
+    model: Option<Model>,
+) -> PyResult<Analysis> {
+    let mut choice = plan(scenario, 1, Some(aqm))?
         .links
         .into_iter()
         .find(|link| link.record)
@@ -259,7 +282,7 @@ pub(crate) fn analyse(scenario: &Scenario, aqm: &str, at_target: bool, model: Op
         }
     }
     let place = Place {
-        model: options(model)?.model.unwrap_or(Model::Hollot),
+        model: model.unwrap_or(Model::Hollot),
         flows: network.flows,
         capacity_pps: network.capacity_pps(),
         unresponsive_pps: 0.0,
@@ -273,19 +296,31 @@ pub(crate) fn analyse(scenario: &Scenario, aqm: &str, at_target: bool, model: Op
 
 /// What the equations say of `scenario` at rest, without running anything.
 #[pyfunction]
-pub(crate) fn run_theory(scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<RunResult> {
-    let plan = plan(&scenario.0, seed, aqm)?;
-    measured(|| predict::run(&plan)).map(RunResult).map_err(error)
+pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<RunResult> {
+    let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
+    apart(py, move || {
+        let plan = plan(&scenario, seed, aqm.as_deref())?;
+        measured(|| predict::run(&plan)).map(RunResult).map_err(error)
+    })
 }
 
 /// The predictions behind `run_theory`, link by link and window by window, as JSON; without `loops` only where queues come to rest,
 /// which takes no time.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, seed, loops = true))]
-pub(crate) fn predict_json(scenario: &Scenario, aqm: Option<&str>, seed: u64, loops: bool) -> PyResult<String> {
+pub(crate) fn predict_json(
+    py: Python<'_>,
+    scenario: &Scenario,
+    aqm: Option<&str>,
+    seed: u64,
+    loops: bool,
+) -> PyResult<String> {
+    let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     let depth = if loops { Depth::Loop } else { Depth::Rest };
-    let prediction = predict::predict_to(depth, &plan(&scenario.0, seed, aqm)?).map_err(error)?;
-    serde_json::to_string(&prediction).map_err(refuse)
+    apart(py, move || {
+        let prediction = predict::predict_to(depth, &plan(&scenario, seed, aqm.as_deref())?).map_err(error)?;
+        serde_json::to_string(&prediction).map_err(refuse)
+    })
 }
 
 /// A map's columns: feasible, stable, gain margin, phase margin in degrees, modulus margin; row by row, NaN where there is none.

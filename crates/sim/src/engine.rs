@@ -80,6 +80,9 @@ pub(crate) struct Finished {
     pub(crate) events: u64,
 }
 
+/// Events after which the host is asked whether to go on, where that is before the agenda's next look: some tenths of a second.
+const EVENTS_PER_LOOK: u64 = 1 << 20;
+
 const NEVER: u64 = u64::MAX;
 
 const NONE: u32 = u32::MAX;
@@ -156,7 +159,7 @@ impl<'a> Engine<'a> {
 
     fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
         let end = self.plan.duration.as_nanos();
-        let mut window = 0;
+        let (mut window, mut told) = (0, 0);
         self.ways.post.open(window);
         loop {
             let (_, window_end) = self.ways.post.window();
@@ -164,6 +167,12 @@ impl<'a> Engine<'a> {
             if window_end <= stop {
                 self.run_places(window_end, 0);
                 self.write_log();
+                if self.events - told >= EVENTS_PER_LOOK {
+                    told = self.events;
+                    if !progress.at(window_end as f64 / end as f64) {
+                        return Err(Error::Cancelled);
+                    }
+                }
                 window += 1;
                 self.ways.post.open(window);
                 continue;

@@ -1,0 +1,113 @@
+//! Ctrl-C is answered within a moment, whatever an engine is at: it works on a thread of its own, while the caller's thread waits
+//! for it and looks for signals.
+//!
+//! A caller that leaves tells the worker so, and does not wait for it: an engine stops where it next asks whether to go on, and
+//! what never asks ends with the program.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::refuse;
+
+/// How often signals are looked for.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// As the main thread has it: engines run on either.
+const STACK_BYTES: usize = 8 << 20;
+
+/// The worker's end: where it says how far it is, and hears whether to go on.
+pub(crate) struct Worker {
+    far: Sender<f64>,
+    answers: Receiver<bool>,
+    left: Left,
+}
+
+/// Whether the caller has left.
+#[derive(Clone, Default)]
+pub(crate) struct Left(Arc<AtomicBool>);
+
+impl Worker {
+    /// Tells how far the work is, and waits to hear whether to go on.
+    pub(crate) fn hear(&self, fraction: f64) -> bool {
+        !self.left.is_so() && self.far.send(fraction).is_ok() && self.answers.recv().unwrap_or(false)
+    }
+}
+
+impl Left {
+    pub(crate) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn leave(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The answer of `work`, or what a signal raised meanwhile.
+pub(crate) fn apart<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    listening(py, None, |_| work())
+}
+
+/// The same, where `progress` hears how far `work` is. What it raises stops the work, and is raised; `False` from it stops the work.
+pub(crate) fn listening<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Worker) -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    let (far, mut heard) = mpsc::channel();
+    let (answer, answers) = mpsc::channel();
+    let left = Left::default();
+    let worker = Worker { far, answers, left: left.clone() };
+    let thread = spawn(move || work(&worker))?;
+    let mut raised = None;
+    // The channel closes when the work is over, one way or another.
+    loop {
+        match wait(py, &mut heard) {
+            Ok(fraction) => {
+                let go_on = raised.is_none() && ask(py, progress.as_ref(), fraction, &mut raised);
+                let _ = answer.send(go_on);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(signal) = py.check_signals() {
+                    left.leave();
+                    return Err(signal);
+                }
+            }
+        }
+    }
+    let done = py.detach(|| thread.join()).unwrap_or_else(|panic| resume_unwind(panic));
+    raised.map_or(done, Err)
+}
+
+/// What comes next, or that nothing came for a moment.
+pub(crate) fn wait<T: Send>(py: Python<'_>, from: &mut Receiver<T>) -> Result<T, RecvTimeoutError> {
+    py.detach(move || from.recv_timeout(PATIENCE))
+}
+
+/// Begins `work` on a thread of its own.
+pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PyResult<thread::JoinHandle<T>> {
+    let thread = thread::Builder::new().name("aqumen".into()).stack_size(STACK_BYTES).spawn(work);
+    thread.map_err(|error| refuse(format!("no thread to run on: {error}")))
+}
+
+/// Whether `progress`, told of `fraction`, wants to go on.
+fn ask(py: Python<'_>, progress: Option<&Py<PyAny>>, fraction: f64, raised: &mut Option<PyErr>) -> bool {
+    let answer = py.check_signals().and_then(|()| match progress {
+        Some(progress) => progress.call1(py, (fraction,))?.is_truthy(py),
+        None => Ok(true),
+    });
+    answer.unwrap_or_else(|error| {
+        *raised = Some(error);
+        false
+    })
+}

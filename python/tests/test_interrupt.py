@@ -1,0 +1,95 @@
+"""Ctrl-C is answered whatever an engine is at: by exit code 130 and one line, not when the work is done."""
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+LONG = ("--set", "duration=80000s", "--set", "record.interval=10s")
+"""Minutes of work, whichever engine."""
+SLOW_MODEL = """
+name = "slow"
+[queue]
+buffer = "400pkt"
+service = "100pkt/s"
+[[sources]]
+name = "calls"
+minisources = { count = 700, on = "400ms", off = "600ms", rate = "0.2pkt/s" }
+"""
+"""701 states at each of 400 lengths of the queue: 10^11 multiplications."""
+MANY_WINDOWS = (
+    "import aqumen, aqumen.beside as beside; from aqumen.scenario import Scenario;"
+    "text = Scenario.load('arm-pfc/exp1').to_toml() + ''.join("
+    'f\'\\n[[events]]\\nat = "{k / 10}s"\\ncapacity = "{9 + k % 2}Mbit"\\n\' for k in range(11, 900));'
+    "print('ready', flush=True); beside.predict(Scenario.parse(text), 'st-arm-pfc')"
+)
+LARGE_MAP = (
+    "import numpy as np; from aqumen.theory import design, stability_map;"
+    "found = design('red', capacity='10Mbit', flows=100, rtt='200ms', target='100pkt');"
+    "axis = np.geomspace(1, 1000, 600);"
+    "print('ready', flush=True); stability_map(found, 'flows', axis, 'rtt', axis / 1000)"
+)
+DESIGNS = (
+    "from aqumen.theory import design; print('ready', flush=True)\n"
+    "while True: design('st-arm-pfc', capacity='10Mbit', flows=10, rtt='400ms', target='100pkt')"
+)
+
+
+def stopped(*args, folder=None):
+    """What a program says, and its exit code, that got a SIGINT half a second after it said that it was ready."""
+    words = ["-c", f"print('ready', flush=True); from aqumen.cli import main; raise SystemExit(main({list(args)}))"]
+    if args[0] == "-c":
+        words = list(args)
+    program = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+    )
+    try:
+        assert program.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        assert program.poll() is None, program.communicate()
+        os.kill(program.pid, signal.SIGINT)
+        # Generous: the machine may be busy. What is interrupted would go on for minutes.
+        _, said = program.communicate(timeout=30)
+        return program.returncode, said
+    finally:
+        program.kill()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("run", "arm-pfc/exp1", "--aqm", "pi", *LONG),
+        ("run", "arm-pfc/exp1", "--aqm", "pi", "--engine", "fluid", *LONG),
+        ("compare", "arm-pfc/exp1", "--aqm", "pi,red", "--seeds", "2", *LONG),
+        ("compare", "arm-pfc/exp1", "--aqm", "pi,red", "--seeds", "2", "--engine", "fluid", *LONG),
+    ],
+    ids=["run", "run fluid", "compare", "compare fluid"],
+)
+def test_a_run_that_would_take_minutes_stops(args):
+    code, said = stopped(*args)
+    assert (code, said.splitlines()[-1].startswith("aqumen: stopped")) == (130, True), said
+
+
+def test_a_replay_stops(tmp_path):
+    # Two packets, five minutes apart; the AQM has an update each microsecond in between.
+    frame = bytes(12) + b"\x08\x00" + bytes.fromhex("4500001c0000000040110000 0a000001 0a000002 00010002 00080000")
+    packets = b"".join(struct.pack("<IIII", at, 0, len(frame), len(frame)) + frame for at in (0, 300))
+    (tmp_path / "two.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + packets)
+    aqm = "pi:a=1e-5,b=1e-6,frequency=1000kHz"
+    code, said = stopped("replay", "two.pcap", "--rate", "1Mbit", "--aqm", aqm, folder=tmp_path)
+    assert (code, said) == (130, "aqumen: stopped: 0 of 1 AQMs are finished\n")
+
+
+def test_a_model_stops(tmp_path):
+    (tmp_path / "slow.toml").write_text(SLOW_MODEL)
+    assert stopped("mmpp", "slow.toml", folder=tmp_path) == (130, "aqumen: stopped\n")
+
+
+@pytest.mark.parametrize("code", [MANY_WINDOWS, LARGE_MAP, DESIGNS], ids=["theory", "map", "design"])
+def test_a_calculation_stops(code):
+    ended, said = stopped("-c", code)
+    assert (ended != 0, said.splitlines()[-1]) == (True, "KeyboardInterrupt"), said
