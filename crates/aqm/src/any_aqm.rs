@@ -14,7 +14,7 @@ use crate::papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, st_aqm_mo, st
 use crate::today::{cobalt, codel, pi2, pie};
 use crate::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Fixed,
-    Hooks, MAX_LOOPS, Network, Observation, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw,
+    Hooks, MAX_LOOPS, Network, Observation, Own, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw,
     SelfTuned, Settings, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
 };
 
@@ -31,6 +31,7 @@ macro_rules! algorithms {
         pub enum AnyAqm {
             $($variant($type),)*
             Foreign(Sampled<Foreign>),
+            Own(Own),
             Thresholded(Box<Thresholded<AnyAqm>>),
         }
 
@@ -59,11 +60,13 @@ macro_rules! algorithms {
             fn take_over_any(&mut self, old: Option<&AnyAqm>, now: Instant, totals: &Totals) {
                 match (self, old) {
                     $((AnyAqm::$variant(new), Some(AnyAqm::$variant(old))) => new.take_over(Some(old), now, totals),)*
+                    (AnyAqm::Own(new), Some(AnyAqm::Own(old))) => new.take_over(Some(old), now, totals),
                     (AnyAqm::Thresholded(new), Some(AnyAqm::Thresholded(old))) => {
                         new.take_over(Some(old.as_ref()), now, totals);
                     }
                     $((AnyAqm::$variant(new), _) => new.take_over(None, now, totals),)*
                     (AnyAqm::Foreign(new), _) => new.take_over(None, now, totals),
+                    (AnyAqm::Own(new), _) => new.take_over(None, now, totals),
                     (AnyAqm::Thresholded(new), _) => new.take_over(None, now, totals),
                 }
             }
@@ -75,6 +78,7 @@ macro_rules! algorithms {
                 match $any {
                     $(AnyAqm::$variant($aqm) => $body,)*
                     AnyAqm::Foreign($aqm) => $body,
+                    AnyAqm::Own($aqm) => $body,
                     AnyAqm::Thresholded($aqm) => $body,
                 }
             };

@@ -81,6 +81,11 @@ disciplines! {
 const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
 
 impl AnyQdisc {
+    /// One queue with `aqm`, with room for `limit`.
+    pub fn of(aqm: AnyAqm, limit: Limit) -> Self {
+        AnyQdisc::Fifo(Fifo::new(aqm, limit))
+    }
+
     /// The first setting of `new` that this discipline cannot take while packets wait, for they wait by it.
     pub fn fixed(&self, new: &AnyQdisc) -> Result<(), ParamError> {
         let mut theirs = Ok(());

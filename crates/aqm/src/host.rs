@@ -23,6 +23,12 @@ pub trait Draw {
     fn uniform(&mut self) -> f64;
 }
 
+impl<D: Draw + ?Sized> Draw for &mut D {
+    fn uniform(&mut self) -> f64 {
+        (**self).uniform()
+    }
+}
+
 /// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

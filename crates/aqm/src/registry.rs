@@ -6,8 +6,7 @@ use aqumen_units::Instant;
 
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aqm, Fifo, Limit, Network, PERIOD_MIN, ParamError, Qdisc, Requirement, Threshold, Thresholded, Value, any_aqm,
-    threshold,
+    Aqm, Limit, Network, PERIOD_MIN, ParamError, Qdisc, Requirement, Threshold, Thresholded, Value, any_aqm, threshold,
 };
 
 pub use crate::algorithm::{Algorithm, Profile, QueueKind};
@@ -18,7 +17,29 @@ pub use crate::profiles::PROFILES;
 /// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they leave it open.
 /// The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
-    let of = |values: &[(&str, Value<'_>)]| build_unchecked(name, values, network);
+    build_of(name, values, |name, own| any_aqm::build(name, own, network))
+}
+
+/// What `algorithm` builds of a name and of values of its row, with a profile's values, the threshold function's and a check of
+/// the period around it.
+pub(crate) fn build_of(
+    name: &str,
+    values: &[(&str, Value<'_>)],
+    algorithm: impl Fn(&str, &[(&str, Value<'_>)]) -> Option<Result<AnyAqm, ParamError>>,
+) -> Option<Result<AnyAqm, ParamError>> {
+    let of = |values: &[(&str, Value<'_>)]| {
+        with_profile(name, values, |name, values| {
+            let over = Threshold::of(values);
+            let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_own(name)).collect();
+            let built = algorithm(name, &own)?;
+            Some(built.and_then(|aqm| {
+                Ok(match over? {
+                    None => aqm,
+                    Some(threshold) => AnyAqm::Thresholded(Box::new(Thresholded::new(aqm, threshold))),
+                })
+            }))
+        })
+    };
     Some(with_a_period(values, |aqm: &AnyAqm| aqm.next_timer(), of(values)?, of))
 }
 
@@ -42,20 +63,6 @@ fn with_a_period<T>(
     Err(ParamError::new(name, value, Requirement::Period(period.as_nanos())))
 }
 
-fn build_unchecked(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
-    with_profile(name, values, |name, values| {
-        let over = Threshold::of(values);
-        let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_own(name)).collect();
-        let built = any_aqm::build(name, &own, network)?;
-        Some(built.and_then(|aqm| {
-            Ok(match over? {
-                None => aqm,
-                Some(threshold) => AnyAqm::Thresholded(Box::new(Thresholded::new(aqm, threshold))),
-            })
-        }))
-    })
-}
-
 /// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`. `None` if
 /// there is no such name.
 pub fn build_qdisc(
@@ -65,7 +72,7 @@ pub fn build_qdisc(
     limit: Limit,
 ) -> Option<Result<AnyQdisc, ParamError>> {
     match build(name, values, network) {
-        Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::Fifo(Fifo::new(aqm, limit)))),
+        Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::of(aqm, limit))),
         None => {
             let of = |values: &[(&str, Value<'_>)]| {
                 with_profile(name, values, |name, values| any_qdisc::build(name, values, network, limit))

@@ -92,7 +92,7 @@ impl Scenario {
         if let Some(title) = &spec.title {
             tree.put("title", format!("{title} ({})", titles.join(", ")));
         }
-        Scenario::from_tree(tree, self.file(), self.files().clone())
+        self.of_tree(tree)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a single value cannot show: values against one another, names against what they name, times against the run.
 
+use aqumen_aqm::Catalogue;
 use aqumen_units::Span;
 
 use crate::Protocol;
@@ -26,7 +27,7 @@ pub const SAMPLES_MAX: u64 = 10_000_000;
 const WRITTEN_MAX: usize = 10_000;
 
 /// Checks `spec`, whose files are among `files`; answers its network, and the AQM of each link that has one of its own.
-pub(crate) fn check(spec: &Spec, files: &Files) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
+pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
     let end = spec.duration;
     if end == Span::ZERO {
         return wrong("duration", "must be above 0s, such as \"100s\"");
@@ -73,22 +74,24 @@ pub(crate) fn check(spec: &Spec, files: &Files) -> Result<(Core, Vec<Option<AqmS
     check_shared_hosts(spec, &core)?;
     check_buffers(spec, &core)?;
     check_lists(spec, &core)?;
-    check_events(spec, &core)?;
+    check_events(spec, &core, catalogue)?;
     check_windows(spec)?;
     if let Some(flows) = spec.nominal.flows
         && flows <= 0.0
     {
         return wrong("nominal.flows", "must be above 0");
     }
-    check_profiles(&spec.aqms).map_err(|(name, (key, message))| {
+    check_profiles(&spec.aqms, catalogue).map_err(|(name, (key, message))| {
         (key.map_or_else(|| format!("aqms.{name}"), |key| format!("aqms.{name}.{key}")), message)
     })?;
-    AqmSpec::parse(&spec.aqm, &spec.aqms).map_err(|message| ("aqm".to_string(), message))?;
+    AqmSpec::parse(&spec.aqm, &spec.aqms, catalogue).map_err(|message| ("aqm".to_string(), message))?;
     let fixed = core
         .links
         .iter()
         .map(|link| {
-            let parse = |text: &String| AqmSpec::parse(text, &spec.aqms).map_err(|m| (format!("{}.aqm", link.path), m));
+            let parse = |text: &String| {
+                AqmSpec::parse(text, &spec.aqms, catalogue).map_err(|m| (format!("{}.aqm", link.path), m))
+            };
             link.aqm.as_ref().map(parse).transpose()
         })
         .collect::<Result<_, _>>()?;
@@ -226,9 +229,9 @@ fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn check_events(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+fn check_events(spec: &Spec, core: &Core, catalogue: &Catalogue) -> Result<(), Wrong> {
     for (i, event) in spec.events.iter().enumerate() {
-        check_event(spec, core, event).map_err(|(key, message)| {
+        check_event(spec, core, event, catalogue).map_err(|(key, message)| {
             (if key.is_empty() { format!("events.{i}") } else { format!("events.{i}.{key}") }, message)
         })?;
     }
@@ -289,7 +292,7 @@ fn changes_link(event: &Event) -> bool {
         || event.aqm.is_some()
 }
 
-fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
+fn check_event(spec: &Spec, core: &Core, event: &Event, catalogue: &Catalogue) -> Result<(), Wrong> {
     if event.at >= spec.duration {
         return wrong("at", format!("must be before the end of the run, {}", show_span(spec.duration)));
     }
@@ -324,7 +327,7 @@ fn check_event(spec: &Spec, core: &Core, event: &Event) -> Result<(), Wrong> {
         return wrong("capacity", format!("{name} has no rate to change: its channel or trace decides"));
     }
     if let Some(AqmChange::Spec(text)) = &event.aqm {
-        AqmSpec::parse(text, &spec.aqms).map_err(|message| ("aqm".to_string(), message))?;
+        AqmSpec::parse(text, &spec.aqms, catalogue).map_err(|message| ("aqm".to_string(), message))?;
     }
     if event.count.is_some() && of_link {
         return wrong("count", "belongs to stop and resume");

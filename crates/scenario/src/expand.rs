@@ -129,7 +129,7 @@ pub(crate) fn expand(
 
 fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Result<Link, Wrong> {
     let network = core.nominal(spec, i);
-    let choice = |aqm: &AqmSpec| AqmChoice { name: aqm.algorithm.clone(), values: aqm.values.clone(), network };
+    let choice = |aqm: &AqmSpec| aqm.on(network);
     let mut rates = link.carries.rates.clone();
     let mut line = Line {
         medium: link.carries.medium.clone(),
@@ -265,7 +265,7 @@ fn place(
                 .as_ref()
                 .map(|losses| Box::new(Line { losses: vec![(Instant::ZERO, losses.0.clone())], ..Line::default() })),
             limit: limit(access.buffer),
-            aqm: AqmChoice { name: "droptail".into(), values: Vec::new(), network },
+            aqm: AqmChoice::builtin("droptail", Vec::new(), network),
             target_pkts: None,
             record: false,
         });

@@ -3,8 +3,7 @@
 
 use std::ops::Range;
 
-use aqumen_aqm::registry::{self, AnyAqm, AnyQdisc};
-use aqumen_aqm::{Limit, Network, ParamError, Value};
+use aqumen_aqm::{AnyAqm, AnyQdisc, Catalogue, Limit, Network, ParamError, Value};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use crate::Traffic;
@@ -73,6 +72,8 @@ pub struct AqmChoice {
     pub values: Vec<(String, OwnedValue)>,
     /// The nominal network and the link.
     pub network: Network,
+    /// Where the algorithm is found.
+    pub catalogue: Catalogue,
 }
 
 /// A parameter's value that owns its text.
@@ -147,14 +148,19 @@ impl Link {
 }
 
 impl AqmChoice {
+    /// A built-in one.
+    pub fn builtin(name: &str, values: Vec<(String, OwnedValue)>, network: Network) -> Self {
+        AqmChoice { name: name.into(), values, network, catalogue: Catalogue::BUILT_IN }
+    }
+
     /// The AQM of one queue, ready to run. `None` if there is none of that name.
     pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
-        registry::build(&self.name, &self.values(), &self.network)
+        self.catalogue.build(&self.name, &self.values(), &self.network)
     }
 
     /// The queue discipline with room for `limit`, ready to run, of one queue or of several. `None` if there is none of that name.
     pub fn build_qdisc(&self, limit: Limit) -> Option<Result<AnyQdisc, ParamError>> {
-        registry::build_qdisc(&self.name, &self.values(), &self.network, limit)
+        self.catalogue.build_qdisc(&self.name, &self.values(), &self.network, limit)
     }
 
     fn values(&self) -> Vec<(&str, Value<'_>)> {

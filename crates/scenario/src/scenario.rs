@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use aqumen_aqm::Catalogue;
+
 use crate::check::check;
 use crate::expand::expand;
 use crate::field::{At, Field};
@@ -18,6 +20,7 @@ use crate::{Error, Plan};
 pub struct Scenario {
     file: String,
     files: Files,
+    catalogue: Catalogue,
     tree: Node,
     spec: Spec,
     core: Core,
@@ -41,7 +44,15 @@ impl Scenario {
         for (key, value) in overrides {
             tree.set(&full_key(key), value, file)?;
         }
-        Scenario::from_tree(tree, file, Files::beside(file))
+        Scenario::from_tree(tree, file, Files::beside(file), Catalogue::BUILT_IN)
+    }
+
+    /// Reads the file at `path`, with the AQMs of `catalogue` beside those built in.
+    pub fn load_knowing(path: impl AsRef<Path>, catalogue: Catalogue) -> Result<Scenario, Error> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let bytes = bytes_of_file(path, &file, "a scenario")?;
+        Scenario::parse_knowing(text_of_bytes(&bytes, &file, "a scenario")?, &file, Files::beside(&file), catalogue)
     }
 
     /// Reads `text`; `file` is its name in messages.
@@ -51,8 +62,13 @@ impl Scenario {
 
     /// Reads `text`, and the files that it names among `files` in place of the disk.
     pub fn parse_with(text: &str, file: &str, files: Files) -> Result<Scenario, Error> {
+        Scenario::parse_knowing(text, file, files, Catalogue::BUILT_IN)
+    }
+
+    /// Reads `text`; the files that it names are found among `files`, the AQMs in `catalogue`.
+    pub fn parse_knowing(text: &str, file: &str, files: Files, catalogue: Catalogue) -> Result<Scenario, Error> {
         let text = text_of_bytes(text.as_bytes(), file, "a scenario")?;
-        Scenario::from_tree(Node::parse(text, file)?, file, files)
+        Scenario::from_tree(Node::parse(text, file)?, file, files, catalogue)
     }
 
     /// The same scenario with the value at the dotted `key` replaced: `topology.bottleneck.rate` or `bottleneck.rate` for
@@ -67,17 +83,22 @@ impl Scenario {
         for (key, value) in changes {
             tree.set(&full_key(key), value, &self.file)?;
         }
-        Scenario::from_tree(tree, &self.file, self.files.clone())
+        self.of_tree(tree)
     }
 
-    pub(crate) fn from_tree(tree: Node, file: &str, files: Files) -> Result<Scenario, Error> {
+    /// The scenario of `tree`, with the file's name, the files and the AQMs of this one.
+    pub(crate) fn of_tree(&self, tree: Node) -> Result<Scenario, Error> {
+        Scenario::from_tree(tree, &self.file, self.files.clone(), self.catalogue.clone())
+    }
+
+    fn from_tree(tree: Node, file: &str, files: Files, catalogue: Catalogue) -> Result<Scenario, Error> {
         let mut spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
         for (i, group) in spec.flows.iter_mut().enumerate() {
             let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
             group.traffic.load(&files).map_err(at)?;
         }
-        let (core, fixed) = check(&spec, &files).map_err(|wrong| locate(&tree, file, wrong))?;
-        Ok(Scenario { file: file.into(), files, tree, spec, core, fixed })
+        let (core, fixed) = check(&spec, &files, &catalogue).map_err(|wrong| locate(&tree, file, wrong))?;
+        Ok(Scenario { file: file.into(), files, catalogue, tree, spec, core, fixed })
     }
 
     /// What the scenario says.
@@ -85,9 +106,9 @@ impl Scenario {
         &self.spec
     }
 
-    /// Where the files that it names were found.
-    pub(crate) fn files(&self) -> &Files {
-        &self.files
+    /// The AQMs that it may name.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
     }
 
     /// Its text with the lines of its values.
@@ -110,7 +131,7 @@ impl Scenario {
 
     /// The AQM of a SPEC, with the profiles of this scenario.
     pub fn aqm(&self, text: &str) -> Result<AqmSpec, Error> {
-        AqmSpec::parse(text, &self.spec.aqms).map_err(|message| Error::of_aqm(text, message))
+        AqmSpec::parse(text, &self.spec.aqms, &self.catalogue).map_err(|message| Error::of_aqm(text, message))
     }
 
     /// Names of the links under test.

@@ -1,7 +1,6 @@
 //! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
 
-use aqumen_aqm::registry::{self, Algorithm, QueueKind};
-use aqumen_aqm::{Kind, Network, Param, Requirement, Settings, threshold};
+use aqumen_aqm::{Algorithm, Catalogue, Kind, Network, Param, QueueKind, Requirement, Settings, threshold};
 
 use crate::error::suggestion;
 use crate::field::{At, Field, Misfit, Named};
@@ -18,6 +17,8 @@ pub struct AqmSpec {
     pub algorithm: String,
     /// The values given, each once, in the units of the algorithm's table.
     pub values: Vec<(String, OwnedValue)>,
+    /// Where the algorithm is found.
+    pub catalogue: Catalogue,
 }
 
 /// A profile of a scenario: another AQM's name, and values.
@@ -55,21 +56,31 @@ type Fault = (Option<String>, String);
 impl AqmSpec {
     /// Reads a SPEC that stands by itself: of the built-in AQMs and profiles.
     pub fn builtin(text: &str) -> Result<Self, Error> {
-        AqmSpec::parse(text, &Named(Vec::new())).map_err(|message| Error::of_aqm(text, message))
+        AqmSpec::of(text, &Catalogue::BUILT_IN)
+    }
+
+    /// Reads a SPEC that stands by itself: of the AQMs and profiles of `catalogue`.
+    pub fn of(text: &str, catalogue: &Catalogue) -> Result<Self, Error> {
+        AqmSpec::parse(text, &Named(Vec::new()), catalogue).map_err(|message| Error::of_aqm(text, message))
     }
 
     /// The AQM on a link of `network`.
     pub fn on(&self, network: Network) -> AqmChoice {
-        AqmChoice { name: self.algorithm.clone(), values: self.values.clone(), network }
+        AqmChoice {
+            name: self.algorithm.clone(),
+            values: self.values.clone(),
+            network,
+            catalogue: self.catalogue.clone(),
+        }
     }
 
     /// Reads a SPEC. `profiles` are those of the scenario. The error is a message without place.
-    pub(crate) fn parse(text: &str, profiles: &Named<Profile>) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, profiles: &Named<Profile>, catalogue: &Catalogue) -> Result<Self, String> {
         let (name, given) = match text.split_once(':') {
             Some((name, given)) => (name.trim(), given),
             None => (text.trim(), ""),
         };
-        let (algorithm, mut values) = resolve(name, profiles).map_err(|(_, message)| message)?;
+        let (algorithm, mut values) = resolve(name, profiles, catalogue).map_err(|(_, message)| message)?;
         for pair in given.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let Some((key, value)) = pair.split_once('=') else {
                 return Err(format!("\"{pair}\" must be PARAMETER=VALUE, such as \"target=100pkt\""));
@@ -79,16 +90,19 @@ impl AqmSpec {
                 .map_err(|message| format!("{key} = {value}: {message}"))?;
             put(&mut values, key, read);
         }
-        Ok(AqmSpec { label: text.trim().into(), algorithm: algorithm.name.into(), values })
+        let (label, algorithm) = (text.trim().into(), algorithm.name.into());
+        Ok(AqmSpec { label, algorithm, values, catalogue: catalogue.clone() })
     }
 
     /// This AQM after `change`. The error is the key at fault (`None`: the change itself), and a message.
     pub(crate) fn changed(&self, change: &AqmChange, profiles: &Named<Profile>) -> Result<Self, Fault> {
         let params = match change {
-            AqmChange::Spec(text) => return AqmSpec::parse(text, profiles).map_err(|message| (None, message)),
+            AqmChange::Spec(text) => {
+                return AqmSpec::parse(text, profiles, &self.catalogue).map_err(|message| (None, message));
+            }
             AqmChange::Params(params) => params,
         };
-        let Some(algorithm) = algorithm(&self.algorithm) else {
+        let Some(algorithm) = algorithm(&self.algorithm, &self.catalogue) else {
             return Err((None, format!("no AQM \"{}\"", self.algorithm)));
         };
         let mut changed = self.clone();
@@ -101,28 +115,28 @@ impl AqmSpec {
 }
 
 /// Checks every profile; names the one at fault.
-pub(crate) fn check_profiles(profiles: &Named<Profile>) -> Result<(), (String, Fault)> {
+pub(crate) fn check_profiles(profiles: &Named<Profile>, catalogue: &Catalogue) -> Result<(), (String, Fault)> {
     for (name, _) in &profiles.0 {
-        if algorithm(name).is_some() {
+        if algorithm(name, catalogue).is_some() {
             let message = "this is the name of an algorithm; a profile needs another".to_string();
             return Err((name.clone(), (None, message)));
         }
         // A fault below is reported at the profile where it stands, when its turn comes.
-        if let Err(fault) = resolve(name, profiles) {
+        if let Err(fault) = resolve(name, profiles, catalogue) {
             return Err((name.clone(), fault));
         }
     }
     Ok(())
 }
 
-fn algorithm(name: &str) -> Option<&'static Algorithm> {
-    registry::algorithms().find(|algorithm| algorithm.name == name)
+fn algorithm<'a>(name: &str, catalogue: &'a Catalogue) -> Option<&'a Algorithm> {
+    catalogue.algorithms().find(|algorithm| algorithm.name == name)
 }
 
-type Resolved = (&'static Algorithm, Vec<(String, OwnedValue)>);
+type Resolved<'a> = (&'a Algorithm, Vec<(String, OwnedValue)>);
 
 /// The algorithm behind `name` with the values of the profiles on the way, the nearest winning.
-fn resolve(name: &str, profiles: &Named<Profile>) -> Result<Resolved, Fault> {
+fn resolve<'a>(name: &str, profiles: &Named<Profile>, catalogue: &'a Catalogue) -> Result<Resolved<'a>, Fault> {
     let mut chain: Vec<(&str, &Profile)> = Vec::new();
     let mut at = name;
     while let Some(profile) = profiles.get(at) {
@@ -132,11 +146,11 @@ fn resolve(name: &str, profiles: &Named<Profile>) -> Result<Resolved, Fault> {
         chain.push((at, profile));
         at = &profile.algorithm;
     }
-    let builtin = registry::find_profile(at);
-    let Some(algorithm) = algorithm(builtin.map_or(at, |profile| profile.algorithm)) else {
+    let builtin = catalogue.profiles().iter().find(|profile| profile.name == at);
+    let Some(algorithm) = algorithm(builtin.map_or(at, |profile| profile.algorithm), catalogue) else {
         let known = (profiles.0.iter().map(|(name, _)| name.as_str()))
-            .chain(registry::algorithms().map(|algorithm| algorithm.name))
-            .chain(registry::PROFILES.iter().map(|profile| profile.name));
+            .chain(catalogue.algorithms().map(|algorithm| algorithm.name))
+            .chain(catalogue.profiles().iter().map(|profile| profile.name));
         let key = if chain.is_empty() { None } else { Some("algorithm".into()) };
         return Err((key, format!("no AQM \"{at}\"{}", suggestion(at, known))));
     };

@@ -75,7 +75,7 @@ impl Scenario {
                 cut(window, end, node);
             }
         }
-        Scenario::from_tree(tree, self.file(), self.files().clone())
+        self.of_tree(tree)
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use aqumen_scenario::Scenario;
+use aqumen_scenario::{Files, Scenario};
 use common::{DUMBBELL, GRAPH, PARKING_LOT, error, parse, with};
 
 fn dumbbell(old: &str, new: &str) -> String {
@@ -596,4 +596,22 @@ fn traces_are_read_line_by_line() {
     std::fs::create_dir(&file).unwrap();
     assert!(Scenario::load(folder.join("s.toml"), &[]).unwrap_err().to_string().contains("not a regular file"));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_own_aqm_is_known_where_its_catalogue_is_given_and_nowhere_else() {
+    use aqumen_aqm::{Algorithm, AnyAqm, Catalogue, DropTail, Param};
+    let row = Algorithm { name: "mine", title: "Mine", summary: "-", reference: "-", params: &[Param::ECN] };
+    let own = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own(DropTail::default()))).unwrap();
+    let text = &DUMBBELL.replace("pi-x1000", "mine:ecn=false");
+    let known = Scenario::parse_knowing(text, "s.toml", Files::given([]), own).unwrap();
+    assert!(matches!(known.plan(1, None).unwrap().links[0].aqm.build(), Some(Ok(AnyAqm::Own(_)))));
+    // What is made of it knows the same.
+    let changed = known.with("duration", "5s").unwrap().until("3s").unwrap();
+    let plan = changed.plan(1, Some(&changed.aqm("mine").unwrap())).unwrap();
+    assert_eq!((plan.links[0].aqm.name.as_str(), plan.links[0].aqm.values.len()), ("mine", 0));
+    let unknown = Scenario::parse(text, "s.toml").unwrap_err();
+    assert!(unknown.key == "aqm" && unknown.message.starts_with("no AQM \"mine\""), "{unknown}");
+    let misfit = known.aqm("mine:eco=true").unwrap_err().to_string();
+    assert!(misfit.contains("not a parameter of mine; did you mean ecn?"), "{misfit}");
 }

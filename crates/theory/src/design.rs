@@ -3,7 +3,7 @@
 //! The rules themselves stand beside their laws in `aqumen-aqm`; [`analyse`] shows their result, closes the loop, and warns
 //! where a design is outside the range in which its theory holds.
 
-use aqumen_aqm::registry::{self, AnyAqm};
+use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Kind, PieLaw, Red, RedParams, SampledLaw, TcpPlant, Unit, Value};
 use aqumen_scenario::AqmChoice;
 use indexmap::IndexMap;
@@ -379,7 +379,7 @@ fn target_pkts(choice: &AqmChoice, gains: &IndexMap<String, Gain>, place: &Place
         return Some(delay * place.capacity_pps);
     }
     let Some(Gain::Number(target)) = gains.get("target") else { return None };
-    let row = registry::find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
+    let row = choice.catalogue.find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
     match row.kind {
         Kind::Number { unit: Unit::Seconds, .. } => Some(target * place.capacity_pps),
         _ => Some(*target),

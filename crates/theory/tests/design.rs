@@ -8,7 +8,7 @@ use aqumen_units::Rate;
 
 fn choice(name: &str, values: &[(&str, OwnedValue)], network: Network) -> AqmChoice {
     let values = values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-    AqmChoice { name: name.into(), values, network }
+    AqmChoice::builtin(name, values, network)
 }
 
 fn network(bps: u64, flows: f64, r0: f64, target: f64) -> Network {

@@ -4,8 +4,8 @@ use std::f64::consts::FRAC_PI_2;
 
 use aqumen_aqm::registry::{AnyAqm, Foreign};
 use aqumen_aqm::{
-    ArmPfc, ArmPfcParams, Crossover, MAX_LOOPS, Network as Nominal, Observation, PiController, Sampled, SampledLaw,
-    TcpPlant, Variant,
+    ArmPfc, ArmPfcParams, Catalogue, Crossover, MAX_LOOPS, Network as Nominal, Observation, PiController, Sampled,
+    SampledLaw, TcpPlant, Variant,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
@@ -30,6 +30,7 @@ fn choice(name: &str, values: &[(&str, OwnedValue)]) -> AqmChoice {
             link_rate: Rate::from_bps(10_000_000),
             buffer_pkts: 300.0,
         },
+        catalogue: Catalogue::BUILT_IN,
     }
 }
 

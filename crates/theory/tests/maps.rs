@@ -24,7 +24,7 @@ fn network() -> Network {
 
 fn choice(name: &str, values: &[(&str, f64)]) -> AqmChoice {
     let values = values.iter().map(|(name, x)| (name.to_string(), OwnedValue::Number(*x))).collect();
-    AqmChoice { name: name.into(), values, network: network() }
+    AqmChoice::builtin(name, values, network())
 }
 
 fn place() -> Place {

@@ -1,6 +1,6 @@
 //! A dumbbell built by hand, for tests and benchmarks of the engine alone.
 
-use aqumen_aqm::{Limit, Network};
+use aqumen_aqm::{Catalogue, Limit, Network};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Protocol, Traffic, Window};
 use aqumen_transport::tcp::TcpConfig;
@@ -67,6 +67,7 @@ impl Dumbbell {
                     Vec::new()
                 },
                 network,
+                catalogue: Catalogue::BUILT_IN,
             },
             target_pkts: record.then_some(network.target_pkts),
             record,

@@ -235,7 +235,7 @@ fn tuned_aqm_mo(choice: &AqmChoice, at: &OperatingPoint) -> Option<Controller> {
     };
     let own = |name: &str| !matches!(name, "capacity" | "rtt" | "flows") && known.iter().any(|row| row.name == name);
     let values = choice.values.iter().filter(|(name, _)| own(name)).cloned().collect();
-    match (AqmChoice { name: "aqm-mo".into(), values, network }).build()?.ok()? {
+    match AqmChoice::builtin("aqm-mo", values, network).build()?.ok()? {
         AnyAqm::AqmMo(mo) => Some(aqm_mo(&mo, packet_bytes)),
         _ => None,
     }
