@@ -26,6 +26,7 @@ mod any_qdisc;
 mod catalogue;
 mod classics;
 mod design;
+mod fifo;
 mod host;
 mod law;
 mod multi;
@@ -59,6 +60,7 @@ pub use design::plant::TcpPlant;
 pub use design::rls::{Rls, RlsParams};
 pub use design::self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
 pub use design::target::Target;
+pub use fifo::{Account, Fifo};
 pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
 pub use law::{MAX_LOOPS, Observation, SampledLaw};
 pub use multi::cake::{AckFilter, Cake, CakeParams, Isolation, Tins};
@@ -83,7 +85,7 @@ pub use papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, stpi};
 pub use params::{
     Bound, DefaultValue, Kind, Network, PERIOD_MIN, Param, ParamError, Requirement, Settings, Unit, Value,
 };
-pub use qdisc::{Backlog, Fates, Fifo, Handle, Qdisc};
+pub use qdisc::{Backlog, Fates, Handle, Qdisc};
 pub use sampled::Sampled;
 pub use threshold::{Threshold, Thresholded};
 pub use today::cobalt::{Cobalt, CobaltParams, CobaltState};

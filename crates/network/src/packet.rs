@@ -1,6 +1,7 @@
 //! What a network has to know of a packet.
 
-use aqumen_aqm::PureAck;
+use aqumen_aqm::{Packet, PureAck};
+use aqumen_scenario::{Flow, Plan};
 use aqumen_units::Ecn;
 
 /// A host's packet, or its handle, as the network sees it.
@@ -17,5 +18,75 @@ pub trait Carried {
     /// What a filter of acknowledgements may know of it.
     fn pure_ack(&self) -> Option<PureAck> {
         None
+    }
+}
+
+/// Whose packet it is, for disciplines that tell flows, hosts and classes apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Tells its flow from others.
+    pub flow_hash: u32,
+    /// Tells the host that sent it from others.
+    pub source_hash: u32,
+    /// Tells the host that it goes to from others.
+    pub destination_hash: u32,
+    /// Its traffic class; zero is the default.
+    pub class: u8,
+}
+
+/// Class and hosts of each flow of a plan.
+#[derive(Clone, Debug)]
+pub struct Identities(Vec<(u8, u32)>);
+
+impl Identity {
+    /// What a discipline may know of `packet`.
+    #[inline]
+    pub fn metadata(&self, packet: &impl Carried) -> Packet {
+        Packet {
+            bytes: packet.bytes(),
+            ecn: packet.ecn(),
+            class: self.class,
+            segments: 1,
+            flow_hash: self.flow_hash,
+            source_hash: self.source_hash,
+            destination_hash: self.destination_hash,
+            ack: packet.pure_ack(),
+        }
+    }
+}
+
+impl Identities {
+    /// Those of the flows of `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        let of_flow = |flow: &Flow| (plan.groups[flow.group as usize].class, flow.hosts);
+        Identities(plan.flows.iter().map(of_flow).collect())
+    }
+
+    /// Whether there is more than the default class.
+    pub fn classes(&self) -> bool {
+        self.0.iter().any(|(class, _)| *class != 0)
+    }
+
+    /// That of `flow`. Hosts are told apart on each side by themselves, so that a packet and its acknowledgement need no more
+    /// than one number.
+    #[inline]
+    pub fn of(&self, flow: u32) -> Identity {
+        let (class, hosts) = self.0[flow as usize];
+        Identity { flow_hash: flow, source_hash: hosts, destination_hash: hosts, class }
+    }
+}
+
+/// What an AQM of one queue may know of a packet of `flow`, where no class or host is told from others.
+#[inline]
+pub(crate) fn metadata(packet: &impl Carried, flow: u32) -> Packet {
+    Packet {
+        bytes: packet.bytes(),
+        ecn: packet.ecn(),
+        class: 0,
+        segments: 1,
+        flow_hash: flow,
+        source_hash: flow,
+        destination_hash: flow,
+        ack: None,
     }
 }

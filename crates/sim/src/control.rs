@@ -1,5 +1,6 @@
 //! The agenda: everything that is known to happen before the run starts.
 
+use aqumen_network::measured::edges;
 use aqumen_scenario::Plan;
 
 /// Something on the agenda. At equal moments the order is that of the variants.
@@ -80,16 +81,4 @@ impl Agenda {
         }
         Some(control)
     }
-}
-
-/// The edges of all windows after the start, in order, and the end of the run. Piece k of a measurement lies between edge
-/// k - 1 (the start, for the first) and edge k.
-pub(crate) fn edges(plan: &Plan) -> Vec<u64> {
-    let mut edges: Vec<u64> =
-        plan.windows.iter().flat_map(|window| [window.start.as_nanos(), window.end.as_nanos()]).collect();
-    edges.push(plan.duration.as_nanos());
-    edges.retain(|&at| 0 < at && at <= plan.duration.as_nanos());
-    edges.sort_unstable();
-    edges.dedup();
-    edges
 }

@@ -29,15 +29,17 @@ mod ports;
 mod post;
 mod ways;
 
+use aqumen_network::Identities;
+use aqumen_network::port::{Port, Style};
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
 use aqumen_transport::tcp::{Receiver, TcpConfig};
 use aqumen_units::Instant;
 
 use crate::control::{Agenda, Control};
+use crate::event::Event;
 use crate::measure::{Measures, Standing};
-use crate::network::{Network, Style};
-use crate::port::Port;
+use crate::network::Network;
 use crate::trace::Trace;
 use crate::{Error, Places, Progress};
 
@@ -52,7 +54,8 @@ use ways::{Sink, Ways};
 pub(crate) struct Engine<'a> {
     plan: &'a Plan,
     ways: Ways<'a>,
-    ports: Vec<Port>,
+    ports: Vec<Port<Event>>,
+    identities: Identities,
     /// The link of each port, by number in the plan.
     port_links: Vec<u32>,
     hosts: Hosts<'a>,
@@ -69,7 +72,7 @@ pub(crate) struct Engine<'a> {
 
 /// What a run leaves.
 pub(crate) struct Finished {
-    pub(crate) ports: Vec<Port>,
+    pub(crate) ports: Vec<Port<Event>>,
     /// The link of each port, by number in the plan.
     pub(crate) port_links: Vec<u32>,
     /// The samples of each port.
@@ -106,7 +109,7 @@ impl<'a> Engine<'a> {
         };
         static NO_TCP: TcpConfig = TcpConfig::ns2();
         let configs: Vec<_> = plan.groups.iter().map(|group| group.transport.tcp().unwrap_or(&NO_TCP)).collect();
-        let Network { ports, port_links, lanes, hops, routes, .. } = network;
+        let Network { ports, identities, port_links, lanes, hops, routes, .. } = network;
         let each = || plan.flows.iter().zip(&routes).zip(0u64..);
         let flows = each().map(|((flow, route), number)| {
             FlowState::new(configs[flow.group as usize], flow, route.data, plan.seed, number)
@@ -136,6 +139,7 @@ impl<'a> Engine<'a> {
             ways,
             series: vec![Series::default(); ports.len()],
             ports,
+            identities,
             port_links,
             hosts,
             agenda: Agenda::new(plan),

@@ -3,28 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use aqumen_aqm::ParamError;
-
 /// Why a run could not start or end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A link names an AQM that does not exist.
-    UnknownAqm {
-        /// The link.
-        link: String,
-        /// The name.
-        aqm: String,
-    },
-    /// An AQM's parameters do not fit.
-    Aqm {
-        /// The link.
-        link: String,
-        /// The AQM.
-        aqm: String,
-        /// What is wrong.
-        source: Box<ParamError>,
-    },
+    /// A link cannot be made.
+    Link(aqumen_network::Error),
     /// The packet trace could not be written.
     Trace {
         /// Its file.
@@ -39,20 +23,25 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::UnknownAqm { link, aqm } => write!(f, "link {link}: there is no AQM called {aqm}"),
-            Error::Aqm { link, aqm, source } => write!(f, "link {link}: {aqm}: {source}"),
+            Error::Link(error) => error.fmt(f),
             Error::Trace { file, source } => write!(f, "{}: {source}", file.display()),
             Error::Cancelled => f.write_str("the run was stopped"),
         }
     }
 }
 
+impl From<aqumen_network::Error> for Error {
+    fn from(error: aqumen_network::Error) -> Self {
+        Error::Link(error)
+    }
+}
+
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Aqm { source, .. } => Some(&**source),
+            Error::Link(error) => error.source(),
             Error::Trace { source, .. } => Some(source),
-            Error::UnknownAqm { .. } | Error::Cancelled => None,
+            Error::Cancelled => None,
         }
     }
 }

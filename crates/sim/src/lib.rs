@@ -3,9 +3,9 @@
 //! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and gives a [`RunResult`]. The same plan gives the same
 //! bits on any machine; only the cost differs.
 //!
-//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports and lanes), `port` (the
-//! queue and transmitter of a link), `inbox` (what is to happen at a place), `measure` and `report` (what comes out). What applications
-//! send is in the crate `aqumen-traffic`, media and losses are in `aqumen-network`.
+//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports and lanes), `inbox` (what
+//! is to happen at a place), `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`; ports,
+//! media and losses are in `aqumen-network`.
 //! [`mod@replay`] stands apart: the packets of a capture before one queue.
 
 mod control;
@@ -15,7 +15,6 @@ mod event;
 mod inbox;
 mod measure;
 mod network;
-mod port;
 pub mod replay;
 mod report;
 mod trace;
@@ -70,7 +69,7 @@ pub enum Places {
 /// Runs `plan` on the packet engine. What that costs in time the caller measures: engines know no clock.
 pub fn run(plan: &Plan, options: Options<'_>, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     let trace = options.trace.map(|file| trace::Trace::create(plan, file)).transpose()?;
-    let style = network::Style { collapse: !options.every_hop, served: options.every_service };
+    let style = aqumen_network::port::Style { collapse: !options.every_hop, served: options.every_service };
     let finished = engine::Engine::new(plan, style, options.places, trace)?.run(progress)?;
     Ok(report::result(plan, finished, env!("CARGO_PKG_VERSION")))
 }

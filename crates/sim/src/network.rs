@@ -4,17 +4,18 @@
 //! this flow alone uses have no queue that anybody else could join, so a packet's way through them is computed when it
 //! enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without events.
 
-use std::rc::Rc;
-
+use aqumen_network::measured::edges;
+use aqumen_network::port::{Port, Style};
+use aqumen_network::{Error, Identities};
 use aqumen_scenario::{Group, Link, Plan, Traffic};
 use aqumen_units::{Bytes, Rate};
 
-use crate::Error;
-use crate::control::edges;
-use crate::port::{Identities, Port};
+use crate::event::Event;
 
 pub(crate) struct Network {
-    pub(crate) ports: Vec<Port>,
+    pub(crate) ports: Vec<Port<Event>>,
+    /// Class and hosts of each flow.
+    pub(crate) identities: Identities,
     /// The link of each port, by number in the plan.
     pub(crate) port_links: Vec<u32>,
     pub(crate) lanes: Vec<Lane>,
@@ -98,15 +99,6 @@ pub(crate) struct Hop {
     delay: u64,
 }
 
-/// How the network is to be run; the answers do not depend on it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Style {
-    /// Compute private links without events.
-    pub(crate) collapse: bool,
-    /// Use served ports throughout.
-    pub(crate) served: bool,
-}
-
 impl Network {
     pub(crate) fn new(plan: &Plan, style: Style) -> Result<Self, Error> {
         let users = users(plan);
@@ -122,10 +114,10 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            ports.push(port_of_link(link, plan.seed, number as u32, style, &edges, &identities)?);
+            ports.push(Port::new(link, plan.seed, number as u32, style, &edges, identities.classes())?);
         }
         let (lanes, hops, routes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut network = Network { ports, port_links, lanes, hops, routes, port_of, style };
+        let mut network = Network { ports, identities, port_links, lanes, hops, routes, port_of, style };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
@@ -300,19 +292,6 @@ fn is_private(link: &Link, users: &Users) -> bool {
     let most = 2 * users.window_pkts;
     let fits = most <= link.limit.packets as u64 && most.saturating_mul(users.largest) <= link.limit.bytes.0;
     users.flows == 1 && link.is_plain() && fits && link.rates.len() == 1
-}
-
-fn port_of_link(
-    link: &Link,
-    seed: u64,
-    number: u32,
-    style: Style,
-    edges: &[u64],
-    identities: &Rc<Identities>,
-) -> Result<Port, Error> {
-    Port::new(link, seed, number, style, edges, identities)
-        .ok_or_else(|| Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() })?
-        .map_err(|source| Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) })
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
 use aqumen_aqm::{Network, Value};
-use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, LinkPiece, NominalReport, ParamValue, RunResult};
-use aqumen_result::{Synchrony, capacity_bits, jain, rtt_slope};
+use aqumen_network::LinkSeen;
+use aqumen_network::measured::{edges, pieces_in};
+use aqumen_network::port::Port;
+use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult};
+use aqumen_result::{Synchrony, jain, rtt_slope};
 use aqumen_scenario::{Group, Link, OwnedValue, Plan, Window};
 use indexmap::IndexMap;
 
-use crate::control::edges;
 use crate::engine::{Finished, FlowPiece};
+use crate::event::Event;
 use crate::measure::share::{Share, is_endless};
-use crate::port::Port;
 
 /// The result of a finished run.
 pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> RunResult {
@@ -53,23 +55,14 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
         let mut sojourn = IndexMap::new();
         let mut queue = IndexMap::new();
         for window in &plan.windows {
-            let piece = merge(&meter.pieces, &edges, window);
-            let capacity = match &offered {
-                Some(bits) => pieces_in(&edges, window).map(|k| bits[k]).sum(),
-                None => wire_bits(link, window),
-            };
-            let mut own = piece.metrics((window.end - window.start).as_nanos(), capacity, link.target_pkts);
-            own.tell_series(&series, link.target_pkts, window.start.as_secs_f64(), window.end.as_secs_f64());
-            // Sample k ends the interval from (k - 1) steps on.
-            let step = plan.sample_interval.as_nanos();
-            let (first, end) = (window.start.as_nanos().div_ceil(step), window.end.as_nanos() / step);
-            own.loss_dispersion = meter.loss_dispersion(first as usize, end as usize);
+            let seen = LinkSeen::new(plan, link, window, &edges, meter, offered.as_deref(), &series);
+            let mut own = seen.metrics;
             if let Some((_, share)) = run.measures.shares.iter().find(|(of, _)| *of == number) {
                 judge_sharing(&mut own, plan, number, share, &run.flow_pieces, &edges, window);
             }
             metrics.insert(window.name.clone(), own);
-            sojourn.insert(window.name.clone(), piece.sojourn);
-            queue.insert(window.name.clone(), piece.queue);
+            sojourn.insert(window.name.clone(), seen.sojourn);
+            queue.insert(window.name.clone(), seen.queue);
         }
         result.queue.insert(link.name.clone(), queue);
         result.links.insert(link.name.clone(), metrics);
@@ -79,7 +72,7 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
     result
 }
 
-fn aqm_report(link: &Link, port: &Port) -> AqmReport {
+fn aqm_report(link: &Link, port: &Port<Event>) -> AqmReport {
     // The parameters are those at the end, after all events.
     let last = link.line.as_ref().and_then(|line| line.aqms.last()).map_or(&link.aqm, |(_, choice)| choice);
     report_of(&link.aqm.name, &last.values, &last.network, |visit| port.settings(visit))
@@ -115,19 +108,6 @@ pub(crate) fn report_of(
     }
 }
 
-/// Indices of the pieces that lie in `window`.
-fn pieces_in<'e>(edges: &'e [u64], window: &Window) -> impl Iterator<Item = usize> + 'e {
-    let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
-    edges.iter().enumerate().filter(move |&(_, &edge)| start < edge && edge <= end).map(|(k, _)| k)
-}
-
-fn merge(pieces: &[LinkPiece], edges: &[u64], window: &Window) -> LinkPiece {
-    pieces_in(edges, window).fold(LinkPiece::default(), |mut sum, k| {
-        sum.merge(&pieces[k]);
-        sum
-    })
-}
-
 /// How the flows that cross link `number` share it.
 fn judge_sharing(
     metrics: &mut LinkMetrics,
@@ -155,14 +135,6 @@ fn judge_sharing(
         (sum as f64 / samples.max(1) as f64, bytes as f64)
     });
     metrics.rtt_fairness_slope = rtt_slope(&mean_rtt_and_bytes.collect::<Vec<_>>());
-}
-
-/// Bits that a wire could have carried in `window`.
-fn wire_bits(link: &Link, window: &Window) -> f64 {
-    let rates = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate.as_bps()));
-    let outages = link.line.as_ref().map_or(&[][..], |line| &line.outages);
-    let outages = outages.iter().map(|(down, up)| (down.as_nanos(), up.map_or(u64::MAX, |up| up.as_nanos())));
-    capacity_bits(rates, outages, window.start.as_nanos(), window.end.as_nanos())
 }
 
 fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window: &Window) -> FlowMetrics {

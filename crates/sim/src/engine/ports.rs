@@ -1,12 +1,13 @@
 //! What happens at a place: packets arrive at its ports and ends, timers go off.
 
+use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port};
+
 use super::Engine;
 use super::agents::Side;
 use super::batch::{Batch, Turn};
 use super::ways::Ways;
 use crate::event::Event;
 use crate::network::Target;
-use crate::port::{Arrival, FifoPort, PlainPort, Port};
 
 /// So many packets ahead, what they need is read.
 const STEP: usize = 16;
@@ -119,11 +120,11 @@ impl Engine<'_> {
 
     fn arrive_at_served(&mut self, number: u32, flow: u32, event: &Event) {
         let Port::Served(port) = &mut self.ports[number as usize] else { return };
-        let mut dropped = Vec::new();
-        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, event, flow, &mut dropped) {
+        let (who, mut dropped) = (self.identities.of(flow), Vec::new());
+        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, *event, &who, &mut dropped) {
             self.ways.post.schedule(end, self.ways.post.slots.service + number);
         }
-        dropped.iter().for_each(|event| self.ways.discard(event));
+        dropped.iter().for_each(|(event, _)| self.ways.discard(event));
     }
 
     /// A served port ends a transmission.
@@ -135,17 +136,17 @@ impl Engine<'_> {
         if let Some(end) = busy_until {
             self.ways.post.schedule(end, slot);
         }
-        dropped.iter().for_each(|event| self.ways.discard(event));
+        dropped.iter().for_each(|(event, _)| self.ways.discard(event));
         let Some(sent) = sent else { return };
         if self.ways.log.is_some() {
-            self.ways.note((now, slot), self.port_links[number as usize], sent.start, &sent.event);
+            self.ways.note((now, slot), self.port_links[number as usize], sent.start, &sent.packet);
         }
         match sent.reach {
             Some(reach) => {
-                let (lane, _) = self.ways.lane_of(&sent.event);
-                self.ways.send_rarely(lane + 1, reach, &sent.event);
+                let (lane, _) = self.ways.lane_of(&sent.packet);
+                self.ways.send_rarely(lane + 1, reach, &sent.packet);
             }
-            None => self.ways.discard(&sent.event),
+            None => self.ways.discard(&sent.packet),
         }
     }
 }

@@ -5,42 +5,43 @@
 
 use std::collections::VecDeque;
 
-use aqumen_network::Losses;
-use aqumen_network::channel::{self, Channel, Taken, Use};
 use aqumen_scenario::Link;
 use aqumen_units::{Bytes, Rate};
 
+use crate::Losses;
+use crate::channel::{self, Channel, Taken, Use};
+
 /// A packet's way through a link.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Booking {
+pub(crate) struct Booking {
     /// When its transmission starts.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// When the link is free again.
-    pub(super) end: u64,
+    pub(crate) end: u64,
     /// When it reaches the next node.
-    pub(super) reach: u64,
+    pub(crate) reach: u64,
     /// It gets lost after its transmission.
-    pub(super) lost: bool,
+    pub(crate) lost: bool,
 }
 
 /// Rates and propagation delay, and what else there is.
-pub(super) struct Transmitter {
+pub(crate) struct Transmitter {
     /// Rate from each moment on; never empty.
     rates: Vec<(u64, Rate)>,
     /// Index of the rate in force at the last start of a transmission.
     current: usize,
     /// Index of the rate that the queue discipline was told.
     announced: usize,
-    pub(super) delay: u64,
+    pub(crate) delay: u64,
     /// The last size asked for and the time it takes at the current rate: packets mostly repeat their size.
     cached: (u32, u64),
     /// Until when the current rate lasts; zero if there is a line to be asked.
     steady_until: u64,
-    pub(super) line: Option<Box<Line>>,
+    pub(crate) line: Option<Box<Line>>,
 }
 
 /// What a plain wire does not have.
-pub(super) struct Line {
+pub(crate) struct Line {
     channel: Option<Box<dyn Channel>>,
     /// From, until.
     outages: Vec<(u64, u64)>,
@@ -58,7 +59,7 @@ pub(super) struct Line {
 
 impl Transmitter {
     /// The transmitter of `link`, number `number` of the plan; `edges` are those of the windows.
-    pub(super) fn new(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Self {
+    pub(crate) fn new(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Self {
         let rates: Vec<_> = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate)).collect();
         let nanos = |(from, until): &(aqumen_units::Instant, Option<aqumen_units::Instant>)| {
             (from.as_nanos(), until.map_or(u64::MAX, |until| until.as_nanos()))
@@ -88,7 +89,7 @@ impl Transmitter {
 
     /// The rate at `now`, which never goes back, if it is not the one that this said last or that of the start.
     #[inline]
-    pub(super) fn new_rate(&mut self, now: u64) -> Option<Rate> {
+    pub(crate) fn new_rate(&mut self, now: u64) -> Option<Rate> {
         let mut announced = None;
         while let Some(&(_, rate)) = self.rates.get(self.announced + 1).filter(|(from, _)| *from <= now) {
             self.announced += 1;
@@ -98,13 +99,13 @@ impl Transmitter {
     }
 
     /// The rate at `now`.
-    pub(super) fn rate(&self, now: u64) -> Rate {
+    pub(crate) fn rate(&self, now: u64) -> Rate {
         self.rates[self.rates.partition_point(|&(from, _)| from <= now).max(1) - 1].1
     }
 
     /// How long `bytes` take when their transmission starts at `start`, which never goes back.
     #[inline]
-    pub(super) fn duration(&mut self, bytes: u32, start: u64) -> u64 {
+    pub(crate) fn duration(&mut self, bytes: u32, start: u64) -> u64 {
         if start < self.steady_until && self.cached.0 == bytes { self.cached.1 } else { self.renew(bytes, start) }
     }
 
@@ -123,7 +124,7 @@ impl Transmitter {
 
     /// Books a packet that arrived at `arrived` and can go out from `at` on. `None` if it never will.
     #[inline]
-    pub(super) fn book(&mut self, arrived: u64, at: u64, bytes: u32) -> Option<Booking> {
+    pub(crate) fn book(&mut self, arrived: u64, at: u64, bytes: u32) -> Option<Booking> {
         if at < self.steady_until && self.cached.0 == bytes {
             let end = at + self.cached.1;
             return Some(Booking { start: at, end, reach: end + self.delay, lost: false });
@@ -146,13 +147,13 @@ impl Transmitter {
 
     /// The first moment from `at` on at which the link can take a packet; `u64::MAX`: never again.
     #[inline]
-    pub(super) fn ready(&mut self, at: u64) -> u64 {
+    pub(crate) fn ready(&mut self, at: u64) -> u64 {
         self.line.as_mut().map_or(at, |line| line.ready(at))
     }
 
     /// Sends a packet that arrived at `arrived` from `start` on, a moment that [`ready`](Self::ready) gave. Also says how much of
     /// the link's time it takes.
-    pub(super) fn transmit(&mut self, arrived: u64, start: u64, bytes: u32) -> (Booking, u64) {
+    pub(crate) fn transmit(&mut self, arrived: u64, start: u64, bytes: u32) -> (Booking, u64) {
         let wire = self.duration(bytes, start);
         let delay = self.delay;
         let Some(line) = &mut self.line else {
@@ -175,7 +176,7 @@ impl Transmitter {
     }
 
     /// Bits that a medium of its own offered between the edges of the windows.
-    pub(super) fn offered_bits(&mut self) -> Option<Vec<f64>> {
+    pub(crate) fn offered_bits(&mut self) -> Option<Vec<f64>> {
         Some(self.line.as_mut()?.channel.as_mut()?.offered_bits())
     }
 }
@@ -218,7 +219,7 @@ impl Line {
     }
 
     /// The transmission of the packet booked first ends: the link's time that it took, and whether it is lost.
-    pub(super) fn sent(&mut self) -> (u64, bool) {
+    pub(crate) fn sent(&mut self) -> (u64, bool) {
         self.booked.pop_front().unwrap_or_default()
     }
 }

@@ -1,25 +1,23 @@
 //! A port that asks its queue discipline for a packet whenever the link is free. Any discipline fits; each transmission
 //! costs an event.
 
-use std::rc::Rc;
-
-use aqumen_aqm::registry::AnyQdisc;
-use aqumen_aqm::{DropReason, Fates, Handle, Qdisc, Totals, Value};
-use aqumen_network::Carried;
+use aqumen_aqm::AnyQdisc;
+use aqumen_aqm::{Backlog, DropReason, Fates, Handle, Qdisc, Totals, Value};
 use aqumen_result::Meter;
-use aqumen_scenario::streams::Stream;
+use aqumen_scenario::Link;
+use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::Span;
 
-use super::transmitter::{Booking, Transmitter};
-use super::{Arrival, Identities, counts, instant, sent_bits};
-use crate::event::Event;
+use super::{Arrival, counts, instant, sent_bits};
+use crate::transmitter::{Booking, Transmitter};
+use crate::{Carried, Error, Identity};
 
-pub(crate) struct ServedPort {
+/// The port, of packets that are or stand behind a `P`.
+pub struct ServedPort<P> {
     qdisc: AnyQdisc,
     rng: Stream,
-    identities: Rc<Identities>,
     transmitter: Transmitter,
-    packets: Packets,
+    packets: Packets<P>,
     /// The packet in transmission.
     serving: Option<Serving>,
     /// Packets wait for the link to take one: when it will.
@@ -37,64 +35,61 @@ struct Serving {
 }
 
 /// The packets that the discipline's handles stand for.
-#[derive(Default)]
-struct Packets {
-    kept: Vec<Event>,
-    /// Number of each by arrival, from 1.
-    arrivals: Vec<u64>,
+struct Packets<P> {
+    kept: Vec<Kept<P>>,
     free: Vec<Handle>,
     /// Handles of packets dropped in the call under way.
-    dropped: Vec<Handle>,
+    dropped: Vec<(Handle, DropReason)>,
+}
+
+struct Kept<P> {
+    packet: P,
+    arrived: u64,
+    /// Its number by arrival, from 1.
+    number: u64,
 }
 
 /// What a port hands back at the end of a transmission.
-pub(crate) struct Sent {
-    /// The packet; its slot is the lane on which it came.
-    pub(crate) event: Event,
+pub struct Sent<P> {
+    /// The packet.
+    pub packet: P,
     /// When its transmission started.
-    pub(crate) start: u64,
+    pub start: u64,
     /// When it reaches the next node; `None`: it got lost.
-    pub(crate) reach: Option<u64>,
+    pub reach: Option<u64>,
 }
 
-impl ServedPort {
-    pub(super) fn new(
-        qdisc: AnyQdisc,
-        rng: Stream,
-        transmitter: Transmitter,
-        meter: Option<Box<Meter>>,
-        identities: Rc<Identities>,
-    ) -> Self {
-        ServedPort {
-            qdisc,
-            rng,
-            identities,
-            transmitter,
-            packets: Packets::default(),
-            serving: None,
-            opens: None,
-            meter,
-        }
+impl<P: Carried + Copy> ServedPort<P> {
+    /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows.
+    pub(crate) fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Result<Self, Error> {
+        let rng = Stream::new(seed, Kind::Aqm, u64::from(number));
+        let meter = link.record.then(|| Box::new(Meter::new(link.target_pkts)));
+        Ok(ServedPort::new(super::discipline(link)?, rng, Transmitter::new(link, seed, number, edges), meter))
     }
 
-    /// A packet of `flow` arrives. Packets that this displaces, itself included, go to `dropped`.
-    pub(crate) fn arrive(&mut self, now: u64, event: &Event, flow: u32, dropped: &mut Vec<Event>) -> Arrival {
+    fn new(qdisc: AnyQdisc, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
+        let packets = Packets { kept: Vec::new(), free: Vec::new(), dropped: Vec::new() };
+        ServedPort { qdisc, rng, transmitter, packets, serving: None, opens: None, meter }
+    }
+
+    /// `packet` arrives. Packets that this displaces, itself included, go to `dropped`.
+    pub fn arrive(&mut self, now: u64, packet: P, who: &Identity, dropped: &mut Vec<(P, DropReason)>) -> Arrival {
         self.account(now);
         self.announce_rate(now);
-        let handle = self.packets.keep(*event, self.qdisc.totals().arrivals + 1);
-        let packet = self.identities.metadata(event, flow);
-        self.qdisc.enqueue(handle, &packet, instant(now), &mut self.rng, &mut self.packets);
+        let metadata = who.metadata(&packet);
+        let handle = self.packets.keep(Kept { packet, arrived: now, number: self.qdisc.totals().arrivals + 1 });
+        self.qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
         // A packet that was dropped at an idle link leaves the link as idle as it was.
         let idle = self.serving.is_none() && self.opens.is_none() && self.qdisc.backlog().packets > 0;
         let busy_until = if idle { self.serve(now) } else { None };
-        let own = self.packets.dropped.contains(&handle);
+        let own = self.packets.dropped.iter().any(|(other, _)| *other == handle);
         self.release_dropped(dropped);
         if own { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
     /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this is to
     /// be called next.
-    pub(crate) fn finish(&mut self, now: u64, dropped: &mut Vec<Event>) -> (Option<Sent>, Option<u64>) {
+    pub fn finish(&mut self, now: u64, dropped: &mut Vec<(P, DropReason)>) -> (Option<Sent<P>>, Option<u64>) {
         self.opens = None;
         self.announce_rate(now);
         let sent = self.serving.take().map(|Serving { handle, booking, airtime }| {
@@ -103,7 +98,7 @@ impl ServedPort {
                 meter.sent_over_line(booking.lost);
             }
             let reach = (!booking.lost).then_some(booking.reach);
-            Sent { event: self.packets.release(handle), start: booking.start, reach }
+            Sent { packet: self.packets.release(handle), start: booking.start, reach }
         });
         let busy_until = self.serve(now);
         self.release_dropped(dropped);
@@ -132,18 +127,21 @@ impl ServedPort {
         if let Some(meter) = &mut self.meter {
             meter.sojourn(self.qdisc.totals().last_sojourn.as_nanos());
         }
-        let Event { at: arrived, bytes, .. } = self.packets.kept[handle as usize];
-        let (booking, airtime) = self.transmitter.transmit(arrived, now, bytes as u32);
+        let Kept { arrived, packet, .. } = &self.packets.kept[handle as usize];
+        let (booking, airtime) = self.transmitter.transmit(*arrived, now, packet.bytes());
         self.serving = Some(Serving { handle, booking, airtime });
         Some(booking.end)
     }
 
     /// Hands the packets dropped in the call under way to `to`.
-    fn release_dropped(&mut self, to: &mut Vec<Event>) {
+    fn release_dropped(&mut self, to: &mut Vec<(P, DropReason)>) {
         if let Some(meter) = &mut self.meter {
-            self.packets.dropped.iter().for_each(|&handle| meter.lost(self.packets.arrivals[handle as usize]));
+            let numbers = self.packets.dropped.iter().map(|(handle, _)| self.packets.kept[*handle as usize].number);
+            numbers.for_each(|number| meter.lost(number));
         }
-        self.packets.release_dropped(to);
+        while let Some((handle, reason)) = self.packets.dropped.pop() {
+            to.push((self.packets.release(handle), reason));
+        }
     }
 
     /// Tells the meter that the queue was as it is until `now`.
@@ -153,91 +151,91 @@ impl ServedPort {
         }
     }
 
-    pub(super) fn next_timer(&self) -> Option<u64> {
+    pub(crate) fn next_timer(&self) -> Option<u64> {
         self.qdisc.next_timer().map(|due| due.as_nanos())
     }
 
-    pub(super) fn on_timer(&mut self, now: u64) {
+    pub(crate) fn on_timer(&mut self, now: u64) {
         if let Some(meter) = &mut self.meter {
             meter.sampled(self.qdisc.backlog().packets);
         }
         self.qdisc.on_timer(instant(now), &mut self.rng);
     }
 
-    pub(super) fn retune(&mut self, new: AnyQdisc, now: u64) {
+    pub(crate) fn retune(&mut self, new: AnyQdisc, now: u64) {
         self.qdisc.retune(new, instant(now));
         // It was made for the rate at the start.
         self.qdisc.on_rate(self.transmitter.rate(now));
     }
 
-    pub(super) fn sample(&mut self) -> (u32, f64) {
+    pub(crate) fn sample(&mut self) -> (u32, f64) {
         if let Some(meter) = &mut self.meter {
             meter.sample(&counts(self.qdisc.totals()));
         }
         (self.qdisc.backlog().packets, self.qdisc.probability().get())
     }
 
-    pub(super) fn edge(&mut self, now: u64) {
+    pub(crate) fn edge(&mut self, now: u64) {
         if let Some(meter) = &mut self.meter {
             let partly = self.serving.map_or(0.0, |Serving { handle, booking, .. }| {
-                sent_bits(self.packets.kept[handle as usize].bytes as u32, booking.start, booking.end, now)
+                sent_bits(self.packets.kept[handle as usize].packet.bytes(), booking.start, booking.end, now)
             });
             meter.edge(now, self.qdisc.backlog().packets, &counts(self.qdisc.totals()), partly);
         }
     }
 
-    pub(super) fn meter(&self) -> Option<&Meter> {
+    pub(crate) fn meter(&self) -> Option<&Meter> {
         self.meter.as_deref()
     }
 
-    pub(super) fn offered_bits(&mut self) -> Option<Vec<f64>> {
+    pub(crate) fn offered_bits(&mut self) -> Option<Vec<f64>> {
         self.transmitter.offered_bits()
     }
 
-    pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+    pub(crate) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.qdisc.settings(visit);
     }
 
-    pub(super) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+    pub(crate) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
         self.qdisc.notes(tell);
     }
 
-    pub(super) fn totals(&self) -> &Totals {
+    pub(crate) fn probability(&self) -> f64 {
+        self.qdisc.probability().get()
+    }
+
+    pub(crate) fn backlog(&self) -> Backlog {
+        self.qdisc.backlog()
+    }
+
+    pub(crate) fn totals(&self) -> &Totals {
         self.qdisc.totals()
     }
 }
 
-impl Packets {
-    fn keep(&mut self, event: Event, arrival: u64) -> Handle {
+impl<P: Copy> Packets<P> {
+    fn keep(&mut self, packet: Kept<P>) -> Handle {
         if let Some(handle) = self.free.pop() {
-            self.kept[handle as usize] = event;
-            self.arrivals[handle as usize] = arrival;
+            self.kept[handle as usize] = packet;
             handle
         } else {
-            self.kept.push(event);
-            self.arrivals.push(arrival);
+            self.kept.push(packet);
             (self.kept.len() - 1) as Handle
         }
     }
 
-    fn release(&mut self, handle: Handle) -> Event {
+    fn release(&mut self, handle: Handle) -> P {
         self.free.push(handle);
-        self.kept[handle as usize]
-    }
-
-    fn release_dropped(&mut self, to: &mut Vec<Event>) {
-        while let Some(handle) = self.dropped.pop() {
-            to.push(self.release(handle));
-        }
+        self.kept[handle as usize].packet
     }
 }
 
-impl Fates for Packets {
+impl<P: Carried> Fates for Packets<P> {
     fn marked(&mut self, handle: Handle) {
-        self.kept[handle as usize].mark();
+        self.kept[handle as usize].packet.mark();
     }
 
-    fn dropped(&mut self, handle: Handle, _reason: DropReason) {
-        self.dropped.push(handle);
+    fn dropped(&mut self, handle: Handle, reason: DropReason) {
+        self.dropped.push((handle, reason));
     }
 }

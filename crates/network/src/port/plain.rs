@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::{Arrival, Transmitter};
+use super::Arrival;
+use crate::transmitter::Transmitter;
 
-pub(crate) struct PlainPort {
+/// The port.
+pub struct PlainPort {
     limit_pkts: u32,
     transmitter: Transmitter,
     /// When the last accepted packet's transmission ends.
@@ -20,7 +22,7 @@ impl PlainPort {
 
     /// A packet arrives.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, bytes: u16) -> Arrival {
+    pub fn arrive(&mut self, now: u64, bytes: u16) -> Arrival {
         while self.starts.front().is_some_and(|&start| start <= now) {
             self.starts.pop_front();
         }

@@ -1,0 +1,69 @@
+//! The figures of a link over the windows of measurement. A meter measures in pieces: piece k lies between edge k - 1 of all windows
+//! (the start, for the first) and edge k.
+
+use aqumen_result::{Histogram, LinkMetrics, LinkPiece, Meter, Series, capacity_bits};
+use aqumen_scenario::{Link, Plan, Window};
+
+/// What was seen of a link in a window.
+#[derive(Clone, Debug, Default)]
+pub struct LinkSeen {
+    /// Its figures.
+    pub metrics: LinkMetrics,
+    /// Sojourn times, nanoseconds.
+    pub sojourn: Histogram,
+    /// Queue lengths, packets, counted by the nanoseconds that each lasted.
+    pub queue: Histogram,
+}
+
+/// The edges of all windows after the start, in order, and the end of the run.
+pub fn edges(plan: &Plan) -> Vec<u64> {
+    let mut edges: Vec<u64> =
+        plan.windows.iter().flat_map(|window| [window.start.as_nanos(), window.end.as_nanos()]).collect();
+    edges.push(plan.duration.as_nanos());
+    edges.retain(|&at| 0 < at && at <= plan.duration.as_nanos());
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+/// Indices of the pieces that lie in `window`.
+pub fn pieces_in<'e>(edges: &'e [u64], window: &Window) -> impl Iterator<Item = usize> + 'e {
+    let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
+    edges.iter().enumerate().filter(move |&(_, &edge)| start < edge && edge <= end).map(|(k, _)| k)
+}
+
+impl LinkSeen {
+    /// Of `link` of `plan` in `window`: what `meter` saw in the pieces between `edges`, with the samples in `series`. A medium of
+    /// its own `offered` so many bits in each piece.
+    pub fn new(
+        plan: &Plan,
+        link: &Link,
+        window: &Window,
+        edges: &[u64],
+        meter: &Meter,
+        offered: Option<&[f64]>,
+        series: &Series,
+    ) -> Self {
+        let mut piece = LinkPiece::default();
+        pieces_in(edges, window).filter_map(|k| meter.pieces.get(k)).for_each(|later| piece.merge(later));
+        let capacity = match offered {
+            Some(bits) => pieces_in(edges, window).filter_map(|k| bits.get(k)).sum(),
+            None => wire_bits(link, window),
+        };
+        let mut metrics = piece.metrics((window.end - window.start).as_nanos(), capacity, link.target_pkts);
+        metrics.tell_series(series, link.target_pkts, window.start.as_secs_f64(), window.end.as_secs_f64());
+        // Sample k ends the interval from (k - 1) steps on.
+        let step = plan.sample_interval.as_nanos();
+        let (first, end) = (window.start.as_nanos().div_ceil(step), window.end.as_nanos() / step);
+        metrics.loss_dispersion = meter.loss_dispersion(first as usize, end as usize);
+        LinkSeen { metrics, sojourn: piece.sojourn, queue: piece.queue }
+    }
+}
+
+/// Bits that a wire could have carried in `window`.
+fn wire_bits(link: &Link, window: &Window) -> f64 {
+    let rates = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate.as_bps()));
+    let outages = link.line.as_ref().map_or(&[][..], |line| &line.outages);
+    let outages = outages.iter().map(|(down, up)| (down.as_nanos(), up.map_or(u64::MAX, |up| up.as_nanos())));
+    capacity_bits(rates, outages, window.start.as_nanos(), window.end.as_nanos())
+}

@@ -1,0 +1,177 @@
+//! A link by itself: what becomes of packets, and when.
+
+use aqumen_aqm::{DropReason, PureAck};
+use aqumen_network::measured::edges;
+use aqumen_network::port::{Arrival, Port, Style};
+use aqumen_network::{Carried, Fate, Identity, Link};
+use aqumen_scenario::{Plan, Scenario};
+use aqumen_units::Ecn;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Pkt {
+    number: u32,
+    bytes: u32,
+    ecn: Ecn,
+}
+
+impl Carried for Pkt {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn mark(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+
+    fn pure_ack(&self) -> Option<PureAck> {
+        None
+    }
+}
+
+/// A plan whose link 0 is a bottleneck with these settings and events.
+fn plan(aqm: &str, bottleneck: &str, events: &str) -> Plan {
+    let text = format!(
+        r#"
+        name = "link"
+        duration = "1s"
+        aqm = "{aqm}"
+        [topology]
+        preset = "dumbbell"
+        bottleneck = {{ {bottleneck} }}
+        access = {{ rate = "1Gbit", delay = "1ms" }}
+        [[flows]]
+        name = "bulk"
+        count = 20
+        {events}
+        "#
+    );
+    let plan = Scenario::parse(&text, "one link").unwrap_or_else(|error| panic!("{error}")).plan(1, None);
+    plan.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn bottleneck(plan: &Plan) -> u32 {
+    plan.links.iter().position(|link| link.record).expect("it is recorded") as u32
+}
+
+fn packet(number: u32, bytes: u32) -> Pkt {
+    Pkt { number, bytes, ecn: Ecn::Ect0 }
+}
+
+/// What becomes of `arrivals`, by number: when, whether marked, and how.
+fn fates(link: &mut Link<'_, Pkt>, arrivals: &[(u64, Pkt)], end: u64) -> Vec<(u64, bool, Fate)> {
+    let mut fates = vec![None; arrivals.len()];
+    let mut tell = |at, packet: Pkt, fate| {
+        let known = fates[packet.number as usize].replace((at, packet.ecn == Ecn::Ce, fate));
+        assert_eq!(known, None, "a packet has one fate");
+    };
+    arrivals.iter().for_each(|&(at, packet)| link.arrive(at, packet, &Identity::default(), &mut tell));
+    link.advance(end, &mut tell);
+    fates.into_iter().map(|fate| fate.expect("each packet has a fate")).collect()
+}
+
+#[test]
+fn packets_leave_one_after_the_other_and_what_finds_no_room_is_dropped() {
+    // 1000 bytes at 8 Mbit/s take 1 ms. Of four at once the first is sent, two wait, the fourth finds no room.
+    let plan = plan("droptail", r#"rate = "8Mbit", delay = "10ms", buffer = "2pkt""#, "");
+    let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+    let mut told = Vec::new();
+    let mut tell = |at, packet: Pkt, fate| told.push((at / MS, packet.number, fate));
+    (0..4).for_each(|number| link.arrive(5 * MS, packet(number, 1000), &Identity::default(), &mut tell));
+    assert_eq!((link.next(), link.backlog().packets, link.backlog().bytes), (6 * MS, 2, 2000));
+    // However late the host comes, everything is as if it had been in time.
+    link.advance(1000 * MS, &mut tell);
+    let delivered = |k: u64| Fate::Delivered { start: (5 + k) * MS, end: (6 + k) * MS };
+    let dropped = (5, 3, Fate::Dropped(DropReason::Overflow));
+    assert_eq!(told, [dropped, (16, 0, delivered(0)), (17, 1, delivered(1)), (18, 2, delivered(2))]);
+    assert_eq!(link.next(), u64::MAX);
+    // Two packets waited for 1 ms, one for another, within a second.
+    let seen = link.seen();
+    assert!((seen[0].metrics.queue_mean_pkts - 0.003).abs() < 1e-12);
+    assert_eq!((seen[0].metrics.arrivals_pkts, seen[0].metrics.overflow_dropped_pkts), (4, 1));
+    assert_eq!(seen[0].metrics.utilization, Some(0.003));
+    assert_eq!(link.series().t_s.len(), 9, "a sample each 100 ms, but at the end");
+}
+
+#[test]
+fn nothing_leaves_while_the_link_is_down() {
+    let events = r#"
+        [[events]]
+        at = "100ms"
+        state = "down"
+        [[events]]
+        at = "300ms"
+        state = "up"
+        [[events]]
+        at = "500ms"
+        capacity = "80Mbit"
+    "#;
+    let plan = plan("droptail", r#"rate = "8Mbit", delay = "10ms", buffer = "9pkt""#, events);
+    let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+    let arrivals = [(50, 0), (150, 1), (600, 2)].map(|(ms, number)| (ms * MS, packet(number, 1000)));
+    let at: Vec<u64> = fates(&mut link, &arrivals, 1000 * MS).into_iter().map(|(at, ..)| at / (MS / 10)).collect();
+    // 1 ms, later 100 us, and 10 ms each.
+    assert_eq!(at, [610, 3110, 6101]);
+}
+
+/// What a port does that knows departures when packets arrive.
+fn fates_at_port(plan: &Plan, arrivals: &[(u64, Pkt)]) -> Vec<(bool, Option<u64>)> {
+    let (number, style) = (bottleneck(plan), Style { collapse: true, served: false });
+    let link = &plan.links[number as usize];
+    let mut port: Port<Pkt> = Port::new(link, plan.seed, number, style, &edges(plan), false).unwrap();
+    let mut fates = Vec::new();
+    for &(at, mut packet) in arrivals {
+        while let Some(due) = port.next_timer().filter(|due| *due <= at) {
+            port.on_timer(due);
+        }
+        let Port::Fifo(port) = &mut port else { panic!("it asks a discipline") };
+        let reach = match port.arrive(at, &mut packet, 0) {
+            Arrival::Leaves { reach, .. } => Some(reach),
+            _ => None,
+        };
+        fates.push((reach.is_some() && packet.ecn == Ecn::Ce, reach));
+    }
+    fates
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_link_does_to_each_packet_what_a_port_of_the_packet_engine_does(
+        aqm in prop::sample::select(vec!["droptail", "pi", "red", "pie", "arm-pfc", "blue", "rem"]),
+        line in prop::sample::select(vec![
+            "",
+            r#", loss = { random = 0.05 }"#,
+            r#", rate = "4Mbit", loss = { burst = { to_bad = 0.1, to_good = 0.4 } }"#,
+            r#", channel = { model = "lte", share = 0.5 }"#,
+            r#", channel = { model = "wifi", contenders = 2 }"#,
+        ]),
+        events in prop::sample::select(vec![
+            "",
+            "[[events]]\nat = \"300ms\"\nstate = \"down\"\n[[events]]\nat = \"400ms\"\nstate = \"up\"",
+            "[[events]]\nat = \"500ms\"\ndelay = \"1ms\"",
+        ]),
+        gaps in prop::collection::vec((0u64..3 * MS, 40u32..1500), 1..400),
+    ) {
+        let rate = if line.contains("rate") || line.contains("channel") { "" } else { r#", rate = "8Mbit""# };
+        let plan = plan(aqm, &format!(r#"delay = "10ms", buffer = "30pkt"{rate}{line}"#), events);
+        let mut now = 0;
+        let arrivals: Vec<(u64, Pkt)> = gaps.iter().zip(0u32..).map(|(&(gap, bytes), number)| {
+            now += gap;
+            (now, packet(number, bytes))
+        }).collect();
+        let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+        let own = fates(&mut link, &arrivals, now + 5000 * MS).into_iter().map(|(at, marked, fate)| match fate {
+            Fate::Delivered { .. } => (marked, Some(at)),
+            _ => (false, None),
+        });
+        prop_assert_eq!(own.collect::<Vec<_>>(), fates_at_port(&plan, &arrivals));
+    }
+}
