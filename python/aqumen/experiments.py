@@ -28,7 +28,7 @@ PAPERS = {
     "rfc7928": "N. Kuhn, P. Natarajan, N. Khademi, D. Ros: Characterization guidelines for active queue management,"
     " RFC 7928 (2016)",
 }
-"""The papers by the name of their folder."""
+"""The papers by the name of their folder; `everyday` beside them holds networks that are of no paper."""
 
 
 FORMER = {

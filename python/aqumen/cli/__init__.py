@@ -23,6 +23,21 @@ __all__ = ["VERBS", "main"]
 VERBS = {
     "run": ("run", "run", "Run one AQM on a scenario with one seed."),
     "compare": ("compare", "compare", "Compare AQMs on a scenario, or engines with --engine twice."),
+    "uplink": (
+        "situation",
+        "uplink",
+        "Which AQM for a household's line: ranked by what people feel, with the commands that set it up.",
+    ),
+    "datacenter": (
+        "situation",
+        "datacenter",
+        "Which AQM for a port of a switch: short requests beside long transfers.",
+    ),
+    "cell": (
+        "situation",
+        "cell",
+        "Which AQM for the queues of an LTE cell and its phones: ranked by what a subscriber feels.",
+    ),
     "reproduce": (
         "reproduce",
         "reproduce",

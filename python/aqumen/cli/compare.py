@@ -36,7 +36,7 @@ from aqumen.transient import SMOOTH_S
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["compare", "means_table", "tables_of"]
+__all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 
 
 @click.command()
@@ -82,7 +82,7 @@ def compare(
     if gathering.resumed:
         talk.say(f"{gathering.resumed} of {total} runs are in {out} already and are not repeated")
     interrupted = False
-    with talk.progress() as bar, _first_interrupt() as stopped:
+    with talk.progress() as bar, first_interrupt() as stopped:
         task = bar.add_task("running", total=total, completed=gathering.resumed, done=f"{gathering.resumed} of {total}")
 
         def advance(finished: int, wanted: int) -> bool:
@@ -114,7 +114,7 @@ def compare(
 
 
 @contextmanager
-def _first_interrupt() -> Iterator[threading.Event]:
+def first_interrupt() -> Iterator[threading.Event]:
     """The first Ctrl-C stops the runs and keeps what is finished; a second one, while that is written, is the usual."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():

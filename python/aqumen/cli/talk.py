@@ -76,7 +76,11 @@ def show(*items: Table | str, wide: bool = False) -> None:
     for item in items:
         if isinstance(item, str):
             for line in item.split("\n"):
-                drawn.write((line if width is None else textwrap.fill(line, width, break_long_words=False)) + "\n")
+                # What begins with two blanks is to be copied, so it is not broken.
+                if width is None or line.startswith("  "):
+                    drawn.write(line + "\n")
+                else:
+                    drawn.write(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) + "\n")
             continue
         table = item if wide else _fitted(item, width)
         lost = lost or table is not item

@@ -1,0 +1,437 @@
+"""`aqumen uplink`, `datacenter` and `cell`: from a few numbers to the AQM that people feel the least of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aqumen import tables
+from aqumen.cli import complete, talk
+from aqumen.cli.compare import first_interrupt
+from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
+from aqumen.errors import ScenarioError
+from aqumen.felt import ALIKE
+from aqumen.files import json_text, write_text
+from aqumen.lines import KERNEL, LINES, host_commands, shaper_commands
+from aqumen.replay import Capture
+from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
+from aqumen.situations import cell as cell_of
+from aqumen.situations import datacenter as datacenter_of
+from aqumen.situations import uplink as uplink_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["cell", "datacenter", "uplink"]
+
+SCHEMA = 1
+
+
+def _shared(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of all three."""
+    for option in reversed(
+        (
+            click.option(
+                "--aqm",
+                multiple=True,
+                shell_complete=complete.specs,
+                metavar="SPEC",
+                help="An AQM, in place of the kernel's; repeat for each.",
+            ),
+            click.option(
+                "--senders", multiple=True, metavar="NAME", help="Only these senders, such as cubic; else all kinds."
+            ),
+            click.option(
+                "--seeds", type=int, default=5, show_default=True, metavar="N", help="How many seeds: 1 to N."
+            ),
+            click.option("--weigh", multiple=True, metavar="WHAT=X", help="How much a figure counts: upload=2."),
+            click.option(
+                "--device", default="eth0", show_default=True, metavar="NAME", help="The interface in the commands."
+            ),
+            click.option(
+                "--print", "print_", is_flag=True, help="Print the scenario, to be changed and run by itself."
+            ),
+            out_option,
+            wide_option,
+            json_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--down", required=True, metavar="RATE", help='Rate towards the household: "20Mbit".')
+@click.option("--up", required=True, metavar="RATE", help='Rate from it: "2Mbit".')
+@click.option("--rtt", default="40ms", show_default=True, metavar="TIME", help="Round-trip time without queues.")
+@click.option(
+    "--line", default="measured", show_default=True, type=click.Choice(list(LINES)), help="How it frames packets."
+)
+@click.option(
+    "--bloat",
+    metavar="TIME",
+    help="What a ping takes more while the line is full today; without it 500 ms, 64 kB at least.",
+)
+@click.option(
+    "--headroom", default="5,10", show_default=True, metavar="UP,DOWN", help="By how many % to stay below the line."
+)
+@click.option(
+    "--duration", metavar="TIME", help="How long each run lasts; without it 15 to 600 s, longer for slower lines."
+)
+@click.option(
+    "--capture", type=PATH, metavar="FILE", help="Packets that left (tcpdump -Q out), offered to each AQM too."
+)
+@_shared
+def uplink(
+    down: str,
+    up: str,
+    rtt: str,
+    line: str,
+    bloat: str | None,
+    headroom: str,
+    duration: str | None,
+    capture: Path | None,
+    device: str,
+    **shared: Any,
+) -> int:
+    """Which AQM for a household's line: ranked by what people feel, with the commands that set it up.
+
+    Calls, pages, games and an upload, all at once, before each AQM of the kernel and on the line as it is.
+    """
+    parts = headroom.split(",")
+    try:
+        slower = (float(parts[0]), float(parts[-1]))
+    except ValueError:
+        raise ScenarioError(f"--headroom {headroom}: percent, such as 5,10") from None
+    if len(parts) > 2:
+        raise ScenarioError(f"--headroom {headroom}: one number, or two with a comma: up, down")
+    situation = uplink_of(down, up, rtt=rtt, line=line, bloat=bloat, headroom=slower, duration=duration)
+
+    def commands(spec: str) -> list[str]:
+        return shaper_commands(spec, LINES[line], situation.rates["up"], situation.rates["down"], device)
+
+    return _answered(situation, commands, capture=capture, **shared)
+
+
+@click.command()
+@click.option("--rate", default="10Gbit", show_default=True, metavar="RATE", help="Rate of the port.")
+@click.option("--rtt", default="100us", show_default=True, metavar="TIME", help="Round-trip time without queues.")
+@click.option(
+    "--buffer", default="1500kB", show_default=True, metavar="N", help='Room of its queue: "1500kB" or "1000pkt".'
+)
+@click.option(
+    "--load", type=float, default=30, show_default=True, metavar="PERCENT", help="The requests' share of the rate."
+)
+@click.option(
+    "--duration", metavar="TIME", help="How long each run lasts; without it from 200 ms on, longer for slower ports."
+)
+@_shared
+def datacenter(rate: str, rtt: str, buffer: str, load: float, duration: str | None, device: str, **shared: Any) -> int:
+    """Which AQM for a port of a switch: short requests beside long transfers.
+
+    Ranked by the slowest requests, the mean one and the rate of the transfers; CUBIC, with and without ECN, and DCTCP.
+    """
+    situation = datacenter_of(rate, rtt=rtt, buffer=buffer, load=load, duration=duration)
+    return _answered(situation, lambda spec: host_commands(spec, device), **shared)
+
+
+@click.command()
+@click.option(
+    "--cqi", type=float, default=10, show_default=True, metavar="X", help="Mean channel quality indicator, 1 to 15."
+)
+@click.option(
+    "--resource-blocks", type=int, default=50, show_default=True, metavar="N", help="Width of the cell: 50 are 10 MHz."
+)
+@click.option(
+    "--share", type=float, default=50, show_default=True, metavar="PERCENT", help="What the subscriber gets of it."
+)
+@click.option(
+    "--handover", default="30s", show_default=True, metavar="TIME", help="Mean time between handovers; 24h: hardly any."
+)
+@click.option("--rtt", default="50ms", show_default=True, metavar="TIME", help="Round-trip time without queues.")
+@click.option("--duration", default="120s", show_default=True, metavar="TIME", help="How long each run lasts.")
+@_shared
+def cell(
+    cqi: float,
+    resource_blocks: int,
+    share: float,
+    handover: str,
+    rtt: str,
+    duration: str,
+    device: str,
+    **shared: Any,
+) -> int:
+    """Which AQM for the queues of an LTE cell and its phones: ranked by what a subscriber feels.
+
+    The rate follows the radio channel; calls, pages, games and an upload, all at once.
+    """
+    situation = cell_of(
+        cqi, resource_blocks=resource_blocks, share=share, handover=handover, rtt=rtt, duration=duration
+    )
+    return _answered(situation, lambda spec: host_commands(spec, device), **shared)
+
+
+def _answered(
+    situation: Situation,
+    commands: Callable[[str], list[str]],
+    *,
+    aqm: tuple[str, ...],
+    senders: tuple[str, ...],
+    seeds: int,
+    weigh: tuple[str, ...],
+    print_: bool,
+    out: Path | None,
+    wide: bool,
+    as_json: bool,
+    capture: Path | None = None,
+) -> int:
+    """Run it and say what came of it."""
+    if print_:
+        print(situation.scenario.to_toml(), end="")
+        return 0
+    names = [name for given in senders for name in given.split(",")]
+    study = Study(situation, spec_list(aqm), names, seeds, _weights(weigh), out)
+    offered = None if capture is None else _offered(capture, situation, study.aqms)
+    with talk.progress() as bar, first_interrupt() as stopped:
+        task = bar.add_task("running", total=study.total, done="")
+
+        def advance(finished: int, wanted: int) -> bool:
+            bar.update(task, completed=finished, done=f"{finished} of {wanted}")
+            return not stopped.is_set()
+
+        try:
+            study.work(advance)
+        except KeyboardInterrupt:
+            stopped.set()
+    answer = study.answer()
+    if answer is None:
+        talk.say(
+            "stopped before any AQM was run with all senders" + ("; the same command goes on from here" if out else "")
+        )
+        return talk.INTERRUPTED
+    told = _told(situation, answer, commands)
+    if out is not None:
+        _write(out, study, answer, commands)
+    if as_json:
+        print(json_text(_dict(situation, answer, commands, offered), indent=2))
+    else:
+        talk.show(*told, *_capture_table(offered), wide=wide)
+    return talk.INTERRUPTED if stopped.is_set() else 0
+
+
+def _weights(given: Sequence[str]) -> dict[str, float]:
+    weights = {}
+    for text in (piece for each in given for piece in each.split(",")):
+        key, _, value = text.partition("=")
+        try:
+            weights[key.strip()] = float(value)
+        except ValueError:
+            raise ScenarioError(f"--weigh {text}: write it as WHAT=X, for instance --weigh upload=2") from None
+    return weights
+
+
+def goal(situation: Situation, answer: Answer) -> str:
+    """What decides, in words.
+
+    Args:
+        situation: The situation.
+        answer: What came of it.
+    """
+    counted = [(f, answer.weights[f.key]) for f in situation.felt if answer.weights[f.key]]
+    alike = len({weight for _, weight in counted}) == 1
+    parts = [WORDS[f.key] + ("" if alike else f" (weight {weight:g})") for f, weight in counted]
+    weighs = "all weigh alike (--weigh)" if alike else "weights by --weigh"
+    listed = ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else parts[0]
+    return (
+        f"Ranked by a score: the geometric mean of how {listed} compare with the best; {weighs}, as do the kinds "
+        f"of senders. Scores within {ALIKE * 100:g} % count as alike."
+    )
+
+
+def _told(situation: Situation, answer: Answer, commands: Callable[[str], list[str]]) -> list[Table | str]:
+    """The answer as text and tables."""
+    ways = f"{len(answer.score)} AQMs, senders {', '.join(answer.senders)}, {_counted(answer.seeds)}"
+    head = f"{situation.scenario.name}: {situation.scenario.title}\n{ways}\n{goal(situation, answer)}"
+    shown = [f for f in situation.felt if answer.weights[f.key]] + [
+        f for f in situation.felt if not answer.weights[f.key]
+    ]
+    rows = [
+        [
+            f"{each.place}{'=' if each.tied_with and answer.seeds > 1 else ''}",
+            each.aqm,
+            _pm(each.score, each.score_half, 1),
+            # Without blanks: all that decides fits into 80 columns.
+            *(tables.spread(each.values[f.key], 1, f.digits).replace(" ± ", "±") for f in shown),
+        ]
+        for each in answer.score
+    ]
+    heads = ["", "AQM", "Score\n%", *(f"{f.title}\n{f.unit}" for f in shown)]
+    by_senders = [[each.aqm, *(f"{each.by_senders[who]:.1f}" for who in answer.senders)] for each in answer.score]
+    lines: list[Table | str] = [
+        head,
+        *(f"Assumed: {line}." for line in situation.assumed),
+        "",
+        talk.filled("", heads, rows, names=2),
+        "",
+        _note(answer),
+        _alone(situation, answer),
+    ]
+    if len(answer.senders) > 1:
+        lines.append(talk.filled("\nScore with each kind of senders, %", ["AQM", *answer.senders], by_senders))
+    return [*lines, *_advice(situation, answer, commands)]
+
+
+def _note(answer: Answer) -> str:
+    if answer.seeds == 1:
+        return "One seed gives no intervals, so the order says little: use --seeds 5."
+    return "Mean ± half the 95 % interval over the seeds; = marks AQMs of which others are neither better nor worse."
+
+
+def _alone(situation: Situation, answer: Answer) -> str:
+    """What the weights decide."""
+    leads = {f.key: next(each.aqm for each in answer.score if f.key in each.alone) for f in situation.felt}
+    told = "By one figure alone the best is: " + ", ".join(f"{key} {aqm}" for key, aqm in leads.items()) + "."
+    if answer.swings:
+        return (
+            told
+            + " First place changes with "
+            + ", ".join(f"{word}: {aqm}" for word, aqm in answer.swings.items())
+            + "."
+        )
+    return told + " With any one weight halved or doubled the first place stays where it is."
+
+
+def _counted(seeds: int) -> str:
+    return "1 seed" if seeds == 1 else f"{seeds} seeds"
+
+
+def _pm(value: float, half: float | None, digits: int) -> str:
+    return f"{value:.{digits}f}" if half is None else f"{value:.{digits}f}±{half:.{digits}f}"
+
+
+def leader(answer: Answer) -> str:
+    """The AQM with the best score, the network as it is left out.
+
+    Args:
+        answer: What came of it.
+    """
+    return next((each.aqm for each in answer.score if each.aqm != AS_IT_IS), AS_IT_IS)
+
+
+def _advice(situation: Situation, answer: Answer, commands: Callable[[str], list[str]]) -> list[Table | str]:
+    """The commands for the first, and what to expect."""
+    first = next(each for each in answer.score if each.aqm == leader(answer))
+    today = next((each for each in answer.score if each.aqm in (AS_IT_IS, "droptail")), None)
+    lines: list[Table | str] = []
+    if answer.score[0].aqm == AS_IT_IS:
+        lines.append("\nBy this goal no AQM is better than the line as it is.")
+    if first.tied_with and answer.seeds > 1:
+        lines.append(f"\nNot told apart from {first.aqm}: {', '.join(first.tied_with)}; more seeds may.")
+    if first.aqm.partition(":")[0] in KERNEL:
+        since = KERNEL[first.aqm.partition(":")[0]][1]
+        lines.append(
+            "\n"
+            + "\n".join([f"{first.aqm}, Linux {since} and later, as root:", *(f"  {c}" for c in commands(first.aqm))])
+        )
+    if today is not None and today.aqm != first.aqm:
+        rows = [
+            [
+                f"{f.title}, {f.unit}",
+                tables.spread(today.values[f.key], 1, f.digits),
+                tables.spread(first.values[f.key], 1, f.digits),
+            ]
+            for f in situation.felt
+        ]
+        lines.append(talk.filled("\nWhat to expect", ["", today.aqm, f"with {first.aqm}"], rows))
+    return lines
+
+
+def _dict(
+    situation: Situation, answer: Answer, commands: Callable[[str], list[str]], offered: list[dict[str, Any]] | None
+) -> dict[str, Any]:
+    """What `--json` prints."""
+    order = [
+        {
+            "aqm": each.aqm,
+            "place": each.place,
+            "tied_with": list(each.tied_with),
+            "score_percent": each.score,
+            "score_half_interval": each.score_half,
+            "score_by_senders": dict(each.by_senders),
+            "felt": {f.key: {"unit": f.unit, **each.values[f.key]} for f in situation.felt},
+            "commands": commands(each.aqm) if each.aqm.partition(":")[0] in KERNEL else None,
+        }
+        for each in answer.score
+    ]
+    return {
+        "schema": SCHEMA,
+        "scenario": situation.scenario.name,
+        "goal": goal(situation, answer),
+        "weights": dict(answer.weights),
+        "senders": list(answer.senders),
+        "seeds": answer.seeds,
+        "assumed": list(situation.assumed),
+        "rates_to_set_bps": dict(situation.rates),
+        "order": order,
+        "first_place_changes_with": dict(answer.swings),
+        **({} if offered is None else {"capture": offered}),
+    }
+
+
+def _write(out: Path, study: Study, answer: Answer, commands: Callable[[str], list[str]]) -> None:
+    """The scenario, the answer, the commands of each AQM and the reports, into a folder."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / "scenario.toml", study.situation.scenario.to_toml())
+    write_text(out / "answer.json", json_text(_dict(study.situation, answer, commands, None), indent=2) + "\n")
+    for each in answer.score:
+        if each.aqm.partition(":")[0] in KERNEL:
+            name = "".join(character if character.isalnum() else "-" for character in each.aqm)
+            write_text(out / f"{name}.sh", "\n".join(["#!/bin/sh -e", *commands(each.aqm)]) + "\n")
+    for gathering in study.gatherings.values():
+        if gathering.store is not None:
+            comparison = gathering.comparison()
+            write_text(gathering.store.folder / "compare.json", comparison.to_json() + "\n")
+            comparison.write_report(gathering.store.folder / "report.html", talk.command())
+    from aqumen.report.situation import situation_html
+
+    page = situation_html(
+        study,
+        answer,
+        goal=goal(study.situation, answer),
+        alone=_alone(study.situation, answer),
+        first=leader(answer),
+        commands=commands,
+        command=talk.command(),
+    )
+    write_text(out / "report.html", page)
+    talk.say(f"wrote {out / 'report.html'}")
+
+
+def _offered(file: Path, situation: Situation, aqms: Sequence[str]) -> list[dict[str, Any]]:
+    """A capture's packets before each AQM at the rate to set, open loop."""
+    capture = Capture(file, rate=f"{situation.sent_bps:.0f}bit", buffer="20000pkt")
+    return [{"spec": aqm, "total": capture.run(aqm).data["total"]} for aqm in aqms]
+
+
+def _capture_table(offered: list[dict[str, Any]] | None) -> list[Table | str]:
+    if offered is None:
+        return []
+    rows = []
+    for each in offered:
+        total = each["total"]
+        lost = (total["early_dropped_pkts"] + total["overflow_dropped_pkts"]) / max(total["arrivals_pkts"], 1)
+        times = [total[f"sojourn_{key}_s"] for key in ("mean", "p95", "p99")]
+        rows.append(
+            [
+                each["spec"],
+                *(tables.number(None if t is None else 1000 * t, 1) for t in times),
+                tables.percent(lost),
+                tables.percent(total["marked_pkts"] / max(total["arrivals_pkts"], 1)),
+            ]
+        )
+    note = "Packets come as they came, whatever happens to them: senders would slow down. This is not in the ranking."
+    heads = ["AQM", "Wait, mean ms", "p95 ms", "p99 ms", "Dropped %", "Marked %"]
+    return [talk.filled("\nThe capture's packets, offered to each AQM at the rate for what is sent", heads, rows), note]
