@@ -127,7 +127,12 @@ def test_every_parameter_is_handed_over() -> None:
 
 def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
     cubic = plan(CODEL)
-    cubic["groups"][0]["transport"] |= {"congestion": "cubic", "hystart": False, "reno_friendly": False}
+    cubic["groups"][0]["transport"] |= {
+        "congestion": "cubic",
+        "hystart": False,
+        "reno_friendly": False,
+        "whole_windows": True,
+    }
     lines = describe(cubic).text.splitlines()
     assert "default ns3::TcpL4Protocol SocketType ns3::Rfc3465Cubic" in lines
     assert "default ns3::Rfc3465Cubic GrowthLimit 2" in lines
@@ -143,9 +148,14 @@ def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
         ({"send_overhead_s": 0.001}, "group 'ftp': ns-3 has send_overhead_s = 0.0 built in, not 0.001"),
         ({"header_bytes": 40}, "group 'ftp': ns-3's headers are 52 bytes with timestamps"),
         (
-            {"congestion": "cubic", "reno_friendly": True},
+            {"congestion": "cubic", "whole_windows": True, "reno_friendly": True},
             "group 'ftp': the CUBIC of ns-3 has reno_friendly = False built in, not True",
         ),
+        (
+            {"congestion": "cubic", "whole_windows": False},
+            "group 'ftp': ns-3 has whole_windows = True built in, not False",
+        ),
+        ({"ect_retransmissions": False}, "group 'ftp': ns-3 has ect_retransmissions = True built in, not False"),
         ({"vegas": 1}, "group 'ftp': ns-3 here has no transport option 'vegas'"),
     ],
 )
@@ -344,6 +354,7 @@ min_rto = "1s"
 rto_floor = "timeout"
 loss_detection = "rfc6675"
 reduction = "at-once"
+ect_retransmissions = true
 """
     (tmp_path / "t.toml").write_text(text)
     scenario = Scenario.load(tmp_path / "t.toml")

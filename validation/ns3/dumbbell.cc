@@ -36,6 +36,23 @@
 #include <unordered_map>
 #include <vector>
 
+namespace ns3 {
+
+/// Stands in for the library's: the data in the network after RFC 6675 (SetPipe). That of ns-3.37 goes on counting a segment that was sent
+/// again and has arrived beyond a gap, until the gap is closed: behind a lost retransmission the sender falls silent until the timer goes off.
+uint32_t TcpTxBuffer::BytesInFlight() const {
+    uint32_t pipe = 0;
+    for (const TcpTxItem* item : m_sentList) {
+        if (item->m_sacked) continue;
+        const uint32_t size = item->m_packet->GetSize();
+        if (!item->m_lost) pipe += size;
+        if (item->m_retrans) pipe += size;
+    }
+    return pipe;
+}
+
+}  // namespace ns3
+
 using namespace ns3;
 
 namespace {
@@ -248,14 +265,15 @@ void Sent(Flow* flow, Ptr<const Packet> packet, const TcpHeader& header, Ptr<con
         flow->highest = end;
 }
 
-void StateChanged(Flow* flow, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now) {
-    flow->timeouts += now == TcpSocketState::CA_LOSS;
+/// A timeout doubles what the timer waits, up to a minute; an acknowledgement sets it anew.
+void TimerChanged(Flow* flow, Time before, Time now) {
+    flow->timeouts += now == std::min(before + before, Seconds(60));
 }
 
 void Watch(Flow* flow) {
     Ptr<Socket> socket = flow->source->GetSocket();
     socket->TraceConnectWithoutContext("Tx", MakeBoundCallback(&Sent, flow));
-    socket->TraceConnectWithoutContext("CongState", MakeBoundCallback(&StateChanged, flow));
+    socket->TraceConnectWithoutContext("RTO", MakeBoundCallback(&TimerChanged, flow));
 }
 
 void Snapshot(std::vector<Flow>* flows) {

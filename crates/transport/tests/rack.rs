@@ -160,6 +160,30 @@ fn after_a_timeout_a_lost_retransmission_does_not_wait_for_the_next() {
 }
 
 #[test]
+fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
+    for cfg in [TcpConfig::modern(), TcpConfig::cubic(), TcpConfig::linux(), TcpConfig::linux_reno()] {
+        let mut host = Host::ten_out(TcpConfig { tail_probe: false, frto: false, ..cfg }, None);
+        let (at, sent) = host.expire();
+        assert_eq!(sent, [1]);
+        // The receiver echoes a mark of before the timeout, and goes on until CWR arrives. No retransmission carries that (RFC 3168
+        // section 6.1.5), and what is missing is retransmissions alone: slow start goes on, two for each that arrives.
+        let echo = |k: u64| at + Span::from_millis(10 * k);
+        assert_eq!(
+            host.acknowledge(at.as_nanos() / 1_000 + 10_000, 2, &[], true, echo(0)),
+            [2, 3],
+            "{:?}",
+            cfg.congestion
+        );
+        assert_eq!(
+            host.acknowledge(at.as_nanos() / 1_000 + 20_000, 4, &[], true, echo(1)),
+            [4, 5, 6, 7],
+            "{:?}",
+            cfg.congestion
+        );
+    }
+}
+
+#[test]
 fn a_tail_is_probed_with_new_data_after_two_round_trips() {
     let mut host = Host::ten_out(TcpConfig::modern(), None);
     // The window is full: the probe lies beyond it.

@@ -3,7 +3,9 @@
 //! All begin alike: segments 1 to 10 leave, 1 is lost. 2 and 3 arrive and let 11 and 12 go (limited transmit); 4 makes three
 //! (RFC 6675): with 1 to 12 out the window of 10 becomes 5, and 13 is the next new segment.
 
-use aqumen_transport::tcp::{Ack, Feedback, LossDetection, Reduction, SackBlocks, Sender, TcpConfig, Variant};
+use aqumen_transport::tcp::{
+    Ack, Congestion, Feedback, LossDetection, Reduction, SackBlocks, Sender, TcpConfig, Variant,
+};
 use aqumen_units::{Instant, Span};
 
 const fn reno() -> TcpConfig {
@@ -63,6 +65,15 @@ impl Host {
             assert!(sack.push(run.0, run.1));
         }
         let ack = Ack { ack: number, window: 1000, ece: false, echo: Instant::ZERO, sack, feedback: Feedback::None };
+        self.sender.on_ack(&self.cfg, self.now, &ack);
+        self.send()
+    }
+
+    /// 10 ms later, everything before `number` has arrived, and ECE comes with it.
+    fn on_echo(&mut self, number: u32) -> Vec<u32> {
+        self.now += Span::from_millis(10);
+        let (sack, feedback) = (SackBlocks::EMPTY, Feedback::None);
+        let ack = Ack { ack: number, window: 1000, ece: true, echo: Instant::ZERO, sack, feedback };
         self.sender.on_ack(&self.cfg, self.now, &ack);
         self.send()
     }
@@ -197,5 +208,18 @@ fn the_timer_may_start_anew_with_any_acknowledgement() {
         host.on(1, &[(2, 3)]);
         let moved = host.sender.next_timer().unwrap().saturating_since(before);
         assert_eq!(moved, if timer_on_any_ack { Span::from_millis(10) } else { Span::ZERO });
+    }
+}
+
+#[test]
+fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
+    for cfg in [TcpConfig { ecn: true, ..reno() }, TcpConfig { congestion: Congestion::Cubic, ecn: true, ..reno() }] {
+        let mut host = Host::ten_out(cfg);
+        host.now = host.sender.next_timer().unwrap();
+        host.sender.on_timer(&cfg, host.now);
+        assert_eq!(host.send(), [1]);
+        // A mark of before the timeout is echoed until CWR arrives, which only new data carries: here are none before 11.
+        assert_eq!(host.on_echo(2), [2, 3], "{:?}", cfg.congestion);
+        assert_eq!(host.on_echo(4), [4, 5, 6, 7], "{:?}", cfg.congestion);
     }
 }

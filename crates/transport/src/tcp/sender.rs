@@ -465,9 +465,10 @@ impl Sender {
         self.next = self.next.max(ack.ack);
         self.duplicates = 0;
         let marked = ack.ece && cfg.ecn;
+        let held = marked && !self.resends_after_timeout(cfg, self.una - acked);
         self.measure(cfg, now, ack, marked);
         self.arm(cfg, now);
-        if !marked {
+        if !held {
             self.flags &= !ECN_BACKOFF;
             self.grow(cfg, acked, in_flight);
         }
@@ -498,6 +499,13 @@ impl Sender {
         }
         let counted = if cfg.growth_limit == 1 { 1.0 } else { f64::from(acked.min(cfg.growth_limit)) };
         self.cwnd = reno_growth(self.cwnd, slow_start, counted);
+    }
+
+    /// Whether what a timeout found outstanding is being sent again, with `una` not acknowledged. Only new data carries CWR (RFC 3168
+    /// section 6.1.5), so until then the receiver echoes a mark from before, which must not hold the window at one segment.
+    #[cold]
+    fn resends_after_timeout(&self, cfg: &TcpConfig, una: u32) -> bool {
+        self.last == Cause::Timeout && una < self.recover && !cfg.cwr_retransmissions
     }
 
     /// Round-trip samples, and the end of backoff (RFC 6298 section 3, Karn's rule).

@@ -96,7 +96,7 @@ impl Cubic {
         self.last_ack = acked.now;
         if window.in_slow_start() {
             self.slow_start(cfg, acked, window);
-        } else if acked.repairing || acked.echo {
+        } else if acked.repairing || acked.held {
             // The reduction has just happened.
         } else if acked.window_was_used(cfg, window) {
             self.avoid(cfg, acked, window);
@@ -112,7 +112,7 @@ impl Cubic {
                 self.hystart = None;
                 window.settle(window.cwnd);
             }
-            Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.echo && cfg.whole_windows => {
+            Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.held && cfg.whole_windows => {
                 let counted = acked.segments.min(cfg.growth_limit);
                 if part < 1.0 {
                     window.cwnd = count_towards(window.cwnd, counted, (1.0 / part) as u32);
@@ -120,7 +120,7 @@ impl Cubic {
                     window.cwnd = whole_slow_start(window.cwnd, window.ssthresh, counted).0;
                 }
             }
-            Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.echo => {
+            Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.held => {
                 window.cwnd += part * acked.counted(cfg);
             }
             Advice::Grow(_) => {}

@@ -53,7 +53,7 @@ impl Ledbat {
             self.note(acked.now, delay);
         }
         let Some(queuing_s) = self.queuing_delay_s() else { return };
-        if acked.segments == 0 || acked.repairing || acked.opening || acked.echo {
+        if acked.segments == 0 || acked.repairing || acked.opening || acked.held {
             return;
         }
         let off_target = (TARGET_S - queuing_s) / TARGET_S;

@@ -120,6 +120,8 @@ pub(super) struct Acked {
     pub(super) rtt: Option<Span>,
     /// It carries ECE.
     pub(super) echo: bool,
+    /// The window may not grow for that: the echo is new, or the answer to it is under way.
+    pub(super) held: bool,
     /// Marked packets that the receiver has counted since the one before.
     pub(super) marks: u32,
     /// One-way delay of the last segment to arrive.
@@ -290,7 +292,7 @@ impl Control {
         }
         match &mut self.algorithm {
             Algorithm::Reno => {
-                if !may_grow(cfg, acked, window) || acked.echo {
+                if !may_grow(cfg, acked, window) || acked.held {
                 } else if cfg.whole_windows {
                     let counted = acked.segments.min(cfg.growth_limit);
                     window.cwnd = whole_growth(window.cwnd, window.ssthresh, counted);
@@ -381,6 +383,7 @@ mod tests {
             lost: 0,
             rtt: None,
             echo: false,
+            held: false,
             marks: 0,
             delay: None,
             una: 1,

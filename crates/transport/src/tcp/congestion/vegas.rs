@@ -50,7 +50,7 @@ impl Vegas {
             self.samples += 1;
         }
         let slow_start = window.in_slow_start();
-        let grows = may_grow(cfg, acked, window) && !acked.echo && !(slow_start && self.rests);
+        let grows = may_grow(cfg, acked, window) && !acked.held && !(slow_start && self.rests);
         if acked.una < self.end {
             if slow_start && grows {
                 window.cwnd = reno_growth(window.cwnd, true, acked.counted(cfg));

@@ -18,6 +18,7 @@ impl Sender {
         self.tell_arrivals(now, &ack);
         self.work_in(cfg, now, ack, recovered);
         let repairing = self.flags & RECOVERY != 0 || self.inflation > 0;
+        let held = ack.ece && cfg.ecn && !self.resends_after_timeout(cfg, una);
         let Some(Aside { board, control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
         let (mut sacked, mut lost) = (0, 0);
         if let Some(board) = board {
@@ -39,6 +40,7 @@ impl Sender {
             lost,
             rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
             echo: ack.ece && cfg.ecn,
+            held,
             marks: if let Feedback::Marks(total) = ack.feedback { control.count_marks(total) } else { 0 },
             delay: if let Feedback::Delay(us) = ack.feedback { Some(Span::from_micros(u64::from(us))) } else { None },
             una: self.una,
@@ -68,6 +70,7 @@ impl Sender {
             lost: 0,
             rtt: ack.sack.is_empty().then(|| now.saturating_since(ack.echo)),
             echo: ack.ece && cfg.ecn,
+            held: ack.ece && cfg.ecn,
             marks: 0,
             delay: None,
             una,

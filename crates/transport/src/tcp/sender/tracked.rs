@@ -171,6 +171,7 @@ impl Sender {
             lost: losses.found,
             rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
             echo: ack.ece && cfg.ecn,
+            held: ack.ece && cfg.ecn && track.state != State::Loss,
             marks: self.count_marks(ack.feedback),
             delay: if let Feedback::Delay(us) = ack.feedback { Some(Span::from_micros(u64::from(us))) } else { None },
             una: self.una,
@@ -215,7 +216,7 @@ impl Sender {
         match self.aside.as_mut().and_then(|aside| aside.control.as_mut()) {
             Some(control) if control.goes_first() => return,
             Some(control) => control.on_ack(cfg, acked, &mut window),
-            None if acked.segments > 0 && !acked.repairing && !acked.opening && !acked.echo => {
+            None if acked.segments > 0 && !acked.repairing && !acked.opening && !acked.held => {
                 self.grow(cfg, acked.segments, acked.flight);
                 return;
             }
