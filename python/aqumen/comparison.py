@@ -43,6 +43,7 @@ def run(
     *,
     pcap: str | os.PathLike[str] | None = None,
     on_progress: Callable[[float], bool] | None = None,
+    anyway: bool = False,
 ) -> Result:
     """Run one AQM on one scenario with one seed.
 
@@ -54,6 +55,7 @@ def run(
         engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
         pcap: A file for the packets of the bottleneck, as pcapng.
         on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
+        anyway: Run also what would take hours, which is refused otherwise.
     """
     scenario = as_scenario(scenario)
     spec = None if aqm is None else str(aqm)
@@ -61,7 +63,7 @@ def run(
         scenario.check_aqm(spec)
     check_seed(seed)
     trace = None if pcap is None else os.fspath(pcap)
-    return Result(engines.run_one(scenario, (spec, seed), engine, trace, on_progress), spec)
+    return Result(engines.run_one(scenario, (spec, seed), engine, trace, on_progress, anyway=anyway), spec)
 
 
 def compare(
@@ -74,6 +76,7 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     rank_by: str | None = None,
     on_progress: Callable[[int, int], bool] | None = None,
+    anyway: bool = False,
 ) -> Comparison:
     """Run several AQMs on one scenario, each with the same seeds, on all cores; or an AQM on several engines.
 
@@ -89,9 +92,12 @@ def compare(
         rank_by: What decides: `queue-error`, `delay`, `p99`, `delay-at-utilization`, `page-load`, `calls` or `goodput`;
             without it the queue's error where the scenario has a target, else delay at utilisation.
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
+        anyway: Run also what would take hours, which is refused otherwise.
     """
     specs = [str(aqm) for aqm in aqms]
-    gathered = Gathering(as_scenario(scenario), specs, seeds, engine, threads=threads, out=out, rank_by=rank_by)
+    gathered = Gathering(
+        as_scenario(scenario), specs, seeds, engine, threads=threads, out=out, rank_by=rank_by, anyway=anyway
+    )
     gathered.work(on_progress)
     return gathered.comparison()
 
@@ -109,6 +115,7 @@ class Gathering:
         threads: int | None = None,
         out: str | os.PathLike[str] | None = None,
         rank_by: str | None = None,
+        anyway: bool = False,
     ) -> None:
         """Check everything that can be checked before the first run, and take the runs that are on disk.
 
@@ -120,6 +127,7 @@ class Gathering:
             threads: How many runs at a time; without it one per core.
             out: A folder for finished runs.
             rank_by: What decides, a name of `ranking.GOALS`.
+            anyway: Run also what would take hours.
         """
         if rank_by is not None and rank_by not in GOALS:
             raise ScenarioError(f"rank by {rank_by}: no such goal; there are: {', '.join(GOALS)}")
@@ -141,6 +149,12 @@ class Gathering:
             raise ScenarioError(f"threads = {threads}: at least 1 is needed")
         self.scenario, self.aqms = scenario, list(aqms)
         self.seeds = seed_list(seeds)
+        #: How long this will take, where that is long.
+        self.long = [
+            said
+            for each in self.engines
+            if (said := engines.foresee(scenario, aqms, each, len(self.seeds), anyway=anyway)) is not None
+        ]
         self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
         self.store: Store | None = None
         # Seed by seed, so that a comparison that is stopped has about as many runs of each AQM.

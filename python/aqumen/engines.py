@@ -56,12 +56,41 @@ def peer_program(engine: str) -> Path:
         raise EngineError(str(error)) from None
 
 
+def foresee(
+    scenario: Scenario, aqms: Sequence[str | None], engine: str, runs: int = 1, *, anyway: bool = False
+) -> str | None:
+    """Say in a line how long runs will take, where that is long; raise `ScenarioError` where one takes far too long.
+
+    Nothing is known of the peers.
+
+    Args:
+        scenario: The scenario.
+        aqms: The AQMs, each a SPEC, or `None` for the scenario's own.
+        engine: The engine.
+        runs: How many runs of each.
+        anyway: Do not refuse: say it.
+    """
+    if engine in PEERS:
+        return None
+    said = None
+    for aqm in aqms:
+        try:
+            said = scenario.core.check_cost(engine.partition(":")[0], aqm, runs * len(aqms)) or said
+        except _core.ScenarioError as error:
+            if not anyway:
+                raise ScenarioError(f"{error}; --anyway runs it") from None
+            said = str(error)
+    return said
+
+
 def run_one(
     scenario: Scenario,
     job: Job,
     engine: str,
     pcap: str | None = None,
     progress: Callable[[float], bool] | None = None,
+    *,
+    anyway: bool = False,
 ) -> Answer:
     """Run one job.
 
@@ -71,9 +100,12 @@ def run_one(
         engine: The engine.
         pcap: A file for the packet trace.
         progress: Called now and then with the share done, 0 to 1; `False` stops the run.
+        anyway: Run also what takes far too long.
     """
     check_engine(engine)
     aqm, seed = job
+    if not anyway:
+        foresee(scenario, [aqm], engine)
     threads_within_memory(scenario, 1)
     if engine in PEERS:
         if pcap is not None:

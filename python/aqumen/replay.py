@@ -89,6 +89,7 @@ class Capture:
         """
         try:
             self._core.check_aqm(spec)
+            self._core.check_cost(spec)
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 

@@ -111,6 +111,9 @@ class Scenario:
         if name not in BEHAVIOUR:
             raise ScenarioError(f"unknown AQM `{name}`; did you mean `pi`?")
 
+    def check_cost(self, engine, aqm, runs, loops=True):
+        return None
+
     def memory_estimate(self):
         return 1 << 20
 

@@ -102,6 +102,38 @@ impl AnyQdisc {
         theirs
     }
 
+    /// How many queues each of its updates looks after.
+    pub fn updated_queues(&self) -> usize {
+        match self {
+            AnyQdisc::FqPie(queues) => queues.queues(),
+            _ => 1,
+        }
+    }
+
+    /// How far its updates are apart: the mean of the first ones, while nothing happens. `None` without any.
+    pub fn update_period(mut self) -> Option<Span> {
+        /// More would tell the same.
+        const LOOKED_AT: u64 = 8;
+        /// Chance moves no update.
+        struct Even;
+        impl Draw for Even {
+            fn uniform(&mut self) -> f64 {
+                0.5
+            }
+        }
+        let first = self.next_timer()?;
+        // What comes from outside may do anything at an update, and is not called for a look.
+        let foreign =
+            matches!(&self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Foreign(_) | AnyAqm::Own(_)));
+        let (mut last, mut seen) = (first, 0);
+        while seen < LOOKED_AT && !foreign {
+            self.on_timer(last, &mut Even);
+            let Some(next) = self.next_timer() else { break };
+            (last, seen) = (next, seen + 1);
+        }
+        Some(if seen == 0 { first - Instant::ZERO } else { (last - first) / seen })
+    }
+
     /// Bytes of memory that it holds: its own, and what it reserved.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()

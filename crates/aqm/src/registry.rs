@@ -2,11 +2,11 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use aqumen_units::Instant;
+use aqumen_units::Span;
 
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aqm, Limit, Network, PERIOD_MIN, ParamError, Qdisc, Requirement, Threshold, Thresholded, Value, any_aqm, threshold,
+    Aqm, Fifo, Limit, Network, PERIOD_MIN, ParamError, Requirement, Threshold, Thresholded, Value, any_aqm, threshold,
 };
 
 pub use crate::algorithm::{Algorithm, Profile, QueueKind};
@@ -40,24 +40,31 @@ pub(crate) fn build_of(
             }))
         })
     };
-    Some(with_a_period(values, |aqm: &AnyAqm| aqm.next_timer(), of(values)?, of))
+    let period = |aqm: AnyAqm| {
+        // One without a timer needs no queue around it.
+        aqm.next_timer()?;
+        AnyQdisc::Fifo(Fifo::new(aqm, Limit::packets(1))).update_period()
+    };
+    Some(with_a_period(values, period, of(values)?, of))
 }
 
 /// `built` of `values`, or what makes its updates come closer than [`PERIOD_MIN`]: the first of `values` without which `of` builds
-/// one whose updates do not. `first` is when its first update is due.
+/// one whose updates do not. `period` is how far they are apart.
 fn with_a_period<T>(
     values: &[(&str, Value<'_>)],
-    first: impl Fn(&T) -> Option<Instant>,
+    period: impl Fn(T) -> Option<Span>,
     built: Result<T, ParamError>,
     of: impl Fn(&[(&str, Value<'_>)]) -> Option<Result<T, ParamError>>,
 ) -> Result<T, ParamError> {
-    let too_short = |built: &T| first(built).filter(|due| *due < Instant::ZERO + PERIOD_MIN);
     let built = built?;
-    let Some(period) = too_short(&built) else { return Ok(built) };
+    let too_short = |values: &[(&str, Value<'_>)]| {
+        of(values).and_then(Result::ok).and_then(&period).filter(|period| *period < PERIOD_MIN)
+    };
+    let Some(period) = too_short(values) else { return Ok(built) };
     let to_blame = |i: &usize| {
         let mut others = values.to_vec();
         others.remove(*i);
-        of(&others).and_then(Result::ok).is_some_and(|other| too_short(&other).is_none())
+        of(&others).is_some_and(|other| other.is_ok()) && too_short(&others).is_none()
     };
     let (name, value) = (0..values.len()).find(to_blame).map_or(("", Value::Number(0.0)), |i| values[i]);
     Err(ParamError::new(name, value, Requirement::Period(period.as_nanos())))
@@ -77,7 +84,7 @@ pub fn build_qdisc(
             let of = |values: &[(&str, Value<'_>)]| {
                 with_profile(name, values, |name, values| any_qdisc::build(name, values, network, limit))
             };
-            Some(with_a_period(values, |qdisc: &AnyQdisc| qdisc.next_timer(), of(values)?, of))
+            Some(with_a_period(values, AnyQdisc::update_period, of(values)?, of))
         }
     }
 }

@@ -20,6 +20,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
+use aqumen_scenario::cost::Runner;
 use aqumen_sim::{Error, Options};
 use aqumen_traffic::{Action, Ahead};
 
@@ -172,6 +173,19 @@ impl Scenario {
     /// An upper estimate of the memory that one run takes, bytes.
     fn memory_estimate(&self) -> u64 {
         self.0.memory_estimate()
+    }
+
+    /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that says how long
+    /// `runs` such runs take, where that is long.
+    #[pyo3(signature = (engine, aqm, runs, loops = true))]
+    fn check_cost(&self, engine: &str, aqm: Option<&str>, runs: u64, loops: bool) -> PyResult<Option<String>> {
+        let runner = match engine {
+            "fluid" => Runner::Fluid,
+            "theory" => Runner::Theory { loops },
+            _ => Runner::Packet,
+        };
+        let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
+        self.0.check_cost(runner, aqm.as_ref(), runs).map_err(refuse)
     }
 
     /// Refuses a scenario of which `runs` at a time need more memory than the machine has free.

@@ -60,6 +60,16 @@ impl Replay {
         replay::check_aqm(&self.setup, &AqmSpec::builtin(spec).map_err(refuse)?).map_err(refuse)
     }
 
+    /// Refuses a SPEC whose updates take far too long on this capture.
+    #[pyo3(signature = (spec, progress = None))]
+    fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let aqm = AqmSpec::builtin(spec).map_err(refuse)?;
+        let (capture, setup) = (self.capture.clone(), self.setup.clone());
+        listening(py, progress, move |worker| {
+            replay::check_cost(&capture, &setup, &aqm, &mut |fraction| worker.hear(fraction)).map_err(error)
+        })
+    }
+
     /// Replays the capture to a queue with the AQM of a SPEC; what leaves is written to `out`, a pcapng.
     #[pyo3(signature = (spec, out = None, progress = None))]
     fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {

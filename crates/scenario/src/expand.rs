@@ -127,7 +127,7 @@ pub(crate) fn expand(
     Ok(plan)
 }
 
-fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Result<Link, Wrong> {
+pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Result<Link, Wrong> {
     let network = core.nominal(spec, i);
     let choice = |aqm: &AqmSpec| aqm.on(network);
     let mut rates = link.carries.rates.clone();

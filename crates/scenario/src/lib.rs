@@ -16,6 +16,7 @@
 mod cells;
 pub mod channel;
 mod check;
+pub mod cost;
 mod error;
 mod expand;
 mod field;

@@ -5,6 +5,7 @@ use std::path::Path;
 use aqumen_aqm::Catalogue;
 
 use crate::check::check;
+use crate::cost::{self, Blame, Cost, Runner, Verdict};
 use crate::expand::expand;
 use crate::field::{At, Field};
 use crate::files::{Files, bytes_of_file, text_of_bytes};
@@ -146,10 +147,7 @@ impl Scenario {
             let message = "no link is under test; give one aqm = \"test\"";
             return Err(locate(&self.tree, &self.file, ("topology.links".into(), message.into())));
         }
-        let own = match aqm {
-            Some(aqm) => aqm.clone(),
-            None => self.aqm(&self.spec.aqm)?,
-        };
+        let own = self.own(aqm)?;
         let plan = expand(&self.spec, &self.core, seed, &own, &self.fixed)
             .map_err(|wrong| locate(&self.tree, &self.file, wrong))?;
         match plan.unfit_aqm(self.core.links.len()) {
@@ -160,6 +158,30 @@ impl Scenario {
             Some((_, message)) if aqm.is_some() => Err(Error::of_aqm(&own.label, message)),
             Some((_, message)) => Err(locate(&self.tree, &self.file, ("aqm".into(), message))),
         }
+    }
+
+    /// What `runner` will have to do, with `aqm` on the links under test; `None`: the one that the scenario names.
+    pub fn cost(&self, runner: Runner, aqm: Option<&AqmSpec>) -> Result<Cost, Error> {
+        let own = self.own(aqm)?;
+        Ok(cost::cost(runner, &self.spec, &self.core, &own, &self.fixed))
+    }
+
+    /// Refuses what takes far too long on `runner`, with `aqm` on the links under test. `Some`: what is to be said of `runs` such runs,
+    /// which take long.
+    pub fn check_cost(&self, runner: Runner, aqm: Option<&AqmSpec>, runs: u64) -> Result<Option<String>, Error> {
+        let own = self.own(aqm)?;
+        let cost = cost::cost(runner, &self.spec, &self.core, &own, &self.fixed);
+        match cost::judge(&cost, runs as f64, &self.spec, &self.core, &own, &self.fixed) {
+            Verdict::Short => Ok(None),
+            Verdict::Long(message) => Ok(Some(message)),
+            Verdict::TooLong(Blame::Key(key, message)) => Err(locate(&self.tree, &self.file, (key, message))),
+            Verdict::TooLong(Blame::Aqm(message)) if aqm.is_some() => Err(Error::of_aqm(&own.label, message)),
+            Verdict::TooLong(Blame::Aqm(message)) => Err(locate(&self.tree, &self.file, ("aqm".into(), message))),
+        }
+    }
+
+    fn own(&self, aqm: Option<&AqmSpec>) -> Result<AqmSpec, Error> {
+        aqm.map_or_else(|| self.aqm(&self.spec.aqm), |aqm| Ok(aqm.clone()))
     }
 
     /// An estimate, on the high side, of the memory that one run takes, bytes.

@@ -174,6 +174,28 @@ pub(crate) fn show_bytes(bytes: Bytes) -> String {
     exact(bytes.0, &[], "B")
 }
 
+/// A parameter's value as it may be written.
+pub(crate) fn show_value(unit: Unit, x: f64) -> String {
+    match unit {
+        Unit::Seconds if x >= 1e-9 => show_span(Span::from_nanos((x * 1e9 + 0.5) as u64)),
+        Unit::BitsPerSecond if x >= 1.0 => show_rate(Rate::from_bps((x + 0.5) as u64)),
+        Unit::Packets => format!("{}pkt", show_number(x)),
+        Unit::Bytes => format!("{}B", show_number(x)),
+        Unit::Hertz => format!("{}Hz", show_number(x)),
+        _ => show_number(x),
+    }
+}
+
+/// A number, six digits at the most.
+fn show_number(x: f64) -> String {
+    let rounded = format!("{x:.5e}").parse().unwrap_or(x);
+    if rounded == 0.0 || (1e-4..1e15).contains(&f64::abs(rounded)) {
+        format!("{rounded}")
+    } else {
+        format!("{rounded:e}")
+    }
+}
+
 fn exact(value: u64, units: &[(u64, &str)], base: &str) -> String {
     match units.iter().find(|(size, _)| value >= *size && value.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{}{unit}", value / size),

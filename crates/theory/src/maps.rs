@@ -107,6 +107,9 @@ pub fn map(
     Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
 }
 
+/// Steps of the equations that [`check`] takes at most: minutes.
+const STEPS_MAX: f64 = 1e9;
+
 /// Longest step of [`cycle`], seconds.
 fn check_step_s(place: &Place) -> f64 {
     (place.base_rtt_s / 100.0).min(2e-3)
@@ -131,7 +134,18 @@ pub struct Cycle {
 }
 
 /// Mean and standard deviation of the queue in [`cycle`].
+///
+/// Refuses what takes more than [`STEPS_MAX`] steps.
 pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64, f64), Error> {
+    if let Some(Ok(mut aqm)) = choice.build() {
+        let steps = check_steps(&mut aqm, place, duration_s);
+        if steps > STEPS_MAX {
+            return Err(Error::Unsupported(format!(
+                "{duration_s} s of these equations take {steps:.1e} steps; {STEPS_MAX:.0e} are accepted: a shorter duration, \
+                 a longer base RTT, or updates further apart"
+            )));
+        }
+    }
     cycle(choice, place, duration_s).map(|cycle| (cycle.mean_pkts, cycle.std_pkts))
 }
 

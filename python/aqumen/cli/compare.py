@@ -15,6 +15,7 @@ import click
 from aqumen import tables
 from aqumen.cli import complete, talk
 from aqumen.cli.options import (
+    anyway_option,
     engines_option,
     json_option,
     load,
@@ -50,6 +51,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"What decides: {', '.join(GOALS)}.")
 @out_option
 @theory_option
+@anyway_option
 @wide_option
 @json_option
 def compare(
@@ -63,6 +65,7 @@ def compare(
     rank_by: str | None,
     out: Path | None,
     theory: bool,
+    anyway: bool,
     wide: bool,
     as_json: bool,
 ) -> int:
@@ -75,7 +78,11 @@ def compare(
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
     loaded = load(scenario, set_, until, target)
-    gathering = Gathering(loaded, spec_list(aqm), seeds, engine or ["packet"], out=out, rank_by=rank_by)
+    gathering = Gathering(
+        loaded, spec_list(aqm), seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway
+    )
+    for said in gathering.long:
+        talk.say(said)
     total = len(gathering.jobs)
     for damage in gathering.damaged:
         talk.say(f"{damage}; it is run again")

@@ -15,6 +15,7 @@ from aqumen.scenario import Scenario
 
 __all__ = [
     "PATH",
+    "anyway_option",
     "engine_option",
     "engines_option",
     "json_option",
@@ -56,6 +57,7 @@ target_option = click.option(
 )
 wide_option = click.option("--wide", is_flag=True, help="Print every column, however wide the terminal is.")
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for all that is written.")
+anyway_option = click.option("--anyway", is_flag=True, help="Run also what takes hours, which is refused otherwise.")
 theory_option = click.option(
     "--theory", is_flag=True, help="Set margins and oscillations beside the result too, which may take seconds."
 )

@@ -14,6 +14,7 @@ from aqumen.cli import complete, talk
 from aqumen.cli.compare import means_table
 from aqumen.cli.options import (
     PATH,
+    anyway_option,
     engine_option,
     json_option,
     load,
@@ -27,6 +28,7 @@ from aqumen.cli.options import (
 )
 from aqumen.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 from aqumen.comparison import run as run_one
+from aqumen.engines import check_engine, foresee
 from aqumen.files import json_text, write_text
 from aqumen.result import Result
 
@@ -47,6 +49,7 @@ __all__ = ["run", "tables_of", "theory_of"]
 @out_option
 @click.option("--pcap", type=PATH, metavar="FILE", help="Write the packets as pcapng.")
 @theory_option
+@anyway_option
 @wide_option
 @json_option
 def run(
@@ -60,6 +63,7 @@ def run(
     out: Path | None,
     pcap: Path | None,
     theory: bool,
+    anyway: bool,
     wide: bool,
     as_json: bool,
 ) -> int:
@@ -75,6 +79,12 @@ def run(
         store = Store(out)
     if pcap is not None and not (pcap.parent.is_dir()):
         raise aqumen.OutputError(f"cannot write {pcap}: the folder {pcap.parent} does not exist")
+    if aqm is not None:
+        loaded.check_aqm(aqm)
+    check_engine(engine)
+    for runner in [engine, "theory"] if theory else [engine]:
+        if (said := foresee(loaded, [aqm], runner, anyway=anyway)) is not None:
+            talk.say(said)
     with talk.progress() as bar:
         task = bar.add_task(f"{aqm or loaded.name}, seed {seed}", total=1.0, done="")
 
@@ -82,7 +92,7 @@ def run(
             bar.update(task, completed=share)
             return True
 
-        result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance)
+        result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance, anyway=True)
     if store is not None:
         write_text(store.folder / "scenario.toml", loaded.to_toml())
         store.save((aqm, seed), result.answer, Digests(loaded, engine).of((aqm, seed)))

@@ -226,6 +226,11 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         }
     }
 
+    /// How many queues there are.
+    pub(crate) fn queues(&self) -> usize {
+        self.flows.len()
+    }
+
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes() + self.flows.len() * (size_of::<Flow<A>>() + size_of::<(u32, u32)>())

@@ -20,8 +20,8 @@ use std::path::Path;
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_capture::Reader;
-use aqumen_scenario::AqmSpec;
 use aqumen_scenario::replay::Settings;
+use aqumen_scenario::{AqmSpec, cost};
 use aqumen_units::{Bytes, Rate};
 
 use crate::Progress;
@@ -179,6 +179,40 @@ pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> 
 /// Refuses an AQM that does not fit the queue.
 pub fn check_aqm(setup: &Setup, aqm: &AqmSpec) -> Result<(), Error> {
     Replay::new(setup, aqm, None).map(drop)
+}
+
+/// How long the replay of the capture at `path` lasts, seconds, and how many packets it offers.
+pub fn length(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64, u64), Error> {
+    let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
+    let (mut reader, length) = open(path)?;
+    let mut pace = Pace::new(setup.speedup);
+    let (mut last_ns, mut packets) = (0, 0);
+    while let Some(record) = reader.next_record().map_err(|error| wrong(error.to_string()))? {
+        if setup.interface.is_none_or(|wanted| wanted == record.interface) {
+            (last_ns, packets) = (pace.at(record.at_ns), packets + 1);
+        }
+        if reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(share(reader.position(), length)) {
+            return Err(Error::Cancelled);
+        }
+    }
+    Ok((last_ns as f64 / 1e9, packets))
+}
+
+/// Refuses an AQM whose updates take far too long on the capture at `path`, beside its packets.
+pub fn check_cost(path: &Path, setup: &Setup, aqm: &AqmSpec, progress: &mut dyn Progress) -> Result<(), Error> {
+    /// Seconds of a packet.
+    const PACKET_S: f64 = 200e-9;
+    /// The longest that a capture lasts of which nothing need be known, seconds.
+    const WEEK_S: f64 = 7.0 * 86_400.0;
+    let wrong = |message: String| Error::Aqm { spec: aqm.label.clone(), message };
+    let check = |duration_s: f64, packets_s: f64| {
+        cost::check_updates(aqm, setup.network, setup.limit, duration_s, packets_s).map_err(wrong)
+    };
+    if check(WEEK_S, 0.0).is_ok() {
+        return Ok(());
+    }
+    let (duration_s, packets) = length(path, setup, progress)?;
+    check(duration_s, packets as f64 * PACKET_S)
 }
 
 /// Offers the packets of the capture at `path` to a queue that `aqm` looks after. Those that leave are written to `out`, a

@@ -21,6 +21,13 @@ pub enum Error {
         /// Bytes that are free.
         available: u64,
     },
+    /// The solution takes far too long.
+    TooLong {
+        /// States of the chain.
+        states: u64,
+        /// Hours that it takes, about.
+        hours: f64,
+    },
     /// A trace that cannot be read or says too little.
     Trace(String),
 }
@@ -31,6 +38,11 @@ impl fmt::Display for Error {
             Error::Generator(message) | Error::Rates(message) | Error::Queue(message) | Error::Trace(message) => {
                 f.write_str(message)
             }
+            Error::TooLong { states, hours } => write!(
+                f,
+                "the chain has {states} states and takes about {hours:.0} hours, where 1 is accepted; use fewer source states (their \
+                 third power counts), fewer service stages (their second) or a smaller buffer"
+            ),
             Error::TooLarge { states, needed, available } => {
                 let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
                 write!(

@@ -33,6 +33,9 @@ pub struct Model {
 /// Most joint states of the sources.
 const STATES_MAX: usize = 4096;
 
+/// Multiplications of the solution in an hour, about.
+const PER_HOUR: f64 = 1.5e13;
+
 impl Model {
     /// `sources` before `queue`, without thresholds.
     pub fn new(queue: Queue, sources: Vec<Source>) -> Result<Self, Error> {
@@ -125,6 +128,10 @@ impl Model {
         let available = memory::available().unwrap_or(u64::MAX);
         if needed > available {
             return Err(Error::TooLarge { states: self.states(), needed, available });
+        }
+        let hours = solve::multiplications(self.together.states(), stages, capacity) / PER_HOUR;
+        if hours > 1.0 {
+            return Err(Error::TooLong { states: self.states(), hours });
         }
         let early = self.early();
         let admitted: Vec<Vec<f64>> = (0..capacity)

@@ -49,6 +49,12 @@ pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
     rows.saturating_mul(width.saturating_add(1)).saturating_mul(8)
 }
 
+/// How many multiplications [`Chain::solve`] takes, about.
+pub(crate) fn multiplications(states: usize, stages: usize, capacity: usize) -> f64 {
+    let (states, stages) = (states as f64, stages as f64);
+    capacity as f64 * stages * stages * states * states * states
+}
+
 /// Beyond this the unnormalised probabilities are scaled down; a power of two, so that nothing is rounded.
 const LARGE: f64 = f64::from_bits((1023 + 660) << 52);
 const SCALE: f64 = f64::from_bits((1023 - 660) << 52);

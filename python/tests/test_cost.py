@@ -1,0 +1,76 @@
+"""What takes hours is refused before it begins, in one line with what would be accepted; what takes long is said."""
+
+import struct
+
+import pytest
+
+import aqumen
+from aqumen import engines
+from aqumen.cli import main
+
+FAST = ("--set", "duration=24h", "--set", "bottleneck.rate=10Gbit", "--set", "access.rate=10Gbit")
+SHORT = ("--set", "bottleneck.delay=10ns", "--set", "access.delay=10ns", "--set", "bottleneck.rate=100Gbit")
+
+
+@pytest.fixture
+def told(capsys, tmp_path, monkeypatch):
+    """The one line that says why a command could not run."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        assert main(list(args)) == 2
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err.count("\n")) == ("", 1)
+        return captured.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("args", "expect"),
+    [
+        (("run", "--aqm", "fq-pie:interval=1us"), ('aqm = "fq-pie:interval=1us"', "interval = 100us is accepted")),
+        (("compare", "--aqm", "pi,fq-pie:interval=1us"), ("interval = 100us is accepted",)),
+        (("run", *FAST), ('duration = "24h"', "packets", "is accepted")),
+        (("run", "--aqm", "pi", "--engine", "fluid", *SHORT), ("duration", "steps", "is accepted")),
+        (("compare", "--aqm", "pi", "--engine", "fluid", *SHORT), ("duration", "steps")),
+    ],
+)
+def test_what_takes_hours_is_refused_with_what_is_accepted(told, args, expect):
+    line = told(args[0], "arm-pfc/exp1", *args[1:])
+    assert all(part in line for part in (*expect, "--anyway runs it")), line
+
+
+def test_who_wants_it_gets_it():
+    scenario = aqumen.Scenario.load("arm-pfc/exp1")
+    with pytest.raises(aqumen.ScenarioError, match="interval = 100us is accepted"):
+        aqumen.run(scenario, "fq-pie:interval=1us")
+    with pytest.raises(aqumen.Cancelled):
+        aqumen.run(scenario, "fq-pie:interval=1us", on_progress=lambda _: False, anyway=True)
+    assert "34 minutes" in engines.foresee(scenario, ["fq-pie:interval=1us"], "packet", anyway=True)
+
+
+def test_what_takes_long_is_said():
+    scenario = aqumen.Scenario.load("arm-pfc/exp1")
+    assert engines.foresee(scenario, ["pi"], "packet") is None
+    said = engines.foresee(scenario, ["pi", "red"], "packet", 10_000)
+    assert said.startswith("this takes about ")
+    assert said.endswith("packets")
+    assert "for 20000 runs" in said
+
+
+def test_updates_over_a_long_capture(told, tmp_path):
+    frame = bytes(12) + b"\x08\x00" + bytes.fromhex("4500001c0000000040110000 0a000001 0a000002 00010002 00080000")
+    packets = b"".join(struct.pack("<IIII", at, 0, len(frame), len(frame)) + frame for at in (0, 300))
+    (tmp_path / "two.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + packets)
+    line = told("replay", "two.pcap", "--rate", "1Mbit", "--aqm", "fq-pie:interval=1us")
+    assert "interval = 1ms is accepted" in line or "interval = 100us is accepted" in line, line
+
+
+def test_a_model_of_too_many_states(told, tmp_path):
+    (tmp_path / "large.toml").write_text(
+        'name = "large"\n[queue]\nbuffer = "900pkt"\nservice = "100pkt/s"\nstages = 2\n[[sources]]\nname = "calls"\n'
+        'minisources = { count = 2000, on = "400ms", off = "600ms", rate = "0.2pkt/s" }\n'
+    )
+    line = told("mmpp", "large.toml")
+    assert "hours" in line or "GiB" in line, line
