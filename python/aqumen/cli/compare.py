@@ -78,9 +78,7 @@ def compare(
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
     loaded = load(scenario, set_, until, target)
-    gathering = Gathering(
-        loaded, spec_list(aqm), seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway
-    )
+    gathering = Gathering(loaded, spec_list(aqm), seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
     for said in gathering.long:
         talk.say(said)
     total = len(gathering.jobs)
