@@ -140,6 +140,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn delay_takes_away_what_the_equations_say() {
+        // G.107 eqs. (7-18) to (7-28) worked out for talker echo, listener echo and conversation. At 1 ms: -0.1089, 0.2015 and 0;
+        // at 150 ms: 2.8119, 0.8407 and 0.1635; at 300 ms: 4.8340, 1.0943 and 14.7607; at 400 ms: 5.8083, 1.2301 and 24.0701.
+        for (ms, id) in [(1.0, 0.09253), (150.0, 3.81614), (300.0, 20.68894), (400.0, 31.10848)] {
+            assert!((delay_impairment(ms / 1000.0) - id).abs() < 1e-4, "{ms} ms: {}", delay_impairment(ms / 1000.0));
+        }
+    }
+
     proptest! {
         /// More delay, more loss and longer bursts never make a call better, and no score leaves its scale.
         #[test]

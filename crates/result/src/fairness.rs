@@ -76,4 +76,15 @@ mod tests {
             prop_assert!(index <= 1.0 + 1e-12 && index >= 1.0 / rates.len() as f64 - 1e-12);
         }
     }
+
+    #[test]
+    fn the_slope_through_scattered_points_is_that_of_least_squares() {
+        // ln-ln points (1, 2), (2, 0), (3, 1), (6, -3): means 3 and 0; sum of products -2*2 - 1*0 + 0 - 3*3 = -13, of squares 14.
+        let points: Vec<_> =
+            [(1.0, 2.0), (2.0, 0.0), (3.0, 1.0), (6.0, -3.0)].map(|(x, y)| (libm::exp(x), libm::exp(y))).into();
+        assert!((rtt_slope(&points).unwrap() + 13.0 / 14.0).abs() < 1e-12);
+        // Flows without a way or without throughput change nothing.
+        let more = [&points[..], &[(0.0, 5.0), (3.0, 0.0)]].concat();
+        assert_eq!(rtt_slope(&more), rtt_slope(&points));
+    }
 }

@@ -182,4 +182,35 @@ mod tests {
         assert_eq!(all, first);
         assert_eq!(all.cumulative().last().unwrap().1, 1.0);
     }
+
+    #[test]
+    fn a_bin_wider_than_one_is_filled_evenly() {
+        // From 1024 on bins are 8 wide: four values between 1024 and 1032, the last at 1500, in the bin from 1496 to 1504.
+        let mut histogram = Histogram::default();
+        histogram.record_many(1025, 4);
+        histogram.record_many(1500, 4);
+        let quantiles = [0.0, 0.125, 0.25, 0.5, 0.625].map(|q| histogram.quantile(q).unwrap());
+        assert_eq!(quantiles, [1024.0, 1026.0, 1028.0, 1032.0, 1498.0]);
+        assert_eq!(histogram.quantile(1.0), Some(1500.0));
+        assert_eq!((histogram.total(), histogram.mean()), (8, Some(1262.5)));
+    }
+
+    #[test]
+    fn the_distribution_function_steps_at_the_upper_edges_of_the_bins() {
+        let mut histogram = Histogram::default();
+        [3, 3, 127, 128, 1030].iter().for_each(|&value| histogram.record(value));
+        assert_eq!(histogram.cumulative(), [(4.0, 0.4), (128.0, 0.6), (129.0, 0.8), (1032.0, 1.0)]);
+        assert_eq!(Histogram::default().cumulative(), []);
+    }
+
+    #[test]
+    fn values_counted_no_times_leave_nothing() {
+        let mut histogram = Histogram::default();
+        histogram.record(10);
+        histogram.record_many(5000, 0);
+        assert_eq!(
+            (histogram.quantile(1.0), histogram.total(), histogram.cumulative()),
+            (Some(10.0), 1, vec![(11.0, 1.0)])
+        );
+    }
 }

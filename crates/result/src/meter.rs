@@ -269,4 +269,45 @@ mod tests {
         assert_eq!((second.losses.mean(), second.losses.longest()), (Some(1.0), Some(1)));
         assert_eq!(meter.lost_per_sample, [4, 1]);
     }
+
+    #[test]
+    fn the_metrics_of_merged_pieces_are_those_of_the_time_they_cover() {
+        let mut meter = Meter::new(Some(2.0));
+        let counts = |departures| Counts { departures, departed_bytes: 1000 * departures, ..Counts::default() };
+        // A packet waits for 4 s, then 2 for 1 s, with three sojourns of 1, 2 and 3 s and one loss on the wire of two.
+        meter.advance(4_000_000_000, 1);
+        assert_eq!(meter.now(), 4_000_000_000);
+        [1, 2].iter().for_each(|s| meter.sojourn(s * 1_000_000_000));
+        meter.sent_over_line(true);
+        meter.edge(5_000_000_000, 2, &counts(3), 0.0);
+        meter.sojourn(3_000_000_000);
+        meter.sent_over_line(false);
+        meter.sent_over_line(true);
+        meter.edge(8_000_000_000, 6, &counts(5), 0.0);
+        assert_eq!(meter.now(), 8_000_000_000);
+        let mut whole = meter.pieces[0].clone();
+        whole.merge(&meter.pieces[1]);
+        let seen = whole.metrics(8_000_000_000, 80_000.0, Some(2.0));
+        assert_eq!((seen.wire_lost_pkts, seen.departures_pkts, seen.utilization), (Some(2), 5, Some(0.5)));
+        assert!((seen.sojourn_mean_s.unwrap() - 2.0).abs() < 1e-9);
+        // A quarter-octave of 2^30 ns is 1/128 of it wide.
+        assert!((seen.sojourn_p50_s.unwrap() - 2.0).abs() < 0.02 && (seen.sojourn_p99_s.unwrap() - 3.0).abs() < 0.03);
+        // (4 * 1 + 1 * 2 + 3 * 6) / 8 = 3; off the target by 1, 0 and 4 packets for 4, 1 and 3 s.
+        assert_eq!((seen.queue_mean_pkts, seen.queue_iae_pkts_s), (3.0, Some(16.0)));
+        // Squares (4 * 1 + 1 * 4 + 3 * 36) / 8 = 14.5, less 9.
+        assert!((seen.queue_std_pkts - 5.5f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn losses_are_uneven_where_they_come_in_few_samples() {
+        let mut meter = Meter::default();
+        assert_eq!(meter.loss_dispersion(0, 4), None);
+        for lost in [0, 4, 4, 4, 8, 9] {
+            meter.sample(&Counts { overflow_dropped: lost, ..Counts::default() });
+        }
+        // 0, 4, 0, 0, 4, 1. From the second on to the fifth: 4, 0, 0, 4 with mean 2 and variance 4.
+        assert_eq!(meter.loss_dispersion(1, 5), Some(2.0));
+        // 4, 1: mean 2.5, variance 2.25; there is no seventh sample.
+        assert!((meter.loss_dispersion(4, 9).unwrap() - 0.9).abs() < 1e-12);
+    }
 }

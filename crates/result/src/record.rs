@@ -217,4 +217,31 @@ mod tests {
         let variance = 0.5625 - 0.4375 * 0.4375;
         assert!((seen.qacd_pkts.unwrap() - (variance + 1.0f64).sqrt()).abs() < 1e-12);
     }
+
+    #[test]
+    fn losses_are_counted_sample_by_sample_from_the_first_whole_one_on() {
+        let mut record = record();
+        record.lost = [500_000, MS, 1_200_000, 3 * MS - 1].map(|at| Lost { at, number: 1, early: true }).into();
+        // From 0.5 ms the whole samples begin at 1 ms: 2 losses from 1 to 2 ms, one up to 3 ms, none up to 4.
+        let seen = record.metrics(MS / 2, 4 * MS, None, &[]);
+        assert_eq!(seen.early_dropped_pkts, 4);
+        assert!((seen.loss_dispersion.unwrap() - (5.0 / 3.0 - 1.0)).abs() < 1e-12);
+        // At the very start of a window counts what happens then, at its end nothing.
+        let edges = record.metrics(MS / 2, MS, None, &[]);
+        assert_eq!(edges.early_dropped_pkts, 1);
+        // An early mark is told apart in time by the moment the packet is taken.
+        assert_eq!(record.metrics(2 * MS, 3 * MS, None, &[]).marked_pkts, 1);
+        assert_eq!(record.metrics(MS, 2 * MS, None, &[]).marked_pkts, 0);
+    }
+
+    #[test]
+    fn a_change_at_the_edge_belongs_to_what_follows() {
+        // One packet waits from 0.5 ms, two from 0.75 ms, one from 1 ms on, none from 2 ms.
+        let record = record();
+        let windows = [(750_000, MS), (MS, 2 * MS), (2 * MS, 3 * MS)].map(|(a, b)| record.metrics(a, b, None, &[]));
+        assert_eq!(windows.map(|window| window.queue_mean_pkts), [2.0, 1.0, 0.0]);
+        // An integral over half a second: 0.25 packet seconds are half a packet.
+        let seen = record.metrics(500 * MS, 1000 * MS, Some(0.25), &[]);
+        assert_eq!(seen.queue_mean_pkts, 0.5);
+    }
 }

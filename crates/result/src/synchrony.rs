@@ -116,4 +116,27 @@ mod tests {
             prop_assert!((-1.0..=1.0 + 1e-12).contains(&a), "{a}");
         }
     }
+
+    #[test]
+    fn ten_samples_of_two_flows_are_enough() {
+        let up: Vec<f64> = (0..10).map(f64::from).collect();
+        let down: Vec<f64> = up.iter().map(|x| 9.0 - x).collect();
+        assert!((index(&[&up, &up]).unwrap() - 1.0).abs() < 1e-12);
+        // Opposite flows of unequal swings, deviations s and 2 s: V = s^2, (1 - 5) / (9 - 5) = -1.
+        let twice: Vec<f64> = down.iter().map(|x| 2.0 * x).collect();
+        assert!((index(&[&up, &twice]).unwrap() + 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_window_that_rests_counts_for_nothing_however_it_is_rounded() {
+        let saw: Vec<f64> = (0..30).map(|k| f64::from(k % 7)).collect();
+        for rest in [0.1, 1.0 / 3.0, 123.456, 1e6 / 7.0] {
+            let still = vec![rest; 30];
+            assert_eq!(index(&[&saw, &still]), None, "{rest}");
+            assert!((index(&[&saw, &saw, &still]).unwrap() - 1.0).abs() < 1e-5, "{rest}");
+        }
+        // A thousandth of a packet about 10 is movement.
+        let slight: Vec<f64> = saw.iter().map(|x| 10.0 + 1e-3 * x).collect();
+        assert!((index(&[&saw, &slight]).unwrap() - 1.0).abs() < 1e-6);
+    }
 }

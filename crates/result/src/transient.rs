@@ -97,4 +97,42 @@ mod tests {
         let one = transient(&[1.0, 2.0], &[5.0, 15.0], 10.0, 1.0, 9.0);
         assert_eq!(one, Some(Transient { settling_s: None, overshoot_pkts: 5.0 }));
     }
+
+    #[test]
+    fn the_edges_of_the_band_belong_to_it_and_the_event_is_where_time_begins() {
+        // Sampled each 2 s, nothing to average: 130 is within 30 % of 100 and so is 70, 131 and 69 are not.
+        let t: Vec<f64> = (1..=10).map(|k| 2.0 * f64::from(k)).collect();
+        let settling = |first: f64, rest: f64| {
+            let mut queue = vec![rest; 10];
+            queue[4] = first;
+            transient(&t, &queue, 100.0, 7.0, 20.0).unwrap().settling_s
+        };
+        // After 7 s the samples are at 8, 10, 12, ... s; the queue steps out at 10 s at most.
+        assert_eq!([settling(130.0, 100.0), settling(70.0, 130.0)], [Some(1.0); 2]);
+        assert_eq!([settling(131.0, 100.0), settling(69.0, 70.0)], [Some(5.0); 2]);
+        assert_eq!(settling(100.0, 131.0), None);
+    }
+
+    #[test]
+    fn the_average_is_over_one_second_and_the_peak_ends_with_settling() {
+        // 0.25 s a sample, four to the average: 180, 180, 100, 100, ... has the means 180, 180, 153.3, 140, 120, 100.
+        let t: Vec<f64> = (1..=40).map(|k| 0.25 * f64::from(k)).collect();
+        let mut queue = vec![100.0; 40];
+        queue[..2].fill(180.0);
+        // A later peak is the business of the next event; a single sample of 219 lifts the average to 129.75 only.
+        queue[30] = 219.0;
+        let seen = transient(&t, &queue, 100.0, 0.0, 10.0).unwrap();
+        assert_eq!(seen, Transient { settling_s: Some(1.25), overshoot_pkts: 80.0 });
+        // Steps that are not all alike: their median says how many make a second.
+        let mut uneven = t.clone();
+        uneven[39] = 60.0;
+        assert_eq!(transient(&uneven, &queue, 100.0, 0.0, 100.0), Some(seen));
+    }
+
+    #[test]
+    fn the_median_step_of_an_even_number_lies_between_the_middle_two() {
+        assert_eq!(median_step(&[0.0, 1.0, 4.0]), Some(2.0));
+        assert_eq!(median_step(&[0.0, 5.0, 6.0, 8.0]), Some(2.0));
+        assert_eq!((median_step(&[3.0]), median_step(&[])), (None, None));
+    }
 }

@@ -456,3 +456,63 @@ law_of! {
         show: toml::Value::Float,
     } }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9 * b.abs().max(1.0)
+    }
+
+    #[test]
+    fn means_are_those_of_the_laws() {
+        assert_eq!(Law::Uniform { min: 2.0, max: 6.0 }.mean(), 4.0);
+        // Integrals of x over the density, by the midpoint rule in ln x: mean 10, standard deviation 5, between bounds.
+        let lognormal = |min, max| Law::Lognormal { mean: 10.0, std: 5.0, min, max };
+        for (law, mean) in [
+            (lognormal(4.0, Some(20.0)), 9.611_146_98),
+            (lognormal(0.0, Some(20.0)), 9.320_982_37),
+            (lognormal(4.0, None), 10.308_161_04),
+            (lognormal(0.0, None), 10.0),
+        ] {
+            assert!((law.mean() - mean).abs() < 1e-6, "{law:?}: {}", law.mean());
+        }
+        // ln(1 + 1/4) is the variance of the logarithm.
+        let (mu, sigma) = lognormal(0.0, None).normal().unwrap();
+        assert!((mu - 2.191_013_317).abs() < 1e-9 && (sigma - 0.472_380_727).abs() < 1e-9, "{mu} {sigma}");
+        assert_eq!(Law::Fixed(3.0).normal(), None);
+        // A quarter at 0, a quarter spread over 0 to 10, half over 10 to 20: 0 + 1.25 + 7.5.
+        let points = Arc::new([(0.0, 0.25), (10.0, 0.5), (20.0, 1.0)]);
+        assert_eq!(Law::Empirical { file: None, points }.mean(), 8.75);
+    }
+
+    #[test]
+    fn a_pareto_law_begins_where_its_mean_comes_out() {
+        let least = |mean, shape, max| Law::Pareto { mean, shape, max }.least().unwrap();
+        // 3 (1.5 - 1) / 1.5.
+        assert!(near(least(3.0, 1.5, None), 1.0));
+        // Between 1 and 2 with shape 2: 2 (1 - 1/2) / (1 - 1/4) = 4/3. Between 1 and e with shape 1: 1 / (1 - 1/e). Between 1 and
+        // 4 with shape 1/2: (1/2) (2 - 1) / (1/2) / (1 - 1/2) = 2.
+        assert!(near(least(4.0 / 3.0, 2.0, Some(2.0)), 1.0));
+        let e = std::f64::consts::E;
+        assert!(near(least(1.0 / (1.0 - 1.0 / e), 1.0, Some(e)), 1.0));
+        assert!(near(least(2.0, 0.5, Some(4.0)), 1.0));
+        assert!(near(least(20.0, 0.5, Some(40.0)), 10.0));
+        assert_eq!(Law::Fixed(3.0).least(), None);
+    }
+
+    #[test]
+    fn points_of_a_distribution_ascend_from_nothing_to_all() {
+        let wrong = |points: &[(f64, f64)]| check_points(points).err().map(|(i, _)| i);
+        assert_eq!(wrong(&[(0.0, 0.0), (1.0, 0.5), (1.0, 0.5), (2.0, 1.0)]), None);
+        assert_eq!(wrong(&[(5.0, 1.0)]), None);
+        assert_eq!(wrong(&[(2.0, 0.5), (1.0, 1.0)]), Some(1));
+        assert_eq!(wrong(&[(1.0, 0.5), (2.0, 0.4), (3.0, 1.0)]), Some(1));
+        assert_eq!(wrong(&[(1.0, 0.5), (2.0, 1.1)]), Some(1));
+        assert_eq!(wrong(&[(-1.0, 0.5), (2.0, 1.0)]), Some(0));
+        assert_eq!(wrong(&[(1.0, 0.2), (2.0, 0.9)]), Some(1));
+        assert_eq!(wrong(&[(0.0, 0.5), (0.0, 1.0)]), Some(1));
+        assert_eq!(wrong(&[]), Some(0));
+    }
+}
