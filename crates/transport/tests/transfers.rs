@@ -12,7 +12,9 @@ use aqumen_units::{Ecn, Instant, Span};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transfers.csv");
 
-const PRESETS: &[(&str, fn() -> TcpConfig)] = &[
+type Preset = (&'static str, fn() -> TcpConfig);
+
+const PRESETS: &[Preset] = &[
     ("ns2", || TcpConfig::ns2()),
     ("modern", || TcpConfig::modern()),
     ("linux", || TcpConfig::linux()),
