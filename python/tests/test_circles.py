@@ -11,7 +11,11 @@ CRATES = sorted(path.parent.parent for path in (Path(__file__).parents[2] / "cra
 OPEN = {
     "capture": ["pcap.rs pcapng.rs reader.rs"],  # the reader chooses a format, and formats use its errors
     # A channel's kinds implement the trait that stands beside the list of kinds.
-    "network": ["channel.rs channel/radio.rs channel/shared.rs channel/slotted.rs channel/wifi.rs"],
+    # So do the kinds of ports.
+    "network": [
+        "channel.rs channel/radio.rs channel/shared.rs channel/slotted.rs channel/wifi.rs",
+        "port.rs port/fifo.rs port/plain.rs port/served.rs",
+    ],
     # Errors and arguments of all glue stand in lib.rs.
     "python": ["lib.rs many.rs mmpp.rs record.rs replay.rs theory.rs"],
     # The schema checks itself, and reading, checking and laying out take from each other.
@@ -25,7 +29,6 @@ OPEN = {
     "sim": [
         "engine.rs engine/agents.rs engine/applications.rs engine/hosts.rs engine/log.rs engine/lone.rs "
         "engine/partition.rs engine/post.rs engine/ways.rs lib.rs report.rs",
-        "network.rs port.rs port/fifo.rs port/plain.rs port/served.rs",
         "replay/mod.rs replay/run.rs replay/writer.rs",
         "measure/mod.rs measure/share.rs",
     ],
