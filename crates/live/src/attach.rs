@@ -1,5 +1,7 @@
 //! `aqumend attach`.
 
+mod marker;
+
 use crate::Failure;
 
 pub(crate) fn command(_arguments: lexopt::Parser) -> Result<(), Failure> {
