@@ -19,6 +19,7 @@ mod error;
 mod link;
 pub mod netlink;
 mod status;
+mod telemetry;
 mod top;
 
 pub use cli::main;

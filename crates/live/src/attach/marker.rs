@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::tc::TcAttachOptions;
-use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, loaded_programs};
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader};
 
 use crate::netlink::Netlink;
@@ -141,7 +141,9 @@ impl Marker {
                 Err(_) => {}
             }
         }
-        let at = || format!("{}: the marker cannot hang at clsact (CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_BPF)", device.name);
+        let at = || {
+            format!("{}: the marker cannot hang at clsact (CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_BPF)", device.name)
+        };
         let made = tc::add_clsact(netlink, device.index).or_refuse(at)?;
         let there = tc::egress_filters(netlink, device.index).or_refuse(at)?;
         let left = there.iter().find(|filter| is_ours(filter));
@@ -170,8 +172,7 @@ impl Marker {
         let Some(hung) = self.hung.clone() else { return false };
         let Ok(id) = self.program().info().map(|info| info.id()) else { return false };
         match &hung.filter {
-            None => SchedClassifier::query_tcx(&hung.device.name, TcAttachType::Egress)
-                .is_ok_and(|(_, programs)| programs.iter().any(|program| program.id() == id)),
+            None => hung_by_tcx(hung.device.index).is_ok_and(|programs| programs.contains(&id)),
             Some(_) => tc::egress_filters(netlink, hung.device.index)
                 .is_ok_and(|filters| filters.iter().any(|filter| is_ours(filter) && filter.program == id)),
         }
@@ -180,7 +181,7 @@ impl Marker {
     /// Takes it off: its filter, and the `clsact` if that was ours and nobody else hangs on it.
     pub(crate) fn take_off(&mut self, netlink: &mut Netlink) {
         if let Some(Hung { device, filter: Some(filter) }) = self.hung.take() {
-            // What is gone already was taken off by somebody else.
+            // The device may be gone, and all with it.
             let _ = remove(netlink, &device, &filter);
         }
         // A TCX link goes with the program's descriptors, at the latest when this object does.
@@ -217,6 +218,42 @@ impl Counts {
     }
 }
 
+/// The numbers of the programs that hang by TCX at the egress of a device. aya asks for more than their numbers, which needs
+/// CAP_SYS_ADMIN.
+fn hung_by_tcx(device: u32) -> std::io::Result<Vec<u32>> {
+    /// `union bpf_attr` of `BPF_PROG_QUERY`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Query {
+        target: u32,
+        attach_type: u32,
+        query_flags: u32,
+        attach_flags: u32,
+        programs: u64,
+        count: u32,
+        padding: u32,
+        rest: [u64; 4],
+    }
+    const PROG_QUERY: libc::c_int = 16;
+    const TCX_EGRESS: u32 = 47;
+    let mut programs = vec![0u32; 64];
+    let mut query = Query {
+        target: device,
+        attach_type: TCX_EGRESS,
+        programs: programs.as_mut_ptr() as u64,
+        count: programs.len() as u32,
+        ..Query::default()
+    };
+    // SAFETY: the kernel reads and writes `query`, of the size that it is told, and up to `count` numbers at `programs`; both outlive
+    // the call.
+    let done = unsafe { libc::syscall(libc::SYS_bpf, PROG_QUERY, &raw mut query, size_of::<Query>()) };
+    if done != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    programs.truncate(query.count as usize);
+    Ok(programs)
+}
+
 /// Takes a marker's filter that a killed process left off `device`. Whether there was one.
 pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<bool, Failure> {
     let at = || format!("{}: a filter left by a killed aqumend", device.name);
@@ -226,17 +263,16 @@ pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<
     Ok(true)
 }
 
-/// Whether markers of ours are loaded in the kernel, in any namespace.
-pub(crate) fn loaded() -> usize {
-    loaded_programs().flatten().filter(|program| program.name() == PROGRAM.as_bytes()).count()
-}
-
 fn is_ours(filter: &Filter) -> bool {
     NAMES.contains(&filter.name.as_str())
 }
 
 fn remove(netlink: &mut Netlink, device: &Device, filter: &Filter) -> std::io::Result<()> {
-    tc::remove_egress_filter(netlink, device.index, filter)?;
+    match tc::remove_egress_filter(netlink, device.index, filter) {
+        // Somebody else took it off; the `clsact` may still be ours.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+        other => other?,
+    }
     if filter.name == NAMES[1] && tc::is_clsact_empty(netlink, device.index)? {
         tc::remove_clsact(netlink, device.index)?;
     }
@@ -266,6 +302,8 @@ fn word_of(error: &dyn std::error::Error) -> String {
         }
         at = cause.source();
     }
+    // The verifier's account of every instruction is for who changes the program.
+    words.truncate(words.find(" Verifier output").unwrap_or(words.len()));
     words
 }
 

@@ -348,9 +348,7 @@ pub fn set_egress_filter(
         &message(device, filter.handle, EGRESS, filter_info(filter.priority)),
     )
     .put_text(1, "bpf")
-    .nest(2, |r| {
-        r.put_u32(6, program.as_raw_fd() as u32).put_text(7, &filter.name).put_u32(8, DIRECT_ACTION)
-    });
+    .nest(2, |r| r.put_u32(6, program.as_raw_fd() as u32).put_text(7, &filter.name).put_u32(8, DIRECT_ACTION));
     netlink.ask(&request).map(drop)
 }
 

@@ -160,7 +160,10 @@ fn probability_zero_touches_nothing() {
             assert_eq!(marker.try_on(&frame), Fate::Passed);
         }
     }
-    assert_eq!(marker.counts().unwrap(), Counts { packets: 8, segments: 8, bytes: marker.counts().unwrap().bytes, ..Counts::default() });
+    assert_eq!(
+        marker.counts().unwrap(),
+        Counts { packets: 8, segments: 8, bytes: marker.counts().unwrap().bytes, ..Counts::default() }
+    );
 }
 
 #[test]
@@ -252,13 +255,13 @@ fn what_is_not_ip_passes() {
     let v4 = ipv4(NOT_ECT, 0, TCP, &ports());
     let three_tags = [&[0, 5, 0x81, 0][..], &[0, 6, 0x81, 0], &[0, 7, 8, 0], &v4].concat();
     let frames = [
-        ether(0x0806, &[0; 28]),                     // ARP
-        ether(0x88cc, &[1; 40]),                     // LLDP
-        ether(0x8863, &v4),                          // PPPoE discovery
+        ether(0x0806, &[0; 28]),                                                // ARP
+        ether(0x88cc, &[1; 40]),                                                // LLDP
+        ether(0x8863, &v4),                                                     // PPPoE discovery
         ether(0x8864, &[&[0x11, 0, 0, 1, 0, 9, 0xc0, 0x21][..], &v4].concat()), // PPP link control
-        ether(0x8100, &three_tags),                  // more tags than are looked through
-        ether(0x0800, &ipv6(NOT_ECT, TCP, &ports())[1..]), // says IPv4, and the version is another
-        ether(0x0800, &[&[0x42][..], &v4[1..]].concat()),  // a header of 8 bytes
+        ether(0x8100, &three_tags),                                             // more tags than are looked through
+        ether(0x0800, &ipv6(NOT_ECT, TCP, &ports())[1..]),                      // says IPv4, and the version is another
+        ether(0x0800, &[&[0x42][..], &v4[1..]].concat()),                       // a header of 8 bytes
     ];
     for frame in &frames {
         assert_eq!(marker.try_on(frame), Fate::Passed, "{frame:02x?}");
