@@ -35,6 +35,8 @@ pub(crate) struct Controller {
     last: Option<Reading>,
     packet: Mean,
     rate: Departures,
+    /// The link falls silent now and then without being congested.
+    radio: bool,
 }
 
 /// What a reading meant.
@@ -56,8 +58,8 @@ pub(crate) struct State {
     pub(crate) departed_bytes: u64,
     /// Since the reading before, seconds.
     pub(crate) interval_s: f64,
-    /// What arrived since then, packets.
-    pub(crate) arrived_pkts: u64,
+    /// Something waited then, and something waits now.
+    pub(crate) waited: bool,
 }
 
 /// A mean of what is recent: bytes over packets.
@@ -95,7 +97,14 @@ impl Controller {
             // As much as two packets a mean time: the first real ones outweigh it at once.
             packet: Mean { bytes: 2.0 * packet_bytes, packets: 2.0 },
             rate: Departures { nominal: rate, bytes: 0.0, busy_s: 0.0 },
+            radio: false,
         }
+    }
+
+    /// Takes a time in which packets wait and none leaves as silence of a radio: the AQM is not stepped, and the link is not busy.
+    pub(crate) fn of_radio(mut self) -> Self {
+        self.radio = true;
+        self
     }
 
     /// When the AQM wants to be stepped.
@@ -129,7 +138,8 @@ impl Controller {
         let backlog_pkts = if backlog > 0.0 { (backlog / packet_bytes).max(1.0) } else { 0.0 };
         let sojourn_s = 8.0 * backlog / link_bps;
         self.totals.last_sojourn = Span::from_secs_f64(sojourn_s);
-        if self.aqm.next_timer().is_some_and(|due| due <= new.at) {
+        let silent = self.radio && state.waited && state.departed_bytes == 0;
+        if !silent && self.aqm.next_timer().is_some_and(|due| due <= new.at) {
             self.aqm.on_timer(&mut Cx {
                 now: new.at,
                 queue: QueueView {
@@ -165,11 +175,16 @@ impl Controller {
 
         self.packet.add(arrived_bytes, arrived, interval_s);
         let waited = last.queue.backlog_bytes > 0 && new.queue.backlog_bytes > 0;
-        if waited {
+        let silent = self.radio && waited && departed_bytes == 0;
+        if waited && !silent {
             self.rate.add(departed_bytes, interval_s);
         }
         // Something waited at either end: it was busy in between. Else as long as what left takes.
-        let busy_s = if waited { interval_s } else { (8.0 * departed_bytes as f64 / self.rate.get()).min(interval_s) };
+        let busy_s = if waited && !silent {
+            interval_s
+        } else {
+            (8.0 * departed_bytes as f64 / self.rate.get()).min(interval_s)
+        };
 
         let totals = &mut self.totals;
         totals.arrivals += arrived;
@@ -181,8 +196,8 @@ impl Controller {
         totals.accepted += arrived.saturating_sub(early + overflow);
         totals.departures += since(new.queue.packets, last.queue.packets);
         totals.departed_bytes += departed_bytes;
-        totals.busy = totals.busy + Span::from_secs_f64(busy_s);
-        (state.departed_bytes, state.interval_s, state.arrived_pkts) = (departed_bytes, interval_s, arrived);
+        totals.busy += Span::from_secs_f64(busy_s);
+        (state.departed_bytes, state.interval_s, state.waited) = (departed_bytes, interval_s, waited);
     }
 }
 

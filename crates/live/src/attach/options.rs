@@ -107,7 +107,8 @@ impl Options {
         let mut aqm = None;
         let mut options = Options {
             device: String::new(),
-            aqm: AqmSpec { label: String::new(), algorithm: String::new(), values: Vec::new() },
+            // Replaced below, or there is none and that is refused.
+            aqm: AqmSpec::builtin("droptail")?,
             target: Target::Delay(Span::from_millis(5)),
             rate: None,
             overhead: 0,

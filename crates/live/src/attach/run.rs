@@ -87,6 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let limit = controller::limit(network.buffer_pkts, attached.shaper.limit_bytes);
     let marks = sampled::is_marking(&aqm);
     let controller = Controller::new(aqm, limit, network.packet_bytes, network.link_rate);
+    let controller = if options.autorate.is_some() { controller.of_radio() } else { controller };
     Loop {
         options,
         network,
@@ -167,6 +168,17 @@ fn network(options: &Options, device: &Device, shaper: &Shaper) -> Result<Networ
         link_rate: shaper.rate,
         buffer_pkts,
     })
+}
+
+/// `network` at another rate of the link.
+pub(super) fn network_at(network: &Network, target: Target, rate: Rate) -> Network {
+    let pps = rate.as_bps() as f64 / (8.0 * network.packet_bytes);
+    let target_pkts = match target {
+        Target::Delay(delay) => (pps * delay.as_secs_f64()).clamp(1.0, (0.9 * network.buffer_pkts).max(1.0)),
+        Target::Packets(packets) => packets,
+    };
+    let flows = network.flows.min(pps * network.base_rtt_s / WINDOW_PKTS_MIN).max(1.0);
+    Network { capacity: rate, link_rate: rate, target_pkts, flows, ..*network }
 }
 
 fn params(aqm: &impl Aqm) -> serde_json::Map<String, serde_json::Value> {
@@ -320,7 +332,6 @@ struct Spent {
     missed: u64,
     unregulated: u64,
     spared: u64,
-    backlogged: bool,
 }
 
 impl Loop<'_> {
@@ -386,8 +397,6 @@ impl Loop<'_> {
         let mut state = self.controller.read(&reading);
         self.spent.steps += 1;
         (self.spent.unregulated, self.spent.spared) = (reading.counts.unregulated, reading.counts.spared);
-        let waited = self.spent.backlogged && reading.queue.backlog_bytes > 0;
-        self.spent.backlogged = reading.queue.backlog_bytes > 0;
         if let Some(comparison) = &mut self.comparison {
             let bits = 8.0 * state.departed_bytes as f64;
             match comparison.see(state.interval_s, state.sojourn_s, bits, state.p) {
@@ -400,8 +409,10 @@ impl Loop<'_> {
         }
         let deadline_ns = read_ns + DEADLINE.as_nanos() as u64;
         marker.order(Orders::new(state.p, self.marks, deadline_ns))?;
-        let new_rate =
-            self.autorate.as_mut().and_then(|autorate| autorate.see(state.interval_s, state.departed_bytes, waited));
+        let new_rate = self
+            .autorate
+            .as_mut()
+            .and_then(|autorate| autorate.see(state.interval_s, state.departed_bytes, state.waited));
         if let Some(rate) = new_rate {
             self.redesign(now, rate);
         }
@@ -410,12 +421,7 @@ impl Loop<'_> {
 
     /// The link has another rate: the same AQM, designed for that.
     fn redesign(&mut self, now: Instant, rate: Rate) {
-        let mut network = Network { capacity: rate, link_rate: rate, ..self.network };
-        let pps = rate.as_bps() as f64 / (8.0 * network.packet_bytes);
-        if let Target::Delay(delay) = self.options.target {
-            network.target_pkts = (pps * delay.as_secs_f64()).clamp(1.0, (0.9 * network.buffer_pkts).max(1.0));
-        }
-        network.flows = network.flows.min(pps * network.base_rtt_s / WINDOW_PKTS_MIN).max(1.0);
+        let network = network_at(&self.network, self.options.target, rate);
         // Parameters that fit at one rate and not at another stay what they were.
         if let Ok(aqm) = sampled::build(&self.options.aqm, &network) {
             self.controller.replace(aqm, now, rate);

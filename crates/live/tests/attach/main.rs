@@ -61,6 +61,8 @@ fn forty_reno_flows_are_regulated_to_the_target() {
     thread::sleep(Duration::from_secs(8));
     let rate = flows.rate_over(Duration::from_secs(14));
     attached.detach();
+    let page = lab.router.aqumend(&format!("report {}", record.0.display()));
+    assert!(String::from_utf8_lossy(&page.stdout).contains("const RECORDED = {"));
     let samples = Samples::read(&record.0);
     let queue = mean(&samples.column("backlog_pkts", 8.0));
     let last = |name| *samples.column(name, 0.0).last().unwrap();
@@ -433,4 +435,41 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
         said.lines().next().unwrap().trim_start_matches("shaper: ").split(", removed").next().unwrap().to_owned();
     router.sh(&command);
     assert!(router.sh("tc qdisc show dev r1").contains("tbf a9e: root"));
+}
+
+/// Prints what the marker costs a packet, by the kernel's own count, and what the controller takes of a core. For `make bench`.
+#[test]
+#[ignore = "a measurement"]
+fn what_it_costs() {
+    let Some(_alone) = can_run() else { return };
+    let lab = Lab::new(Duration::from_millis(10));
+    lab.router.sh("tc qdisc add dev r1 root handle 1: tbf rate 100mbit burst 150kb limit 1mb");
+    let record = Scratch::new("cost");
+    let line = format!("r1 --aqm pi:frequency=100Hz --target 5ms --listen no --record {}", record.0.display());
+    let attached = lab.router.attach(&line);
+    let _stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).unwrap();
+    let flows = lab.flows(10);
+    thread::sleep(Duration::from_secs(2));
+    let cost = || {
+        let mut programs = aya::programs::loaded_programs().flatten();
+        let marker = programs.find(|program| program.name() == b"aqumen_marker").unwrap();
+        (marker.run_time(), marker.run_count(), attached.cpu(), Instant::now())
+    };
+    let before = cost();
+    let rate = flows.rate_over(Duration::from_secs(8));
+    let after = cost();
+    let packets = after.1 - before.1;
+    eprintln!(
+        "marker: {:.0} ns a packet over {packets} packets at {rate:.1} Mbit/s; controller: {:.2} % of a core at 100 Hz",
+        (after.0 - before.0).as_nanos() as f64 / packets as f64,
+        100.0 * (after.2 - before.2).as_secs_f64() / (after.3 - before.3).as_secs_f64()
+    );
+    attached.detach();
+    let samples = Samples::read(&record.0);
+    eprintln!(
+        "age of a reading when its order is out: mean {:.0} us; {} of {} steps missed",
+        1e6 * mean(&samples.column("age_s", 1.0)),
+        samples.column("missed_steps", 0.0).last().unwrap(),
+        samples.column("t_s", 0.0).len()
+    );
 }

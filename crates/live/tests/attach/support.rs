@@ -136,6 +136,17 @@ impl Attached {
         (self.0.wait().unwrap().code(), said)
     }
 
+    /// The time that it spent on a processor.
+    pub(crate) fn cpu(&self) -> Duration {
+        // Nanoseconds first: proc_pid_schedstat(5). Each thread has a file of its own.
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap().flatten();
+        let spent = threads.map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+            text.split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0)
+        });
+        Duration::from_nanos(spent.sum())
+    }
+
     /// Tells it to end, and that it did well.
     pub(crate) fn detach(self) {
         self.signal(libc::SIGTERM);
