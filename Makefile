@@ -16,9 +16,11 @@ export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
 # What the extension is made of, directories too: a file that goes away changes only its directory.
 ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -name tests -o -name benches -o -name vectors \) -prune -o -print)
 
+MUSL ?= $(shell uname -m)-unknown-linux-musl
+
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help setup demo test test-full check bench coverage mutants docs lock clean
+.PHONY: help setup demo test test-full check bench aqumend-static coverage mutants docs lock clean
 .PHONY: programs lint no-std wasm test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
@@ -56,8 +58,16 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 	cargo bench --locked -p aqumen-sim --bench kinds
 	$(call say,Cost of an AQM decision)
 	cargo bench --locked -p aqumen-aqm --bench decide
+	$(call say,The marker and the controller of aqumend attach)
+	cargo test -q --locked --release -p aqumen-live --test attach what_it_costs -- --ignored --nocapture
 	$(call say,Against ns-2: alternating runs of one scenario)
 	@if command -v ns >/dev/null; then python benchmarks/versus_ns2.py; else echo 'Skipped: ns is missing.'; fi
+
+aqumend-static: ## aqumend as one static file for any x86-64 or ARM Linux, in build/ (needs Rust's musl target)
+	$(call say,aqumend for $(MUSL))
+	rustup target add $(MUSL)
+	cargo build --locked --release -p aqumen-live --target $(MUSL)
+	@mkdir -p build && cp target/$(MUSL)/release/aqumend build/aqumend && file build/aqumend 2>/dev/null || true
 
 coverage: ## line coverage of the algorithms by their tests; fails below 95 %
 	$(call say,Coverage of crates/aqm)

@@ -1,7 +1,52 @@
-//! `aqumend attach`.
+//! `aqumend attach` (production): a marker in the kernel above the shaper of a device, an AQM of the library here.
+//!
+//! Reading order: `options` (what is asked for), `shaper` (the queue below), `sampled` (which AQMs can do it), `marker` (the program
+//! in the kernel), `controller` (readings in, probability out), `run` (the loop). Everything fails open: an order holds for 200 ms, and
+//! the shaper's life is never ours unless `--rate` made it.
 
-use crate::Failure;
+mod autorate;
+mod controller;
+mod marker;
+mod options;
+mod rollback;
+mod run;
+mod sampled;
+mod service;
+mod shaper;
 
-pub(crate) fn command(_arguments: lexopt::Parser) -> Result<(), Failure> {
-    Err(Failure::refused("attach is not built yet"))
+pub(crate) use options::Listen;
+
+use crate::netlink::Netlink;
+use crate::netlink::tc::{self, Device};
+use crate::{Failure, Tried};
+
+pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
+    match options::Options::read(arguments)? {
+        None => {
+            print!("{}", options::HELP);
+            Ok(())
+        }
+        Some(options) => run::run(&options),
+    }
+}
+
+/// The device called `name`.
+pub(crate) fn device(netlink: &mut Netlink, name: &str) -> Result<Device, Failure> {
+    tc::device(netlink, name)
+        .or_refuse(|| format!("{name}: the device"))?
+        .ok_or_else(|| Failure::refused(format!("no device {name} in this network namespace; ip link lists them")))
+}
+
+/// Removes from `name` what an aqumend that was killed left there: what it was, each in a word.
+pub(crate) fn remove_leftovers(name: &str) -> Result<Vec<&'static str>, Failure> {
+    let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
+    let device = device(&mut netlink, name)?;
+    let mut removed = Vec::new();
+    if marker::remove_leftover(&mut netlink, &device)? {
+        removed.push("its marker");
+    }
+    if shaper::remove_leftover(&mut netlink, &device)? {
+        removed.push("its token bucket");
+    }
+    Ok(removed)
 }

@@ -7,17 +7,18 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::{Failure, attach, detach, link, status, top};
+use crate::{Failure, attach, detach, link, report, status, top};
 
 /// One command: its name, what `--help` says of it, and what it does.
 type Command = (&'static str, &'static str, fn(lexopt::Parser) -> Result<(), Failure>);
 
-const COMMANDS: [Command; 5] = [
+const COMMANDS: [Command; 6] = [
     ("link", "laboratory: a link of a scenario between two TUN devices", link::command),
     ("attach", "production: keep the queue of a shaper on a device short", attach::command),
     ("status", "what is attached, and how it fares", status::command),
     ("detach", "take the marker off a device", detach::command),
     ("top", "watch it", top::command),
+    ("report", "draw a recording of it", report::command),
 ];
 
 /// Runs the program.

@@ -2,7 +2,7 @@
 //!
 //! - `cli` is the command line, `error` what goes wrong, with the exit code;
 //! - `netlink` talks to the kernel about links, addresses, routes and queueing disciplines;
-//! - `attach` (production) keeps a kernel shaper's queue by a marker at its egress; `status`, `detach` and `top` belong to it;
+//! - `attach` (production) keeps a kernel shaper's queue by a marker at its egress; `status`, `detach`, `top` and `report` belong to it;
 //! - `link` (laboratory) is a link in user space between two TUN devices.
 //!
 //! Laboratory traffic never leaves network namespaces that the program made itself.
@@ -18,7 +18,9 @@ mod detach;
 mod error;
 mod link;
 pub mod netlink;
+mod report;
 mod status;
+mod telemetry;
 mod top;
 
 pub use cli::main;

@@ -4,6 +4,8 @@
 //! waits for the acknowledgement; [`Netlink::dump`] collects what a dump answers. Numbers are in the machine's byte order, as the
 //! kernel reads them.
 
+pub mod tc;
+
 use std::io;
 use std::os::fd::OwnedFd;
 

@@ -1,7 +1,80 @@
-//! `aqumend status`.
+//! `aqumend status`: what is attached in this network namespace, and how it fares.
 
-use crate::Failure;
+use lexopt::prelude::*;
+use serde_json::{Value as Json, json};
 
-pub(crate) fn command(_arguments: lexopt::Parser) -> Result<(), Failure> {
-    Err(Failure::refused("status is not built yet"))
+use crate::telemetry::{SCHEMA, socket};
+use crate::{Failure, Tried};
+
+const HELP: &str = "\
+aqumend status [DEV] [--json]: what is attached, and how it fares; exit code 1 if nothing is attached to DEV
+";
+
+pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+    let (mut device, mut as_json) = (None, false);
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Long("help") | Short('h') => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            Long("json") => as_json = true,
+            Value(name) if device.is_none() => device = Some(name.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let devices = match &device {
+        Some(device) => vec![device.clone()],
+        None => socket::devices()?,
+    };
+    let all = read(&devices)?;
+    if as_json {
+        println!("{}", json!({"schema": SCHEMA, "attached": all}));
+    } else {
+        all.iter().for_each(|one| println!("{}", line(one)));
+        if all.is_empty() && device.is_none() {
+            println!("nothing is attached in this network namespace");
+        }
+    }
+    match device {
+        Some(device) if all.is_empty() => Err(Failure::Check(format!("{device}: nothing is attached"))),
+        _ => Ok(()),
+    }
+}
+
+/// The status of each of `devices` that has an aqumend.
+pub(crate) fn read(devices: &[String]) -> Result<Vec<Json>, Failure> {
+    let mut all = Vec::new();
+    for device in devices {
+        if let Some(text) = socket::ask(device, "status").or_refuse(|| format!("{device}: its aqumend"))? {
+            all.push(serde_json::from_str(&text).or_refuse(|| format!("{device}: its status"))?);
+        }
+    }
+    Ok(all)
+}
+
+/// A status as people read it.
+pub(crate) fn line(status: &Json) -> String {
+    let text = |key: &str| status[key].as_str().unwrap_or("?").to_owned();
+    let number = |path: &str| status.pointer(path).and_then(Json::as_f64).unwrap_or(f64::NAN);
+    let regulating = if status["regulating"] == true { "" } else { ", NOT REGULATING" };
+    let mut lines = format!(
+        "{}: {} above {} {} ({:.2} Mbit/s): {:.1} ms in the queue (target {:.1}), p {:.4}, {:.2} Mbit/s, marked {}, dropped {} early and {} for want of room{regulating}",
+        text("device"),
+        text("aqm"),
+        status["shaper"]["kind"].as_str().unwrap_or("?"),
+        status["shaper"]["handle"].as_str().unwrap_or("?"),
+        number("/shaper/rate_bps") / 1e6,
+        1e3 * number("/now/sojourn_s"),
+        1e3 * number("/target_s"),
+        number("/now/probability"),
+        number("/now/rate_bps") / 1e6,
+        number("/totals/marked_pkts"),
+        number("/totals/early_dropped_pkts"),
+        number("/totals/overflow_dropped_pkts"),
+    );
+    for warning in status["warnings"].as_array().into_iter().flatten() {
+        lines += &format!("\n  warning: {}", warning.as_str().unwrap_or("?"));
+    }
+    lines
 }

@@ -1,7 +1,50 @@
-//! `aqumend top`.
+//! `aqumend top`: the status of everything attached, again and again.
 
-use crate::Failure;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
-pub(crate) fn command(_arguments: lexopt::Parser) -> Result<(), Failure> {
-    Err(Failure::refused("top is not built yet"))
+use lexopt::prelude::*;
+
+use crate::telemetry::socket;
+use crate::{Failure, Tried, status};
+
+const HELP: &str = "\
+aqumend top [--interval TIME] [--count N]: watch what is attached; ends with Ctrl-C
+";
+
+pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+    let (mut interval, mut count) = (Duration::from_secs(1), u64::MAX);
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Long("help") | Short('h') => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            Long("interval") => {
+                let value = arguments.value()?.string()?;
+                let span = aqumen_scenario::read_span(&value).or_refuse(|| format!("--interval {value:?}"))?;
+                interval = Duration::from_nanos(span.as_nanos().clamp(50_000_000, 3_600_000_000_000));
+            }
+            Long("count") => count = arguments.value()?.parse()?,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let mut out = io::stdout().lock();
+    let clear = if out.is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+    for turn in 0..count {
+        if turn > 0 {
+            std::thread::sleep(interval);
+        }
+        let all = status::read(&socket::devices()?)?;
+        let mut text = String::from(clear);
+        all.iter().for_each(|one| text += &(status::line(one) + "\n"));
+        if all.is_empty() {
+            text += "nothing is attached in this network namespace\n";
+        }
+        // Whoever reads may leave.
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -56,3 +56,4 @@ pub use spec::{AqmSpec, Profile, Written};
 pub use spread::{Shape, Spread};
 pub use traffic::Traffic;
 pub use transport::{PRESETS, Preset, Protocol, Transport};
+pub use units::{read_bytes, read_packets, read_rate, read_span};

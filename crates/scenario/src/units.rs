@@ -87,6 +87,26 @@ const PER_PACKET: Quantity = Quantity { name: "number", example: "1.8e-5", units
 
 pub(crate) const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], bare: true };
 
+/// The rate that `text` says: "8Mbit".
+pub fn read_rate(text: &str) -> Result<Rate, String> {
+    RATE.read(text).map(|bps| Rate::from_bps(bps as u64))
+}
+
+/// The time that `text` says: "280ms".
+pub fn read_span(text: &str) -> Result<Span, String> {
+    TIME.read(text).map(|nanos| Span::from_nanos(nanos as u64))
+}
+
+/// The number of packets that `text` says: "100pkt".
+pub fn read_packets(text: &str) -> Result<f64, String> {
+    PACKETS.read(text)
+}
+
+/// The size that `text` says: "1000B".
+pub fn read_bytes(text: &str) -> Result<Bytes, String> {
+    BYTES.read(text).map(|bytes| Bytes(bytes as u64))
+}
+
 impl Quantity {
     /// The quantity that is kept in `unit`, and how many base units one of it is.
     pub(crate) fn of(unit: Unit) -> (Quantity, f64) {

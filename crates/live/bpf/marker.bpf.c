@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The marker: at the egress of a device it marks or drops each packet with the probability that the controller ordered.
+ *
+ * It stands before the shaper, so a packet passes it on arrival. An order holds until its deadline: a controller that hangs or died
+ * leaves a queue without an AQM, not a link without traffic. What is chosen becomes CE if it is ECN-capable and is dropped
+ * otherwise; what is not IPv4 or IPv6, neighbour discovery and what the operator spares always passes. A super-packet of n
+ * segments is chosen with 1 - (1-p)^n.
+ *
+ * The coin comes first: only chosen packets are looked into. Headers are read and written by offset, since the kernel's own
+ * helper for CE trusts offsets that hand-made frames set wrong. Build: scripts/bpf.
+ */
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define FIELD(name, value) int(*name)[value]
+/* Keeps the compiler from merging counters of two branches into one computed address, which the verifier refuses. */
+#define APART() __asm__ volatile("" ::: "memory")
+
+/* What the kernel shows of a packet (linux/bpf.h, struct __sk_buff), as far as the last member used here. */
+struct __sk_buff {
+	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex;
+	u32 ifindex, tc_index, cb[5], hash, tc_classid, data, data_end, napi_id, family, remote_ip4, local_ip4;
+	u32 remote_ip6[4], local_ip6[4], remote_port, local_port, data_meta;
+	u64 flow_keys;
+	u64 tstamp;
+	u32 wire_len, gso_segs;
+};
+
+static void *(*map_lookup_elem)(void *map, const void *key) = (void *)1;
+static u64 (*ktime_get_ns)(void) = (void *)5;
+static u32 (*get_prandom_u32)(void) = (void *)7;
+static long (*skb_store_bytes)(struct __sk_buff *, u32 offset, const void *from, u32 len, u64 flags) = (void *)9;
+static long (*l3_csum_replace)(struct __sk_buff *, u32 offset, u64 from, u64 to, u64 size) = (void *)10;
+static long (*skb_load_bytes)(const struct __sk_buff *, u32 offset, void *to, u32 len) = (void *)26;
+
+/* Not OK, which would end the evaluation: programs of others after this one still run. */
+#define PASS (-1)
+#define DROP 2
+
+#define ONE (1U << 31)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+
+/* What the controller orders. */
+struct orders {
+	u64 deadline_ns; /* by the monotonic clock; later than that everything passes */
+	u32 chance;	 /* p in units of 2^-31 */
+	u32 ecn;	 /* mark what can carry a mark */
+};
+
+/* What happened, in packets as they pass here and in segments as they will be on the wire. */
+struct counts {
+	u64 packets, segments, bytes;
+	u64 marked, marked_segments;
+	u64 dropped, dropped_segments, dropped_bytes;
+	u64 spared;	/* chosen, and passed: not IP, neighbour discovery, by the operator's rules, or cut short */
+	u64 unregulated; /* passed because the order was too old */
+};
+
+/* What never changes while the marker is loaded. */
+struct setup {
+	u32 link_header; /* bytes before the network header: 14 for Ethernet, 0 for tunnels and PPP */
+	u32 rules;	 /* which of the following apply */
+	u64 dscps;	 /* spared code points, a bit each */
+	u64 protocols[4]; /* spared IP protocols, a bit each */
+	u32 mark, mask;	 /* spared firewall mark */
+	u16 ports[8];	 /* spared ports of TCP and UDP at either end; zero: none */
+};
+
+#define SPARE_DSCP 1
+#define SPARE_PROTOCOL 2
+#define SPARE_MARK 4
+#define SPARE_PORT 8
+
+const volatile struct setup SETUP = {14, 0, 0, {0, 0, 0, 0}, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}};
+
+struct {
+	FIELD(type, 2); /* array */
+	FIELD(max_entries, 1);
+	u32 *key;
+	struct orders *value;
+} ORDERS SEC(".maps");
+
+struct {
+	FIELD(type, 6); /* array per processor */
+	FIELD(max_entries, 1);
+	u32 *key;
+	struct counts *value;
+} COUNTS SEC(".maps");
+
+/* (2^31 - chance)^n / 2^31^(n-1): the chance, in units of 2^-31, that none of n segments is chosen. n below 1024: the largest packet
+ * that Linux builds has 512 KiB. Without branches, and unrolled as all loops here: without CAP_PERFMON the verifier follows paths
+ * that a processor would only guess, and those never leave a loop. */
+INLINE u32 none_chosen(u32 chance, u32 n)
+{
+	u64 base = ONE - chance, none = ONE;
+
+	if (n > 1023)
+		n = 1023;
+	UNROLLED
+	for (int bit = 0; bit < 10; bit++) {
+		u64 taken = -(u64)(n >> bit & 1);
+
+		none = none * ((base & taken) | (ONE & ~taken)) >> 31;
+		base = base * base >> 31;
+	}
+	return none;
+}
+
+/* The headers of a packet, as far as the marker asks. */
+struct headers {
+	u32 network; /* offset of the IP header */
+	u32 version;
+	u8 tos; /* traffic class */
+	u8 protocol; /* the transport's, behind extension headers */
+	u8 first; /* the transport header is in this packet: no later fragment, nothing unknown before it */
+	u8 start[2]; /* the first two bytes of the IP header */
+	u32 transport; /* its offset */
+};
+
+#define IPV4 0x0800
+#define IPV6 0x86dd
+#define VLAN 0x8100
+#define SERVICE_VLAN 0x88a8
+#define PPPOE 0x8864
+#define EXTENSIONS_MAX 8
+
+/* Skips the extension headers of IPv6. */
+INLINE void skip_extensions(struct __sk_buff *skb, struct headers *h)
+{
+	UNROLLED
+	for (int i = 0; i < EXTENSIONS_MAX; i++) {
+		u8 extension[4];
+
+		switch (h->protocol) {
+		case 0: case 43: case 60: case 135: /* hop by hop, routing, destination, mobility */
+		case 44: case 51: /* fragment, authentication */
+			break;
+		default:
+			return;
+		}
+		if (skb_load_bytes(skb, h->transport, extension, sizeof(extension)))
+			break;
+		if (h->protocol == 44) {
+			h->transport += 8;
+			if (extension[2] || extension[3] & 0xf8) {
+				/* A later fragment: what follows is data. */
+				h->protocol = extension[0];
+				h->first = 0;
+				return;
+			}
+		} else if (h->protocol == 51) {
+			h->transport += (extension[1] + 2) * 4;
+		} else {
+			h->transport += (extension[1] + 1) * 8;
+		}
+		h->protocol = extension[0];
+	}
+	h->first = 0;
+}
+
+/* Finds the IP header and what the marker asks of it. Zero if there is none or it is cut short. */
+INLINE int read_headers(struct __sk_buff *skb, struct headers *h)
+{
+	u8 bytes[40];
+	u32 at = SETUP.link_header;
+
+	if (at) {
+		u8 kind[2];
+		u32 protocol;
+
+		if (skb_load_bytes(skb, at - 2, kind, 2))
+			return 0;
+		protocol = kind[0] << 8 | kind[1];
+		UNROLLED
+		for (int tags = 0; tags < 2 && (protocol == VLAN || protocol == SERVICE_VLAN); tags++) {
+			if (skb_load_bytes(skb, at + 2, kind, 2))
+				return 0;
+			protocol = kind[0] << 8 | kind[1];
+			at += 4;
+		}
+		if (protocol == PPPOE) {
+			if (skb_load_bytes(skb, at + 6, kind, 2))
+				return 0;
+			protocol = kind[0] << 8 | kind[1];
+			protocol = protocol == 0x21 ? IPV4 : protocol == 0x57 ? IPV6 : 0;
+			at += 8;
+		}
+		if (protocol != IPV4 && protocol != IPV6)
+			return 0;
+	}
+	if (skb_load_bytes(skb, at, bytes, 20))
+		return 0;
+	h->network = at;
+	h->version = bytes[0] >> 4;
+	h->start[0] = bytes[0];
+	h->start[1] = bytes[1];
+	h->first = 1;
+	if (h->version == 4) {
+		u32 length = (bytes[0] & 15) * 4;
+
+		if (length < 20)
+			return 0;
+		h->tos = bytes[1];
+		h->protocol = bytes[9];
+		h->first = !((bytes[6] & 0x1f) | bytes[7]);
+		h->transport = at + length;
+		return 1;
+	}
+	if (h->version != 6 || skb_load_bytes(skb, at, bytes, 40))
+		return 0;
+	h->tos = bytes[0] << 4 | bytes[1] >> 4;
+	h->protocol = bytes[6];
+	h->transport = at + 40;
+	skip_extensions(skb, h);
+	return 1;
+}
+
+/* Whether a packet that was chosen must pass all the same. */
+INLINE int is_spared(struct __sk_buff *skb, const struct headers *h)
+{
+	u32 rules = SETUP.rules;
+	u8 start[4];
+
+	if (h->version == 6 && h->protocol == 58 && h->first) {
+		/* RFC 4861: a router's and a neighbour's solicitation and advertisement, and a redirect. A mark would be legal
+		 * there and a drop would end the link, so both pass. */
+		if (skb_load_bytes(skb, h->transport, start, 1) || (start[0] >= 133 && start[0] <= 137))
+			return 1;
+	}
+	if (rules & SPARE_DSCP && SETUP.dscps >> (h->tos >> 2) & 1)
+		return 1;
+	if (rules & SPARE_PROTOCOL && SETUP.protocols[h->protocol >> 6] >> (h->protocol & 63) & 1)
+		return 1;
+	if (rules & SPARE_MARK && (skb->mark & SETUP.mask) == SETUP.mark)
+		return 1;
+	if (rules & SPARE_PORT && h->first && (h->protocol == 6 || h->protocol == 17) &&
+	    !skb_load_bytes(skb, h->transport, start, 4)) {
+		u16 source = start[0] << 8 | start[1], destination = start[2] << 8 | start[3];
+
+		UNROLLED
+		for (int i = 0; i < 8; i++) {
+			u16 port = SETUP.ports[i];
+
+			if (port && (port == source || port == destination))
+				return 1;
+		}
+	}
+	return 0;
+}
+
+/* Makes the ECN field CE. Zero if it cannot be written. */
+INLINE int set_ce(struct __sk_buff *skb, const struct headers *h)
+{
+	union {
+		u8 bytes[2];
+		u16 word;
+	} before = {{h->start[0], h->start[1]}}, after = before;
+
+	if ((h->tos & 3) == 3)
+		return 1;
+	after.bytes[1] |= h->version == 4 ? 0x03 : 0x30;
+	/* The IP header's own checksum covers the change; that of a whole IPv6 packet, if the card left one, is mended by the flag. */
+	if (h->version == 4 && l3_csum_replace(skb, h->network + 10, before.word, after.word, 2))
+		return 0;
+	return !skb_store_bytes(skb, h->network + 1, &after.bytes[1], 1, h->version == 6);
+}
+
+SEC("classifier")
+int aqumen_marker(struct __sk_buff *skb)
+{
+	const u32 zero = 0;
+	struct orders *orders = map_lookup_elem(&ORDERS, &zero);
+	struct counts *counts = map_lookup_elem(&COUNTS, &zero);
+	struct headers headers = {};
+	u32 segments = skb->gso_segs, chance, bytes = skb->wire_len;
+
+	if (!orders || !counts)
+		return PASS;
+	if (!segments)
+		segments = 1;
+	counts->packets++;
+	counts->segments += segments;
+	counts->bytes += bytes;
+
+	chance = orders->chance;
+	if (!chance)
+		return PASS;
+	if (ktime_get_ns() > orders->deadline_ns) {
+		counts->unregulated++;
+		return PASS;
+	}
+	if (segments > 1)
+		chance = ONE - none_chosen(chance, segments);
+	if (get_prandom_u32() >> 1 >= chance)
+		return PASS;
+
+	if (!read_headers(skb, &headers) || is_spared(skb, &headers)) {
+		counts->spared++;
+		APART();
+		return PASS;
+	}
+	if (headers.tos & 3 && orders->ecn) {
+		if (set_ce(skb, &headers)) {
+			counts->marked++;
+			counts->marked_segments += segments;
+		}
+		APART();
+		return PASS;
+	}
+	counts->dropped++;
+	counts->dropped_segments += segments;
+	counts->dropped_bytes += bytes;
+	APART();
+	return DROP;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,346 @@
+//! The controller: readings of the shaper and the marker in, the probability out.
+//!
+//! A reading becomes what an AQM is told of its queue: packets are the backlog's bytes over the measured mean packet, since the kernel
+//! counts a super-packet as one; the sojourn time is the backlog over the rate of departures; transmissions are busy while something
+//! waits. The AQM is stepped by its own timer.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Cx, Draw, Limit, QueueView, Totals};
+use aqumen_units::{Bytes, Instant, Rate, Span};
+
+use super::marker::Counts;
+use crate::netlink::tc::Stats;
+
+/// Over how much time the mean packet is taken, seconds.
+const PACKET_TIME_S: f64 = 1.0;
+/// Over how much time of departures with a backlog the rate is taken, seconds.
+const RATE_TIME_S: f64 = 0.5;
+/// Before so much of it the shaper's own rate counts.
+const RATE_KNOWN_S: f64 = 0.05;
+
+/// What was read at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Reading {
+    pub(crate) at: Instant,
+    pub(crate) counts: Counts,
+    pub(crate) queue: Stats,
+}
+
+/// The controller of one queue.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    aqm: AnyAqm,
+    limit: Limit,
+    totals: Totals,
+    last: Option<Reading>,
+    packet: Mean,
+    rate: Departures,
+    /// The link falls silent now and then without being congested.
+    radio: bool,
+}
+
+/// What a reading meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct State {
+    /// The backlog.
+    pub(crate) backlog_bytes: u32,
+    /// The same in mean packets.
+    pub(crate) backlog_pkts: f64,
+    /// The backlog over the rate of departures, seconds.
+    pub(crate) sojourn_s: f64,
+    /// The probability that applies from now on.
+    pub(crate) p: f64,
+    /// The rate of departures while something waited, bit/s.
+    pub(crate) link_bps: f64,
+    /// The mean packet, bytes.
+    pub(crate) packet_bytes: f64,
+    /// What left since the reading before, bytes.
+    pub(crate) departed_bytes: u64,
+    /// Since the reading before, seconds.
+    pub(crate) interval_s: f64,
+    /// Something waited then, and something waits now.
+    pub(crate) waited: bool,
+}
+
+/// A mean of what is recent: bytes over packets.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
+    bytes: f64,
+    packets: f64,
+}
+
+/// The rate of departures while something waits.
+#[derive(Clone, Copy, Debug)]
+struct Departures {
+    nominal: Rate,
+    bytes: f64,
+    busy_s: f64,
+}
+
+/// No law draws numbers: the coin is the kernel's.
+struct NoCoin;
+
+impl Draw for NoCoin {
+    fn uniform(&mut self) -> f64 {
+        0.5
+    }
+}
+
+impl Controller {
+    /// Over an empty queue with room for `limit`, of packets of about `packet_bytes` that leave at about `rate`.
+    pub(crate) fn new(aqm: AnyAqm, limit: Limit, packet_bytes: f64, rate: Rate) -> Self {
+        Controller {
+            aqm,
+            limit,
+            totals: Totals::default(),
+            last: None,
+            // As much as two packets a mean time: the first real ones outweigh it at once.
+            packet: Mean { bytes: 2.0 * packet_bytes, packets: 2.0 },
+            rate: Departures { nominal: rate, bytes: 0.0, busy_s: 0.0 },
+            radio: false,
+        }
+    }
+
+    /// Takes a time in which packets wait and none leaves as silence of a radio: the AQM is not stepped, and the link is not busy.
+    pub(crate) fn of_radio(mut self) -> Self {
+        self.radio = true;
+        self
+    }
+
+    /// When the AQM wants to be stepped.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.aqm.next_timer()
+    }
+
+    /// What the AQM is told.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Puts `aqm` in the place of the AQM; it takes over what has been learnt.
+    pub(crate) fn replace(&mut self, mut aqm: AnyAqm, now: Instant, rate: Rate) {
+        aqm.take_over(Some(&self.aqm), now, &self.totals);
+        self.aqm = aqm;
+        self.rate.nominal = rate;
+    }
+
+    /// Takes a reading, and steps the AQM if it is due.
+    pub(crate) fn read(&mut self, new: &Reading) -> State {
+        let mut state = State::default();
+        if let Some(last) = self.last {
+            self.count(&last, new, &mut state);
+        }
+        self.last = Some(*new);
+        let packet_bytes = self.packet.get();
+        let backlog = f64::from(new.queue.backlog_bytes);
+        let link_bps = self.rate.get();
+        // The mean packet may be longer than one that waits.
+        let backlog_pkts = if backlog > 0.0 { (backlog / packet_bytes).max(1.0) } else { 0.0 };
+        let sojourn_s = 8.0 * backlog / link_bps;
+        self.totals.last_sojourn = Span::from_secs_f64(sojourn_s);
+        let silent = self.radio && state.waited && state.departed_bytes == 0;
+        if !silent && self.aqm.next_timer().is_some_and(|due| due <= new.at) {
+            self.aqm.on_timer(&mut Cx {
+                now: new.at,
+                queue: QueueView {
+                    packets: backlog_pkts.round() as u32,
+                    bytes: new.queue.backlog_bytes.into(),
+                    limit: self.limit,
+                    totals: &self.totals,
+                },
+                rng: &mut NoCoin,
+            });
+        }
+        State {
+            backlog_bytes: new.queue.backlog_bytes,
+            backlog_pkts,
+            sojourn_s,
+            p: self.aqm.probability().get(),
+            link_bps,
+            packet_bytes,
+            ..state
+        }
+    }
+
+    /// What happened between two readings.
+    fn count(&mut self, last: &Reading, new: &Reading, state: &mut State) {
+        let interval = new.at.saturating_since(last.at);
+        let interval_s = interval.as_secs_f64();
+        let since = |new: u64, last: u64| new.saturating_sub(last);
+        let arrived = since(new.counts.segments, last.counts.segments);
+        let arrived_bytes = since(new.counts.bytes, last.counts.bytes);
+        let early = since(new.counts.dropped_segments, last.counts.dropped_segments);
+        let overflow = u64::from(new.queue.drops.wrapping_sub(last.queue.drops));
+        let departed_bytes = since(new.queue.bytes, last.queue.bytes);
+
+        self.packet.add(arrived_bytes, arrived, interval_s);
+        let waited = last.queue.backlog_bytes > 0 && new.queue.backlog_bytes > 0;
+        let silent = self.radio && waited && departed_bytes == 0;
+        if waited && !silent {
+            self.rate.add(departed_bytes, interval_s);
+        }
+        // Something waited at either end: it was busy in between. Else as long as what left takes.
+        let busy_s = if waited && !silent {
+            interval_s
+        } else {
+            (8.0 * departed_bytes as f64 / self.rate.get()).min(interval_s)
+        };
+
+        let totals = &mut self.totals;
+        totals.arrivals += arrived;
+        totals.arrived_bytes += arrived_bytes;
+        totals.marked += since(new.counts.marked_segments, last.counts.marked_segments);
+        totals.early_dropped += early;
+        totals.overflow_dropped += overflow;
+        // Marker and shaper are read one after the other: a drop may be counted before its arrival.
+        totals.accepted += arrived.saturating_sub(early + overflow);
+        totals.departures += since(new.queue.packets, last.queue.packets);
+        totals.departed_bytes += departed_bytes;
+        totals.busy += Span::from_secs_f64(busy_s);
+        (state.departed_bytes, state.interval_s, state.waited) = (departed_bytes, interval_s, waited);
+    }
+}
+
+impl Mean {
+    fn add(&mut self, bytes: u64, packets: u64, over_s: f64) {
+        let kept = (-over_s / PACKET_TIME_S).exp();
+        // Without packets there is nothing to forget for.
+        if packets > 0 {
+            self.bytes = self.bytes * kept + bytes as f64;
+            self.packets = self.packets * kept + packets as f64;
+        }
+    }
+
+    fn get(&self) -> f64 {
+        (self.bytes / self.packets).max(1.0)
+    }
+}
+
+impl Departures {
+    fn add(&mut self, bytes: u64, over_s: f64) {
+        let kept = (-over_s / RATE_TIME_S).exp();
+        self.bytes = self.bytes * kept + bytes as f64;
+        self.busy_s = self.busy_s * kept + over_s;
+    }
+
+    /// bit/s.
+    fn get(&self) -> f64 {
+        if self.busy_s < RATE_KNOWN_S {
+            return self.nominal.as_bps() as f64;
+        }
+        // A shaper that other classes starve still sends now and then.
+        (8.0 * self.bytes / self.busy_s).max(self.nominal.as_bps() as f64 * 1e-3)
+    }
+}
+
+/// Room for `packets`.
+pub(crate) fn limit(packets: f64, bytes: Option<u64>) -> Limit {
+    Limit { packets: packets.round().clamp(1.0, 1e9) as u32, bytes: Bytes(bytes.unwrap_or(u64::MAX)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqumen_aqm::registry::Foreign;
+    use aqumen_aqm::{MAX_LOOPS, Observation, Sampled, SampledLaw};
+    use aqumen_units::Probability;
+
+    use super::*;
+
+    /// Says as its probability a thousandth of the queue in packets, and keeps what it saw.
+    struct Proportional(std::sync::mpsc::Sender<Observation>);
+
+    impl SampledLaw for Proportional {
+        fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+            [Some(Span::from_millis(10)), None]
+        }
+
+        fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+            self.0.send(*seen).unwrap();
+            Probability::clamp(seen.queue_pkts / 1000.0)
+        }
+    }
+
+    fn controller() -> (Controller, std::sync::mpsc::Receiver<Observation>) {
+        let (send, seen) = std::sync::mpsc::channel();
+        let aqm = AnyAqm::Foreign(Sampled::new(Foreign(Box::new(Proportional(send))), true));
+        (Controller::new(aqm, limit(400.0, None), 1000.0, Rate::from_bps(8_000_000)), seen)
+    }
+
+    /// A reading at `ms` after so many packets of 500 bytes arrived and left.
+    fn reading(ms: u64, arrived: u64, departed: u64) -> Reading {
+        let waiting = (arrived - departed) as u32;
+        Reading {
+            at: Instant::from_nanos(ms * 1_000_000),
+            counts: Counts { packets: arrived, segments: arrived, bytes: 500 * arrived, ..Counts::default() },
+            queue: Stats {
+                bytes: 500 * departed,
+                packets: departed,
+                // Super-packets of ten.
+                backlog_pkts: waiting / 10,
+                backlog_bytes: 500 * waiting,
+                drops: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn the_queue_is_the_backlog_over_the_mean_packet() {
+        let (mut controller, seen) = controller();
+        controller.read(&reading(0, 0, 0));
+        // 20 packets leave each 10 ms, 8 Mbit/s; after a second of 500-byte packets 40 of them wait, however the kernel counts them.
+        for step in 1..=100 {
+            controller.read(&reading(10 * step, 20 * step + 40, 20 * step));
+        }
+        let state = controller.read(&reading(1010, 20 * 101 + 40, 20 * 101));
+        assert!((state.packet_bytes - 500.0).abs() < 1.0, "{}", state.packet_bytes);
+        assert!((state.backlog_pkts - 40.0).abs() < 0.1, "{}", state.backlog_pkts);
+        // 40 * 500 * 8 bit / 8 Mbit/s = 20 ms.
+        assert!((state.sojourn_s - 0.02).abs() < 1e-4, "{}", state.sojourn_s);
+        assert!((state.p - 0.04).abs() < 1e-12);
+        let last = seen.iter().take(101).last().unwrap();
+        assert_eq!((last.queue_pkts, last.arrivals_pkts, last.departures_pkts), (40.0, 20.0, 20.0));
+        assert!((last.busy_s - 0.01).abs() < 1e-9 && last.idle_s < 1e-9, "{last:?}");
+    }
+
+    #[test]
+    fn a_link_without_backlog_is_busy_as_long_as_what_left_takes() {
+        let (mut controller, seen) = controller();
+        controller.read(&reading(0, 0, 0));
+        // 5 packets of 500 bytes: 20 000 bits, 2.5 ms at 8 Mbit/s; the other 7.5 ms are idle.
+        controller.read(&reading(10, 5, 5));
+        let first = seen.recv().unwrap();
+        assert!((first.busy_s - 0.0025).abs() < 1e-9 && (first.idle_s - 0.0075).abs() < 1e-9, "{first:?}");
+    }
+
+    #[test]
+    fn counters_that_wrap_or_fall_back_do_no_harm() {
+        let (mut controller, seen) = controller();
+        let mut first = reading(0, 100, 100);
+        first.queue.drops = u32::MAX;
+        controller.read(&first);
+        // Three drops across the wrap; and the discipline was replaced, so that its counts begin again.
+        let mut second = reading(10, 110, 0);
+        second.queue.drops = 2;
+        second.queue.backlog_bytes = 0;
+        controller.read(&second);
+        let step = seen.recv().unwrap();
+        assert_eq!(step.departures_pkts, 0.0);
+        assert_eq!(controller.totals().overflow_dropped, 3);
+        assert_eq!(step.accepted_pkts, 7.0);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_departures_while_something_waits() {
+        let (mut controller, _seen) = controller();
+        controller.read(&reading(0, 0, 0));
+        assert_eq!(controller.rate.get(), 8e6, "unknown yet: the shaper's");
+        // 10 packets of 500 bytes in 10 ms, with more waiting: 4 Mbit/s.
+        for step in 1..=300 {
+            controller.read(&reading(10 * step, 10 * step + 20, 10 * step));
+        }
+        assert!((controller.rate.get() - 4e6).abs() < 1e3, "{}", controller.rate.get());
+        // An hour without traffic changes nothing.
+        controller.read(&reading(3_600_000, 3020, 3020));
+        assert!((controller.rate.get() - 4e6).abs() < 2e4, "{}", controller.rate.get());
+    }
+}

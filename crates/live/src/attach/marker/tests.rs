@@ -1,0 +1,403 @@
+//! The marker on frames made by hand, run by the kernel without any device (`BPF_PROG_TEST_RUN`).
+
+use std::process::Command;
+
+use aya::programs::{TestRun, TestRunOptions};
+
+use super::*;
+
+const NOT_ECT: u8 = 0;
+const ECT1: u8 = 1;
+const ECT0: u8 = 2;
+const CE: u8 = 3;
+const NEVER: u64 = u64::MAX;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+
+/// Offsets in `struct __sk_buff` of what a test sets.
+const MARK: usize = 8;
+const GSO_SEGS: usize = 164;
+const GSO_SIZE: usize = 176;
+const CONTEXT: usize = 192;
+
+/// What became of a frame.
+#[derive(Clone, Debug, PartialEq)]
+enum Fate {
+    Passed,
+    Changed(Vec<u8>),
+    Dropped,
+}
+
+/// The marker with these orders; `None`, and a line that says so, where the kernel may not be asked.
+fn marker(setup: &Setup, orders: Orders) -> Option<Marker> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("Skipped: the marker's tests need root.");
+        return None;
+    }
+    let mut marker = Marker::load(setup).unwrap();
+    marker.order(orders).unwrap();
+    Some(marker)
+}
+
+fn ethernet() -> Setup {
+    Setup { link_header: 14, ..Setup::default() }
+}
+
+fn always(setup: &Setup) -> Option<Marker> {
+    marker(setup, Orders::new(1.0, true, NEVER))
+}
+
+impl Marker {
+    fn try_with(&mut self, frame: &[u8], context: &[u8], repeat: u32) -> Fate {
+        let mut out = vec![0; frame.len() + 64];
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            ctx_in: Some(context),
+            repeat,
+            ..TestRunOptions::new()
+        };
+        let result = self.program().test_run(options).unwrap();
+        let length = result.data_size_out as usize;
+        match result.return_value as i32 {
+            2 => Fate::Dropped,
+            -1 if &out[..length] == frame => Fate::Passed,
+            -1 => Fate::Changed(out[..length].to_vec()),
+            other => panic!("the marker answered {other}"),
+        }
+    }
+
+    fn try_on(&mut self, frame: &[u8]) -> Fate {
+        self.try_with(frame, &[0; CONTEXT], 1)
+    }
+}
+
+/// The Internet checksum of `header`, zero if the one inside is right.
+fn checksum(header: &[u8]) -> u16 {
+    let sum: u32 = header.chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(*two.get(1).unwrap_or(&0))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !(((sum & 0xffff) + (sum >> 16)) as u16)
+}
+
+/// An IPv4 packet: type of service, fragment word, protocol, what it carries.
+fn ipv4(tos: u8, fragment: u16, protocol: u8, carries: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, tos, 0, 0, 0x12, 0x34, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    packet[2..4].copy_from_slice(&((20 + carries.len()) as u16).to_be_bytes());
+    packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+    let sum = checksum(&packet);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet.extend(carries);
+    packet
+}
+
+/// An IPv6 packet: traffic class, next header, what it carries.
+fn ipv6(class: u8, next: u8, carries: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60 | class >> 4, class << 4 | 0x0a, 0xbc, 0xde];
+    packet.extend((carries.len() as u16).to_be_bytes());
+    packet.extend([next, 64]);
+    packet.extend([0xfd; 32]);
+    packet.extend(carries);
+    packet
+}
+
+/// TCP or UDP from port 1000 to port 443, enough of it.
+fn ports() -> Vec<u8> {
+    [&1000u16.to_be_bytes()[..], &443u16.to_be_bytes(), &[0; 16]].concat()
+}
+
+fn ether(kind: u16, packet: &[u8]) -> Vec<u8> {
+    [&[2; 12][..], &kind.to_be_bytes(), packet].concat()
+}
+
+/// Both families with the same traffic class: frame, and the offset of the byte with the ECN field, with its shift.
+fn both(class: u8) -> [(Vec<u8>, usize, u8); 2] {
+    [(ether(0x0800, &ipv4(class, 0, TCP, &ports())), 15, 0), (ether(0x86dd, &ipv6(class, TCP, &ports())), 15, 4)]
+}
+
+/// `frame` with its ECN field CE: the byte at `at`, and the header's checksum if it is IPv4.
+fn with_ce(frame: &[u8], at: usize, shift: u8) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[at] |= CE << shift;
+    if shift == 0 {
+        let header = &mut frame[at - 1..at + 19];
+        header[10..12].fill(0);
+        let sum = checksum(header);
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    frame
+}
+
+#[test]
+fn certain_choice_marks_what_is_ecn_capable_and_drops_the_rest() {
+    let Some(mut marker) = always(&ethernet()) else { return };
+    for dscp in 0..64 {
+        for ecn in [NOT_ECT, ECT1, ECT0, CE] {
+            for (frame, at, shift) in both(dscp << 2 | ecn) {
+                let expected = match ecn {
+                    NOT_ECT => Fate::Dropped,
+                    CE => Fate::Passed,
+                    _ => Fate::Changed(with_ce(&frame, at, shift)),
+                };
+                assert_eq!(marker.try_on(&frame), expected, "dscp {dscp} ecn {ecn} shift {shift}");
+            }
+        }
+    }
+    let counts = marker.counts().unwrap();
+    // 64 code points, two families; three of four ECN fields can carry a mark.
+    assert_eq!((counts.packets, counts.segments), (512, 512));
+    assert_eq!((counts.marked, counts.dropped, counts.spared, counts.unregulated), (384, 128, 0, 0));
+    let [(v4, ..), (v6, ..)] = both(0);
+    assert_eq!(counts.bytes, 256 * (v4.len() + v6.len()) as u64);
+    assert_eq!(counts.dropped_bytes, 64 * (v4.len() + v6.len()) as u64);
+}
+
+#[test]
+fn probability_zero_touches_nothing() {
+    let Some(mut marker) = marker(&ethernet(), Orders::new(0.0, true, NEVER)) else { return };
+    for ecn in [NOT_ECT, ECT1, ECT0, CE] {
+        for (frame, ..) in both(ecn) {
+            assert_eq!(marker.try_on(&frame), Fate::Passed);
+        }
+    }
+    assert_eq!(
+        marker.counts().unwrap(),
+        Counts { packets: 8, segments: 8, bytes: marker.counts().unwrap().bytes, ..Counts::default() }
+    );
+}
+
+#[test]
+fn half_of_the_packets_are_chosen_at_one_half() {
+    let Some(mut marker) = marker(&ethernet(), Orders::new(0.5, true, NEVER)) else { return };
+    // Five standard deviations of a fair coin tossed 40000 times: 5 * 100. The kernel's coin has no seed to fix; a false alarm
+    // comes once in two million runs.
+    for (ecn, repeat) in [(ECT0, 40_000), (NOT_ECT, 40_000)] {
+        for (frame, ..) in both(ecn) {
+            let before = marker.counts().unwrap();
+            marker.try_with(&frame, &[0; CONTEXT], repeat);
+            let after = marker.counts().unwrap();
+            let (marked, dropped) = (after.marked - before.marked, after.dropped - before.dropped);
+            let (chosen, not) = if ecn == ECT0 { (marked, dropped) } else { (dropped, marked) };
+            assert!(chosen.abs_diff(20_000) < 500 && not == 0, "ecn {ecn}: {chosen} chosen, {not}");
+        }
+    }
+}
+
+#[test]
+fn a_super_packet_is_chosen_as_if_each_segment_were() {
+    let Some(mut marker) = marker(&ethernet(), Orders::new(0.02, true, NEVER)) else { return };
+    let mut before = Counts::default();
+    for n in [1u32, 2, 7, 44, 1000] {
+        let mut context = [0; CONTEXT];
+        context[GSO_SEGS..GSO_SEGS + 4].copy_from_slice(&n.to_ne_bytes());
+        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&1448u32.to_ne_bytes());
+        let [(frame, ..), _] = both(ECT0);
+        marker.try_with(&frame, &context, 40_000);
+        let after = marker.counts().unwrap();
+        let share = (after.marked - before.marked) as f64 / 40_000.0;
+        let expected = 1.0 - 0.98f64.powi(n as i32);
+        let five_sigma = 5.0 * (expected * (1.0 - expected) / 40_000.0).sqrt() + 1e-4;
+        assert!((share - expected).abs() < five_sigma, "{n} segments: {share}, expected {expected}");
+        assert_eq!(after.segments - before.segments, 40_000 * u64::from(n));
+        assert_eq!(after.marked_segments - before.marked_segments, (after.marked - before.marked) * u64::from(n));
+        before = after;
+    }
+}
+
+#[test]
+fn an_order_that_is_too_old_is_not_obeyed() {
+    let Some(mut marker) = marker(&ethernet(), Orders::new(1.0, true, 1)) else { return };
+    let [(frame, ..), _] = both(NOT_ECT);
+    assert_eq!(marker.try_on(&frame), Fate::Passed);
+    assert_eq!(marker.counts().unwrap().unregulated, 1);
+}
+
+#[test]
+fn a_fresh_marker_passes_everything() {
+    let Some(mut marker) = marker(&ethernet(), Orders::default()) else { return };
+    let [(frame, ..), _] = both(NOT_ECT);
+    assert_eq!(marker.try_on(&frame), Fate::Passed);
+}
+
+#[test]
+fn without_ecn_everything_chosen_is_dropped() {
+    let Some(mut marker) = marker(&ethernet(), Orders::new(1.0, false, NEVER)) else { return };
+    for ecn in [NOT_ECT, ECT1, ECT0, CE] {
+        for (frame, ..) in both(ecn) {
+            assert_eq!(marker.try_on(&frame), Fate::Dropped);
+        }
+    }
+}
+
+#[test]
+fn vlan_tags_and_pppoe_are_looked_through() {
+    let Some(mut marker) = always(&ethernet()) else { return };
+    let (v4, v6) = (ipv4(ECT0, 0, TCP, &ports()), ipv6(ECT0, TCP, &ports()));
+    let tag = |inner: u16| [&[0x20, 0x05][..], &inner.to_be_bytes()].concat();
+    let pppoe = |protocol: u16| [&[0x11, 0, 0, 1, 0, 42][..], &protocol.to_be_bytes()].concat();
+    let cases = [
+        (ether(0x8100, &[tag(0x0800), v4.clone()].concat()), 18, 0),
+        (ether(0x8100, &[tag(0x86dd), v6.clone()].concat()), 18, 4),
+        (ether(0x88a8, &[tag(0x8100), tag(0x0800), v4.clone()].concat()), 22, 0),
+        (ether(0x88a8, &[tag(0x8100), tag(0x86dd), v6.clone()].concat()), 22, 4),
+        (ether(0x8864, &[pppoe(0x21), v4.clone()].concat()), 22, 0),
+        (ether(0x8864, &[pppoe(0x57), v6].concat()), 22, 4),
+        (ether(0x8100, &[tag(0x8864), pppoe(0x21), v4].concat()), 26, 0),
+    ];
+    for (frame, network, shift) in cases {
+        assert_eq!(marker.try_on(&frame), Fate::Changed(with_ce(&frame, network + 1, shift)), "{frame:02x?}");
+    }
+}
+
+#[test]
+fn what_is_not_ip_passes() {
+    let Some(mut marker) = always(&ethernet()) else { return };
+    let v4 = ipv4(NOT_ECT, 0, TCP, &ports());
+    let three_tags = [&[0, 5, 0x81, 0][..], &[0, 6, 0x81, 0], &[0, 7, 8, 0], &v4].concat();
+    let frames = [
+        ether(0x0806, &[0; 28]),                                                // ARP
+        ether(0x88cc, &[1; 40]),                                                // LLDP
+        ether(0x8863, &v4),                                                     // PPPoE discovery
+        ether(0x8864, &[&[0x11, 0, 0, 1, 0, 9, 0xc0, 0x21][..], &v4].concat()), // PPP link control
+        ether(0x8100, &three_tags),                                             // more tags than are looked through
+        ether(0x0800, &ipv6(NOT_ECT, TCP, &ports())[1..]),                      // says IPv4, and the version is another
+        ether(0x0800, &[&[0x42][..], &v4[1..]].concat()),                       // a header of 8 bytes
+    ];
+    for frame in &frames {
+        assert_eq!(marker.try_on(frame), Fate::Passed, "{frame:02x?}");
+    }
+    assert_eq!(marker.counts().unwrap().spared, frames.len() as u64);
+}
+
+#[test]
+fn cut_packets_pass_and_are_not_written_beyond_their_end() {
+    let Some(mut marker) = always(&ethernet()) else { return };
+    // Behind a VLAN tag, since the kernel runs no frame that calls itself IP and is shorter than an IP header.
+    let tag = |inner: u16| [&[0, 5][..], &inner.to_be_bytes()].concat();
+    let v4 = ether(0x8100, &[tag(0x0800), ipv4(ECT0, 0, TCP, &ports())].concat());
+    let v6 = ether(0x8100, &[tag(0x86dd), ipv6(ECT0, TCP, &ports())].concat());
+    for (frame, header, shift) in [(v4, 20, 0), (v6, 40, 4)] {
+        for length in 15..frame.len() {
+            let cut = &frame[..length];
+            let whole = length >= 18 + header;
+            let expected = if whole { Fate::Changed(with_ce(cut, 19, shift)) } else { Fate::Passed };
+            assert_eq!(marker.try_on(cut), expected, "{length} bytes, shift {shift}");
+        }
+    }
+}
+
+#[test]
+fn fragments_are_marked_each_by_itself() {
+    let Some(mut marker) = always(&ethernet()) else { return };
+    for fragment in [0x4000, 0x2000, 0x2001, 0x00b9, 0x1fff] {
+        let frame = ether(0x0800, &ipv4(ECT1, fragment, UDP, &ports()));
+        assert_eq!(marker.try_on(&frame), Fate::Changed(with_ce(&frame, 15, 0)), "{fragment:#x}");
+    }
+    for offset in [0x0001u16, 0x0008, 0xfff8] {
+        let header = [&[UDP, 0][..], &offset.to_be_bytes(), &[0, 0, 0, 7]].concat();
+        let frame = ether(0x86dd, &ipv6(ECT0, 44, &[header, ports()].concat()));
+        assert_eq!(marker.try_on(&frame), Fate::Changed(with_ce(&frame, 15, 4)), "{offset:#x}");
+    }
+}
+
+/// ICMPv6 of a type behind the extension headers `chain`, each without its first byte.
+fn icmpv6(kind: u8, chain: &[(u8, Vec<u8>)], class: u8) -> Vec<u8> {
+    let mut carries = Vec::new();
+    for (i, (_, rest)) in chain.iter().enumerate() {
+        carries.push(chain.get(i + 1).map_or(ICMPV6, |(next, _)| *next));
+        carries.extend(rest);
+    }
+    carries.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+    ether(0x86dd, &ipv6(class, chain.first().map_or(ICMPV6, |(first, _)| *first), &carries))
+}
+
+#[test]
+fn neighbour_discovery_is_spared_behind_extension_headers_too() {
+    let Some(mut marker) = always(&ethernet()) else { return };
+    // Hop by hop and destination options of 8 and 16 bytes, a first fragment (offset 0), an authentication header of 24.
+    let chains = [
+        vec![],
+        vec![(0u8, vec![0; 7])],
+        vec![(0, vec![0; 7]), (60, [vec![1], vec![0; 14]].concat())],
+        vec![(44, vec![0, 0, 1, 0, 0, 0, 7])],
+        vec![(51, [vec![4], vec![0; 22]].concat()), (43, vec![0; 7])],
+    ];
+    for chain in &chains {
+        for kind in 133..=137 {
+            for class in [NOT_ECT, ECT0] {
+                assert_eq!(marker.try_on(&icmpv6(kind, chain, class)), Fate::Passed, "type {kind} behind {chain:?}");
+            }
+        }
+        // An echo request is as any other packet.
+        assert_eq!(marker.try_on(&icmpv6(128, chain, NOT_ECT)), Fate::Dropped, "echo behind {chain:?}");
+    }
+    // What looks like it in a later fragment is data.
+    let later = icmpv6(135, &[(44, vec![0, 0, 8, 0, 0, 0, 7])], NOT_ECT);
+    assert_eq!(marker.try_on(&later), Fate::Dropped);
+    // A chain without end is not followed for ever.
+    let endless: Vec<_> = (0..20).map(|_| (60u8, vec![0; 7])).collect();
+    assert_eq!(marker.try_on(&icmpv6(135, &endless, NOT_ECT)), Fate::Dropped);
+}
+
+#[test]
+fn spared_traffic_passes_and_other_traffic_does_not() {
+    let frame = |class: u8, protocol: u8| ether(0x0800, &ipv4(class, 0, protocol, &ports()));
+    let voice = Setup { rules: 1, dscps: 1 << 46, ..ethernet() };
+    let Some(mut marker) = always(&voice) else { return };
+    for (packet, _, _) in both(46 << 2) {
+        assert_eq!(marker.try_on(&packet), Fate::Passed);
+    }
+    assert_eq!(marker.try_on(&frame(45 << 2, UDP)), Fate::Dropped);
+
+    let gre = Setup { rules: 2, protocols: [1 << 47, 0, 1 << 4, 0], ..ethernet() };
+    let mut marker = always(&gre).unwrap();
+    assert_eq!(marker.try_on(&frame(0, 47)), Fate::Passed);
+    assert_eq!(marker.try_on(&frame(0, 132)), Fate::Passed);
+    assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Dropped);
+
+    let web = Setup { rules: 8, ports: [22, 443, 0, 0, 0, 0, 0, 0], ..ethernet() };
+    let mut marker = always(&web).unwrap();
+    assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Passed);
+    assert_eq!(marker.try_on(&frame(0, UDP)), Fate::Passed);
+    assert_eq!(marker.try_on(&frame(0, 47)), Fate::Dropped, "another protocol has no ports");
+    assert_eq!(marker.try_on(&ether(0x0800, &ipv4(0, 0x00b9, UDP, &ports()))), Fate::Dropped, "a later fragment");
+    assert_eq!(marker.try_on(&ether(0x86dd, &ipv6(0, TCP, &ports()))), Fate::Passed);
+    let mut other = frame(0, TCP);
+    other[14 + 20 + 3] = 0;
+    assert_eq!(marker.try_on(&other), Fate::Dropped, "another port");
+
+    let firewall = Setup { rules: 4, mark: 0x10, mask: 0xf0, ..ethernet() };
+    let mut marker = always(&firewall).unwrap();
+    let mut context = [0; CONTEXT];
+    context[MARK..MARK + 4].copy_from_slice(&0x1fu32.to_ne_bytes());
+    assert_eq!(marker.try_with(&frame(0, TCP), &context, 1), Fate::Passed);
+    assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Dropped);
+}
+
+#[test]
+fn a_device_without_link_header_begins_with_the_packet() {
+    let Some(mut marker) = always(&Setup::default()) else { return };
+    for (packet, shift) in [(ipv4(ECT0, 0, TCP, &ports()), 0), (ipv6(ECT0, TCP, &ports()), 4)] {
+        assert_eq!(marker.try_on(&packet), Fate::Changed(with_ce(&packet, 1, shift)));
+    }
+    assert_eq!(marker.try_on(&[0x50; 40]), Fate::Passed, "neither version");
+}
+
+#[test]
+fn the_object_is_what_clang_makes_of_the_source() {
+    let crate_folder = env!("CARGO_MANIFEST_DIR");
+    let checked_in = std::fs::read(format!("{crate_folder}/bpf/marker.bpf.o")).unwrap();
+    let Ok(clang) = Command::new("clang").arg("--version").output() else {
+        eprintln!("Skipped: the rebuild of the marker needs clang.");
+        return;
+    };
+    let rebuilt = std::env::temp_dir().join(format!("aqumen-marker-{}.o", std::process::id()));
+    let status = Command::new(format!("{crate_folder}/../../scripts/bpf")).arg(&rebuilt).status().unwrap();
+    let bytes = std::fs::read(&rebuilt);
+    let _ = std::fs::remove_file(&rebuilt);
+    assert!(status.success());
+    // Another release of clang makes other instructions; the object then only has to build.
+    if String::from_utf8_lossy(&clang.stdout).contains("clang version 14.") {
+        assert!(bytes.unwrap() == checked_in, "bpf/marker.bpf.o is not what scripts/bpf makes of bpf/marker.bpf.c");
+    }
+}

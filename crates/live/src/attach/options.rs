@@ -1,0 +1,476 @@
+//! What `aqumend attach` is told.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use aqumen_scenario::{AqmSpec, OwnedValue, read_bytes, read_packets, read_rate, read_span};
+use aqumen_units::{Bytes, Rate, Span};
+use lexopt::prelude::*;
+
+use super::marker::{Setup, Way};
+use crate::Failure;
+use crate::netlink::tc::Handle;
+
+pub(crate) const HELP: &str = "\
+aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV short
+
+  --aqm SPEC          the AQM: pi, stpi:target=100pkt, pie, ...  (one with a control law; red and ared in a sampled form)
+  --target TARGET     the queue it aims at: 5ms (default) or 20pkt
+  --rate RATE         shape to RATE with a token bucket of its own, removed at the end; without it DEV's tbf or htb is used
+  --overhead BYTES    bytes each packet has on the wire beyond what the kernel counts (with --rate)
+  --buffer SIZE       bytes that may wait (with --rate); default: what --rate sends in 200 ms
+  --leaf CLASS        the leaf class of htb to look after, such as 1:10, if there are several
+  --flows N           long-lived flows that the AQM is designed for; default 10
+  --rtt TIME          round-trip time without queue that it is designed for; default 100ms
+  --spare RULE        never mark or drop: dscp=46, port=22, protocol=47, mark=0x10/0xf0; may be given again
+  --autorate [RANGE]  follow a rate that changes: floor=1Mbit,ceiling=50Mbit
+  --rollback LIMITS   leave when things get worse than before: delay=20ms,throughput=10%
+  --listen ADDRESS    live page and Prometheus metrics: PORT or IP:PORT, default 127.0.0.1:9811; 'no' for none
+  --record FILE       write every sample to FILE
+  --duration TIME     detach after TIME
+  --via tcx|clsact    how the marker hangs at DEV; default tcx where the kernel has it (6.6)
+  --dry-run           say what would be done, and do nothing
+";
+
+/// The port of the live page if none is said.
+const PORT: u16 = 9811;
+/// So many ports can be spared.
+const PORTS_MAX: usize = 8;
+/// Rates that a token bucket can keep apart from nothing and everything.
+const RATES: (u64, u64) = (8_000, 400_000_000_000);
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) device: String,
+    pub(crate) aqm: AqmSpec,
+    pub(crate) target: Target,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) overhead: u16,
+    pub(crate) buffer: Option<Bytes>,
+    pub(crate) leaf: Option<Handle>,
+    pub(crate) flows: Option<f64>,
+    pub(crate) rtt: Span,
+    pub(crate) spare: Setup,
+    pub(crate) autorate: Option<Range>,
+    pub(crate) rollback: Option<Rollback>,
+    pub(crate) listen: Listen,
+    pub(crate) record: Option<PathBuf>,
+    pub(crate) duration: Option<Span>,
+    pub(crate) via: Option<Way>,
+    pub(crate) dry_run: bool,
+}
+
+/// The queue to aim at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Target {
+    Delay(Span),
+    Packets(f64),
+}
+
+/// Between which rates `--autorate` may move.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Range {
+    pub(crate) floor: Option<Rate>,
+    pub(crate) ceiling: Option<Rate>,
+}
+
+/// How much worse than before things may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Rollback {
+    /// More mean delay, seconds.
+    pub(crate) delay_s: Option<f64>,
+    /// Lost throughput, a share.
+    pub(crate) throughput: Option<f64>,
+}
+
+/// Where the live page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    /// Nowhere.
+    No,
+    /// At the usual place, or at any free port if that is taken.
+    Usual(SocketAddr),
+    /// There or nowhere.
+    At(SocketAddr),
+}
+
+/// A wrong value: option, value, what is accepted.
+fn wrong(option: &str, value: &str, accepted: impl std::fmt::Display) -> Failure {
+    Failure::refused(format!("--{option} {value:?}: {accepted}"))
+}
+
+impl Options {
+    /// Reads the command line; `None` if it only asked for help.
+    pub(crate) fn read(mut arguments: lexopt::Parser) -> Result<Option<Self>, Failure> {
+        let mut device = None;
+        let mut aqm = None;
+        let mut options = Options {
+            device: String::new(),
+            // Replaced below, or there is none and that is refused.
+            aqm: AqmSpec::builtin("droptail")?,
+            target: Target::Delay(Span::from_millis(5)),
+            rate: None,
+            overhead: 0,
+            buffer: None,
+            leaf: None,
+            flows: None,
+            rtt: Span::from_millis(100),
+            spare: Setup::default(),
+            autorate: None,
+            rollback: None,
+            listen: Listen::Usual(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)),
+            record: None,
+            duration: None,
+            via: None,
+            dry_run: false,
+        };
+        let mut target_given = false;
+        while let Some(argument) = arguments.next()? {
+            match argument {
+                Long("help") | Short('h') => return Ok(None),
+                Long("dry-run") => options.dry_run = true,
+                Long("autorate") => {
+                    // Its range is optional: what follows belongs to it only if it looks like one.
+                    let range = match arguments.optional_value() {
+                        Some(range) => Some(range.string()?),
+                        None => match arguments.try_raw_args() {
+                            Some(mut raw) => raw
+                                .next_if(|next| {
+                                    next.to_str()
+                                        .is_some_and(|next| next.starts_with("floor=") || next.starts_with("ceiling="))
+                                })
+                                .map(|next| next.to_string_lossy().into_owned()),
+                            None => None,
+                        },
+                    };
+                    options.autorate = Some(Range::read(range.as_deref().unwrap_or(""))?);
+                }
+                Long(name) => {
+                    let name = name.to_owned();
+                    if !KNOWN.contains(&name.as_str()) {
+                        return Err(Failure::refused(format!("unknown option --{name}; see aqumend attach --help")));
+                    }
+                    let value = arguments.value()?.string()?;
+                    let misfit = |why: String| wrong(&name, &value, why);
+                    match name.as_str() {
+                        "aqm" => aqm = Some(AqmSpec::builtin(&value)?),
+                        "target" => {
+                            options.target = Target::read(&value).map_err(misfit)?;
+                            target_given = true;
+                        }
+                        "rate" => options.rate = Some(rate(&name, &value)?),
+                        "overhead" => {
+                            let bytes = read_bytes(&value).map_err(misfit)?.0;
+                            let fits = u16::try_from(bytes).ok().filter(|bytes| *bytes <= 1000);
+                            options.overhead = fits.ok_or_else(|| wrong(&name, &value, "must be 0B to 1000B"))?;
+                        }
+                        "buffer" => {
+                            let bytes = read_bytes(&value).map_err(misfit)?;
+                            if !(2_000..=1 << 30).contains(&bytes.0) {
+                                return Err(wrong(&name, &value, "must be 2kB to 1GiB"));
+                            }
+                            options.buffer = Some(bytes);
+                        }
+                        "leaf" => {
+                            let leaf = Handle::parse(&value).filter(|leaf| leaf.0 as u16 != 0);
+                            options.leaf =
+                                Some(leaf.ok_or_else(|| wrong(&name, &value, "must be a class, such as 1:10"))?);
+                        }
+                        "flows" => {
+                            let flows = value.parse().ok().filter(|flows| (1.0..=1e6).contains(flows));
+                            options.flows =
+                                Some(flows.ok_or_else(|| wrong(&name, &value, "must be a number from 1 to 1e6"))?);
+                        }
+                        "rtt" => options.rtt = time(&name, &value, Span::from_millis(1), Span::from_secs(60))?,
+                        "spare" => spare(&mut options.spare, &value)?,
+                        "rollback" => options.rollback = Some(Rollback::read(&value)?),
+                        "listen" => options.listen = Listen::read(&value)?,
+                        "record" => options.record = Some(value.into()),
+                        "duration" => {
+                            let longest = Span::from_secs(366 * 86_400);
+                            options.duration = Some(time(&name, &value, Span::from_millis(100), longest)?);
+                        }
+                        _ => {
+                            options.via = Some(match value.as_str() {
+                                "tcx" => Way::Tcx,
+                                "clsact" => Way::Clsact,
+                                _ => return Err(wrong(&name, &value, "must be tcx or clsact")),
+                            });
+                        }
+                    }
+                }
+                Value(name) if device.is_none() => device = Some(name.string()?),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        options.device = device.ok_or_else(|| Failure::refused("which device? aqumend attach DEV --aqm SPEC"))?;
+        options.aqm = aqm.ok_or_else(|| Failure::refused("which AQM? --aqm SPEC, such as --aqm stpi"))?;
+        for (given, name) in [(options.overhead != 0, "overhead"), (options.buffer.is_some(), "buffer")] {
+            if given && options.rate.is_none() {
+                return Err(Failure::refused(format!(
+                    "--{name} is of the shaper that --rate makes; --rate is missing"
+                )));
+            }
+        }
+        if options.leaf.is_some() && options.rate.is_some() {
+            return Err(Failure::refused("--leaf is of a shaper that is there, --rate makes one: give one of them"));
+        }
+        if target_given {
+            options.aim();
+        }
+        Ok(Some(options))
+    }
+
+    /// Puts the target where an algorithm takes a delay of its own.
+    fn aim(&mut self) {
+        let own = aqumen_aqm::registry::find(&self.aqm.algorithm)
+            .and_then(|algorithm| algorithm.params.iter().find(|param| param.name == "target"));
+        let in_seconds = own.is_some_and(|param| {
+            matches!(param.kind, aqumen_aqm::Kind::Number { unit: aqumen_aqm::Unit::Seconds, .. })
+        });
+        let given = self.aqm.values.iter().any(|(name, _)| name == "target");
+        if let (true, false, Target::Delay(delay)) = (in_seconds, given, self.target) {
+            self.aqm.values.push(("target".into(), OwnedValue::Number(delay.as_secs_f64())));
+        }
+    }
+}
+
+const KNOWN: [&str; 15] = [
+    "aqm", "target", "rate", "overhead", "buffer", "leaf", "flows", "rtt", "spare", "rollback", "listen", "record",
+    "duration", "via", "autorate",
+];
+
+fn rate(option: &str, value: &str) -> Result<Rate, Failure> {
+    let rate = read_rate(value).map_err(|why| wrong(option, value, why))?;
+    if !(RATES.0..=RATES.1).contains(&rate.as_bps()) {
+        return Err(wrong(option, value, "must be 8kbit to 400Gbit"));
+    }
+    Ok(rate)
+}
+
+fn time(option: &str, value: &str, least: Span, most: Span) -> Result<Span, Failure> {
+    let time = read_span(value).map_err(|why| wrong(option, value, why))?;
+    if !(least..=most).contains(&time) {
+        let range = format!("must be {}s to {}s", least.as_nanos() as f64 / 1e9, most.as_nanos() as f64 / 1e9);
+        return Err(wrong(option, value, range));
+    }
+    Ok(time)
+}
+
+impl Target {
+    fn read(text: &str) -> Result<Self, String> {
+        let span = read_span(text);
+        if let Ok(packets) = read_packets(text) {
+            return if (1.0..=1e6).contains(&packets) {
+                Ok(Target::Packets(packets))
+            } else {
+                Err("must be 1pkt to 1000000pkt".into())
+            };
+        }
+        match span {
+            Ok(span) if (Span::from_micros(100)..=Span::from_secs(10)).contains(&span) => Ok(Target::Delay(span)),
+            Ok(_) => Err("must be 100us to 10s".into()),
+            Err(why) => Err(format!("{why}, or a number of packets, such as \"20pkt\"")),
+        }
+    }
+}
+
+/// The pairs of `a=1,b=2`.
+fn pairs<'a>(option: &'static str, text: &'a str) -> impl Iterator<Item = Result<(&'a str, &'a str), Failure>> {
+    text.split(',')
+        .filter(|pair| !pair.is_empty())
+        .map(move |pair| pair.split_once('=').ok_or_else(|| wrong(option, pair, "must be NAME=VALUE")))
+}
+
+impl Range {
+    fn read(text: &str) -> Result<Self, Failure> {
+        let mut range = Range::default();
+        for pair in pairs("autorate", text) {
+            match pair? {
+                ("floor", value) => range.floor = Some(rate("autorate floor", value)?),
+                ("ceiling", value) => range.ceiling = Some(rate("autorate ceiling", value)?),
+                (name, _) => return Err(wrong("autorate", name, "known: floor, ceiling")),
+            }
+        }
+        match (range.floor, range.ceiling) {
+            (Some(floor), Some(ceiling)) if floor > ceiling => {
+                Err(wrong("autorate", text, "floor must not be above ceiling"))
+            }
+            _ => Ok(range),
+        }
+    }
+}
+
+impl Rollback {
+    fn read(text: &str) -> Result<Self, Failure> {
+        let mut rollback = Rollback::default();
+        for pair in pairs("rollback", text) {
+            match pair? {
+                ("delay", value) => {
+                    let delay = time("rollback delay", value, Span::from_micros(100), Span::from_secs(60))?;
+                    rollback.delay_s = Some(delay.as_secs_f64());
+                }
+                ("throughput", value) => {
+                    let share = value.strip_suffix('%').and_then(|percent| percent.parse::<f64>().ok());
+                    let share = share.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
+                    let accepted = "must be a share above 0% and below 100%, such as 10%";
+                    rollback.throughput = Some(share.ok_or_else(|| wrong("rollback throughput", value, accepted))?);
+                }
+                (name, _) => return Err(wrong("rollback", name, "known: delay, throughput")),
+            }
+        }
+        if rollback == Rollback::default() {
+            return Err(wrong("rollback", text, "must have a limit: delay=20ms, throughput=10%"));
+        }
+        Ok(rollback)
+    }
+}
+
+impl Listen {
+    fn read(text: &str) -> Result<Self, Failure> {
+        if text == "no" {
+            return Ok(Listen::No);
+        }
+        let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let address = text.parse().or_else(|_| text.parse().map(loopback));
+        address.map(Listen::At).map_err(|_| wrong("listen", text, "must be PORT, IP:PORT or 'no'"))
+    }
+}
+
+/// Code points by the names that people know.
+const DSCPS: [(&str, u8); 4] = [("ef", 46), ("cs6", 48), ("cs7", 56), ("va", 44)];
+const PROTOCOLS: [(&str, u8); 7] =
+    [("icmp", 1), ("tcp", 6), ("udp", 17), ("gre", 47), ("esp", 50), ("icmpv6", 58), ("sctp", 132)];
+
+/// Adds the rules of `text` to `setup`.
+fn spare(setup: &mut Setup, text: &str) -> Result<(), Failure> {
+    let number = |value: &str| match value.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    };
+    let named = |known: &[(&str, u8)], value: &str, most: u32| {
+        let name = value.to_lowercase();
+        let known = known.iter().find(|(other, _)| *other == name).map(|(_, number)| u32::from(*number));
+        known.or_else(|| number(value)).filter(|number| *number <= most)
+    };
+    for pair in pairs("spare", text) {
+        let (name, value) = pair?;
+        let misfit = |accepted: &str| wrong(&format!("spare {name}"), value, accepted);
+        match name {
+            "dscp" => {
+                let dscp = named(&DSCPS, value, 63).ok_or_else(|| misfit("must be 0 to 63, or ef, va, cs6, cs7"))?;
+                setup.dscps |= 1 << dscp;
+                setup.rules |= 1;
+            }
+            "protocol" => {
+                let accepted = "must be 0 to 255, or icmp, tcp, udp, gre, esp, icmpv6, sctp";
+                let protocol = named(&PROTOCOLS, value, 255).ok_or_else(|| misfit(accepted))?;
+                setup.protocols[protocol as usize / 64] |= 1 << (protocol % 64);
+                setup.rules |= 2;
+            }
+            "mark" => {
+                let (mark, mask) = value.split_once('/').unwrap_or((value, "0xffffffff"));
+                let both = number(mark).zip(number(mask)).filter(|(mark, mask)| mark & !mask == 0);
+                (setup.mark, setup.mask) =
+                    both.ok_or_else(|| misfit("must be MARK or MARK/MASK with MARK inside MASK"))?;
+                if setup.rules & 4 != 0 {
+                    return Err(misfit("one mark can be spared; join several by a mask"));
+                }
+                setup.rules |= 4;
+            }
+            "port" => {
+                let port = number(value).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+                let port = port.ok_or_else(|| misfit("must be 1 to 65535"))?;
+                let free = setup.ports.iter_mut().find(|free| **free == 0 || **free == port);
+                *free.ok_or_else(|| misfit(&format!("at most {PORTS_MAX} ports can be spared")))? = port;
+                setup.rules |= 8;
+            }
+            _ => return Err(wrong("spare", name, "known: dscp, protocol, mark, port")),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Options, String> {
+        let parser = lexopt::Parser::from_args(line.split(' '));
+        Options::read(parser).map(|options| options.expect("no help asked")).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_whole_command_line_is_understood() {
+        let line = "eth0 --aqm pi --target 20pkt --rate 20Mbit --overhead 26B --flows 40 --rtt 80ms --spare dscp=ef,port=22 \
+                    --spare mark=0x10/0xf0 --autorate floor=1Mbit,ceiling=50Mbit --rollback delay=20ms,throughput=10% \
+                    --listen 0.0.0.0:8080 --via clsact --duration 90s --dry-run";
+        let options = read(line).unwrap();
+        assert_eq!((options.device.as_str(), options.aqm.algorithm.as_str()), ("eth0", "pi"));
+        assert_eq!(options.target, Target::Packets(20.0));
+        assert_eq!((options.rate, options.overhead), (Some(Rate::from_bps(20_000_000)), 26));
+        assert_eq!((options.spare.dscps, options.spare.ports[0], options.spare.rules), (1 << 46, 22, 1 | 4 | 8));
+        assert_eq!((options.spare.mark, options.spare.mask), (0x10, 0xf0));
+        assert_eq!(options.autorate.unwrap().ceiling, Some(Rate::from_bps(50_000_000)));
+        assert_eq!(options.rollback, Some(Rollback { delay_s: Some(0.02), throughput: Some(0.1) }));
+        assert_eq!(options.listen, Listen::At("0.0.0.0:8080".parse().unwrap()));
+        assert_eq!((options.via, options.dry_run), (Some(Way::Clsact), true));
+        assert_eq!(read("eth0 --autorate --aqm pi").unwrap().autorate, Some(Range::default()));
+        assert_eq!(read("eth0 --aqm pi --listen 80").unwrap().listen, Listen::At("127.0.0.1:80".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_delay_reaches_an_algorithm_that_has_one_of_its_own() {
+        let target = |line: &str| {
+            let values = read(line).unwrap().aqm.values;
+            values.into_iter().find(|(name, _)| name == "target").map(|(_, value)| value)
+        };
+        assert_eq!(target("eth0 --aqm pie --target 5ms"), Some(OwnedValue::Number(0.005)));
+        assert_eq!(target("eth0 --aqm pie:target=9ms --target 5ms"), Some(OwnedValue::Number(0.009)));
+        assert_eq!(target("eth0 --aqm pie"), None);
+        assert_eq!(target("eth0 --aqm pi --target 5ms"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_option_value_and_what_is_accepted() {
+        for (line, message) in [
+            ("", "which device"),
+            ("eth0", "which AQM"),
+            ("eth0 --aqm nonsense", "no AQM \"nonsense\""),
+            ("eth0 --aqm pi --target 5", "--target \"5\": needs a unit"),
+            ("eth0 --aqm pi --target 20s", "must be 100us to 10s"),
+            ("eth0 --aqm pi --rate fast", "--rate \"fast\": must be a rate"),
+            ("eth0 --aqm pi --rate 1bit", "must be 8kbit to 400Gbit"),
+            ("eth0 --aqm pi --rate -5Mbit", "must be 8kbit to 400Gbit"),
+            ("eth0 --aqm pi --overhead 4B", "--rate is missing"),
+            ("eth0 --aqm pi --rate 1Mbit --leaf 1:10", "give one of them"),
+            ("eth0 --aqm pi --leaf 1:", "must be a class"),
+            ("eth0 --aqm pi --flows 0", "must be a number from 1"),
+            ("eth0 --aqm pi --flows nan", "must be a number from 1"),
+            ("eth0 --aqm pi --rtt 0s", "must be 0.001s to 60s"),
+            ("eth0 --aqm pi --spare dscp=64", "must be 0 to 63"),
+            ("eth0 --aqm pi --spare port=0", "must be 1 to 65535"),
+            ("eth0 --aqm pi --spare mark=0x10/0x0f", "with MARK inside MASK"),
+            ("eth0 --aqm pi --spare voice", "must be NAME=VALUE"),
+            ("eth0 --aqm pi --spare colour=red", "known: dscp, protocol, mark, port"),
+            ("eth0 --aqm pi --rollback delay=1h", "must be 0.0001s to 60s"),
+            ("eth0 --aqm pi --rollback throughput=2", "such as 10%"),
+            ("eth0 --aqm pi --rollback ,", "must have a limit"),
+            ("eth0 --aqm pi --autorate floor=9Mbit,ceiling=1Mbit", "floor must not be above ceiling"),
+            ("eth0 --aqm pi --listen nowhere", "must be PORT"),
+            ("eth0 --aqm pi --listen 70000", "must be PORT"),
+            ("eth0 --aqm pi --via magic", "must be tcx or clsact"),
+            ("eth0 --aqm pi --colour red", "unknown option --colour"),
+            ("eth0 eth1 --aqm pi", "eth1"),
+        ] {
+            let arguments = line.split(' ').filter(|word| !word.is_empty());
+            let failure = Options::read(lexopt::Parser::from_args(arguments)).unwrap_err();
+            assert!(matches!(failure, Failure::Refused(_)));
+            assert!(failure.to_string().contains(message), "{line}: {failure}");
+        }
+        let ports: Vec<String> = (1..=9).map(|port| format!("port={port}")).collect();
+        let failure = read(&format!("eth0 --aqm pi --spare {}", ports.join(","))).unwrap_err();
+        assert!(failure.contains("at most 8 ports"), "{failure}");
+    }
+}

@@ -1,0 +1,292 @@
+//! Which AQMs attach, and RED, ARED and the fixed probability as laws that are sampled.
+//!
+//! The marker has one probability, which it applies to each packet by itself. An algorithm with a control law computes just that.
+//! RED decides packet by packet, spreading its signals out; its sampled form keeps the average as RED does, by arrivals, and applies
+//! the share of the packets that RED would signal at that average.
+//!
+//! Deviations of the sampled RED: signals are not spread out, only as frequent; beyond the curve's end what can be marked is marked
+//! (RED drops there); `use_mark_p`, `bytes` and Linux's spacing are not followed; ARED's max_p moves at sampling instants.
+
+use aqumen_aqm::registry::{self, AnyAqm, Foreign};
+use aqumen_aqm::{
+    Aqm, FloydRule, MAX_LOOPS, MaxPRule, Network, Observation, RedCurve, RedParams, Sampled, SampledLaw, Value,
+};
+use aqumen_scenario::AqmSpec;
+use aqumen_units::{Probability, Span};
+
+use crate::Failure;
+
+/// How often the sampled forms are stepped.
+const PERIOD: Span = Span::from_millis(10);
+
+/// RED over a queue that is looked at now and then.
+struct SampledRed {
+    curve: RedCurve,
+    weight: f64,
+    /// Packets a second with which the average falls while the link idles.
+    link_pps: f64,
+    wait: bool,
+    average_pkts: f64,
+    adapting: Option<Adapting>,
+}
+
+/// ARED's part: max_p moves by the rule, not more often than the interval.
+struct Adapting {
+    rule: FloydRule,
+    interval_s: f64,
+    since_s: f64,
+}
+
+/// A probability that never changes.
+struct Constant(Probability);
+
+/// The AQM of `spec` on `network`, if the marker can apply it; otherwise why not, and what to use.
+pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure> {
+    let name = spec.algorithm.as_str();
+    let values: Vec<_> = spec.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect();
+    let refused = || {
+        Failure::refused(format!(
+            "--aqm {}: {name} has no control law that a marker above the queue could apply; {}",
+            spec.label,
+            instead(name)
+        ))
+    };
+    let mut aqm = registry::build(name, &values, network)
+        .ok_or_else(refused)?
+        .map_err(|error| Failure::refused(format!("--aqm {}: {error}", spec.label)))?;
+    let foreign = |law: Box<dyn SampledLaw + Send>, ecn: bool| AnyAqm::Foreign(Sampled::new(Foreign(law), ecn));
+    let ecn = is_marking(&aqm);
+    Ok(match &aqm {
+        AnyAqm::Red(red) => foreign(Box::new(SampledRed::new(red.params(), None)), ecn),
+        AnyAqm::Ared(ared) => {
+            let mut interval_s = 0.5;
+            ared.settings(&mut |name, value| {
+                if let ("interval", Value::Number(seconds)) = (name, value) {
+                    interval_s = seconds;
+                }
+            });
+            let adapting = Adapting { rule: *ared.rule(), interval_s, since_s: 0.0 };
+            foreign(Box::new(SampledRed::new(ared.red().params(), Some(adapting))), ecn)
+        }
+        AnyAqm::Fixed(fixed) => foreign(Box::new(Constant(fixed.probability())), ecn),
+        _ => {
+            let hooks = aqm.hooks();
+            if aqm.law_mut().is_none() || hooks.departures || hooks.decides_at_head {
+                return Err(refused());
+            }
+            aqm
+        }
+    })
+}
+
+/// Whether `aqm` marks what can carry a mark.
+pub(crate) fn is_marking(aqm: &AnyAqm) -> bool {
+    let mut ecn = true;
+    aqm.settings(&mut |name, value| {
+        if let ("ecn", Value::Flag(flag)) = (name, value) {
+            ecn = flag;
+        }
+    });
+    ecn
+}
+
+/// What an operator can use instead of an algorithm that does not attach.
+fn instead(name: &str) -> &'static str {
+    match name {
+        "codel" => "use the kernel's: tc qdisc add ... codel",
+        "fq-codel" => "use the kernel's: tc qdisc add ... fq_codel",
+        "cobalt" | "cake" => "use the kernel's: tc qdisc add ... cake",
+        "pie" => "use --aqm pie without these parameters, or the kernel's: tc qdisc add ... pie",
+        "fq-pie" => "use the kernel's: tc qdisc add ... fq_pie",
+        "dualpi2" => "use the kernel's: tc qdisc add ... dualpi2",
+        "sfq" => "use the kernel's: tc qdisc add ... sfq",
+        "drr" => "use the kernel's: tc qdisc add ... drr",
+        "droptail" => "the kernel's is pfifo, which is there without us",
+        "blue" => "the kernel's nearest is sfb",
+        "ared-feng" => "use --aqm ared, or the kernel's: tc qdisc add ... red ... adaptive",
+        _ => "use --aqm pi, stpi or pie, or the kernel's: tc qdisc add ... fq_codel",
+    }
+}
+
+impl SampledRed {
+    fn new(params: &RedParams, adapting: Option<Adapting>) -> Self {
+        SampledRed {
+            curve: params.curve,
+            weight: params.weight,
+            link_pps: params.link_pps,
+            wait: params.wait,
+            average_pkts: 0.0,
+            adapting,
+        }
+    }
+
+    /// The share of the packets that RED signals at its average: the gap between two signals is spread evenly, from 1/p_b to 2/p_b
+    /// packets with `wait`, from 1 to 1/p_b without.
+    fn share(&self) -> f64 {
+        let base = self.curve.probability(self.average_pkts);
+        if base <= 0.0 || base >= 1.0 {
+            return base;
+        }
+        if self.wait { base / 1.5 } else { 2.0 * base / (1.0 + base) }
+    }
+}
+
+impl SampledLaw for SampledRed {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(PERIOD), None]
+    }
+
+    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+        // Once an arrival, and while the link idles as if small packets met an empty queue.
+        self.average_pkts *= (1.0 - self.weight).powf(self.link_pps * seen.idle_s);
+        let kept = (1.0 - self.weight).powf(seen.arrivals_pkts);
+        self.average_pkts = kept * self.average_pkts + (1.0 - kept) * seen.queue_pkts;
+        if let Some(adapting) = &mut self.adapting {
+            adapting.since_s += seen.interval_s;
+            if adapting.since_s > adapting.interval_s
+                && let Some(max_p) = adapting.rule.adapt(self.average_pkts, &self.curve)
+            {
+                self.curve = self.curve.with_max_p(max_p);
+                adapting.since_s = 0.0;
+            }
+        }
+        Probability::clamp(self.share())
+    }
+
+    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("average_queue", self.average_pkts);
+        visit("max_p", self.curve.max_p());
+    }
+}
+
+impl SampledLaw for Constant {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(PERIOD), None]
+    }
+
+    fn step(&mut self, _which: usize, _seen: &Observation) -> Probability {
+        self.0
+    }
+
+    fn initial(&self) -> Probability {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqumen_aqm::registry::algorithms;
+    use aqumen_units::Rate;
+
+    use super::*;
+
+    fn network() -> Network {
+        let rate = Rate::from_bps(20_000_000);
+        Network {
+            capacity: rate,
+            flows: 40.0,
+            base_rtt_s: 0.2,
+            target_pkts: 100.0,
+            packet_bytes: 1000.0,
+            link_rate: rate,
+            buffer_pkts: 400.0,
+        }
+    }
+
+    fn of(spec: &str) -> Result<AnyAqm, Failure> {
+        build(&AqmSpec::builtin(spec).unwrap(), &network())
+    }
+
+    #[test]
+    fn every_algorithm_attaches_or_is_refused_with_the_way_out() {
+        let (mut attached, mut refused) = (Vec::new(), Vec::new());
+        for algorithm in algorithms() {
+            match of(algorithm.name) {
+                Ok(_) => attached.push(algorithm.name),
+                Err(failure) => {
+                    assert!(failure.to_string().contains(algorithm.name), "{failure}");
+                    assert!(failure.to_string().contains("kernel's"), "{failure}");
+                    refused.push(algorithm.name);
+                }
+            }
+        }
+        for name in [
+            "pi",
+            "stpi",
+            "pie",
+            "pi2",
+            "arm-pfc",
+            "arm-pfc-adaptive",
+            "stred",
+            "aaqm",
+            "paqm",
+            "aqm-mo",
+            "red",
+            "ared",
+        ] {
+            assert!(attached.contains(&name), "{name}: {attached:?}");
+        }
+        for name in
+            ["codel", "fq-codel", "cake", "dualpi2", "droptail", "blue", "avq", "cobalt", "sfq", "fq-pie", "ared-feng"]
+        {
+            assert!(refused.contains(&name), "{name}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_departures_decide_is_refused_too() {
+        assert!(of("pie:delay=rate").unwrap_err().to_string().contains("without these parameters"));
+        assert!(of("pie-linux").is_err());
+    }
+
+    #[test]
+    fn sampled_red_keeps_its_average_by_arrivals() {
+        let red = "red:min_th=50pkt,max_th=150pkt,weight=0.002,max_p=0.1";
+        let mut aqm = of(red).unwrap();
+        let law = aqm.law_mut().unwrap();
+        // 100 arrivals meet 100 packets: (1 - 0.998^100) 100 = 18.14. The same in ten samples of ten.
+        let seen = Observation { queue_pkts: 100.0, arrivals_pkts: 10.0, interval_s: 0.01, ..Observation::default() };
+        for _ in 0..10 {
+            law.step(0, &seen);
+        }
+        let mut average = 0.0;
+        law.observe(&mut |name, value| {
+            if name == "average_queue" {
+                average = value
+            }
+        });
+        assert!((average - 100.0 * (1.0 - 0.998f64.powi(100))).abs() < 1e-9, "{average}");
+        // Long after: average 100, p_b = 0.1 (100 - 50) / 100 = 0.05; with `wait` a signal comes every 1.5 / p_b packets.
+        for _ in 0..2000 {
+            law.step(0, &seen);
+        }
+        assert!((law.step(0, &seen).get() - 0.05 / 1.5).abs() < 1e-6);
+        // An idle second at 2500 packets a second: 0.998^2500 of the average is left, and nothing is signalled.
+        let idle = Observation { idle_s: 1.0, interval_s: 1.0, ..Observation::default() };
+        assert_eq!(law.step(0, &idle), Probability::ZERO);
+    }
+
+    #[test]
+    fn sampled_ared_moves_max_p_once_an_interval() {
+        let mut aqm = of("ared:min_th=50pkt,max_th=150pkt,weight=1,max_p=0.1,interval=0.5s").unwrap();
+        let law = aqm.law_mut().unwrap();
+        let seen = Observation { queue_pkts: 140.0, arrivals_pkts: 10.0, interval_s: 0.1, ..Observation::default() };
+        let mut max_p = 0.0;
+        for _ in 0..5 {
+            law.step(0, &seen);
+        }
+        law.observe(&mut |name, value| {
+            if name == "max_p" {
+                max_p = value
+            }
+        });
+        assert_eq!(max_p, 0.1, "not before the interval has passed");
+        law.step(0, &seen);
+        law.observe(&mut |name, value| {
+            if name == "max_p" {
+                max_p = value
+            }
+        });
+        assert!((max_p - 0.11).abs() < 1e-12, "{max_p}");
+    }
+}

@@ -1,0 +1,88 @@
+//! What a service owes to the system: end when told, say that it lives, be woken in time.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// SIGINT, SIGTERM and SIGHUP as a descriptor: this thread and those it makes take them no other way.
+#[derive(Debug)]
+pub(crate) struct Signals(OwnedFd);
+
+impl Signals {
+    pub(crate) fn take() -> io::Result<Self> {
+        // SAFETY: the set is initialised by sigemptyset before it is read, and outlives the calls; signalfd's descriptor is ours alone.
+        unsafe {
+            let mut set = std::mem::MaybeUninit::uninit();
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+            let error = libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+            if error != 0 {
+                return Err(io::Error::from_raw_os_error(error));
+            }
+            match libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+                -1 => Err(io::Error::last_os_error()),
+                fd => Ok(Signals(OwnedFd::from_raw_fd(fd))),
+            }
+        }
+    }
+
+    /// Waits for `time`; true if a signal came first.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let fd: BorrowedFd<'_> = self.0.as_fd();
+        poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+/// The service manager, if one started us and wants to hear.
+#[derive(Debug)]
+pub(crate) struct Manager {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+    /// How often it wants to hear that we live.
+    pub(crate) watchdog: Option<Duration>,
+}
+
+impl Manager {
+    pub(crate) fn from_environment() -> Self {
+        let address = std::env::var("NOTIFY_SOCKET").ok().and_then(|name| match name.strip_prefix('@') {
+            Some(name) => SocketAddr::from_abstract_name(name).ok(),
+            None => SocketAddr::from_pathname(name).ok(),
+        });
+        let socket = address.and_then(|address| Some((UnixDatagram::unbound().ok()?, address)));
+        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        let ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        // Twice as often as asked.
+        let watchdog = number("WATCHDOG_USEC").filter(|_| ours).map(|micros| Duration::from_micros(micros / 2));
+        Manager { socket, watchdog }
+    }
+
+    /// Tells it; one that does not listen changes nothing.
+    pub(crate) fn tell(&self, state: &str) {
+        if let Some((socket, address)) = &self.socket {
+            let _ = socket.send_to_addr(state.as_bytes(), address);
+        }
+    }
+}
+
+/// Asks to be woken before ordinary processes, with an exact timer. Without the capability (CAP_SYS_NICE) steps come later under load,
+/// nothing else.
+pub(crate) fn be_prompt() {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter outlives the call; both calls change how this thread is scheduled and nothing else.
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter);
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1000);
+    }
+}
+
+/// The monotonic clock, by which the marker judges its orders.
+pub(crate) fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,430 @@
+//! Traffic control by netlink: devices, queueing disciplines, classes and filters, as far as `attach` reads and makes them.
+//!
+//! Numbers are those of `linux/rtnetlink.h`, `pkt_sched.h` and `pkt_cls.h`.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::{Answer, Netlink, Request, attributes};
+
+/// The parent of a root discipline.
+pub const ROOT: Handle = Handle(0xffff_ffff);
+/// The handle of `clsact`, and its parent.
+const CLSACT: (u32, u32) = (0xffff_0000, 0xffff_fff1);
+/// Where filters at the egress hang.
+const EGRESS: u32 = 0xffff_fff3;
+/// Where filters at the ingress hang.
+const INGRESS: u32 = 0xffff_fff2;
+
+const NLM_F_ECHO: i32 = 8;
+const NEW: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+
+/// The name of a discipline, class or filter: `1:10`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Handle(pub u32);
+
+/// A network device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Its number in its namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// What frames on it begin with (`ARPHRD_*`).
+    pub hardware: u16,
+    /// Largest packet, without the link's header.
+    pub mtu: u32,
+    /// Packets that a discipline without a limit of its own holds.
+    pub queue_length: u32,
+}
+
+/// A queueing discipline or a class of one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    /// `tbf`, `htb`, `pfifo`, ...
+    pub kind: String,
+    /// Its handle; the major number is zero for one that the kernel put there by itself.
+    pub handle: Handle,
+    /// What it hangs on.
+    pub parent: Handle,
+    /// Of a class: the discipline in it.
+    pub leaf: Handle,
+    /// Its parameters, as the kernel packs them.
+    pub options: Vec<u8>,
+    /// What it counted.
+    pub stats: Stats,
+}
+
+/// What a discipline or class counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes that left.
+    pub bytes: u64,
+    /// Packets that left, each segment counted.
+    pub packets: u64,
+    /// Bytes that wait.
+    pub backlog_bytes: u32,
+    /// Packets that wait; a super-packet is one.
+    pub backlog_pkts: u32,
+    /// Packets discarded; wraps.
+    pub drops: u32,
+}
+
+/// A filter that runs a BPF program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    /// Its name; other kinds of filter have none.
+    pub name: String,
+    /// Its priority.
+    pub priority: u16,
+    /// Its handle.
+    pub handle: u32,
+    /// The program's number in the kernel.
+    pub program: u32,
+}
+
+/// A token bucket: how `attach` shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Bytes a second.
+    pub rate: u64,
+    /// Bytes that may leave at once.
+    pub burst: u32,
+    /// Bytes that may wait.
+    pub limit: u32,
+    /// Bytes that each packet has on the wire beyond what the kernel counts.
+    pub overhead: u16,
+}
+
+impl Handle {
+    /// `major:minor`.
+    pub const fn new(major: u16, minor: u16) -> Self {
+        Handle((major as u32) << 16 | minor as u32)
+    }
+
+    /// The part before the colon.
+    pub const fn major(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// Reads `1:10`, hexadecimal as `tc` writes it; `1:` is a discipline.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        let number = |text: &str| u16::from_str_radix(text, 16).ok();
+        Some(Handle::new(number(major)?, if minor.is_empty() { 0 } else { number(minor)? }))
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let minor = self.0 as u16;
+        match (*self, minor) {
+            (ROOT, _) => f.write_str("root"),
+            (_, 0) => write!(f, "{:x}:", self.major()),
+            _ => write!(f, "{:x}:{minor:x}", self.major()),
+        }
+    }
+}
+
+/// `struct tcmsg`.
+fn message(device: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
+    let mut bytes = [0; 20];
+    for (i, word) in [0, device, handle, parent, info].into_iter().enumerate() {
+        bytes[4 * i..4 * i + 4].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|b| *b == 0).next().unwrap_or(&[])).into_owned()
+}
+
+/// The attributes behind a fixed structure of `size` bytes.
+fn behind(answer: &Answer, size: usize) -> impl Iterator<Item = (u16, &[u8])> {
+    attributes(answer.body.get(size..).unwrap_or(&[]))
+}
+
+/// The device called `name`, if there is one.
+pub fn device(netlink: &mut Netlink, name: &str) -> io::Result<Option<Device>> {
+    const IFNAME: u16 = 3;
+    let request = Request::new(libc::RTM_GETLINK, 0, &[0; 16]).put_text(IFNAME, name);
+    let answers = match netlink.ask(&request) {
+        // ERANGE: no device can have a name of such a length.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ERANGE | libc::EINVAL)) => {
+            return Ok(None);
+        }
+        other => other?,
+    };
+    Ok(answers.first().and_then(read_device))
+}
+
+fn read_device(answer: &Answer) -> Option<Device> {
+    let hardware = u16::from_ne_bytes(answer.body.get(2..4)?.try_into().ok()?);
+    let mut device =
+        Device { index: word(&answer.body, 4)?, name: String::new(), hardware, mtu: 1500, queue_length: 1000 };
+    for (kind, value) in behind(answer, 16) {
+        match kind {
+            3 => device.name = text(value),
+            4 => device.mtu = word(value, 0)?,
+            13 => device.queue_length = word(value, 0)?,
+            _ => {}
+        }
+    }
+    Some(device)
+}
+
+fn node(answer: &Answer) -> Option<Node> {
+    let body = &answer.body;
+    let mut node = Node {
+        handle: Handle(word(body, 8)?),
+        parent: Handle(word(body, 12)?),
+        leaf: Handle(word(body, 16)?),
+        ..Node::default()
+    };
+    for (kind, value) in behind(answer, 20) {
+        match kind {
+            1 => node.kind = text(value),
+            2 => node.options = value.to_vec(),
+            7 => node.stats = read_stats(value),
+            _ => {}
+        }
+    }
+    Some(node)
+}
+
+fn read_stats(nested: &[u8]) -> Stats {
+    let mut stats = Stats::default();
+    let mut packets = None;
+    for (kind, value) in attributes(nested) {
+        match kind {
+            1 => {
+                stats.bytes = long(value, 0).unwrap_or(0);
+                stats.packets = word(value, 8).unwrap_or(0).into();
+            }
+            3 => {
+                stats.backlog_pkts = word(value, 0).unwrap_or(0);
+                stats.backlog_bytes = word(value, 4).unwrap_or(0);
+                stats.drops = word(value, 8).unwrap_or(0);
+            }
+            // The same count without the wrap at 2^32, from 5.5 on.
+            8 => packets = long(value, 0),
+            _ => {}
+        }
+    }
+    stats.packets = packets.unwrap_or(stats.packets);
+    stats
+}
+
+/// Every discipline on `device`.
+pub fn disciplines(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
+    let answers = netlink.dump(&Request::new(libc::RTM_GETQDISC, 0, &message(device, 0, 0, 0)))?;
+    // The kernel answers with those of every device.
+    Ok(answers.iter().filter(|answer| word(&answer.body, 4) == Some(device)).filter_map(node).collect())
+}
+
+/// Every class on `device`.
+pub fn classes(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
+    let answers = netlink.dump(&Request::new(libc::RTM_GETTCLASS, 0, &message(device, 0, 0, 0)))?;
+    Ok(answers.iter().filter(|answer| word(&answer.body, 4) == Some(device)).filter_map(node).collect())
+}
+
+/// The discipline `handle` as it stands. The answer goes to everybody who listens for changes, too: the kernel knows no other way.
+pub fn discipline(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
+    one(netlink, &Request::new(libc::RTM_GETQDISC, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
+}
+
+/// The class `handle` as it stands.
+pub fn class(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
+    one(netlink, &Request::new(libc::RTM_GETTCLASS, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
+}
+
+fn one(netlink: &mut Netlink, request: &Request) -> io::Result<Node> {
+    let answers = netlink.ask(request)?;
+    answers.iter().find_map(node).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+}
+
+/// Puts a token bucket at the root of `device`, or changes the one that has this handle.
+pub fn set_bucket(netlink: &mut Netlink, device: u32, handle: Handle, bucket: &Bucket) -> io::Result<()> {
+    // struct tc_ratespec: cell_log, linklayer (Ethernet), overhead, cell_align, mpu, rate.
+    let rate = |overhead: u16, rate: u64| {
+        let mut spec = vec![0, 1];
+        spec.extend(overhead.to_ne_bytes());
+        spec.extend([0; 4]);
+        spec.extend(u32::try_from(rate).unwrap_or(u32::MAX).to_ne_bytes());
+        spec
+    };
+    let mut parameters = rate(bucket.overhead, bucket.rate);
+    parameters.extend(rate(0, 0));
+    for value in [bucket.limit, 0, 0] {
+        parameters.extend(value.to_ne_bytes());
+    }
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+    let request = Request::new(libc::RTM_NEWQDISC, flags, &message(device, handle.0, ROOT.0, 0))
+        .put_text(1, "tbf")
+        .nest(2, |r| {
+            let r = r.put(1, &parameters);
+            let r = if bucket.rate > u64::from(u32::MAX) { r.put(4, &bucket.rate.to_ne_bytes()) } else { r };
+            r.put_u32(6, bucket.burst)
+        });
+    netlink.ask(&request).map(drop)
+}
+
+/// Takes the root discipline off `device`: the kernel's default comes back.
+pub fn remove_root(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<()> {
+    netlink.ask(&Request::new(libc::RTM_DELQDISC, 0, &message(device, handle.0, ROOT.0, 0))).map(drop)
+}
+
+/// Makes room for filters at the egress of `device`. False if it was there already.
+pub fn add_clsact(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
+    let request = Request::new(libc::RTM_NEWQDISC, NEW, &message(device, CLSACT.0, CLSACT.1, 0)).put_text(1, "clsact");
+    match netlink.ask(&request) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes `clsact` off `device` with all that hangs on it.
+pub fn remove_clsact(netlink: &mut Netlink, device: u32) -> io::Result<()> {
+    netlink.ask(&Request::new(libc::RTM_DELQDISC, 0, &message(device, CLSACT.0, CLSACT.1, 0))).map(drop)
+}
+
+/// Whether no filter hangs on the `clsact` of `device`, at neither side.
+pub fn is_clsact_empty(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
+    Ok(filters(netlink, device, EGRESS)?.is_empty() && filters(netlink, device, INGRESS)?.is_empty())
+}
+
+/// The filters at the egress of `device`; none without a `clsact`.
+pub fn egress_filters(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Filter>> {
+    filters(netlink, device, EGRESS)
+}
+
+fn filters(netlink: &mut Netlink, device: u32, parent: u32) -> io::Result<Vec<Filter>> {
+    let request = Request::new(libc::RTM_GETTFILTER, 0, &message(device, 0, parent, 0));
+    let answers = match netlink.dump(&request) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => return Ok(Vec::new()),
+        other => other?,
+    };
+    Ok(answers.iter().filter_map(filter).collect())
+}
+
+fn filter(answer: &Answer) -> Option<Filter> {
+    let handle = word(&answer.body, 8)?;
+    let priority = (word(&answer.body, 16)? >> 16) as u16;
+    let mut filter = Filter { name: String::new(), priority, handle, program: 0 };
+    for (_, options) in behind(answer, 20).filter(|(kind, _)| *kind == 2) {
+        for (kind, value) in attributes(options) {
+            match kind {
+                7 => filter.name = text(value),
+                11 => filter.program = word(value, 0)?,
+                _ => {}
+            }
+        }
+    }
+    // A filter's chain is listed too, without a handle: the priority by itself.
+    (handle != 0).then_some(filter)
+}
+
+/// Hangs `program` at the egress of `device`, in the place of what was there under this priority, handle and kind.
+pub fn set_egress_filter(
+    netlink: &mut Netlink,
+    device: u32,
+    filter: &Filter,
+    program: BorrowedFd<'_>,
+) -> io::Result<()> {
+    const DIRECT_ACTION: u32 = 1;
+    let request = Request::new(
+        libc::RTM_NEWTFILTER,
+        libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
+        &message(device, filter.handle, EGRESS, filter_info(filter.priority)),
+    )
+    .put_text(1, "bpf")
+    .nest(2, |r| r.put_u32(6, program.as_raw_fd() as u32).put_text(7, &filter.name).put_u32(8, DIRECT_ACTION));
+    netlink.ask(&request).map(drop)
+}
+
+/// Takes a filter off the egress of `device`.
+pub fn remove_egress_filter(netlink: &mut Netlink, device: u32, filter: &Filter) -> io::Result<()> {
+    let fixed = message(device, filter.handle, EGRESS, filter_info(filter.priority));
+    netlink.ask(&Request::new(libc::RTM_DELTFILTER, 0, &fixed).put_text(1, "bpf")).map(drop)
+}
+
+/// Priority, and all protocols.
+fn filter_info(priority: u16) -> u32 {
+    u32::from(priority) << 16 | u32::from((libc::ETH_P_ALL as u16).to_be())
+}
+
+/// Bytes a second of a rate in `options` of a token bucket or of a class of a hierarchical one (its ceiling), with the limit in
+/// bytes if there is one.
+pub fn shaped_rate(node: &Node) -> Option<(u64, Option<u64>)> {
+    let find = |wanted: u16| attributes(&node.options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let parameters = find(1)?;
+    let (at, wide, limit) = match node.kind.as_str() {
+        "tbf" => (8, 4, word(parameters, 24).map(u64::from)),
+        "htb" => (20, 7, None),
+        _ => return None,
+    };
+    let rate = match find(wide).and_then(|value| long(value, 0)) {
+        Some(rate) => rate,
+        None => word(parameters, at)?.into(),
+    };
+    Some((rate, limit))
+}
+
+/// Whether a class of a hierarchical token bucket has no classes of its own.
+pub fn is_leaf(node: &Node) -> bool {
+    // struct tc_htb_opt: rate and ceil of 12 bytes each, buffer, cbuffer, quantum, then level.
+    let parameters = attributes(&node.options).find(|(kind, _)| *kind == 1);
+    parameters.and_then(|(_, value)| word(value, 36)) == Some(0)
+}
+
+/// The limit of a `pfifo` (packets) or `bfifo` (bytes).
+pub fn fifo_limit(node: &Node) -> Option<u32> {
+    word(&node.options, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_written_as_tc_writes_them() {
+        assert_eq!(Handle::new(1, 0x10).to_string(), "1:10");
+        assert_eq!(Handle::new(0xa9e, 0).to_string(), "a9e:");
+        assert_eq!(ROOT.to_string(), "root");
+        assert_eq!(Handle::parse("1:10"), Some(Handle::new(1, 0x10)));
+        assert_eq!(Handle::parse("ffff:"), Some(Handle::new(0xffff, 0)));
+        for no in ["", "1", ":", "1:g", "10000:1", "1:2:3"] {
+            assert_eq!(Handle::parse(no), None, "{no}");
+        }
+    }
+
+    #[test]
+    fn the_wide_count_of_packets_wins() {
+        let nested = |attributes: &[(u16, Vec<u8>)]| -> Vec<u8> {
+            let mut bytes = Vec::new();
+            for (kind, value) in attributes {
+                bytes.extend(((4 + value.len()) as u16).to_ne_bytes());
+                bytes.extend(kind.to_ne_bytes());
+                bytes.extend(value);
+            }
+            bytes
+        };
+        let basic = [7u64.to_ne_bytes().to_vec(), 3u32.to_ne_bytes().to_vec(), vec![0; 4]].concat();
+        let queue = [5u32, 7000, 2, 0, 9].map(u32::to_ne_bytes).concat();
+        let wide = ((1u64 << 32) + 3).to_ne_bytes().to_vec();
+        let seen = read_stats(&nested(&[(1, basic.clone()), (3, queue)]));
+        assert_eq!(seen, Stats { bytes: 7, packets: 3, backlog_pkts: 5, backlog_bytes: 7000, drops: 2 });
+        assert_eq!(read_stats(&nested(&[(1, basic), (8, wide)])).packets, (1 << 32) + 3);
+        assert_eq!(read_stats(&[1, 2, 3]), Stats::default());
+    }
+}

@@ -1,0 +1,182 @@
+//! What an attached AQM tells of itself: samples every 10 ms, totals, warnings.
+//!
+//! The control loop writes; `server` shows it on loopback and on a local socket, `recording` on disk, `prometheus` in the form that
+//! monitoring asks for. Readers never touch the loop's state but through [`Board`], a lock held for a copy.
+
+pub(crate) mod page;
+pub(crate) mod prometheus;
+pub(crate) mod recording;
+pub(crate) mod server;
+pub(crate) mod socket;
+pub(crate) mod warnings;
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+
+/// How far the live page looks back: two minutes of samples.
+const KEPT: usize = 12_000;
+
+/// What was so at one moment. Counts are since the attachment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Sample {
+    /// Seconds since the attachment.
+    pub(crate) t_s: f64,
+    /// Bytes that wait.
+    pub(crate) backlog_bytes: u32,
+    /// The same in mean packets.
+    pub(crate) backlog_pkts: f64,
+    /// Estimated: the backlog over the rate at which it leaves.
+    pub(crate) sojourn_s: f64,
+    /// The probability in force.
+    pub(crate) probability: f64,
+    /// Packets marked.
+    pub(crate) marked_pkts: u64,
+    /// Packets dropped by the AQM.
+    pub(crate) early_dropped_pkts: u64,
+    /// Packets that found no room.
+    pub(crate) overflow_dropped_pkts: u64,
+    /// What left since the sample before.
+    pub(crate) rate_bps: f64,
+    /// The rate at which a backlog leaves.
+    pub(crate) link_bps: f64,
+    /// Steps of the AQM that came more than a period late.
+    pub(crate) missed_steps: u64,
+    /// From the reading of the queue to the order that it led to.
+    pub(crate) age_s: f64,
+}
+
+/// What is attached, and how it fares.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Status {
+    pub(crate) schema: u32,
+    pub(crate) aqumen: &'static str,
+    pub(crate) device: String,
+    pub(crate) pid: u32,
+    pub(crate) kernel: String,
+    /// The SPEC, and the parameters in force.
+    pub(crate) aqm: String,
+    pub(crate) params: serde_json::Map<String, serde_json::Value>,
+    /// `tcx` or `clsact`.
+    pub(crate) via: &'static str,
+    pub(crate) shaper: Shaped,
+    pub(crate) target_pkts: f64,
+    pub(crate) target_s: f64,
+    /// Whether the last order is still in force.
+    pub(crate) regulating: bool,
+    /// Where the live page is.
+    pub(crate) page: Option<String>,
+    pub(crate) now: Sample,
+    pub(crate) totals: Totals,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The shaper.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Shaped {
+    pub(crate) kind: String,
+    pub(crate) handle: String,
+    pub(crate) rate_bps: u64,
+    /// Whether `--rate` made it.
+    pub(crate) ours: bool,
+}
+
+/// Counts since the attachment.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Totals {
+    pub(crate) arrived_pkts: u64,
+    pub(crate) arrived_bytes: u64,
+    pub(crate) departed_pkts: u64,
+    pub(crate) departed_bytes: u64,
+    pub(crate) marked_pkts: u64,
+    pub(crate) early_dropped_pkts: u64,
+    pub(crate) overflow_dropped_pkts: u64,
+    /// Chosen, and passed all the same: not IP, neighbour discovery, `--spare`.
+    pub(crate) spared_pkts: u64,
+    /// Passed because no order was in force.
+    pub(crate) unregulated_pkts: u64,
+    /// Steps of the AQM.
+    pub(crate) steps: u64,
+    pub(crate) missed_steps: u64,
+}
+
+/// Where the control loop and those who watch it meet.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    shown: Mutex<Shown>,
+    stop: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    status: Status,
+    samples: VecDeque<Sample>,
+    /// When the last sample was shown.
+    at: Option<std::time::Instant>,
+}
+
+/// The schema of `aqumend status --json`.
+pub(crate) const SCHEMA: u32 = 1;
+/// For so long an order is in force.
+pub(crate) const DEADLINE: std::time::Duration = std::time::Duration::from_millis(200);
+
+impl Board {
+    /// What is attached.
+    pub(crate) fn begin(&self, status: Status) {
+        self.lock().status = status;
+    }
+
+    /// How it fares.
+    pub(crate) fn show(&self, now: Sample, totals: Totals, warnings: &[String]) {
+        let mut shown = self.lock();
+        shown.at = Some(std::time::Instant::now());
+        shown.samples.push_back(now);
+        if shown.samples.len() > KEPT {
+            shown.samples.pop_front();
+        }
+        (shown.status.now, shown.status.totals) = (now, totals);
+        if shown.status.warnings != warnings {
+            shown.status.warnings = warnings.to_vec();
+        }
+    }
+
+    /// Bytes that had left when it was last shown.
+    pub(crate) fn departed_bytes(&self) -> u64 {
+        self.lock().status.totals.departed_bytes
+    }
+
+    /// What is attached, and how it fares, as of now: a loop that hangs shows by the age of its reading.
+    pub(crate) fn status(&self) -> Status {
+        let shown = self.lock();
+        let mut status = shown.status.clone();
+        if let Some(at) = shown.at {
+            status.now.age_s += at.elapsed().as_secs_f64();
+            status.regulating = at.elapsed() < DEADLINE;
+        }
+        status
+    }
+
+    /// The samples after `t_s`, at most `most` of them, the latest.
+    pub(crate) fn samples_after(&self, t_s: f64, most: usize) -> Vec<Sample> {
+        let shown = self.lock();
+        let first = shown.samples.partition_point(|sample| sample.t_s <= t_s);
+        shown.samples.range(first.max(shown.samples.len().saturating_sub(most))..).copied().collect()
+    }
+
+    /// Asks the loop to end.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {
+        // A reader that panicked left only a copy undone.
+        self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

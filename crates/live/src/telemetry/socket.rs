@@ -1,0 +1,93 @@
+//! The local socket by which `status`, `detach` and `top` reach an attached aqumend.
+//!
+//! Its name is abstract: it belongs to the network namespace, as the device does, it goes with the process, whatever ends it, and two
+//! cannot have it, so that two aqumend never look after one device. A request is one word on a line.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Board;
+use crate::{Failure, Tried};
+
+const PREFIX: &str = "aqumend/";
+/// Nobody may keep the socket waiting longer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn address(device: &str) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("{PREFIX}{device}"))
+}
+
+/// Takes the name of `device`: as long as the listener lives, nobody else attaches to it.
+pub(crate) fn listen(device: &str) -> Result<UnixListener, Failure> {
+    address(device).and_then(|address| UnixListener::bind_addr(&address)).map_err(|error| {
+        if error.kind() == io::ErrorKind::AddrInUse {
+            Failure::refused(format!("{device}: another aqumend is attached already; see aqumend status {device}"))
+        } else {
+            Failure::refused(format!("{device}: its socket: {error}"))
+        }
+    })
+}
+
+/// Answers requests until the process ends.
+pub(crate) fn serve(listener: UnixListener, board: Arc<Board>) {
+    for stream in listener.incoming().flatten() {
+        // One that hangs must not stop the others for long; one that fails stops nobody.
+        let _ = stream.set_read_timeout(Some(PATIENCE));
+        let _ = stream.set_write_timeout(Some(PATIENCE));
+        let _ = answer(&stream, &board);
+    }
+}
+
+fn answer(mut stream: &UnixStream, board: &Board) -> io::Result<()> {
+    let mut line = String::new();
+    BufReader::new(stream.take(64)).read_line(&mut line)?;
+    match line.trim() {
+        "status" => stream.write_all(serde_json::to_string(&board.status())?.as_bytes()),
+        "detach" if may_detach(stream) => {
+            board.stop();
+            stream.write_all(b"ok")
+        }
+        "detach" => stream.write_all(b"only root and whoever attached may detach"),
+        _ => stream.write_all(b"unknown request"),
+    }
+}
+
+/// Anybody in the namespace can connect.
+fn may_detach(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid.is_root() || peer.uid == own)
+}
+
+/// The devices of this network namespace to which an aqumend is attached.
+pub(crate) fn devices() -> Result<Vec<String>, Failure> {
+    let sockets =
+        std::fs::read_to_string("/proc/thread-self/net/unix").or_refuse(|| "/proc/thread-self/net/unix".into())?;
+    let names =
+        sockets.lines().filter_map(|line| line.split_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX));
+    let mut devices: Vec<String> = names.map(str::to_owned).collect();
+    // Connections that are open are listed too.
+    devices.sort();
+    devices.dedup();
+    Ok(devices)
+}
+
+/// What the aqumend of `device` answers to `request`; `None` if there is none.
+pub(crate) fn ask(device: &str, request: &str) -> io::Result<Option<String>> {
+    let mut stream = match UnixStream::connect_addr(&address(device)?) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(None),
+        other => other?,
+    };
+    stream.set_read_timeout(Some(2 * PATIENCE))?;
+    writeln!(stream, "{request}")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+/// Whether the aqumend of `device` is gone.
+pub(crate) fn is_gone(device: &str) -> bool {
+    address(device).and_then(|address| UnixStream::connect_addr(&address)).is_err()
+}

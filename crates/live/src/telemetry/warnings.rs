@@ -1,0 +1,120 @@
+//! Warnings: what a person should know of a queue that does not do what was meant.
+
+use super::Sample;
+
+/// What is looked back on, seconds.
+const WINDOW_S: f64 = 10.0;
+/// A link is in use above this share of its rate.
+const IN_USE: f64 = 0.1;
+/// From this probability on responsive traffic gives way.
+const STRONG: f64 = 0.5;
+
+/// Watches the samples of one attachment.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    rate_bps: f64,
+    target_pkts: f64,
+    since_s: f64,
+    start: Sample,
+    sums: Sums,
+    found: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    samples: u32,
+    waited: u32,
+    /// A strong probability over a queue twice the target.
+    vain: u32,
+    bits: f64,
+}
+
+impl Watch {
+    /// Over a link of `rate_bps` whose queue is to be `target_pkts`.
+    pub(crate) fn new(rate_bps: f64, target_pkts: f64) -> Self {
+        Watch {
+            rate_bps,
+            target_pkts,
+            since_s: 0.0,
+            start: Sample::default(),
+            sums: Sums::default(),
+            found: Vec::new(),
+        }
+    }
+
+    /// One sample more, `interval_s` after the one before. The warnings that hold.
+    pub(crate) fn see(&mut self, sample: &Sample, interval_s: f64) -> &[String] {
+        let sums = &mut self.sums;
+        sums.samples += 1;
+        sums.waited += u32::from(sample.backlog_bytes > 0);
+        sums.vain += u32::from(sample.probability >= STRONG && sample.backlog_pkts > 2.0 * self.target_pkts);
+        sums.bits += sample.rate_bps * interval_s;
+        let passed_s = sample.t_s - self.since_s;
+        if passed_s >= WINDOW_S {
+            self.judge(sample, passed_s);
+            (self.since_s, self.start, self.sums) = (sample.t_s, *sample, Sums::default());
+        }
+        &self.found
+    }
+
+    fn judge(&mut self, end: &Sample, passed_s: f64) {
+        self.found.clear();
+        let sums = self.sums;
+        let rate_bps = sums.bits / passed_s;
+        if sums.waited == 0 && rate_bps > IN_USE * self.rate_bps {
+            self.found.push(format!(
+                "no packet waited in {passed_s:.0} s at {:.1} Mbit/s of {:.1}: the bottleneck is elsewhere, and its queue too; give a lower --rate",
+                rate_bps / 1e6,
+                self.rate_bps / 1e6
+            ));
+        }
+        let marked = end.marked_pkts - self.start.marked_pkts;
+        let dropped = end.early_dropped_pkts - self.start.early_dropped_pkts;
+        if f64::from(sums.vain) > 0.9 * f64::from(sums.samples) && marked > 10 * dropped {
+            self.found.push(format!(
+                "marks change nothing: {marked} in {passed_s:.0} s, and the queue stays above twice its target; senders do not respond, \
+                 or ECN is bleached on the way; try the AQM with ecn=false"
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten and a half seconds of samples that `make` makes of their number.
+    fn after(make: impl Fn(u64) -> Sample) -> Vec<String> {
+        let mut watch = Watch::new(20e6, 20.0);
+        let mut found = Vec::new();
+        for i in 0..1050 {
+            found = watch.see(&Sample { t_s: i as f64 * 0.01, ..make(i) }, 0.01).to_vec();
+        }
+        found
+    }
+
+    #[test]
+    fn traffic_that_never_waits_has_its_bottleneck_elsewhere() {
+        let found = after(|_| Sample { rate_bps: 15e6, ..Sample::default() });
+        assert!(found.len() == 1 && found[0].contains("the bottleneck is elsewhere"), "{found:?}");
+        assert_eq!(after(|_| Sample { rate_bps: 1e6, ..Sample::default() }), [""; 0], "a link that is hardly used");
+        let waits = |i| Sample { rate_bps: 15e6, backlog_bytes: u32::from(i == 500), ..Sample::default() };
+        assert_eq!(after(waits), [""; 0], "one packet waited once");
+    }
+
+    #[test]
+    fn marks_without_effect_are_told() {
+        let vain = |i| Sample {
+            rate_bps: 20e6,
+            backlog_bytes: 100_000,
+            backlog_pkts: 70.0,
+            probability: 1.0,
+            marked_pkts: 10 * i,
+            ..Sample::default()
+        };
+        let found = after(vain);
+        assert!(found.len() == 1 && found[0].contains("marks change nothing"), "{found:?}");
+        assert_eq!(after(|i| Sample { backlog_pkts: 30.0, ..vain(i) }), [""; 0], "the queue is near its target");
+        assert_eq!(after(|i| Sample { marked_pkts: 0, early_dropped_pkts: i, ..vain(i) }), [""; 0], "these are drops");
+    }
+}
