@@ -14,17 +14,21 @@ use aqumen_capture::{IPV4, Writer};
 pub struct Trace<W> {
     writer: Writer<W>,
     /// Records whose turn to be written has not come, by time, then in the order in which they were reported.
-    pending: BinaryHeap<Reverse<Record>>,
-    records: u64,
+    pending: BinaryHeap<Reverse<Pending>>,
+    reported: u64,
+    /// The records, and which of them are free: their room is used again.
+    records: Vec<Record>,
+    free: Vec<u32>,
     /// A record may be reported this much after its time.
     slack: u64,
     failure: Option<io::Error>,
 }
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A record by its time, then the order of reports, and where it is.
+type Pending = (u64, u64, u32);
+
+#[derive(Debug, Default)]
 struct Record {
-    at: u64,
-    order: u64,
     link: u32,
     original: u16,
     headers: Vec<u8>,
@@ -38,16 +42,25 @@ impl<W: Write> Trace<W> {
         for link in links {
             writer.interface(IPV4, Some(link))?;
         }
-        Ok(Trace { writer, pending: BinaryHeap::new(), records: 0, slack, failure: None })
+        let (pending, records, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
+        Ok(Trace { writer, pending, reported: 0, records, free, slack, failure: None })
     }
 
-    /// At `now`: the transmission of a packet of `original` bytes, which begins with `headers` from IPv4's on, starts on `link` at
-    /// `start`.
-    pub fn transmit(&mut self, now: u64, link: u32, start: u64, original: u16, headers: Vec<u8>) {
-        self.pending.push(Reverse(Record { at: start, order: self.records, link, original, headers }));
-        self.records += 1;
+    /// At `now`: the transmission of a packet of `original` bytes starts on `link` at `start`. `write` puts down its headers, from
+    /// IPv4's on.
+    pub fn transmit(&mut self, now: u64, link: u32, start: u64, original: u16, write: impl FnOnce(&mut Vec<u8>)) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.records.push(Record::default());
+            (self.records.len() - 1) as u32
+        });
+        let record = &mut self.records[number as usize];
+        (record.link, record.original) = (link, original);
+        record.headers.clear();
+        write(&mut record.headers);
+        self.pending.push(Reverse((start, self.reported, number)));
+        self.reported += 1;
         let watermark = now.saturating_sub(self.slack);
-        while self.pending.peek().is_some_and(|Reverse(record)| record.at < watermark) {
+        while self.pending.peek().is_some_and(|Reverse((at, ..))| *at < watermark) {
             self.write_next();
         }
     }
@@ -63,10 +76,11 @@ impl<W: Write> Trace<W> {
 
     /// Writes the oldest record.
     fn write_next(&mut self) {
-        let Some(Reverse(record)) = self.pending.pop() else { return };
+        let Some(Reverse((at, _, number))) = self.pending.pop() else { return };
+        self.free.push(number);
         if self.failure.is_none() {
-            self.failure =
-                self.writer.packet(record.link, record.at, u32::from(record.original), &record.headers).err();
+            let Record { link, original, headers } = &self.records[number as usize];
+            self.failure = self.writer.packet(*link, at, u32::from(*original), headers).err();
         }
     }
 }

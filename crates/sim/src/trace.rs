@@ -14,7 +14,7 @@ use aqumen_scenario::Plan;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback};
 use aqumen_units::Bytes;
-use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
+use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
 
 use crate::Error;
 use crate::event::Event;
@@ -56,31 +56,34 @@ impl Trace {
 
     /// The transmission of a TCP segment on `link` starts at `start`.
     pub(crate) fn segment(&mut self, link: u32, start: u64, flow: u32, event: &Event) {
-        self.transmit(link, start, event, self.data_headers(flow, event));
+        let payload = self.flows[flow as usize];
+        let write = |out: &mut Vec<u8>| payload.data_headers(out, flow, event);
+        self.out.transmit(event.at, link, start, event.bytes, write);
     }
 
     /// The same of an acknowledgement.
     pub(crate) fn ack(&mut self, link: u32, start: u64, flow: u32, event: &Event, ack: &Ack) {
-        self.transmit(link, start, event, self.ack_headers(flow, event, ack));
+        let payload = self.flows[flow as usize];
+        let write = |out: &mut Vec<u8>| payload.ack_headers(out, flow, event, ack);
+        self.out.transmit(event.at, link, start, event.bytes, write);
     }
 
     /// The same of a packet of another transport.
     pub(crate) fn packet(&mut self, link: u32, start: u64, flow: u32, event: &Event, packet: &Packet) {
-        self.transmit(link, start, event, packet_headers(flow, event, packet));
-    }
-
-    fn transmit(&mut self, link: u32, start: u64, event: &Event, headers: Vec<u8>) {
-        self.out.transmit(event.at, link, start, event.bytes, headers);
+        let write = |out: &mut Vec<u8>| packet_headers(out, flow, event, packet);
+        self.out.transmit(event.at, link, start, event.bytes, write);
     }
 
     /// Writes what is pending and closes the file.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.out.finish().map_err(|source| Error::Trace { file: self.file, source })
     }
+}
 
-    fn data_headers(&self, flow: u32, event: &Event) -> Vec<u8> {
+impl Payload {
+    fn data_headers(&self, out: &mut Vec<u8>, flow: u32, event: &Event) {
         let segment = event.as_segment();
-        let Payload { full, header } = self.flows[flow as usize];
+        let Payload { full, header } = *self;
         let sequence = segment.seq.wrapping_mul(full).wrapping_add(1);
         let mut tcp = TcpHeader::new(SENDER_PORT, RECEIVER_PORT, sequence, u16::MAX);
         tcp.syn = segment.syn;
@@ -89,12 +92,11 @@ impl Trace {
         tcp.psh = segment.last;
         tcp.acknowledgment_number = u32::from(!segment.syn);
         let payload = segment.bytes.saturating_sub(header);
-        ip_and_tcp(sender_address(flow), receiver_address(flow), event, &tcp, payload)
+        ip_and_tcp(out, sender_address(flow), receiver_address(flow), event, &tcp, payload);
     }
 
-    fn ack_headers(&self, flow: u32, event: &Event, ack: &Ack) -> Vec<u8> {
-        let Payload { full, .. } = self.flows[flow as usize];
-        let in_bytes = |segment: u32| segment.wrapping_mul(full).wrapping_add(1);
+    fn ack_headers(&self, out: &mut Vec<u8>, flow: u32, event: &Event, ack: &Ack) {
+        let in_bytes = |segment: u32| segment.wrapping_mul(self.full).wrapping_add(1);
         let mut tcp = TcpHeader::new(RECEIVER_PORT, SENDER_PORT, 1, ack.window.min(u16::MAX as u32) as u16);
         tcp.ack = true;
         tcp.ece = ack.ece;
@@ -104,19 +106,18 @@ impl Trace {
             (tcp.ns, tcp.cwr, tcp.ece) = (ace & 4 != 0, ace & 2 != 0, ace & 1 != 0);
         }
         tcp.acknowledgment_number = in_bytes(ack.ack);
-        let blocks: Vec<(u32, u32)> =
-            ack.sack.as_slice().iter().map(|&(first, end)| (in_bytes(first), in_bytes(end))).collect();
-        if let [first, rest @ ..] = &blocks[..] {
-            let others = [rest.first().copied(), rest.get(1).copied(), None];
-            let option = TcpOptionElement::SelectiveAcknowledgement(*first, others);
+        if let [first, rest @ ..] = ack.sack.as_slice() {
+            let block = |&(first, end): &(u32, u32)| (in_bytes(first), in_bytes(end));
+            let others = [rest.first().map(block), rest.get(1).map(block), None];
+            let option = TcpOptionElement::SelectiveAcknowledgement(block(first), others);
             tcp.set_options(&[TcpOptionElement::Noop, TcpOptionElement::Noop, option]).expect("three blocks fit");
         }
-        ip_and_tcp(receiver_address(flow), sender_address(flow), event, &tcp, 0)
+        ip_and_tcp(out, receiver_address(flow), sender_address(flow), event, &tcp, 0);
     }
 }
 
 /// Headers of a packet that is not TCP.
-fn packet_headers(flow: u32, event: &Event, packet: &Packet) -> Vec<u8> {
+fn packet_headers(out: &mut Vec<u8>, flow: u32, event: &Event, packet: &Packet) {
     let (mut ends, mut ports) = ([sender_address(flow), receiver_address(flow)], [SENDER_PORT, RECEIVER_PORT]);
     if event.is_ack() {
         ends.reverse();
@@ -124,25 +125,31 @@ fn packet_headers(flow: u32, event: &Event, packet: &Packet) -> Vec<u8> {
     }
     let length = packet.bytes.saturating_sub(Ipv4Header::MIN_LEN_U16);
     let (protocol, headers) = wire::headers(packet, flow, ports, length);
-    let mut out = ip(ends[0], ends[1], event, protocol, length);
+    ip(out, ends[0], ends[1], event, protocol, length);
     out.extend(headers);
-    out
 }
 
-fn ip_and_tcp(source: [u8; 4], destination: [u8; 4], event: &Event, tcp: &TcpHeader, payload: u16) -> Vec<u8> {
-    let mut out = ip(source, destination, event, IpNumber::TCP, tcp.header_len() as u16 + payload);
-    tcp.write(&mut out).expect("memory takes all");
-    out
+fn ip_and_tcp(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &Event, tcp: &TcpHeader, payload: u16) {
+    ip(out, source, destination, event, IpNumber::TCP, tcp.header_len() as u16 + payload);
+    out.extend(tcp.to_bytes());
 }
 
-fn ip(source: [u8; 4], destination: [u8; 4], event: &Event, protocol: IpNumber, length: u16) -> Vec<u8> {
-    let mut ip = Ipv4Header::new(length, 64, protocol, source, destination).expect("a packet is below 64 KiB");
-    ip.dscp = IpDscp::ZERO;
-    ip.ecn = IpEcn::try_new(event.ecn() as u8).expect("two bits");
-    ip.header_checksum = ip.calc_header_checksum();
-    let mut out = Vec::with_capacity(ip.header_len() + TcpHeader::MIN_LEN);
-    ip.write(&mut out).expect("memory takes all");
-    out
+/// An IPv4 header (RFC 791) without options of a packet that is not to be fragmented, above which `length` bytes follow.
+fn ip(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &Event, protocol: IpNumber, length: u16) {
+    let total = length.checked_add(Ipv4Header::MIN_LEN_U16).expect("a packet is below 64 KiB").to_be_bytes();
+    let (ecn, hops) = (event.ecn() as u8, 64);
+    let [s0, s1, s2, s3] = source;
+    let [d0, d1, d2, d3] = destination;
+    let mut header =
+        [0x45, ecn, total[0], total[1], 0, 0, 0x40, 0, hops, protocol.0, 0, 0, s0, s1, s2, s3, d0, d1, d2, d3];
+    // The sum of five of 32 bits fits 64; folding carries back is the sum of the words of 16 bits in ones' complement.
+    let words = header.chunks_exact(4).map(|word| u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]])));
+    let mut sum: u64 = words.sum();
+    while sum >> 16 > 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    out.extend(header);
 }
 
 fn sender_address(flow: u32) -> [u8; 4] {

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use aqumen_scenario::{Plan, Scenario};
+use aqumen_scenario::{Files, Plan, Scenario};
 use aqumen_sim::{Options, Places, run};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 /// What flows may be: transport, and what else stands in their group.
-const GROUPS: [&str; 22] = [
+const GROUPS: [&str; 27] = [
     "transport = { preset = \"ns2\", ecn = true, send_overhead = \"500us\" }",
     "transport = { preset = \"ns2\", send_overhead = \"500us\" }\noff = [[\"500ms\", \"900ms\"]]",
     "transport = { preset = \"ns2\", ecn = true }\nstop = \"1500ms\"",
@@ -19,6 +19,8 @@ const GROUPS: [&str; 22] = [
     "transport = \"dctcp\"",
     "transport = \"bbr\"",
     "transport = \"ledbat\"",
+    "transport = \"prague\"",
+    "transport = \"vegas\"",
     "transport = { preset = \"ns2\", send_overhead = \"2ms\" }\ntraffic = { kind = \"cbr\", rate = \"960kbit\", packet = \"480B\" }",
     "transport = \"modern\"\ntraffic = { kind = \"web\", reading = \"200ms\" }",
     "transport = \"modern\"\ntraffic = { kind = \"transfers\", rate = \"9/s\", size = \"20kB\" }",
@@ -27,6 +29,9 @@ const GROUPS: [&str; 22] = [
     "transport = \"udp\"\ntraffic = \"voip\"",
     "transport = \"udp\"\ntraffic = { kind = \"poisson\", rate = \"100pkt/s\" }",
     "transport = \"udp\"\ntraffic = { kind = \"self-similar\", rate = \"1Mbit\" }",
+    "transport = \"udp\"\ntraffic = { kind = \"mmpp\", preset = \"paper8\" }",
+    "transport = \"udp\"\ntraffic = { kind = \"video\", file = \"frames.txt\", rate = \"1Mbit\" }",
+    "transport = \"rtp-nada\"\ntraffic = { kind = \"video\", file = \"frames.txt\", rate = \"1Mbit\" }",
     "transport = \"sctp\"",
     "transport = { preset = \"sctp\", streams = 3 }\ntraffic = { kind = \"transfers\", rate = \"9/s\", size = \"20kB\" }",
     "transport = \"rtp\"\ntraffic = \"voip\"",
@@ -56,6 +61,12 @@ const EVENTS: [&str; 6] = [
 const AQMS: [&str; 9] = ["droptail", "red", "pi", "arm-pfc", "codel", "pie", "fq-codel", "dualpi2", "cake"];
 
 const DELAYS: [&str; 5] = ["0s", "20us", "1ms", "[\"1ms\", \"9ms\"]", "30ms"];
+
+/// The files that groups name.
+fn files() -> Files {
+    let frames: &[u8] = include_bytes!("../../../examples/traces/life.txt");
+    Files::given([("frames.txt".to_string(), frames.to_vec())])
+}
 
 fn scenario(
     row: bool,
@@ -107,7 +118,7 @@ prop_compose! {
         seed in 0u64..1000,
     ) -> (String, Plan) {
         let text = scenario(row, line, delays, &groups, event, interval);
-        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let scenario = Scenario::parse_with(&text, "t.toml", files()).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let plan = scenario.plan(seed, Some(&scenario.aqm(aqm).unwrap())).unwrap_or_else(|error| panic!("{error}\n{text}"));
         (format!("{text}\n# {aqm}, seed {seed}"), plan)
     }

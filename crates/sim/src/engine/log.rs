@@ -12,10 +12,13 @@ use crate::trace::Trace;
 #[derive(Default)]
 pub(super) struct Log {
     entries: Vec<Entry>,
+    /// The turn of each entry, and its number: what is sorted.
+    turns: Vec<(Turn, u32)>,
+    acks: Vec<Ack>,
+    packets: Vec<Packet>,
 }
 
 struct Entry {
-    turn: Turn,
     link: u32,
     flow: u32,
     /// When its transmission starts.
@@ -25,10 +28,11 @@ struct Entry {
 }
 
 /// What does not travel in the event.
+#[derive(Clone, Copy)]
 enum Carried {
     Nothing,
-    Ack(Ack),
-    Packet(Packet),
+    Ack(u32),
+    Packet(u32),
 }
 
 impl Log {
@@ -45,22 +49,35 @@ impl Log {
         // It may be gone, and its place in the table taken, before the window closes.
         let carried = match event.kept() {
             None => Carried::Nothing,
-            Some(Kept::Ack(index)) => Carried::Ack(*acks.get(index)),
-            Some(Kept::Packet(index)) => Carried::Packet(*packets.get(index)),
+            Some(Kept::Ack(index)) => {
+                self.acks.push(*acks.get(index));
+                Carried::Ack(self.acks.len() as u32 - 1)
+            }
+            Some(Kept::Packet(index)) => {
+                self.packets.push(*packets.get(index));
+                Carried::Packet(self.packets.len() as u32 - 1)
+            }
         };
-        self.entries.push(Entry { turn, link, flow, start, event, carried });
+        self.turns.push((turn, self.entries.len() as u32));
+        self.entries.push(Entry { link, flow, start, event, carried });
     }
 
     /// Hands everything to `trace`.
     pub(super) fn write(&mut self, trace: &mut Trace) {
-        self.entries.sort_by_key(|entry| entry.turn);
-        for Entry { link, flow, start, event, carried, .. } in self.entries.drain(..) {
-            match carried {
-                Carried::Packet(packet) => trace.packet(link, start, flow, &event, &packet),
-                Carried::Ack(ack) => trace.ack(link, start, flow, &event, &ack),
-                Carried::Nothing if event.is_ack() => trace.ack(link, start, flow, &event, &event.as_ack()),
-                Carried::Nothing => trace.segment(link, start, flow, &event),
+        // Each place's are in order already, runs that the sort finds.
+        self.turns.sort();
+        for (_, number) in self.turns.drain(..) {
+            let Entry { link, flow, start, event, carried } = &self.entries[number as usize];
+            let (link, flow, start) = (*link, *flow, *start);
+            match *carried {
+                Carried::Packet(index) => trace.packet(link, start, flow, event, &self.packets[index as usize]),
+                Carried::Ack(index) => trace.ack(link, start, flow, event, &self.acks[index as usize]),
+                Carried::Nothing if event.is_ack() => trace.ack(link, start, flow, event, &event.as_ack()),
+                Carried::Nothing => trace.segment(link, start, flow, event),
             }
         }
+        self.entries.clear();
+        self.acks.clear();
+        self.packets.clear();
     }
 }
