@@ -7,8 +7,9 @@
 /// Gathers samples of the windows of a fixed set of flows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Synchrony {
-    /// Sum and sum of squares of each flow's window.
-    flows: Vec<[f64; 2]>,
+    /// Sum of each flow's window, and sum of squares.
+    sums: Vec<f64>,
+    squares: Vec<f64>,
     /// The same of their sum.
     total: [f64; 2],
     samples: u64,
@@ -16,26 +17,29 @@ pub struct Synchrony {
 
 impl Synchrony {
     /// The windows of all flows at one moment, always in the same order.
-    pub fn sample(&mut self, windows: impl ExactSizeIterator<Item = f64>) {
-        self.flows.resize(windows.len(), [0.0; 2]);
-        let mut sum = 0.0;
-        for (flow, window) in self.flows.iter_mut().zip(windows) {
-            add(flow, window);
-            sum += window;
+    pub fn sample(&mut self, windows: &[f64]) {
+        self.resize(windows.len());
+        for ((sum, square), window) in self.sums.iter_mut().zip(&mut self.squares).zip(windows) {
+            *sum += window;
+            *square += window * window;
         }
-        add(&mut self.total, sum);
+        let sum = windows.iter().fold(0.0, |sum, window| sum + window);
+        self.total[0] += sum;
+        self.total[1] += sum * sum;
         self.samples += 1;
     }
 
     /// Adds what `later` gathered of the same flows.
     pub fn merge(&mut self, later: &Synchrony) {
-        self.flows.resize(self.flows.len().max(later.flows.len()), [0.0; 2]);
-        let pairs = self.flows.iter_mut().zip(&later.flows).chain([(&mut self.total, &later.total)]);
-        for (mine, theirs) in pairs {
-            mine[0] += theirs[0];
-            mine[1] += theirs[1];
-        }
+        self.resize(self.sums.len().max(later.sums.len()));
+        let mine = self.sums.iter_mut().zip(&later.sums).chain(self.squares.iter_mut().zip(&later.squares));
+        mine.chain(self.total.iter_mut().zip(&later.total)).for_each(|(mine, theirs)| *mine += theirs);
         self.samples += later.samples;
+    }
+
+    fn resize(&mut self, flows: usize) {
+        self.sums.resize(flows, 0.0);
+        self.squares.resize(flows, 0.0);
     }
 
     /// With V the variance of the sum, v the flows' variances and s their roots, (V - sum v) / ((sum s)^2 - sum v): the mean
@@ -50,20 +54,15 @@ impl Synchrony {
         let n = self.samples as f64;
         let variance = |[sum, squares]: [f64; 2]| (squares / n - (sum / n) * (sum / n)).max(0.0);
         let (mut variances, mut deviations, mut moving) = (0.0, 0.0, 0);
-        for &flow in &self.flows {
+        for (&sum, &squares) in self.sums.iter().zip(&self.squares) {
             // What is left of a constant window by rounding is not movement.
-            let v = Some(variance(flow)).filter(|v| *v > 1e-9 * flow[1] / n).unwrap_or(0.0);
+            let v = Some(variance([sum, squares])).filter(|v| *v > 1e-9 * squares / n).unwrap_or(0.0);
             moving += u32::from(v > 0.0);
             variances += v;
             deviations += v.sqrt();
         }
         (moving > 1).then(|| (variance(self.total) - variances) / (deviations * deviations - variances))
     }
-}
-
-fn add(moments: &mut [f64; 2], x: f64) {
-    moments[0] += x;
-    moments[1] += x * x;
 }
 
 #[cfg(test)]
@@ -73,7 +72,7 @@ mod tests {
 
     fn index(flows: &[&[f64]]) -> Option<f64> {
         let mut seen = Synchrony::default();
-        (0..flows[0].len()).for_each(|k| seen.sample(flows.iter().map(|flow| flow[k])));
+        (0..flows[0].len()).for_each(|k| seen.sample(&flows.iter().map(|flow| flow[k]).collect::<Vec<_>>()));
         seen.index()
     }
 
@@ -106,8 +105,8 @@ mod tests {
         ) {
             let (mut whole, mut first, mut second) = (Synchrony::default(), Synchrony::default(), Synchrony::default());
             for (k, sample) in windows.iter().enumerate() {
-                whole.sample(sample.iter().copied());
-                if k < cut { &mut first } else { &mut second }.sample(sample.iter().copied());
+                whole.sample(sample);
+                if k < cut { &mut first } else { &mut second }.sample(sample);
             }
             first.merge(&second);
             let (a, b) = (whole.index().unwrap(), first.index().unwrap());

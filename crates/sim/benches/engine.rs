@@ -23,13 +23,14 @@ struct Case {
     extra: bool,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     Case { flows: 120, bps: 8_000_000, secs: 1000, extra: false },
     // Short enough for an instruction-level profiler.
     Case { flows: 121, bps: 8_000_000, secs: 100, extra: true },
     Case { flows: 1_000, bps: 622_000_000, secs: 60, extra: false },
     Case { flows: 10_000, bps: 10_000_000_000, secs: 15, extra: false },
     Case { flows: 100_000, bps: 10_000_000_000, secs: 15, extra: false },
+    Case { flows: 1_000_000, bps: 100_000_000_000, secs: 2, extra: false },
 ];
 
 fn main() {

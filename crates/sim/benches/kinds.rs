@@ -20,6 +20,8 @@ struct Kind {
     /// More groups of flows.
     more: &'static str,
     traced: bool,
+    /// Where the run is cut, if that is before its end.
+    until: Option<&'static str>,
 }
 
 /// One flow each of constant rate, of web pages, of SCTP and of RTP.
@@ -44,10 +46,10 @@ const EXP1: &str = "experiments/arm-pfc/exp1.toml";
 const N1000: &str = "benchmarks/exp1-n1000.toml";
 
 const fn kind(name: &'static str, file: &'static str) -> Kind {
-    Kind { name, beside: None, file, aqm: None, changes: &[], more: "", traced: false }
+    Kind { name, beside: None, file, aqm: None, changes: &[], more: "", traced: false, until: None }
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 14] = [
     Kind { aqm: Some("pi"), ..kind("exp1", EXP1) },
     Kind {
         aqm: Some("pi"),
@@ -64,6 +66,8 @@ const KINDS: [Kind; 12] = [
     Kind { beside: Some("exp1"), ..kind("exp7", "experiments/arm-pfc/exp7.toml") },
     Kind { beside: Some("exp1"), ..kind("paqm/load", "experiments/paqm/load.toml") },
     Kind { beside: Some("exp1"), ..kind("aqm-mo/rtt", "experiments/aqm-mo/rtt.toml") },
+    Kind { beside: Some("exp1"), until: Some("30s"), ..kind("aaqm/load", "experiments/aaqm/load.toml") },
+    Kind { beside: Some("exp1"), until: Some("8s"), ..kind("self-tuning/full", "experiments/self-tuning/full.toml") },
     Kind { beside: Some("exp1"), ..kind("examples/traffic/mix", "examples/traffic/mix.toml") },
 ];
 
@@ -94,6 +98,10 @@ impl Kind {
                 let text = format!("{}{more}", std::fs::read_to_string(&file).expect("it could be read"));
                 Scenario::parse(&text, self.file).unwrap_or_else(|error| panic!("{error}"))
             }
+        };
+        let scenario = match self.until {
+            Some(until) => scenario.until(until).unwrap_or_else(|error| panic!("{error}")),
+            None => scenario,
         };
         let aqm = self.aqm.map(|aqm| scenario.aqm(aqm).unwrap_or_else(|error| panic!("{error}")));
         scenario.plan(1, aqm.as_ref()).unwrap_or_else(|error| panic!("{error}"))

@@ -227,11 +227,10 @@ impl<'a> Engine<'a> {
                 series.probability.push(probability);
             }
         }
-        let (Hosts { flows, measures, .. }, configs) = (&mut self.hosts, &self.ways.configs);
+        let Hosts { flows, measures, .. } = &mut self.hosts;
         measures.sample(self.plan, now, |flow| {
-            let FlowState { sender, group, .. } = &flows[flow as usize];
-            let most = f64::from(configs[*group as usize].receive_window);
-            Standing { window: sender.cwnd().min(most), acknowledged: sender.acknowledged_segments() }
+            let FlowState { sender, .. } = &flows[flow as usize];
+            Standing { window: sender.cwnd(), acknowledged: sender.acknowledged_segments() }
         });
         let next = now + self.plan.sample_interval.as_nanos();
         self.sample_at = if next <= self.plan.duration.as_nanos() { next } else { NEVER };

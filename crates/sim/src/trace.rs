@@ -131,7 +131,7 @@ fn packet_headers(out: &mut Vec<u8>, flow: u32, event: &Event, packet: &Packet) 
 
 fn ip_and_tcp(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &Event, tcp: &TcpHeader, payload: u16) {
     ip(out, source, destination, event, IpNumber::TCP, tcp.header_len() as u16 + payload);
-    out.extend(tcp.to_bytes());
+    out.extend_from_slice(&tcp.to_bytes());
 }
 
 /// An IPv4 header (RFC 791) without options of a packet that is not to be fragmented, above which `length` bytes follow.
@@ -149,7 +149,7 @@ fn ip(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &Event, p
         sum = (sum & 0xffff) + (sum >> 16);
     }
     header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
-    out.extend(header);
+    out.extend_from_slice(&header);
 }
 
 fn sender_address(flow: u32) -> [u8; 4] {

@@ -25,7 +25,7 @@ pub(crate) struct Measures {
 /// Where an endless TCP transfer is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Standing {
-    /// What congestion and receiver let it have under way, segments.
+    /// What congestion lets it have under way, segments.
     pub(crate) window: f64,
     /// Segments acknowledged.
     pub(crate) acknowledged: u32,

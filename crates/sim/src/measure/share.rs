@@ -43,6 +43,8 @@ pub(crate) struct Share {
 /// A flow that is watched.
 struct Watched {
     number: u32,
+    /// What its receiver takes, segments.
+    receive_window: f64,
     payload_bytes: f64,
     /// From when on it offers data to the end of the run; `None` if that is to be looked up.
     on_from: Option<u64>,
@@ -75,7 +77,7 @@ impl Share {
             trace: Vec::new(),
             starts,
             all_on_from: all_on_from.unwrap_or(u64::MAX),
-            windows: Vec::with_capacity(n),
+            windows: vec![0.0; n],
         }
     }
 
@@ -85,15 +87,14 @@ impl Share {
         }
         let full = self.acknowledged.len() > self.steps;
         let mut latest = if full { self.acknowledged.pop_front() } else { None }.unwrap_or_default();
-        latest.clear();
-        self.windows.clear();
+        latest.resize(self.flows.len(), 0);
         // Once over the flows, whose state is spread over memory; the sums are over what lies close together.
-        for flow in &self.flows {
+        for ((flow, own), latest) in self.flows.iter().zip(&mut self.windows).zip(&mut latest) {
             let Standing { window, acknowledged } = standing(flow.number);
-            self.windows.push(window);
-            latest.push(acknowledged);
+            *own = window.min(flow.receive_window);
+            *latest = acknowledged;
         }
-        self.piece.sample(self.windows.iter().copied());
+        self.piece.sample(&self.windows);
         self.acknowledged.push_back(latest);
         if self.acknowledged.len() <= self.steps {
             return;
@@ -143,9 +144,11 @@ impl Share {
 impl Watched {
     fn new(plan: &Plan, number: u32) -> Self {
         let flow = &plan.flows[number as usize];
-        let payload_bytes = f64::from(plan.groups[flow.group as usize].transport.payload_bytes());
+        let transport = &plan.groups[flow.group as usize].transport;
+        let payload_bytes = f64::from(transport.payload_bytes());
+        let receive_window = transport.tcp().map_or(f64::INFINITY, |tcp| f64::from(tcp.receive_window));
         let on_from = if let [(from, None)] = flow.on[..] { Some(from.as_nanos()) } else { None };
-        Watched { number, payload_bytes, on_from }
+        Watched { number, receive_window, payload_bytes, on_from }
     }
 
     /// Whether its application offered data throughout.
