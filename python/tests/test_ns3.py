@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import aqumen
-from aqumen.ns2.crosscheck import Cell
+from aqumen.ns2.crosscheck import Cell, measures
 from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run
 from aqumen.ns3.build import _compile
-from aqumen.ns3.crosscheck import CELLS, METRICS
+from aqumen.ns3.crosscheck import CELLS, METRICS, drawn
 from aqumen.ns3.describe import describe
 from aqumen.ns3.runner import _execute, read_trace
 from aqumen.scenario import Scenario
@@ -54,6 +54,16 @@ TRANSPORT: dict[str, Any] = {
     "halve_flight": False,
     "send_overhead_s": 0.0,
     "syn": True,
+}
+
+FQ_CODEL = {
+    "target": 0.005,
+    "interval": 0.1,
+    "mtu": 1500,
+    "quantum": 1514,
+    "queues": 1024,
+    "drop_batch": 64,
+    "ecn": True,
 }
 
 CODEL = {"name": "codel", "params": {"target": 0.005, "interval": 0.1, "mtu": 1500.0, "ecn": True}}
@@ -121,7 +131,7 @@ def test_every_parameter_is_handed_over() -> None:
     # 948 bytes of data make 1000 on the wire; ns-3's device adds 2, and its rate makes up for it: 8e6 * 1.002.
     assert "default ns3::TcpSocket SegmentSize 948" in lines
     assert "link 0 0 1 8016000.0 0.02 300" in lines
-    assert "default ns3::TcpL4Protocol SocketType ns3::Rfc5681Reno" in lines
+    assert "control 2 ns3::Rfc5681Reno" in lines
     assert "default ns3::Rfc5681Reno GrowthLimit 2" in lines
 
 
@@ -134,7 +144,7 @@ def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
         "whole_windows": True,
     }
     lines = describe(cubic).text.splitlines()
-    assert "default ns3::TcpL4Protocol SocketType ns3::Rfc3465Cubic" in lines
+    assert "control 2 ns3::Rfc3465Cubic" in lines
     assert "default ns3::Rfc3465Cubic GrowthLimit 2" in lines
     for value in ("Beta 0.7", "C 0.4", "FastConvergence true", "HyStart false"):
         assert f"default ns3::TcpCubic {value}" in lines
@@ -143,7 +153,7 @@ def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"variant": "reno"}, "group 'ftp': ns-3 runs sack or newreno here, not 'reno'"),
+        ({"variant": "newreno"}, "group 'ftp': ns-3 runs sack here, not 'newreno'"),
         ({"min_window": 0.0}, "group 'ftp': ns-3 has min_window = 2.0 built in, not 0.0"),
         ({"send_overhead_s": 0.001}, "group 'ftp': ns-3 has send_overhead_s = 0.0 built in, not 0.001"),
         ({"header_bytes": 40}, "group 'ftp': ns-3's headers are 52 bytes with timestamps"),
@@ -187,13 +197,57 @@ def test_a_network_that_ns3_does_not_have_is_refused() -> None:
         {"name": "a", "transport": TRANSPORT, "flows": [0, 1]},
         {"name": "b", "transport": TRANSPORT | {"ecn": False}, "flows": [1, 2]},
     ]
-    with pytest.raises(Ns3Unsupported, match="groups 'a' and 'b' differ"):
+    two["flows"][1]["group"] = 1
+    with pytest.raises(Ns3Unsupported, match="groups 'a' and 'b' differ in what it calls TcpSocketBase::UseEcn"):
         describe(two)
+    bbr = plan({"name": "fq-codel", "params": FQ_CODEL})
+    bbr["groups"][0]["transport"] |= {"congestion": "bbr", "pacing": True}
+    with pytest.raises(Ns3Unsupported, match="group 'ftp': the BBR of ns-3 stalls under FQ-CoDel"):
+        describe(bbr)
+
+
+def test_each_group_may_have_a_congestion_control_of_its_own() -> None:
+    two = plan(flows=2)
+    cubic = {"congestion": "cubic", "hystart": False, "reno_friendly": False, "whole_windows": True}
+    two["groups"] = [
+        {"name": "a", "transport": TRANSPORT, "flows": [0, 1]},
+        {"name": "b", "transport": TRANSPORT | cubic, "flows": [1, 2]},
+    ]
+    two["flows"][1]["group"] = 1
+    lines = describe(two).text.splitlines()
+    # Nodes 2 and 3 are the first flow's hosts, 4 and 5 the second's.
+    assert [line for line in lines if line.startswith("control")] == [
+        "control 2 ns3::Rfc5681Reno",
+        "control 3 ns3::Rfc5681Reno",
+        "control 4 ns3::Rfc3465Cubic",
+        "control 5 ns3::Rfc3465Cubic",
+    ]
+
+
+def test_the_queues_of_fq_codel_are_quiet_with_a_packet_left() -> None:
+    assert "set 0 MinBytes 1501" in describe(plan({"name": "fq-codel", "params": FQ_CODEL})).text.splitlines()
+
+
+def test_red_is_handed_over_by_its_curve() -> None:
+    red = {
+        "min_th": 10.0,
+        "max_th": 30.0,
+        "max_p": 0.05,
+        "weight": 0.002,
+        "gentle": True,
+        "wait": True,
+        "mean_packet": 1000,
+        "above": "drop",
+        "ecn": True,
+    }
+    lines = describe(plan({"name": "red", "params": red})).text.splitlines()
+    for line in ("MinTh 10.0", "MaxTh 30.0", "LInterm 20.0", "QW 0.002", "Gentle true", "UseHardDrop true"):
+        assert f"set 0 {line}" in lines
 
 
 def test_an_aqm_that_ns3_does_not_have_is_refused() -> None:
     with pytest.raises(
-        Ns3Unsupported, match="ns-3 here has no AQM 'pi'; it has cobalt, codel, droptail, fq-codel, pie"
+        Ns3Unsupported, match="ns-3 here has no AQM 'pi'; it has cobalt, codel, droptail, fq-codel, pie, red"
     ):
         describe(plan({"name": "pi", "params": {}}))
     with pytest.raises(Ns3Unsupported, match="AQM 'codel' in ns-3 has no parameter 'magic'"):
@@ -251,6 +305,37 @@ def test_the_cells_are_scenario_files() -> None:
     assert all((folder / cell.scenario).is_file() for cell in CELLS)
     assert {cell.label for cell in CELLS} >= {"CoDel", "PIE", "FQ-CoDel", "COBALT"}
     assert METRICS["queue_mean_pkts"].at(100.0) == 15.0
+    # Near zero the floors hold: a fifth of a packet, one packet in ten thousand.
+    assert (METRICS["queue_mean_pkts"].at(0.5), METRICS["mark_ratio"].at(0.0001)) == (0.2, 0.0001)
+
+
+def test_cells_drawn_by_a_seed_repeat_and_can_be_handed_over() -> None:
+    cells = drawn(3, 12)
+    assert [cell.settings for cell in cells] == [cell.settings for cell in drawn(3, 12)]
+    assert cells[0].settings != drawn(4, 1)[0].settings
+    for cell in cells:
+        scenario = Scenario.load(Path(__file__).parents[2] / "validation" / cell.scenario).set_all(list(cell.settings))
+        raw = json.loads(scenario.plan_json(1, cell.aqm))
+        assert describe(raw).windows["steady"][1] == raw["duration_s"]
+
+
+def test_shares_fairness_and_timeouts_are_compared_for_each_group() -> None:
+    link = {"utilization": 1.0, "early_drop_ratio": 0.0, "overflow_drop_ratio": 0.0, "departures_pkts": 2000}
+    groups = {
+        "a": {"steady": {"goodput_bps": 3e6, "jain_fairness": 0.9, "timeouts": 4}},
+        "b": {"steady": {"goodput_bps": 1e6, "jain_fairness": 0.5, "timeouts": 0}},
+    }
+    result = {"links": {"bottleneck": {"steady": link}}, "flows": groups}
+    bounds = {name: METRICS[name] for name in ("utilization", "timeout_ratio", "jain_fairness", "goodput_share")}
+    assert measures(result, "steady", bounds=bounds) == {
+        "utilization": 1.0,
+        "a.goodput_share": 0.75,
+        "a.jain_fairness": 0.9,
+        "a.timeout_ratio": 0.002,
+        "b.goodput_share": 0.25,
+        "b.jain_fairness": 0.5,
+        "b.timeout_ratio": 0.0,
+    }
 
 
 @pytest.mark.usefixtures("ns3")

@@ -8,7 +8,8 @@
 //     link I FROM TO RATE_BPS DELAY LIMIT      LIMIT packets in its queue
 //     rate I TIME RATE_BPS                     a later rate
 //     disc I TYPE                              queue discipline; recorded into linkI.bin
-//     set I ATTRIBUTE VALUE                    of that discipline; `quantum` of FqCoDelQueueDisc, too
+//     set I ATTRIBUTE VALUE                    of that discipline; `quantum` and `MinBytes` of FqCoDelQueueDisc, too
+//     control NODE TYPE                        congestion control of its sockets
 //     route AT TO_NODE LINK
 //     flow FIRST_LINK LAST_LINK START STOP BYTES      STOP < 0: never, BYTES 0: endless
 //     snapshot TIME
@@ -297,6 +298,7 @@ int main() {
     std::vector<Link> links;
     std::vector<Route> routes;
     std::vector<Flow> flows;
+    std::vector<std::pair<uint32_t, std::string>> controls;
     std::vector<double> snapshots;
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream words(line);
@@ -335,6 +337,11 @@ int main() {
             std::string attribute, value;
             words >> number >> attribute >> value;
             links.at(number).attributes.emplace_back(attribute, value);
+        } else if (what == "control") {
+            uint32_t node;
+            std::string type;
+            words >> node >> type;
+            controls.emplace_back(node, type);
         } else if (what == "route") {
             Route route;
             words >> route.at >> route.to >> route.link;
@@ -364,6 +371,8 @@ int main() {
     stack.SetRoutingHelper(routing);
     stack.SetIpv6StackInstall(false);
     stack.Install(nodes);
+    for (const auto& [node, type] : controls)
+        nodes.Get(node)->GetObject<TcpL4Protocol>()->SetAttribute("SocketType", TypeIdValue(TypeId::LookupByName(type)));
 
     // A channel for each pair of nodes; each direction has a device with a rate of its own.
     std::map<std::pair<uint32_t, uint32_t>, Ptr<PointToPointChannel>> channels;
@@ -419,6 +428,9 @@ int main() {
             // No attribute in ns-3: the device's MTU unless set by a call.
             if (attribute == "quantum")
                 quantum = static_cast<uint32_t>(std::stoul(value));
+            else if (attribute == "MinBytes" && link.disc == "ns3::FqCoDelQueueDisc")
+                // Nor this one: its queues, made as flows come, have CoDel's default.
+                Config::SetDefault("ns3::CoDelQueueDisc::MinBytes", StringValue(value));
             else
                 factory.Set(attribute, StringValue(value));
         }

@@ -46,11 +46,18 @@ class Yardstick(StrEnum):
     "--seeds", type=int, default=20, show_default=True, metavar="N", help="Seeds of the other side: 1 to N, at least 2."
 )
 @click.option("--cell", multiple=True, metavar="NAME", help="Only this experiment, or EXPERIMENT/AQM; may be repeated.")
+@click.option(
+    "--drawn",
+    type=(int, int),
+    metavar="SEED N",
+    help="With ns3: N cells drawn at random by SEED in place of the listed ones.",
+)
 @json_option
 def validate(
     yardstick: Yardstick,
     seeds: int,
     cell: tuple[str, ...],
+    drawn: tuple[int, int] | None,
     as_json: bool,
 ) -> int:
     """Compare the packet engine with ns-2 or ns-3, or replay the vectors.
@@ -73,7 +80,14 @@ def validate(
     is_ns2 = yardstick is Yardstick.ns2
     ours = 1 if is_ns2 else MORE
     base = experiments if is_ns2 else experiments.parent / "validation"
-    cells = crosscheck.select(crosscheck.CELLS if is_ns2 else with_ns3.CELLS, cell)
+    listed = crosscheck.CELLS if is_ns2 else with_ns3.CELLS
+    if drawn is not None:
+        if is_ns2 or drawn[1] < 1 or drawn[0] < 0:
+            raise ScenarioError(
+                f"--drawn {drawn[0]} {drawn[1]}: takes a seed and a number of cells from 1 on, with ns3 alone"
+            )
+        listed = with_ns3.drawn(*drawn)
+    cells = crosscheck.select(listed, cell)
     bounds = crosscheck.METRICS if is_ns2 else with_ns3.METRICS
     rows: list[Row] = []
     done: list[Cell] = []

@@ -67,6 +67,10 @@ FLOW_METRICS: dict[str, Bound] = {
 }
 """What is compared of the flow groups of some cells. The flow completion time is that of all transfers."""
 
+EACH_GROUP = ("goodput_share", "jain_fairness", "timeout_ratio")
+"""Figures that, where they have a bound, are compared for each flow group: its share of all goodput, fairness within
+it, and timeouts for each packet that leaves the link."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -205,8 +209,24 @@ def measures(
     """The compared metrics of one run, from the result of either engine; those of flow groups as `group.metric`."""
     metrics = result["links"][link][window]
     drops = float(metrics["early_drop_ratio"]) + float(metrics["overflow_drop_ratio"])
-    of_link = {name: drops if name == "drop_ratio" else float(metrics[name]) for name in bounds}
-    return of_link | {f"{group}.{name}": _of_group(result["flows"][group][window], name) for group, name in flows}
+    wanted = [name for name in bounds if name not in EACH_GROUP]
+    of_link = {name: drops if name == "drop_ratio" else float(metrics[name]) for name in wanted}
+    each = [name for name in EACH_GROUP if name in bounds]
+    groups = {group: windows[window] for group, windows in result["flows"].items()} if each else {}
+    goodput = sum(float(group["goodput_bps"]) for group in groups.values())
+    of_each = {
+        f"{name}.{what}": {
+            "goodput_share": lambda one: float(one["goodput_bps"]) / max(goodput, 1.0),
+            "jain_fairness": lambda one: float(one["jain_fairness"] or 0.0),
+            "timeout_ratio": lambda one: float(one["timeouts"]) / max(float(metrics["departures_pkts"]), 1.0),
+        }[what](group)
+        for name, group in groups.items()
+        for what in each
+        # A group that is alone has all there is.
+        if what != "goodput_share" or len(groups) > 1
+    }
+    of_some = {f"{group}.{name}": _of_group(result["flows"][group][window], name) for group, name in flows}
+    return of_link | of_each | of_some
 
 
 def _of_group(metrics: Mapping[str, Any], name: str) -> float:
@@ -303,7 +323,9 @@ def validate(
     """
 
     def rows_of(cell: Cell, own: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Row]:
-        all_bounds = dict(bounds) | {f"{group}.{name}": FLOW_METRICS[name] for group, name in cell.flows}
+        known = FLOW_METRICS | dict(bounds)
+        first = measures(own[0], windows[0], link, bounds, cell.flows)
+        all_bounds = {name: known[name.rpartition(".")[2]] for name in first}
         return [
             row
             for window in windows

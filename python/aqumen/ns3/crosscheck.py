@@ -3,17 +3,23 @@
 The comparison itself is that with ns-2: see `aqumen.ns2.crosscheck`.
 """
 
+import numpy as np
+
 from aqumen.ns2.crosscheck import Bound, Cell
 
-__all__ = ["CELLS", "METRICS", "WINDOWS"]
+__all__ = ["CELLS", "METRICS", "WINDOWS", "drawn"]
 
 METRICS: dict[str, Bound] = {
     "utilization": Bound(0.0, 0.01),
-    "queue_mean_pkts": Bound(0.15, 1.0),
-    "mark_ratio": Bound(0.20, 0.0005),
-    "drop_ratio": Bound(0.20, 0.0005),
+    "queue_mean_pkts": Bound(0.15, 0.2),
+    "mark_ratio": Bound(0.20, 0.0001),
+    "drop_ratio": Bound(0.20, 0.0001),
+    "timeout_ratio": Bound(0.30, 0.0001),
+    "jain_fairness": Bound(0.0, 0.05),
+    "goodput_share": Bound(0.0, 0.03),
 }
-"""What is compared. Two TCPs meet here, not one program and its copy: the bounds are wider than those of ns-2."""
+"""What is compared. Two TCPs meet here, not one program and its copy: the bounds are wider than those of ns-2.
+The absolute ones are floors for figures near zero, a fifth of a packet and one packet in ten thousand."""
 
 WINDOWS = ("steady",)
 """Not the start: how the hundreds of losses of slow start are repaired is the business of the TCPs."""
@@ -26,6 +32,7 @@ def _cells() -> list[Cell]:
         "PIE": "pie:derandomize=false",
         "COBALT": "cobalt",
         "FQ-CoDel": "fq-codel:schedule=now,backlog=queue,count_drops=false",
+        "RED": "red:min_th=10pkt,max_th=40pkt,max_p=0.1,weight=0.002",
     }
     # The losses of slow start set BLUE's probability, which then falls for ten seconds.
     later = {("small windows", "COBALT"): (("windows.steady", "15s"),)}
@@ -41,9 +48,61 @@ def _cells() -> list[Cell]:
     step = "codel:ce_threshold=1ms"
     cells.append(Cell("DCTCP", "ns3/dctcp.toml", (), "step at 1 ms", step))
     cells.append(Cell("BBR", "ns3/bbr.toml", (), "DropTail", "droptail"))
+    cells.append(Cell("CUBIC near ten", "ns3/cubic-near-ten.toml", (), "CoDel", aqms["CoDel"]))
+    cells.append(Cell("capacity drop", "ns3/capacity-drop.toml", (), "PIE", aqms["PIE"]))
+    # Two controls, packets of today's size, at which a queue of one is quiet, and today's least timeout.
+    cells += [Cell("1500 B", "ns3/mixed.toml", (), label, aqms[label]) for label in ("CoDel", "FQ-CoDel", "PIE")]
     # Vegas and LEDBAT are left out: ns-3's round trips in milliseconds and its bound on the window decide there.
     return cells
 
 
 CELLS: list[Cell] = _cells()
 """Scenario files in the folder `validation`."""
+
+DRAWN_PACKETS = 30_000
+"""About how many packets cross the bottleneck in a run of a cell that is drawn."""
+
+
+def drawn(seed: int, count: int) -> list[Cell]:
+    """Cells drawn at random by a seed, so that bounds and programs are not fitted to those that stand above.
+
+    Args:
+        seed: Of the draw.
+        count: How many.
+    """
+    random = np.random.Generator(np.random.PCG64(seed))
+    aqms = {cell.label: cell.aqm for cell in CELLS if cell.experiment == "small windows"}
+    cells = []
+    for number in range(1, count + 1):
+        size = int(random.choice([500, 1000, 1500]))
+        rate_bps = float(np.exp(random.uniform(np.log(2e6), np.log(40e6))))
+        rtt_s = float(np.exp(random.uniform(np.log(0.02), np.log(0.2))))
+        pipe = rate_bps * rtt_s / 8.0 / size
+        # Windows of four packets and more: below, timers are compared and not AQMs.
+        flows = int(np.clip(np.exp(random.uniform(np.log(2.0), np.log(40.0))), 2, max(2.0, pipe / 4.0)))
+        control = str(random.choice(["reno", "reno", "cubic"]))
+        label = str(random.choice(sorted(aqms)))
+        duration_s = float(np.clip(DRAWN_PACKETS * size * 8.0 / rate_bps, 20.0, 60.0))
+        settings = {
+            "duration": f"{duration_s:.0f}s",
+            # Half of it: the losses of slow start are the business of the TCPs.
+            "windows.steady": f"{duration_s / 2:.0f}s",
+            "topology.bottleneck.rate": f"{rate_bps / 1e3:.0f}kbit",
+            "topology.bottleneck.delay": f"{rtt_s / 4 * 1e3:.1f}ms",
+            "topology.bottleneck.buffer": f"{max(20, pipe * random.uniform(0.5, 3.0)):.0f}pkt",
+            "topology.access.rate": f"{rate_bps * 5 / 1e3:.0f}kbit",
+            "topology.access.delay": f"{rtt_s / 8 * 1e3:.1f}ms",
+            "flows.0.count": str(flows),
+            "flows.0.transport.packet": f"{size}B",
+            # Beyond that 200 ms are no more than a round trip and a queue: see the page of the engine.
+            "flows.0.transport.min_rto": str(random.choice(["200ms", "1s"])) if rtt_s < 0.12 else "1s",
+        }
+        if control == "cubic":
+            settings |= {f"flows.0.transport.{name}": value for name, value in _CUBIC.items()}
+        name = f"drawn {seed}.{number}"
+        cells.append(Cell(name, "ns3/small-windows.toml", tuple(settings.items()), label, aqms[label]))
+    return cells
+
+
+_CUBIC = {"preset": "cubic", "hystart": "false", "reno_friendly": "false", "whole_windows": "true"}
+"""What of CUBIC is compared: see the file cubic.toml."""

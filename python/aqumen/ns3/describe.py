@@ -125,11 +125,6 @@ def describe(raw: Mapping[str, Any]) -> Run:
         if group.get("traffic", "bulk") != "bulk":
             raise Ns3Unsupported(f"group '{group['name']}': ns-3 here has bulk traffic only")
     transports = [(group["name"], dict(group["transport"])) for group in raw["groups"]]
-    for name, transport in transports[1:]:
-        if transport != transports[0][1]:
-            raise Ns3Unsupported(
-                f"ns-3 here has one transport for all flows; groups '{transports[0][0]}' and '{name}' differ"
-            )
     windows = {name: (float(start), float(end)) for name, (start, end) in raw["windows"].items()}
     snapshots = tuple(sorted({time for window in windows.values() for time in window} - {0.0}))
     packet_bytes = int(transports[0][1]["packet_bytes"]) if transports else 1000
@@ -137,8 +132,13 @@ def describe(raw: Mapping[str, Any]) -> Run:
     if transports:
         # A segment at a time: a write must fit whole into the sender's buffer.
         lines.append(f"write {packet_bytes - int(transports[0][1]['header_bytes'])}")
-        lines += [f"default ns3::{key} {value}" for key, value in _transport(*transports[0]).items()]
+        lines += [f"default ns3::{key} {value}" for key, value in _defaults(transports).items()]
     lines += _links(links, packet_bytes)
+    lines += [f"control {node} ns3::{kind}" for node, kind in _controls(raw, links).items()]
+    if any(link.record and link.aqm.name == "fq-codel" for link in links):
+        for name, transport in transports:
+            if transport["congestion"] == "bbr":
+                raise Ns3Unsupported(f"group '{name}': the BBR of ns-3 stalls under FQ-CoDel; run it under another AQM")
     lines += [f"route {at} {to} {link}" for (at, to), link in _routes(raw, links).items()]
     for flow in raw["flows"]:
         if len(flow["on"]) != 1:
@@ -226,6 +226,33 @@ def _routes(raw: Mapping[str, Any], links: tuple[Link, ...]) -> dict[tuple[int, 
     return table
 
 
+def _defaults(transports: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """What all senders have; only the congestion control may differ from group to group."""
+    found: dict[str, Any] = {}
+    for name, transport in transports:
+        for key, value in _transport(name, dict(transport)).items():
+            if found.setdefault(key, value) != value:
+                raise Ns3Unsupported(
+                    "ns-3 here has one transport for all flows but for `congestion`; "
+                    f"groups '{transports[0][0]}' and '{name}' differ in what it calls {key.replace(' ', '::')}"
+                )
+    return found
+
+
+def _controls(raw: Mapping[str, Any], links: tuple[Link, ...]) -> dict[int, str]:
+    """The congestion control of each host at an end of a flow."""
+    found: dict[int, str] = {}
+    for flow in raw["flows"]:
+        group = raw["groups"][flow["group"]]
+        kind = SOCKETS[group["transport"]["congestion"]][0]
+        for node in (links[flow["path"][0]].tail, links[flow["path"][-1]].head):
+            if found.setdefault(node, kind) != kind:
+                raise Ns3Unsupported(
+                    f"group '{group['name']}': ns-3 here has one congestion control for each host, and it shares some"
+                )
+    return found
+
+
 def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     def refuse(what: str) -> Ns3Unsupported:
         return Ns3Unsupported(f"group '{group}': {what}")
@@ -236,8 +263,9 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         if given != value:
             raise refuse(f"ns-3 has {name} = {value} built in, not {given}")
     variant = transport.pop("variant")
-    if variant not in ("sack", "newreno"):
-        raise refuse(f"ns-3 runs sack or newreno here, not '{variant}'")
+    if variant != "sack":
+        # Its NewReno counts duplicate acknowledgements as if they were SACKs, and guesses wrong.
+        raise refuse(f"ns-3 runs sack here, not '{variant}'")
     timestamps = bool(transport.pop("timestamps"))
     header = 52 if timestamps else 40
     if transport.pop("header_bytes") != header:
@@ -247,6 +275,8 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     delayed_s = transport.pop("delayed_ack_s")
     initial_rto_s = float(transport.pop("initial_rto_s"))
     congestion = transport.pop("congestion")
+    # BBR turns it on itself.
+    paced = transport.pop("pacing")
     if congestion not in SOCKETS:
         raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {', '.join(SOCKETS)}")
     socket, values = SOCKETS[congestion]
@@ -259,10 +289,9 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         if transport["reno_friendly"]:
             raise refuse("the CUBIC of ns-3 has reno_friendly = False built in, not True")
     attributes = {
-        "TcpL4Protocol SocketType": f"ns3::{socket}",
         **{f"{socket} {name}": value for name, value in values.items()},
         **{f"TcpCubic {name}": value for name, value in inherited.items()},
-        "TcpSocketState EnablePacing": _flag(transport.pop("pacing")),
+        **({} if congestion == "bbr" else {"TcpSocketState EnablePacing": _flag(paced)}),
         "TcpL4Protocol RecoveryType": "ns3::TcpClassicRecovery",
         "TcpSocket SegmentSize": payload,
         "TcpSocket InitialCwnd": int(transport.pop("initial_window")),
@@ -276,7 +305,7 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         "TcpSocket DataRetries": 100000,
         "TcpSocketBase MinRto": f"{transport.pop('min_rto_s')}s",
         "TcpSocketBase ClockGranularity": "1ms",
-        "TcpSocketBase Sack": _flag(variant == "sack"),
+        "TcpSocketBase Sack": "true",
         "TcpSocketBase Timestamp": _flag(timestamps),
         "TcpSocketBase WindowScaling": "true",
         "TcpSocketBase LimitedTransmit": _flag(transport.pop("limited_transmit")),
@@ -398,8 +427,6 @@ def _cobalt(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
 def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     # A limit in packets is reached long before this much memory is.
     params.fixed("memory", 32 * 2**20)
-    # The discipline has no attribute for it: its queues take CoDel's own default.
-    params.fixed("mtu", 1500)
     params.fixed("backlog", "queue")
     params.fixed("half", "bytes")
     params.fixed("count_drops", False)
@@ -414,7 +441,35 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
         "Interval": params.time("interval"),
         "UseEcn": params.flag("ecn"),
         "UseL4s": "false",
+        # The program gives these two to the discipline's calls and to its queues; see CoDel for the one byte.
         "quantum": int(params.take("quantum")),
+        "MinBytes": int(params.take("mtu")) + 1,
+    }
+
+
+def _red(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
+    params.fixed("bytes", False)
+    params.fixed("queue_in_bytes", False)
+    params.fixed("use_mark_p", False)
+    params.fixed("spacing", "ns2")
+    # They fix thresholds and weight, which come as numbers, or are read with `use_mark_p` alone.
+    for name in ("thresholds", "target_delay", "weight_rule", "link_delay", "mark_p"):
+        params.ignore(name)
+    max_p = float(params.take("max_p"))
+    if max_p == 0.0:
+        raise Ns3Unsupported("AQM 'red' in ns-3 has max_p above 0, not 0")
+    return "RedQueueDisc", {
+        "MaxSize": _limit(link),
+        "MinTh": float(params.take("min_th")),
+        "MaxTh": float(params.take("max_th")),
+        "LInterm": 1.0 / max_p,
+        "QW": float(params.take("weight")),
+        "Gentle": params.flag("gentle"),
+        "Wait": params.flag("wait"),
+        "MeanPktSize": int(params.take("mean_packet")),
+        "LinkBandwidth": f"{round(link.rates[0][1])}bps",
+        "UseHardDrop": _flag(params.take("above") == "drop"),
+        "UseEcn": params.flag("ecn"),
     }
 
 
@@ -424,4 +479,5 @@ _AQMS: dict[str, Callable[[_Params, Link], tuple[str, dict[str, Any]]]] = {
     "pie": _pie,
     "cobalt": _cobalt,
     "fq-codel": _fq_codel,
+    "red": _red,
 }

@@ -13,9 +13,10 @@
 //! - What is reduced is the lesser of flight and window, or the window with
 //!   [`halve_flight`](crate::tcp::TcpConfig::halve_flight) off (section 4.6 allows both).
 //! - Spurious reductions are not undone (section 4.9): the sender does not detect them.
-//! - With [`whole_windows`](crate::tcp::TcpConfig::whole_windows) the arithmetic is Linux's: windows, targets and numbers of segments to
-//!   wait for are whole, the target is that of the smallest round trip ahead, Reno's pace is 8/15 of a segment a round trip also beyond the old
-//!   window, and growth is at most half a segment for each that is acknowledged.
+//! - With [`whole_windows`](crate::tcp::TcpConfig::whole_windows) the arithmetic is Linux's: windows, targets, limits and numbers of segments to
+//!   wait for are whole, the reduction is to 717/1024, the target is that of the smallest round trip ahead, Reno's pace is 8/15 of a segment a
+//!   round trip also beyond the old window, and growth is at most half a segment for each that is acknowledged. Before a loss has set a limit,
+//!   after HyStart and after a timeout, it is at least a twentieth; a timeout also forgets the smallest round trip.
 //! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
 
 use aqumen_units::Instant;
@@ -27,6 +28,8 @@ use super::{Acked, Signal, TcpConfig, Window, count_towards, may_grow, whole_slo
 const C: f64 = 0.4;
 /// beta_cubic, section 4.6.
 const BETA: f64 = 0.7;
+/// The same in Linux, whole numbers of 1/1024.
+const WHOLE_BETA: f64 = 717.0 / 1024.0;
 /// alpha_cubic, section 4.3: the growth with which Reno and a factor of 0.7 reach Reno's mean window.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
@@ -35,7 +38,7 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub(super) struct Cubic {
     /// W_max.
     w_max: f64,
-    /// cwnd_prior, at the last reduction.
+    /// cwnd_prior, at the last reduction; in whole windows the plateau of this stage, for `w_max` is 0 until a loss sets it.
     prior: f64,
     /// W_est.
     w_est: f64,
@@ -68,18 +71,24 @@ impl Cubic {
     }
 
     /// The factor for the window (section 4.6).
-    pub(super) fn on_congestion(&mut self, signal: Signal, cwnd: f64) -> f64 {
+    pub(super) fn on_congestion(&mut self, cfg: &TcpConfig, signal: Signal, cwnd: f64) -> f64 {
+        let cwnd = if cfg.whole_windows { libm::floor(cwnd) } else { cwnd };
+        let beta = if cfg.whole_windows { WHOLE_BETA } else { BETA };
         self.hystart = None;
         self.epoch = None;
         self.prior = cwnd;
+        if cfg.whole_windows && signal == Signal::Timeout {
+            self.least_rtt_s = 0.0;
+        }
         // Section 4.8: after a timeout the next stage begins at the window it finds.
         self.w_max = match signal {
             Signal::Timeout => 0.0,
             // Section 4.7: a limit below the last one means that others have come: leave them room.
+            _ if cwnd < self.w_max && cfg.whole_windows => libm::floor(cwnd * (1.0 + WHOLE_BETA) / 2.0),
             _ if cwnd < self.w_max => cwnd * (1.0 + BETA) / 2.0,
             _ => cwnd,
         };
-        BETA
+        beta
     }
 
     pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
@@ -131,12 +140,17 @@ impl Cubic {
     fn avoid(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
         let cwnd = if cfg.whole_windows { libm::floor(window.cwnd) } else { window.cwnd };
         let epoch = *self.epoch.get_or_insert_with(|| {
+            if cfg.whole_windows {
+                self.prior = self.w_max.max(cwnd);
+                (self.k, self.w_est) = (libm::cbrt((self.prior - cwnd) / C), cwnd);
+                return acked.now;
+            }
             if self.w_max == 0.0 {
                 // Slow start ended without a loss, or after a timeout (sections 4.8 and 4.10): K = 0.
                 (self.w_max, self.prior) = (cwnd, cwnd);
             }
             self.k = if self.w_max > cwnd { libm::cbrt((self.w_max - cwnd) / C) } else { 0.0 };
-            self.w_est = if cfg.whole_windows { libm::floor(cwnd) } else { cwnd };
+            self.w_est = cwnd;
             acked.now
         });
         let t = acked.now.saturating_since(epoch).as_secs_f64();
@@ -161,9 +175,12 @@ impl Cubic {
         let whole = libm::floor(window.cwnd);
         let x = t + self.least_rtt_s - self.k;
         let distance = libm::floor(C * (x * x * x).abs());
-        let target = if x < 0.0 { self.w_max - distance } else { self.w_max + distance };
+        let target = if x < 0.0 { self.prior - distance } else { self.prior + distance };
         // So many acknowledged segments make one.
         let mut due = if target > whole { libm::floor(whole / (target - whole)) } else { 100.0 * whole };
+        if self.w_max == 0.0 {
+            due = due.min(20.0);
+        }
         if cfg.reno_friendly {
             let round = libm::floor(whole * 15.0 / 8.0) as u32;
             self.w_est = count_towards(self.w_est, acked.segments, round);
@@ -203,7 +220,7 @@ mod tests {
 
     /// A reduction by the rules of [`super::super::Control`].
     fn reduce(cubic: &mut Cubic, window: &mut Window) {
-        let reduced = window.cwnd * cubic.on_congestion(Signal::Loss, window.cwnd);
+        let reduced = window.cwnd * cubic.on_congestion(&TcpConfig::cubic(), Signal::Loss, window.cwnd);
         window.settle(reduced);
     }
 
@@ -310,10 +327,31 @@ mod tests {
     }
 
     #[test]
+    fn whole_windows_have_no_plateau_before_a_loss_and_whole_limits_after_it() {
+        let cfg = TcpConfig { hystart: false, ..TcpConfig::linux() };
+        let mut cubic = Cubic { least_rtt_s: 0.01, ..Cubic::new(&cfg) };
+        // Slow start ended without a loss: the cubic stands still, and twenty segments make one.
+        let mut window = Window { cwnd: 100.0, ssthresh: 100 };
+        let after = [(); 40].map(|()| {
+            cubic.on_ack(&cfg, &one(0), &mut window);
+            window.cwnd as u32
+        });
+        assert_eq!((after[18], after[19], after[38], after[39]), (100, 101, 101, 102));
+        // 717/1024 of 102 is 71.4. A second one below it: 80 x 1741 / 2048 = 68.007, whole 68.
+        assert_eq!((102.0 * cubic.on_congestion(&cfg, Signal::Mark, 102.0)) as u32, 71);
+        assert_eq!(cubic.w_max, 102.0);
+        cubic.on_congestion(&cfg, Signal::Mark, 80.0);
+        assert_eq!(cubic.w_max, 68.0);
+        // After a timeout there is no limit, and the smallest round trip is forgotten.
+        cubic.on_congestion(&cfg, Signal::Timeout, 50.0);
+        assert_eq!((cubic.w_max, cubic.least_rtt_s), (0.0, 0.0));
+    }
+
+    #[test]
     fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
         let cfg = TcpConfig::cubic();
         let mut cubic = Cubic::new(&cfg);
-        assert_eq!(cubic.on_congestion(Signal::Timeout, 100.0), 0.7);
+        assert_eq!(cubic.on_congestion(&cfg, Signal::Timeout, 100.0), 0.7);
         let mut window = Window { cwnd: 70.0, ssthresh: 70 };
         cubic.on_ack(&cfg, &one(5), &mut window);
         assert_eq!((cubic.w_max, cubic.k), (70.0, 0.0));

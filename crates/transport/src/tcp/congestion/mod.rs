@@ -317,7 +317,7 @@ impl Control {
             pacer.release_now();
         }
         let factor = match &mut self.algorithm {
-            Algorithm::Cubic(cubic) => cubic.on_congestion(signal, window.cwnd),
+            Algorithm::Cubic(cubic) => cubic.on_congestion(cfg, signal, window.cwnd),
             Algorithm::Cubic21(cubic) => return cubic.on_congestion(signal, window),
             Algorithm::Bbr(bbr) => return bbr.on_congestion(signal, window),
             Algorithm::Prague(prague) => prague.on_loss(),
