@@ -63,10 +63,10 @@ def test_the_page_is_whole_and_fetches_nothing(page):
 def test_the_page_ends_with_command_versions_and_scenario(page, fake_core):
     text = page.read_text()
     end = text[text.index("How this was made") :]
-    assert "aqumen compare mock.toml --aqm &#x27;a &lt;b&gt;&#x27;" in end
+    assert "aqumen compare mock.toml --aqm &#39;a &lt;b&gt;&#39;" in end
     assert "<dt>Seeds</dt><dd>1 to 6</dd>" in end
     assert f"<dt>Aqumen</dt><dd>{aqumen._core.__version__}" in end
-    assert "title = &quot;Twelve endless transfers over one congested link&quot;" in end
+    assert "title = &#34;Twelve endless transfers over one congested link&#34;" in end
     assert "a = 0.000648, b = 0.000642" in end
 
 

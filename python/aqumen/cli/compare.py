@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from aqumen.cli import complete, talk
 from aqumen.cli.options import (
     anyway_option,
     engines_option,
+    figures_option,
+    format_option,
     json_option,
     load,
     out_option,
@@ -30,6 +33,8 @@ from aqumen.cli.options import (
 )
 from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
+from aqumen.export import check_parquet, parquet_bytes, tidy_csv, written
+from aqumen.figures import write_figures
 from aqumen.files import write_text
 from aqumen.ranking import GOALS
 from aqumen.transient import SMOOTH_S
@@ -52,7 +57,9 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @out_option
 @theory_option
 @anyway_option
+@figures_option
 @wide_option
+@format_option
 @json_option
 def compare(
     scenario: Path,
@@ -66,7 +73,9 @@ def compare(
     out: Path | None,
     theory: bool,
     anyway: bool,
+    figures: Path | None,
     wide: bool,
+    form: str,
     as_json: bool,
 ) -> int:
     """Compare AQMs on a scenario, or engines with --engine twice.
@@ -77,6 +86,8 @@ def compare(
 
     Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
     """
+    if form == "parquet" and not as_json:
+        check_parquet(sys.stdout.isatty())
     loaded = load(scenario, set_, until, target)
     gathering = Gathering(loaded, spec_list(aqm), seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
     for said in gathering.long:
@@ -111,8 +122,17 @@ def compare(
         write_text(folder / "compare.json", comparison.to_json() + "\n")
         comparison.write_report(folder / "report.html", talk.command(), theory=theory)
         talk.say(f"wrote {folder / 'report.html'}")
+    if figures is not None:
+        made = write_figures(comparison, figures, talk.command())
+        talk.say(f"wrote {len(made)} files into {figures}")
     if as_json:
         print(comparison.to_json())
+    elif form == "csv":
+        print(tidy_csv(comparison), end="")
+    elif form == "parquet":
+        sys.stdout.buffer.write(parquet_bytes(comparison))
+    elif form != "text":
+        print(written(tables_of(comparison), form), end="")
     else:
         talk.show(*tables_of(comparison), wide=wide)
     return talk.INTERRUPTED if interrupted else 0

@@ -11,6 +11,7 @@ import click
 
 from aqumen.cli import complete
 from aqumen.errors import ScenarioError
+from aqumen.export import FORMATS
 from aqumen.scenario import Scenario
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "anyway_option",
     "engine_option",
     "engines_option",
+    "figures_option",
+    "format_option",
     "json_option",
     "load",
     "out_option",
@@ -60,6 +63,16 @@ out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for al
 anyway_option = click.option("--anyway", is_flag=True, help="Run also what takes hours, which is refused otherwise.")
 theory_option = click.option(
     "--theory", is_flag=True, help="Set margins and oscillations beside the result too, which may take seconds."
+)
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    help="Tables for papers (latex, markdown) or programs (csv, parquet) on standard output.",
+)
+figures_option = click.option(
+    "--figures", type=PATH, metavar="DIR", help="Draw figures for print into this folder: SVG, PDF and PNG."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 

@@ -21,9 +21,10 @@ from aqumen.claims.page import report_html
 from aqumen.claims.records import Records
 from aqumen.claims.study import QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
 from aqumen.cli import talk
-from aqumen.cli.options import json_option, out_option, spec_list
+from aqumen.cli.options import format_option, json_option, out_option, spec_list
 from aqumen.comparison import seed_list
 from aqumen.errors import OutputError, ScenarioError
+from aqumen.export import written
 from aqumen.files import json_text, write_text
 
 if TYPE_CHECKING:
@@ -43,10 +44,18 @@ SAY_EACH_S = 20.0
     "--seeds", type=int, metavar="N", help="How many seeds; else those of the record (10 if none), or 3 if quick."
 )
 @out_option
+@format_option
 @json_option
 @click.option("--record", is_flag=True, help="Keep the verdicts as those on record, in this checkout.")
 def reproduce(
-    paper: str, aqm: tuple[str, ...], quick: bool, seeds: int | None, out: Path | None, as_json: bool, record: bool
+    paper: str,
+    aqm: tuple[str, ...],
+    quick: bool,
+    seeds: int | None,
+    out: Path | None,
+    form: str,
+    as_json: bool,
+    record: bool,
 ) -> int:
     """Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.
 
@@ -54,8 +63,10 @@ def reproduce(
     differs from the record. A quick run says which claims it cannot judge. rfc7928 has no claims: it characterises the
     AQMs given, beside DropTail.
     """
+    if form == "parquet":
+        raise OutputError("--format parquet is for compare; a reproduction's table is small: --format csv")
     if paper == "rfc7928":
-        return _evaluate(spec_list(aqm) or ["codel", "pie"], quick, seeds, out, as_json)
+        return _evaluate(spec_list(aqm) or ["codel", "pie"], quick, seeds, out, form, as_json)
     if aqm:
         raise ScenarioError("--aqm is for rfc7928; a paper's claims name their AQMs")
     if record and experiments.folder() is None:
@@ -75,6 +86,10 @@ def reproduce(
         _record(outcomes)
     if as_json:
         print(json_text(data, indent=1))
+    elif form == "csv":
+        print(_csv(data), end="")
+    elif form != "text":
+        print(written(_tables(outcomes), form), end="")
     else:
         talk.show(*_tables(outcomes))
     return talk.CHECK_FAILED if data["differing"] and not record else 0
@@ -113,7 +128,7 @@ def _work(records: Records, out: Path | None) -> bool:
     return True
 
 
-def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None, as_json: bool) -> int:
+def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool) -> int:
     """RFC 7928: tables by section, delay against goodput, no verdicts."""
     numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
     records = Records(evaluation.wanted(aqms, quick), numbers, out)
@@ -132,6 +147,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
     if as_json:
         print(json_text(data, indent=1))
         return 0
+    shown_tables = []
     for section in evaluation.sections():
         own = [row for row in table if row["section"] == section.number]
         shown = [m for m in evaluation.MEASURES if any(row["measured"][m[0]]["n"] for row in own)]
@@ -142,7 +158,11 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             means = [(row["measured"][key]["mean"], factor, digits) for key, _, _, factor, digits in shown]
             cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
             made.add_row(f"{row['cell'].partition('/')[2]}, {row['window']}", row["aqm"], *cells)
-        talk.show(made)
+        shown_tables.append(made)
+    if form == "text":
+        talk.show(*shown_tables)
+    else:
+        print(written(shown_tables, form), end="")
     return 0
 
 

@@ -51,6 +51,7 @@
     const width = () => Math.max(200, place.clientWidth);
     const u = new uPlot(Object.assign(options, { width: width(), height, hooks, legend: { show: false } }), values, place);
     out.replaceChildren(...readout(u, names, !heading));
+    box.append(savers(u, options.axes[1].label + " over " + options.axes[0].label + ", " + names.join(", ")));
     place.addEventListener("keydown", (event) => { if (steer(u, event.key)) event.preventDefault(); });
     charts.push({ u, place, height });
     return u;
@@ -72,6 +73,49 @@
     const from = Math.max(all[0], Math.min(low, all[1] - wide));
     u.setScale("x", { min: from, max: from + wide });
     return true;
+  }
+
+  function download(name, blob) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  const fileName = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+  const quoted = (cell) => (/[",\n]/.test(cell) ? '"' + cell.replaceAll('"', '""') + '"' : cell);
+  const csv = (rows) => new Blob([rows.map((row) => row.map((cell) => quoted(String(cell ?? ""))).join(",")).join("\n") + "\n"], { type: "text/csv" });
+
+  function saver(kind, what, give) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "save";
+    button.textContent = kind;
+    button.setAttribute("aria-label", "Download " + what + " as " + kind);
+    button.addEventListener("click", () => give(fileName(what) + "." + kind.toLowerCase()));
+    return button;
+  }
+
+  // What a plot shows, as a picture on the page's ground and as numbers.
+  function savers(u, what) {
+    const box = document.createElement("span");
+    box.className = "saves";
+    const ctx = u.ctx.canvas;
+    box.append(saver("PNG", what, (name) => {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [ctx.width, ctx.height];
+      const c = canvas.getContext("2d");
+      c.fillStyle = style("--card");
+      c.fillRect(0, 0, canvas.width, canvas.height);
+      c.drawImage(ctx, 0, 0);
+      canvas.toBlob((blob) => download(name, blob));
+    }), saver("CSV", what, (name) => {
+      const kept = u.series.map((s, k) => [s.aqm, k]).filter(([aqm]) => aqm);
+      const rows = u.data[0].map((x, i) => [x, ...kept.map(([, k]) => u.data[k][i])]);
+      download(name, csv([[u.axes[0].label, ...kept.map(([aqm]) => aqm)], ...rows]));
+    }));
+    return box;
   }
 
   function words(lead, pairs, named) {
@@ -339,6 +383,17 @@
       for (const each of document.querySelectorAll("[data-layout]")) each.setAttribute("aria-pressed", String(each === button));
       draw();
     });
+  }
+  for (const region of document.querySelectorAll(".wide")) {
+    const table = region.querySelector("table");
+    if (!table) continue;
+    const box = document.createElement("p");
+    box.className = "saves";
+    box.append(saver("CSV", "the table " + region.getAttribute("aria-label"), (name) => {
+      const text = (cell) => cell.innerText.replace(/\s+/g, " ").trim();
+      download(name, csv([...table.rows].map((row) => [...row.cells].flatMap((cell) => [text(cell), ...Array(cell.colSpan - 1).fill("")]))));
+    }));
+    region.after(box);
   }
   const pick = document.getElementById("link");
   if (pick) pick.addEventListener("change", () => { link = pick.value; draw(); });

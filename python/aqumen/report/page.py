@@ -5,16 +5,19 @@ from __future__ import annotations
 import platform
 from html import escape
 from importlib.resources import files
-from string import Template
 from typing import Any
+
+from markupsafe import Markup
 
 from aqumen import _core
 from aqumen.comparison import Comparison
+from aqumen.export import bibtex
 from aqumen.files import json_text
 from aqumen.ranking import Ranking
 from aqumen.report.curves import curves, without_probability
 from aqumen.report.measures import engines_section, flow_section, link_section
 from aqumen.report.picture import scenario_svg
+from aqumen.report.template import render
 from aqumen.report.theory import theory_section
 from aqumen.tables import number, parameters
 from aqumen.transient import BAND, HOLD_S, SMOOTH_S, START_UP
@@ -46,46 +49,48 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
     folder = files("aqumen.report")
     specs = list(dict.fromkeys(run.spec for run in comparison.results))
     call = f"aqumen.compare(scenario, aqms={specs!r}, seeds={comparison.seeds!r})"
-    return Template((folder / "page.html").read_text("utf-8")).substitute(
-        title=escape(scenario.title or scenario.name),
-        name=escape(scenario.name),
-        facts=_facts(comparison, plan),
-        verdict=_engines_verdict(data, ranking) or _verdict(data, ranking),
-        legend=_legend(comparison, data),
-        ranking=_ranking(data, ranking),
-        ranking_note=_ranking_note(comparison, ranking),
-        link_switch=_link_switch(comparison),
-        seed=numbers["seed"],
-        band=(
-            "the shaded band holds the middle 80 % of the seeds"
-            if len(comparison.seeds) > 1
-            else "a single seed, so there is no band"
-        ),
-        window=escape(_window_words(data, ranking.window)),
-        transients=_transients(comparison, data),
-        dashed=" Dashed: the target." if comparison.targets() else "",
-        no_probability=_no_probability(comparison, ranking.link),
-        error_note=(
-            "Error: the integral over the window of the queue's distance from its target, absolute and squared."
-            if comparison.targets()
-            else ""
-        ),
-        links=link_section(data, ranking.link, ranking.window, _spread_html),
-        flows=flow_section(data, ranking.window, _spread_html),
-        engines=engines_section(comparison, ranking.window),
-        theory=theory_section(comparison, ranking.window, loops=loops),
-        picture=scenario_svg(plan),
-        command=escape(command or call),
-        versions=_versions(comparison, data),
-        aqms=_aqms(data),
-        toml=escape(scenario.to_toml()),
-        css=(folder / "page.css").read_text("utf-8"),
-        js=(folder / "page.js").read_text("utf-8"),
-        uplot_css=(folder / "vendor" / "uPlot.min.css").read_text("utf-8"),
-        uplot_js=(folder / "vendor" / "uPlot.iife.min.js").read_text("utf-8"),
+    made = {
+        "facts": _facts(comparison, plan),
+        "verdict": _engines_verdict(data, ranking) or _verdict(data, ranking),
+        "legend": _legend(comparison, data),
+        "ranking": _ranking(data, ranking),
+        "ranking_note": _ranking_note(comparison, ranking),
+        "link_switch": _link_switch(comparison),
+        "transients": _transients(comparison, data),
+        "no_probability": _no_probability(comparison, ranking.link),
+        "links": link_section(data, ranking.link, ranking.window, _spread_html),
+        "flows": flow_section(data, ranking.window, _spread_html),
+        "engines": engines_section(comparison, ranking.window),
+        "theory": theory_section(comparison, ranking.window, loops=loops),
+        "picture": scenario_svg(plan),
+        "versions": _versions(comparison, data),
+        "aqms": _aqms(data),
+        "css": (folder / "page.css").read_text("utf-8"),
+        "js": (folder / "page.js").read_text("utf-8"),
+        "uplot_css": (folder / "vendor" / "uPlot.min.css").read_text("utf-8"),
+        "uplot_js": (folder / "vendor" / "uPlot.iife.min.js").read_text("utf-8"),
         # A name may hold "</script>", which must not end the script.
-        data=json_text(numbers).replace("<", "\\u003c"),
+        "data": json_text(numbers).replace("<", "\\u003c"),
+    }
+    band, target = len(comparison.seeds) > 1, bool(comparison.targets())
+    return render(
+        "page.html",
+        title=scenario.title or scenario.name,
+        name=scenario.name,
+        seed=numbers["seed"],
+        band="the shaded band holds the middle 80 % of the seeds" if band else "a single seed, so there is no band",
+        window=_window_words(data, ranking.window),
+        dashed=" Dashed: the target." if target else "",
+        error_note=ERROR_NOTE if target else "",
+        command=command or call,
+        toml=scenario.to_toml(),
+        bibtex=bibtex(data["aqumen"]),
+        # Made here, with every name in it escaped.
+        **{key: Markup(text) for key, text in made.items()},
     )
+
+
+ERROR_NOTE = "Error: the integral over the window of the queue's distance from its target, absolute and squared."
 
 
 def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ __all__ = ["render"]
 _pages = Environment(loader=PackageLoader("aqumen.report", "."), autoescape=True, undefined=StrictUndefined)
 
 
-def render(name: str, **values: Any) -> str:
+def render(name: str, /, **values: Any) -> str:
     """A page.
 
     Args:
