@@ -1,6 +1,7 @@
 """Design, linear analysis, maps, the fluid and theory engines, as Python sees them."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ def test_the_response_is_that_of_the_equations(classic):
 
 def test_margins_agree_with_python_control(classic):
     control = pytest.importorskip("control")
-    plant, controller, _ = classic.to_control(pade_order=12)
+    plant, controller, _ = classic.to_control(pade=12)
     # The hold of a fast sampler is half a sample of delay; compared without it, in continuous time.
     gains = classic.gains
     continuous = control.tf([gains["K"] / gains["z"], gains["K"]], [1, 0])
@@ -118,6 +119,52 @@ def test_margins_agree_with_python_control(classic):
     assert classic.margins_with(controller)["gain_margin"] == pytest.approx(
         classic.margins["exact"]["gain_margin"], rel=1e-9
     )
+
+
+def test_the_loop_works_in_python_control(classic):
+    control = pytest.importorskip("control")
+    plant, controller, loop = classic.to_control(pade=4)
+    assert (plant.name, controller.name, loop.name) == ("textbook_plant", "controller", "textbook_loop")
+    # Stable by our margins, so closed it is stable and comes to rest at the target.
+    closed = control.feedback(loop, 1)
+    assert np.abs(control.poles(closed)).max() < 1
+    answer = control.step_response(closed, T=np.arange(0, 60, loop.dt))
+    assert float(np.squeeze(answer.outputs)[-1]) == pytest.approx(1, abs=0.01)
+    # At our gain margin a pole reaches the circle.
+    critical = control.feedback(classic.margins["gain_margin"] * loop, 1)
+    assert np.abs(control.poles(critical)).max() == pytest.approx(1, abs=2e-4)
+    assert control.root_locus_map(loop, gains=[0.5, 1.0]).loci.shape[0] == 2
+
+
+def test_without_an_approximation_the_loop_is_the_exact_one_and_interpolates(classic):
+    control = pytest.importorskip("control")
+    _, _, loop = classic.to_control()
+    assert loop.name == "exact_loop"
+    # Between the points of its table.
+    w = np.sqrt(loop.omega[:-1] * loop.omega[1:])[::97]
+    np.testing.assert_allclose(loop(1j * w), classic.loop_response(w), rtol=1e-3)
+    gain, phase, *_ = control.margin(loop)
+    exact = classic.margins["exact"]
+    assert gain == pytest.approx(exact["gain_margin"], rel=1e-3)
+    assert phase == pytest.approx(exact["phase_margin_deg"], rel=1e-3)
+    with pytest.raises(aqumen.ScenarioError, match="pade = 0"):
+        classic.to_control(pade=0)
+
+
+def test_matlab_gets_the_dead_time_and_both_plants(classic):
+    text = classic.to_matlab()
+    point = classic.operating_point
+    assert f"'InputDelay', {point['rtt_s']:.17g}" in text
+    for name in ("textbook plant", "exact plant", "controller"):
+        assert f"'Name', '{name}'" in text
+    said = re.search(r"([\d.]+) degrees with P, ([\d.]+) with Pexact", text)
+    assert float(said[1]) == pytest.approx(classic.margins["phase_margin_deg"], rel=1e-3)
+    assert float(said[2]) == pytest.approx(classic.margins["exact"]["phase_margin_deg"], rel=1e-3)
+    # P by its coefficients has the textbook's response.
+    gain, one, two, three = map(float, re.search(r"P = tf\((\S+), \[(\S+) (\S+) (\S+)\]", text).groups())
+    s = 1j * 2.0
+    response = gain / (one * s**2 + two * s + three) * np.exp(-s * point["rtt_s"])
+    assert response == pytest.approx(classic.plant_response([2.0], exact=False)[0], rel=1e-12)
 
 
 def test_the_poles_of_the_sampled_loop_cross_the_circle_at_the_gain_margin(classic):

@@ -201,17 +201,26 @@ class Design:
         found = self.core.sampled_poles(gain)
         return None if found is None else np.array(found[0]) + 1j * np.array(found[1])
 
-    def to_control(self, pade_order: int = 6) -> tuple[Any, Any, Any]:
-        """Plant, controller and open loop as objects of python-control.
+    def to_control(self, pade: int | None = None) -> tuple[Any, Any, Any]:
+        """Plant, controller and open loop as systems of python-control.
 
-        The plant is the textbook's with a Pade approximation of its delay, the loop a table of the exact response.
+        The plant is the textbook's (Hollot's two poles and a dead time), which design rules are made for. Of the loop:
+        without `pade` the exact response, a frequency response that interpolates, for `bode_plot`, `margin`,
+        `nyquist_plot`; with it controller and textbook's plant as a transfer function, for `step_response`, `poles`,
+        `root_locus`, `feedback` too. A system's name says which it is.
 
         Args:
-            pade_order: Order of the approximation.
+            pade: Order of the approximation of the plant's dead time; 6 where the plant alone needs one.
         """
         from aqumen.theory.interop import to_control
 
-        return to_control(self, pade_order)
+        return to_control(self, pade)
+
+    def to_matlab(self) -> str:
+        """A script for MATLAB: the textbook's plant with its dead time, the controller, the exact plant as a table."""
+        from aqumen.theory.interop import matlab
+
+        return matlab(self)
 
     def plot(self, kind: str = "nyquist") -> Figure:
         """Draw the loop.
