@@ -20,7 +20,7 @@ MUSL ?= $(shell uname -m)-unknown-linux-musl
 
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help setup demo test test-full check bench aqumend-static coverage mutants docs lock clean
+.PHONY: help setup demo test test-full check bench aqumend-static coverage mutants docs wheels lock clean
 .PHONY: programs lint no-std wasm test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
@@ -82,6 +82,18 @@ docs: setup ## build the documentation into docs/_build/html, that of the crates
 	sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 	@printf '\nThe documentation: file://%s/docs/_build/html/index.html\n' '$(CURDIR)'
+
+wheels: setup ## build a wheel for any Python from 3.11 on and the source archive into dist/, and try the wheel in an empty environment
+	$(call say,Wheel and source archive)
+	rm -rf dist build/empty
+	maturin build --release --locked --out dist
+	maturin sdist --out dist
+	$(call say,The wheel in an empty environment outside the checkout)
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/pip install -q --disable-pip-version-check dist/*.whl
+	@mkdir -p build/empty/work
+	cd build/empty/work && env -u VIRTUAL_ENV PATH=../bin:/usr/bin:/bin aqumen compare arm-pfc/exp1 --aqm pi,codel --seeds 2 --until 5s --out out
+	@ls -l dist
 
 lock: ## refresh requirements.lock from pyproject.toml (needs the network)
 	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install -q uv; }

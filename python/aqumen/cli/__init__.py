@@ -53,6 +53,7 @@ VERBS = {
     "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
     "validate": ("validate", "validate", "Compare the packet engine with ns-2 or ns-3, or replay the vectors."),
     "doctor": ("doctor", "doctor", "Say what is installed, what is missing, and how to get it."),
+    "man": ("man", "man", "Print the manual page: aqumen man > ~/.local/share/man/man1/aqumen.1"),
     "completion": (
         "doctor",
         "completion",

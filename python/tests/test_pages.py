@@ -1,0 +1,129 @@
+"""What README and the pages tell a reader to type does work: commands by their shape, the journeys by doing them."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+import aqumen
+from aqumen.cli import VERBS, _app, main
+from aqumen.cli.options import spec_list
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "experiments" / "README.md"]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def commands(page):
+    """The lines of a page that call `aqumen`, continuation lines joined, comments cut."""
+    for kind, body in FENCE.findall(page.read_text()):
+        if kind != "sh":
+            continue
+        for line in body.replace("\\\n", " ").splitlines():
+            if line.startswith("aqumen "):
+                yield line.partition("#")[0].strip()
+
+
+EVERY = [(str(page.relative_to(ROOT)), line) for page in PAGES if page.is_file() for line in commands(page)]
+
+
+def words_of(line):
+    words = shlex.split(line)[1:]
+    # What the shell would do with the output.
+    end = next((i for i, word in enumerate(words) if word in (">", "|")), len(words))
+    return words[:end]
+
+
+def test_there_are_commands_to_look_at():
+    assert len(EVERY) > 30
+    assert {page for page, _ in EVERY} >= {"README.md", "docs/everyday.md", "docs/tutorial.md"}
+
+
+@pytest.mark.parametrize(("page", "line"), EVERY, ids=[f"{page}:{line[:60]}" for page, line in EVERY])
+def test_a_command_is_one_that_there_is(page, line, monkeypatch):
+    """Its verb, options and values are taken, its scenarios and AQMs are there. It is not run."""
+    monkeypatch.chdir(ROOT)
+    verb, *rest = words_of(line)
+    assert verb in VERBS
+    context = click.Context(_app, info_name="aqumen")
+    command = _app.get_command(context, verb)
+    try:
+        given = command.make_context(verb, list(rest), parent=context).params
+    except click.exceptions.Exit:
+        return
+    own = {"bottleneck.toml", "my.toml"}
+    scenario = str(given.get("scenario") or "")
+    known = not scenario or scenario.partition("@")[0] in own
+    loaded = None if known or "SCENARIO" in scenario else aqumen.Scenario.load(scenario)
+    specs = given.get("aqm") or ()
+    for spec in spec_list([specs] if isinstance(specs, str) else specs):
+        if loaded is not None:
+            loaded.check_aqm(spec)
+
+
+def run_page(name, folder, monkeypatch, capsys, shorten):
+    """Do what a page says, in an empty folder: its files written, its commands and snippets run in order."""
+    monkeypatch.chdir(folder)
+    text = (ROOT / "docs" / name).read_text()
+    for file, body in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        (folder / file).write_text(body)
+    outputs = []
+    for kind, body in FENCE.findall(text):
+        if kind == "sh":
+            for line in body.splitlines():
+                assert main([*words_of(line.partition("#")[0]), *shorten(line)]) == 0, line
+                outputs.append(capsys.readouterr().out)
+        elif kind == "python":
+            exec(compile(body, name, "exec"), {"__name__": "page"})
+            outputs.append(capsys.readouterr().out)
+    return outputs
+
+
+def test_the_researchers_tutorial_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+
+    def shorten(line):
+        return ["--seeds", "2", "--until", "12s"] if "--seeds 5" in line else []
+
+    ran, compared, latex, *_, python = run_page("tutorial.md", tmp_path, monkeypatch, capsys, shorten)
+    assert "pie on bottleneck" in ran
+    assert "Ranked by delay at utilisation" in compared
+    assert latex.count("\\begin{tabular}") >= 2
+    assert python.count("mean") == 2
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert (tmp_path / "figures" / "queue.pdf").is_file()
+
+
+def test_the_operators_page_does_what_it_says(tmp_path, monkeypatch, capsys):
+    quick = ["--seeds", "1", "--duration", "15s"]
+
+    def shorten(line):
+        return [*quick[:2], "--duration", "20ms"] if "datacenter" in line else [*quick, "--senders", "cubic"]
+
+    outputs = run_page("everyday.md", tmp_path, monkeypatch, capsys, shorten)
+    assert len(outputs) == 4
+    assert all("Ranked by a score" in output for output in outputs)
+    assert (tmp_path / "home" / "report.html").is_file()
+
+
+def test_the_control_engineers_page_does_what_it_says(tmp_path, monkeypatch):
+    pytest.importorskip("control")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "theory" / "design.md").read_text()
+    (snippet,) = (body for kind, body in FENCE.findall(text) if kind == "python")
+    exec(compile("import control\n" + snippet, "design.md", "exec"), {"__name__": "page"})
+    assert "InputDelay" in (tmp_path / "loop.m").read_text()
+
+
+def test_the_manual_page_holds_every_verb_and_option():
+    from aqumen.cli.man import page
+
+    text = page()
+    for verb in VERBS:
+        assert f"\n.SH {verb.upper()}\n" in text
+    assert "\\-\\-down RATE" in text
+    # No line is taken for a command by mistake.
+    assert {line.split()[0] for line in text.splitlines() if line.startswith(".")} == {".TH", ".SH", ".B", ".PP", ".TP"}
+    assert not any(line.startswith("'") for line in text.splitlines())
