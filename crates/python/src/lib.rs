@@ -171,26 +171,23 @@ impl Scenario {
     }
 
     /// An upper estimate of the memory that one run takes, bytes.
-    fn memory_estimate(&self) -> u64 {
-        self.0.memory_estimate()
+    #[pyo3(signature = (engine = "packet"))]
+    fn memory_estimate(&self, engine: &str) -> u64 {
+        self.0.memory_estimate(runner(engine, true))
     }
 
     /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that says how long
     /// `runs` such runs take, where that is long.
     #[pyo3(signature = (engine, aqm, runs, loops = true))]
     fn check_cost(&self, engine: &str, aqm: Option<&str>, runs: u64, loops: bool) -> PyResult<Option<String>> {
-        let runner = match engine {
-            "fluid" => Runner::Fluid,
-            "theory" => Runner::Theory { loops },
-            _ => Runner::Packet,
-        };
         let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
-        self.0.check_cost(runner, aqm.as_ref(), runs).map_err(refuse)
+        self.0.check_cost(runner(engine, loops), aqm.as_ref(), runs).map_err(refuse)
     }
 
     /// Refuses a scenario of which `runs` at a time need more memory than the machine has free.
-    fn check_memory(&self, runs: u64) -> PyResult<()> {
-        self.0.check_memory(runs, None).map_err(refuse)
+    #[pyo3(signature = (runs, engine = "packet"))]
+    fn check_memory(&self, runs: u64, engine: &str) -> PyResult<()> {
+        self.0.check_memory(runner(engine, true), runs, None).map_err(refuse)
     }
 }
 
@@ -313,6 +310,15 @@ fn wrap(scenario: Result<aqumen_scenario::Scenario, aqumen_scenario::Error>) -> 
 fn plan(scenario: &aqumen_scenario::Scenario, seed: u64, aqm: Option<&str>) -> PyResult<aqumen_scenario::Plan> {
     let aqm = aqm.map(|text| scenario.aqm(text)).transpose().map_err(refuse)?;
     scenario.plan(seed, aqm.as_ref()).map_err(refuse)
+}
+
+/// What an engine is called; prediction with `loops` or without.
+fn runner(engine: &str, loops: bool) -> Runner {
+    match engine {
+        "fluid" => Runner::Fluid,
+        "theory" => Runner::Theory { loops },
+        _ => Runner::Packet,
+    }
 }
 
 fn refuse(error: impl ToString) -> PyErr {

@@ -456,7 +456,7 @@ fn carried(link: &Link, duration_s: f64) -> f64 {
 }
 
 /// The shortest round trip of a group without queueing, seconds; the transmission of a packet at the least.
-fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
+pub(crate) fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
     let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
     let access = way.access.as_ref().map_or(Span::ZERO, |access| access.delay.low * 4 + placed.extra_rtt.low);
     let delay = placed.rtt.as_ref().map_or(core.written_delay(way) + access, |rtt| rtt.low);

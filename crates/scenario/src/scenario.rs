@@ -184,17 +184,17 @@ impl Scenario {
         aqm.map_or_else(|| self.aqm(&self.spec.aqm), |aqm| Ok(aqm.clone()))
     }
 
-    /// An estimate, on the high side, of the memory that one run takes, bytes.
-    pub fn memory_estimate(&self) -> u64 {
-        memory::estimate(&self.spec, &self.core)
+    /// An estimate, on the high side, of the memory that one run on `runner` takes, bytes.
+    pub fn memory_estimate(&self, runner: Runner) -> u64 {
+        memory::estimate(runner, &self.spec, &self.core)
     }
 
-    /// Refuses a scenario of which `runs` at a time need more than the `available` bytes; `None`: what the machine has.
-    pub fn check_memory(&self, runs: u64, available: Option<u64>) -> Result<(), Error> {
+    /// Refuses a scenario of which `runs` on `runner` at a time need more than the `available` bytes; `None`: what the machine has.
+    pub fn check_memory(&self, runner: Runner, runs: u64, available: Option<u64>) -> Result<(), Error> {
         let Some(available) = available.or_else(memory::available) else {
             return Ok(());
         };
-        let needed = self.memory_estimate().saturating_mul(runs.max(1));
+        let needed = self.memory_estimate(runner).saturating_mul(runs.max(1));
         if needed <= available {
             return Ok(());
         }
