@@ -1,10 +1,12 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is what
-//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C meanwhile.
+//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C meanwhile,
+//! `errors` is what Python raises.
 
 mod catalogue;
 mod cost;
+mod errors;
 mod interrupt;
 mod many;
 mod mmpp;
@@ -16,8 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
 use aqumen_scenario::cost::Runner;
@@ -25,20 +26,18 @@ use aqumen_sim::{Error, Options};
 use aqumen_traffic::{Action, Ahead};
 
 use cost::measured;
+use errors::{Cancelled, refuse};
 use interrupt::{Worker, apart, listening};
-
-create_exception!(_core, ScenarioError, PyValueError, "A scenario, an AQM or a file does not fit; one clear line.");
-create_exception!(_core, Cancelled, PyException, "The run was stopped by its progress callback.");
 
 /// The compiled core of Aqumen; the package `aqumen` is its public face.
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{
-        Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary, transient,
-    };
+    use super::{RunResult, Scenario, json_schema, run, run_many, student_quantile, summary, transient};
     #[pymodule_export]
     use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
+    #[pymodule_export]
+    use crate::errors::{Cancelled, ScenarioError};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
@@ -319,10 +318,6 @@ fn runner(engine: &str, loops: bool) -> Runner {
         "theory" => Runner::Theory { loops },
         _ => Runner::Packet,
     }
-}
-
-fn refuse(error: impl ToString) -> PyErr {
-    ScenarioError::new_err(error.to_string())
 }
 
 fn run_error(error: Error) -> PyErr {

@@ -2,9 +2,11 @@
 
 use aqumen_units::{Rate, Span};
 
+use crate::Error;
 use crate::cost::{Runner, base_rtt_s};
 use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
+use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
 use crate::transport::Protocol;
 
@@ -39,9 +41,33 @@ const FLOW_PIECE_BYTES: u64 = 60;
 /// For the program itself, bytes.
 const BASE_BYTES: u64 = 32 << 20;
 
+impl Scenario {
+    /// An estimate, on the high side, of the memory that one run on `runner` takes, bytes.
+    pub fn memory_estimate(&self, runner: Runner) -> u64 {
+        estimate(runner, self.spec(), self.core())
+    }
+
+    /// Refuses a scenario of which `runs` on `runner` at a time need more than the `available` bytes; `None`: what the machine has.
+    pub fn check_memory(&self, runner: Runner, runs: u64, available: Option<u64>) -> Result<(), Error> {
+        let Some(available) = available.or_else(self::available) else {
+            return Ok(());
+        };
+        let needed = self.memory_estimate(runner).saturating_mul(runs.max(1));
+        if needed <= available {
+            return Ok(());
+        }
+        let message = format!("needs about {} of memory, but {} are free", gibibytes(needed), gibibytes(available));
+        Err(Error::of_file(self.file(), message))
+    }
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
 /// An estimate, on the high side, of the memory that one run of `spec` on `runner` takes, bytes. It holds what `aqumen run` prints
 /// and writes.
-pub(crate) fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
+fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
     let flows: u64 = spec.flows.iter().map(Group::flows).sum();
     let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
     let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;
