@@ -106,7 +106,7 @@ def run_one(
     aqm, seed = job
     if not anyway:
         foresee(scenario, [aqm], engine)
-    threads_within_memory(scenario, 1)
+    threads_within_memory(scenario, 1, engine)
     if engine in PEERS:
         if pcap is not None:
             raise EngineError(f"engine `{engine}` writes no packet trace; leave out --pcap or use engine `packet`")
@@ -196,16 +196,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def threads_within_memory(scenario: Scenario, threads: int) -> int:
+def threads_within_memory(scenario: Scenario, threads: int, engine: str = "packet") -> int:
     """How many of so many runs fit into the memory that is free; raises `ScenarioError` if not even one does.
 
     Args:
         scenario: The scenario.
         threads: How many are wanted at a time.
+        engine: The engine.
     """
     for fewer in range(threads, 0, -1):
         try:
-            scenario.core.check_memory(fewer)
+            scenario.core.check_memory(fewer, engine.partition(":")[0])
             return fewer
         except _core.ScenarioError as error:
             refusal = str(error)

@@ -114,10 +114,10 @@ class Scenario:
     def check_cost(self, engine, aqm, runs, loops=True):
         return None
 
-    def memory_estimate(self):
+    def memory_estimate(self, engine="packet"):
         return 1 << 20
 
-    def check_memory(self, runs):
+    def check_memory(self, runs, engine="packet"):
         need = runs * self.memory_estimate()
         if need > FREE_BYTES:
             raise ScenarioError(

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use crate::refuse;
+use crate::errors::refuse;
 
 /// How often signals are looked for.
 const PATIENCE: Duration = Duration::from_millis(50);

@@ -1,10 +1,12 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is what
-//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C meanwhile.
+//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C meanwhile,
+//! `errors` is what Python raises.
 
 mod catalogue;
 mod cost;
+mod errors;
 mod interrupt;
 mod many;
 mod mmpp;
@@ -16,8 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
 use aqumen_scenario::cost::Runner;
@@ -25,20 +26,18 @@ use aqumen_sim::{Error, Options};
 use aqumen_traffic::{Action, Ahead};
 
 use cost::measured;
+use errors::{Cancelled, refuse};
 use interrupt::{Worker, apart, listening};
-
-create_exception!(_core, ScenarioError, PyValueError, "A scenario, an AQM or a file does not fit; one clear line.");
-create_exception!(_core, Cancelled, PyException, "The run was stopped by its progress callback.");
 
 /// The compiled core of Aqumen; the package `aqumen` is its public face.
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{
-        Cancelled, RunResult, Scenario, ScenarioError, json_schema, run, run_many, student_quantile, summary, transient,
-    };
+    use super::{RunResult, Scenario, json_schema, run, run_many, student_quantile, summary, transient};
     #[pymodule_export]
     use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
+    #[pymodule_export]
+    use crate::errors::{Cancelled, ScenarioError};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
@@ -171,26 +170,23 @@ impl Scenario {
     }
 
     /// An upper estimate of the memory that one run takes, bytes.
-    fn memory_estimate(&self) -> u64 {
-        self.0.memory_estimate()
+    #[pyo3(signature = (engine = "packet"))]
+    fn memory_estimate(&self, engine: &str) -> u64 {
+        self.0.memory_estimate(runner(engine, true))
     }
 
     /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that says how long
     /// `runs` such runs take, where that is long.
     #[pyo3(signature = (engine, aqm, runs, loops = true))]
     fn check_cost(&self, engine: &str, aqm: Option<&str>, runs: u64, loops: bool) -> PyResult<Option<String>> {
-        let runner = match engine {
-            "fluid" => Runner::Fluid,
-            "theory" => Runner::Theory { loops },
-            _ => Runner::Packet,
-        };
         let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
-        self.0.check_cost(runner, aqm.as_ref(), runs).map_err(refuse)
+        self.0.check_cost(runner(engine, loops), aqm.as_ref(), runs).map_err(refuse)
     }
 
     /// Refuses a scenario of which `runs` at a time need more memory than the machine has free.
-    fn check_memory(&self, runs: u64) -> PyResult<()> {
-        self.0.check_memory(runs, None).map_err(refuse)
+    #[pyo3(signature = (runs, engine = "packet"))]
+    fn check_memory(&self, runs: u64, engine: &str) -> PyResult<()> {
+        self.0.check_memory(runner(engine, true), runs, None).map_err(refuse)
     }
 }
 
@@ -315,8 +311,13 @@ fn plan(scenario: &aqumen_scenario::Scenario, seed: u64, aqm: Option<&str>) -> P
     scenario.plan(seed, aqm.as_ref()).map_err(refuse)
 }
 
-fn refuse(error: impl ToString) -> PyErr {
-    ScenarioError::new_err(error.to_string())
+/// What an engine is called; prediction with `loops` or without.
+fn runner(engine: &str, loops: bool) -> Runner {
+    match engine {
+        "fluid" => Runner::Fluid,
+        "theory" => Runner::Theory { loops },
+        _ => Runner::Packet,
+    }
 }
 
 fn run_error(error: Error) -> PyErr {

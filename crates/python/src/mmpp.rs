@@ -6,8 +6,8 @@ use aqumen_scenario::mmpp::File;
 use aqumen_theory::mmpp::{Analysis, simulate};
 use pyo3::prelude::*;
 
+use crate::errors::refuse;
 use crate::interrupt::apart;
-use crate::refuse;
 
 /// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside it.
 /// Answers JSON, and the model as explicit TOML.

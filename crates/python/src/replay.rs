@@ -9,8 +9,8 @@ use aqumen_sim::replay::{self, Answer, Error, Setup};
 use pyo3::prelude::*;
 
 use crate::cost::cpu_seconds;
+use crate::errors::{Cancelled, refuse};
 use crate::interrupt::listening;
-use crate::{Cancelled, refuse};
 
 /// A capture and the queue to which its packets are offered.
 #[pyclass(frozen, module = "aqumen._core")]

@@ -12,8 +12,9 @@ use aqumen_theory::{predict, robust};
 use pyo3::prelude::*;
 
 use crate::cost::measured;
+use crate::errors::{Cancelled, refuse};
 use crate::interrupt::{Worker, apart, listening};
-use crate::{Cancelled, RunResult, Scenario, many, plan, refuse};
+use crate::{RunResult, Scenario, many, plan};
 
 /// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out: `reno` for
 /// ECN-capable flows, `drop` for others.

@@ -8,12 +8,15 @@ use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Kind as ParamKind, Limit, Network};
 use aqumen_units::{Rate, Span};
 
+use crate::Error;
 use crate::expand::written_link;
 use crate::field::TIME_MAX;
-use crate::network::{Core, CoreLink};
+use crate::network::{Core, CoreLink, limit};
 use crate::plan::{AqmChoice, Link, OwnedValue};
+use crate::scenario::{Scenario, locate};
 use crate::schema::{Group, Spec};
 use crate::spec::AqmSpec;
+use crate::spread::Spread;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
 use crate::units::{show_span, show_value};
@@ -65,7 +68,7 @@ enum Cause {
 
 /// What is said of a cost.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Verdict {
+enum Verdict {
     /// Nothing.
     Short,
     /// How long it will take.
@@ -76,7 +79,7 @@ pub(crate) enum Verdict {
 
 /// A key, or an AQM's SPEC, and a message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Blame {
+enum Blame {
     Key(String, String),
     Aqm(String),
 }
@@ -219,9 +222,31 @@ impl Cost {
     }
 }
 
+impl Scenario {
+    /// What `runner` will have to do, with `aqm` on the links under test; `None`: the one that the scenario names.
+    pub fn cost(&self, runner: Runner, aqm: Option<&AqmSpec>) -> Result<Cost, Error> {
+        let own = self.own(aqm)?;
+        Ok(cost(runner, self.spec(), self.core(), &own, self.fixed()))
+    }
+
+    /// Refuses what takes far too long on `runner`, with `aqm` on the links under test. `Some`: what is to be said of `runs` such runs,
+    /// which take long.
+    pub fn check_cost(&self, runner: Runner, aqm: Option<&AqmSpec>, runs: u64) -> Result<Option<String>, Error> {
+        let own = self.own(aqm)?;
+        let cost = cost(runner, self.spec(), self.core(), &own, self.fixed());
+        match judge(&cost, runs as f64, self.spec(), self.core(), &own, self.fixed()) {
+            Verdict::Short => Ok(None),
+            Verdict::Long(message) => Ok(Some(message)),
+            Verdict::TooLong(Blame::Key(key, message)) => Err(locate(self.tree(), self.file(), (key, message))),
+            Verdict::TooLong(Blame::Aqm(message)) if aqm.is_some() => Err(Error::of_aqm(&own.label, message)),
+            Verdict::TooLong(Blame::Aqm(message)) => Err(locate(self.tree(), self.file(), ("aqm".into(), message))),
+        }
+    }
+}
+
 /// What `runner` will have to do for `spec` with `chosen` on the links under test, which have the SPECs in `fixed` elsewhere. Nothing is known of
 /// AQMs that cannot be built.
-pub(crate) fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Cost {
+fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Cost {
     let mut cost = Cost { parts: Vec::new() };
     let duration_s = spec.duration.as_secs_f64();
     let links: Vec<Link> = (core.links.iter().enumerate())
@@ -286,14 +311,7 @@ pub(crate) fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, f
 }
 
 /// Verdict on `cost` of `runs` runs, which is that of `spec` with `chosen`.
-pub(crate) fn judge(
-    cost: &Cost,
-    runs: f64,
-    spec: &Spec,
-    core: &Core,
-    chosen: &AqmSpec,
-    fixed: &[Option<AqmSpec>],
-) -> Verdict {
+fn judge(cost: &Cost, runs: f64, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Verdict {
     let total = cost.seconds();
     let Some(worst) = cost.parts.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) else { return Verdict::Short };
     let rest = total - worst.seconds;
@@ -327,12 +345,13 @@ pub(crate) fn judge(
         Cause::Aqm(i) => {
             let link: &CoreLink = &core.links[*i];
             let aqm = fixed[*i].as_ref().unwrap_or(chosen);
-            let limit = crate::network::limit(link.buffer);
-            let message = match check_updates(aqm, core.nominal(spec, *i), limit, spec.duration.as_secs_f64(), rest) {
-                Err(message) => message,
-                // All links together, or an AQM that takes over later.
-                Ok(()) => much(),
-            };
+            let message =
+                match check_updates(aqm, core.nominal(spec, *i), limit(link.buffer), spec.duration.as_secs_f64(), rest)
+                {
+                    Err(message) => message,
+                    // All links together, or an AQM that takes over later.
+                    Ok(()) => much(),
+                };
             match link.aqm {
                 Some(_) => Blame::Key(format!("{}.aqm", link.path), message),
                 None => Blame::Aqm(message),
@@ -456,7 +475,7 @@ fn carried(link: &Link, duration_s: f64) -> f64 {
 }
 
 /// The shortest round trip of a group without queueing, seconds; the transmission of a packet at the least.
-fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
+pub(crate) fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
     let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
     let access = way.access.as_ref().map_or(Span::ZERO, |access| access.delay.low * 4 + placed.extra_rtt.low);
     let delay = placed.rtt.as_ref().map_or(core.written_delay(way) + access, |rtt| rtt.low);
@@ -468,7 +487,7 @@ fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
 /// Classes of flows that the fluid tells apart in a group: those of one round trip and one start.
 fn classes(spec: &Spec, core: &Core, i: usize, group: &Group) -> f64 {
     let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
-    let varies = |spread: &crate::Spread| spread.low != spread.high;
+    let varies = |spread: &Spread| spread.low != spread.high;
     let delays = way.access.as_ref().is_some_and(|access| varies(&access.delay));
     let many = delays || varies(&placed.extra_rtt) || placed.rtt.as_ref().is_some_and(varies);
     if many { group.flows().min(u64::from(placed.own_hosts())) as f64 } else { 1.0 }

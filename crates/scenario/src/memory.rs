@@ -2,38 +2,118 @@
 
 use aqumen_units::{Rate, Span};
 
+use crate::Error;
+use crate::cost::{Runner, base_rtt_s};
 use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
+use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
+use crate::transport::Protocol;
 
-/// For one flow: its part of the plan (hosts, four access links with their names and paths: measured, 1.7 kB), both ends of
-/// its connection and its part of the engine's tables, bytes. The engine's benchmark peaks at 91 MB in
-/// all with 10 000 flows, its packets included, and at 428 MB with 100 000.
-const FLOW_BYTES: u64 = 4096;
+/// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet engine both
+/// ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.7 kB with `ns2`, 4.7 kB with `linux`.
+const FLOW_BYTES: u64 = 5200;
+const FLUID_FLOW_BYTES: u64 = 2600;
 
-/// For one packet in flight or waiting, with its share of the rings that hold it, bytes.
-const PACKET_BYTES: u64 = 64;
+/// For one packet under way, and for one that waits, with its share of what holds them, bytes. Measured: 32 and 14.
+const UNDER_WAY_BYTES: u64 = 40;
+const WAITING_BYTES: u64 = 28;
 
-/// For one sample of one recorded link: time, queue, probability, bytes.
-const SAMPLE_BYTES: u64 = 48;
+/// For one sample of one recorded link: time, queue and probability twice, since Python gets copies; Jain's index, losses; bytes.
+/// Measured with `--out`: 82, of the fluid 100 to 125.
+const SAMPLE_BYTES: u64 = 88;
+const FLUID_SAMPLE_BYTES: u64 = 132;
+
+/// Where the flows that are watched stand, for each sample of the last second: so much, and for each flow, bytes.
+const STANDING_BYTES: u64 = 32;
+const STANDING_FLOW_BYTES: u64 = 4;
+const WATCHED: u64 = 256;
+
+/// For a recorded link, in each window and in each piece between the edges of windows: histograms of waiting times and queue lengths
+/// where a queue forms, and where none does, bytes. Measured: 17 kB, with `--out` 24 kB, of the fluid 27 to 35 kB; 7 kB.
+const PIECE_BYTES: u64 = 26_000;
+const FLUID_PIECE_BYTES: u64 = 42_000;
+const IDLE_PIECE_BYTES: u64 = 10_000;
+
+/// For a flow in each of these pieces, bytes: six counts of 8 bytes in a list that grows.
+const FLOW_PIECE_BYTES: u64 = 60;
 
 /// For the program itself, bytes.
 const BASE_BYTES: u64 = 32 << 20;
 
-/// An estimate, on the high side, of the memory that one run of `spec` takes, bytes.
-pub(crate) fn estimate(spec: &Spec, core: &Core) -> u64 {
-    let flows: u64 = spec.flows.iter().map(Group::flows).sum();
-    let packets = packets(spec, core);
-    let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
-    let recorded = core.links.iter().filter(|link| link.record).count() as u64;
-    BASE_BYTES
-        .saturating_add(flows.saturating_mul(FLOW_BYTES))
-        .saturating_add(packets.saturating_mul(PACKET_BYTES))
-        .saturating_add(samples.saturating_mul(recorded).saturating_mul(SAMPLE_BYTES))
+impl Scenario {
+    /// An estimate, on the high side, of the memory that one run on `runner` takes, bytes.
+    pub fn memory_estimate(&self, runner: Runner) -> u64 {
+        estimate(runner, self.spec(), self.core())
+    }
+
+    /// Refuses a scenario of which `runs` on `runner` at a time need more than the `available` bytes; `None`: what the machine has.
+    pub fn check_memory(&self, runner: Runner, runs: u64, available: Option<u64>) -> Result<(), Error> {
+        let Some(available) = available.or_else(self::available) else {
+            return Ok(());
+        };
+        let needed = self.memory_estimate(runner).saturating_mul(runs.max(1));
+        if needed <= available {
+            return Ok(());
+        }
+        let message = format!("needs about {} of memory, but {} are free", gibibytes(needed), gibibytes(available));
+        Err(Error::of_file(self.file(), message))
+    }
 }
 
-/// Packets that may be under way at one time: no more than the receivers' windows admit, nor than queues and wires hold.
-/// A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all but empty.
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+/// An estimate, on the high side, of the memory that one run of `spec` on `runner` takes, bytes. It holds what `aqumen run` prints
+/// and writes.
+fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
+    let flows: u64 = spec.flows.iter().map(Group::flows).sum();
+    let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
+    let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;
+    // A window begins and ends; those of events end where the next begins.
+    let edges = (2 * spec.windows.0.len() + spec.events.len() + 2) as u64;
+    let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
+    let (flow, sample, busy) = match runner {
+        Runner::Packet => (FLOW_BYTES, SAMPLE_BYTES, PIECE_BYTES),
+        Runner::Fluid | Runner::Theory { .. } => (FLUID_FLOW_BYTES, FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES),
+    };
+    let piece = |link: usize| if queue_forms(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
+    let mut bytes = BASE_BYTES.saturating_add(flows.saturating_mul(flow));
+    for link in recorded {
+        let of_windows = (windows + edges).saturating_mul(piece(link));
+        let mut each = samples.saturating_mul(sample).saturating_add(of_windows);
+        if runner == Runner::Packet {
+            // At least one, and those of the last second.
+            let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(samples);
+            let standing = STANDING_BYTES + flows.min(WATCHED) * STANDING_FLOW_BYTES;
+            each = each.saturating_add(second.saturating_mul(standing));
+        }
+        bytes = bytes.saturating_add(each);
+    }
+    if runner == Runner::Packet {
+        let pieces = flows.saturating_mul(edges).saturating_mul(FLOW_PIECE_BYTES);
+        bytes = bytes.saturating_add(pieces).saturating_add(packets(spec, core));
+    }
+    bytes
+}
+
+/// Whether packets wait at the link: it is narrower than what comes before it on the way of some group.
+fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
+    let rate = |link: u32| core.links[link as usize].rate.as_bps();
+    spec.flows.iter().zip(&core.ways).any(|(group, way)| {
+        [&way.path, &way.return_path].into_iter().any(|path| {
+            let Some(at) = path.iter().position(|other| *other as usize == link) else { return false };
+            let access = way.access.as_ref().map_or(u64::MAX, |access| access.rate.as_bps());
+            let before = path[..at].iter().map(|link| rate(*link)).min().unwrap_or(u64::MAX);
+            before.min(access.saturating_mul(group.flows())) > rate(path[at])
+        })
+    })
+}
+
+/// What packets take that may be under way at one time, bytes: no more than the receivers' windows admit, nor than slow start reaches, nor
+/// than queues and wires hold. A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all
+/// but empty.
 fn packets(spec: &Spec, core: &Core) -> u64 {
     let smallest =
         spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1);
@@ -42,25 +122,36 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
         Buffer::Bytes(bytes) => bytes.0 / smallest,
     };
     let wire = |rate: Rate, delay: Span| rate.amount_in(delay).0 / smallest;
-    let of_core = core.links.iter().map(|link| room(link.buffer).saturating_add(wire(link.rate, link.delay)));
-    let mut held: u64 = of_core.fold(0, u64::saturating_add);
+    let mut waiting: u64 = core.links.iter().map(|link| room(link.buffer)).fold(0, u64::saturating_add);
+    let mut under_way = core.links.iter().map(|link| wire(link.rate, link.delay)).fold(0, u64::saturating_add);
     let mut admitted: u64 = 0;
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
         let placed = &spec.flows[spec.host_group(i)];
         let (count, config) = (group.flows(), &group.transport.config);
-        let window = config.window_pkts().map_or(u64::MAX, u64::from);
+        let first = u64::from(config.initial_window_pkts());
+        let window = config.window_pkts().map_or(u64::MAX, u64::from).min(match config {
+            Protocol::Tcp(_) => grown(first, spec.duration.as_secs_f64() / base_rtt_s(spec, core, i)),
+            _ => u64::MAX,
+        });
         admitted = admitted.saturating_add(count.saturating_mul(window));
-        held = held.saturating_add(count.saturating_mul(u64::from(config.initial_window_pkts())));
+        under_way = under_way.saturating_add(count.saturating_mul(first));
         let Some(access) = &way.access else { continue };
         let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate).min().unwrap_or(RATE_MAX);
         let of_access = Rate::from_bps(access.rate.as_bps().saturating_mul(count));
         let around = placed.rtt.as_ref().map_or((access.delay.high + placed.extra_rtt.high) * 4, |rtt| rtt.high);
-        held = held.saturating_add(wire(of_access.min(narrowest), around));
+        under_way = under_way.saturating_add(wire(of_access.min(narrowest), around));
         if of_access <= narrowest {
-            held = held.saturating_add(room(access.buffer).saturating_mul(count));
+            waiting = waiting.saturating_add(room(access.buffer).saturating_mul(count));
         }
     }
-    admitted.min(held)
+    let under_way = under_way.min(admitted);
+    let waiting = waiting.min(admitted - under_way);
+    under_way.saturating_mul(UNDER_WAY_BYTES).saturating_add(waiting.saturating_mul(WAITING_BYTES))
+}
+
+/// What slow start makes of a first window in so many round trips, packets.
+fn grown(first: u64, round_trips: f64) -> u64 {
+    if round_trips < 30.0 { first.saturating_mul(2u64.pow(round_trips as u32 + 1)) } else { u64::MAX }
 }
 
 /// Memory that is free for a run on this machine, bytes. `None` where the system does not tell.

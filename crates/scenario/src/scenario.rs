@@ -5,11 +5,9 @@ use std::path::Path;
 use aqumen_aqm::Catalogue;
 
 use crate::check::check;
-use crate::cost::{self, Blame, Cost, Runner, Verdict};
 use crate::expand::expand;
 use crate::field::{At, Field};
 use crate::files::{Files, bytes_of_file, text_of_bytes};
-use crate::memory;
 use crate::network::{Core, Wrong};
 use crate::schema::Spec;
 use crate::spec::AqmSpec;
@@ -160,46 +158,19 @@ impl Scenario {
         }
     }
 
-    /// What `runner` will have to do, with `aqm` on the links under test; `None`: the one that the scenario names.
-    pub fn cost(&self, runner: Runner, aqm: Option<&AqmSpec>) -> Result<Cost, Error> {
-        let own = self.own(aqm)?;
-        Ok(cost::cost(runner, &self.spec, &self.core, &own, &self.fixed))
+    /// The network as written.
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
     }
 
-    /// Refuses what takes far too long on `runner`, with `aqm` on the links under test. `Some`: what is to be said of `runs` such runs,
-    /// which take long.
-    pub fn check_cost(&self, runner: Runner, aqm: Option<&AqmSpec>, runs: u64) -> Result<Option<String>, Error> {
-        let own = self.own(aqm)?;
-        let cost = cost::cost(runner, &self.spec, &self.core, &own, &self.fixed);
-        match cost::judge(&cost, runs as f64, &self.spec, &self.core, &own, &self.fixed) {
-            Verdict::Short => Ok(None),
-            Verdict::Long(message) => Ok(Some(message)),
-            Verdict::TooLong(Blame::Key(key, message)) => Err(locate(&self.tree, &self.file, (key, message))),
-            Verdict::TooLong(Blame::Aqm(message)) if aqm.is_some() => Err(Error::of_aqm(&own.label, message)),
-            Verdict::TooLong(Blame::Aqm(message)) => Err(locate(&self.tree, &self.file, ("aqm".into(), message))),
-        }
+    /// The AQM of each written link; `None` under test.
+    pub(crate) fn fixed(&self) -> &[Option<AqmSpec>] {
+        &self.fixed
     }
 
-    fn own(&self, aqm: Option<&AqmSpec>) -> Result<AqmSpec, Error> {
+    /// The AQM on the links under test: `aqm`, or the one that the scenario names.
+    pub(crate) fn own(&self, aqm: Option<&AqmSpec>) -> Result<AqmSpec, Error> {
         aqm.map_or_else(|| self.aqm(&self.spec.aqm), |aqm| Ok(aqm.clone()))
-    }
-
-    /// An estimate, on the high side, of the memory that one run takes, bytes.
-    pub fn memory_estimate(&self) -> u64 {
-        memory::estimate(&self.spec, &self.core)
-    }
-
-    /// Refuses a scenario of which `runs` at a time need more than the `available` bytes; `None`: what the machine has.
-    pub fn check_memory(&self, runs: u64, available: Option<u64>) -> Result<(), Error> {
-        let Some(available) = available.or_else(memory::available) else {
-            return Ok(());
-        };
-        let needed = self.memory_estimate().saturating_mul(runs.max(1));
-        if needed <= available {
-            return Ok(());
-        }
-        let message = format!("needs about {} of memory, but {} are free", gibibytes(needed), gibibytes(available));
-        Err(Error::of_file(&self.file, message))
     }
 
     /// The JSON Schema of a scenario file, as text that ends with a newline.
@@ -219,10 +190,6 @@ pub(crate) fn full_key(key: &str) -> String {
         Some("bottleneck" | "access" | "links") => format!("topology.{key}"),
         _ => key.into(),
     }
-}
-
-fn gibibytes(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
 /// The error at a dotted path, with the line and value that stand there.

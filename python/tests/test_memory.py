@@ -1,0 +1,104 @@
+"""The memory that a run is said to need is what it needs: no less than the peak, no more than three times it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MEASURE = """
+import contextlib, os, sys
+from aqumen.cli import main
+from aqumen.scenario import Scenario
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+def run(path):
+    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null), contextlib.redirect_stderr(null):
+        assert main(["run", path, "--aqm", "pi:a=1e-4,b=9e-5,frequency=100Hz,target=50pkt", *sys.argv[3:]]) == 0
+    return peak()
+engine = sys.argv[4]
+base = run(sys.argv[1])
+print(run(sys.argv[2]) - base)
+for path in sys.argv[1:3]:
+    print(Scenario.load(path).core.memory_estimate(engine))
+"""
+
+
+def dumbbell(*, flows=2, rate="8Mbit", duration="1s", more="", group=""):
+    return f"""
+name = "dumbbell"
+duration = "{duration}"
+[topology]
+preset = "dumbbell"
+bottleneck = {{ rate = "{rate}", delay = "10ms", buffer = "100pkt" }}
+access = {{ rate = "1Gbit", delay = "1ms" }}
+[[flows]]
+name = "group"
+count = {flows}
+transport = "ns2"
+{group}
+{more}
+"""
+
+
+def row(links, duration, interval):
+    nodes = [f"n{k}" for k in range(links + 1)]
+    text = (
+        f'name = "row"\nduration = "{duration}"\nrecord = {{ interval = "{interval}" }}\n[topology]\nnodes = {nodes}\n'
+    )
+    text += 'access = { rate = "100Mbit", delay = "1ms" }\n'
+    for k in range(links):
+        text += f'[[topology.links]]\nname = "l{k}"\nfrom = "n{k}"\nto = "n{k + 1}"\n'
+        text += 'rate = "8Mbit"\ndelay = "1ms"\nbuffer = "100pkt"\naqm = "test"\n'
+    return f'{text}[[flows]]\nname = "ftp"\ncount = 20\ntransport = "ns2"\nfrom = "n0"\nto = "n{links}"\n'
+
+
+def windows(number):
+    return "[windows]\n" + "".join(f'w{k} = ["{k / number / 2}s", "{k / number / 2 + 0.4}s"]\n' for k in range(number))
+
+
+SHAPES = {
+    "many flows": dumbbell(flows=8000, rate="1Gbit"),
+    "many flows of today": dumbbell(flows=6000, rate="1Gbit").replace('"ns2"', '"linux"'),
+    "fine samples": dumbbell(flows=120, more='record = { interval = "2us" }'),
+    "fine samples of few": dumbbell(flows=2, duration="3s", more='record = { interval = "8us" }'),
+    "long": dumbbell(flows=4, rate="100kbit", duration="30000s"),
+    "many links": row(60, "5s", "1ms"),
+    "many windows": dumbbell(flows=20, more=windows(500)),
+    "windows and flows": dumbbell(flows=2000, rate="1Gbit", more=windows(120)),
+    "calls": dumbbell(
+        flows=3000, rate="100Mbit", group='traffic = { kind = "cbr", rate = "100kbit" }', duration="2s"
+    ).replace('"ns2"', '"udp"'),
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one program")
+@pytest.mark.parametrize(
+    ("shape", "engine"),
+    [
+        *((shape, "packet") for shape in SHAPES),
+        ("many flows", "fluid"),
+        ("fine samples of few", "fluid"),
+        ("many windows", "fluid"),
+    ],
+)
+def test_what_is_said_lies_between_the_peak_and_three_times_it(shape, engine, tmp_path):
+    small, large = tmp_path / "small.toml", tmp_path / "large.toml"
+    # What every run needs, once: of this the peak of the second run says nothing.
+    small.write_text(dumbbell())
+    text = SHAPES[shape]
+    if "record = { interval" in text and "[topology]" in text and shape.startswith("fine"):
+        # Keys of the file itself stand before its tables.
+        line = next(line for line in text.splitlines() if line.startswith("record = "))
+        text = f"{line}\n" + text.replace(line, "")
+    large.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(small), str(large), "--engine", engine, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    peak, of_small, said = (int(line) for line in done.stdout.split())
+    assert peak > 4 << 20, "too small a case to tell"
+    assert peak <= said - of_small + (1 << 20) <= 3 * peak, (peak >> 20, (said - of_small) >> 20)
