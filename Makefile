@@ -149,6 +149,8 @@ wasm:
 test-rust:
 	$(call say,Rust tests)
 	cargo test --locked --workspace --no-fail-fast
+	$(call say,An AQM of one's own: a crate outside the workspace)
+	cargo test --locked --manifest-path examples/own-aqm/Cargo.toml --target-dir target
 
 types: $(VENV)/.extension
 	$(call say,Types of the Python package)

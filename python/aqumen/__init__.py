@@ -16,7 +16,8 @@ from aqumen._core import __version__
 if TYPE_CHECKING:
     from aqumen import aqms
     from aqumen.comparison import Comparison, compare, run
-    from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, ScenarioError
+    from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, OwnError, ScenarioError
+    from aqumen.own import Network, PacketAqm, Param, SampledLaw
     from aqumen.ranking import Place, Ranking
     from aqumen.result import Result, Series, SojournCdf
     from aqumen.scenario import Scenario
@@ -32,10 +33,15 @@ __all__ = [
     "Event",
     "Flows",
     "MissingExtra",
+    "Network",
     "OutputError",
+    "OwnError",
+    "PacketAqm",
+    "Param",
     "Place",
     "Ranking",
     "Result",
+    "SampledLaw",
     "Scenario",
     "ScenarioError",
     "Series",
@@ -51,7 +57,8 @@ __all__ = [
 # Loaded when first named, so that the command line does not wait for what it does not use.
 _HOMES = {
     "comparison": ("Comparison", "compare", "run"),
-    "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "ScenarioError"),
+    "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError"),
+    "own": ("Network", "PacketAqm", "Param", "SampledLaw"),
     "ranking": ("Place", "Ranking"),
     "result": ("Result", "Series", "SojournCdf"),
     "scenario": ("Scenario",),

@@ -1,7 +1,7 @@
 """The Rust engines, as compiled. The package `aqumen` is their public face."""
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 __all__ = [
     "Analysis",
     "Cancelled",
+    "Catalogue",
+    "PacketView",
     "QueueRecord",
+    "QueueView",
     "Replay",
     "RunResult",
     "Scenario",
     "ScenarioError",
+    "Seen",
     "__version__",
     "analyse",
     "experiments",
@@ -42,17 +46,118 @@ class ScenarioError(ValueError): ...
 class Cancelled(Exception): ...
 
 @final
+class Catalogue:
+    def __new__(cls, own: Sequence[Any]) -> Catalogue: ...
+
+@final
+class Seen:
+    """The queue as a control law sees it. Counts are since the same loop's last step."""
+
+    @property
+    def now_s(self) -> float:
+        """The simulated time, seconds."""
+    @property
+    def interval_s(self) -> float:
+        """Time since this loop's last step."""
+    @property
+    def queue_pkts(self) -> float:
+        """Packets waiting; in the fluid engine with fractions."""
+    @property
+    def queue_bytes(self) -> float:
+        """Bytes waiting."""
+    @property
+    def arrivals_pkts(self) -> float:
+        """Packets offered, those discarded too."""
+    @property
+    def accepted_pkts(self) -> float:
+        """Packets that entered the queue."""
+    @property
+    def departures_pkts(self) -> float:
+        """Packets whose transmission ended."""
+    @property
+    def departures_bytes(self) -> float:
+        """Their bytes."""
+    @property
+    def busy_s(self) -> float:
+        """Time spent on those transmissions: departures per busy time are the link's rate."""
+    @property
+    def idle_s(self) -> float:
+        """Time during which nothing was transmitted."""
+    @property
+    def sojourn_s(self) -> float:
+        """How long the packet taken for transmission last had waited."""
+    @property
+    def applied(self) -> float:
+        """The probability in force."""
+    @property
+    def loop(self) -> int:
+        """Which loop steps: 0, or 1 of a law with two periods."""
+
+@final
+class PacketView:
+    """A packet as an algorithm sees it."""
+
+    @property
+    def bytes(self) -> int:
+        """Size on the wire."""
+    @property
+    def ect(self) -> bool:
+        """Whether it can carry a mark."""
+    @property
+    def ce(self) -> bool:
+        """Whether it carries one already."""
+    @property
+    def flow(self) -> int:
+        """Hash of its flow."""
+    @property
+    def class_(self) -> int:
+        """Its traffic class."""
+
+@final
+class QueueView:
+    """The queue as an algorithm sees it, the packet at hand not counted."""
+
+    @property
+    def now_s(self) -> float:
+        """The simulated time, seconds."""
+    @property
+    def packets(self) -> int:
+        """Packets waiting."""
+    @property
+    def bytes(self) -> int:
+        """Bytes waiting."""
+    @property
+    def limit_packets(self) -> int:
+        """Packets that may wait."""
+    @property
+    def full(self) -> bool:
+        """Whether the packet that arrives finds no room, whatever the verdict."""
+    @property
+    def sojourn_s(self) -> float:
+        """How long the packet at the head waited; at other calls the one transmitted last."""
+    @property
+    def uniform(self) -> float:
+        """A random number from 0 to below 1, drawn for this packet."""
+    @property
+    def arrivals_pkts(self) -> int:
+        """Packets that arrived so far."""
+    @property
+    def departures_pkts(self) -> int:
+        """Packets whose transmission has ended."""
+
+@final
 class Scenario:
     @staticmethod
-    def load(path: str) -> Scenario: ...
+    def load(path: str, own: Catalogue | None = None) -> Scenario: ...
     @staticmethod
-    def parse(text: str, file: str = "scenario") -> Scenario: ...
+    def parse(text: str, file: str = "scenario", own: Catalogue | None = None) -> Scenario: ...
     @property
     def name(self) -> str: ...
     @property
     def title(self) -> str: ...
     def set(self, changes: Sequence[tuple[str, str]]) -> Scenario: ...
     def until(self, end: str) -> Scenario: ...
+    def knowing(self, own: Catalogue) -> Scenario: ...
     def cells(self) -> list[str]: ...
     def variants(self) -> list[str]: ...
     def cell(self, id: str) -> Scenario: ...
@@ -195,4 +300,5 @@ def survey(
     capture: str,
     settings: Sequence[tuple[str, str | float]],
     progress: Callable[[float], bool] | None = None,
+    own: Catalogue | None = None,
 ) -> Replay: ...

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from aqumen.aqms import Aqm
+    from aqumen.own import Own
     from aqumen.store import Digests, Store
 
 __all__ = ["SCHEMA", "Comparison", "compare", "run"]
@@ -37,7 +38,7 @@ SEEDS_MAX = 100_000
 
 def run(
     scenario: Scenario | str | os.PathLike[str],
-    aqm: str | Aqm | None = None,
+    aqm: str | Aqm | Own | None = None,
     seed: int = 1,
     engine: str = "packet",
     *,
@@ -50,15 +51,15 @@ def run(
     Args:
         scenario: A scenario, or the path of its file.
         aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of `aqumen.aqms`;
-            without one the scenario's own.
+            or a class of your own; without one the scenario's own.
         seed: The seed; the same seed gives the same result, and the same traffic to every AQM.
         engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
         pcap: A file for the packets of the bottleneck, as pcapng.
         on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
         anyway: Run also what would take hours, which is refused otherwise.
     """
-    scenario = as_scenario(scenario)
-    spec = None if aqm is None else str(aqm)
+    scenario, specs = _known(as_scenario(scenario), [] if aqm is None else [aqm])
+    spec = specs[0] if specs else None
     if spec is not None:
         scenario.check_aqm(spec)
     check_seed(seed)
@@ -68,7 +69,7 @@ def run(
 
 def compare(
     scenario: Scenario | str | os.PathLike[str],
-    aqms: Sequence[str | Aqm],
+    aqms: Sequence[str | Aqm | Own],
     seeds: int | Sequence[int] = 20,
     engine: str | Sequence[str] = "packet",
     *,
@@ -82,8 +83,8 @@ def compare(
 
     Args:
         scenario: A scenario, or the path of its file.
-        aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of
-            `aqumen.aqms`.
+        aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, an object of
+            `aqumen.aqms`, or a class of your own.
         seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
         engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed; or
             several of them, of which the first is the one that the others are held against.
@@ -94,12 +95,20 @@ def compare(
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
         anyway: Run also what would take hours, which is refused otherwise.
     """
-    specs = [str(aqm) for aqm in aqms]
-    gathered = Gathering(
-        as_scenario(scenario), specs, seeds, engine, threads=threads, out=out, rank_by=rank_by, anyway=anyway
-    )
+    known, specs = _known(as_scenario(scenario), aqms)
+    gathered = Gathering(known, specs, seeds, engine, threads=threads, out=out, rank_by=rank_by, anyway=anyway)
     gathered.work(on_progress)
     return gathered.comparison()
+
+
+def _known(scenario: Scenario, aqms: Sequence[object]) -> tuple[Scenario, list[str]]:
+    """The scenario that knows the classes among `aqms`, and the SPECs of all."""
+    if not any(isinstance(aqm, type) for aqm in aqms):
+        return scenario, [str(aqm) for aqm in aqms]
+    from aqumen import own
+
+    specs, classes = own.specs(aqms)
+    return scenario.knowing(classes), specs
 
 
 class Gathering:

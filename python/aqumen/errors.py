@@ -1,6 +1,6 @@
 """What can go wrong, as exceptions. Every message is one line that says what to do about it."""
 
-__all__ = ["Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "ScenarioError"]
+__all__ = ["Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError"]
 
 
 class Error(Exception):
@@ -17,6 +17,10 @@ class EngineError(Error, RuntimeError):
 
 class Cancelled(Error):
     """A run that its `on_progress` stopped."""
+
+
+class OwnError(Error):
+    """Code of your own (an AQM) raised, or answered what is no answer. Its cause is what was raised."""
 
 
 class OutputError(Error, OSError):

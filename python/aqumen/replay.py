@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
 from aqumen.errors import Cancelled, ScenarioError
 from aqumen.files import check_file, unpacked
+from aqumen.scenario import _catalogue
+
+if TYPE_CHECKING:
+    from aqumen.own import Own
 
 __all__ = ["Capture", "Replay"]
 
@@ -51,6 +55,7 @@ class Capture:
         *,
         rate: str | None = None,
         load: float | None = None,
+        own: Sequence[Own] = (),
         on_progress: Callable[[float], bool] | None = None,
         **settings: str | float | None,
     ) -> None:
@@ -60,6 +65,7 @@ class Capture:
             file: A pcap or pcapng, or either compressed by gzip.
             rate: Rate of the link: "10Mbit".
             load: In its place the offered load, from which the rate follows: 0.95.
+            own: Classes of your own AQMs, which SPECs may name.
             on_progress: Hears the share read; false from it stops.
             settings: Others by the names of the options of `aqumen replay`: `buffer="200pkt"`, `speedup=2`.
         """
@@ -70,7 +76,8 @@ class Capture:
         # Kept as long as it is read: the file goes when this goes.
         self._unpacked = unpacked(self.file)
         try:
-            self._core = _core.survey(self._unpacked.name if self._unpacked else self.file, pairs, on_progress)
+            read = self._unpacked.name if self._unpacked else self.file
+            self._core = _core.survey(read, pairs, on_progress, _catalogue(own))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
         except _core.Cancelled as error:

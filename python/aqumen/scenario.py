@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aqumen import _core, experiments
 from aqumen.errors import ScenarioError
 from aqumen.files import check_file
+
+if TYPE_CHECKING:
+    from aqumen.own import Own
 
 __all__ = ["Scenario", "as_scenario"]
 
@@ -25,14 +28,17 @@ class Scenario:
 
     core: _core.Scenario
     """The compiled scenario."""
+    own: tuple[Own, ...] = ()
+    """AQMs of one's own that it knows beside the built-in ones."""
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Scenario:
+    def load(cls, path: str | os.PathLike[str], own: Sequence[Own] = ()) -> Scenario:
         """Read a scenario file, or an experiment that comes with Aqumen.
 
         Args:
             path: A TOML file; or, where there is none, the name of an experiment: `arm-pfc/exp1`. Behind an `@` stands
                 a cell of its sweep, with variants: `aqm-mo/rtt@464ms,ecn`.
+            own: Classes of your own AQMs, which it may name.
 
         Raises:
             ScenarioError: The file is absent, is no text, or is no scenario; the message names file, line and key.
@@ -41,30 +47,51 @@ class Scenario:
             base, at, cell = os.fspath(path).rpartition("@")
             former = experiments.cell_of(base if at else path)
             if former is not None:
-                return cls.load(f"{former},{cell}" if at else former)
+                return cls.load(f"{former},{cell}" if at else former, own)
             if at:
-                return cls.load(base).cell(cell)
+                return cls.load(base, own).cell(cell)
             experiment = experiments.find(path)
             if experiment is not None:
-                return cls.parse(experiment.text, f"{experiment.name}.toml")
+                return cls.parse(experiment.text, f"{experiment.name}.toml", own)
             if not os.fspath(path).endswith(".toml"):
                 raise ScenarioError(f"{os.fspath(path)}: {experiments.suggestion(path)}")
         check_file(path)
         try:
-            return cls(_core.Scenario.load(os.fspath(path)))
+            return cls(_core.Scenario.load(os.fspath(path), _catalogue(own)), tuple(own))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
     @classmethod
-    def parse(cls, text: str, file: str = "scenario") -> Scenario:
+    def parse(cls, text: str, file: str = "scenario", own: Sequence[Own] = ()) -> Scenario:
         """Read a scenario from text.
 
         Args:
             text: The TOML text.
             file: The name that error messages give it.
+            own: Classes of your own AQMs, which it may name.
         """
         try:
-            return cls(_core.Scenario.parse(text, file))
+            return cls(_core.Scenario.parse(text, file, _catalogue(own)), tuple(own))
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
+    def knowing(self, own: Sequence[Own]) -> Scenario:
+        """A copy that knows more AQMs.
+
+        Args:
+            own: Classes of your own AQMs. One of a name that it knows already takes that one's place.
+        """
+        more = [each for each in own if each not in self.own]
+        if not more:
+            return self
+        from aqumen.own import name_of
+
+        names = {name_of(each) for each in more}
+        known = (*(each for each in self.own if name_of(each) not in names), *more)
+        catalogue = _catalogue(known)
+        assert catalogue is not None
+        try:
+            return Scenario(self.core.knowing(catalogue), known)
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
@@ -94,7 +121,7 @@ class Scenario:
             changes: Keys and values, as in `set`.
         """
         try:
-            return Scenario(self.core.set(changes))
+            return replace(self, core=self.core.set(changes))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
@@ -115,7 +142,7 @@ class Scenario:
             cell: Points of its axes and names of variants, with commas between: `464ms,ecn`.
         """
         try:
-            return Scenario(self.core.cell(cell))
+            return replace(self, core=self.core.cell(cell))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
@@ -126,7 +153,7 @@ class Scenario:
             end: When it ends, before the scenario's own end: `40s`.
         """
         try:
-            return Scenario(self.core.until(end))
+            return replace(self, core=self.core.until(end))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
@@ -186,6 +213,14 @@ class Scenario:
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, {self.title!r})"
+
+
+def _catalogue(own: Sequence[Own]) -> _core.Catalogue | None:
+    if not own:
+        return None
+    from aqumen.own import catalogue
+
+    return catalogue(tuple(own))
 
 
 def as_scenario(scenario: Scenario | str | os.PathLike[str]) -> Scenario:

@@ -185,6 +185,10 @@ class Digests:
         """
         # The text names files (rates, frames, models); the plan holds what stands in them.
         parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml(), scenario.plan_json(1, None)]
+        if scenario.own:
+            from aqumen.own import digest
+
+            parts.append(digest(scenario.own))
         self._shared = "\0".join(parts).encode()
 
     def of(self, job: Job) -> str:

@@ -14,23 +14,18 @@ use crate::papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, st_aqm_mo, st
 use crate::today::{cobalt, codel, pi2, pie};
 use crate::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Fixed,
-    Hooks, MAX_LOOPS, Network, Observation, Own, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw,
-    SelfTuned, Settings, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
+    Hooks, Network, Own, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, SelfTuned, Settings,
+    Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
 };
-
-/// A law that came from outside this crate (a Python subclass, a test).
-pub type ForeignLaw = Box<dyn SampledLaw + Send>;
 
 macro_rules! algorithms {
     ($($variant:ident($type:ty) = $module:ident),* $(,)?) => {
-        /// Any algorithm of the registry, or a law from outside: chosen when a run is set up, dispatched without
-        /// indirection.
+        /// Any algorithm: chosen when a run is set up, dispatched without indirection, but for one from outside.
         #[allow(missing_docs, reason = "each variant is the algorithm of its name")]
         #[derive(Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would cost every packet")]
         pub enum AnyAqm {
             $($variant($type),)*
-            Foreign(Sampled<Foreign>),
             Own(Own),
             Thresholded(Box<Thresholded<AnyAqm>>),
         }
@@ -65,7 +60,6 @@ macro_rules! algorithms {
                         new.take_over(Some(old.as_ref()), now, totals);
                     }
                     $((AnyAqm::$variant(new), _) => new.take_over(None, now, totals),)*
-                    (AnyAqm::Foreign(new), _) => new.take_over(None, now, totals),
                     (AnyAqm::Own(new), _) => new.take_over(None, now, totals),
                     (AnyAqm::Thresholded(new), _) => new.take_over(None, now, totals),
                 }
@@ -77,7 +71,6 @@ macro_rules! algorithms {
             ($any:expr, $aqm:ident => $body:expr) => {
                 match $any {
                     $(AnyAqm::$variant($aqm) => $body,)*
-                    AnyAqm::Foreign($aqm) => $body,
                     AnyAqm::Own($aqm) => $body,
                     AnyAqm::Thresholded($aqm) => $body,
                 }
@@ -109,37 +102,6 @@ algorithms! {
     Pie(Pie) = pie,
     Pi2(Pi2) = pi2,
     Cobalt(Cobalt) = cobalt,
-}
-
-/// A [`ForeignLaw`] as a law: the indirection is paid once a sample, not once a packet.
-pub struct Foreign(pub ForeignLaw);
-
-impl fmt::Debug for Foreign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Foreign")
-    }
-}
-
-impl SampledLaw for Foreign {
-    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
-        self.0.periods()
-    }
-
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
-        self.0.step(which, seen)
-    }
-
-    fn initial(&self) -> Probability {
-        self.0.initial()
-    }
-
-    fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        self.0.observe(visit);
-    }
-
-    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        self.0.settings(visit);
-    }
 }
 
 impl Aqm for AnyAqm {

@@ -123,8 +123,7 @@ impl AnyQdisc {
         }
         let first = self.next_timer()?;
         // What comes from outside may do anything at an update, and is not called for a look.
-        let foreign =
-            matches!(&self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Foreign(_) | AnyAqm::Own(_)));
+        let foreign = matches!(&self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Own(_)));
         let (mut last, mut seen) = (first, 0);
         while seen < LOOKED_AT && !foreign {
             self.on_timer(last, &mut Even);

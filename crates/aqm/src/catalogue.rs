@@ -1,12 +1,11 @@
 //! The catalogue: algorithms by name, those built in and someone's own. It is passed along, in a scenario, its plans and so the
 //! engines; nothing is registered anywhere else, and two runs side by side may know different ones.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::registry::{self, Algorithm, AnyAqm, AnyQdisc, Foreign, PROFILES, Profile};
+use crate::registry::{self, Algorithm, AnyAqm, AnyQdisc, PROFILES, Profile};
 use crate::{Aqm, Limit, Network, Own, ParamError, Sampled, SampledLaw, Settings, Value};
 
 /// Algorithms by name. A copy costs nothing.
@@ -113,9 +112,9 @@ impl AnyAqm {
     }
 
     /// A control law from outside, with a coin flip for each packet. With `ecn`, a chosen packet that can carry a mark is marked
-    /// instead of dropped. The law's indirection is paid once a sample, not once a packet.
+    /// instead of dropped.
     pub fn own_law<L: SampledLaw + Send + 'static>(law: L, ecn: bool) -> Self {
-        AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), ecn))
+        AnyAqm::own(Sampled::new(law, ecn))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub use crate::algorithm::{Algorithm, Profile, QueueKind};
-pub use crate::any_aqm::{ALGORITHMS, AnyAqm, Foreign, ForeignLaw};
+pub use crate::any_aqm::{ALGORITHMS, AnyAqm};
 pub use crate::any_qdisc::AnyQdisc;
 pub use crate::profiles::PROFILES;
 

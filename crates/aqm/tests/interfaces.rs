@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use aqumen_aqm::registry::{AnyAqm, Foreign};
+use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{
     Aqm, ArmPfc, ArmPfcParams, Backlog, Cx, Draw, DropReason, Fates, Fifo, Handle, Hooks, Limit, MAX_LOOPS,
     Observation, Packet, Pi, PiGains, Qdisc, Sampled, SampledLaw, TcpPlant, Totals, Variant, Verdict,
@@ -296,8 +296,7 @@ impl SampledLaw for TwoLoops {
 #[test]
 fn two_loops_count_for_themselves_and_the_first_goes_first() {
     let (sender, steps) = std::sync::mpsc::channel();
-    let foreign = Foreign(Box::new(TwoLoops(sender)));
-    let mut fifo = Fifo::new(AnyAqm::Foreign(Sampled::new(foreign, true)), Limit::packets(300));
+    let mut fifo = Fifo::new(AnyAqm::own_law(TwoLoops(sender), true), Limit::packets(300));
     let (mut rng, mut log) = (Fixed(0.9), Log::default());
     // Packets at 5, 15, 25 ms; timers when they are due.
     for (handle, ms) in [(0, 5), (1, 15), (2, 25)] {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use crate::errors::refuse;
+use crate::error::refuse;
 
 /// How often signals are looked for.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -94,9 +94,11 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, from: &mut Receiver<T>) -> Result<T,
     py.detach(move || from.recv_timeout(PATIENCE))
 }
 
-/// Begins `work` on a thread of its own.
+/// Begins `work` on a thread of its own. Python knows the thread all the while: own AQMs call it often, and to be introduced anew
+/// costs far more than a call.
 pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PyResult<thread::JoinHandle<T>> {
-    let thread = thread::Builder::new().name("aqumen".into()).stack_size(STACK_BYTES).spawn(work);
+    let known = move || Python::attach(|py| py.detach(work));
+    let thread = thread::Builder::new().name("aqumen".into()).stack_size(STACK_BYTES).spawn(known);
     thread.map_err(|error| refuse(format!("no thread to run on: {error}")))
 }
 

@@ -1,15 +1,16 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is what
-//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C meanwhile,
-//! `errors` is what Python raises.
+//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue;
+//! `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs.
 
 mod catalogue;
 mod cost;
-mod errors;
+mod error;
 mod interrupt;
 mod many;
 mod mmpp;
+mod own;
 mod record;
 mod replay;
 mod theory;
@@ -18,16 +19,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use aqumen_scenario::cost::Runner;
-use aqumen_sim::{Error, Options};
+use aqumen_sim::Options;
 use aqumen_traffic::{Action, Ahead};
 
 use cost::measured;
-use errors::{Cancelled, refuse};
+use error::{refuse, run_error, unknown};
 use interrupt::{Worker, apart, listening};
+use own::{Catalogue, Known};
 
 /// The compiled core of Aqumen; the package `aqumen` is its public face.
 #[pymodule]
@@ -37,9 +39,11 @@ mod _core {
     #[pymodule_export]
     use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
     #[pymodule_export]
-    use crate::errors::{Cancelled, ScenarioError};
+    use crate::error::{Cancelled, ScenarioError};
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
+    #[pymodule_export]
+    use crate::own::{Catalogue, PacketView, QueueView, Seen};
     #[pymodule_export]
     use crate::record::QueueRecord;
     #[pymodule_export]
@@ -57,7 +61,7 @@ mod _core {
 
 /// A checked scenario. It never changes: `set` gives another.
 #[pyclass(frozen, module = "aqumen._core")]
-struct Scenario(Arc<aqumen_scenario::Scenario>);
+struct Scenario(Known<aqumen_scenario::Scenario>);
 
 /// The result of one run.
 #[pyclass(frozen, module = "aqumen._core")]
@@ -74,17 +78,27 @@ type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, 
 
 #[pymethods]
 impl Scenario {
-    /// Reads and checks the file at `path`.
+    /// Reads and checks the file at `path`, with the AQMs of a catalogue.
     #[staticmethod]
-    fn load(path: PathBuf) -> PyResult<Self> {
-        wrap(aqumen_scenario::Scenario::load(path, &[]))
+    #[pyo3(signature = (path, own = None))]
+    fn load(path: PathBuf, own: Option<&Catalogue>) -> PyResult<Self> {
+        match own {
+            None => aqumen_scenario::Scenario::load(path, &[]).map(Known::plain).map(Scenario).map_err(refuse),
+            Some(own) => wrap(&own.0, || aqumen_scenario::Scenario::load_knowing(path, (*own.0).clone())),
+        }
     }
 
     /// Checks `text`; `file` is its name in messages.
     #[staticmethod]
-    #[pyo3(signature = (text, file = "scenario"))]
-    fn parse(text: &str, file: &str) -> PyResult<Self> {
-        wrap(aqumen_scenario::Scenario::parse(text, file))
+    #[pyo3(signature = (text, file = "scenario", own = None))]
+    fn parse(text: &str, file: &str, own: Option<&Catalogue>) -> PyResult<Self> {
+        match own {
+            None => aqumen_scenario::Scenario::parse(text, file).map(Known::plain).map(Scenario).map_err(refuse),
+            Some(own) => {
+                let files = aqumen_scenario::Files::beside(file);
+                wrap(&own.0, || aqumen_scenario::Scenario::parse_knowing(text, file, files, (*own.0).clone()))
+            }
+        }
     }
 
     /// The scenario's name.
@@ -102,12 +116,17 @@ impl Scenario {
     /// The same scenario with the values at dotted keys replaced, checked when all are in place.
     fn set(&self, changes: Vec<(String, String)>) -> PyResult<Self> {
         let changes: Vec<(&str, &str)> = changes.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-        wrap(self.0.with_all(&changes))
+        wrap(&self.0, || self.0.with_all(&changes))
     }
 
     /// The scenario up to `end`, a time such as `40s`.
     fn until(&self, end: &str) -> PyResult<Self> {
-        wrap(self.0.until(end))
+        wrap(&self.0, || self.0.until(end))
+    }
+
+    /// The same scenario with the AQMs of a catalogue.
+    fn knowing(&self, own: &Catalogue) -> PyResult<Self> {
+        wrap(&own.0, || self.0.knowing((*own.0).clone()))
     }
 
     /// Ids of the cells of its sweep; empty without one.
@@ -122,7 +141,7 @@ impl Scenario {
 
     /// The cell of an id: points and variants with commas between.
     fn cell(&self, id: &str) -> PyResult<Self> {
-        wrap(self.0.cell(id))
+        wrap(&self.0, || self.0.cell(id))
     }
 
     /// The scenario as TOML; it reads back as the same scenario.
@@ -134,7 +153,10 @@ impl Scenario {
     #[pyo3(signature = (seed, aqm))]
     fn plan_json(&self, py: Python<'_>, seed: u64, aqm: Option<&str>) -> PyResult<String> {
         let (scenario, aqm) = (self.0.clone(), aqm.map(String::from));
-        apart(py, move || Ok(plan(&scenario, seed, aqm.as_deref())?.to_json().map_err(refuse)?.to_string()))
+        apart(py, move || {
+            let plan = plan(&scenario, seed, aqm.as_deref())?;
+            scenario.watching(|| Ok(plan.to_json().map_err(refuse)?.to_string()))
+        })
     }
 
     /// For each group of the plan for `seed` what its sources of finite transfers ask for; `None` for other traffic. Each source is a
@@ -160,7 +182,8 @@ impl Scenario {
     /// Names that a SPEC may start with: this scenario's profiles, then the built-in ones and the algorithms.
     fn aqm_names(&self) -> Vec<String> {
         let own = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
-        own.chain(catalogue::names().map(String::from)).collect()
+        let built_in = catalogue::names().map(String::from);
+        own.chain(self.0.catalogue().own().map(|row| row.name.to_string())).chain(built_in).collect()
     }
 
     /// Refuses a SPEC that this scenario cannot run.
@@ -241,7 +264,9 @@ fn run(
     let run = move |worker: &Worker| {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         let options = Options { trace: pcap.as_deref(), ..Options::default() };
-        measured(|| aqumen_sim::run(&plan, options, &mut |fraction| worker.hear(fraction))).map_err(run_error)
+        let watch = scenario.watch();
+        let mut hear = |fraction| watch.calm() && worker.hear(fraction);
+        watch.settle(measured(|| aqumen_sim::run(&plan, options, &mut hear)).map_err(run_error))
     };
     listening(py, progress, run).map(RunResult)
 }
@@ -301,14 +326,18 @@ fn json_schema() -> String {
     aqumen_scenario::Scenario::json_schema()
 }
 
-fn wrap(scenario: Result<aqumen_scenario::Scenario, aqumen_scenario::Error>) -> PyResult<Scenario> {
-    scenario.map(|scenario| Scenario(Arc::new(scenario))).map_err(refuse)
+/// The scenario that `make` reads, with the own AQMs of `known`.
+fn wrap<T>(
+    known: &Known<T>,
+    make: impl FnOnce() -> Result<aqumen_scenario::Scenario, aqumen_scenario::Error>,
+) -> PyResult<Scenario> {
+    known.watching(|| make().map(|scenario| Scenario(Known::like(known, scenario))).map_err(refuse))
 }
 
 /// The plan for `seed` with the AQM of a SPEC; `None`: the scenario's own.
-fn plan(scenario: &aqumen_scenario::Scenario, seed: u64, aqm: Option<&str>) -> PyResult<aqumen_scenario::Plan> {
+fn plan(scenario: &Known<aqumen_scenario::Scenario>, seed: u64, aqm: Option<&str>) -> PyResult<aqumen_scenario::Plan> {
     let aqm = aqm.map(|text| scenario.aqm(text)).transpose().map_err(refuse)?;
-    scenario.plan(seed, aqm.as_ref()).map_err(refuse)
+    scenario.watching(|| scenario.plan(seed, aqm.as_ref()).map_err(refuse))
 }
 
 /// What an engine is called; prediction with `loops` or without.
@@ -318,15 +347,4 @@ fn runner(engine: &str, loops: bool) -> Runner {
         "theory" => Runner::Theory { loops },
         _ => Runner::Packet,
     }
-}
-
-fn run_error(error: Error) -> PyErr {
-    match error {
-        Error::Cancelled => Cancelled::new_err(error.to_string()),
-        error => refuse(error),
-    }
-}
-
-fn unknown(name: &str) -> PyErr {
-    PyKeyError::new_err(name.to_string())
 }

@@ -8,6 +8,7 @@ use aqumen_scenario::{Plan, Scenario};
 use pyo3::prelude::*;
 
 use crate::interrupt::{Left, spawn, wait};
+use crate::own::Known;
 use crate::{RunResult, plan};
 
 /// What runs a plan; it asks now and then whether to go on.
@@ -18,7 +19,7 @@ pub(crate) type Job = (Option<String>, u64);
 
 pub(crate) fn run_many(
     py: Python<'_>,
-    scenario: &Arc<Scenario>,
+    scenario: &Known<Scenario>,
     jobs: Vec<Job>,
     threads: usize,
     on_done: &Py<PyAny>,
@@ -55,8 +56,8 @@ pub(crate) fn run_many(
             }
             // All workers are done: what made one panic is raised.
             Err(RecvTimeoutError::Disconnected) => {
-                let ended = workers.into_iter().map(|worker| worker.join());
-                ended.for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                let ended: Vec<_> = py.detach(|| workers.into_iter().map(|worker| worker.join()).collect());
+                ended.into_iter().for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
                 return Ok(());
             }
         }
@@ -65,9 +66,10 @@ pub(crate) fn run_many(
     outcome
 }
 
-fn run_one(scenario: &Scenario, (aqm, seed): &Job, left: &Left, engine: &Engine) -> PyResult<RunResult> {
+fn run_one(scenario: &Known<Scenario>, (aqm, seed): &Job, left: &Left, engine: &Engine) -> PyResult<RunResult> {
     let plan = plan(scenario, *seed, aqm.as_deref())?;
-    engine(&plan, &mut |_| !left.is_so()).map(RunResult)
+    let watch = scenario.watch();
+    watch.settle(engine(&plan, &mut |_| !left.is_so() && watch.calm()).map(RunResult))
 }
 
 /// Calls back with a finished job; whether to go on.

@@ -6,7 +6,7 @@ use aqumen_scenario::mmpp::File;
 use aqumen_theory::mmpp::{Analysis, simulate};
 use pyo3::prelude::*;
 
-use crate::errors::refuse;
+use crate::error::refuse;
 use crate::interrupt::apart;
 
 /// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside it.

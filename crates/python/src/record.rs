@@ -4,7 +4,7 @@ use aqumen_result::{Lost, Record, Taken};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::errors::refuse;
+use crate::error::refuse;
 
 /// A queue and its link, as a trace tells of them.
 #[pyclass(frozen, module = "aqumen._core")]

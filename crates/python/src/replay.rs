@@ -9,14 +9,16 @@ use aqumen_sim::replay::{self, Answer, Error, Setup};
 use pyo3::prelude::*;
 
 use crate::cost::cpu_seconds;
-use crate::errors::{Cancelled, refuse};
+use crate::error::{Cancelled, refuse};
 use crate::interrupt::listening;
+use crate::own::{Catalogue, Known};
 
 /// A capture and the queue to which its packets are offered.
 #[pyclass(frozen, module = "aqumen._core")]
 pub(crate) struct Replay {
     capture: PathBuf,
     setup: Arc<Setup>,
+    own: Known<aqumen_aqm::Catalogue>,
 }
 
 /// A setting as Python gives it.
@@ -28,12 +30,13 @@ pub(crate) enum Given {
 
 /// Looks at the capture and settles what `settings` leave open.
 #[pyfunction]
-#[pyo3(signature = (capture, settings, progress = None))]
+#[pyo3(signature = (capture, settings, progress = None, own = None))]
 pub(crate) fn survey(
     py: Python<'_>,
     capture: PathBuf,
     settings: Vec<(String, Given)>,
     progress: Option<Py<PyAny>>,
+    own: Option<&Catalogue>,
 ) -> PyResult<Replay> {
     let written = settings.into_iter().map(|(key, given)| match given {
         Given::Text(text) => (key, Written::Text(text)),
@@ -44,7 +47,8 @@ pub(crate) fn survey(
     let setup = listening(py, progress, move |worker| {
         replay::survey(&path, &settings, &mut |fraction| worker.hear(fraction)).map_err(error)
     })?;
-    Ok(Replay { setup: Arc::new(setup), capture })
+    let own = own.map_or_else(|| Known::plain(aqumen_aqm::Catalogue::BUILT_IN), |own| own.0.clone());
+    Ok(Replay { setup: Arc::new(setup), capture, own })
 }
 
 #[pymethods]
@@ -57,13 +61,14 @@ impl Replay {
 
     /// Refuses a SPEC that does not fit the queue.
     fn check_aqm(&self, spec: &str) -> PyResult<()> {
-        replay::check_aqm(&self.setup, &AqmSpec::builtin(spec).map_err(refuse)?).map_err(refuse)
+        let aqm = AqmSpec::of(spec, &self.own).map_err(refuse)?;
+        self.own.watching(|| replay::check_aqm(&self.setup, &aqm).map_err(refuse))
     }
 
     /// Refuses a SPEC whose updates take far too long on this capture.
     #[pyo3(signature = (spec, progress = None))]
     fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<()> {
-        let aqm = AqmSpec::builtin(spec).map_err(refuse)?;
+        let aqm = AqmSpec::of(spec, &self.own).map_err(refuse)?;
         let (capture, setup) = (self.capture.clone(), self.setup.clone());
         listening(py, progress, move |worker| {
             replay::check_cost(&capture, &setup, &aqm, &mut |fraction| worker.hear(fraction)).map_err(error)
@@ -73,12 +78,14 @@ impl Replay {
     /// Replays the capture to a queue with the AQM of a SPEC; what leaves is written to `out`, a pcapng.
     #[pyo3(signature = (spec, out = None, progress = None))]
     fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-        let aqm = AqmSpec::builtin(spec).map_err(refuse)?;
-        let (capture, setup) = (self.capture.clone(), self.setup.clone());
+        let aqm = AqmSpec::of(spec, &self.own).map_err(refuse)?;
+        let (capture, setup, own) = (self.capture.clone(), self.setup.clone(), self.own.clone());
         listening(py, progress, move |worker| {
             let cpu = cpu_seconds();
-            let hear = &mut |fraction: f64| worker.hear(fraction);
-            let answer = replay::replay(&capture, &setup, &aqm, out.as_deref(), hear).map_err(error)?;
+            let watch = own.watch();
+            let hear = &mut |fraction: f64| watch.calm() && worker.hear(fraction);
+            let answer = replay::replay(&capture, &setup, &aqm, out.as_deref(), hear).map_err(error);
+            let answer = watch.settle(answer)?;
             serde_json::to_string(&Answer { cpu_s: cpu_seconds() - cpu, ..answer }).map_err(refuse)
         })
     }

@@ -12,8 +12,9 @@ use aqumen_theory::{predict, robust};
 use pyo3::prelude::*;
 
 use crate::cost::measured;
-use crate::errors::{Cancelled, refuse};
+use crate::error::{Cancelled, refuse};
 use crate::interrupt::{Worker, apart, listening};
+use crate::own::Known;
 use crate::{RunResult, Scenario, many, plan};
 
 /// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out: `reno` for
@@ -33,7 +34,9 @@ pub(crate) fn run_fluid(
     let (scenario, aqm, options) = (scenario.0.clone(), aqm.map(String::from), options(model)?);
     let run = move |worker: &Worker| {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        measured(|| fluid::run(&plan, options, &mut |fraction| worker.hear(fraction))).map_err(error)
+        let watch = scenario.watch();
+        let mut hear = |fraction| watch.calm() && worker.hear(fraction);
+        watch.settle(measured(|| fluid::run(&plan, options, &mut hear)).map_err(error))
     };
     listening(py, progress, run).map(RunResult)
 }
@@ -84,6 +87,7 @@ type Parts = (Vec<f64>, Vec<f64>, Option<f64>);
 #[pyclass(frozen, module = "aqumen._core")]
 pub(crate) struct Analysis {
     json: String,
+    scenario: Known<aqumen_scenario::Scenario>,
     choice: AqmChoice,
     place: Place,
     at: OperatingPoint,
@@ -187,8 +191,8 @@ impl Analysis {
         place.flows = flows.unwrap_or(place.flows);
         place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
         place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
-        let choice = self.choice.clone();
-        apart(py, move || maps::check(&choice, &place, duration_s).map_err(error))
+        let (own, choice) = (self.scenario.clone(), self.choice.clone());
+        apart(py, move || own.watching(|| maps::check(&choice, &place, duration_s).map_err(error)))
     }
 
     /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b, K, z,
@@ -224,8 +228,9 @@ impl Analysis {
         slowest: Option<f64>,
     ) -> PyResult<(Vec<(&'static str, f64)>, f64, f64, f64)> {
         let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
-        let (choice, place) = (self.choice.clone(), self.place);
-        let tuned = apart(py, move || robust::tune(&choice, &place, &range, slowest).map_err(error))?;
+        let (own, choice, place) = (self.scenario.clone(), self.choice.clone(), self.place);
+        let tune = move || own.watching(|| robust::tune(&choice, &place, &range, slowest).map_err(error));
+        let tuned = apart(py, tune)?;
         Ok((tuned.found, tuned.worst, tuned.slowest_rad_s, tuned.given_worst))
     }
 }
@@ -257,11 +262,11 @@ pub(crate) fn analyse(
     model: Option<&str>,
 ) -> PyResult<Analysis> {
     let (scenario, aqm, options) = (scenario.0.clone(), aqm.to_string(), options(model)?);
-    apart(py, move || analysis(&scenario, &aqm, at_target, options.model))
+    apart(py, move || scenario.watching(|| analysis(&scenario, &aqm, at_target, options.model)))
 }
 
 fn analysis(
-    scenario: &aqumen_scenario::Scenario,
+    scenario: &Known<aqumen_scenario::Scenario>,
     aqm: &str,
     at_target: bool,
     model: Option<Model>,
@@ -292,7 +297,8 @@ fn analysis(
     };
     let analysis = design::analyse(&choice, &place).map_err(error)?;
     let (at, controller) = design::linearise(&choice, &place).map_err(error)?;
-    Ok(Analysis { json: serde_json::to_string(&analysis).map_err(refuse)?, choice, place, at, controller })
+    let json = serde_json::to_string(&analysis).map_err(refuse)?;
+    Ok(Analysis { json, scenario: scenario.clone(), choice, place, at, controller })
 }
 
 /// What the equations say of `scenario` at rest, without running anything.
@@ -301,7 +307,7 @@ pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>,
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     apart(py, move || {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        measured(|| predict::run(&plan)).map(RunResult).map_err(error)
+        scenario.watching(|| measured(|| predict::run(&plan)).map(RunResult).map_err(error))
     })
 }
 
@@ -319,7 +325,8 @@ pub(crate) fn predict_json(
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     let depth = if loops { Depth::Loop } else { Depth::Rest };
     apart(py, move || {
-        let prediction = predict::predict_to(depth, &plan(&scenario, seed, aqm.as_deref())?).map_err(error)?;
+        let plan = plan(&scenario, seed, aqm.as_deref())?;
+        let prediction = scenario.watching(|| predict::predict_to(depth, &plan).map_err(error))?;
         serde_json::to_string(&prediction).map_err(refuse)
     })
 }

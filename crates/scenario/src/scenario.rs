@@ -85,6 +85,11 @@ impl Scenario {
         self.of_tree(tree)
     }
 
+    /// The same scenario with the AQMs of `catalogue`.
+    pub fn knowing(&self, catalogue: Catalogue) -> Result<Scenario, Error> {
+        Scenario::from_tree(self.tree.clone(), &self.file, self.files.clone(), catalogue)
+    }
+
     /// The scenario of `tree`, with the file's name, the files and the AQMs of this one.
     pub(crate) fn of_tree(&self, tree: Node) -> Result<Scenario, Error> {
         Scenario::from_tree(tree, &self.file, self.files.clone(), self.catalogue.clone())

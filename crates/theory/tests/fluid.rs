@@ -1,16 +1,16 @@
 //! The equations by themselves: equilibria, oscillations, several classes and queues.
 
-use aqumen_aqm::registry::{self, AnyAqm, Foreign};
+use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
-    ArmPfc, ArmPfcParams, Network as Nominal, Pi, PiGains, Red, RedCurve, RedParams, Sampled, SampledLaw, TcpPlant,
-    Value, Variant,
+    ArmPfc, ArmPfcParams, Network as Nominal, Pi, PiGains, Red, RedCurve, RedParams, SampledLaw, TcpPlant, Value,
+    Variant,
 };
 use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue, RedLaw};
 use aqumen_theory::linear::OperatingPoint;
 use aqumen_units::{Probability, Rate};
 
 fn law(law: impl SampledLaw + Send + 'static) -> Control {
-    Control::Law(AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true)))
+    Control::Law(AnyAqm::own_law(law, true))
 }
 
 /// The PI of the ARM-PFC paper's comparison with its gains a thousand times larger, which regulates.

@@ -2,10 +2,10 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use aqumen_aqm::registry::{AnyAqm, Foreign};
+use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{
-    ArmPfc, ArmPfcParams, Catalogue, Crossover, MAX_LOOPS, Network as Nominal, Observation, PiController, Sampled,
-    SampledLaw, TcpPlant, Variant,
+    ArmPfc, ArmPfcParams, Catalogue, Crossover, MAX_LOOPS, Network as Nominal, Observation, PiController, SampledLaw,
+    TcpPlant, Variant,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
@@ -155,7 +155,7 @@ impl SampledLaw for Sine {
 fn swing(at: &OperatingPoint, w: f64) -> Complex64 {
     let amplitude = 0.01 * at.probability;
     let law = Sine { mean: at.probability, amplitude, w, period: Span::from_micros(500) };
-    let control = Control::Law(AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true)));
+    let control = Control::Law(AnyAqm::own_law(law, true));
     let class = Class { initial_window: at.window_pkts, ..Class::endless(at.model, at.flows, at.base_rtt_s, vec![0]) };
     let queue = Queue {
         initial_pkts: at.queue_pkts,

@@ -1,7 +1,7 @@
 //! The fluid engine against trajectories that another program computed.
 
-use aqumen_aqm::registry::{AnyAqm, Foreign};
-use aqumen_aqm::{MAX_LOOPS, Observation, Pi, PiGains, Sampled, SampledLaw};
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{MAX_LOOPS, Observation, Pi, PiGains, SampledLaw};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
 use aqumen_units::{Probability, Span};
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn check(text: &str) {
         other => panic!("{other}"),
     };
     let pi = Pi::new(PiGains::new(aqm("a"), aqm("b")).unwrap(), aqm("fs"), aqm("qref"));
-    let control = Control::Law(AnyAqm::Foreign(Sampled::new(Foreign(Box::new(pi)), true)));
+    let control = Control::Law(AnyAqm::own_law(pi, true));
     let class = Class {
         initial_window: number("W_init"),
         min_window: number("Wmin"),
@@ -78,8 +78,7 @@ fn with_a_constant_probability_jitcdde_agrees() {
     ] {
         let file: Value = serde_json::from_str(text).unwrap();
         let number = |key: &str| file["params"][key].as_f64().unwrap();
-        let law = Foreign(Box::new(Constant(number("p"))));
-        let control = Control::Law(AnyAqm::Foreign(Sampled::new(law, true)));
+        let control = Control::Law(AnyAqm::own_law(Constant(number("p")), true));
         let class =
             Class { initial_window: number("W_init"), ..Class::endless(model, number("N"), number("Tp"), vec![0]) };
         let queue = Queue { initial_pkts: number("q_init"), ..Queue::new(number("C"), 1e6, control) };

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 import aqumen
 from aqumen.cli import talk
-from aqumen.errors import Error
+from aqumen.errors import Error, OwnError
 
 __all__ = ["VERBS", "main"]
 
@@ -50,6 +50,7 @@ VERBS = {
         "replay",
         "Offer a capture's packets to a queue, open loop: who waits, is marked or dropped under each AQM.",
     ),
+    "new": ("new", "new", "Write a folder with an AQM of your own, and a test of it that runs."),
     "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
     "validate": ("validate", "validate", "Compare the packet engine with ns-2 or ns-3, or replay the vectors."),
     "doctor": ("doctor", "doctor", "Say what is installed, what is missing, and how to get it."),
@@ -80,6 +81,10 @@ def main(args: Sequence[str] | None = None) -> int:
         # What is still in the buffer is written here, where a failure can be told.
         sys.stdout.flush()
         return code
+    except OwnError as error:
+        if error.__cause__ is not None:
+            talk.traceback_of(error.__cause__)
+        return talk.failed(str(error))
     except Error as error:
         return talk.failed(str(error))
     except click.ClickException as error:

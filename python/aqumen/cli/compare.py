@@ -22,7 +22,10 @@ from aqumen.cli.options import (
     format_option,
     json_option,
     load,
+    named_too,
     out_option,
+    own_aqms,
+    own_option,
     scenario_argument,
     set_option,
     spec_list,
@@ -48,6 +51,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @click.command()
 @scenario_argument
 @click.option("--aqm", multiple=True, shell_complete=complete.specs, metavar="SPEC", help="An AQM; repeat for each.")
+@own_option
 @click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="How many seeds: 1 to N.")
 @engines_option
 @set_option
@@ -64,6 +68,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 def compare(
     scenario: Path,
     aqm: tuple[str, ...],
+    aqm_from: tuple[str, ...],
     seeds: int,
     engine: tuple[str, ...],
     set_: tuple[str, ...],
@@ -88,8 +93,10 @@ def compare(
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
-    loaded = load(scenario, set_, until, target)
-    gathering = Gathering(loaded, spec_list(aqm), seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
+    own = own_aqms(aqm_from)
+    loaded = load(scenario, set_, until, target, own)
+    specs = named_too(spec_list(aqm), own)
+    gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
     for said in gathering.long:
         talk.say(said)
     total = len(gathering.jobs)

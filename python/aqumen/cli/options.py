@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from aqumen.cli import complete
 from aqumen.errors import ScenarioError
 from aqumen.export import FORMATS
 from aqumen.scenario import Scenario
+
+if TYPE_CHECKING:
+    from aqumen.own import Own
 
 __all__ = [
     "PATH",
@@ -23,7 +27,10 @@ __all__ = [
     "format_option",
     "json_option",
     "load",
+    "named_too",
     "out_option",
+    "own_aqms",
+    "own_option",
     "scenario_argument",
     "set_option",
     "spec_list",
@@ -52,6 +59,12 @@ engines_option = click.option(
 set_option = click.option(
     "--set", "set_", multiple=True, metavar="KEY=VALUE", help="Change a value of the scenario; may be repeated."
 )
+own_option = click.option(
+    "--aqm-from",
+    multiple=True,
+    metavar="FILE:CLASS",
+    help="An AQM of your own, a class in a Python file: my_aqm.py:MyPi, which SPECs then call my-pi; may be repeated.",
+)
 until_option = click.option(
     "--until", metavar="TIME", help="Run only the beginning; later events, windows and flows are left out."
 )
@@ -77,7 +90,41 @@ figures_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def load(path: Path, changes: Sequence[str], until: str | None = None, target: str | None = None) -> Scenario:
+def own_aqms(files: Sequence[str]) -> list[Own]:
+    """The classes of `--aqm-from`.
+
+    Args:
+        files: Each as FILE:CLASS.
+    """
+    if not files:
+        return []
+    from aqumen.own import from_file
+
+    return [from_file(file) for file in dict.fromkeys(files)]
+
+
+def named_too(specs: Sequence[str], own: Sequence[Own]) -> list[str]:
+    """SPECs, and the names of those own AQMs that none of them names.
+
+    Args:
+        specs: The SPECs.
+        own: The classes.
+    """
+    if not own:
+        return list(specs)
+    from aqumen.own import name_of
+
+    given = {spec.partition(":")[0].strip() for spec in specs}
+    return [*specs, *(name for name in map(name_of, own) if name not in given)]
+
+
+def load(
+    path: Path,
+    changes: Sequence[str],
+    until: str | None = None,
+    target: str | None = None,
+    own: Sequence[Own] = (),
+) -> Scenario:
     """The scenario of a file with the changes of `--set`, and only its beginning with `--until`.
 
     Args:
@@ -85,8 +132,9 @@ def load(path: Path, changes: Sequence[str], until: str | None = None, target: s
         changes: Each as KEY=VALUE.
         until: When it ends, if not at its own end.
         target: The target queue, if not its own.
+        own: Own AQMs that it may name.
     """
-    scenario = Scenario.load(path)
+    scenario = Scenario.load(path, own)
     pairs = []
     for change in changes:
         key, equals, value = change.partition("=")

@@ -10,7 +10,7 @@ import click
 
 from aqumen import tables
 from aqumen.cli import complete, talk
-from aqumen.cli.options import PATH, json_option, spec_list, wide_option
+from aqumen.cli.options import PATH, json_option, named_too, own_aqms, own_option, spec_list, wide_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.files import json_text
 from aqumen.replay import Capture, Replay
@@ -26,6 +26,7 @@ SCHEMA = 1
 @click.command()
 @click.argument("capture", type=PATH, metavar="CAPTURE")
 @click.option("--aqm", multiple=True, shell_complete=complete.specs, metavar="SPEC", help="An AQM; repeat for each.")
+@own_option
 @click.option("--rate", metavar="RATE", help='Rate of the link: "10Mbit".')
 @click.option("--load", type=float, metavar="X", help="In its place: the offered load, 0.95 for instance.")
 @click.option(
@@ -73,6 +74,7 @@ SCHEMA = 1
 def replay(
     capture: Path,
     aqm: tuple[str, ...],
+    aqm_from: tuple[str, ...],
     rate: str | None,
     load: float | None,
     buffer: str,
@@ -96,7 +98,8 @@ def replay(
 
     Ctrl-C keeps the AQMs that are finished: they are printed, and the exit code is 130.
     """
-    specs = list(dict.fromkeys(spec_list(aqm)))
+    own = own_aqms(aqm_from)
+    specs = list(dict.fromkeys(named_too(spec_list(aqm), own)))
     if not specs:
         raise ScenarioError("which AQM? Give at least one --aqm, such as --aqm codel; `aqumen list aqms` shows all")
     outs = _outs(out, specs)
@@ -123,7 +126,7 @@ def replay(
                 bar.update(task, completed=share)
                 return True
 
-            offered = Capture(capture, rate=rate, load=load, on_progress=advance, **settings)
+            offered = Capture(capture, rate=rate, load=load, own=own, on_progress=advance, **settings)
             for spec in specs:
                 offered.check(spec)
             for spec, file in zip(specs, outs, strict=True):

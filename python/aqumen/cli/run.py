@@ -18,7 +18,10 @@ from aqumen.cli.options import (
     engine_option,
     json_option,
     load,
+    named_too,
     out_option,
+    own_aqms,
+    own_option,
     scenario_argument,
     set_option,
     target_option,
@@ -41,6 +44,7 @@ __all__ = ["run", "tables_of", "theory_of"]
 @click.command()
 @scenario_argument
 @click.option("--aqm", shell_complete=complete.specs, metavar="SPEC", help="The AQM; else the scenario's own.")
+@own_option
 @engine_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
 @set_option
@@ -55,6 +59,7 @@ __all__ = ["run", "tables_of", "theory_of"]
 def run(
     scenario: Path,
     aqm: str | None,
+    aqm_from: tuple[str, ...],
     engine: str,
     seed: int,
     set_: tuple[str, ...],
@@ -71,7 +76,12 @@ def run(
 
     SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
     """
-    loaded = load(scenario, set_, until, target)
+    own = own_aqms(aqm_from)
+    loaded = load(scenario, set_, until, target, own)
+    if aqm is None and own:
+        aqm, *others = named_too([], own)
+        if others:
+            raise aqumen.ScenarioError(f"which AQM is to run? Say --aqm {aqm} or --aqm {others[0]}")
     store = None
     if out is not None:
         from aqumen.store import Digests, Store

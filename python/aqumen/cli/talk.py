@@ -57,6 +57,20 @@ def failed(message: str) -> int:
     return COULD_NOT_RUN
 
 
+def traceback_of(error: BaseException) -> None:
+    """Show where code of the user's own raised, on stderr: from its own lines on.
+
+    Args:
+        error: What it raised.
+    """
+    import traceback
+
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    told = traceback.TracebackException.from_exception(error)
+    told.stack[:] = [frame for frame in told.stack if not os.path.abspath(frame.filename).startswith(ours)]
+    print("".join(told.format()), file=sys.stderr, end="", flush=True)
+
+
 def show(*items: Table | str, wide: bool = False) -> None:
     """Print tables and lines on stdout.
 

@@ -328,8 +328,7 @@ fn marking(aqm: &AnyAqm) -> (bool, f64) {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::registry::Foreign;
-    use aqumen_aqm::{Sampled, SampledLaw};
+    use aqumen_aqm::SampledLaw;
     use aqumen_units::Span;
 
     use super::*;
@@ -356,7 +355,7 @@ mod tests {
     fn a_law_is_shown_what_happened_since_it_stepped_last() {
         let seen = std::sync::Arc::default();
         let law = Told(std::sync::Arc::clone(&seen));
-        let aqm = AnyAqm::Foreign(Sampled::new(Foreign(Box::new(law)), true));
+        let aqm = AnyAqm::own_law(law, true);
         let mut driver = Driver::new(Control::Law(aqm), false, 100.0, 500.0, true);
         let view = |arrivals, accepted, departures, busy_s| View {
             queue_pkts: 7.0,

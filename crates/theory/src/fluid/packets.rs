@@ -157,8 +157,7 @@ mod tests {
     #[test]
     fn what_the_algorithm_signals_reaches_the_fluid_in_full() {
         // Every fourth packet is marked: of 2.5 packets a step, 4000 steps, 2500.
-        use aqumen_aqm::registry::Foreign;
-        use aqumen_aqm::{MAX_LOOPS, Observation, Sampled, SampledLaw};
+        use aqumen_aqm::{MAX_LOOPS, Observation, SampledLaw};
         use aqumen_units::Probability;
         struct Quarter;
         impl SampledLaw for Quarter {
@@ -172,7 +171,7 @@ mod tests {
                 Probability::clamp(0.25)
             }
         }
-        let aqm = AnyAqm::Foreign(Sampled::new(Foreign(Box::new(Quarter)), true));
+        let aqm = AnyAqm::own_law(Quarter, true);
         let mut packets = Packets::new(aqm, 100.0, 1000.0, true);
         let mut signalled = 0.0;
         for k in 0..4000 {

@@ -1,0 +1,558 @@
+//! Someone's own AQMs, written in Python: control laws, and algorithms that decide packet by packet.
+//!
+//! An engine works without the interpreter's lock and takes it for each call. Nothing in an AQM can fail, so what Python raises
+//! (or a probability that is none) is kept in the [`Trouble`] of its catalogue; from then on the AQM does nothing, the engine is
+//! told to stop where it next asks, and the run answers with what was raised and at what simulated time.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use aqumen_aqm::{
+    Algorithm, AnyAqm, Aqm, Bound as End, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network,
+    Observation, PERIOD_MIN, Param, ParamError, Requirement, SampledLaw, Settings, Totals, Unit, Value, Verdict,
+};
+use aqumen_units::{Ecn, Instant, Probability, Span};
+use pyo3::import_exception;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::refuse;
+
+import_exception!(aqumen.errors, OwnError);
+
+/// Names to algorithms: the built-in ones, and those of a list of Python classes.
+#[pyclass(frozen, module = "aqumen._core")]
+pub(crate) struct Catalogue(pub(crate) Known<aqumen_aqm::Catalogue>);
+
+/// What a Python class says of its AQM.
+#[derive(FromPyObject)]
+struct Row {
+    name: String,
+    title: String,
+    summary: String,
+    params: Vec<Own>,
+    /// Whether it is a control law; else it decides packet by packet.
+    law: bool,
+    /// Makes an instance from the nominal network and the values given.
+    make: Py<PyAny>,
+}
+
+/// A parameter: name, unit, default (`None`: the instance says what it is), least and greatest value, one line on it.
+type Own = (String, String, Option<f64>, Option<f64>, Option<f64>, String);
+
+/// An instance of a law: itself, `step`, the periods of its loops in seconds, the first probability, its parameters, whether it marks.
+type Law = (Py<PyAny>, Py<PyAny>, Vec<f64>, f64, Vec<(String, f64)>, bool);
+
+/// An instance that decides packet by packet: itself, what is called at an arrival, at the head, at the timer (`None`: it has none), its
+/// period in seconds, its parameters.
+type PerPacket = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>, Option<Py<PyAny>>, f64, Vec<(String, f64)>);
+
+#[pymethods]
+impl Catalogue {
+    /// Those built in, and these.
+    #[new]
+    fn new(own: Vec<Row>) -> PyResult<Self> {
+        let trouble = Trouble::default();
+        let mut catalogue = aqumen_aqm::Catalogue::BUILT_IN;
+        for row in own {
+            let algorithm = row.algorithm()?;
+            let (trouble, make, law) = (trouble.clone(), row.make, row.law);
+            let build = move |settings: &Settings<'_>, network: &Network| -> Result<AnyAqm, ParamError> {
+                let make = Maker { make: &make, algorithm: &algorithm, trouble: &trouble };
+                if law { make.law(settings, network) } else { make.per_packet(settings, network) }
+            };
+            catalogue = catalogue.with(algorithm, build).map_err(refuse)?;
+        }
+        Ok(Catalogue(Known { inner: Arc::new(catalogue), trouble }))
+    }
+}
+
+/// What knows own AQMs, a catalogue or a scenario, with what they raise.
+pub(crate) struct Known<T> {
+    inner: Arc<T>,
+    trouble: Trouble,
+}
+
+impl<T> Known<T> {
+    /// `inner`, whose own AQMs are those of `like`.
+    pub(crate) fn like<U>(like: &Known<U>, inner: T) -> Self {
+        Known { inner: Arc::new(inner), trouble: like.trouble.clone() }
+    }
+
+    /// `inner`, which has no own AQMs.
+    pub(crate) fn plain(inner: T) -> Self {
+        Known { inner: Arc::new(inner), trouble: Trouble::default() }
+    }
+
+    /// Looks out for trouble from now on.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch { trouble: self.trouble.clone(), before: self.trouble.count() }
+    }
+
+    /// The answer of `work`, or what own code raised meanwhile.
+    pub(crate) fn watching<A>(&self, work: impl FnOnce() -> PyResult<A>) -> PyResult<A> {
+        let watch = self.watch();
+        watch.settle(work())
+    }
+}
+
+impl<T> Clone for Known<T> {
+    fn clone(&self) -> Self {
+        Known { inner: self.inner.clone(), trouble: self.trouble.clone() }
+    }
+}
+
+impl<T> Deref for Known<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+/// What own code raised: how often, and what last.
+#[derive(Clone, Default)]
+struct Trouble(Arc<Mutex<(u64, Option<PyErr>)>>);
+
+impl Trouble {
+    fn count(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn raise(&self, error: PyErr) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = kept.1.replace(error);
+        kept.0 += 1;
+        // Who holds this lock must not wait for the interpreter's.
+        drop(kept);
+        drop(before);
+    }
+}
+
+/// Looks out for trouble since it was made.
+pub(crate) struct Watch {
+    trouble: Trouble,
+    before: u64,
+}
+
+impl Watch {
+    /// Whether there was none.
+    pub(crate) fn calm(&self) -> bool {
+        self.trouble.count() == self.before
+    }
+
+    /// `answer`, or what was raised meanwhile.
+    pub(crate) fn settle<A>(&self, answer: PyResult<A>) -> PyResult<A> {
+        if self.calm() {
+            return answer;
+        }
+        Python::attach(|py| {
+            let kept = self.trouble.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.1.as_ref().map_or(answer, |error| Err(error.clone_ref(py)))
+        })
+    }
+}
+
+impl Row {
+    fn algorithm(&self) -> PyResult<Algorithm> {
+        let mut params = Vec::new();
+        for (name, unit, default, least, most, doc) in &self.params {
+            let unit = UNITS.iter().find(|known| known.symbol() == unit).copied().ok_or_else(|| {
+                let known = UNITS.map(|unit| format!("\"{}\"", unit.symbol()));
+                refuse(format!(
+                    "{}: parameter {name}: unknown unit \"{unit}\"; there are: {}",
+                    self.name,
+                    known.join(", ")
+                ))
+            })?;
+            let bound = |end: Option<f64>| end.map_or(End::Open, End::Inclusive);
+            params.push(Param {
+                name: kept(name),
+                kind: Kind::Number { unit, min: bound(*least), max: bound(*most) },
+                default: default.map_or(DefaultValue::Designed("by the AQM itself"), DefaultValue::number),
+                doc: kept(doc),
+            });
+        }
+        if self.law {
+            params.push(Param::ECN);
+        }
+        Ok(Algorithm {
+            name: kept(&self.name),
+            title: kept(&self.title),
+            summary: kept(&self.summary),
+            reference: "-",
+            params: Vec::leak(params),
+        })
+    }
+}
+
+const UNITS: [Unit; 7] =
+    [Unit::One, Unit::Packets, Unit::Bytes, Unit::Seconds, Unit::Hertz, Unit::BitsPerSecond, Unit::PerPacket];
+
+/// `text` for as long as the program runs. Rows of algorithms are constants; each text is kept once.
+fn kept(text: &str) -> &'static str {
+    static KEPT: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = all.get(text) {
+        return text;
+    }
+    let text: &'static str = Box::leak(text.into());
+    all.insert(text);
+    text
+}
+
+/// Makes instances of one AQM.
+struct Maker<'a> {
+    make: &'a Py<PyAny>,
+    algorithm: &'a Algorithm,
+    trouble: &'a Trouble,
+}
+
+impl Maker<'_> {
+    fn law(&self, settings: &Settings<'_>, network: &Network) -> Result<AnyAqm, ParamError> {
+        let (instance, step, periods_s, initial, params, ecn): Law = self.instance(settings, network)?;
+        let mut periods = [None; MAX_LOOPS];
+        for (period, given) in periods.iter_mut().zip(periods_s) {
+            *period = Some(self.period(given)?);
+        }
+        let calls = Calls { name: self.algorithm.name, trouble: self.trouble.clone(), failed: false };
+        let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
+        let law = PyLaw { calls, instance, step, periods, initial: Probability::clamp(initial), params };
+        Ok(AnyAqm::own_law(law, ecn))
+    }
+
+    fn per_packet(&self, settings: &Settings<'_>, network: &Network) -> Result<AnyAqm, ParamError> {
+        let (instance, arrival, head, timer, period_s, params): PerPacket = self.instance(settings, network)?;
+        let period = self.period(if timer.is_some() { period_s } else { 1.0 })?;
+        let calls = Calls { name: self.algorithm.name, trouble: self.trouble.clone(), failed: false };
+        let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
+        let due = Instant::ZERO.saturating_add(period);
+        Ok(AnyAqm::own(PyAqm { calls, instance, arrival, head, timer, period, due, params }))
+    }
+
+    /// A new instance for `network`, as the Python side describes it.
+    fn instance<T: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(
+        &self,
+        settings: &Settings<'_>,
+        network: &Network,
+    ) -> Result<T, ParamError> {
+        let made = Python::attach(|py| -> PyResult<T> {
+            let values = PyDict::new(py);
+            for row in self.algorithm.params {
+                if let Some(x) = settings.number(row.name) {
+                    values.set_item(row.name, x)?;
+                } else if let Some(yes) = settings.flag(row.name) {
+                    values.set_item(row.name, yes)?;
+                }
+            }
+            let nominal = PyDict::new(py);
+            for (name, value) in [
+                ("capacity_bps", network.capacity.as_bps() as f64),
+                ("flows", network.flows),
+                ("base_rtt_s", network.base_rtt_s),
+                ("target_pkts", network.target_pkts),
+                ("packet_bytes", network.packet_bytes),
+                ("link_bps", network.link_rate.as_bps() as f64),
+                ("buffer_pkts", network.buffer_pkts),
+            ] {
+                nominal.set_item(name, value)?;
+            }
+            self.make.bind(py).call1((nominal, values))?.extract().map_err(Into::into)
+        });
+        made.map_err(|error| {
+            self.trouble.raise(own_error(format!("{}: cannot be made", self.algorithm.name), error));
+            // Told in place of this by whoever watches.
+            ParamError::new("own AQM", Value::Choice(self.algorithm.name), Requirement::Relation("cannot be made"))
+        })
+    }
+
+    fn period(&self, seconds: f64) -> Result<Span, ParamError> {
+        if seconds.is_finite() && seconds >= PERIOD_MIN.as_secs_f64() && seconds <= 1e9 {
+            return Ok(Span::from_secs_f64(seconds));
+        }
+        Err(ParamError::new(
+            "period",
+            Value::Number(seconds),
+            Requirement::Relation("must be from 1e-6 to 1e9 seconds"),
+        ))
+    }
+}
+
+/// Calls of one AQM, and whether one has failed.
+struct Calls {
+    name: &'static str,
+    trouble: Trouble,
+    failed: bool,
+}
+
+impl Calls {
+    /// What `call` answers at `now`; `None` if it raised, now or before.
+    fn attempt<T>(&mut self, now: Instant, call: impl FnOnce(Python<'_>) -> Result<T, Failure>) -> Option<T> {
+        if self.failed {
+            return None;
+        }
+        Python::attach(call).map_err(|failure| self.fail(now, failure)).ok()
+    }
+
+    #[cold]
+    fn fail(&mut self, now: Instant, failure: Failure) {
+        self.failed = true;
+        let at = format!("{} at {} s", self.name, now.as_nanos() as f64 / 1e9);
+        self.trouble.raise(match failure {
+            Failure::Raised(error) => own_error(at, error),
+            Failure::Wrong(what) => OwnError::new_err(format!("{at}: {what}")),
+        });
+    }
+}
+
+/// Why a call gave no answer.
+enum Failure {
+    /// It raised.
+    Raised(PyErr),
+    /// It answered what is no answer.
+    Wrong(String),
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Failure::Raised(error)
+    }
+}
+
+/// An error that says `at` and, shortly, what `error` says, which is its cause.
+fn own_error(at: String, error: PyErr) -> PyErr {
+    Python::attach(|py| {
+        let told = OwnError::new_err(format!("{at}: {error}"));
+        told.set_cause(py, Some(error));
+        told
+    })
+}
+
+fn shown(answer: &Bound<'_, PyAny>) -> String {
+    answer.repr().map_or_else(|_| "something without repr()".into(), |text| text.to_string())
+}
+
+/// What a law is shown.
+#[pyclass(frozen, get_all, module = "aqumen._core")]
+pub(crate) struct Seen {
+    now_s: f64,
+    interval_s: f64,
+    queue_pkts: f64,
+    queue_bytes: f64,
+    arrivals_pkts: f64,
+    accepted_pkts: f64,
+    departures_pkts: f64,
+    departures_bytes: f64,
+    busy_s: f64,
+    idle_s: f64,
+    sojourn_s: f64,
+    applied: f64,
+    r#loop: usize,
+}
+
+/// A law in Python.
+struct PyLaw {
+    calls: Calls,
+    instance: Py<PyAny>,
+    step: Py<PyAny>,
+    periods: [Option<Span>; MAX_LOOPS],
+    initial: Probability,
+    params: Vec<(&'static str, f64)>,
+}
+
+impl SampledLaw for PyLaw {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        self.periods
+    }
+
+    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+        let step = &self.step;
+        let answer = self.calls.attempt(seen.now, |py| {
+            let answer = step.bind(py).call1((Seen {
+                now_s: seen.now.as_secs_f64(),
+                interval_s: seen.interval_s,
+                queue_pkts: seen.queue_pkts,
+                queue_bytes: seen.queue_bytes,
+                arrivals_pkts: seen.arrivals_pkts,
+                accepted_pkts: seen.accepted_pkts,
+                departures_pkts: seen.departures_pkts,
+                departures_bytes: seen.departures_bytes,
+                busy_s: seen.busy_s,
+                idle_s: seen.idle_s,
+                sojourn_s: seen.sojourn_s,
+                applied: seen.applied.get(),
+                r#loop: which,
+            },))?;
+            match answer.extract::<f64>() {
+                Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+                Ok(p) => Err(Failure::Wrong(format!("step() answered {p}; a probability is from 0 to 1"))),
+                Err(_) => Err(Failure::Wrong(format!(
+                    "step() answered {}; a probability is a number from 0 to 1",
+                    shown(&answer)
+                ))),
+            }
+        });
+        answer.map_or(seen.applied, Probability::clamp)
+    }
+
+    fn initial(&self) -> Probability {
+        self.initial
+    }
+
+    fn take_over(&mut self, old: &Self) {
+        let instance = &self.instance;
+        self.calls.attempt(Instant::ZERO, |py| follow(py, instance, &old.instance));
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.params.iter().for_each(|&(name, value)| visit(name, Value::Number(value)));
+    }
+}
+
+/// Tells `new` of the instance that it comes after.
+fn follow(py: Python<'_>, new: &Py<PyAny>, old: &Py<PyAny>) -> Result<(), Failure> {
+    new.call_method1(py, "take_over", (old,))?;
+    Ok(())
+}
+
+/// What an algorithm sees of a packet.
+#[pyclass(frozen, get_all, module = "aqumen._core")]
+pub(crate) struct PacketView {
+    bytes: u32,
+    ect: bool,
+    ce: bool,
+    flow: u32,
+    class_: u8,
+}
+
+/// What an algorithm sees of its queue.
+#[pyclass(frozen, get_all, module = "aqumen._core")]
+pub(crate) struct QueueView {
+    now_s: f64,
+    packets: u32,
+    bytes: u64,
+    limit_packets: u32,
+    full: bool,
+    sojourn_s: f64,
+    uniform: f64,
+    arrivals_pkts: u64,
+    departures_pkts: u64,
+}
+
+/// An algorithm in Python that decides packet by packet.
+struct PyAqm {
+    calls: Calls,
+    instance: Py<PyAny>,
+    arrival: Option<Py<PyAny>>,
+    head: Option<Py<PyAny>>,
+    timer: Option<Py<PyAny>>,
+    period: Span,
+    due: Instant,
+    params: Vec<(&'static str, f64)>,
+}
+
+fn packet_view(packet: &aqumen_aqm::Packet) -> PacketView {
+    PacketView {
+        bytes: packet.bytes,
+        ect: packet.ecn.is_ect(),
+        ce: packet.ecn == Ecn::Ce,
+        flow: packet.flow_hash,
+        class_: packet.class,
+    }
+}
+
+/// The queue as it is; `sojourn` of the packet at hand, or of the one taken for transmission last.
+fn queue_view<R: Draw>(
+    cx: &mut Cx<'_, R>,
+    packet: Option<&aqumen_aqm::Packet>,
+    sojourn: Span,
+    draw: bool,
+) -> QueueView {
+    QueueView {
+        now_s: cx.now.as_secs_f64(),
+        packets: cx.queue.packets,
+        bytes: cx.queue.bytes,
+        limit_packets: cx.queue.limit.packets,
+        full: packet.is_some_and(|packet| cx.queue.is_full(packet)),
+        sojourn_s: sojourn.as_secs_f64(),
+        uniform: if draw { cx.rng.uniform() } else { 0.0 },
+        arrivals_pkts: cx.queue.totals.arrivals,
+        departures_pkts: cx.queue.totals.departures,
+    }
+}
+
+/// What Python decided on `packet`.
+fn verdict(name: &str, answer: &Bound<'_, PyAny>, packet: &aqumen_aqm::Packet) -> Result<Verdict, Failure> {
+    if answer.is_none() {
+        return Ok(Verdict::Pass);
+    }
+    let word = answer.extract::<&str>().ok();
+    match word {
+        Some("pass") => Ok(Verdict::Pass),
+        Some("mark") => Ok(Verdict::signal(packet, true)),
+        Some("drop") => Ok(Verdict::Drop(DropReason::Early)),
+        _ => Err(Failure::Wrong(format!(
+            "{name}() answered {}; a verdict is None or \"pass\", \"mark\" or \"drop\"",
+            shown(answer)
+        ))),
+    }
+}
+
+impl Aqm for PyAqm {
+    fn on_arrival<R: Draw>(&mut self, packet: &aqumen_aqm::Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        let Some(arrival) = &self.arrival else { return Verdict::Pass };
+        let sojourn = cx.queue.totals.last_sojourn;
+        let (now, queue) = (cx.now, queue_view(cx, Some(packet), sojourn, true));
+        let answer = self
+            .calls
+            .attempt(now, |py| verdict("on_arrival", &arrival.bind(py).call1((packet_view(packet), queue))?, packet));
+        answer.unwrap_or(Verdict::Pass)
+    }
+
+    fn on_dequeue<R: Draw>(&mut self, packet: &aqumen_aqm::Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
+        let Some(head) = &self.head else { return Verdict::Pass };
+        let (now, queue) = (cx.now, queue_view(cx, None, sojourn, true));
+        let answer = self
+            .calls
+            .attempt(now, |py| verdict("on_dequeue", &head.bind(py).call1((packet_view(packet), queue))?, packet));
+        answer.unwrap_or(Verdict::Pass)
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.timer.as_ref().map(|_| self.due)
+    }
+
+    fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
+        let Some(timer) = &self.timer else { return };
+        if self.due > cx.now {
+            return;
+        }
+        // A late call does the work of one period; the clock keeps its phase.
+        let periods = (cx.now - self.due).as_nanos() / self.period.as_nanos() + 1;
+        self.due = self.due.saturating_add(self.period.saturating_mul(periods));
+        let sojourn = cx.queue.totals.last_sojourn;
+        let (now, queue) = (cx.now, queue_view(cx, None, sojourn, false));
+        self.calls.attempt(now, |py| {
+            timer.bind(py).call1((queue,))?;
+            Ok(())
+        });
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { decides_at_head: self.head.is_some(), departures: false }
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.params.iter().for_each(|&(name, value)| visit(name, Value::Number(value)));
+    }
+
+    fn take_over(&mut self, old: Option<&Self>, now: Instant, _totals: &Totals) {
+        self.due = now.saturating_add(self.period);
+        if let Some(old) = old {
+            self.due = old.due;
+            let instance = &self.instance;
+            self.calls.attempt(now, |py| follow(py, instance, &old.instance));
+        }
+    }
+}

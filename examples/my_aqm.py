@@ -1,0 +1,48 @@
+"""AQMs of one's own: a control law that is sampled, and an algorithm that decides packet by packet.
+
+aqumen compare arm-pfc/exp1 --aqm pi --aqm-from examples/my_aqm.py:MyPi --seeds 20 --out out
+aqumen run arm-pfc/exp1 --aqm-from examples/my_aqm.py:Impatient
+"""
+
+import aqumen
+from aqumen import Param
+
+
+class MyPi(aqumen.SampledLaw):
+    """PI on the queue length, as the built-in `pi` has it: with the same gains it gives the same bits."""
+
+    a = Param(1.822e-5, unit="1/pkt", low=0, doc="weight of the present error")
+    b = Param(1.816e-5, unit="1/pkt", low=0, doc="weight of the previous error, below a")
+    frequency = Param(150, unit="Hz", low=1e-3, high=1e6, doc="samples per second")
+    target = Param(None, unit="pkt", low=0, doc="target queue length; without one the network's")
+
+    def start(self):
+        """Parameters and the network are there: choose what follows from them."""
+        if self.target is None:
+            self.target = self.network.target_pkts
+        self.period = 1.0 / self.frequency
+        self.p = 0.0
+        self.old_queue = 0.0
+
+    def step(self, seen):
+        """The probability until the next step."""
+        p = self.p + self.a * (seen.queue_pkts - self.target) - self.b * (self.old_queue - self.target)
+        self.p = min(max(p, 0.0), 1.0)
+        self.old_queue = seen.queue_pkts
+        return self.p
+
+    def take_over(self, old):
+        """Parameters changed during the run: what is state stays."""
+        self.p, self.old_queue = old.p, old.old_queue
+
+
+class Impatient(aqumen.PacketAqm):
+    """Marks a packet at the head that waited longer than a limit, the more surely the longer it did."""
+
+    limit = Param(0.05, unit="s", low=0, doc="sojourn time from which packets are marked")
+    steepness = Param(2.0, low=0, doc="probability of a mark per limit beyond it")
+
+    def on_dequeue(self, packet, queue):
+        """What happens to the packet at the head."""
+        excess = queue.sojourn_s / self.limit - 1.0
+        return "mark" if queue.uniform < self.steepness * excess else "pass"

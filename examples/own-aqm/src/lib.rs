@@ -1,0 +1,98 @@
+//! Two AQMs of one's own: a control law that is sampled, and an algorithm that decides packet by packet.
+//!
+//! [`catalogue`] is all that an engine needs: a scenario that is read with it runs them by name, with parameters whose units and
+//! ranges are checked as those of the built-in ones.
+
+use aqumen_aqm::{
+    Algorithm, AnyAqm, Aqm, Catalogue, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, NameTaken, Network, Observation,
+    Packet, Param, ParamError, SampledLaw, Settings, Unit, Value, Verdict,
+};
+use aqumen_units::{Probability, Span};
+
+/// The built-in AQMs and these two.
+pub fn catalogue() -> Result<Catalogue, NameTaken> {
+    Catalogue::BUILT_IN
+        .with(INTEGRAL, |settings, network| {
+            Ok(AnyAqm::own_law(Integral::new(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+        })?
+        .with(IMPATIENT, |settings, _| Ok(AnyAqm::own(Impatient::new(settings))))
+}
+
+const INTEGRAL: Algorithm = Algorithm {
+    name: "integral",
+    title: "Integral control",
+    summary: "moves the probability in proportion to the queue's error",
+    reference: "-",
+    params: &[
+        Param::positive("gain", Unit::PerPacket, DefaultValue::number(1e-5), "change per packet of error and sample"),
+        Param::TARGET,
+        Param::ECN,
+    ],
+};
+
+/// p moves by gain * (q - target) every 10 ms.
+pub struct Integral {
+    gain: f64,
+    target: f64,
+    p: Probability,
+}
+
+impl Integral {
+    fn new(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+        let gain = settings.number("gain").unwrap_or(1e-5);
+        if gain * network.buffer_pkts > 1.0 {
+            return Err(ParamError::relation("gain", gain, "is so large that a full buffer moves p by more than 1"));
+        }
+        Ok(Integral { gain, target: settings.number("target").unwrap_or(network.target_pkts), p: Probability::ZERO })
+    }
+}
+
+impl SampledLaw for Integral {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(Span::from_millis(10)), None]
+    }
+
+    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+        self.p = Probability::clamp(self.p.get() + self.gain * (seen.queue_pkts - self.target));
+        self.p
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("gain", Value::Number(self.gain));
+        visit("target", Value::Number(self.target));
+    }
+}
+
+const IMPATIENT: Algorithm = Algorithm {
+    name: "impatient",
+    title: "Impatient",
+    summary: "marks what waited longer than a limit, the more surely the longer it did",
+    reference: "-",
+    params: &[Param::positive("limit", Unit::Seconds, DefaultValue::number(0.05), "sojourn time from which to mark")],
+};
+
+/// Marks at the head with the probability by which the sojourn time exceeds the limit.
+pub struct Impatient {
+    limit_s: f64,
+}
+
+impl Impatient {
+    fn new(settings: &Settings<'_>) -> Self {
+        Impatient { limit_s: settings.number("limit").unwrap_or(0.05) }
+    }
+}
+
+impl Aqm for Impatient {
+    fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
+        let excess = sojourn.as_secs_f64() / self.limit_s - 1.0;
+        if excess > 0.0 && cx.rng.uniform() < excess { Verdict::signal(packet, true) } else { Verdict::Pass }
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { decides_at_head: true, departures: false }
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("limit", Value::Number(self.limit_s));
+    }
+}

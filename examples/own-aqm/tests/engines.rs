@@ -1,0 +1,77 @@
+//! The two run by name: in the packet engine on several threads, in the fluid engine, before a capture, and as a scenario says.
+
+use std::path::Path;
+use std::thread;
+
+use aqumen_scenario::replay::Settings;
+use aqumen_scenario::{AqmSpec, Files, Scenario, Written};
+use aqumen_sim::Options;
+use aqumen_sim::replay::{replay, survey};
+use aqumen_theory::fluid;
+
+const EXP1: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");
+
+fn scenario(text: &str) -> Scenario {
+    let known = own_aqm::catalogue().expect("the names are free");
+    let read = Scenario::parse_knowing(text, "exp1.toml", Files::given([]), known);
+    read.and_then(|scenario| scenario.until("30s")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(scenario: &Scenario, spec: Option<&str>, seed: u64) -> aqumen_scenario::Plan {
+    let spec = spec.map(|spec| scenario.aqm(spec).unwrap_or_else(|error| panic!("{error}")));
+    scenario.plan(seed, spec.as_ref()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn packets(scenario: &Scenario, spec: Option<&str>, seed: u64) -> String {
+    let result = aqumen_sim::run(&run(scenario, spec, seed), Options::default(), &mut |_| true).expect("it runs");
+    format!("{:?} {:?}", result.aqm, result.links)
+}
+
+#[test]
+fn they_run_by_name_on_several_threads_with_the_same_bits() {
+    let scenario = scenario(EXP1);
+    for spec in ["integral:gain=2e-5,target=50pkt", "impatient:limit=20ms"] {
+        let alone = packets(&scenario, Some(spec), 3);
+        let beside: Vec<String> = thread::scope(|scope| {
+            let runs: Vec<_> = (0..3).map(|_| scope.spawn(|| packets(&scenario, Some(spec), 3))).collect();
+            runs.into_iter().map(|run| run.join().expect("it ends")).collect()
+        });
+        assert!(beside.iter().all(|other| *other == alone));
+        assert_ne!(alone, packets(&scenario, Some(spec), 4));
+    }
+}
+
+#[test]
+fn a_scenario_names_it_and_its_parameters_have_units_and_ranges() {
+    let named = scenario(&EXP1.replacen("aqm = \"arm-pfc-repaired\"", "aqm = \"integral:target=50pkt\"", 1));
+    assert_eq!(packets(&named, None, 1), packets(&scenario(EXP1), Some("integral:target=50pkt"), 1));
+    let wrong = |spec: &str| match named.aqm(spec) {
+        Ok(aqm) => named.plan(1, Some(&aqm)).unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(wrong("integral:gain=0").contains("must be a number above 0"), "{}", wrong("integral:gain=0"));
+    assert!(wrong("integral:gain=1").contains("moves p by more than 1"), "{}", wrong("integral:gain=1"));
+    assert!(wrong("impatient:limit=5pkt").contains("5pkt"), "{}", wrong("impatient:limit=5pkt"));
+}
+
+#[test]
+fn the_law_drives_the_fluid_and_holds_its_target() {
+    let scenario = scenario(EXP1);
+    let plan = run(&scenario, Some("integral:gain=2e-6,target=50pkt"), 1);
+    let result = fluid::run(&plan, fluid::Options::default(), &mut |_| true).expect("it runs");
+    let queue = &result.series["bottleneck"].queue_pkts;
+    assert!(queue.iter().all(|q| (0.0..=300.0).contains(q)) && queue.iter().any(|q| *q > 0.0));
+}
+
+#[test]
+fn a_capture_is_replayed_before_it() {
+    let given =
+        [("rate", "10Mbit"), ("buffer", "100pkt")].map(|(key, value)| (key.into(), Written::Text(value.into())));
+    let settings = Settings::read_from(&given).expect("they fit");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/home.pcap");
+    let setup = survey(&file, &settings, &mut |_| true).expect("it is a capture");
+    let known = own_aqm::catalogue().expect("the names are free");
+    let aqm = AqmSpec::of("impatient:limit=1ms", &known).expect("it is known");
+    let answer = replay(&file, &setup, &aqm, None, &mut |_| true).expect("it runs");
+    assert!(answer.total.counts.early_dropped_pkts + answer.total.counts.marked_pkts > 0);
+}
