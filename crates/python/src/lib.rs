@@ -87,6 +87,12 @@ impl Scenario {
         wrap(aqumen_scenario::Scenario::parse(text, file))
     }
 
+    /// Name of the file that it was read from.
+    #[getter]
+    fn file(&self) -> String {
+        self.0.file().into()
+    }
+
     /// The scenario's name.
     #[getter]
     fn name(&self) -> String {
