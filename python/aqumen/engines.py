@@ -13,11 +13,10 @@ from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Job", "run_many", "run_one"]
 
-ENGINES = ("packet", "fluid", "theory", "ns2", "ns3")
+ENGINES = ("packet", "fluid", "theory", "live", "ns2", "ns3")
 """Engines that exist today."""
-PLANNED = ("live",)
-PEERS = ("ns2", "ns3")
-"""Simulators of others, which run as programs of their own."""
+PEERS = ("live", "ns2", "ns3")
+"""What runs as a program of its own: the kernel's TCP under `aqumend`, simulators of others."""
 FLUID_MODELS = ("hollot", "ecn", "reno", "drop")
 """Window models of the fluid engine, chosen as `fluid:hollot`; without one each flow's ECN decides."""
 
@@ -32,8 +31,6 @@ def check_engine(engine: str) -> None:
         engine: Its name.
     """
     name, colon, model = engine.partition(":")
-    if name in PLANNED:
-        raise EngineError(f"engine `{name}` is not built yet; these are: {', '.join(ENGINES)}")
     if name not in ENGINES or (colon and name != "fluid"):
         raise EngineError(f"unknown engine `{engine}`; there are: {', '.join(ENGINES)}")
     if colon and model not in FLUID_MODELS:
@@ -48,8 +45,10 @@ def peer_program(engine: str) -> Path:
     Args:
         engine: The peer.
     """
-    from aqumen import ns2, ns3
+    from aqumen import live, ns2, ns3
 
+    if engine == "live":
+        return live.find_program()
     try:
         return Path(ns2.find_ns()) if engine == "ns2" else ns3.find_program()
     except (ns2.Ns2Error, ns3.Ns3Error) as error:
@@ -110,9 +109,9 @@ def run_one(
     if engine in PEERS:
         if pcap is not None:
             raise EngineError(f"engine `{engine}` writes no packet trace; leave out --pcap or use engine `packet`")
-        from aqumen import peers
+        from aqumen import live, peers
 
-        return peers.RUN[engine](scenario, job)
+        return live.run(scenario, job, progress) if engine == "live" else peers.RUN[engine](scenario, job)
     if engine != "packet" and pcap is not None:
         name = engine.partition(":")[0]
         raise EngineError(f"engine `{name}` knows no packets; leave out --pcap or use engine `packet`")
@@ -150,7 +149,8 @@ def run_many(
 
         from aqumen import peers
 
-        with ThreadPoolExecutor(threads) as pool:
+        # Two runs in real time would make each other late.
+        with ThreadPoolExecutor(1 if engine == "live" else threads) as pool:
             running = {pool.submit(peers.RUN[engine], scenario, job): index for index, job in enumerate(jobs)}
             try:
                 for done in as_completed(running):

@@ -1,4 +1,4 @@
-"""The simulators of others, run as programs of their own, and their answers with the keys of every run."""
+"""Engines that are programs of their own, and their answers with the keys of every run."""
 
 from __future__ import annotations
 
@@ -133,5 +133,11 @@ def _ns3(scenario: Scenario, job: Job) -> Answer:
         raise EngineError(str(error)) from None
 
 
-RUN: dict[str, Callable[[Scenario, Job], Answer]] = {"ns2": _ns2, "ns3": _ns3}
+def _live(scenario: Scenario, job: Job) -> Answer:
+    from aqumen import live
+
+    return live.run(scenario, job)
+
+
+RUN: dict[str, Callable[[Scenario, Job], Answer]] = {"live": _live, "ns2": _ns2, "ns3": _ns3}
 """How each peer runs a job."""

@@ -46,7 +46,7 @@ def test_compare_takes_a_number_of_seeds_or_the_seeds(scenario):
         ({"aqms": ["pi"], "seeds": [1, 1]}, "named twice"),
         ({"aqms": ["pi"], "seeds": [2**64]}, "a seed is a whole number"),
         ({"aqms": ["pi"], "threads": 0}, "at least 1"),
-        ({"aqms": ["pi"], "engine": "live"}, "not built yet"),
+        ({"aqms": ["pi"], "engine": "lives"}, "unknown engine"),
     ],
 )
 def test_bad_arguments(scenario, kwargs, message):

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::{Failure, attach, detach, link, report, status, top};
+use crate::{Failure, attach, detach, lab, link, report, status, top};
 
 /// One command: its name, what `--help` says of it, and what it does.
 type Command = (&'static str, &'static str, fn(lexopt::Parser) -> Result<(), Failure>);
 
-const COMMANDS: [Command; 6] = [
+const COMMANDS: [Command; 7] = [
+    ("run", "laboratory: a scenario with the kernel's own TCP, in namespaces of its own", lab::command::run),
     ("link", "laboratory: a link of a scenario between two TUN devices", link::command),
     ("attach", "production: keep the queue of a shaper on a device short", attach::command),
     ("status", "what is attached, and how it fares", status::command),

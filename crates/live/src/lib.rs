@@ -3,6 +3,7 @@
 //! - `cli` is the command line, `error` what goes wrong, with the exit code;
 //! - `netlink` talks to the kernel about links, addresses, routes and queueing disciplines;
 //! - `attach` (production) keeps a kernel shaper's queue by a marker at its egress; `status`, `detach`, `top` and `report` belong to it;
+//! - `lab` is the laboratory: namespaces, TUN devices, the links of a plan in virtual time, the kernel's TCP over them;
 //! - `link` (laboratory) is a link in user space between two TUN devices.
 //!
 //! Laboratory traffic never leaves network namespaces that the program made itself.
@@ -16,6 +17,7 @@ mod attach;
 mod cli;
 mod detach;
 mod error;
+pub mod lab;
 mod link;
 pub mod netlink;
 mod report;

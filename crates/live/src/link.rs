@@ -1,7 +1,229 @@
-//! `aqumend link` (laboratory): a link in user space between two TUN devices.
+//! `aqumend link` (laboratory): the links of a scenario between two TUN devices, for any traffic that is routed there.
+//!
+//! What comes from the first device takes the way of a flow's data, what comes from the second that of its acknowledgements. The
+//! program is the link: when it ends, the link is cut.
+
+use std::hash::Hasher;
+
+use aqumen_capture::headers;
+use aqumen_network::Identity;
+use aqumen_result::Cost;
+use aqumen_scenario::Plan;
+use lexopt::prelude::*;
 
 use crate::Failure;
+use crate::lab::clock::Clock;
+use crate::lab::command::{Chosen, is_stopped, print_line, stop_on_signals, unexpected, whole_number};
+use crate::lab::namespace::{self, Namespace};
+use crate::lab::network::Network;
+use crate::lab::pump::{Pump, Sorter};
+use crate::lab::report::{self, Host, LiveResult};
+use crate::lab::thread::wake_on_time;
+use crate::lab::tun::Tun;
 
-pub(crate) fn command(_arguments: lexopt::Parser) -> Result<(), Failure> {
-    Err(Failure::refused("link is not built yet"))
+/// Longest packet, bytes: what the devices are set to.
+const MTU: u32 = 1500;
+/// Packets that may wait in a device to be read.
+const DEVICE_PKTS: u32 = 2000;
+/// Link type of bare IP packets (LINKTYPE_RAW).
+const RAW: u16 = 101;
+
+/// Where a device is to be.
+#[derive(Debug, PartialEq)]
+struct Place {
+    namespace: Option<String>,
+    device: String,
+}
+
+impl Place {
+    /// `[NAMESPACE/]DEVICE`.
+    fn parse(text: &str) -> Self {
+        match text.split_once('/') {
+            Some((namespace, device)) => Place { namespace: Some(namespace.into()), device: device.into() },
+            None => Place { namespace: None, device: text.into() },
+        }
+    }
+}
+
+pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+    let mut chosen = Chosen::default();
+    let (mut left, mut right) = (Place::parse("aqumen0"), Place::parse("aqumen1"));
+    let (mut link, mut flow) = (None, 0u32);
+    while let Some(argument) = arguments.next()? {
+        let (name, value) = match &argument {
+            Long("help") | Short('h') => {
+                print!("{}", help());
+                return Ok(());
+            }
+            Long(name) => (name.to_string(), None),
+            Value(value) => (String::new(), Some(value.clone().string()?)),
+            Short(_) => return Err(argument.unexpected().into()),
+        };
+        match name.as_str() {
+            "left" => left = Place::parse(&arguments.value()?.string()?),
+            "right" => right = Place::parse(&arguments.value()?.string()?),
+            "link" => link = Some(arguments.value()?.string()?),
+            "flow" => flow = whole_number(&mut arguments, "flow")?,
+            _ if chosen.take(&name, value.clone(), &mut arguments)? => {}
+            _ => return Err(unexpected(&name, value)),
+        }
+    }
+    let plan = chosen.plan()?;
+    let ways = ways(&plan, link.as_deref(), flow)?;
+    print_line(&run(&plan, ways, [left, right])?)
+}
+
+/// Runs the link, and answers with the result as JSON.
+fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2]) -> Result<String, Failure> {
+    let network = Network::with_routes(plan, ways, |_| false)?;
+    let mut namespaces = Vec::new();
+    let mut tuns = Vec::new();
+    for Place { namespace, device } in &places {
+        let namespace = Namespace::existing(namespace.as_deref())?;
+        let tun = namespace.within(|| Tun::new(device))?;
+        namespace.bring_up(tun.index, MTU, DEVICE_PKTS)?;
+        namespaces.push(namespace);
+        tuns.push(tun);
+    }
+    let devices = [tuns[0].index, tuns[1].index];
+    let tuns: [Tun; 2] = tuns.try_into().expect("a device for each of two places");
+    stop_on_signals();
+    let realtime = wake_on_time();
+    let end = plan.duration.as_nanos();
+    let mut pump = Pump::new(network, tuns, MTU as usize, ByHash, Clock::starting_in(0));
+    eprintln!("aqumend: the link is there, for {} s or until Ctrl-C", plan.duration.as_secs_f64());
+    pump.run(end, |_| !is_stopped())?;
+    let dropped: u64 = namespaces
+        .iter()
+        .zip(devices)
+        .map(|(namespace, device)| namespace.within(|| namespace::drops(device)).unwrap_or(0))
+        .sum();
+    let (mut network, lateness, _) = pump.into_parts();
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut host = Host { kernel: kernel.trim().into(), realtime, device_dropped_pkts: dropped, ..Host::default() };
+    host.judge(&lateness);
+    // Stopped before the end of a window, it has no figures of it.
+    let mut result = report::result(plan, &mut network, None, Cost::default());
+    if is_stopped() {
+        result.links.clear();
+        result.notes.push("stopped before its end: no window is complete".into());
+    }
+    serde_json::to_string(&LiveResult { result, host }).map_err(|error| Failure::refused(error.to_string()))
+}
+
+/// The links there and back: the way of flow number `flow`, or the link called `link` with the one that leads back.
+fn ways(plan: &Plan, link: Option<&str>, flow: u32) -> Result<Vec<Vec<u32>>, Failure> {
+    let Some(name) = link else {
+        let flow = plan.flows.get(flow as usize).ok_or_else(|| {
+            Failure::refused(format!(
+                "--flow {flow}: the scenario's flows are numbered 0 to {}",
+                plan.flows.len().saturating_sub(1)
+            ))
+        })?;
+        return Ok(vec![flow.path.clone(), flow.return_path.clone()]);
+    };
+    let number = plan.links.iter().position(|link| link.name == name).ok_or_else(|| {
+        let known: Vec<&str> = plan.links.iter().filter(|link| link.record).map(|link| link.name.as_str()).collect();
+        Failure::refused(format!("--link {name}: no such link; recorded: {}", known.join(", ")))
+    })?;
+    let there = &plan.links[number];
+    let back = plan.links.iter().position(|back| (back.from, back.to) == (there.to, there.from));
+    Ok(vec![vec![number as u32], back.map(|back| back as u32).into_iter().collect()])
+}
+
+fn help() -> String {
+    format!(
+        "aqumend link: the links of a scenario between two TUN devices, for a laboratory\n\n\
+         Usage: aqumend link SCENARIO [OPTIONS]     (as root)\n\n{}\
+         \x20 --left [NS/]DEV    the device from which data come, in a namespace of `ip netns` (aqumen0, here)\n\
+         \x20 --right [NS/]DEV   the device to which they go (aqumen1, here)\n\
+         \x20 --flow N           take the way of this flow, there and back (0)\n\
+         \x20 --link NAME        take this link alone, and the one that leads back\n\n\
+         It makes the devices and brings them up; addresses and routes are yours. It ends with the scenario or on Ctrl-C, and\n\
+         prints the result as JSON. The link is cut when it ends: never use it for traffic that matters.\n",
+        Chosen::HELP
+    )
+}
+
+/// Tells flows by their addresses, protocol and ports.
+#[derive(Debug)]
+struct ByHash;
+
+impl Sorter for ByHash {
+    fn sort(&mut self, side: usize, packet: &[u8]) -> Option<(u32, Identity)> {
+        let ip = headers::decode(RAW, packet).ip?;
+        let mut flow = Fnv::default();
+        flow.write(&ip.source);
+        flow.write(&ip.destination);
+        let (from, to) = ip.ports.unwrap_or_default();
+        flow.write(&[ip.protocol, (from >> 8) as u8, from as u8, (to >> 8) as u8, to as u8]);
+        let hash = |address: &[u8]| {
+            let mut hash = Fnv::default();
+            hash.write(address);
+            hash.folded()
+        };
+        let who = Identity {
+            flow_hash: flow.folded(),
+            source_hash: hash(&ip.source),
+            destination_hash: hash(&ip.destination),
+            class: ip.dscp,
+        };
+        Some((side as u32, who))
+    }
+}
+
+/// FNV-1a: the same on every machine.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn folded(&self) -> u32 {
+        (self.0 >> 32) as u32 ^ self.0 as u32
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_device_or_a_device_in_a_namespace() {
+        assert_eq!(Place::parse("t0"), Place { namespace: None, device: "t0".into() });
+        assert_eq!(Place::parse("lab/t0"), Place { namespace: Some("lab".into()), device: "t0".into() });
+    }
+
+    #[test]
+    fn flows_are_told_apart_by_what_they_differ_in() {
+        let packet = |source: u8, port: u8| {
+            let mut packet = vec![0u8; 28];
+            packet[0] = 0x45;
+            packet[9] = 17;
+            packet[12..20].copy_from_slice(&[10, 0, 0, source, 10, 128, 0, 1]);
+            packet[20..24].copy_from_slice(&[1, port, 2, 2]);
+            packet
+        };
+        let sort = |source, port| ByHash.sort(0, &packet(source, port)).unwrap().1;
+        assert_eq!(sort(1, 1), sort(1, 1));
+        assert_ne!(sort(1, 1).flow_hash, sort(1, 2).flow_hash);
+        assert_eq!(sort(1, 1).source_hash, sort(1, 2).source_hash);
+        assert_ne!(sort(1, 1).source_hash, sort(2, 1).source_hash);
+        assert!(ByHash.sort(0, &[0x10; 40]).is_none(), "neither IPv4 nor IPv6");
+    }
 }

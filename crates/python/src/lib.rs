@@ -101,6 +101,12 @@ impl Scenario {
         }
     }
 
+    /// Name of the file that it was read from.
+    #[getter]
+    fn file(&self) -> String {
+        self.0.file().into()
+    }
+
     /// The scenario's name.
     #[getter]
     fn name(&self) -> String {

@@ -38,12 +38,21 @@ class Yardstick(StrEnum):
     ns2 = "ns2"
     ns3 = "ns3"
     vectors = "vectors"
+    live = "live"
+
+
+SEEDS = {Yardstick.live: 3}
+"""Seeds of the other side, where it is not 20: the kernel runs in real time."""
 
 
 @click.command()
 @click.argument("yardstick", type=click.Choice(Yardstick), metavar="|".join(Yardstick))
 @click.option(
-    "--seeds", type=int, default=20, show_default=True, metavar="N", help="Seeds of the other side: 1 to N, at least 2."
+    "--seeds",
+    type=int,
+    default=None,
+    metavar="N",
+    help="Seeds of the other side: 1 to N, at least 2; 20, but 3 runs of the kernel.",
 )
 @click.option("--cell", multiple=True, metavar="NAME", help="Only this experiment, or EXPERIMENT/AQM; may be repeated.")
 @click.option(
@@ -55,17 +64,18 @@ class Yardstick(StrEnum):
 @json_option
 def validate(
     yardstick: Yardstick,
-    seeds: int,
+    seeds: int | None,
     cell: tuple[str, ...],
     drawn: tuple[int, int] | None,
     as_json: bool,
 ) -> int:
-    """Compare the packet engine with ns-2 or ns-3, or replay the vectors.
+    """Compare the packet engine with ns-2, ns-3 or the kernel (live), or replay the vectors.
 
     The exit code is 1 where a figure is not inside its bound. After Ctrl-C the cells that are finished are printed.
     """
     if yardstick is Yardstick.vectors:
         return _vectors(as_json)
+    seeds = SEEDS.get(yardstick, 20) if seeds is None else seeds
     if seeds < 2:
         raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
     seed_list(seeds)  # refuses what is a slip of the hand
@@ -77,6 +87,8 @@ def validate(
     experiments = folder()
     if experiments is None:
         raise ScenarioError("no folder `experiments` here; run this in a checkout of Aqumen")
+    if yardstick is Yardstick.live:
+        return _live(experiments.parent / "validation", seeds, cell, as_json)
     is_ns2 = yardstick is Yardstick.ns2
     ours = 1 if is_ns2 else MORE
     base = experiments if is_ns2 else experiments.parent / "validation"
@@ -125,6 +137,32 @@ def validate(
     else:
         print(crosscheck.table(rows, "ns-2" if is_ns2 else "ns-3"), end="")
     return code or (0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED)
+
+
+def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> int:
+    """Run the kernel's TCP beside ours, in real time."""
+    from aqumen.live import crosscheck as live
+    from aqumen.ns2 import crosscheck
+
+    cells = crosscheck.select(live.CELLS, wanted)
+    rows: list[Row] = []
+    counted = 0
+    code = 0
+    try:
+        for done, (one, its_rows) in enumerate(live.validate(cells, base, repeats, talk.say), 1):
+            rows += its_rows
+            counted += bool(its_rows)
+            outside = [row.verdict for row in its_rows if row.verdict not in ("equivalent", "-")]
+            verdict = ", ".join(outside) if outside else "equivalent"
+            talk.say(f"{one.name}: {verdict if its_rows else 'no runs that count'} ({done}/{len(cells)})")
+    except KeyboardInterrupt:
+        code = talk.INTERRUPTED
+    if as_json:
+        print(json_text(crosscheck.report(rows, "live", live.BOUNDS), indent=2))
+    else:
+        print(crosscheck.table(rows, "kernel"), end="")
+    passed = counted == len(cells) and all(row.verdict in ("equivalent", "-") for row in rows)
+    return code or (0 if passed else talk.CHECK_FAILED)
 
 
 def _vectors(as_json: bool) -> int:

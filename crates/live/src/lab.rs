@@ -1,0 +1,18 @@
+//! The laboratory: the kernel's own TCP over links of a plan, in network namespaces that end with the program.
+//!
+//! - `namespace` makes anonymous namespaces and sets them up, `tun` the devices through which their packets come here;
+//! - `network` is the plan's links in virtual time, `pump` carries packets between devices and network and says how late it was.
+
+pub mod clock;
+pub mod command;
+pub mod hosts;
+pub mod ip;
+pub mod kernel;
+pub mod namespace;
+pub mod network;
+pub mod pump;
+pub mod report;
+pub mod run;
+pub mod thread;
+pub mod tun;
+pub mod world;

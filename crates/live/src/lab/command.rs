@@ -1,0 +1,181 @@
+//! `aqumend run`: a scenario with the kernel's TCP; and the options that the laboratory's commands share.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aqumen_scenario::{Plan, Scenario};
+use lexopt::prelude::*;
+use serde::Serialize;
+
+use super::report::{Curves, LiveResult};
+use super::{report, run as live};
+use crate::{Failure, Tried};
+
+/// The scenario and what is changed of it, as the command line has them.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    file: Option<String>,
+    /// What the scenario is called in messages, and beside which its files are, where it comes from standard input.
+    name: Option<String>,
+    aqm: Option<String>,
+    seed: Option<u64>,
+    changes: Vec<(String, String)>,
+    until: Option<String>,
+}
+
+impl Chosen {
+    /// The help of these options.
+    pub(crate) const HELP: &str = "  SCENARIO           a scenario file; - for standard input
+  --aqm SPEC         the AQM on the links under test; else the scenario's own
+  --seed N           the seed (1)
+  --set KEY=VALUE    replace a value of the scenario; may be repeated
+  --until TIME       only the beginning, up to this time: 30s
+  --name FILE        with -: what the scenario is called, and beside which file its own files are
+";
+
+    /// Takes `argument` if it is one of these; `false`: it is not.
+    pub(crate) fn take(
+        &mut self,
+        argument: &str,
+        value: Option<String>,
+        parser: &mut lexopt::Parser,
+    ) -> Result<bool, Failure> {
+        match (argument, value) {
+            ("", Some(file)) if self.file.is_none() => self.file = Some(file),
+            ("aqm", None) => self.aqm = Some(parser.value()?.string()?),
+            ("seed", None) => self.seed = Some(whole_number(parser, argument)?),
+            ("until", None) => self.until = Some(parser.value()?.string()?),
+            ("name", None) => self.name = Some(parser.value()?.string()?),
+            ("set", None) => {
+                let text = parser.value()?.string()?;
+                let pair = text.split_once('=');
+                let (key, value) =
+                    pair.ok_or_else(|| Failure::refused(format!("--set {text}: KEY=VALUE is wanted")))?;
+                self.changes.push((key.into(), value.into()));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The plan.
+    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+        let file = self.file.as_deref().ok_or_else(|| Failure::refused("a scenario file is missing; see --help"))?;
+        let changes: Vec<(&str, &str)> = self.changes.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        let mut scenario = if file == "-" {
+            let mut text = Vec::new();
+            std::io::stdin().read_to_end(&mut text).or_refuse(|| "cannot read standard input".into())?;
+            Scenario::from_bytes(&text, self.name.as_deref().unwrap_or("standard input"), &changes)?
+        } else {
+            Scenario::load(file, &changes)?
+        };
+        if let Some(end) = &self.until {
+            scenario = scenario.until(end)?;
+        }
+        let aqm = self.aqm.as_deref().map(|spec| scenario.aqm(spec)).transpose()?;
+        Ok(scenario.plan(self.seed.unwrap_or(1), aqm.as_ref())?)
+    }
+}
+
+/// A result, and what plots want beside it.
+#[derive(Serialize)]
+struct WithCurves<'a> {
+    result: &'a LiveResult,
+    curves: Curves<'a>,
+}
+
+/// `aqumend run`.
+pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+    let mut chosen = Chosen::default();
+    let (mut curves, mut progress) = (false, false);
+    while let Some(argument) = arguments.next()? {
+        let (name, value) = match &argument {
+            Long("help") | Short('h') => {
+                print!("{}", help());
+                return Ok(());
+            }
+            Long(name) => (name.to_string(), None),
+            Value(value) => (String::new(), Some(value.clone().string()?)),
+            Short(_) => return Err(argument.unexpected().into()),
+        };
+        match name.as_str() {
+            "curves" => curves = true,
+            "progress" => progress = true,
+            _ if chosen.take(&name, value.clone(), &mut arguments)? => {}
+            _ => return Err(unexpected(&name, value)),
+        }
+    }
+    let plan = chosen.plan()?;
+    stop_on_signals();
+    let mut told = 0;
+    let result = live::run(&plan, |now| {
+        let share = 100 * now / plan.duration.as_nanos().max(1);
+        if progress && share > told {
+            told = share;
+            // Whoever wanted to hear of it may be gone.
+            let _ = writeln!(std::io::stderr(), "progress {:.2}", share as f64 / 100.0);
+        }
+        !is_stopped()
+    })?;
+    if is_stopped() {
+        return Err(Failure::lost("stopped by a signal; nothing is left behind"));
+    }
+    let json = if curves {
+        serde_json::to_string(&WithCurves { curves: report::curves(&result.result), result: &result })
+    } else {
+        serde_json::to_string(&result)
+    };
+    print_line(&json.or_refuse(|| "the result".into())?)
+}
+
+fn help() -> String {
+    format!(
+        "aqumend run: a scenario with the kernel's own TCP and UDP, its links in this program, in network namespaces that end with it\n\n\
+         Usage: aqumend run SCENARIO [OPTIONS]     (as root); the result is JSON on standard output\n\n{}\
+         \x20 --curves           series and distributions too, under `curves`; the result is then under `result`\n\
+         \x20 --progress         say on standard error how far it is\n",
+        Chosen::HELP
+    )
+}
+
+/// The value of an option that wants a whole number.
+pub(crate) fn whole_number<T: std::str::FromStr>(parser: &mut lexopt::Parser, option: &str) -> Result<T, Failure> {
+    let text = parser.value()?.string()?;
+    text.parse().map_err(|_| Failure::refused(format!("--{option} {text}: a whole number from 0 on is wanted")))
+}
+
+/// The failure for an argument that nobody knows.
+pub(crate) fn unexpected(name: &str, value: Option<String>) -> Failure {
+    match value {
+        Some(value) => Failure::refused(format!("unexpected argument {value}; see --help")),
+        None => Failure::refused(format!("unknown option --{name}; see --help")),
+    }
+}
+
+/// Writes a line of data.
+pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
+    match writeln!(std::io::stdout(), "{line}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::refused(format!("cannot write: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody wants the program to end.
+pub(crate) fn is_stopped() -> bool {
+    STOPPED.load(Ordering::Relaxed)
+}
+
+/// Ctrl-C, and what service managers send, end a run in good order.
+pub(crate) fn stop_on_signals() {
+    extern "C" fn stop(_: libc::c_int) {
+        STOPPED.store(true, Ordering::Relaxed);
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler stores to an atomic, which is allowed at any moment.
+        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
+    }
+}

@@ -1,0 +1,618 @@
+//! The ends of the flows: sockets of the kernel, and the plan's applications that use them.
+//!
+//! One thread, in the senders' namespace, does what the agenda says and what the kernel reports. An application hears that its
+//! transfer was delivered when the acknowledgement of its last byte would be back.
+//!
+//! `tcp` and `udp` are the sockets, `requests` what became of transfers and pages.
+
+mod requests;
+pub mod tcp;
+pub mod udp;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::os::fd::OwnedFd;
+
+use aqumen_result::{FlowMetrics, jain};
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_scenario::traffic::Scope;
+use aqumen_scenario::{Plan, Traffic, Window};
+use aqumen_traffic::{Action, Source, Step};
+use aqumen_units::Instant;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+
+use super::clock::Clock;
+use super::kernel::Sockets;
+use super::world::World;
+use crate::{Failure, Tried};
+use requests::{Requests, Served};
+use tcp::{Connection, Inbound, Info, Look};
+use udp::{Datagrams, Reception, Sink};
+
+/// The flows' ends during a run.
+pub struct Hosts<'a> {
+    plan: &'a Plan,
+    sockets: &'a [Sockets],
+    clock: Clock,
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    sink: Option<Sink>,
+    agenda: BinaryHeap<Reverse<(u64, Due)>>,
+    flows: Vec<Flow>,
+    applications: Vec<Application>,
+    /// Connections by number; the number is the event's data. A closed one leaves a gap.
+    outbound: Vec<Option<Connection>>,
+    inbound: Vec<Option<Inbound>>,
+    /// The outbound connection of each flow and port.
+    by_port: BTreeMap<(u32, u16), usize>,
+    edges: Vec<u64>,
+    seen: Seen,
+}
+
+/// What the hosts saw.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    edges: Vec<u64>,
+    /// Totals of each flow at each edge.
+    totals: Vec<Vec<Totals>>,
+    /// Datagrams of each group in each piece.
+    datagrams: Vec<Vec<udp::Seen>>,
+    requests: Requests,
+    /// Connections that failed.
+    pub failures: u64,
+}
+
+/// What a flow did so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    delivered: u64,
+    info: Info,
+    rtt_sum_ns: f64,
+    rtt_samples: u64,
+}
+
+/// One flow.
+#[derive(Default)]
+struct Flow {
+    /// Its connection, among the outbound.
+    connection: Option<usize>,
+    /// Connections that it had so far.
+    opened: u32,
+    datagrams: Option<Datagrams>,
+    reception: Reception,
+    /// What its earlier connections did, and samples of the present one.
+    retired: Info,
+    totals: Totals,
+    /// The transfer under way: its size, when it was asked for, and what its connection will then have delivered.
+    request: Option<(u64, u64, u64)>,
+    /// When its last transfer was delivered.
+    delivered_at: u64,
+    /// Its application, if it has one of its own or shares one.
+    application: Option<usize>,
+    /// A finite bulk transfer has begun.
+    begun: bool,
+}
+
+/// What offers data on flows that are not bulk transfers: a source for one flow and its lanes, or for a group.
+struct Application {
+    source: Box<dyn Source + Send>,
+    rng: Stream,
+    /// The next action, and when.
+    pending: Option<(u64, Action)>,
+    running: bool,
+    waits: bool,
+    first: u32,
+    /// The group whose flows it uses as they are idle.
+    shared: Option<u32>,
+    idle: BinaryHeap<Reverse<u32>>,
+    page_at: Option<u64>,
+}
+
+/// What is due. At equal moments the order is that of the variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// A window begins or ends.
+    Edge,
+    /// Round-trip times are sampled.
+    Sample,
+    /// A flow's application stops.
+    Pause(u32),
+    /// It starts or goes on.
+    Resume(u32),
+    /// A transfer was delivered, and its application hears of it.
+    Served(u32),
+    /// An application acts.
+    Act(usize),
+}
+
+/// Kinds of descriptors in the data of an event.
+const LISTENER: u64 = 0;
+const SINK: u64 = 1;
+const OUTBOUND: u64 = 2;
+const INBOUND: u64 = 3;
+
+/// Looks at the kernel's round-trip times: each so often, or less where there are many flows, nanoseconds.
+const SAMPLE_NS: u64 = 50_000_000;
+const SAMPLES_PER_S_MAX: u64 = 4000;
+
+impl<'a> Hosts<'a> {
+    /// The ends of the flows of `plan`, whose clock starts with the run. The caller is in the senders' namespace and stays there.
+    pub fn new(
+        plan: &'a Plan,
+        sockets: &'a [Sockets],
+        world: &World,
+        edges: Vec<u64>,
+        clock: Clock,
+    ) -> Result<Self, Failure> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).or_refuse(|| "cannot poll".into())?;
+        let listener = tcp::listen(&world.receivers)?;
+        watch(&epoll, &listener, LISTENER, 0, epoll::EventFlags::IN)?;
+        let mut agenda: BinaryHeap<_> = edges.iter().map(|at| Reverse((*at, Due::Edge))).collect();
+        let mut flows: Vec<Flow> = Vec::new();
+        let mut any_datagrams = false;
+        for (flow, number) in plan.flows.iter().zip(0u32..) {
+            let needs = &sockets[flow.group as usize];
+            let datagrams = if needs.tcp.is_none() { Some(Datagrams::open(number, needs)?) } else { None };
+            any_datagrams |= datagrams.is_some();
+            flows.push(Flow { datagrams, ..Flow::default() });
+            for &(from, until) in &flow.on {
+                agenda.push(Reverse((from.as_nanos(), Due::Resume(number))));
+                agenda.extend(until.map(|until| Reverse((until.as_nanos(), Due::Pause(number)))));
+            }
+        }
+        let sink = if any_datagrams { Some(Sink::open(&world.receivers)?) } else { None };
+        if let Some(sink) = &sink {
+            watch(&epoll, sink, SINK, 0, epoll::EventFlags::IN)?;
+        }
+        agenda.push(Reverse((sample_step(plan), Due::Sample)));
+        let mut hosts = Hosts {
+            plan,
+            sockets,
+            clock,
+            epoll,
+            listener,
+            sink,
+            agenda,
+            flows,
+            applications: Vec::new(),
+            outbound: Vec::new(),
+            inbound: Vec::new(),
+            by_port: BTreeMap::new(),
+            seen: Seen {
+                edges: edges.clone(),
+                datagrams: vec![vec![udp::Seen::default()]; plan.groups.len()],
+                ..Seen::default()
+            },
+            edges,
+        };
+        hosts.add_applications();
+        Ok(hosts)
+    }
+
+    fn add_applications(&mut self) {
+        for (number, group) in (0u32..).zip(&self.plan.groups) {
+            let shared = group.traffic.scope() == Scope::Group;
+            for flow in group.flows.clone() {
+                let lane = (flow - group.flows.start) % group.traffic.lanes();
+                let first = if shared { group.flows.start } else { flow - lane };
+                if flow == first
+                    && let Some(source) = aqumen_traffic::build(&group.traffic)
+                {
+                    self.applications.push(Application {
+                        source,
+                        rng: Stream::new(self.plan.seed, Kind::Traffic, u64::from(first)),
+                        pending: None,
+                        running: false,
+                        waits: false,
+                        first,
+                        shared: shared.then_some(number),
+                        idle: BinaryHeap::new(),
+                        page_at: None,
+                    });
+                }
+                self.flows[flow as usize].application =
+                    (group.traffic != Traffic::Bulk).then(|| self.applications.len() - 1);
+            }
+        }
+    }
+
+    /// Runs until `end`. `stop` is asked now and then.
+    pub fn run(mut self, end: u64, stop: impl Fn() -> bool) -> Result<Seen, Failure> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
+        loop {
+            let now = self.clock.now();
+            while let Some(Reverse((at, due))) = self.agenda.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+                self.agenda.pop();
+                self.act(at.max(self.clock.now().min(end)), due)?;
+            }
+            if now >= end || stop() {
+                return Ok(self.seen);
+            }
+            let due = self.agenda.peek().map_or(end, |Reverse((at, _))| (*at).min(end));
+            // `stop` waits no longer than this.
+            let wait = self.clock.wait(due.min(now + 100_000_000));
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&wait)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(Failure::refused(format!("cannot poll: {error}"))),
+            }
+            for event in &events {
+                self.on_event(event.data.u64())?;
+            }
+        }
+    }
+
+    fn on_event(&mut self, data: u64) -> Result<(), Failure> {
+        let (kind, number) = (data & 3, (data >> 2) as usize);
+        match kind {
+            LISTENER => {
+                while let Some(inbound) = tcp::accept(&self.listener) {
+                    let place = gap(&mut self.inbound);
+                    watch(&self.epoll, &inbound, INBOUND, place, epoll::EventFlags::IN | epoll::EventFlags::RDHUP)?;
+                    self.inbound[place] = Some(inbound);
+                }
+            }
+            SINK => {
+                while let Some(datagram) = self.sink.as_ref().and_then(Sink::receive) {
+                    let now = self.clock.now();
+                    let Some(flow) = self.flows.get_mut(datagram.flow as usize) else { continue };
+                    let group = self.plan.flows[datagram.flow as usize].group as usize;
+                    flow.totals.delivered += u64::from(datagram.bytes);
+                    if let Some(seen) = self.seen.datagrams[group].last_mut() {
+                        seen.on_arrival(&mut flow.reception, &datagram, self.sockets[group].header_bytes, now);
+                    }
+                }
+            }
+            OUTBOUND => self.write(number)?,
+            _ => self.read(number),
+        }
+        Ok(())
+    }
+
+    /// The connection takes more of what is offered.
+    fn write(&mut self, number: usize) -> Result<(), Failure> {
+        let Some(connection) = self.outbound.get_mut(number).and_then(Option::as_mut) else { return Ok(()) };
+        if connection.write() == Look::Closed {
+            self.seen.failures += 1;
+            let flow = connection.flow;
+            self.retire(flow);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, number: usize) {
+        let Some(inbound) = self.inbound.get_mut(number).and_then(Option::as_mut) else { return };
+        let Look::Bytes(read) = inbound.read() else {
+            self.inbound[number] = None;
+            return;
+        };
+        let (index, port, received) = (inbound.flow, inbound.port, inbound.received);
+        let current = self.by_port.get(&(index, port)).copied();
+        let Some(flow) = self.flows.get_mut(index as usize) else { return };
+        flow.totals.delivered += read;
+        let complete = flow.request.is_some_and(|(.., goal)| received >= goal) && flow.connection == current;
+        if complete && current.is_some() && flow.delivered_at == u64::MAX {
+            let now = self.clock.now();
+            flow.delivered_at = now;
+            let back = &self.plan.flows[index as usize].return_path;
+            let delay: u64 = back.iter().map(|link| self.plan.links[*link as usize].delay.as_nanos()).sum();
+            self.agenda.push(Reverse((now + delay, Due::Served(index))));
+        }
+    }
+
+    fn act(&mut self, now: u64, due: Due) -> Result<(), Failure> {
+        match due {
+            Due::Edge => self.edge(),
+            Due::Sample => {
+                self.sample();
+                self.agenda.push(Reverse((now + sample_step(self.plan), Due::Sample)));
+            }
+            Due::Resume(flow) => self.resume(now, flow)?,
+            Due::Pause(flow) => self.pause(flow),
+            Due::Served(flow) => self.served(now, flow)?,
+            Due::Act(application) => {
+                let own = &mut self.applications[application];
+                // A stopped application has nothing pending, one that went on since then something later.
+                if own.running
+                    && let Some((_, action)) = own.pending.take_if(|(at, _)| *at <= now)
+                {
+                    self.perform(now, application, action)?;
+                    self.advance(now, application)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self, now: u64, flow: u32) -> Result<(), Failure> {
+        let Some(application) = self.flows[flow as usize].application else {
+            let finite = self.plan.flows[flow as usize].transfer;
+            return match finite {
+                Some(_) if std::mem::replace(&mut self.flows[flow as usize].begun, true) => Ok(()),
+                Some(bytes) => self.offer(flow, bytes.0),
+                None => self.offer(flow, u64::MAX),
+            };
+        };
+        let busy = self.flows[flow as usize].request.is_some();
+        let own = &mut self.applications[application];
+        if own.shared.is_some() {
+            if !busy {
+                own.idle.push(Reverse(flow));
+            }
+        } else if flow != own.first {
+            // A lane of the first flow's application.
+            return Ok(());
+        }
+        if !std::mem::replace(&mut own.running, true) && own.pending.is_none() && !own.waits {
+            self.advance(now, application)?;
+        } else if let Some((at, _)) = self.applications[application].pending {
+            self.agenda.push(Reverse((at.max(now), Due::Act(application))));
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, flow: u32) {
+        let Some(application) = self.flows[flow as usize].application else {
+            let connection = self.flows[flow as usize].connection;
+            if self.plan.flows[flow as usize].transfer.is_none()
+                && let Some(connection) = connection.and_then(|number| self.outbound[number].as_mut())
+            {
+                connection.pause();
+            }
+            return;
+        };
+        let own = &mut self.applications[application];
+        own.idle.retain(|Reverse(idle)| *idle != flow);
+        if flow == own.first {
+            own.running = false;
+            // Packets are planned again by the clock of their source. A transfer or a page counts as begun for its source: it comes late.
+            let shared = own.shared.is_some();
+            own.pending.take_if(|(_, action)| shared || matches!(action, Action::Write(_)));
+        }
+    }
+
+    /// Asks a source what to do until there is nothing to do now.
+    fn advance(&mut self, now: u64, application: usize) -> Result<(), Failure> {
+        loop {
+            let own = &mut self.applications[application];
+            if !own.running {
+                return Ok(());
+            }
+            match own.source.next(Instant::from_nanos(now), &mut own.rng) {
+                Step::At(at, action) if at.as_nanos() <= now => self.perform(now, application, action)?,
+                Step::At(at, action) => {
+                    own.pending = Some((at.as_nanos(), action));
+                    self.agenda.push(Reverse((at.as_nanos(), Due::Act(application))));
+                    return Ok(());
+                }
+                Step::Await => {
+                    own.waits = true;
+                    return Ok(());
+                }
+                Step::End => return Ok(()),
+            }
+        }
+    }
+
+    fn perform(&mut self, now: u64, application: usize, action: Action) -> Result<(), Failure> {
+        let own = &mut self.applications[application];
+        let first = own.first;
+        match action {
+            Action::Write(bytes) => match &mut self.flows[first as usize].datagrams {
+                Some(datagrams) => datagrams.send(bytes, self.clock.now()),
+                None => self.offer(first, u64::from(bytes))?,
+            },
+            Action::Transfer { bytes, fresh, lane } => {
+                let flow = match own.shared {
+                    None => first + lane,
+                    Some(group) => match own.idle.pop() {
+                        Some(Reverse(flow)) => flow,
+                        None => {
+                            self.seen.requests.refused.push((group, now));
+                            return Ok(());
+                        }
+                    },
+                };
+                if fresh {
+                    self.retire(flow);
+                }
+                self.open(flow)?;
+                let goal = self.connection(flow).map_or(0, |connection| connection.offered) + bytes;
+                let state = &mut self.flows[flow as usize];
+                (state.request, state.delivered_at) = (Some((bytes, now, goal)), u64::MAX);
+                self.offer(flow, bytes)?;
+            }
+            Action::BeginPage => own.page_at = Some(now),
+            Action::EndPage => {
+                let lanes = self.plan.groups[self.plan.flows[first as usize].group as usize].traffic.lanes();
+                let of_lanes = &self.flows[first as usize..(first + lanes) as usize];
+                let delivered = of_lanes.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
+                let delivered_at = delivered.max().unwrap_or(now);
+                if let Some(asked_at) = own.page_at.take() {
+                    self.seen.requests.pages.push(Served { flow: first, bytes: 0, asked_at, delivered_at });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The application of `flow` hears that its transfer was delivered.
+    fn served(&mut self, now: u64, flow: u32) -> Result<(), Failure> {
+        let state = &mut self.flows[flow as usize];
+        let Some((bytes, asked_at, _)) = state.request.take() else { return Ok(()) };
+        let delivered_at = state.delivered_at;
+        self.seen.requests.transfers.push(Served { flow, bytes, asked_at, delivered_at });
+        let Some(application) = state.application else { return Ok(()) };
+        let own = &mut self.applications[application];
+        own.source.on_delivered(if own.shared.is_some() { 0 } else { flow - own.first });
+        if own.shared.is_some() {
+            let on = self.plan.flows[flow as usize].on.iter();
+            let is_on = on
+                .clone()
+                .any(|(from, until)| from.as_nanos() <= now && until.is_none_or(|until| now < until.as_nanos()));
+            if is_on {
+                own.idle.push(Reverse(flow));
+            }
+        } else if std::mem::take(&mut own.waits) {
+            self.advance(now, application)?;
+        }
+        Ok(())
+    }
+
+    /// The connection of `flow`, if it has one.
+    fn connection(&mut self, flow: u32) -> Option<&mut Connection> {
+        self.outbound[self.flows[flow as usize].connection?].as_mut()
+    }
+
+    /// Opens the connection of `flow`, if it has none.
+    fn open(&mut self, flow: u32) -> Result<(), Failure> {
+        let state = &mut self.flows[flow as usize];
+        if state.connection.is_some() {
+            return Ok(());
+        }
+        let needs = &self.sockets[self.plan.flows[flow as usize].group as usize];
+        let Some(tcp) = &needs.tcp else { return Ok(()) };
+        let (connection, port) = Connection::open(flow, state.opened, needs, tcp)?;
+        state.opened += 1;
+        let place = gap(&mut self.outbound);
+        watch(&self.epoll, &connection, OUTBOUND, place, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
+        self.outbound[place] = Some(connection);
+        state.connection = Some(place);
+        self.by_port.insert((flow, port), place);
+        Ok(())
+    }
+
+    /// `flow` has so many bytes more to send; `u64::MAX`: without end.
+    fn offer(&mut self, flow: u32, bytes: u64) -> Result<(), Failure> {
+        self.open(flow)?;
+        let Some(number) = self.flows[flow as usize].connection else { return Ok(()) };
+        if let Some(connection) = self.outbound[number].as_mut() {
+            connection.offered = connection.offered.saturating_add(bytes);
+        }
+        self.write(number)
+    }
+
+    /// The connection of `flow` is closed; what it did is kept. Nothing if it has none.
+    fn retire(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let Some(number) = state.connection.take() else { return };
+        self.by_port.retain(|_, connection| *connection != number);
+        if let Some(connection) = self.outbound[number].take() {
+            state.retired.add(&connection.info());
+        }
+    }
+
+    fn sample(&mut self) {
+        for connection in self.outbound.iter().flatten() {
+            let info = connection.info();
+            if info.rtt_ns > 0 {
+                let totals = &mut self.flows[connection.flow as usize].totals;
+                totals.rtt_sum_ns += info.rtt_ns as f64;
+                totals.rtt_samples += 1;
+            }
+        }
+    }
+
+    fn edge(&mut self) {
+        for flow in &mut self.flows {
+            flow.totals.info = flow.retired;
+            if let Some(connection) = flow.connection.and_then(|number| self.outbound[number].as_ref()) {
+                flow.totals.info.add(&connection.info());
+            }
+        }
+        self.seen.totals.push(self.flows.iter().map(|flow| flow.totals).collect());
+        // The piece after the last edge is nobody's.
+        if self.seen.totals.len() < self.edges.len() {
+            self.seen.datagrams.iter_mut().for_each(|pieces| pieces.push(udp::Seen::default()));
+        }
+    }
+}
+
+impl Info {
+    fn add(&mut self, other: &Info) {
+        self.sent += other.sent;
+        self.retransmitted += other.retransmitted;
+        self.timeouts = match (self.timeouts, other.timeouts) {
+            (Some(own), Some(other)) => Some(own + other),
+            (own, other) => own.or(other),
+        };
+    }
+}
+
+impl Seen {
+    /// The totals of a flow at an edge; at the start, nothing.
+    fn totals(&self, flow: u32, at: Instant) -> Totals {
+        let edge = self.edges.iter().position(|edge| *edge == at.as_nanos());
+        edge.and_then(|edge| self.totals.get(edge)).map(|flows| flows[flow as usize]).unwrap_or_default()
+    }
+
+    /// Mean round-trip time in nanoseconds (0: none was sampled) and bytes delivered of `flow` in `window`.
+    pub fn rtt_and_bytes(&self, flow: u32, window: &Window) -> (f64, f64) {
+        let (from, to) = (self.totals(flow, window.start), self.totals(flow, window.end));
+        let samples = to.rtt_samples.saturating_sub(from.rtt_samples).max(1);
+        ((to.rtt_sum_ns - from.rtt_sum_ns) / samples as f64, (to.delivered - from.delivered) as f64)
+    }
+
+    /// The figures of a group in a window.
+    pub fn metrics(&self, plan: &Plan, group: u32, window: &Window) -> FlowMetrics {
+        let of = &plan.groups[group as usize];
+        let length_s = (window.end - window.start).as_secs_f64();
+        let (mut sum, mut shares) = (Totals::default(), Vec::new());
+        let mut timeouts = of.transport.tcp().map(|_| 0);
+        for flow in of.flows.clone() {
+            let (from, to) = (self.totals(flow, window.start), self.totals(flow, window.end));
+            sum.delivered += to.delivered - from.delivered;
+            shares.push((to.delivered - from.delivered) as f64);
+            sum.info.sent += to.info.sent.saturating_sub(from.info.sent);
+            sum.info.retransmitted += to.info.retransmitted.saturating_sub(from.info.retransmitted);
+            let expired = to.info.timeouts.map(|to| to.saturating_sub(from.info.timeouts.unwrap_or(0)));
+            timeouts = timeouts.map(|sum| sum + expired.unwrap_or(0));
+            sum.rtt_sum_ns += to.rtt_sum_ns - from.rtt_sum_ns;
+            sum.rtt_samples += to.rtt_samples - from.rtt_samples;
+        }
+        let info = &sum.info;
+        let goodput_bps = sum.delivered as f64 * 8.0 / length_s;
+        let with_headers = f64::from(of.transport.packet_bytes()) / f64::from(of.transport.payload_bytes());
+        let mut metrics = FlowMetrics {
+            goodput_bps,
+            jain_fairness: jain(shares),
+            rtt_mean_s: (sum.rtt_samples > 0).then(|| sum.rtt_sum_ns * 1e-9 / sum.rtt_samples as f64),
+            retransmitted_ratio: (info.sent > 0).then(|| info.retransmitted as f64 / info.sent as f64),
+            timeouts,
+            throughput_bps: Some(goodput_bps * with_headers),
+            ..FlowMetrics::default()
+        };
+        let mut datagrams = udp::Seen::default();
+        let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
+        let pieces = self.edges.iter().zip(&self.datagrams[group as usize]);
+        pieces.filter(|(edge, _)| start < **edge && **edge <= end).for_each(|(_, piece)| datagrams.merge(piece));
+        datagrams.fill(&mut metrics, length_s);
+        self.requests.fill(&mut metrics, plan, group, window);
+        metrics
+    }
+}
+
+/// Time between two looks at the round-trip times of the flows of `plan`.
+fn sample_step(plan: &Plan) -> u64 {
+    SAMPLE_NS.max(plan.flows.len() as u64 * 1_000_000_000 / SAMPLES_PER_S_MAX)
+}
+
+fn watch(
+    epoll: &OwnedFd,
+    fd: impl std::os::fd::AsFd,
+    kind: u64,
+    number: usize,
+    flags: epoll::EventFlags,
+) -> Result<(), Failure> {
+    let data = epoll::EventData::new_u64((number as u64) << 2 | kind);
+    epoll::add(epoll, fd, data, flags).or_refuse(|| "cannot poll a socket".into())
+}
+
+/// A free place in `all`.
+fn gap<T>(all: &mut Vec<Option<T>>) -> usize {
+    all.iter().position(Option::is_none).unwrap_or_else(|| {
+        all.push(None);
+        all.len() - 1
+    })
+}

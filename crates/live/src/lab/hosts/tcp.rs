@@ -1,0 +1,220 @@
+//! Connections of the kernel's TCP: what senders offer, what receivers read, what the kernel says of both.
+
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+
+use crate::lab::kernel::{Sockets, Tcp};
+use crate::lab::namespace::Namespace;
+use crate::lab::world;
+use crate::{Failure, Tried};
+
+/// Where receivers listen.
+pub const PORT: u16 = 5001;
+/// Port of a flow's first connection; each that follows has the next one.
+const FIRST_PORT: u16 = 10_000;
+const PORTS: u32 = 50_000;
+/// Data that the kernel holds back for a sender, beyond what it has sent: little, so that a paused application has nothing left.
+const UNSENT_BYTES: u32 = 128 * 1024;
+/// Written and read at a time.
+const CHUNK: usize = 256 * 1024;
+
+/// One connection, seen from its sender.
+#[derive(Debug)]
+pub struct Connection {
+    socket: OwnedFd,
+    /// Its flow.
+    pub flow: u32,
+    /// Bytes that the application has offered so far; `u64::MAX`: more than there will ever be time for.
+    pub offered: u64,
+    written: u64,
+}
+
+/// What a connection did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Info {
+    /// Segments with data sent, those again included.
+    pub sent: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Retransmission time-outs; `None`: this kernel does not say (before 6.7).
+    pub timeouts: Option<u64>,
+    /// Smoothed round-trip time, nanoseconds; 0 before the first sample.
+    pub rtt_ns: u64,
+}
+
+/// The receiving end of a connection.
+#[derive(Debug)]
+pub struct Inbound {
+    socket: OwnedFd,
+    /// Its flow.
+    pub flow: u32,
+    /// Port of its sender.
+    pub port: u16,
+    /// Bytes that arrived in order.
+    pub received: u64,
+}
+
+/// What a look at a socket brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// So many bytes.
+    Bytes(u64),
+    /// The other end has closed it, or it failed.
+    Closed,
+}
+
+/// All receivers listen on one socket, for every address of their namespace is theirs.
+pub fn listen(receivers: &Namespace) -> Result<OwnedFd, Failure> {
+    receivers.within(|| {
+        let socket = open()?;
+        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);
+        net::bind(&socket, &any).or_refuse(|| "cannot bind a socket".into())?;
+        net::listen(&socket, 4096).or_refuse(|| "cannot listen".into())?;
+        Ok(socket)
+    })
+}
+
+/// The next connection that came in.
+pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
+    loop {
+        match net::acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok((socket, peer)) => {
+                let peer = SocketAddr::try_from(peer?).ok()?;
+                let SocketAddr::V4(peer) = peer else { return None };
+                let flow = u32::from(*peer.ip()).checked_sub(u32::from(world::sender(0)))?;
+                return Some(Inbound { socket, flow, port: peer.port(), received: 0 });
+            }
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+fn open() -> Result<OwnedFd, Failure> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))
+        .or_refuse(|| "cannot open a socket".into())
+}
+
+impl Connection {
+    /// Opens connection number `number` of `flow`; the caller is in the senders' namespace.
+    pub fn open(flow: u32, number: u32, sockets: &Sockets, tcp: &Tcp) -> Result<(Self, u16), Failure> {
+        let socket = open()?;
+        let set =
+            |what: &str, done: rustix::io::Result<()>| done.or_refuse(|| format!("cannot set {what} of a socket"));
+        set("the congestion control", sockopt::set_tcp_congestion(&socket, tcp.congestion))?;
+        set("TCP_NODELAY", sockopt::set_tcp_nodelay(&socket, true))?;
+        set("SO_REUSEADDR", sockopt::set_socket_reuseaddr(&socket, true))?;
+        set("IP_TOS", sockopt::set_ip_tos(&socket, sockets.tos))?;
+        set_number(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, u32::from(sockets.packet_bytes) - 40)?;
+        set_number(&socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT_BYTES)?;
+        // A run ends before the kernel gives up.
+        set_number(&socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 127)?;
+        if tcp.pacing {
+            // A bound that binds nothing makes TCP pace by itself.
+            set_number(&socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u32::MAX - 1)?;
+        }
+        let port = FIRST_PORT + (number % PORTS) as u16;
+        net::bind(&socket, &SocketAddrV4::new(world::sender(flow), port))
+            .or_refuse(|| format!("cannot bind a socket of flow {flow}"))?;
+        match net::connect(&socket, &SocketAddrV4::new(world::receiver(flow), PORT)) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(Failure::refused(format!("cannot connect flow {flow}: {error}"))),
+        }
+        Ok((Connection { socket, flow, offered: 0, written: 0 }, port))
+    }
+
+    /// Hands the kernel what is offered, as much as it takes.
+    pub fn write(&mut self) -> Look {
+        static ZEROS: [u8; CHUNK] = [0; CHUNK];
+        let before = self.written;
+        while self.written < self.offered {
+            let length = (self.offered - self.written).min(CHUNK as u64) as usize;
+            match net::send(&self.socket, &ZEROS[..length], SendFlags::NOSIGNAL) {
+                Ok(taken) => self.written += taken as u64,
+                Err(Errno::INTR) => {}
+                // Not connected yet, or full: the loop hears when it goes on.
+                Err(Errno::AGAIN | Errno::NOTCONN) => break,
+                Err(_) => return Look::Closed,
+            }
+        }
+        Look::Bytes(self.written - before)
+    }
+
+    /// The application offers nothing more than the kernel has.
+    pub fn pause(&mut self) {
+        self.offered = self.written;
+    }
+
+    /// What the kernel says of it.
+    pub fn info(&self) -> Info {
+        let mut raw = [0u8; 248];
+        let mut length = raw.len() as libc::socklen_t;
+        // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `raw`, which has as many.
+        let answer = unsafe {
+            let fd = self.socket.as_raw_fd();
+            libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, raw.as_mut_ptr().cast(), &raw mut length)
+        };
+        if answer < 0 {
+            return Info::default();
+        }
+        // Offsets of `struct tcp_info` in linux/tcp.h, which only grows at its end.
+        let u32_at = |at: usize| u64::from(u32::from_ne_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]));
+        let timeouts = (length >= 242).then(|| u64::from(u16::from_ne_bytes([raw[240], raw[241]])));
+        Info { sent: u32_at(156), retransmitted: u32_at(100), timeouts, rtt_ns: u32_at(68) * 1000 }
+    }
+}
+
+impl Inbound {
+    /// Reads all there is.
+    pub fn read(&mut self) -> Look {
+        let mut read = 0;
+        let mut room = [MaybeUninit::<u8>::uninit(); 1];
+        loop {
+            // SAFETY: with MSG_TRUNC TCP counts and discards up to this length and writes nothing to the buffer.
+            let answer =
+                unsafe { libc::recv(self.socket.as_raw_fd(), room.as_mut_ptr().cast(), CHUNK, libc::MSG_TRUNC) };
+            match answer {
+                0 => break,
+                length if length > 0 => {
+                    read += length as u64;
+                    self.received += length as u64;
+                    if (length as usize) < CHUNK {
+                        return Look::Bytes(read);
+                    }
+                }
+                _ => match std::io::Error::last_os_error().raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    Some(libc::EAGAIN) => return Look::Bytes(read),
+                    _ => break,
+                },
+            }
+        }
+        if read > 0 { Look::Bytes(read) } else { Look::Closed }
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsFd for Inbound {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn set_number(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: u32) -> Result<(), Failure> {
+    // SAFETY: the descriptor is open, and the kernel reads the four bytes of `value`.
+    let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), 4) };
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(Failure::refused(format!("cannot set socket option {name}: {}", std::io::Error::last_os_error())))
+}

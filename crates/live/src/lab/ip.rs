@@ -1,0 +1,150 @@
+//! What the laboratory reads and writes in an IP packet: addresses, the ECN field, whether TCP acknowledges and does nothing else.
+//!
+//! Packets come from this machine's own kernel: whole, with correct lengths. What is cut short is none of ours all the same.
+
+use aqumen_aqm::PureAck;
+use aqumen_units::Ecn;
+
+const TCP: u8 = 6;
+/// Longest packet of TCP that carries no data: 60 bytes of IP and 60 of TCP.
+const DATALESS_BYTES_MAX: usize = 120;
+
+/// Source and destination of an IPv4 packet.
+#[inline]
+pub fn v4_ends(packet: &[u8]) -> Option<([u8; 4], [u8; 4])> {
+    let header = packet.get(..20).filter(|header| header[0] >> 4 == 4)?;
+    Some((header[12..16].try_into().ok()?, header[16..20].try_into().ok()?))
+}
+
+/// The ECN field of an IPv4 or IPv6 packet.
+#[inline]
+pub fn ecn(packet: &[u8]) -> Option<Ecn> {
+    let header = packet.get(..20)?;
+    match header[0] >> 4 {
+        4 => Some(Ecn::from_bits(header[1])),
+        6 => Some(Ecn::from_bits(header[1] >> 4)),
+        _ => None,
+    }
+}
+
+/// Sets CE. The checksum of IPv4 follows (RFC 1624, equation 3).
+#[inline]
+pub fn set_ce(packet: &mut [u8]) {
+    let Some(version) = packet.get(..20).map(|header| header[0] >> 4) else { return };
+    match version {
+        4 => {
+            let before = u16::from_be_bytes([packet[0], packet[1]]);
+            packet[1] |= 3;
+            let after = u16::from_be_bytes([packet[0], packet[1]]);
+            let sum = !u16::from_be_bytes([packet[10], packet[11]]);
+            let sum = u32::from(sum) + u32::from(!before) + u32::from(after);
+            let sum = (sum & 0xffff) + (sum >> 16);
+            let sum = (sum & 0xffff) + (sum >> 16);
+            packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        }
+        6 => packet[1] |= 3 << 4,
+        _ => {}
+    }
+}
+
+/// What an IPv4 packet of TCP acknowledges, if it does nothing else: no data, no flags but ACK, ECE and CWR, no SACK blocks.
+pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
+    if packet.len() > DATALESS_BYTES_MAX || packet.len() < 40 || packet[0] >> 4 != 4 || packet[9] != TCP {
+        return None;
+    }
+    let tcp = packet.get(usize::from(packet[0] & 15) * 4..).filter(|tcp| tcp.len() >= 20)?;
+    let (flags, header) = (tcp[13], usize::from(tcp[12] >> 4) * 4);
+    // ACK, and beside it ECE and CWR at most; the header is all there is.
+    if flags & !0xc0 != 0x10 || header != tcp.len() {
+        return None;
+    }
+    let mut options = &tcp[20..];
+    while let Some(&kind) = options.first() {
+        match kind {
+            0 => break,
+            1 => options = &options[1..],
+            5 => return None,
+            _ => options = options.get(usize::from(*options.get(1)?).max(2)..)?,
+        }
+    }
+    let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+    let number = u32::from_be_bytes(tcp[8..12].try_into().ok()?);
+    Some(PureAck { connection: word(0) ^ word(2).rotate_left(5), number, ece: flags & 0x40 != 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 header of `length` bytes in all, with a right checksum.
+    fn v4(tos: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let length = (20 + payload.len()) as u16;
+        let mut packet = vec![0x45, tos, 0, 0, 0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 128, 0, 1];
+        packet[2..4].copy_from_slice(&length.to_be_bytes());
+        let sum = !sum(&packet);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet.extend(payload);
+        packet
+    }
+
+    /// The Internet checksum's sum of a header: all ones where the checksum in it is right.
+    fn sum(header: &[u8]) -> u16 {
+        let mut sum: u32 = header[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    #[test]
+    fn a_mark_keeps_the_checksum_right_whatever_the_header() {
+        for tos in 0..=255u8 {
+            for id in [0u16, 1, 0x7fff, 0xfffe, 0xffff] {
+                let mut packet = v4(tos, 17, &[]);
+                packet[4..6].copy_from_slice(&id.to_be_bytes());
+                packet[10..12].fill(0);
+                let right = !sum(&packet);
+                packet[10..12].copy_from_slice(&right.to_be_bytes());
+                set_ce(&mut packet);
+                assert_eq!((ecn(&packet), packet[1] >> 2, sum(&packet)), (Some(Ecn::Ce), tos >> 2, 0xffff));
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_on_ipv6_leaves_flow_label_and_dscp() {
+        let mut packet = vec![0u8; 40];
+        packet[..4].copy_from_slice(&[0x6b, 0xa5, 0x67, 0x89]);
+        assert_eq!(ecn(&packet), Some(Ecn::Ect0));
+        set_ce(&mut packet);
+        assert_eq!((&packet[..4], ecn(&packet)), (&[0x6b, 0xb5, 0x67, 0x89][..], Some(Ecn::Ce)));
+    }
+
+    #[test]
+    fn only_plain_acknowledgements_are_pure() {
+        let tcp = |flags: u8, options: &[u8], data: &[u8]| {
+            let mut tcp = vec![0x13, 0x88, 0x80, 0, 0, 0, 0, 1, 0, 0, 1, 44, 0, flags, 1, 0, 0, 0, 0, 0];
+            tcp[12] = (((20 + options.len()) / 4) << 4) as u8;
+            tcp.extend(options);
+            tcp.extend(data);
+            v4(0, TCP, &tcp)
+        };
+        let stamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let ack = pure_ack(&tcp(0x10, &stamps, &[])).unwrap();
+        assert_eq!((ack.number, ack.ece), (300, false));
+        assert!(pure_ack(&tcp(0x50, &[], &[])).unwrap().ece);
+        assert_eq!(pure_ack(&tcp(0x10, &stamps, b"data")), None);
+        assert_eq!(pure_ack(&tcp(0x12, &stamps, &[])), None, "SYN");
+        assert_eq!(pure_ack(&tcp(0x10, &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 9], &[])), None, "SACK blocks");
+        assert_eq!(pure_ack(&tcp(0x10, &[8, 200, 0, 0], &[])), None, "an option longer than the header");
+    }
+
+    #[test]
+    fn what_is_too_short_is_nothing() {
+        for length in 0..20 {
+            let mut packet = v4(2, TCP, &[])[..length].to_vec();
+            assert_eq!((v4_ends(&packet), ecn(&packet), pure_ack(&packet)), (None, None, None));
+            set_ce(&mut packet);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What this machine's kernel can do of a plan: what it cannot is refused by name, before anything is set up.
+
+use std::fs;
+
+use aqumen_scenario::{Group, PRESETS, Plan, Protocol, Traffic};
+use aqumen_units::Span;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
+use serde_json::Value;
+
+use crate::{Failure, Tried};
+
+/// What sets a group's sockets apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sockets {
+    /// TCP or UDP.
+    pub tcp: Option<Tcp>,
+    /// Size on the wire of a full packet.
+    pub packet_bytes: u16,
+    /// Of which headers.
+    pub header_bytes: u16,
+    /// Type-of-service byte: the group's class as DSCP.
+    pub tos: u8,
+}
+
+/// What can be chosen of the kernel's TCP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tcp {
+    /// Name of the congestion control, as the kernel has it.
+    pub congestion: &'static str,
+    /// Whether connections ask for ECN.
+    pub ecn: bool,
+    /// Whether it is paced where the congestion control does not pace by itself.
+    pub pacing: bool,
+    /// Segments at the start.
+    pub initial_window: u32,
+    /// Least retransmission timeout, milliseconds, where it is not the kernel's own.
+    pub min_rto_ms: Option<u32>,
+    /// Whether segments carry timestamps.
+    pub timestamps: bool,
+    /// Whether a pause brings the window down to its start.
+    pub restarts: bool,
+}
+
+/// The presets that stand for the kernel's own TCP, and the congestion control of each.
+const OWN: [(&str, &str); 3] = [("linux", "cubic"), ("linux-reno", "reno"), ("linux-bbr", "bbr")];
+
+/// Settings of TCP that are carried over to the kernel. What else differs from the preset is refused.
+const CARRIED: [&str; 10] = [
+    "preset",
+    "ecn",
+    "pacing",
+    "packet_bytes",
+    "header_bytes",
+    "ack_bytes",
+    "initial_window",
+    "min_rto_s",
+    "timestamps",
+    "restart_window",
+];
+
+/// Segments that the kernel accepts (`TCP_MAXSEG`).
+const SEGMENT_BYTES: std::ops::RangeInclusive<u16> = 88..=32_767;
+
+/// Packets that a window must have room for if marks or losses are to regulate it: below, TCP sits at its least window.
+pub const WINDOW_PKTS_MIN: f64 = 4.0;
+
+/// What the groups of `plan` need of the kernel.
+pub fn sockets(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
+    let (described, own) = (described(plan)?, described(&with_own_presets(plan))?);
+    let groups = plan.groups.iter().zip(described.iter().zip(&own));
+    let groups: Vec<Sockets> =
+        groups.map(|(group, (described, own))| of_group(group, described, own)).collect::<Result<_, _>>()?;
+    let mut tcps = plan.groups.iter().zip(&groups).filter_map(|(group, needs)| Some((group, needs.tcp.as_ref()?)));
+    if let Some((first, tcp)) = tcps.next() {
+        for (group, other) in tcps {
+            let same = [
+                ("timestamps", tcp.timestamps == other.timestamps),
+                ("restart_window", tcp.restarts == other.restarts),
+            ];
+            if let Some((key, _)) = same.iter().find(|(_, same)| !same) {
+                let (group, first) = (&group.name, &first.name);
+                let message = format!(
+                    "flows.{group}.transport.{key}: engine live has one {key} for all flows, and {first} has another"
+                );
+                return Err(Failure::Refused(message));
+            }
+        }
+    }
+    windows(plan)?;
+    has_congestion_controls(&groups)?;
+    Ok(groups)
+}
+
+/// What `group` needs, whose transport is `described` so, and so were it the kernel's `own` preset.
+fn of_group(group: &Group, described: &Value, own: &Value) -> Result<Sockets, Failure> {
+    let refuse = |key: &str, why: &str| Err(Failure::Refused(format!("flows.{}.{key}: engine live {why}", group.name)));
+    let wrong = |key: &str, why: &str| refuse(&format!("transport.{key}"), why);
+    let sockets = |tcp| Sockets {
+        tcp,
+        packet_bytes: group.transport.packet_bytes(),
+        header_bytes: group.transport.header_bytes(),
+        tos: group.class << 2,
+    };
+    if group.class > 63 {
+        return refuse("class", "carries it as a DSCP, 0 to 63");
+    }
+    let tcp = match &group.transport {
+        Protocol::Tcp(tcp) => tcp,
+        Protocol::Udp(_) if group.transport.header_bytes() == 28 => return Ok(sockets(None)),
+        Protocol::Udp(_) => return wrong("header", "has the kernel's UDP over IPv4, whose headers have 28 bytes"),
+        Protocol::Sctp(_) => return refuse("transport", "has the kernel's TCP and UDP, not SCTP"),
+        Protocol::Rtp(_) => return refuse("transport", "has the kernel's TCP and UDP, not RTP"),
+    };
+    if matches!(group.traffic, Traffic::Voip(_) | Traffic::Video(_)) {
+        return refuse("traffic", "rates no calls and frames; take traffic of packets or transfers");
+    }
+    let congestion = described["congestion"].as_str().unwrap_or_default();
+    let Some((preset, congestion)) = OWN.into_iter().find(|(_, known)| *known == congestion) else {
+        let why = format!(
+            "has the kernel's reno, cubic and bbr, not {congestion}; take preset linux, linux-reno or linux-bbr"
+        );
+        return wrong("congestion", &why);
+    };
+    let keys = described.as_object().into_iter().flatten().filter(|(key, _)| !CARRIED.contains(&key.as_str()));
+    let mut others = keys.filter(|(key, value)| **value != own[*key]).map(|(key, _)| key.trim_end_matches("_s"));
+    if let Some(key) = others.next() {
+        let more = match others.count() {
+            0 => String::new(),
+            n => format!(" (nor {n} more that are set)"),
+        };
+        return wrong(key, &format!("runs the kernel's own TCP, which has no such choice{more}; take preset {preset}"));
+    }
+    let header = if tcp.timestamps { 52 } else { 40 };
+    if tcp.header_bytes != header || tcp.ack_bytes != header {
+        let key = if tcp.header_bytes != header { "header" } else { "ack" };
+        let stamps = if tcp.timestamps { "with" } else { "without" };
+        return wrong(
+            key,
+            &format!("has the kernel's TCP over IPv4 {stamps} timestamps, whose headers have {header}B"),
+        );
+    }
+    let segment = tcp.packet_bytes.saturating_sub(40);
+    if !SEGMENT_BYTES.contains(&segment) {
+        return wrong("packet", "has segments of 128B to 32807B");
+    }
+    let own_min_rto = Span::from_millis(200);
+    Ok(sockets(Some(Tcp {
+        congestion,
+        ecn: tcp.ecn,
+        pacing: tcp.pacing && congestion != "bbr",
+        initial_window: tcp.initial_window,
+        min_rto_ms: (tcp.min_rto != own_min_rto).then(|| (tcp.min_rto.as_nanos() / 1_000_000).max(1) as u32),
+        timestamps: tcp.timestamps,
+        restarts: tcp.restart_window.is_some(),
+    })))
+}
+
+/// The transports of `plan`'s groups as its JSON has them.
+fn described(plan: &Plan) -> Result<Vec<Value>, Failure> {
+    let json = plan.to_json().or_refuse(|| plan.scenario.clone())?;
+    let groups = json["groups"].as_array().into_iter().flatten();
+    Ok(groups.map(|group| group["transport"].clone()).collect())
+}
+
+/// `plan` with the kernel's own preset in the place of each TCP of the same congestion control.
+fn with_own_presets(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for group in &mut plan.groups {
+        let Protocol::Tcp(tcp) = &group.transport else { continue };
+        let same = |(name, make): &(&str, fn() -> Protocol)| match make() {
+            Protocol::Tcp(own) if name.starts_with("linux") && own.congestion == tcp.congestion => {
+                Some(Protocol::Tcp(own))
+            }
+            _ => None,
+        };
+        if let Some(own) = PRESETS.iter().find_map(same) {
+            group.transport = own;
+        }
+    }
+    plan
+}
+
+/// Refuses a recorded link on which the TCP flows that cross it would have less room than [`WINDOW_PKTS_MIN`] each: that of the
+/// round trip and of the queue that is aimed at.
+fn windows(plan: &Plan) -> Result<(), Failure> {
+    for (number, link) in (0u32..).zip(&plan.links).filter(|(_, link)| link.record) {
+        let endless = |flow: &&aqumen_scenario::Flow| {
+            let group = &plan.groups[flow.group as usize];
+            flow.path.contains(&number)
+                && flow.transfer.is_none()
+                && group.transport.tcp().is_some()
+                && group.traffic == Traffic::Bulk
+        };
+        let flows: Vec<_> = plan.flows.iter().filter(endless).collect();
+        if flows.is_empty() {
+            continue;
+        }
+        let n = flows.len() as f64;
+        let delay_s = |link: &u32| plan.links[*link as usize].delay.as_secs_f64();
+        let round_trip =
+            |flow: &aqumen_scenario::Flow| flow.path.iter().chain(&flow.return_path).map(delay_s).sum::<f64>();
+        let mean_rtt_s = flows.iter().map(|flow| round_trip(flow)).sum::<f64>() / n;
+        let bytes =
+            flows.iter().map(|flow| f64::from(plan.groups[flow.group as usize].transport.packet_bytes())).sum::<f64>()
+                / n;
+        let target = link.target_pkts.unwrap_or(plan.nominal.target_pkts);
+        let pkts = link.rates[0].1.as_bps() as f64 / 8.0 / bytes * mean_rtt_s + target;
+        if pkts / n < WINDOW_PKTS_MIN {
+            return Err(Failure::Refused(format!(
+                "link {}: {n} flows share {pkts:.0} packets of round trip and target, {:.1} each; the kernel's TCP is not regulated below \
+                 {WINDOW_PKTS_MIN}: take fewer flows, a higher rate, a longer delay or a longer target",
+                link.name,
+                pkts / n
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a congestion control that this kernel lacks.
+fn has_congestion_controls(groups: &[Sockets]) -> Result<(), Failure> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))
+        .or_refuse(|| "cannot open a socket".into())?;
+    for tcp in groups.iter().filter_map(|group| group.tcp.as_ref()) {
+        let name = tcp.congestion;
+        sockopt::set_tcp_congestion(&socket, name).map_err(|error| {
+            let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+            let option = format!("CONFIG_TCP_CONG_{}", name.to_uppercase());
+            Failure::Refused(format!(
+                "congestion control {name}: {error}; this kernel has {} (kernel option {option})",
+                known.split_whitespace().collect::<Vec<_>>().join(", ")
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::Scenario;
+
+    fn plan(transport: &str, more: &str) -> Plan {
+        let text = format!(
+            "name = \"one\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"20Mbit\", delay = \"20ms\", buffer = \"100pkt\" }}\n\
+             access = {{ rate = \"1Gbit\", delay = \"1ms\" }}\n\
+             [[flows]]\nname = \"ftp\"\ntransport = {transport}\n{more}"
+        );
+        Scenario::parse(&text, "one").unwrap().plan(1, None).unwrap()
+    }
+
+    /// The line with which the kernel refuses a transport.
+    fn refusal(transport: &str, more: &str) -> String {
+        sockets(&plan(transport, more)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_kernels_own_presets_and_what_it_can_set_are_taken() {
+        let taken = |transport: &str| sockets(&plan(transport, "")).unwrap().remove(0).tcp.unwrap();
+        assert_eq!(taken("\"linux\"").congestion, "cubic");
+        let reno = taken("{ preset = \"linux-reno\", ecn = false, initial_window = \"3pkt\", min_rto = \"50ms\" }");
+        assert_eq!((reno.congestion, reno.ecn, reno.initial_window, reno.min_rto_ms), ("reno", false, 3, Some(50)));
+        assert!(!taken("\"linux-bbr\"").ecn);
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused_by_name() {
+        for (transport, key, why) in [
+            ("\"ns2\"", "ack_marks", "preset linux-reno"),
+            ("\"dctcp\"", "congestion", "not dctcp"),
+            ("\"vegas\"", "congestion", "not vegas"),
+            ("{ preset = \"linux\", rto_tick = \"10ms\" }", "rto_tick", "no such choice"),
+            ("{ preset = \"linux\", ack = \"40B\" }", "ack", "52B"),
+            ("{ preset = \"linux\", delayed_ack = \"none\" }", "delayed_ack", "no such choice"),
+            ("{ preset = \"linux\", receive_window = \"20pkt\" }", "receive_window", "no such choice"),
+            ("\"sctp\"", "transport", "SCTP"),
+            ("{ preset = \"udp\", header = \"8B\" }", "header", "28"),
+        ] {
+            let line = refusal(
+                transport,
+                if transport.contains("udp") { "traffic = { kind = \"cbr\", rate = \"1Mbit\" }" } else { "" },
+            );
+            assert!(line.starts_with("flows.ftp.") && line.contains(key) && line.contains(why), "{line}");
+        }
+    }
+
+    #[test]
+    fn windows_below_four_packets_are_refused() {
+        // 20 Mbit/s, 44 ms, 1500 B: 73.3 packets, and a target of 7. 20 flows have 4.02 each, 21 have 3.83.
+        let flows = |n: u32| format!("count = {n}\n[nominal]\ntarget = \"7pkt\"\n");
+        assert!(sockets(&plan("\"linux\"", &flows(20))).is_ok());
+        let line = refusal("\"linux\"", &flows(21));
+        assert!(line.contains("bottleneck") && line.contains("3.8 each"), "{line}");
+    }
+}

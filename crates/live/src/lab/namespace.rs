@@ -1,0 +1,198 @@
+//! Network namespaces without a name: a descriptor holds each, so that they are gone with the process, even after kill -9.
+
+use std::fs::{self, File};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+use crate::netlink::{Netlink, Request, attributes};
+use crate::{Failure, Tried};
+
+/// A network namespace of our own.
+#[derive(Debug)]
+pub struct Namespace(OwnedFd);
+
+/// Where packets to `to` go, and what TCP is to know of the way.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The first address, and how many leading bits of it count.
+    pub to: (IpAddr, u8),
+    /// Index of the device; `None`: these addresses are this namespace's own.
+    pub device: Option<u32>,
+    /// Congestion window at the start, segments.
+    pub initial_window: Option<u32>,
+    /// Least retransmission timeout, milliseconds.
+    pub min_rto_ms: Option<u32>,
+    /// Whether connections ask for ECN.
+    pub ecn: bool,
+}
+
+/// Index of the loopback device in every namespace.
+const LOOPBACK: u32 = 1;
+
+impl Namespace {
+    /// A new namespace, with its loopback device up.
+    pub fn new() -> Result<Self, Failure> {
+        let made = thread::spawn(|| -> Result<OwnedFd, Failure> {
+            // SAFETY: the thread ends with this closure, so that nothing else ever runs in the namespace by mistake; descriptors and
+            // memory stay shared.
+            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
+                .or_refuse(|| "cannot make a network namespace (needs root or CAP_SYS_ADMIN)".into())?;
+            let file = File::open("/proc/thread-self/ns/net").or_refuse(|| "/proc/thread-self/ns/net".into())?;
+            Ok(file.into())
+        });
+        let handle = made.join().map_err(|_| Failure::refused("cannot make a network namespace"))??;
+        let namespace = Namespace(handle);
+        namespace.within(|| {
+            set_link(&mut open()?, LOOPBACK, None, None).or_refuse(|| "cannot bring up the loopback device".into())
+        })?;
+        Ok(namespace)
+    }
+
+    /// The namespace called `name`, as `ip netns add` makes it; `None`: that of the calling thread.
+    pub fn existing(name: Option<&str>) -> Result<Self, Failure> {
+        let path = match name {
+            Some(name) if name.is_empty() || name.contains('/') => {
+                return Err(Failure::refused(format!("namespace {name}: not a name of a network namespace")));
+            }
+            Some(name) => format!("/run/netns/{name}"),
+            None => "/proc/thread-self/ns/net".into(),
+        };
+        let what = || name.map_or(path.clone(), |name| format!("network namespace {name}"));
+        Ok(Namespace(File::open(&path).or_refuse(what)?.into()))
+    }
+
+    /// What `work` answers, done inside: sockets and devices that it makes belong to this namespace for good.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+        thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                rustix::thread::move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))
+                    .or_refuse(|| "cannot enter a network namespace (needs CAP_SYS_ADMIN)".into())?;
+                work()
+            });
+            inside.join().map_err(|_| Failure::refused("work in a network namespace failed"))?
+        })
+    }
+
+    /// Sets `net.*` values, for this namespace alone: `net.ipv4.tcp_ecn`.
+    pub fn set_sysctls(&self, values: &[(String, String)]) -> Result<(), Failure> {
+        self.within(|| {
+            values.iter().try_for_each(|(name, value)| {
+                let path = format!("/proc/sys/{}", name.replace('.', "/"));
+                fs::write(path, value).or_refuse(|| format!("cannot set {name} to {value}"))
+            })
+        })
+    }
+
+    /// Brings `device` up, with room for `queue_pkts` packets in front of whoever reads it.
+    pub fn bring_up(&self, device: u32, mtu: u32, queue_pkts: u32) -> Result<(), Failure> {
+        self.within(|| {
+            set_link(&mut open()?, device, Some(mtu), Some(queue_pkts))
+                .or_refuse(|| "cannot bring up a TUN device".into())
+        })
+    }
+
+    /// Adds `routes`.
+    pub fn add_routes(&self, routes: &[Route]) -> Result<(), Failure> {
+        self.within(|| {
+            let mut netlink = open()?;
+            routes.iter().try_for_each(|route| {
+                netlink.ask(&route.request()).map(drop).or_refuse(|| format!("cannot add a route to {}", route.to.0))
+            })
+        })
+    }
+}
+
+fn open() -> Result<Netlink, Failure> {
+    Netlink::open().or_refuse(|| "cannot open a netlink socket".into())
+}
+
+/// Brings a device up; with its MTU and the length of its queue where they are given.
+fn set_link(netlink: &mut Netlink, index: u32, mtu: Option<u32>, queue_pkts: Option<u32>) -> std::io::Result<()> {
+    let up = libc::IFF_UP as u32;
+    // ifinfomsg: family, padding, type, index, flags, which flags change.
+    let mut fixed = [0; 16];
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&up.to_ne_bytes());
+    fixed[12..16].copy_from_slice(&up.to_ne_bytes());
+    let mut request = Request::new(libc::RTM_NEWLINK, 0, &fixed);
+    if let Some(mtu) = mtu {
+        request = request.put_u32(libc::IFLA_MTU, mtu);
+    }
+    if let Some(length) = queue_pkts {
+        request = request.put_u32(libc::IFLA_TXQLEN, length);
+    }
+    netlink.ask(&request).map(drop)
+}
+
+/// Metrics of a route (`RTAX_*`) that libc does not name.
+mod metric {
+    /// Which of the others the kernel must not learn otherwise.
+    pub(super) const LOCK: u16 = 1;
+    pub(super) const INITIAL_WINDOW: u16 = 11;
+    pub(super) const FEATURES: u16 = 12;
+    pub(super) const MIN_RTO: u16 = 13;
+    /// Bit of `FEATURES`.
+    pub(super) const FEATURE_ECN: u32 = 1;
+}
+
+impl Route {
+    /// The addresses from `first` on, of which `bits` leading bits count, by `device`; `None`: they are our own.
+    pub fn new(first: impl Into<IpAddr>, bits: u8, device: Option<u32>) -> Self {
+        Route { to: (first.into(), bits), device, initial_window: None, min_rto_ms: None, ecn: false }
+    }
+
+    fn request(&self) -> Request {
+        let (address, bits) = self.to;
+        let local = self.device.is_none();
+        let (family, address) = match address {
+            IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+        };
+        let (table, kind, scope) = if local {
+            (libc::RT_TABLE_LOCAL, libc::RTN_LOCAL, libc::RT_SCOPE_HOST)
+        } else {
+            (libc::RT_TABLE_MAIN, libc::RTN_UNICAST, libc::RT_SCOPE_LINK)
+        };
+        // rtmsg: family, bits of destination and source, type of service, table, protocol, scope, type, flags.
+        let mut fixed = [0; 12];
+        fixed[..8].copy_from_slice(&[family as u8, bits, 0, 0, table, libc::RTPROT_STATIC, scope, kind]);
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        let request = Request::new(libc::RTM_NEWROUTE, flags, &fixed)
+            .put(libc::RTA_DST, &address)
+            .put_u32(libc::RTA_OIF, self.device.unwrap_or(LOOPBACK));
+        let metrics: Vec<(u16, u32)> = [
+            // The kernel reads it only where it is locked.
+            (metric::LOCK, self.min_rto_ms.map(|_| 1 << metric::MIN_RTO)),
+            (metric::INITIAL_WINDOW, self.initial_window),
+            (metric::MIN_RTO, self.min_rto_ms),
+            (metric::FEATURES, self.ecn.then_some(metric::FEATURE_ECN)),
+        ]
+        .into_iter()
+        .filter_map(|(kind, value)| Some((kind, value?)))
+        .collect();
+        if metrics.is_empty() {
+            return request;
+        }
+        request.nest(libc::RTA_METRICS, |nest| {
+            metrics.iter().fold(nest, |nest, (kind, value)| nest.put_u32(*kind, *value))
+        })
+    }
+}
+
+/// Packets that `device`, of the calling thread's namespace, discarded: on their way to us and from us.
+pub fn drops(device: u32) -> Result<u64, Failure> {
+    let mut fixed = [0; 16];
+    fixed[4..8].copy_from_slice(&device.to_ne_bytes());
+    let links = open()?
+        .ask(&Request::new(libc::RTM_GETLINK, 0, &fixed))
+        .or_refuse(|| "cannot read the counters of a TUN device".into())?;
+    let stats = links.iter().flat_map(|link| attributes(link.body.get(16..).unwrap_or(&[])));
+    let stats = stats.filter(|(kind, _)| *kind == libc::IFLA_STATS64).map(|(_, value)| value).next();
+    // rtnl_link_stats64: packets, bytes, errors and drops, each received and sent.
+    let number =
+        |at: usize| stats.and_then(|stats| Some(u64::from_ne_bytes(stats.get(8 * at..8 * at + 8)?.try_into().ok()?)));
+    Ok(number(6).unwrap_or(0) + number(7).unwrap_or(0))
+}

@@ -1,0 +1,297 @@
+//! The links of a plan in virtual time: whenever it is asked, each arrival, departure and timer happened at its own instant, in
+//! order.
+//!
+//! A packet takes a *route*, made of *stretches*. A link that one flow alone uses and that can neither drop nor mark is a [`Hop`]: a
+//! packet's way over it is worked out when it gets there. All others are links of `aqumen_network`, shared and measured. At equal
+//! moments links come first, in the order of the plan, then packets in the order in which they set out.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use aqumen_aqm::{DropReason, PureAck};
+use aqumen_network::{Carried, Fate, Identity, Link};
+use aqumen_scenario::Plan;
+use aqumen_units::{Bytes, Ecn, Rate};
+
+use crate::Failure;
+
+/// A packet under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Where its bytes are kept.
+    pub slot: u32,
+    /// Its size.
+    pub bytes: u32,
+    /// Its ECN field, as a queue on the way left it.
+    pub ecn: Ecn,
+    /// What it acknowledges, if it does nothing else.
+    pub ack: Option<PureAck>,
+    /// What disciplines tell it by.
+    pub who: Identity,
+    /// Number of its route.
+    pub route: u32,
+    /// Stretches of the route that lie behind it.
+    pub passed: u16,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It came out at the end of its route.
+    Out,
+    /// A queue discarded it.
+    Dropped(DropReason),
+    /// It was lost on the wire.
+    Lost,
+}
+
+/// What happened to a packet at a link with a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed {
+    /// When.
+    pub at: u64,
+    /// Number of the link in the plan.
+    pub link: u32,
+    /// The packet, as it was then.
+    pub packet: Packet,
+    /// `None`: it arrived.
+    pub fate: Option<Fate>,
+}
+
+/// Links, and the packets on them.
+pub struct Network<'a> {
+    /// The links with queues, and their numbers in the plan.
+    pub links: Vec<(u32, Link<'a, Packet>)>,
+    /// When each has something to do.
+    next: Vec<u64>,
+    hops: Vec<Hop>,
+    routes: Vec<Vec<Stretch>>,
+    /// Packets between links.
+    travelling: BinaryHeap<Reverse<Travelling>>,
+    set_out: u64,
+    told: Vec<(u64, Packet, Fate)>,
+    record: Option<Vec<Observed>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stretch {
+    Hop(u32),
+    Link(u32),
+}
+
+/// A link without queue: rate, delay, and when it is free.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    free_at: u64,
+    rate: Rate,
+    delay: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Travelling {
+    at: u64,
+    order: u64,
+    packet: Packet,
+}
+
+impl<'a> Network<'a> {
+    /// The links of `plan`. Flow f's data take route 2 f, what comes back route 2 f + 1.
+    pub fn new(plan: &'a Plan) -> Result<Self, Failure> {
+        let paths = plan.flows.iter().flat_map(|flow| [flow.path.clone(), flow.return_path.clone()]);
+        let alone = alone(plan);
+        Network::with_routes(plan, paths.collect(), |link| alone[link as usize])
+    }
+
+    /// Links of `plan` with these routes, of which each is a list of links; `is_hop` tells those that need no queue.
+    pub fn with_routes(plan: &'a Plan, paths: Vec<Vec<u32>>, is_hop: impl Fn(u32) -> bool) -> Result<Self, Failure> {
+        let mut network = Network {
+            links: Vec::new(),
+            next: Vec::new(),
+            hops: Vec::new(),
+            routes: Vec::new(),
+            travelling: BinaryHeap::new(),
+            set_out: 0,
+            told: Vec::new(),
+            record: None,
+        };
+        let mut stretches: Vec<Option<Stretch>> = vec![None; plan.links.len()];
+        let used = paths.iter().flatten().copied();
+        let recorded = (0u32..).zip(&plan.links).filter(|(_, link)| link.record).map(|(number, _)| number);
+        let mut wanted: Vec<u32> = used.chain(recorded).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        for number in wanted {
+            let link = &plan.links[number as usize];
+            stretches[number as usize] = Some(if is_hop(number) {
+                network.hops.push(Hop { free_at: 0, rate: link.rates[0].1, delay: link.delay.as_nanos() });
+                Stretch::Hop(network.hops.len() as u32 - 1)
+            } else {
+                let link = Link::new(plan, number).map_err(|error| Failure::refused(error.to_string()))?;
+                network.links.push((number, link));
+                Stretch::Link(network.links.len() as u32 - 1)
+            });
+        }
+        network.next = network.links.iter().map(|(_, link)| link.next()).collect();
+        network.routes =
+            paths.iter().map(|path| path.iter().filter_map(|link| stretches[*link as usize]).collect()).collect();
+        Ok(network)
+    }
+
+    /// From now on keeps what happens to each packet at each link, for whoever wants to repeat it.
+    pub fn start_record(&mut self) {
+        self.record = Some(Vec::new());
+    }
+
+    /// What was kept.
+    pub fn take_record(&mut self) -> Vec<Observed> {
+        self.record.take().unwrap_or_default()
+    }
+
+    /// When something happens next by itself; `u64::MAX`: never.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        let travelling = self.travelling.peek().map_or(u64::MAX, |Reverse(first)| first.at);
+        self.next.iter().fold(travelling, |least, next| least.min(*next))
+    }
+
+    /// A packet sets out on its route at `now`.
+    pub fn enter(&mut self, now: u64, packet: Packet, tell: &mut impl FnMut(u64, Packet, End)) {
+        self.advance(now, tell);
+        self.go_on(now, packet, tell);
+    }
+
+    /// All that is due up to and including `until`, each at its own instant.
+    pub fn advance(&mut self, until: u64, tell: &mut impl FnMut(u64, Packet, End)) {
+        loop {
+            let at = self.next();
+            if at > until {
+                return;
+            }
+            if let Some(link) = self.next.iter().position(|next| *next == at) {
+                self.links[link].1.advance(at, &mut |when, packet, fate| self.told.push((when, packet, fate)));
+                self.carry_on(link, tell);
+            } else if let Some(Reverse(first)) = self.travelling.pop() {
+                self.go_on(first.at, first.packet, tell);
+            }
+        }
+    }
+
+    /// `packet` has passed all before its next stretch.
+    fn go_on(&mut self, now: u64, mut packet: Packet, tell: &mut impl FnMut(u64, Packet, End)) {
+        let route = &self.routes[packet.route as usize];
+        let mut at = now;
+        while let Some(Stretch::Hop(hop)) = route.get(usize::from(packet.passed)) {
+            at = self.hops[*hop as usize].cross(at, packet.bytes);
+            packet.passed += 1;
+        }
+        let next = route.get(usize::from(packet.passed)).copied();
+        if at > now {
+            self.set_out += 1;
+            return self.travelling.push(Reverse(Travelling { at, order: self.set_out, packet }));
+        }
+        match next {
+            Some(Stretch::Link(link)) => {
+                let link = link as usize;
+                let who = packet.who;
+                if let Some(record) = &mut self.record {
+                    record.push(Observed { at: now, link: self.links[link].0, packet, fate: None });
+                }
+                self.links[link]
+                    .1
+                    .arrive(now, packet, &who, &mut |when, packet, fate| self.told.push((when, packet, fate)));
+                self.carry_on(link, tell);
+            }
+            _ => tell(now, packet, End::Out),
+        }
+    }
+
+    /// What `link` told becomes true.
+    fn carry_on(&mut self, link: usize, tell: &mut impl FnMut(u64, Packet, End)) {
+        self.next[link] = self.links[link].1.next();
+        let mut told = std::mem::take(&mut self.told);
+        for (when, mut packet, fate) in told.drain(..) {
+            if let Some(record) = &mut self.record {
+                record.push(Observed { at: when, link: self.links[link].0, packet, fate: Some(fate) });
+            }
+            match fate {
+                Fate::Delivered { .. } => {
+                    packet.passed += 1;
+                    self.go_on(when, packet, tell);
+                }
+                Fate::Dropped(reason) => tell(when, packet, End::Dropped(reason)),
+                Fate::Lost { .. } => tell(when, packet, End::Lost),
+            }
+        }
+        // Two links in a row tell one inside the other; the room is kept for the next time.
+        if self.told.is_empty() {
+            self.told = told;
+        }
+    }
+}
+
+impl Hop {
+    #[inline]
+    fn cross(&mut self, at: u64, bytes: u32) -> u64 {
+        self.free_at = self.free_at.max(at) + self.rate.time_for(Bytes(u64::from(bytes))).as_nanos().max(1);
+        self.free_at + self.delay
+    }
+}
+
+/// Most segments that a connection of ours has under way: see `hosts::sysctls`.
+pub const WINDOW_PKTS_MAX: u32 = 40_000;
+
+/// The links that one direction of one flow has for itself, of one rate, with room for twice all that can ever be under way.
+fn alone(plan: &Plan) -> Vec<bool> {
+    let mut users = vec![(0u32, 0u64); plan.links.len()];
+    for flow in &plan.flows {
+        let window = plan.groups[flow.group as usize].transport.window_pkts().unwrap_or(u32::MAX);
+        for &link in flow.path.iter().chain(&flow.return_path) {
+            let (flows, pkts) = &mut users[link as usize];
+            *flows += 1;
+            *pkts += 2 * u64::from(window.min(WINDOW_PKTS_MAX));
+        }
+    }
+    let is_alone = |(link, (flows, pkts)): (&aqumen_scenario::Link, &(u32, u64))| {
+        let room = link.limit.bytes == Bytes(u64::MAX) && *pkts <= u64::from(link.limit.packets);
+        *flows == 1 && link.is_plain() && link.rates.len() == 1 && room
+    };
+    plan.links.iter().zip(&users).map(is_alone).collect()
+}
+
+impl Carried for Packet {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn mark(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+
+    fn pure_ack(&self) -> Option<PureAck> {
+        self.ack
+    }
+}
+
+impl Ord for Travelling {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl PartialOrd for Travelling {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Travelling {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Travelling {}

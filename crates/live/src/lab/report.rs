@@ -1,0 +1,225 @@
+//! The result of a run, with the keys of every engine, and under `host` what the machine did.
+
+use std::fs;
+
+use aqumen_aqm::Value;
+use aqumen_result::{AqmReport, Cost, Histogram, NominalReport, ParamValue, RunResult, rtt_slope};
+use aqumen_scenario::{Plan, Traffic};
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::hosts::Seen;
+use super::network::Network;
+use super::pump::Lateness;
+
+/// The result of a run of the engine `live`.
+#[derive(Debug, Serialize)]
+pub struct LiveResult {
+    /// What every engine answers.
+    #[serde(flatten)]
+    pub result: RunResult,
+    /// The machine that ran it.
+    pub host: Host,
+}
+
+/// The machine that ran it, and whether it kept up.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Host {
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Congestion control of each group of TCP.
+    pub congestion: IndexMap<String, String>,
+    /// What was set of the kernel, in the namespaces of the run.
+    pub sysctls: IndexMap<String, String>,
+    /// Whether the thread that carries packets had real-time scheduling.
+    pub realtime: bool,
+    /// How late packets were written, seconds: the median.
+    pub write_late_p50_s: Option<f64>,
+    /// The 99th percentile.
+    pub write_late_p99_s: Option<f64>,
+    /// Times that the program woke more than a millisecond after something was due.
+    pub missed_steps: u64,
+    /// Packets that a device or the kernel discarded beside the scenario's links.
+    pub device_dropped_pkts: u64,
+    /// Connections that failed.
+    pub failed_connections: u64,
+    /// The machine's load at the end: runnable threads, mean over a minute.
+    pub load: Option<f64>,
+    /// Whether the machine kept up, so that the figures say something about the scenario.
+    pub valid: bool,
+    /// Why not: one line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid_because: Vec<String>,
+}
+
+/// A run whose 99th percentile of lateness is above this says nothing, seconds.
+pub const LATE_P99_MAX_S: f64 = 2e-3;
+
+/// What people and plots want beside the figures.
+#[derive(Debug, Serialize)]
+pub struct Curves<'a> {
+    /// Queue and probability of each recorded link over time.
+    pub series: IndexMap<&'a str, CurvesOfLink<'a>>,
+    /// Sojourn times, seconds, and the share of packets that waited no longer.
+    pub sojourn: IndexMap<&'a str, IndexMap<&'a str, Cumulative>>,
+    /// Queue lengths, and the share of time in which no more waited.
+    pub queue: IndexMap<&'a str, IndexMap<&'a str, Cumulative>>,
+}
+
+/// A link over time.
+#[derive(Debug, Serialize)]
+pub struct CurvesOfLink<'a> {
+    t: &'a [f64],
+    queue_pkts: &'a [f64],
+    p: &'a [f64],
+}
+
+/// Values, and the share at or below each.
+type Cumulative = (Vec<f64>, Vec<f64>);
+
+impl Host {
+    /// Judges the run.
+    pub fn judge(&mut self, lateness: &Lateness) {
+        self.write_late_p50_s = lateness.quantile_s(0.50);
+        self.write_late_p99_s = lateness.quantile_s(0.99);
+        self.missed_steps = lateness.missed_steps;
+        self.device_dropped_pkts += lateness.refused_pkts;
+        self.load = fs::read_to_string("/proc/loadavg").ok().and_then(|text| text.split(' ').next()?.parse().ok());
+        let mut because = Vec::new();
+        if let Some(late) = self.write_late_p99_s.filter(|late| *late > LATE_P99_MAX_S) {
+            because.push(format!(
+                "one packet in a hundred was written {:.1} ms late or later; 2 ms are accepted",
+                late * 1e3
+            ));
+        }
+        if self.device_dropped_pkts > 0 {
+            because.push(format!(
+                "the kernel discarded {} packets that the scenario's links did not",
+                self.device_dropped_pkts
+            ));
+        }
+        if self.failed_connections > 0 {
+            because.push(format!("{} connections failed", self.failed_connections));
+        }
+        self.valid = because.is_empty();
+        self.invalid_because = because;
+    }
+}
+
+/// The result of `plan`, run over `network`; `seen` by the hosts.
+pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost: Cost) -> RunResult {
+    let ends = |window: &aqumen_scenario::Window| [window.start.as_secs_f64(), window.end.as_secs_f64()];
+    let mut result = RunResult {
+        schema: aqumen_result::SCHEMA,
+        aqumen: env!("CARGO_PKG_VERSION"),
+        scenario: plan.scenario.clone(),
+        engine: "live",
+        aqm: AqmReport::default(),
+        seed: plan.seed,
+        windows: plan.windows.iter().map(|window| (window.name.clone(), ends(window))).collect(),
+        links: IndexMap::new(),
+        flows: IndexMap::new(),
+        notes: plan.notes.clone(),
+        cost,
+        series: IndexMap::new(),
+        sojourn: IndexMap::new(),
+        queue: IndexMap::new(),
+    };
+    for (number, link) in &mut network.links {
+        let of_plan = &plan.links[*number as usize];
+        if !of_plan.record {
+            continue;
+        }
+        if result.links.is_empty() {
+            result.aqm = aqm_report(of_plan, |visit| link.settings(visit));
+        }
+        link.notes(&mut |note| result.notes.push(format!("{}: {note}", of_plan.name)));
+        result.cost.bottleneck_packets += link.totals().departures;
+        let (mut metrics, mut sojourn, mut queue) = (IndexMap::new(), IndexMap::new(), IndexMap::new());
+        for (window, in_window) in plan.windows.iter().zip(link.seen()) {
+            let mut own = in_window.metrics;
+            own.rtt_fairness_slope = seen.and_then(|seen| slope(plan, *number, seen, window));
+            metrics.insert(window.name.clone(), own);
+            sojourn.insert(window.name.clone(), in_window.sojourn);
+            queue.insert(window.name.clone(), in_window.queue);
+        }
+        result.links.insert(of_plan.name.clone(), metrics);
+        result.sojourn.insert(of_plan.name.clone(), sojourn);
+        result.queue.insert(of_plan.name.clone(), queue);
+        result.series.insert(of_plan.name.clone(), link.series().clone());
+    }
+    if let Some(seen) = seen {
+        for (number, group) in (0u32..).zip(&plan.groups) {
+            let by_window = plan.windows.iter().map(|window| (window.name.clone(), seen.metrics(plan, number, window)));
+            result.flows.insert(group.name.clone(), by_window.collect());
+        }
+    }
+    result
+}
+
+/// How goodput follows the round-trip time of the endless transfers that cross a link.
+fn slope(plan: &Plan, link: u32, seen: &Seen, window: &aqumen_scenario::Window) -> Option<f64> {
+    let endless = plan.flows.iter().zip(0u32..).filter(|(flow, _)| {
+        let group = &plan.groups[flow.group as usize];
+        let bulk = flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some();
+        bulk && flow.path.contains(&link)
+    });
+    rtt_slope(&endless.map(|(_, number)| seen.rtt_and_bytes(number, window)).collect::<Vec<_>>())
+}
+
+fn aqm_report(
+    link: &aqumen_scenario::Link,
+    in_force: impl FnOnce(&mut dyn FnMut(&'static str, Value<'static>)),
+) -> AqmReport {
+    let param = |value: Value<'_>| match value {
+        Value::Number(x) => ParamValue::Number(x),
+        Value::Flag(yes) => ParamValue::Flag(yes),
+        Value::Choice(word) => ParamValue::Choice(word.into()),
+    };
+    // The parameters are those at the end, after all events.
+    let last = link.line.as_ref().and_then(|line| line.aqms.last()).map_or(&link.aqm, |(_, choice)| choice);
+    let mut params = IndexMap::new();
+    in_force(&mut |name, value| {
+        params.insert(name.to_string(), param(value));
+    });
+    let network = &last.network;
+    AqmReport {
+        name: link.aqm.name.clone(),
+        given: last.values.iter().map(|(name, value)| (name.clone(), param(value.as_value()))).collect(),
+        params,
+        nominal: NominalReport {
+            capacity_bps: network.capacity.as_bps(),
+            flows: network.flows,
+            base_rtt_s: network.base_rtt_s,
+            target_pkts: network.target_pkts,
+            packet_bytes: network.packet_bytes,
+        },
+    }
+}
+
+/// The curves of `result`.
+pub fn curves(result: &RunResult) -> Curves<'_> {
+    let cumulative = |histogram: &Histogram, scale: f64, shift: f64| -> Cumulative {
+        histogram.cumulative().into_iter().map(|(value, share)| (value * scale - shift, share)).unzip()
+    };
+    fn by_window(
+        all: &IndexMap<String, IndexMap<String, Histogram>>,
+        of: impl Fn(&Histogram) -> Cumulative,
+    ) -> IndexMap<&str, IndexMap<&str, Cumulative>> {
+        all.iter()
+            .map(|(link, windows)| {
+                (link.as_str(), windows.iter().map(|(window, histogram)| (window.as_str(), of(histogram))).collect())
+            })
+            .collect()
+    }
+    Curves {
+        series: result
+            .series
+            .iter()
+            .map(|(link, s)| (link.as_str(), CurvesOfLink { t: &s.t_s, queue_pkts: &s.queue_pkts, p: &s.probability }))
+            .collect(),
+        sojourn: by_window(&result.sojourn, |histogram| cumulative(histogram, 1e-9, 0.0)),
+        // A bin ends with the whole number before its edge.
+        queue: by_window(&result.queue, |histogram| cumulative(histogram, 1.0, 1.0)),
+    }
+}

@@ -1,0 +1,123 @@
+//! One run of a plan: the kernel's TCP and UDP over its links.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use std::{fs, thread};
+
+use aqumen_network::measured::edges;
+use aqumen_result::Cost;
+use aqumen_scenario::Plan;
+
+use super::clock::Clock;
+use super::hosts::Hosts;
+use super::kernel::{self, Sockets};
+use super::network::{Network, Observed};
+use super::pump::Pump;
+use super::report::{self, Host, LiveResult};
+use super::world::{ByFlow, World};
+use super::{namespace, thread as own_thread};
+use crate::Failure;
+
+/// From the start of the program's threads until that of the run, nanoseconds; and more for each flow.
+const LEAD_NS: u64 = 50_000_000;
+const LEAD_PER_FLOW_NS: u64 = 50_000;
+
+/// Runs `plan`. `go_on` hears how many nanoseconds of it are over, and says whether to go on.
+pub fn run(plan: &Plan, go_on: impl FnMut(u64) -> bool + Send) -> Result<LiveResult, Failure> {
+    carry_out(plan, false, go_on).map(|(result, _)| result)
+}
+
+/// The same, with what happened to each packet at each link.
+pub fn run_recorded(plan: &Plan) -> Result<(LiveResult, Vec<Observed>), Failure> {
+    carry_out(plan, true, |_| true)
+}
+
+fn carry_out(
+    plan: &Plan,
+    record: bool,
+    mut go_on: impl FnMut(u64) -> bool + Send,
+) -> Result<(LiveResult, Vec<Observed>), Failure> {
+    let (began, cpu_before) = (Instant::now(), cpu_s());
+    let sockets = kernel::sockets(plan)?;
+    let (world, tuns) = World::new(plan, &sockets)?;
+    let devices = [tuns[0].index, tuns[1].index];
+    let mut network = Network::new(plan)?;
+    if record {
+        network.start_record();
+    }
+    let end = plan.duration.as_nanos();
+    let clock = Clock::starting_in(LEAD_NS + LEAD_PER_FLOW_NS * plan.flows.len() as u64);
+    let mut pump = Pump::new(network, tuns, world.mtu, ByFlow::new(plan), clock);
+    let stopped = AtomicBool::new(false);
+    let (carried, seen) = thread::scope(|scope| {
+        let (stopped, world, sockets) = (&stopped, &world, &sockets);
+        let carrier = thread::Builder::new().name("links".into()).spawn_scoped(scope, move || {
+            let realtime = own_thread::wake_on_time();
+            let carried = pump.run(end, |now| {
+                let goes_on = go_on(now) && !stopped.load(Ordering::Relaxed);
+                stopped.fetch_or(!goes_on, Ordering::Relaxed);
+                goes_on
+            });
+            stopped.fetch_or(carried.is_err(), Ordering::Relaxed);
+            carried?;
+            let dropped = device_drops(world, devices);
+            let (network, lateness, _) = pump.into_parts();
+            Ok((network, lateness, realtime, dropped))
+        });
+        let seen = world.senders.within(|| {
+            let hosts = Hosts::new(plan, sockets, world, edges(plan), clock)?;
+            hosts.run(end, || stopped.load(Ordering::Relaxed))
+        });
+        if seen.is_err() {
+            stopped.store(true, Ordering::Relaxed);
+        }
+        let carried = match carrier {
+            Ok(carrier) => carrier.join().unwrap_or_else(|_| Err(Failure::lost("the thread of the links failed"))),
+            Err(error) => Err(Failure::refused(format!("cannot start a thread: {error}"))),
+        };
+        (carried, seen)
+    });
+    let ((mut network, lateness, realtime, dropped), seen) = (carried?, seen?);
+    let mut host = host(plan, &sockets, &world);
+    (host.realtime, host.device_dropped_pkts, host.failed_connections) = (realtime, dropped, seen.failures);
+    host.judge(&lateness);
+    let wall_s = began.elapsed().as_secs_f64();
+    let cost = Cost { cpu_s: cpu_s() - cpu_before, wall_s, ..Cost::default() };
+    let mut result = report::result(plan, &mut network, Some(&seen), cost);
+    if !host.valid {
+        let because = host.invalid_because.join("; ");
+        result.notes.push(format!("this run is invalid: {because}"));
+    }
+    Ok((LiveResult { result, host }, network.take_record()))
+}
+
+/// What the machine is, and what was set of it.
+fn host(plan: &Plan, sockets: &[Sockets], world: &World) -> Host {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let congestion = plan
+        .groups
+        .iter()
+        .zip(sockets)
+        .filter_map(|(group, sockets)| Some((group.name.clone(), sockets.tcp.as_ref()?.congestion.to_string())));
+    Host {
+        kernel: release.trim().into(),
+        congestion: congestion.collect(),
+        sysctls: world.sysctls.iter().cloned().collect(),
+        ..Host::default()
+    }
+}
+
+/// Packets that the two devices discarded.
+fn device_drops(world: &World, devices: [u32; 2]) -> u64 {
+    [&world.senders, &world.receivers]
+        .into_iter()
+        .zip(devices)
+        .map(|(namespace, device)| namespace.within(|| namespace::drops(device)).unwrap_or(0))
+        .sum()
+}
+
+/// CPU time that this process took, seconds.
+fn cpu_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}

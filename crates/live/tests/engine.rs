@@ -1,0 +1,207 @@
+//! The engine `live` as a user meets it: every kind of flow that the kernel has, what is refused, and what is left behind.
+
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use aqumen_live::lab::report::LiveResult;
+use aqumen_live::lab::run::run;
+use aqumen_scenario::{Plan, Scenario};
+
+mod common;
+
+const AQUMEND: &str = env!("CARGO_BIN_EXE_aqumend");
+
+/// A dumbbell of 12 Mbit/s and 30 ms with these `flows`.
+fn scenario(duration: &str, flows: &str) -> String {
+    format!(
+        r#"
+        name = "kinds"
+        duration = "{duration}"
+        aqm = "pi"
+        [windows]
+        steady = "1s"
+        [topology]
+        preset = "dumbbell"
+        bottleneck = {{ rate = "12Mbit", delay = "10ms", buffer = "150pkt" }}
+        access = {{ rate = "1Gbit", delay = "2.5ms" }}
+        [nominal]
+        target = "20pkt"
+        {flows}
+        "#
+    )
+}
+
+fn plan(text: &str) -> Plan {
+    Scenario::parse(text, "kinds").unwrap().plan(1, None).unwrap()
+}
+
+/// A run that counts: one that was late is repeated once, then nothing is judged by it.
+fn valid_run(plan: &Plan) -> Option<LiveResult> {
+    for _ in 0..2 {
+        let live = run(plan, |_| true).unwrap();
+        if live.host.valid {
+            return Some(live);
+        }
+        eprintln!("invalid: {}", live.host.invalid_because.join("; "));
+    }
+    None
+}
+
+const KINDS: &str = r#"
+    [[flows]]
+    name = "reno"
+    count = 2
+    transport = "linux-reno"
+    [[flows]]
+    name = "drops"
+    count = 2
+    transport = { preset = "linux", ecn = false, packet = "1000B" }
+    [[flows]]
+    name = "bbr"
+    transport = "linux-bbr"
+    start = "500ms"
+    stop = "2s"
+    [[flows]]
+    name = "transfers"
+    count = 3
+    transport = "linux"
+    traffic = { kind = "transfers", size = "20kB", think = "50ms", new_connection = true }
+    [[flows]]
+    name = "arrivals"
+    count = 8
+    transport = "linux"
+    traffic = { kind = "transfers", size = "10kB", rate = "10/s" }
+    [[flows]]
+    name = "web"
+    transport = "linux"
+    traffic = { kind = "web", reading = "100ms", connections = 2 }
+    [[flows]]
+    name = "calls"
+    transport = "udp"
+    traffic = { kind = "cbr", rate = "500kbit", packet = "500B" }
+    [[events]]
+    at = "2s"
+    link = "bottleneck"
+    capacity = "6Mbit"
+"#;
+
+#[test]
+fn every_kind_of_flow_that_the_kernel_has_gets_through() {
+    if common::skipped("flows of every kind in the live engine") {
+        return;
+    }
+    let plan = plan(&scenario("4s", KINDS));
+    let Some(live) = valid_run(&plan) else { return };
+    let result = &live.result;
+    let link = &result.links["bottleneck"]["steady"];
+    assert!(link.utilization.unwrap() > 0.5 && link.marked_pkts > 0 && link.early_dropped_pkts > 0, "{link:?}");
+    for group in ["reno", "drops", "bbr", "transfers", "arrivals", "web", "calls"] {
+        assert!(result.flows[group]["all"].goodput_bps > 1e4, "{group} got {}", result.flows[group]["all"].goodput_bps);
+    }
+    let flow = |group: &str| &result.flows[group]["steady"];
+    // Two links of access and the bottleneck each way: 2 x (2.5 + 10 + 2.5) ms, and never less.
+    assert!(flow("reno").rtt_mean_s.unwrap() > 0.030, "{:?}", flow("reno").rtt_mean_s);
+    assert!(flow("calls").delay_mean_s.unwrap() > 0.015 && flow("calls").delay_mean_s.unwrap() < 0.3);
+    assert_eq!(flow("bbr").retransmitted_ratio.map(|ratio| ratio < 0.5), Some(true));
+    let sizes = |group: &str| serde_json::to_value(&flow(group).completions).unwrap();
+    assert!(sizes("transfers")["fct_10kB_100kB_count"].as_u64() > Some(10), "{}", sizes("transfers"));
+    // A transfer needs a round trip for its SYN and one way for its data.
+    assert!(sizes("transfers")["fct_10kB_100kB_mean_s"].as_f64() > Some(0.045), "{}", sizes("transfers"));
+    assert!(sizes("arrivals")["fct_10kB_100kB_count"].as_u64() > Some(10), "{}", sizes("arrivals"));
+    assert!(flow("web").pages > Some(0) && flow("web").page_load_mean_s > Some(0.045), "{:?}", flow("web").pages);
+    assert_eq!(live.host.congestion["drops"], "cubic");
+    assert!(live.host.sysctls.contains_key("net.ipv4.tcp_ecn"), "{:?}", live.host.sysctls);
+}
+
+#[test]
+fn a_flow_without_competition_fills_the_link_and_no_more() {
+    if common::skipped("one flow alone in the live engine") {
+        return;
+    }
+    let one = "[[flows]]\nname = \"one\"\ntransport = \"linux-reno\"\n";
+    let plan = plan(&scenario("4s", one));
+    let Some(live) = valid_run(&plan) else { return };
+    let (link, flow) = (&live.result.links["bottleneck"]["steady"], &live.result.flows["one"]["steady"]);
+    assert!(link.utilization.unwrap() > 0.8, "{link:?}");
+    assert!(flow.throughput_bps.unwrap() < 12.2e6 && flow.jain_fairness == Some(1.0), "{flow:?}");
+}
+
+/// Names of the network devices in this namespace, and the namespaces of all processes.
+fn left_behind() -> (BTreeSet<String>, BTreeSet<String>) {
+    let devices = std::fs::read_dir("/sys/class/net").unwrap();
+    let devices = devices.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let namespaces = processes
+        .filter_map(|entry| std::fs::read_link(entry.path().join("ns/net")).ok())
+        .filter_map(|link| link.into_os_string().into_string().ok())
+        .collect();
+    (devices, namespaces)
+}
+
+#[test]
+fn killed_it_leaves_nothing_behind() {
+    if common::skipped("kill -9 of the live engine") {
+        return;
+    }
+    let before = left_behind();
+    let mut child = Command::new(AQUMEND)
+        .args(["run", "-", "--progress"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = scenario("60s", "[[flows]]\nname = \"one\"\n");
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    // It runs as soon as it says how far it is.
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("progress "), "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let after = left_behind();
+    assert_eq!(after.0, before.0, "devices");
+    // Other tests run beside this one, and theirs come and go; none of these lasts longer than its process.
+    assert!(!after.1.iter().any(|namespace| namespace.is_empty()));
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_in_one_line() {
+    let refused = |arguments: &[&str], text: &str| {
+        let mut child = Command::new(AQUMEND)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It may have refused before it read.
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+        let out = child.wait_with_output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), said.lines().count(), out.stdout.len()), (Some(2), 1, 0), "{said}");
+        said
+    };
+    let of = |flows: &str| scenario("2s", flows);
+    let one = "[[flows]]\nname = \"one\"\n";
+    for (arguments, text, expect) in [
+        (&["run"][..], String::new(), "a scenario file is missing"),
+        (&["run", "absent.toml"], String::new(), "absent.toml"),
+        (&["run", "-", "--sed", "1"], of(one), "unknown option --sed"),
+        (&["run", "-", "--seed", "x"], of(one), "--seed x: a whole number"),
+        (&["run", "-", "--set", "duration"], of(one), "KEY=VALUE"),
+        (&["run", "-", "--aqm", "px"], of(one), "no AQM \"px\""),
+        (&["run", "-"], of("[[flows]]\nname = \"one\"\ntransport = \"sctp\"\n"), "flows.one.transport: engine live"),
+        (&["run", "-"], of("[[flows]]\nname = \"one\"\ntransport = \"ns2\"\n"), "preset linux-reno"),
+        (&["run", "-"], of("[[flows]]\nname = \"one\"\ncount = 30\n"), "1.7 each"),
+        (&["link", "-", "--link", "no"], of(one), "no such link; recorded: bottleneck"),
+        (&["link", "-", "--flow", "9"], of(one), "numbered 0 to 0"),
+        (&["fly"], String::new(), "unknown command fly"),
+    ] {
+        let said = refused(arguments, &text);
+        assert!(said.starts_with("aqumend: ") && said.contains(expect), "{expect}: {said}");
+    }
+}

@@ -1,0 +1,197 @@
+//! A recorded run's arrivals through a bare discipline: every packet has the same fate, for every discipline.
+//!
+//! The run is a real one, of the kernel's TCP and of datagrams without ECN, with all its lateness: what happened then at the link in
+//! virtual time depends on the moments of arrival alone.
+
+#![cfg(target_os = "linux")]
+
+use aqumen_aqm::registry::{self, AnyQdisc};
+use aqumen_aqm::{DropReason, Fates, Handle, Qdisc};
+use aqumen_live::lab::network::Observed;
+use aqumen_live::lab::run::run_recorded;
+use aqumen_network::Fate;
+use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_scenario::{Plan, Scenario};
+use aqumen_units::{Bytes, Ecn, Instant};
+
+mod common;
+
+/// What became of a packet, in whatever order it was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Outcome {
+    marked: bool,
+    dropped: Option<DropReason>,
+    /// When its transmission started.
+    start: Option<u64>,
+}
+
+/// A discipline before a wire of one rate, in the plainest way.
+struct Bare {
+    qdisc: AnyQdisc,
+    rng: Stream,
+    outcomes: Outcomes,
+    /// The packet in transmission: when that started and ends.
+    serving: Option<(u64, u64)>,
+}
+
+/// By number of arrival, which is the handle.
+struct Outcomes(Vec<Outcome>);
+
+impl Fates for Outcomes {
+    fn marked(&mut self, handle: Handle) {
+        self.0[handle as usize].marked = true;
+    }
+
+    fn dropped(&mut self, handle: Handle, reason: DropReason) {
+        self.0[handle as usize].dropped = Some(reason);
+    }
+}
+
+impl Bare {
+    fn serve(&mut self, now: u64, plan: &Plan, arrivals: &[Observed]) {
+        let Some(handle) = self.qdisc.dequeue(Instant::from_nanos(now), &mut self.rng, &mut self.outcomes) else {
+            return;
+        };
+        self.outcomes.0[handle as usize].start = Some(now);
+        let bytes = Bytes(u64::from(arrivals[handle as usize].packet.bytes));
+        self.serving = Some((now, now + plan.links[0].rates[0].1.time_for(bytes).as_nanos()));
+    }
+
+    /// Timers first, then the end of a transmission, up to and including `until`.
+    fn advance(&mut self, until: u64, plan: &Plan, arrivals: &[Observed]) {
+        loop {
+            let timer = self.qdisc.next_timer().map_or(u64::MAX, |at| at.as_nanos());
+            let end = self.serving.map_or(u64::MAX, |(_, end)| end);
+            let now = timer.min(end);
+            if now > until {
+                return;
+            }
+            if timer <= end {
+                self.qdisc.on_timer(Instant::from_nanos(now), &mut self.rng);
+            } else if let Some((start, end)) = self.serving.take() {
+                let duration = Instant::from_nanos(end) - Instant::from_nanos(start);
+                self.qdisc.transmitted(duration, Instant::from_nanos(now));
+                self.serve(now, plan, arrivals);
+            }
+        }
+    }
+}
+
+/// What the bare discipline does to `arrivals`.
+fn repeated(plan: &Plan, arrivals: &[Observed], until: u64) -> Vec<Outcome> {
+    let link = &plan.links[0];
+    let mut bare = Bare {
+        qdisc: link.aqm.build_qdisc(link.limit).unwrap().unwrap(),
+        rng: Stream::new(plan.seed, Kind::Aqm, 0),
+        outcomes: Outcomes(vec![Outcome::default(); arrivals.len()]),
+        serving: None,
+    };
+    for (handle, arrival) in arrivals.iter().enumerate() {
+        bare.advance(arrival.at, plan, arrivals);
+        let metadata = arrival.packet.who.metadata(&arrival.packet);
+        let now = Instant::from_nanos(arrival.at);
+        bare.qdisc.enqueue(handle as Handle, &metadata, now, &mut bare.rng, &mut bare.outcomes);
+        if bare.serving.is_none() && bare.qdisc.backlog().packets > 0 {
+            bare.serve(arrival.at, plan, arrivals);
+        }
+    }
+    bare.advance(until, plan, arrivals);
+    bare.outcomes.0
+}
+
+/// Arrivals at the first link, and what became of each there.
+fn recorded(observed: &[Observed]) -> (Vec<Observed>, Vec<Outcome>) {
+    let (mut arrivals, mut outcomes) = (Vec::new(), Vec::new());
+    // A packet keeps its slot until it is out of the network.
+    let mut in_slot = std::collections::HashMap::new();
+    for seen in observed.iter().filter(|seen| seen.link == 0) {
+        match seen.fate {
+            None => {
+                in_slot.insert(seen.packet.slot, arrivals.len());
+                arrivals.push(*seen);
+                outcomes.push(Outcome::default());
+            }
+            Some(fate) => {
+                let number = in_slot[&seen.packet.slot];
+                let came: &Observed = &arrivals[number];
+                let outcome: &mut Outcome = &mut outcomes[number];
+                match fate {
+                    Fate::Delivered { start, .. } => outcome.start = Some(start),
+                    Fate::Dropped(reason) => outcome.dropped = Some(reason),
+                    Fate::Lost { .. } => panic!("nothing is lost on this wire"),
+                }
+                // What was CE when it came may have been marked again: nobody can tell.
+                outcome.marked = seen.packet.ecn == Ecn::Ce && came.packet.ecn != Ecn::Ce;
+            }
+        }
+    }
+    (arrivals, outcomes)
+}
+
+/// Eight hundred milliseconds of load: marks, early drops and overflow.
+fn plan(aqm: &str) -> Plan {
+    let text = r#"
+        name = "fates"
+        duration = "800ms"
+        aqm = "droptail"
+        [windows]
+        steady = "200ms"
+        [topology]
+        preset = "dumbbell"
+        bottleneck = { rate = "20Mbit", delay = "2ms", buffer = "120pkt" }
+        access = { rate = "1Gbit", delay = "1ms" }
+        [[flows]]
+        name = "ftp"
+        count = 4
+        start = ["0s", "100ms"]
+        transport = "linux"
+        [[flows]]
+        name = "bulk"
+        count = 2
+        start = ["0s", "100ms"]
+        transport = "linux-reno"
+        [[flows]]
+        name = "datagrams"
+        count = 3
+        start = ["100ms", "200ms"]
+        transport = "udp"
+        traffic = { kind = "poisson", rate = "400pkt/s", packet = { law = "uniform", min = "100B", max = "1400B" } }
+        [nominal]
+        target = "40pkt"
+    "#;
+    let scenario = Scenario::parse(text, "fates").unwrap();
+    let aqm = scenario.aqm(aqm).unwrap();
+    scenario.plan(1, Some(&aqm)).unwrap()
+}
+
+#[test]
+fn arrivals_of_a_run_have_the_same_fates_in_a_bare_discipline() {
+    if common::skipped("same fates in a live run and in a bare discipline") {
+        return;
+    }
+    let (mut packets, mut marked, mut dropped) = (0, 0, 0);
+    for algorithm in registry::algorithms() {
+        let plan = plan(algorithm.name);
+        let (result, observed) = run_recorded(&plan).unwrap();
+        assert_eq!(result.host.failed_connections, 0, "{}", algorithm.name);
+        let (arrivals, outcomes) = recorded(&observed);
+        let again = repeated(&plan, &arrivals, plan.duration.as_nanos());
+        let mut judged = 0;
+        for (number, (was, is)) in outcomes.iter().zip(&again).enumerate() {
+            // What was still in the queue or under way at the end has no outcome yet.
+            if was.start.is_none() && was.dropped.is_none() {
+                continue;
+            }
+            let came_marked = arrivals[number].packet.ecn == Ecn::Ce;
+            let is = Outcome { marked: is.marked && !came_marked, ..*is };
+            assert_eq!(*was, is, "{}: packet {number} of {}", algorithm.name, arrivals.len());
+            judged += 1;
+        }
+        assert!(judged > 500, "{}: only {judged} packets", algorithm.name);
+        packets += judged;
+        marked += outcomes.iter().filter(|outcome| outcome.marked).count();
+        dropped += outcomes.iter().filter(|outcome| outcome.dropped.is_some()).count();
+    }
+    println!("{packets} packets, {marked} marked, {dropped} dropped: no difference");
+    assert!(marked > 500 && dropped > 500, "{marked} marked and {dropped} dropped show nothing");
+}

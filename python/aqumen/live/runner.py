@@ -1,0 +1,121 @@
+"""Starts `aqumend` for one run and reads what it answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aqumen.errors import Cancelled, EngineError
+from aqumen.peers import PeerAnswer
+
+if TYPE_CHECKING:
+    from aqumen.engines import Job
+    from aqumen.result import Floats
+    from aqumen.scenario import Scenario
+
+__all__ = ["LiveAnswer", "LiveError", "find_program", "run"]
+
+PROGRAM = "aqumend"
+PREFIX = f"{PROGRAM}: "
+PROGRESS = "progress "
+
+
+class LiveError(EngineError):
+    """The engine is missing, or refused the run; one line."""
+
+
+class LiveAnswer(PeerAnswer):
+    """What `aqumend` answered: all that a run of the packet engine has, and `host`."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        """Take the program's dictionary.
+
+        Args:
+            answer: Under `result` the metrics, under `curves` series and distributions.
+        """
+        curves = answer["curves"]
+        super().__init__({**answer["result"], "series": curves["series"], "sojourn": curves["sojourn"]})
+        self._queue = curves["queue"]
+
+    def queue_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
+        """Queue lengths in packets and the share of time at or below each."""
+        packets, share = self._queue[link][window]
+        return np.array(packets, dtype=np.float64), np.array(share, dtype=np.float64)
+
+
+def find_program() -> Path:
+    """Where `aqumend` is: beside this Python, else on the path; raises `LiveError` where it is not."""
+    found = shutil.which(PROGRAM, path=str(Path(sys.executable).parent)) or shutil.which(PROGRAM)
+    if found is None:
+        what = "make setup builds it" if sys.platform == "linux" else "it needs Linux"
+        raise LiveError(f"engine `live` needs the program {PROGRAM}, which is not here; {what}")
+    return Path(found)
+
+
+def run(scenario: Scenario, job: Job, progress: Callable[[float], bool] | None = None) -> LiveAnswer:
+    """Run one job; it takes as long as the scenario says.
+
+    Args:
+        scenario: The scenario.
+        job: AQM and seed.
+        progress: Called now and then with the share done, 0 to 1; `False` stops the run.
+    """
+    aqm, seed = job
+    command = [
+        str(find_program()),
+        "run",
+        "-",
+        "--name",
+        scenario.core.file,
+        "--seed",
+        str(seed),
+        "--curves",
+        "--progress",
+    ]
+    if aqm is not None:
+        command += ["--aqm", aqm]
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE, text=True)
+        try:
+            said, stopped = _follow(process, scenario.to_toml(), progress)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        code = process.wait()
+        if stopped:
+            raise Cancelled("the run was stopped")
+        if code != 0:
+            raise LiveError(said[-1].removeprefix(PREFIX) if said else f"{PROGRAM} ended with code {code}")
+        out.seek(0)
+        return LiveAnswer(json.load(out))
+
+
+def _follow(
+    process: subprocess.Popen[str], text: str, progress: Callable[[float], bool] | None
+) -> tuple[list[str], bool]:
+    """Hand the scenario over and listen until the program ends: what it said, and whether `progress` stopped it."""
+    assert process.stdin is not None
+    assert process.stderr is not None
+    said, stopped = [], False
+    try:
+        process.stdin.write(text)
+        process.stdin.close()
+    except BrokenPipeError:
+        pass
+    for line in process.stderr:
+        if not line.startswith(PROGRESS):
+            said.append(line.strip())
+        elif progress is not None and not stopped and not progress(float(line.removeprefix(PROGRESS))):
+            stopped = True
+            process.terminate()
+    process.stderr.close()
+    return said, stopped

@@ -1,0 +1,77 @@
+"""The engine `live`: real runs of the kernel's TCP, as root on Linux; without it, one line of refusal."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import aqumen
+from aqumen import live
+from aqumen.engines import run_one
+from aqumen.live import crosscheck
+from aqumen.scenario import Scenario
+
+VALIDATION = Path(__file__).parents[2] / "validation"
+
+can_run = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0 or not os.path.exists("/dev/net/tun"),
+    reason="the engine live needs Linux, root and /dev/net/tun",
+)
+
+
+def short(seconds=4):
+    scenario = Scenario.load(VALIDATION / "live" / "queue.toml")
+    return scenario.set_all([("duration", f"{seconds}s"), ("windows.steady", "2s")])
+
+
+@can_run
+def test_a_live_run_has_what_every_run_has_and_its_host():
+    heard = []
+    answer = run_one(short(), ("codel", 2), "live", progress=lambda share: heard.append(share) is None)
+    result = aqumen.Result(answer)
+    packet = aqumen.run(short(), "codel", 2)
+    assert result.engine == "live"
+    assert result.seed == 2
+    assert {*packet.data, "host"} == {*result.data}
+    assert set(packet.link()) == set(result.link())
+    assert set(packet.flow_group("ftp")) == set(result.flow_group("ftp"))
+    assert result.data["host"]["congestion"] == {"ftp": "reno"}
+    assert result.data["host"]["valid"] == (not result.data["host"].get("invalid_because"))
+    assert 0.5 < result.link()["utilization"] <= 1.0
+    assert len(result.series().t_s) == len(packet.series().t_s)
+    assert result.queue_cdf().share[-1] == pytest.approx(1.0)
+    assert result.sojourn_cdf().share[-1] == pytest.approx(1.0)
+    assert heard == sorted(heard)
+    assert len(heard) > 10
+
+
+@can_run
+def test_a_live_run_stops_when_nobody_wants_it():
+    with pytest.raises(aqumen.Cancelled):
+        run_one(short(60), (None, 1), "live", progress=lambda share: False)
+
+
+def test_what_the_kernel_cannot_do_is_refused_in_one_line():
+    scenario = short().set("flows.ftp.transport", "sctp")
+    with pytest.raises(aqumen.EngineError, match=r"^[^\n]+$"):
+        run_one(scenario, (None, 1), "live")
+
+
+def test_a_missing_program_is_named(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: None)
+    with pytest.raises(live.LiveError, match="aqumend"):
+        live.find_program()
+
+
+def test_every_cell_of_the_comparison_is_a_scenario_that_runs():
+    for cell in crosscheck.CELLS:
+        scenario = Scenario.load(VALIDATION / cell.scenario).set_all(list(cell.settings))
+        scenario.check_aqm(cell.aqm)
+
+
+def test_a_window_is_what_is_under_way_per_flow():
+    cell = next(cell for cell in crosscheck.CELLS if cell.experiment == "window")
+    # 48 Mbit/s and 100 ms are 400 packets of 12 000 bits, 10 for each of 40 flows.
+    result = {"flows": {"ftp": {"steady": {"throughput_bps": 48e6, "goodput_bps": 46e6, "rtt_mean_s": 0.1}}}}
+    assert crosscheck.figures(cell, result)["window_pkts"] == pytest.approx(10.0)
