@@ -6,6 +6,7 @@
 
 mod autorate;
 mod controller;
+mod device;
 mod marker;
 mod options;
 mod rollback;
@@ -14,10 +15,7 @@ mod sampled;
 mod service;
 mod shaper;
 
-pub(crate) use options::Listen;
-
 use crate::netlink::Netlink;
-use crate::netlink::tc::{self, Device};
 use crate::{Failure, Tried};
 
 pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
@@ -30,17 +28,10 @@ pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
     }
 }
 
-/// The device called `name`.
-pub(crate) fn device(netlink: &mut Netlink, name: &str) -> Result<Device, Failure> {
-    tc::device(netlink, name)
-        .or_refuse(|| format!("{name}: the device"))?
-        .ok_or_else(|| Failure::refused(format!("no device {name} in this network namespace; ip link lists them")))
-}
-
 /// Removes from `name` what an aqumend that was killed left there: what it was, each in a word.
 pub(crate) fn remove_leftovers(name: &str) -> Result<Vec<&'static str>, Failure> {
     let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
-    let device = device(&mut netlink, name)?;
+    let device = device::find(&mut netlink, name)?;
     let mut removed = Vec::new();
     if marker::remove_leftover(&mut netlink, &device)? {
         removed.push("its marker");

@@ -10,6 +10,7 @@ use lexopt::prelude::*;
 use super::marker::{Setup, Way};
 use crate::Failure;
 use crate::netlink::tc::Handle;
+use crate::telemetry::server::Listen;
 
 pub(crate) const HELP: &str = "\
 aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV short
@@ -82,17 +83,6 @@ pub(crate) struct Rollback {
     pub(crate) delay_s: Option<f64>,
     /// Lost throughput, a share.
     pub(crate) throughput: Option<f64>,
-}
-
-/// Where the live page is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listen {
-    /// Nowhere.
-    No,
-    /// At the usual place, or at any free port if that is taken.
-    Usual(SocketAddr),
-    /// There or nowhere.
-    At(SocketAddr),
 }
 
 /// A wrong value: option, value, what is accepted.
@@ -185,7 +175,7 @@ impl Options {
                         "rtt" => options.rtt = time(&name, &value, Span::from_millis(1), Span::from_secs(60))?,
                         "spare" => spare(&mut options.spare, &value)?,
                         "rollback" => options.rollback = Some(Rollback::read(&value)?),
-                        "listen" => options.listen = Listen::read(&value)?,
+                        "listen" => options.listen = listen(&value)?,
                         "record" => options.record = Some(value.into()),
                         "duration" => {
                             let longest = Span::from_secs(366 * 86_400);
@@ -327,15 +317,14 @@ impl Rollback {
     }
 }
 
-impl Listen {
-    fn read(text: &str) -> Result<Self, Failure> {
-        if text == "no" {
-            return Ok(Listen::No);
-        }
-        let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        let address = text.parse().or_else(|_| text.parse().map(loopback));
-        address.map(Listen::At).map_err(|_| wrong("listen", text, "must be PORT, IP:PORT or 'no'"))
+/// Where the live page is to be.
+fn listen(text: &str) -> Result<Listen, Failure> {
+    if text == "no" {
+        return Ok(Listen::No);
     }
+    let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let address = text.parse().or_else(|_| text.parse().map(loopback));
+    address.map(Listen::At).map_err(|_| wrong("listen", text, "must be PORT, IP:PORT or 'no'"))
 }
 
 /// Code points by the names that people know.

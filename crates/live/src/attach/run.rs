@@ -52,8 +52,8 @@ impl Drop for Attached {
 /// Attaches, and regulates until the end.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
-    let device = device(&mut netlink, &options.device)?;
-    let setup = super::marker::Setup { link_header: link_header(&device)?, ..options.spare };
+    let device = device::find(&mut netlink, &options.device)?;
+    let setup = super::marker::Setup { link_header: device::link_header(&device)?, ..options.spare };
     let shaper = shaper::find(&mut netlink, &device, options)?;
     let network = network(options, &device, &shaper)?;
     let aqm = sampled::build(&options.aqm, &network)?;
@@ -119,19 +119,6 @@ fn serve(
         spawn("page", Box::new(move || server::serve(page, shared)))?;
     }
     Ok(())
-}
-
-/// Bytes before the network header on `device`.
-fn link_header(device: &Device) -> Result<u32, Failure> {
-    // ARPHRD_*: Ethernet and loopback; PPP, raw IP, none and the tunnels.
-    match device.hardware {
-        1 | 772 => Ok(14),
-        512 | 519 | 65_534 | 768 | 769 | 776 | 778 | 823 => Ok(0),
-        other => Err(Failure::refused(format!(
-            "{}: frames of this kind of device (ARPHRD {other}) are not understood; Ethernet, PPP and tunnels are",
-            device.name
-        ))),
-    }
 }
 
 /// The network that the AQM is designed for.

@@ -73,10 +73,12 @@ impl Manager {
 /// Asks to be woken before ordinary processes, with an exact timer. Without the capability (CAP_SYS_NICE) steps come later under load,
 /// nothing else.
 pub(crate) fn be_prompt() {
-    let parameter = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter outlives the call; both calls change how this thread is scheduled and nothing else.
+    // struct sched_param, as the kernel has it. The call by number: musl's function of that name does nothing.
+    let priority: libc::c_int = 1;
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the priority outlives the call; both calls change how this thread is scheduled and nothing else.
     unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter);
+        libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority);
         libc::prctl(libc::PR_SET_TIMERSLACK, 1000);
     }
 }

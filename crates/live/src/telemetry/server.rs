@@ -9,13 +9,23 @@ use std::time::Duration;
 
 use super::{Board, page, prometheus};
 use crate::Failure;
-use crate::attach::Listen;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A request longer than this is not for us.
 const REQUEST_BYTES_MAX: u64 = 8192;
 /// Samples in one answer.
 const SAMPLES_MAX: usize = 12_000;
+
+/// Where the live page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    /// Nowhere.
+    No,
+    /// At the usual place, or at any free port if that is taken.
+    Usual(SocketAddr),
+    /// There or nowhere.
+    At(SocketAddr),
+}
 
 /// Takes the address; `None` if none is wanted.
 pub(crate) fn listen(listen: Listen) -> Result<Option<TcpListener>, Failure> {
