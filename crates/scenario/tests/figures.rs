@@ -297,7 +297,7 @@ fn settings_of_a_transport_are_whole_numbers_in_their_range() {
     let sctp = |bytes: &str| read(&format!("preset = \"sctp\", receive_window = \"{bytes}\""));
     assert_eq!((sctp("1500B"), sctp("64kB")), (Ok(()), Ok(())));
     assert!(sctp("0B").is_err() && sctp("2GB").unwrap_err().contains("1B to 1073741824B"), "{:?}", sctp("2GB"));
-    let packet = |bytes: &str| read(&format!("preset = \"udp\", packet = \"{bytes}\""));
+    let packet = |bytes: &str| read(&format!("preset = \"ns2\", packet = \"{bytes}\""));
     assert_eq!((packet("1000B"), packet("65535B")), (Ok(()), Ok(())));
     assert!(packet("65536B").unwrap_err().contains("1B to 65535B") && packet("0B").is_err());
 }
