@@ -472,4 +472,28 @@ mod tests {
         );
         assert_eq!([lte("coherence = \"0s\""), wimax("coherence = \"0s\"")], [Some("coherence"); 2]);
     }
+
+    #[test]
+    fn bursts_by_mean_times_lose_their_share_and_need_both_of_a_pair() {
+        let times = |good, bad| Burst {
+            good: Chance(0.1),
+            bad: Chance(0.9),
+            mean_good: Some(Span::from_secs(good)),
+            mean_bad: Some(Span::from_secs(bad)),
+            ..all_defaults()
+        };
+        // Bad for 1 s of 4: 0.75 * 0.1 + 0.25 * 0.9.
+        assert_eq!(times(3, 1).bad_share(), 0.25);
+        assert!((times(3, 1).mean() - 0.3).abs() < 1e-12);
+        let check = |burst| Loss { burst: Some(burst), ..Loss::default() }.check().err().map(|(key, _)| key);
+        assert_eq!((check(times(3, 1)), check(times(0, 1)), check(times(3, 0))), (None, Some("burst"), Some("burst")));
+        let steps = |to_bad, to_good| Burst { to_bad, to_good, ..all_defaults() };
+        assert_eq!(check(steps(Some(Chance(0.0)), Some(Chance(1.0)))), None);
+        assert_eq!(check(steps(Some(Chance(0.1)), Some(Chance(0.0)))), Some("burst.to_good"));
+        assert_eq!(check(steps(Some(Chance(0.1)), None)), Some("burst"));
+        assert_eq!(
+            (Loss::default().is_none(), Loss { random: Chance(0.1), ..Loss::default() }.is_none()),
+            (true, false)
+        );
+    }
 }

@@ -309,4 +309,17 @@ mod tests {
         assert!((spread.mean_s() - 0.002).abs() < 1e-12);
         assert!(spread.misfit_for(6, "flows").is_none() && spread.misfit_for(4, "flows").is_some());
     }
+
+    #[test]
+    fn expected_values_are_those_of_their_formulas() {
+        // A list: its mean. A normal between its mean and one standard deviation, where tables have phi(0) = 0.398942,
+        // phi(1) = 0.241971 and Phi(1) - Phi(0) = 0.341345: 100 + 10 * 0.156971 / 0.341345.
+        let list = Shape::List(List { list: vec![ms(10), ms(20), ms(60)] });
+        assert!((Spread { low: ms(10), high: ms(60), shape: list }.mean_s() - 0.03).abs() < 1e-12);
+        let cut = Spread { low: ms(100), high: ms(110), shape: Shape::Normal(normal()) };
+        assert!((cut.mean_s() - 0.104_598_6).abs() < 1e-6, "{}", cut.mean_s());
+        // So far out that nothing of the law is left: the middle.
+        let far = Spread { low: ms(300), high: ms(310), shape: Shape::Normal(normal()) };
+        assert!((far.mean_s() - 0.305).abs() < 1e-12);
+    }
 }

@@ -239,3 +239,65 @@ fn a_cut_is_before_the_end_and_after_the_first_flow() {
     assert!(parse(&late).until("11s").is_ok());
     assert!(told(DUMBBELL, "fast").contains("duration"), "{}", told(DUMBBELL, "fast"));
 }
+
+#[test]
+fn ranges_of_a_sweep_have_both_ends() {
+    let cells = |set: &str| {
+        let text = format!("{DUMBBELL}[sweep.x]\nlabel = \"x{{}}\"\nset = {{ \"flows.ftp.count\" = {set} }}\n");
+        parse(&text).cells().join(" ")
+    };
+    assert_eq!(cells("{ from = 10, to = 20, points = 3 }"), "x10 x15 x20");
+    assert_eq!(cells("{ from = 20, to = 10, step = -5 }"), "x20 x15 x10");
+    assert_eq!(cells("{ from = 10, to = 19, step = 4 }"), "x10 x14 x18");
+    assert_eq!(cells("{ from = 1, to = 100, points = 3, log = true }"), "x1 x10 x100");
+}
+
+#[test]
+fn a_link_is_plain_only_if_nobody_would_miss_its_queue() {
+    let plan = parse(DUMBBELL).plan(1, None).unwrap();
+    let plain = plan.links.iter().find(|link| link.name.ends_with("source-in")).unwrap();
+    assert!(plain.is_plain());
+    assert!(!plan.links[0].is_plain(), "{:?}", plan.links[0]);
+    let mut recorded = plain.clone();
+    recorded.record = true;
+    let mut managed = plain.clone();
+    managed.aqm = plan.links[0].aqm.clone();
+    assert!(!recorded.is_plain() && !managed.is_plain());
+    // A delay that changes to 5 ms and then to 90: the least that it ever is.
+    let events = "[[events]]\nat = \"10s\"\ndelay = \"5ms\"\n[[events]]\nat = \"20s\"\ndelay = \"90ms\"\n";
+    let changed = parse(&format!("{DUMBBELL}{events}")).plan(1, None).unwrap();
+    assert_eq!(
+        (plan.links[0].delay_min(), changed.links[0].delay_min()),
+        (Span::from_millis(20), Span::from_millis(5))
+    );
+}
+
+#[test]
+fn every_transport_is_listed_with_its_settings() {
+    let listed = aqumen_scenario::list::transports();
+    let rows = listed.as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, PRESETS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    for row in rows {
+        let params = row["params"].as_array().unwrap();
+        assert!(params.len() >= 2, "{row}");
+        assert!(params.iter().all(|param| !param["name"].is_null() && !param["unit"].is_null()), "{row}");
+        assert!(row["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{row}");
+    }
+    let of = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!((of("dctcp")["reference"].as_str(), of("udp")["kind"].as_str()), (Some("RFC 8257"), Some("udp")));
+}
+
+#[test]
+fn settings_of_a_transport_are_whole_numbers_in_their_range() {
+    let read = |setting: &str| {
+        let text = with(DUMBBELL, "transport = \"ns2\"", &format!("transport = {{ {setting} }}"));
+        aqumen_scenario::Scenario::parse(&text, "t.toml").map(|_| ()).map_err(|error| error.to_string())
+    };
+    let sctp = |bytes: &str| read(&format!("preset = \"sctp\", receive_window = \"{bytes}\""));
+    assert_eq!((sctp("1500B"), sctp("64kB")), (Ok(()), Ok(())));
+    assert!(sctp("0B").is_err() && sctp("2GB").unwrap_err().contains("1B to 1073741824B"), "{:?}", sctp("2GB"));
+    let packet = |bytes: &str| read(&format!("preset = \"ns2\", packet = \"{bytes}\""));
+    assert_eq!((packet("1000B"), packet("65535B")), (Ok(()), Ok(())));
+    assert!(packet("65536B").unwrap_err().contains("1B to 65535B") && packet("0B").is_err());
+}

@@ -163,4 +163,18 @@ mod tests {
         assert_eq!(wrong("# nothing\n"), (1, "no frame of any size".into()));
         assert_eq!(wrong("5 10\n5 20\n"), (1, "the times must differ, and span a day at most".into()));
     }
+
+    #[test]
+    fn a_trace_knows_its_size_and_its_unit_of_time() {
+        let frames = Frames::parse("0 10\n40 20\n80 30\n").unwrap();
+        assert_eq!((frames.total_bytes(), frames.schedule(None)), (60, vec![0, 40_000_000, 80_000_000, 120_000_000]));
+        // Less than a millisecond apart: seconds. From the first frame on, whenever that was.
+        let seconds = Frames::parse("5 10\n5.04 20\n5.08 30\n").unwrap();
+        assert_eq!(seconds.schedule(None), [0, 40_000_000, 80_000_000, 120_000_000]);
+        // A millisecond apart is a millisecond; a day is the longest, and three columns are no format.
+        assert_eq!(Frames::parse("0 1\n1 1\n").unwrap().schedule(None), [0, 1_000_000, 2_000_000]);
+        assert!(Frames::parse("0 1\n86400000 1\n").is_ok());
+        assert!(Frames::parse("0 1\n86400001 1\n").is_err());
+        assert!(Frames::parse("0 1 2\n").is_err());
+    }
 }
