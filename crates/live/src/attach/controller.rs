@@ -240,8 +240,7 @@ pub(crate) fn limit(packets: f64, bytes: Option<u64>) -> Limit {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::registry::Foreign;
-    use aqumen_aqm::{MAX_LOOPS, Observation, Sampled, SampledLaw};
+    use aqumen_aqm::{MAX_LOOPS, Observation, SampledLaw};
     use aqumen_units::Probability;
 
     use super::*;
@@ -262,7 +261,7 @@ mod tests {
 
     fn controller() -> (Controller, std::sync::mpsc::Receiver<Observation>) {
         let (send, seen) = std::sync::mpsc::channel();
-        let aqm = AnyAqm::Foreign(Sampled::new(Foreign(Box::new(Proportional(send))), true));
+        let aqm = AnyAqm::own_law(Proportional(send), true);
         (Controller::new(aqm, limit(400.0, None), 1000.0, Rate::from_bps(8_000_000)), seen)
     }
 

@@ -7,10 +7,8 @@
 //! Deviations of the sampled RED: signals are not spread out, only as frequent; beyond the curve's end what can be marked is marked
 //! (RED drops there); `use_mark_p`, `bytes` and Linux's spacing are not followed; ARED's max_p moves at sampling instants.
 
-use aqumen_aqm::registry::{self, AnyAqm, Foreign};
-use aqumen_aqm::{
-    Aqm, FloydRule, MAX_LOOPS, MaxPRule, Network, Observation, RedCurve, RedParams, Sampled, SampledLaw, Value,
-};
+use aqumen_aqm::registry::{self, AnyAqm};
+use aqumen_aqm::{Aqm, FloydRule, MAX_LOOPS, MaxPRule, Network, Observation, RedCurve, RedParams, SampledLaw, Value};
 use aqumen_scenario::AqmSpec;
 use aqumen_units::{Probability, Span};
 
@@ -54,10 +52,9 @@ pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure
     let mut aqm = registry::build(name, &values, network)
         .ok_or_else(refused)?
         .map_err(|error| Failure::refused(format!("--aqm {}: {error}", spec.label)))?;
-    let foreign = |law: Box<dyn SampledLaw + Send>, ecn: bool| AnyAqm::Foreign(Sampled::new(Foreign(law), ecn));
     let ecn = is_marking(&aqm);
     Ok(match &aqm {
-        AnyAqm::Red(red) => foreign(Box::new(SampledRed::new(red.params(), None)), ecn),
+        AnyAqm::Red(red) => AnyAqm::own_law(SampledRed::new(red.params(), None), ecn),
         AnyAqm::Ared(ared) => {
             let mut interval_s = 0.5;
             ared.settings(&mut |name, value| {
@@ -66,9 +63,9 @@ pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure
                 }
             });
             let adapting = Adapting { rule: *ared.rule(), interval_s, since_s: 0.0 };
-            foreign(Box::new(SampledRed::new(ared.red().params(), Some(adapting))), ecn)
+            AnyAqm::own_law(SampledRed::new(ared.red().params(), Some(adapting)), ecn)
         }
-        AnyAqm::Fixed(fixed) => foreign(Box::new(Constant(fixed.probability())), ecn),
+        AnyAqm::Fixed(fixed) => AnyAqm::own_law(Constant(fixed.probability()), ecn),
         _ => {
             let hooks = aqm.hooks();
             if aqm.law_mut().is_none() || hooks.departures || hooks.decides_at_head {
