@@ -82,7 +82,7 @@ def test_it_uses_the_link_and_keeps_the_queue_below_the_buffer(engine):
 @click.argument("what", type=click.Choice(["aqm"]))
 @click.argument("name")
 def new(what: str, name: str) -> int:
-    """Write a folder NAME with an AQM of your own in Python, and a test of it that runs.
+    """Write a folder with an AQM of your own, and a test of it that runs.
 
     NAME is words of a-z and 0-9 with `-` between them: wave, my-pi.
     """
