@@ -52,7 +52,11 @@ VERBS = {
     ),
     "new": ("new", "new", "Write a folder with an AQM of your own, and a test of it that runs."),
     "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
-    "validate": ("validate", "validate", "Compare the packet engine with ns-2, ns-3 or the kernel (live), or replay the vectors."),
+    "validate": (
+        "validate",
+        "validate",
+        "Compare the packet engine with ns-2, ns-3 or the kernel (live), or replay the vectors.",
+    ),
     "doctor": ("doctor", "doctor", "Say what is installed, what is missing, and how to get it."),
     "man": ("man", "man", "Print the manual page: aqumen man > ~/.local/share/man/man1/aqumen.1"),
     "completion": (
