@@ -149,7 +149,7 @@ wasm:
 test-rust:
 	$(call say,Rust tests)
 	cargo test --locked --workspace --no-fail-fast
-	$(call say,An AQM of one's own: a crate outside the workspace)
+	$(call say,An AQM from outside: a crate of its own)
 	cargo test --locked --manifest-path examples/own-aqm/Cargo.toml --target-dir target
 
 types: $(VENV)/.extension
