@@ -47,6 +47,7 @@ fn valid_run(plan: &Plan) -> LiveResult {
     live
 }
 
+/// Enough transfers at a time that a few whose SYN is lost, and who try again after a second, do not decide how many are served.
 const KINDS: &str = r#"
     [[flows]]
     name = "reno"
@@ -63,16 +64,17 @@ const KINDS: &str = r#"
     stop = "2s"
     [[flows]]
     name = "transfers"
-    count = 3
+    count = 12
     transport = "linux"
     traffic = { kind = "transfers", size = "20kB", think = "50ms", new_connection = true }
     [[flows]]
     name = "arrivals"
-    count = 8
+    count = 40
     transport = "linux"
-    traffic = { kind = "transfers", size = "10kB", rate = "10/s" }
+    traffic = { kind = "transfers", size = "10kB", rate = "20/s" }
     [[flows]]
     name = "web"
+    count = 6
     transport = "linux"
     traffic = { kind = "web", reading = "100ms", connections = 2 }
     [[flows]]
