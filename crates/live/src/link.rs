@@ -13,7 +13,7 @@ use lexopt::prelude::*;
 
 use crate::Failure;
 use crate::lab::clock::Clock;
-use crate::lab::command::{Chosen, is_stopped, print_line, stop_on_signals, unexpected, whole_number};
+use crate::lab::command::{Chosen, is_stopped, print_line, stop_on_signals, whole_number};
 use crate::lab::namespace::{self, Namespace};
 use crate::lab::network::Network;
 use crate::lab::pump::{Pump, Sorter};
@@ -45,29 +45,20 @@ impl Place {
     }
 }
 
-pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
-    let mut chosen = Chosen::default();
+pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
     let (mut left, mut right) = (Place::parse("aqumen0"), Place::parse("aqumen1"));
     let (mut link, mut flow) = (None, 0u32);
-    while let Some(argument) = arguments.next()? {
-        let (name, value) = match &argument {
-            Long("help") | Short('h') => {
-                print!("{}", help());
-                return Ok(());
-            }
-            Long(name) => (name.to_string(), None),
-            Value(value) => (String::new(), Some(value.clone().string()?)),
-            Short(_) => return Err(argument.unexpected().into()),
-        };
-        match name.as_str() {
-            "left" => left = Place::parse(&arguments.value()?.string()?),
-            "right" => right = Place::parse(&arguments.value()?.string()?),
-            "link" => link = Some(arguments.value()?.string()?),
-            "flow" => flow = whole_number(&mut arguments, "flow")?,
-            _ if chosen.take(&name, value.clone(), &mut arguments)? => {}
-            _ => return Err(unexpected(&name, value)),
+    let own = |name: &str, parser: &mut lexopt::Parser| {
+        match name {
+            "left" => left = Place::parse(&parser.value()?.string()?),
+            "right" => right = Place::parse(&parser.value()?.string()?),
+            "link" => link = Some(parser.value()?.string()?),
+            "flow" => flow = whole_number(parser, "flow")?,
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    };
+    let Some(chosen) = Chosen::read(arguments, help, own)? else { return Ok(()) };
     let plan = chosen.plan()?;
     let ways = ways(&plan, link.as_deref(), flow)?;
     print_line(&run(&plan, ways, [left, right])?)

@@ -5,13 +5,14 @@
 //!
 //! - [`Link`]: a link of a plan by itself, for hosts without a simulator;
 //! - [`port`]: the queue and transmitter at its head, for a host that has events of its own;
-//! - [`measured`]: what a link's meter saw, by windows of measurement;
+//! - [`measured`]: what a link's meter saw, by windows of measurement; [`aqm_report`]: which AQM it had;
 //! - [`channel`]: what a transmitter does when its link is not a wire of given rates;
 //! - [`Losses`]: packets lost on the wire at random, by bit errors, in bursts;
 //! - [`Trace`]: the packets that cross links, as a capture.
 
 pub mod channel;
 mod error;
+mod in_force;
 mod link;
 mod loss;
 pub mod measured;
@@ -21,6 +22,7 @@ mod trace;
 mod transmitter;
 
 pub use error::Error;
+pub use in_force::{aqm_report, report_of};
 pub use link::{Fate, Link};
 pub use loss::Losses;
 pub use measured::LinkSeen;

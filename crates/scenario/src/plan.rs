@@ -37,6 +37,14 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
+impl Plan {
+    /// Whether `flow` is a TCP transfer without end.
+    pub fn is_endless(&self, flow: &Flow) -> bool {
+        let group = &self.groups[flow.group as usize];
+        flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
+    }
+}
+
 /// A directed link: a queue, a transmitter, a propagation delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {

@@ -1,17 +1,15 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
-use aqumen_aqm::{Network, Value};
-use aqumen_network::LinkSeen;
 use aqumen_network::measured::{edges, pieces_in};
 use aqumen_network::port::Port;
-use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult};
+use aqumen_network::{LinkSeen, aqm_report};
+use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, RunResult};
 use aqumen_result::{Synchrony, jain, rtt_slope};
-use aqumen_scenario::{Group, Link, OwnedValue, Plan, Window};
+use aqumen_scenario::{Group, Plan, Window};
 use indexmap::IndexMap;
 
 use crate::engine::{Finished, FlowPiece};
-use crate::event::Event;
-use crate::measure::share::{Share, is_endless};
+use crate::measure::share::Share;
 
 /// The result of a finished run.
 pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> RunResult {
@@ -47,7 +45,7 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
         let Some((meter, totals)) = port.measured() else { continue };
         let link = &plan.links[number as usize];
         if result.links.is_empty() {
-            result.aqm = aqm_report(link, port);
+            result.aqm = aqm_report(link, |visit| port.settings(visit));
         }
         port.notes(&mut |note| result.notes.push(format!("{}: {note}", link.name)));
         result.cost.bottleneck_packets += totals.departures;
@@ -72,42 +70,6 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
     result
 }
 
-fn aqm_report(link: &Link, port: &Port<Event>) -> AqmReport {
-    // The parameters are those at the end, after all events.
-    let last = link.line.as_ref().and_then(|line| line.aqms.last()).map_or(&link.aqm, |(_, choice)| choice);
-    report_of(&link.aqm.name, &last.values, &last.network, |visit| port.settings(visit))
-}
-
-/// The report on the AQM `name` that was given `values` on `network`; `in_force` shows its parameters.
-pub(crate) fn report_of(
-    name: &str,
-    values: &[(String, OwnedValue)],
-    network: &Network,
-    in_force: impl FnOnce(&mut dyn FnMut(&'static str, Value<'static>)),
-) -> AqmReport {
-    let param = |value: Value<'_>| match value {
-        Value::Number(x) => ParamValue::Number(x),
-        Value::Flag(yes) => ParamValue::Flag(yes),
-        Value::Choice(word) => ParamValue::Choice(word.into()),
-    };
-    let mut params = IndexMap::new();
-    in_force(&mut |name, value| {
-        params.insert(name.to_string(), param(value));
-    });
-    AqmReport {
-        name: name.into(),
-        given: values.iter().map(|(name, value)| (name.clone(), param(value.as_value()))).collect(),
-        params,
-        nominal: NominalReport {
-            capacity_bps: network.capacity.as_bps(),
-            flows: network.flows,
-            base_rtt_s: network.base_rtt_s,
-            target_pkts: network.target_pkts,
-            packet_bytes: network.packet_bytes,
-        },
-    }
-}
-
 /// How the flows that cross link `number` share it.
 fn judge_sharing(
     metrics: &mut LinkMetrics,
@@ -124,7 +86,7 @@ fn judge_sharing(
     metrics.fairness_mean = share.fairness_mean(window);
     metrics.convergence_s = share.convergence_s(window);
     let endless = plan.flows.iter().zip(flow_pieces);
-    let endless = endless.filter(|(flow, _)| is_endless(plan, flow) && flow.path.contains(&number));
+    let endless = endless.filter(|(flow, _)| plan.is_endless(flow) && flow.path.contains(&number));
     let mean_rtt_and_bytes = endless.map(|(_, pieces)| {
         let (mut sum, mut samples, mut bytes) = (0, 0, 0);
         for piece in pieces_in(edges, window).map(|k| &pieces[k]) {

@@ -1,4 +1,4 @@
-//! What became of the requests of applications: transfers and pages.
+//! What became of what applications asked for: transfers and pages.
 
 use aqumen_result::{Completions, FlowMetrics, Histogram};
 use aqumen_scenario::{Plan, Traffic, Window};
@@ -6,22 +6,26 @@ use aqumen_units::Bytes;
 
 /// Requests of applications, in order of their end.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Requests {
-    pub(crate) transfers: Vec<Served>,
-    pub(crate) pages: Vec<Served>,
+pub struct Requests {
+    /// Transfers that were delivered.
+    pub transfers: Vec<Served>,
+    /// Pages that were loaded.
+    pub pages: Vec<Served>,
     /// Transfers for which a group had no idle flow: the group, and when, nanoseconds.
-    pub(crate) refused: Vec<(u32, u64)>,
+    pub refused: Vec<(u32, u64)>,
 }
 
 /// A request that was served. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Served {
-    pub(crate) flow: u32,
+pub struct Served {
+    /// Its flow.
+    pub flow: u32,
     /// Size of a transfer; 0 for a page.
-    pub(crate) bytes: u64,
-    pub(crate) asked_at: u64,
+    pub bytes: u64,
+    /// When the application asked.
+    pub asked_at: u64,
     /// When the last byte reached the application.
-    pub(crate) delivered_at: u64,
+    pub delivered_at: u64,
 }
 
 impl Served {
@@ -32,7 +36,7 @@ impl Served {
 
 impl Requests {
     /// Fills in what `group` got in `window`: requests belong to it that were complete, or were refused, within.
-    pub(crate) fn fill(&self, metrics: &mut FlowMetrics, plan: &Plan, group: u32, window: &Window) {
+    pub fn fill(&self, metrics: &mut FlowMetrics, plan: &Plan, group: u32, window: &Window) {
         if !asks(plan, group) {
             return;
         }

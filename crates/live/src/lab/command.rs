@@ -33,13 +33,36 @@ impl Chosen {
   --name FILE        with -: what the scenario is called, and beside which file its own files are
 ";
 
+    /// The options of a command line, of which `own` takes those that are the command's; `None`: `help` was wanted, and is printed.
+    pub(crate) fn read(
+        mut parser: lexopt::Parser,
+        help: fn() -> String,
+        mut own: impl FnMut(&str, &mut lexopt::Parser) -> Result<bool, Failure>,
+    ) -> Result<Option<Self>, Failure> {
+        let mut chosen = Chosen::default();
+        while let Some(argument) = parser.next()? {
+            let (name, value) = match &argument {
+                Long("help") | Short('h') => {
+                    print!("{}", help());
+                    return Ok(None);
+                }
+                Long(name) => (name.to_string(), None),
+                Value(value) => (String::new(), Some(value.clone().string()?)),
+                Short(_) => return Err(argument.unexpected().into()),
+            };
+            let taken =
+                value.is_none() && own(&name, &mut parser)? || chosen.take(&name, value.clone(), &mut parser)?;
+            match value {
+                _ if taken => {}
+                Some(value) => return Err(Failure::refused(format!("unexpected argument {value}; see --help"))),
+                None => return Err(Failure::refused(format!("unknown option --{name}; see --help"))),
+            }
+        }
+        Ok(Some(chosen))
+    }
+
     /// Takes `argument` if it is one of these; `false`: it is not.
-    pub(crate) fn take(
-        &mut self,
-        argument: &str,
-        value: Option<String>,
-        parser: &mut lexopt::Parser,
-    ) -> Result<bool, Failure> {
+    fn take(&mut self, argument: &str, value: Option<String>, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
         match (argument, value) {
             ("", Some(file)) if self.file.is_none() => self.file = Some(file),
             ("aqm", None) => self.aqm = Some(parser.value()?.string()?),
@@ -85,26 +108,17 @@ struct WithCurves<'a> {
 }
 
 /// `aqumend run`.
-pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<(), Failure> {
-    let mut chosen = Chosen::default();
+pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Failure> {
     let (mut curves, mut progress) = (false, false);
-    while let Some(argument) = arguments.next()? {
-        let (name, value) = match &argument {
-            Long("help") | Short('h') => {
-                print!("{}", help());
-                return Ok(());
-            }
-            Long(name) => (name.to_string(), None),
-            Value(value) => (String::new(), Some(value.clone().string()?)),
-            Short(_) => return Err(argument.unexpected().into()),
-        };
-        match name.as_str() {
+    let own = |name: &str, _: &mut lexopt::Parser| {
+        match name {
             "curves" => curves = true,
             "progress" => progress = true,
-            _ if chosen.take(&name, value.clone(), &mut arguments)? => {}
-            _ => return Err(unexpected(&name, value)),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    };
+    let Some(chosen) = Chosen::read(arguments, help, own)? else { return Ok(()) };
     let plan = chosen.plan()?;
     stop_on_signals();
     let mut told = 0;
@@ -142,14 +156,6 @@ fn help() -> String {
 pub(crate) fn whole_number<T: std::str::FromStr>(parser: &mut lexopt::Parser, option: &str) -> Result<T, Failure> {
     let text = parser.value()?.string()?;
     text.parse().map_err(|_| Failure::refused(format!("--{option} {text}: a whole number from 0 on is wanted")))
-}
-
-/// The failure for an argument that nobody knows.
-pub(crate) fn unexpected(name: &str, value: Option<String>) -> Failure {
-    match value {
-        Some(value) => Failure::refused(format!("unexpected argument {value}; see --help")),
-        None => Failure::refused(format!("unknown option --{name}; see --help")),
-    }
 }
 
 /// Writes a line of data.

@@ -3,9 +3,8 @@
 //! One thread, in the senders' namespace, does what the agenda says and what the kernel reports. An application hears that its
 //! transfer was delivered when the acknowledgement of its last byte would be back.
 //!
-//! `tcp` and `udp` are the sockets, `requests` what became of transfers and pages.
+//! `tcp` and `udp` are the sockets.
 
-mod requests;
 pub mod tcp;
 pub mod udp;
 
@@ -13,11 +12,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::OwnedFd;
 
-use aqumen_result::{FlowMetrics, jain};
+use aqumen_result::{FlowMetrics, Received, Reception, jain};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic, Window};
-use aqumen_traffic::{Action, Source, Step};
+use aqumen_traffic::{Action, Requests, Served, Source, Step};
 use aqumen_units::Instant;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -26,9 +25,8 @@ use super::clock::Clock;
 use super::kernel::Sockets;
 use super::world::World;
 use crate::{Failure, Tried};
-use requests::{Requests, Served};
 use tcp::{Connection, Inbound, Info, Look};
-use udp::{Datagrams, Reception, Sink};
+use udp::{Datagrams, Sink};
 
 /// The flows' ends during a run.
 pub struct Hosts<'a> {
@@ -57,7 +55,7 @@ pub struct Seen {
     /// Totals of each flow at each edge.
     totals: Vec<Vec<Totals>>,
     /// Datagrams of each group in each piece.
-    datagrams: Vec<Vec<udp::Seen>>,
+    datagrams: Vec<Vec<Received>>,
     requests: Requests,
     /// Connections that failed.
     pub failures: u64,
@@ -181,7 +179,7 @@ impl<'a> Hosts<'a> {
             by_port: BTreeMap::new(),
             seen: Seen {
                 edges: edges.clone(),
-                datagrams: vec![vec![udp::Seen::default()]; plan.groups.len()],
+                datagrams: vec![vec![Received::default()]; plan.groups.len()],
                 ..Seen::default()
             },
             edges,
@@ -260,7 +258,9 @@ impl<'a> Hosts<'a> {
                     let group = self.plan.flows[datagram.flow as usize].group as usize;
                     flow.totals.delivered += u64::from(datagram.bytes);
                     if let Some(seen) = self.seen.datagrams[group].last_mut() {
-                        seen.on_arrival(&mut flow.reception, &datagram, self.sockets[group].header_bytes, now);
+                        let bytes = u64::from(datagram.bytes) + u64::from(self.sockets[group].header_bytes);
+                        let delay = now.saturating_sub(datagram.sent_at);
+                        seen.on_arrival(&mut flow.reception, datagram.number, bytes, delay);
                     }
                 }
             }
@@ -524,7 +524,7 @@ impl<'a> Hosts<'a> {
         self.seen.totals.push(self.flows.iter().map(|flow| flow.totals).collect());
         // The piece after the last edge is nobody's.
         if self.seen.totals.len() < self.edges.len() {
-            self.seen.datagrams.iter_mut().for_each(|pieces| pieces.push(udp::Seen::default()));
+            self.seen.datagrams.iter_mut().for_each(|pieces| pieces.push(Received::default()));
         }
     }
 }
@@ -583,7 +583,7 @@ impl Seen {
             throughput_bps: Some(goodput_bps * with_headers),
             ..FlowMetrics::default()
         };
-        let mut datagrams = udp::Seen::default();
+        let mut datagrams = Received::default();
         let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
         let pieces = self.edges.iter().zip(&self.datagrams[group as usize]);
         pieces.filter(|(edge, _)| start < **edge && **edge <= end).for_each(|(_, piece)| datagrams.merge(piece));

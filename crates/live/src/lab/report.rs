@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use aqumen_aqm::Value;
-use aqumen_result::{AqmReport, Cost, Histogram, NominalReport, ParamValue, RunResult, rtt_slope};
-use aqumen_scenario::{Plan, Traffic};
+use aqumen_network::aqm_report;
+use aqumen_result::{AqmReport, Cost, Histogram, RunResult, rtt_slope};
+use aqumen_scenario::Plan;
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -159,42 +159,9 @@ pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost:
 
 /// How goodput follows the round-trip time of the endless transfers that cross a link.
 fn slope(plan: &Plan, link: u32, seen: &Seen, window: &aqumen_scenario::Window) -> Option<f64> {
-    let endless = plan.flows.iter().zip(0u32..).filter(|(flow, _)| {
-        let group = &plan.groups[flow.group as usize];
-        let bulk = flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some();
-        bulk && flow.path.contains(&link)
-    });
+    let endless = plan.flows.iter().zip(0u32..);
+    let endless = endless.filter(|(flow, _)| plan.is_endless(flow) && flow.path.contains(&link));
     rtt_slope(&endless.map(|(_, number)| seen.rtt_and_bytes(number, window)).collect::<Vec<_>>())
-}
-
-fn aqm_report(
-    link: &aqumen_scenario::Link,
-    in_force: impl FnOnce(&mut dyn FnMut(&'static str, Value<'static>)),
-) -> AqmReport {
-    let param = |value: Value<'_>| match value {
-        Value::Number(x) => ParamValue::Number(x),
-        Value::Flag(yes) => ParamValue::Flag(yes),
-        Value::Choice(word) => ParamValue::Choice(word.into()),
-    };
-    // The parameters are those at the end, after all events.
-    let last = link.line.as_ref().and_then(|line| line.aqms.last()).map_or(&link.aqm, |(_, choice)| choice);
-    let mut params = IndexMap::new();
-    in_force(&mut |name, value| {
-        params.insert(name.to_string(), param(value));
-    });
-    let network = &last.network;
-    AqmReport {
-        name: link.aqm.name.clone(),
-        given: last.values.iter().map(|(name, value)| (name.clone(), param(value.as_value()))).collect(),
-        params,
-        nominal: NominalReport {
-            capacity_bps: network.capacity.as_bps(),
-            flows: network.flows,
-            base_rtt_s: network.base_rtt_s,
-            target_pkts: network.target_pkts,
-            packet_bytes: network.packet_bytes,
-        },
-    }
 }
 
 /// The curves of `result`.

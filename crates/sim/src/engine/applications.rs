@@ -10,7 +10,7 @@ use aqumen_aqm::Draw;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic};
-use aqumen_traffic::{Action, Source, Step};
+use aqumen_traffic::{Action, Served, Source, Step};
 use aqumen_transport::Message;
 use aqumen_transport::tcp::{Receiver, Sender};
 use aqumen_units::{Bytes, Span};
@@ -21,7 +21,6 @@ use super::pieces::FlowPiece;
 use super::ways::Ways;
 use super::{NONE, instant};
 use crate::event::next_epoch;
-use crate::measure::Served;
 
 /// All applications, those of flows first, then those of groups.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! What happened to the packets and messages of each group whose transport is not TCP, as its receivers saw it.
 
 use aqumen_result::emodel::{self, Codec};
-use aqumen_result::{FlowMetrics, Histogram, Jitter, Runs};
+use aqumen_result::{FlowMetrics, Received, Reception};
 use aqumen_scenario::{Plan, Traffic, traffic};
 use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
@@ -10,7 +10,7 @@ use aqumen_units::{Instant, Span};
 pub(crate) struct Classes {
     groups: Vec<Class>,
     /// What each flow's receiver remembers from packet to packet; empty where all flows are of TCP.
-    receptions: Vec<Reception>,
+    receptions: Vec<Remembered>,
 }
 
 /// One group.
@@ -23,27 +23,16 @@ struct Class {
 
 /// What a receiver remembers.
 #[derive(Clone, Copy, Default)]
-struct Reception {
-    jitter: Jitter,
-    /// One more than the highest number of a packet, and of a message, that arrived.
-    next_packet: u32,
+struct Remembered {
+    packets: Reception,
+    /// One more than the highest number of a message that arrived.
     next_message: u32,
 }
 
 /// What a group's receivers saw in one piece.
 #[derive(Clone, Debug, Default)]
 struct ClassPiece {
-    /// Packets that arrived, and the bytes of them.
-    arrived: u64,
-    bytes: u64,
-    /// Packets up to the highest number that arrived.
-    expected: u64,
-    /// Packets that were missing one directly after the other.
-    losses: Runs,
-    /// One-way delays, nanoseconds.
-    delay: Histogram,
-    /// Sum of the estimates of jitter after each arrival, nanoseconds.
-    jitter: f64,
+    packets: Received,
     /// Frames up to the highest number of one that arrived, and those of them that were whole in time.
     frames: u64,
     whole_frames: u64,
@@ -69,26 +58,15 @@ impl Classes {
         let any = plan.groups.iter().any(|group| group.transport.tcp().is_none());
         Classes {
             groups: plan.groups.iter().map(|group| class(Media::of(&group.traffic))).collect(),
-            receptions: vec![Reception::default(); if any { plan.flows.len() } else { 0 }],
+            receptions: vec![Remembered::default(); if any { plan.flows.len() } else { 0 }],
         }
     }
 
     /// A packet of `flow` arrives at its receiver.
     pub(crate) fn on_arrival(&mut self, plan: &Plan, flow: u32, packet: &Packet, now: Instant) {
-        let reception = &mut self.receptions[flow as usize];
+        let reception = &mut self.receptions[flow as usize].packets;
         let piece = &mut self.groups[plan.flows[flow as usize].group as usize].piece;
-        // RFC 3550 appendix A.3: expected are all up to the highest number. One that comes after a higher one was counted
-        // as missing, and only arrives.
-        if let Some(missing) = packet.seq.checked_sub(reception.next_packet) {
-            piece.losses.record(missing.into());
-            piece.expected += u64::from(missing) + 1;
-            reception.next_packet = packet.seq + 1;
-        }
-        let delay = (now - packet.sent_at).as_nanos();
-        piece.arrived += 1;
-        piece.bytes += u64::from(packet.bytes);
-        piece.delay.record(delay);
-        piece.jitter += reception.jitter.arrived(delay);
+        piece.packets.on_arrival(reception, packet.seq, packet.bytes.into(), (now - packet.sent_at).as_nanos());
     }
 
     /// A message of `flow` reached the application.
@@ -106,7 +84,7 @@ impl Classes {
 
     /// The packets of `flow` are numbered from 0 again.
     pub(crate) fn on_new_connection(&mut self, flow: u32) {
-        self.receptions[flow as usize] = Reception::default();
+        self.receptions[flow as usize] = Remembered::default();
     }
 
     pub(crate) fn edge(&mut self) {
@@ -124,9 +102,7 @@ impl Classes {
         let class = &self.groups[group as usize];
         let mut sum = ClassPiece::default();
         pieces.for_each(|k| sum.merge(&class.pieces[k]));
-        if sum.expected > 0 {
-            sum.fill(metrics, class.media, length_s);
-        }
+        sum.fill(metrics, class.media, length_s);
     }
 }
 
@@ -152,29 +128,14 @@ impl Media {
 
 impl ClassPiece {
     fn merge(&mut self, later: &ClassPiece) {
-        self.arrived += later.arrived;
-        self.bytes += later.bytes;
-        self.expected += later.expected;
-        self.losses.merge(&later.losses);
-        self.delay.merge(&later.delay);
-        self.jitter += later.jitter;
+        self.packets.merge(&later.packets);
         self.frames += later.frames;
         self.whole_frames += later.whole_frames;
     }
 
     fn fill(&self, metrics: &mut FlowMetrics, media: Media, length_s: f64) {
-        let seconds = |ns: f64| ns * 1e-9;
-        let delay = |q| self.delay.quantile(q).map(seconds);
-        metrics.throughput_bps = Some(self.bytes as f64 * 8.0 / length_s);
-        metrics.delay_mean_s = self.delay.mean().map(seconds);
-        metrics.delay_p50_s = delay(0.50);
-        metrics.delay_p95_s = delay(0.95);
-        metrics.delay_p99_s = delay(0.99);
-        metrics.jitter_mean_s = Some(seconds(self.jitter / self.arrived as f64));
-        // Late ones that were counted as missing in the piece before may make more arrivals than were expected.
-        let loss = self.expected.saturating_sub(self.arrived) as f64 / self.expected as f64;
-        metrics.loss_ratio = Some(loss);
-        metrics.loss_burst_mean_pkts = self.losses.mean();
+        let Some(loss) = self.packets.loss_ratio() else { return };
+        self.packets.fill(metrics, length_s);
         match media {
             Media::None => {}
             Media::Voice(codec, packet) => {
@@ -193,9 +154,9 @@ impl ClassPiece {
     /// The E-model's rating of a call whose receiver delays what it plays so far that one packet in a hundred at most comes too
     /// late: from mouth to ear it takes the 99th percentile of the delay and the filling of a packet.
     fn rating(&self, codec: Codec, packet: Span, loss: f64) -> f64 {
-        let patience_ns = self.delay.quantile(0.99).unwrap_or(0.0);
-        let late = self.delay.share_above(patience_ns);
-        let burst_ratio = emodel::burst_ratio(self.losses.mean(), loss);
+        let patience_ns = self.packets.delay().quantile(0.99).unwrap_or(0.0);
+        let late = self.packets.delay().share_above(patience_ns);
+        let burst_ratio = emodel::burst_ratio(self.packets.losses().mean(), loss);
         let mouth_to_ear_s = patience_ns * 1e-9 + packet.as_secs_f64();
         emodel::rating(codec, mouth_to_ear_s, loss + (1.0 - loss) * late, burst_ratio)
     }

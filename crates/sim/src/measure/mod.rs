@@ -1,17 +1,16 @@
 //! What is measured of flows beside the counts that their ends keep.
 //!
-//! [`classes`] gathers what happened to the packets and messages of transports other than TCP, [`requests`] what became of
-//! transfers and pages that applications asked for, [`share`] how endless TCP transfers share a recorded link.
+//! [`classes`] gathers what happened to the packets and messages of transports other than TCP, [`share`] how endless TCP transfers
+//! share a recorded link; what became of transfers and pages stands with the sources that ask for them.
 
 pub(crate) mod classes;
-pub(crate) mod requests;
 pub(crate) mod share;
 
 use aqumen_result::FlowMetrics;
 use aqumen_scenario::{Plan, Window};
+use aqumen_traffic::Requests;
 
 use classes::Classes;
-pub(crate) use requests::{Requests, Served};
 use share::Share;
 
 /// All of it.

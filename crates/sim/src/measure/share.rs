@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use aqumen_result::{Synchrony, jain};
-use aqumen_scenario::{Flow, Plan, Traffic, Window};
+use aqumen_scenario::{Plan, Window};
 
 use super::Standing;
 
@@ -55,7 +55,7 @@ impl Share {
     pub(crate) fn new(plan: &Plan, link: u32) -> Self {
         let crossing: Vec<u32> = (0u32..)
             .zip(&plan.flows)
-            .filter(|(_, flow)| is_endless(plan, flow) && flow.path.contains(&link))
+            .filter(|(_, flow)| plan.is_endless(flow) && flow.path.contains(&link))
             .map(|(number, _)| number)
             .collect();
         let n = crossing.len().min(WATCHED);
@@ -156,12 +156,6 @@ impl Watched {
     fn is_on(&self, plan: &Plan, from: u64, until: u64) -> bool {
         self.on_from.map_or_else(|| is_on(plan, self.number, from, until), |start| start <= from)
     }
-}
-
-/// Whether `flow` is a TCP transfer without end.
-pub(crate) fn is_endless(plan: &Plan, flow: &Flow) -> bool {
-    let group = &plan.groups[flow.group as usize];
-    flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
 }
 
 /// Whether the application of `flow` offered data throughout.

@@ -8,6 +8,7 @@ use std::io::Read;
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc};
 use aqumen_capture::{Headers, Reader, Record, headers};
+use aqumen_network::report_of;
 use aqumen_result::{Meter, utilization};
 use aqumen_scenario::AqmSpec;
 use aqumen_scenario::streams::{Kind, Stream};
@@ -20,7 +21,6 @@ use super::tally::{Place, Tallies};
 use super::writer::{Captured, Writer};
 use super::{Error, LOOK_PKTS, Setup, on_the_wire, share};
 use crate::Progress;
-use crate::report::report_of;
 
 /// A queue, its link, and what was counted so far.
 pub(crate) struct Replay<'a> {

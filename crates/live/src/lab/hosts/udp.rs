@@ -1,11 +1,10 @@
-//! Datagrams, and what a group's receivers saw of them.
+//! Datagrams of the kernel.
 //!
 //! A datagram carries its flow, its number and when it was sent. One that is too short for that is filled up.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use aqumen_result::{FlowMetrics, Histogram, Jitter, Runs};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 
 use crate::lab::kernel::Sockets;
@@ -33,36 +32,15 @@ pub struct Datagrams {
 #[derive(Debug)]
 pub struct Sink(OwnedFd);
 
-/// What a receiver remembers from packet to packet.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Reception {
-    jitter: Jitter,
-    /// One more than the highest number that arrived.
-    next: u32,
-}
-
-/// What a group's receivers saw between two edges of windows.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    arrived: u64,
-    /// Bytes of packets, headers included.
-    bytes: u64,
-    /// Packets up to the highest number that arrived.
-    expected: u64,
-    losses: Runs,
-    /// One-way delays, nanoseconds.
-    delay: Histogram,
-    /// Sum of the estimates of jitter after each arrival, nanoseconds.
-    jitter: f64,
-}
-
 /// A datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Its flow.
     pub flow: u32,
-    number: u32,
-    sent_at: u64,
+    /// Its number, from 0 on.
+    pub number: u32,
+    /// When it was sent, nanoseconds.
+    pub sent_at: u64,
     /// Its payload.
     pub bytes: u32,
 }
@@ -134,70 +112,4 @@ fn open() -> Result<OwnedFd, Failure> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, Some(ipproto::UDP))
         .or_refuse(|| "cannot open a socket".into())
-}
-
-impl Seen {
-    /// `datagram`, of packets with headers of `header_bytes`, arrived at `now`.
-    pub fn on_arrival(&mut self, reception: &mut Reception, datagram: &Datagram, header_bytes: u16, now: u64) {
-        // RFC 3550 appendix A.3: expected are all up to the highest number. One that comes after a higher one was counted as
-        // missing, and only arrives.
-        if let Some(missing) = datagram.number.checked_sub(reception.next) {
-            self.losses.record(missing.into());
-            self.expected += u64::from(missing) + 1;
-            reception.next = datagram.number + 1;
-        }
-        let delay = now.saturating_sub(datagram.sent_at);
-        self.arrived += 1;
-        self.bytes += u64::from(datagram.bytes) + u64::from(header_bytes);
-        self.delay.record(delay);
-        self.jitter += reception.jitter.arrived(delay);
-    }
-
-    /// Adds what was seen later.
-    pub fn merge(&mut self, later: &Seen) {
-        self.arrived += later.arrived;
-        self.bytes += later.bytes;
-        self.expected += later.expected;
-        self.losses.merge(&later.losses);
-        self.delay.merge(&later.delay);
-        self.jitter += later.jitter;
-    }
-
-    /// Fills in the figures of a window of `length_s` seconds.
-    pub fn fill(&self, metrics: &mut FlowMetrics, length_s: f64) {
-        if self.expected == 0 {
-            return;
-        }
-        let seconds = |ns: f64| ns * 1e-9;
-        let delay = |q| self.delay.quantile(q).map(seconds);
-        metrics.throughput_bps = Some(self.bytes as f64 * 8.0 / length_s);
-        metrics.delay_mean_s = self.delay.mean().map(seconds);
-        metrics.delay_p50_s = delay(0.50);
-        metrics.delay_p95_s = delay(0.95);
-        metrics.delay_p99_s = delay(0.99);
-        metrics.jitter_mean_s = Some(seconds(self.jitter / self.arrived as f64));
-        metrics.loss_ratio = Some(self.expected.saturating_sub(self.arrived) as f64 / self.expected as f64);
-        metrics.loss_burst_mean_pkts = self.losses.mean();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_missing_up_to_the_highest_number_is_lost() {
-        let (mut seen, mut reception) = (Seen::default(), Reception::default());
-        // Of 0 to 9 lost: 2, 5, 6; 8 comes after 9. Each is sent at 20 ms times its number and takes 10 ms.
-        for number in [0, 1, 3, 4, 7, 9, 8] {
-            let sent_at = 20_000_000 * u64::from(number);
-            let datagram = Datagram { flow: 0, number, sent_at, bytes: 100 };
-            seen.on_arrival(&mut reception, &datagram, 28, sent_at + 10_000_000);
-        }
-        let mut metrics = FlowMetrics::default();
-        seen.fill(&mut metrics, 1.0);
-        assert!((metrics.loss_ratio.unwrap() - 0.3).abs() < 1e-12);
-        assert_eq!((metrics.loss_burst_mean_pkts, metrics.jitter_mean_s), (Some(4.0 / 3.0), Some(0.0)));
-        assert_eq!(metrics.throughput_bps, Some(7.0 * 128.0 * 8.0));
-    }
 }

@@ -1,0 +1,113 @@
+//! What receivers see of numbered packets: which are missing, how long they took, how unevenly they came.
+
+use crate::{FlowMetrics, Histogram, Jitter, Runs};
+
+/// What a receiver remembers from packet to packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reception {
+    jitter: Jitter,
+    /// One more than the highest number that arrived.
+    next: u32,
+}
+
+/// What receivers saw in a stretch of time.
+#[derive(Clone, Debug, Default)]
+pub struct Received {
+    /// Packets that arrived, and the bytes of them.
+    arrived: u64,
+    bytes: u64,
+    /// Packets up to the highest number that arrived.
+    expected: u64,
+    /// Packets that were missing one directly after the other.
+    losses: Runs,
+    /// One-way delays, nanoseconds.
+    delay: Histogram,
+    /// Sum of the estimates of jitter after each arrival, nanoseconds.
+    jitter: f64,
+}
+
+impl Received {
+    /// Packet `number`, of `bytes` with all headers, arrived after `delay` nanoseconds at a receiver that remembers `reception`.
+    pub fn on_arrival(&mut self, reception: &mut Reception, number: u32, bytes: u64, delay: u64) {
+        // RFC 3550 appendix A.3: expected are all up to the highest number. One that comes after a higher one was counted
+        // as missing, and only arrives.
+        if let Some(missing) = number.checked_sub(reception.next) {
+            self.losses.record(missing.into());
+            self.expected += u64::from(missing) + 1;
+            reception.next = number + 1;
+        }
+        self.arrived += 1;
+        self.bytes += bytes;
+        self.delay.record(delay);
+        self.jitter += reception.jitter.arrived(delay);
+    }
+
+    /// Adds what was seen later.
+    pub fn merge(&mut self, later: &Received) {
+        self.arrived += later.arrived;
+        self.bytes += later.bytes;
+        self.expected += later.expected;
+        self.losses.merge(&later.losses);
+        self.delay.merge(&later.delay);
+        self.jitter += later.jitter;
+    }
+
+    /// Share of the packets that are missing; `None` where none was expected.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        // Late ones that were counted as missing in the stretch before may make more arrivals than were expected.
+        (self.expected > 0).then(|| self.expected.saturating_sub(self.arrived) as f64 / self.expected as f64)
+    }
+
+    /// How many packets were missing one directly after the other.
+    pub fn losses(&self) -> &Runs {
+        &self.losses
+    }
+
+    /// One-way delays, nanoseconds.
+    pub fn delay(&self) -> &Histogram {
+        &self.delay
+    }
+
+    /// Fills in the figures of a window of `length_s` seconds, where any packet was expected.
+    pub fn fill(&self, metrics: &mut FlowMetrics, length_s: f64) {
+        if self.expected == 0 {
+            return;
+        }
+        let seconds = |ns: f64| ns * 1e-9;
+        let delay = |q| self.delay.quantile(q).map(seconds);
+        metrics.throughput_bps = Some(self.bytes as f64 * 8.0 / length_s);
+        metrics.delay_mean_s = self.delay.mean().map(seconds);
+        metrics.delay_p50_s = delay(0.50);
+        metrics.delay_p95_s = delay(0.95);
+        metrics.delay_p99_s = delay(0.99);
+        metrics.jitter_mean_s = Some(seconds(self.jitter / self.arrived as f64));
+        metrics.loss_ratio = self.loss_ratio();
+        metrics.loss_burst_mean_pkts = self.losses.mean();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_up_to_the_highest_number_is_lost() {
+        let (mut received, mut reception) = (Received::default(), Reception::default());
+        // Of 0 to 9 lost: 2, 5, 6; 8 comes after 9. Each takes 10 ms.
+        for number in [0, 1, 3, 4, 7, 9, 8] {
+            received.on_arrival(&mut reception, number, 128, 10_000_000);
+        }
+        let mut metrics = FlowMetrics::default();
+        received.fill(&mut metrics, 1.0);
+        assert!((metrics.loss_ratio.unwrap() - 0.3).abs() < 1e-12);
+        assert_eq!((metrics.loss_burst_mean_pkts, metrics.jitter_mean_s), (Some(4.0 / 3.0), Some(0.0)));
+        assert_eq!((metrics.throughput_bps, metrics.delay_mean_s), (Some(7.0 * 128.0 * 8.0), Some(0.01)));
+    }
+
+    #[test]
+    fn nothing_expected_says_nothing() {
+        let mut metrics = FlowMetrics::default();
+        Received::default().fill(&mut metrics, 1.0);
+        assert_eq!((metrics.loss_ratio, metrics.throughput_bps), (None, None));
+    }
+}
