@@ -14,10 +14,10 @@ from typing import Any
 from aqumen.columns import SIZES
 from aqumen.comparison import Gathering
 from aqumen.errors import ScenarioError
-from aqumen.felt import Felt, Score, scores
-from aqumen.lines import LINES
+from aqumen.experience import Felt, Score, scores
 from aqumen.result import Result
 from aqumen.scenario import Scenario
+from aqumen.shaping import LINES
 
 __all__ = ["AS_IT_IS", "WORDS", "Answer", "Situation", "Study", "cell", "datacenter", "uplink"]
 
@@ -258,7 +258,7 @@ def uplink(
         down: Rate towards the household.
         up: Rate from it.
         rtt: Round-trip time without queues.
-        line: How the line frames packets, a name of `lines.LINES`.
+        line: How the line frames packets, a name of `shaping.LINES`.
         bloat: How long packets wait in the modem, and at the provider, when the line is full and nothing is shaped;
             without it 500 ms, and 64 kB at the least.
         headroom: By how many percent the shapers are slower than the line, up and down.

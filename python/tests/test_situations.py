@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import aqumen
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
-from aqumen.felt import Felt, scores
-from aqumen.lines import LINES, host_commands, kernel_options, shaper_commands
+from aqumen.experience import Felt, scores
+from aqumen.shaping import LINES, host_commands, kernel_options, shaper_commands
 from aqumen.situations import AS_IT_IS, KERNEL_AQMS, Study, uplink
 
 QUICK = ["--seeds", "2", "--senders", "cubic", "--aqm", "fq-codel-linux,codel-linux", "--duration", "20s"]

@@ -13,10 +13,10 @@ from aqumen.cli import complete, talk
 from aqumen.cli.compare import first_interrupt
 from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
 from aqumen.errors import ScenarioError
-from aqumen.felt import ALIKE
+from aqumen.experience import ALIKE
 from aqumen.files import json_text, write_text
-from aqumen.lines import KERNEL, LINES, host_commands, shaper_commands
 from aqumen.replay import Capture
+from aqumen.shaping import KERNEL, LINES, host_commands, shaper_commands
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
 from aqumen.situations import cell as cell_of
 from aqumen.situations import datacenter as datacenter_of

@@ -7,8 +7,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from aqumen import _core, tables
-from aqumen.lines import KERNEL
 from aqumen.report.template import render
+from aqumen.shaping import KERNEL
 
 if TYPE_CHECKING:
     from aqumen.situations import Answer, Study
