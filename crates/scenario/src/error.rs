@@ -36,6 +36,8 @@ impl Error {
     }
 }
 
+/// Longest list of names in a message, characters.
+const LIST_CHARS_MAX: usize = 200;
 /// Longest value shown.
 const VALUE_CHARS_MAX: usize = 60;
 
@@ -81,20 +83,76 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// " (did you mean NEAREST?)" if one of `known` is close to `name`, and the list of all.
+/// " (did you mean NEAREST?)" if one of `known` is close to `name`, and the list of all, as far as a line has room.
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
+    suggestion_of(name, known, None)
+}
+
+/// The same of names that `command` lists.
+pub(crate) fn suggestion_listed<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, command: &str) -> String {
+    suggestion_of(name, known, Some(command))
+}
+
+fn suggestion_of<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, command: Option<&str>) -> String {
+    // A scenario may have profiles of the names that are built in.
+    let mut all: Vec<&str> = Vec::new();
+    known.into_iter().for_each(|name| {
+        if !all.contains(&name) {
+            all.push(name)
+        }
+    });
     // Names are compared without regard to case, at most half of the letters wrong.
     let lower = name.to_lowercase();
-    let nearest = known
+    let nearest = all
         .iter()
         .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= candidate.chars().count() / 2)
         .min_by_key(|(distance, _)| *distance);
-    let list = known.join(", ");
+    let list = listed(&all, command);
     match nearest {
-        _ if known.is_empty() => "; there is none".into(),
-        Some((_, nearest)) if known.len() > 1 => format!("; did you mean {nearest}? known: {list}"),
+        _ if all.is_empty() => "; there is none".into(),
+        Some((_, nearest)) if all.len() > 1 => format!("; did you mean {nearest}? known: {list}"),
         _ => format!("; known: {list}"),
+    }
+}
+
+/// `names` in a row; of a long row the beginning, how many more there are, and the command that lists them.
+fn listed(names: &[&str], command: Option<&str>) -> String {
+    let whole = names.join(", ");
+    if whole.chars().count() <= LIST_CHARS_MAX {
+        return whole;
+    }
+    let mut room = LIST_CHARS_MAX;
+    let fits = |name: &&&str| {
+        let left = room.checked_sub(name.chars().count() + 2);
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let shown: Vec<&str> = names.iter().take_while(fits).copied().collect();
+    let lists = command.map_or(String::new(), |command| format!("; {command} lists all"));
+    format!("{}, ... and {} more{lists}", shown.join(", "), names.len() - shown.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_ends_at_a_word_and_names_the_command() {
+        let names: Vec<String> = (0..60).map(|i| format!("name-{i}")).collect();
+        let said = suggestion_listed("nam-7", names.iter().map(String::as_str), "aqumen list names");
+        let (hint, list) = said.split_once(" known: ").unwrap();
+        assert_eq!(hint, "; did you mean name-7?");
+        let (shown, rest) = list.split_once(", ... and ").unwrap();
+        assert!(
+            shown.chars().count() <= LIST_CHARS_MAX && shown.split(", ").all(|name| names.iter().any(|n| n == name))
+        );
+        assert_eq!(rest, format!("{} more; aqumen list names lists all", 60 - shown.split(", ").count()));
+    }
+
+    #[test]
+    fn a_short_list_is_whole_and_names_each_once() {
+        assert_eq!(suggestion("x", ["pi", "red", "pi"]), "; known: pi, red");
+        assert_eq!(suggestion("x", []), "; there is none");
     }
 }

@@ -2,7 +2,7 @@
 
 use aqumen_aqm::{Algorithm, Catalogue, Kind, Network, Param, QueueKind, Requirement, Settings, threshold};
 
-use crate::error::suggestion;
+use crate::error::{suggestion, suggestion_listed};
 use crate::field::{At, Field, Misfit, Named};
 use crate::tree::Value;
 use crate::units::Quantity;
@@ -152,7 +152,7 @@ fn resolve<'a>(name: &str, profiles: &Named<Profile>, catalogue: &'a Catalogue) 
             .chain(catalogue.algorithms().map(|algorithm| algorithm.name))
             .chain(catalogue.profiles().iter().map(|profile| profile.name));
         let key = if chain.is_empty() { None } else { Some("algorithm".into()) };
-        return Err((key, format!("no AQM \"{at}\"{}", suggestion(at, known))));
+        return Err((key, format!("no AQM \"{at}\"{}", suggestion_listed(at, known, "aqumen list aqms"))));
     };
     let mut values = Vec::new();
     for (key, value) in builtin.map_or(&[][..], |profile| profile.settings) {

@@ -3,7 +3,7 @@
 use aqumen_units::{Rate, Span};
 use serde_json::json;
 
-use crate::error::suggestion;
+use crate::error::suggestion_listed;
 use crate::field::{At, Field, Misfit, as_json};
 use crate::tree::Value;
 use crate::units;
@@ -167,7 +167,7 @@ impl<C> Kind<C> {
                     Some(index) => set(config, index),
                     None => {
                         let key = at.path.rsplit('.').next().unwrap_or_default();
-                        let known = suggestion(&name, names.iter().copied());
+                        let known = suggestion_listed(&name, names.iter().copied(), "aqumen list transports");
                         return Err(at.misfit(format!("no such {key}{known}")));
                     }
                 }
