@@ -43,6 +43,16 @@ impl Plan {
         let group = &self.groups[flow.group as usize];
         flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
     }
+
+    /// How long the bytes of a transfer take on the way of `flow` where there is nobody else: the delay of the links, and the bytes at
+    /// the rate of the slowest; nanoseconds, above 0.
+    pub fn alone_ns(&self, flow: u32, bytes: u64) -> f64 {
+        let links = || self.flows[flow as usize].path.iter().map(|&link| &self.links[link as usize]);
+        let delay: u64 = links().map(|link| link.delay.as_nanos()).sum();
+        let slowest = links().map(|link| link.rates[0].1).min();
+        let sending = slowest.map_or(0, |rate| rate.time_for(Bytes(bytes)).as_nanos());
+        (delay + sending).max(1) as f64
+    }
 }
 
 /// A directed link: a queue, a transmitter, a propagation delay.

@@ -168,6 +168,11 @@ impl Kind {
 }
 
 impl Traffic {
+    /// Whether it asks for something finite, of which it can be said how long it took.
+    pub fn asks(&self) -> bool {
+        matches!(self, Traffic::Transfers(_) | Traffic::Web(_))
+    }
+
     /// Whose the arrivals are.
     pub fn scope(&self) -> Scope {
         match self {

@@ -8,15 +8,13 @@
 //! - `transfers` are finite transfers, `web` sessions of pages;
 //! - `packets` are sources of packets: constant rate, Poisson, ON/OFF, self-similar; `mmpp` Markov-modulated ones;
 //! - `media` are voice and video;
-//! - `ahead` works out what a source will ask for, for other engines;
-//! - `requests` is what became of it, for results.
+//! - `ahead` works out what a source will ask for, for other engines.
 
 mod ahead;
 mod draw;
 mod media;
 mod mmpp;
 mod packets;
-mod requests;
 mod transfers;
 mod web;
 
@@ -26,7 +24,6 @@ use aqumen_units::{Instant, Span};
 
 pub use ahead::{Ahead, ahead};
 pub use draw::Draws;
-pub use requests::{Requests, Served};
 
 /// One application.
 pub trait Source {

@@ -12,11 +12,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::OwnedFd;
 
-use aqumen_result::{FlowMetrics, Received, Reception, jain};
+use aqumen_result::{FlowMetrics, Received, Reception, Requests, Served, jain};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic, Window};
-use aqumen_traffic::{Action, Requests, Served, Source, Step};
+use aqumen_traffic::{Action, Source, Step};
 use aqumen_units::Instant;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -588,7 +588,12 @@ impl Seen {
         let pieces = self.edges.iter().zip(&self.datagrams[group as usize]);
         pieces.filter(|(edge, _)| start < **edge && **edge <= end).for_each(|(_, piece)| datagrams.merge(piece));
         datagrams.fill(&mut metrics, length_s);
-        self.requests.fill(&mut metrics, plan, group, window);
+        if of.traffic.asks() {
+            let pages = matches!(of.traffic, Traffic::Web(_));
+            self.requests.fill(&mut metrics, (group, of.flows.clone()), start..end, pages, |flow, bytes| {
+                plan.alone_ns(flow, bytes)
+            });
+        }
         metrics
     }
 }

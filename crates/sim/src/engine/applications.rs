@@ -7,10 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use aqumen_aqm::Draw;
+use aqumen_result::Served;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic};
-use aqumen_traffic::{Action, Served, Source, Step};
+use aqumen_traffic::{Action, Source, Step};
 use aqumen_transport::Message;
 use aqumen_transport::tcp::{Receiver, Sender};
 use aqumen_units::{Bytes, Span};

@@ -1,14 +1,13 @@
 //! What is measured of flows beside the counts that their ends keep.
 //!
 //! [`classes`] gathers what happened to the packets and messages of transports other than TCP, [`share`] how endless TCP transfers
-//! share a recorded link; what became of transfers and pages stands with the sources that ask for them.
+//! share a recorded link.
 
 pub(crate) mod classes;
 pub(crate) mod share;
 
-use aqumen_result::FlowMetrics;
-use aqumen_scenario::{Plan, Window};
-use aqumen_traffic::Requests;
+use aqumen_result::{FlowMetrics, Requests};
+use aqumen_scenario::{Plan, Traffic, Window};
 
 use classes::Classes;
 use share::Share;
@@ -61,6 +60,12 @@ impl Measures {
         window: &Window,
     ) {
         self.classes.fill(metrics, group, pieces, (window.end - window.start).as_secs_f64());
-        self.requests.fill(metrics, plan, group, window);
+        let of = &plan.groups[group as usize];
+        if of.traffic.asks() {
+            let window = window.start.as_nanos()..window.end.as_nanos();
+            let pages = matches!(of.traffic, Traffic::Web(_));
+            self.requests
+                .fill(metrics, (group, of.flows.clone()), window, pages, |flow, bytes| plan.alone_ns(flow, bytes));
+        }
     }
 }
