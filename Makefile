@@ -135,6 +135,8 @@ lint:
 	ruff format --check
 	ruff check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@# A crate of ours that gains a dependency changes the lock file of the crate outside too; say so before the long part.
+	cargo metadata --locked --format-version 1 --manifest-path examples/own-aqm/Cargo.toml >/dev/null
 
 # The AQMs run in routers and browsers too, where there is no standard library.
 no-std:
