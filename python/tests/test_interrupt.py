@@ -24,9 +24,10 @@ minisources = { count = 700, on = "400ms", off = "600ms", rate = "0.2pkt/s" }
 MANY_WINDOWS = (
     "import aqumen, aqumen.beside as beside; from aqumen.scenario import Scenario;"
     "text = Scenario.load('arm-pfc/exp1').to_toml() + ''.join("
-    'f\'\\n[[events]]\\nat = "{k / 10}s"\\ncapacity = "{9 + k % 2}Mbit"\\n\' for k in range(11, 900));'
-    "print('ready', flush=True); beside.predict(Scenario.parse(text), 'st-arm-pfc')"
+    'f\'\\n[[events]]\\nat = "{k / 1000}s"\\ncapacity = "{9 + k % 2}Mbit"\\n\' for k in range(1100, 10100));'
+    "scenario = Scenario.parse(text); print('ready', flush=True); beside.predict(scenario, 'st-arm-pfc')"
 )
+"""A window after each of 9000 events: a minute of work, so that no machine is through before the signal comes."""
 LARGE_MAP = (
     "import numpy as np; from aqumen.theory import design, stability_map;"
     "found = design('red', capacity='10Mbit', flows=100, rtt='200ms', target='100pkt');"
