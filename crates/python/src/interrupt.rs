@@ -1,15 +1,15 @@
 //! Ctrl-C is answered within a moment, whatever an engine is at: it works on a thread of its own, while the caller's thread waits
 //! for it and looks for signals.
 //!
-//! A caller that leaves tells the worker so, and does not wait for it: an engine stops where it next asks whether to go on, and
-//! what never asks ends with the program.
+//! A caller that leaves tells the worker so, and waits a moment: an engine stops where it next asks whether to go on, and takes a
+//! half-written file with it. What never asks ends with the program.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
@@ -17,6 +17,9 @@ use crate::error::refuse;
 
 /// How often signals are looked for.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long a caller that leaves waits for its worker to tidy up.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// As the main thread has it: engines run on either.
 const STACK_BYTES: usize = 8 << 20;
@@ -80,6 +83,8 @@ pub(crate) fn listening<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
                     left.leave();
+                    drop(answer);
+                    py.detach(move || until_over(&heard));
                     return Err(signal);
                 }
             }
@@ -92,6 +97,12 @@ pub(crate) fn listening<T: Send + 'static>(
 /// What comes next, or that nothing came for a moment.
 pub(crate) fn wait<T: Send>(py: Python<'_>, from: &mut Receiver<T>) -> Result<T, RecvTimeoutError> {
     py.detach(move || from.recv_timeout(PATIENCE))
+}
+
+/// Waits until the worker's end of the channel closes, `GRACE` at the most.
+fn until_over(heard: &Receiver<f64>) {
+    let until = Instant::now() + GRACE;
+    while heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
 }
 
 /// Begins `work` on a thread of its own. Python knows the thread all the while: own AQMs call it often, and to be introduced anew
