@@ -3,7 +3,7 @@
 //! `cargo bench -p aqumen-sim --bench engine [-- [FLOWS] [--json]]`. The scenario is experiment 1 of the ARM-PFC paper with
 //! PI, scaled up: a dumbbell of three hops each way, acknowledgements simulated too. Setting the network up is not counted.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use aqumen_result::RunResult;

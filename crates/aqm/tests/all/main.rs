@@ -1,0 +1,16 @@
+//! All tests of this crate from outside, in one program: to link one is quicker than to link a dozen.
+
+mod allocation;
+mod arm_pfc_predictor;
+mod catalogue;
+mod closed_loop;
+mod common;
+mod docs;
+mod interfaces;
+mod operations;
+mod qdiscs;
+mod random;
+mod replay;
+mod vectors;
+mod vectors_classic;
+mod vectors_papers;

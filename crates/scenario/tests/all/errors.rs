@@ -1,0 +1,623 @@
+//! Bad input: one line each, with file, line, key, and what would be right.
+
+use crate::common;
+
+use aqumen_scenario::cost::Runner;
+use aqumen_scenario::{Files, Scenario};
+use common::{DUMBBELL, GRAPH, PARKING_LOT, error, parse, with};
+
+fn dumbbell(old: &str, new: &str) -> String {
+    error(&with(DUMBBELL, old, new))
+}
+
+fn graph(old: &str, new: &str) -> String {
+    error(&with(GRAPH, old, new))
+}
+
+/// Adds `more` at the end of the dumbbell.
+fn more(more: &str) -> String {
+    error(&format!("{DUMBBELL}{more}"))
+}
+
+#[test]
+fn the_base_scenarios_are_right() {
+    parse(DUMBBELL);
+    parse(GRAPH);
+    parse(PARKING_LOT);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_nearest_known_one() {
+    assert_eq!(
+        dumbbell("buffer = \"300pkt\"", "bufer = \"300pkt\""),
+        "t.toml:11: topology.bottleneck.bufer: unknown key; did you mean buffer? known: rate, channel, loss, delay, buffer, reverse"
+    );
+    assert!(more("[nomnal]\nflows = 3\n").starts_with("t.toml:22: nomnal: unknown key; did you mean nominal? known: "));
+    assert!(
+        dumbbell("transport = \"ns2\"", "transport = { preset = \"ns2\", enc = true }").contains("did you mean ecn?")
+    );
+}
+
+#[test]
+fn missing_keys_are_named_with_what_they_are() {
+    assert_eq!(error(""), "t.toml:1: name: missing; it must be a name, such as \"ftp\"");
+    assert_eq!(
+        dumbbell("rate = \"8Mbit\"\n", ""),
+        "t.toml:8: topology.bottleneck.rate: missing; it must be a rate, such as \"8Mbit\""
+    );
+    assert_eq!(
+        dumbbell("name = \"ftp\"\n", ""),
+        "t.toml:17: flows.0.name: missing; it must be a name, such as \"ftp\""
+    );
+}
+
+#[test]
+fn rates_are_above_zero_finite_and_have_a_unit() {
+    for (value, message) in [
+        ("\"-8Mbit\"", "must be a rate above 0, such as \"8Mbit\""),
+        ("\"0bit\"", "must be a rate above 0, such as \"8Mbit\""),
+        ("\"NaN\"", "must be a rate, such as \"8Mbit\""),
+        ("\"inf\"", "must be a rate, such as \"8Mbit\""),
+        ("\"1e400Mbit\"", "must be a finite rate, such as \"8Mbit\""),
+        ("\"1e30bit\"", "must be a rate of 1bit to 10000Gbit"),
+        ("\"8\"", "needs a unit, such as \"8Mbit\""),
+        ("\"8mbit\"", "unknown unit \"mbit\"; use bit, kbit, Mbit, Gbit, Tbit"),
+        ("8000000", "needs a unit, such as \"8000000Mbit\""),
+        ("nan", "must be a rate, such as \"8Mbit\""),
+        ("true", "must be a rate, such as \"8Mbit\""),
+        ("[]", "must be a rate, such as \"8Mbit\""),
+        ("1979-05-27", "must be a rate, such as \"8Mbit\""),
+    ] {
+        let shown = if value == "nan" { "NaN" } else { value };
+        assert_eq!(
+            dumbbell("rate = \"8Mbit\"", &format!("rate = {value}")),
+            format!("t.toml:9: topology.bottleneck.rate = {shown}: {message}")
+        );
+    }
+}
+
+#[test]
+fn a_buffer_holds_at_least_one_packet() {
+    let buffer = |value: &str| dumbbell("buffer = \"300pkt\"", &format!("buffer = \"{value}\""));
+    let message = "must be a whole number of packets, 1pkt to 1e9pkt, such as \"300pkt\"";
+    for value in ["0pkt", "0.5pkt", "-1pkt", "2e9pkt"] {
+        assert_eq!(buffer(value), format!("t.toml:11: topology.bottleneck.buffer = \"{value}\": {message}"));
+    }
+    // The preset ns2 sends packets of 1000 bytes.
+    assert_eq!(buffer("999B"), "t.toml:11: topology.bottleneck.buffer = \"999B\": holds less than one packet of 1000B");
+    assert!(Scenario::parse(&with(DUMBBELL, "300pkt", "1000B"), "t.toml").is_ok());
+}
+
+#[test]
+fn times_stay_within_the_run_and_the_run_within_a_day() {
+    assert_eq!(dumbbell("\"100s\"", "\"0s\""), "t.toml:2: duration = \"0s\": must be above 0s, such as \"100s\"");
+    let day = "must be a time of at least 0s, at most 86400s";
+    assert_eq!(dumbbell("\"100s\"", "\"25h\""), format!("t.toml:2: duration = \"25h\": {day}"));
+    assert_eq!(dumbbell("\"100s\"", "\"-1s\""), format!("t.toml:2: duration = \"-1s\": {day}"));
+    assert_eq!(
+        more("[windows]\nlate = [\"90s\", \"110s\"]\n"),
+        "t.toml:23: windows.late = [\"90s\", \"110s\"]: must be within the run of 100s"
+    );
+    assert_eq!(
+        more("[windows]\nlate = [\"90s\", \"80s\"]\n"),
+        "t.toml:23: windows.late = [\"90s\", \"80s\"]: an interval must end after it starts"
+    );
+    assert_eq!(
+        more("[windows]\nall = \"2s\"\n"),
+        "t.toml:23: windows.all = \"2s\": this window is always there; choose another name"
+    );
+    assert_eq!(more("stop = \"1s\"\n"), "t.toml:22: flows.0.stop = \"1s\": must be after the start, 1s");
+    assert_eq!(more("stop = \"101s\"\n"), "t.toml:22: flows.0.stop = \"101s\": must be within the run of 100s");
+    assert_eq!(
+        dumbbell("[\"0s\", \"1s\"]", "\"100s\""),
+        "t.toml:20: flows.0.start = \"100s\": must be before the end of the run, 100s"
+    );
+    assert_eq!(
+        dumbbell("[\"0s\", \"1s\"]", "[\"2s\", \"1s\"]"),
+        "t.toml:20: flows.0.start = [\"2s\", \"1s\"]: the lower end of the range must come first"
+    );
+    assert_eq!(
+        more("[record]\ninterval = \"1us\"\n"),
+        "t.toml:23: record.interval = \"1us\": gives more than 10000000 samples; make it longer"
+    );
+    assert_eq!(
+        graph("[[\"10s\", \"20s\"], [\"30s\", \"35s\"]]", "[[\"10s\", \"20s\"], [\"15s\", \"35s\"]]"),
+        "t.toml:39: flows.0.off.1 = [\"15s\", \"35s\"]: must come after the interval before it"
+    );
+}
+
+#[test]
+fn names_are_unique_and_name_something() {
+    assert_eq!(
+        more("[[flows]]\nname = \"ftp\"\ntransport = \"ns2\"\n"),
+        "t.toml:23: flows.1.name = \"ftp\": there is another group of this name"
+    );
+    assert_eq!(
+        graph("nodes = [\"a\", \"b\", \"c\"]", "nodes = [\"a\", \"b\", \"c\", \"a\"]"),
+        "t.toml:6: topology.nodes.3 = \"a\": there is another node of this name"
+    );
+    assert_eq!(
+        graph("name = \"second\"", "name = \"first-reverse\""),
+        "t.toml:18: topology.links.1.name = \"first-reverse\": there is another link called first-reverse"
+    );
+    assert_eq!(
+        graph("from = \"b\"\nto = \"c\"\nrate", "from = \"B\"\nto = \"c\"\nrate"),
+        "t.toml:19: topology.links.1.from = \"B\": no such node; did you mean b? known: a, b, c"
+    );
+    assert_eq!(
+        graph("link = \"second\"", "link = \"secnd\""),
+        "t.toml:53: events.0.link = \"secnd\": no such link; did you mean second? known: first, first-reverse, second, second-reverse"
+    );
+    assert_eq!(
+        graph("stop = \"through\"", "stop = \"thru\""),
+        "t.toml:59: events.1.stop = \"thru\": no such group of flows; did you mean through? known: through, cross"
+    );
+    assert_eq!(
+        dumbbell("name = \"ftp\"", "name = \"f t p\""),
+        "t.toml:18: flows.0.name = \"f t p\": must be a name of at most 64 letters, digits, - and _"
+    );
+    assert_eq!(more("name = \"again\"\n"), "t.toml:22: not valid TOML: duplicate key");
+}
+
+#[test]
+fn every_flow_finds_a_way_there_and_back() {
+    let lonely = with(GRAPH, "nodes = [\"a\", \"b\", \"c\"]", "nodes = [\"a\", \"b\", \"c\", \"island\"]");
+    assert_eq!(
+        error(&with(&lonely, "from = \"a\"\nto = \"c\"", "from = \"a\"\nto = \"island\"")),
+        "t.toml:37: flows.0.to = \"island\": no way for data from a to island"
+    );
+    let narrow = with(GRAPH, "[\"first-reverse\"]", "[]");
+    assert_eq!(
+        error(&with(&narrow, "rate = \"30Mbit\"", "one_way = true\nrate = \"30Mbit\"")),
+        "t.toml:38: flows.0.to = \"c\": no way for acknowledgements from c to a"
+    );
+    assert_eq!(
+        graph("rate = \"15Mbit\"", "rate = \"15Mbit\"\none_way = true"),
+        "t.toml:22: topology.links.1.one_way = true: excludes reverse"
+    );
+    assert_eq!(
+        graph("from = \"a\"\nto = \"c\"", "to = \"c\""),
+        "t.toml:33: flows.0: from is missing; in a graph it names a node"
+    );
+    assert_eq!(
+        graph("transfer = \"1MB\"", "extra_rtt = \"10ms\""),
+        "t.toml:48: flows.1.extra_rtt = \"10ms\": needs access links to add the delay to; give access"
+    );
+}
+
+#[test]
+fn a_parking_lot_has_a_value_for_each_link_or_one_for_all() {
+    let row = |old: &str, new: &str| error(&with(PARKING_LOT, old, new));
+    assert_eq!(
+        row("delay = \"10ms\"\nbuffer", "delay = [\"10ms\", \"20ms\"]\nbuffer"),
+        "t.toml:7: topology.delay = [\"10ms\", \"20ms\"]: lists 2 values for 3 links; give one for all or one for each"
+    );
+    assert_eq!(
+        row("rate = [\"30Mbit\", \"15Mbit\", \"30Mbit\"]", "rate = []"),
+        "t.toml:6: topology.rate = []: must have the rate of at least one link"
+    );
+    assert_eq!(
+        row("preset = \"parking-lot\"", "preset = \"ring\""),
+        "t.toml:5: topology.preset = \"ring\": no such preset; known: dumbbell, parking-lot"
+    );
+    assert_eq!(row("link = \"link2\"\n", ""), "t.toml:27: events.0: link is missing; it names the link that changes");
+}
+
+#[test]
+fn distributions_and_lists_fit_their_group() {
+    let start = |new: &str| dumbbell("start = [\"0s\", \"1s\"]", new);
+    let rtt = |new: &str| start(&format!("rtt = {new}"));
+    assert_eq!(
+        start("start = { list = [\"0s\", \"1s\", \"2s\"] }"),
+        "t.toml:20: flows.0.start: lists 3 values for 4 flows; the count must be a multiple of 3"
+    );
+    assert_eq!(start("start = { list = [] }"), "t.toml:20: flows.0.start: list must have at least one time");
+    assert_eq!(start("start = {}"), "t.toml:20: flows.0.start.law: missing; it must be a name, such as \"ftp\"");
+    assert_eq!(
+        start("start = { law = \"cauchy\" }"),
+        "t.toml:20: flows.0.start.law = \"cauchy\": no such law; known: normal, exponential"
+    );
+    assert_eq!(
+        start("start = { law = \"normal\", mean = \"5s\", std = \"0s\" }"),
+        "t.toml:20: flows.0.start: std must be above 0s; for one value write it alone"
+    );
+    assert_eq!(
+        start("start = { law = \"normal\", mean = \"5s\", std = \"1s\", min = \"9s\" }"),
+        "t.toml:20: flows.0.start: min must be below max, and between them a part of 1s to 9s, four std about the mean"
+    );
+    assert_eq!(
+        start("start = { law = \"exponential\", mean = \"1s\", min = \"3s\", max = \"2s\" }"),
+        "t.toml:20: flows.0.start: min must be below max"
+    );
+    // 20 ms each way over the bottleneck, and up to 45 ms on each of four access links.
+    assert_eq!(rtt("\"200ms\""), "t.toml:20: flows.0.rtt = \"200ms\": must be at least that of the links, 220ms");
+    assert_eq!(start("rtt = \"300ms\"\nextra_rtt = \"1ms\""), "t.toml:20: flows.0.rtt = \"300ms\": excludes extra_rtt");
+    assert_eq!(
+        graph("transfer = \"1MB\"", "rtt = \"100ms\""),
+        "t.toml:48: flows.1.rtt = \"100ms\": needs access links to add the delay to; give access"
+    );
+}
+
+#[test]
+fn events_change_one_thing_that_can_change() {
+    assert_eq!(
+        more("[[events]]\nat = \"40s\"\n"),
+        "t.toml:22: events.0: must have one of capacity, delay, loss, state, aqm, stop and resume"
+    );
+    assert_eq!(
+        more("[[events]]\nat = \"40s\"\nstop = \"ftp\"\ncount = 5\n"),
+        "t.toml:25: events.0.count = 5: 4 flows of ftp run then"
+    );
+    assert_eq!(
+        more("[[events]]\nat = \"40s\"\nresume = \"ftp\"\n"),
+        "t.toml:24: events.0.resume = \"ftp\": 0 flows of ftp have stopped then"
+    );
+    assert_eq!(
+        more("[[events]]\nat = \"100s\"\nstop = \"ftp\"\n"),
+        "t.toml:23: events.0.at = \"100s\": must be before the end of the run, 100s"
+    );
+    assert_eq!(
+        graph("link = \"second\"\n", ""),
+        "t.toml:51: events.0: link is missing; it names the link that changes"
+    );
+}
+
+#[test]
+fn aqms_are_known_and_their_values_fit() {
+    let scenario = parse(GRAPH);
+    let spec = |text: &str| scenario.aqm(text).unwrap_err().to_string();
+    assert!(spec("pii").starts_with("aqm = \"pii\": no AQM \"pii\"; did you mean pi? known: slow, slower, droptail, "));
+    assert!(
+        spec("pi:tarjet=3pkt")
+            .starts_with("aqm = \"pi:tarjet=3pkt\": tarjet = 3pkt: not a parameter of pi; did you mean target? ")
+    );
+    assert_eq!(spec("pi:target=100"), "aqm = \"pi:target=100\": target = 100: needs a unit, such as \"100pkt\"");
+    assert_eq!(spec("pi:target=-1pkt"), "aqm = \"pi:target=-1pkt\": target = -1pkt: must be a number above 0 (pkt)");
+    assert_eq!(spec("pi:target"), "aqm = \"pi:target\": \"target\" must be PARAMETER=VALUE, such as \"target=100pkt\"");
+    assert_eq!(spec("pi:ecn=maybe"), "aqm = \"pi:ecn=maybe\": ecn = maybe: must be true or false");
+    assert!(spec("").starts_with("aqm = \"\": no AQM \"\"; known: "));
+    assert!(
+        dumbbell("aqm = \"pi-x1000\"", "aqm = \"pi-x100\"")
+            .starts_with("t.toml:3: aqm = \"pi-x100\": no AQM \"pi-x100\"; did you mean pi-x1000? ")
+    );
+    assert!(
+        graph("aqm = \"pi:target=20pkt\"", "aqm = \"pi:target=20B\"")
+            .starts_with("t.toml:29: topology.links.1.reverse.aqm = ")
+    );
+}
+
+#[test]
+fn values_that_do_not_fit_together_are_refused_where_they_were_given() {
+    let message = "min_th = 60: must be at least 0 and not above max_th";
+    let scenario = parse(DUMBBELL);
+    let red = "red:min_th=60pkt,max_th=50pkt";
+    let given = scenario.plan(1, Some(&scenario.aqm(red).unwrap())).unwrap_err().to_string();
+    assert_eq!(given, format!("aqm = \"{red}\": {message}"));
+    let own = parse(&with(DUMBBELL, "pi-x1000", red)).plan(1, None).unwrap_err().to_string();
+    assert_eq!(own, format!("t.toml:3: aqm = \"{red}\": {message}"));
+    let back = parse(&with(GRAPH, "pi:target=20pkt", red)).plan(1, None).unwrap_err().to_string();
+    assert_eq!(back, format!("t.toml:29: topology.links.1.reverse.aqm = \"{red}\": {message}"));
+}
+
+#[test]
+fn profiles_are_checked_where_they_stand() {
+    assert_eq!(
+        graph("frequency = \"50Hz\"", "frequency = 50"),
+        "t.toml:76: aqms.slow.frequency = 50: needs a unit, such as \"50Hz\""
+    );
+    assert_eq!(
+        graph("algorithm = \"slow\"", "algorithm = \"slower\""),
+        "t.toml:79: aqms.slower.algorithm = \"slower\": leads back to slower: a profile cannot stand on itself"
+    );
+    assert_eq!(
+        graph("[aqms.slow]", "[aqms.red]"),
+        "t.toml:74: aqms.red: this is the name of an algorithm; a profile needs another"
+    );
+    assert!(
+        graph("algorithm = \"pi-x1000\"", "algorithm = \"pj\"")
+            .starts_with("t.toml:75: aqms.slow.algorithm = \"pj\": no AQM \"pj\"; did you mean pi? ")
+    );
+}
+
+#[test]
+fn transports_are_known_and_their_values_fit() {
+    assert_eq!(
+        dumbbell("transport = \"ns2\"", "transport = \"ns3\""),
+        "t.toml:21: flows.0.transport = \"ns3\": no such transport; did you mean ns2? known: ns2, modern, linux, linux-reno, linux-bbr, cubic, cubic-ns2, dctcp, prague, bbr, vegas, ledbat, udp, rtp, rtp-tfrc, rtp-nada, sctp, sctp-ns2"
+    );
+    let table = |rest: &str| dumbbell("transport = \"ns2\"", &format!("transport = {{ preset = \"ns2\", {rest} }}"));
+    assert_eq!(
+        table("packet = \"40B\""),
+        "t.toml:21: flows.0.transport.packet = \"40B\": must be more than header_bytes, at most 65535 bytes"
+    );
+    assert_eq!(
+        table("variant = \"tahoe\""),
+        "t.toml:21: flows.0.transport.variant = \"tahoe\": no such variant; known: reno, newreno, sack"
+    );
+    assert_eq!(
+        table("initial_window = 2"),
+        "t.toml:21: flows.0.transport.initial_window = 2: needs a unit, such as \"2pkt\""
+    );
+}
+
+#[test]
+fn counts_and_memory_have_limits() {
+    let count = |value: &str| dumbbell("count = 4", &format!("count = {value}"));
+    assert_eq!(count("0"), "t.toml:19: flows.0.count = 0: must be at least 1");
+    assert_eq!(count("-1"), "t.toml:19: flows.0.count = -1: must be 0 to 4294967295");
+    assert_eq!(
+        count("99999999999999999999"),
+        "t.toml:19: flows.0.count = 100000000000000000000: must be a whole number, such as 100"
+    );
+    assert_eq!(count("10000001"), "t.toml:19: flows.0.count = 10000001: 10000001 flows in all; at most 10000000");
+
+    let huge = parse(&with(DUMBBELL, "count = 4", "count = 10000000"));
+    // 10^7 flows of 4096 bytes are 38 GiB, and more with their packets.
+    assert!(huge.memory_estimate(Runner::Packet) > 40_960_000_000);
+    let message = huge.check_memory(Runner::Packet, 1, Some(16 << 30)).unwrap_err().to_string();
+    assert!(
+        message.starts_with("t.toml: needs about ") && message.ends_with("of memory, but 16.0 GiB are free"),
+        "{message}"
+    );
+    assert!(huge.check_memory(Runner::Packet, 1, Some(u64::MAX)).is_ok());
+
+    // An access link slower than its share of the bottleneck fills its queue, up to the window: 4 x 1000 packets of 28 B.
+    let fast = with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"41Mbit\"\nreverse = { buffer = \"100pkt\" }");
+    let rest = with(&fast, "rate = \"41Mbit\"", "rate = \"8Mbit\"");
+    // No queue forms at the bottleneck then, which saves 16 kB in each of two windows and two pieces.
+    let of = |text: &str| parse(text).memory_estimate(Runner::Packet);
+    assert!(of(&fast) + 4 * 16_000 >= of(&rest) + 3_000 * 28);
+    // A hundred thousand flows fit on any machine where their access links are wide.
+    let many = parse(&with(DUMBBELL, "count = 4", "count = 100000"));
+    assert!(many.memory_estimate(Runner::Packet) < 1 << 30, "{}", many.memory_estimate(Runner::Packet));
+
+    let small = parse(DUMBBELL);
+    let needed = small.memory_estimate(Runner::Packet);
+    assert!(
+        small.check_memory(Runner::Packet, 1, Some(needed)).is_ok()
+            && small.check_memory(Runner::Packet, 2, Some(needed)).is_err()
+    );
+}
+
+#[test]
+fn files_that_are_no_scenarios_are_refused() {
+    let absent = Scenario::load("no/such/file.toml", &[]).unwrap_err().to_string();
+    assert!(absent.starts_with("no/such/file.toml: cannot read: "), "{absent}");
+    let directory = Scenario::load("/", &[]).unwrap_err().to_string();
+    assert!(directory.starts_with("/: cannot read: "), "{directory}");
+    if cfg!(unix) {
+        let endless = Scenario::load("/dev/zero", &[]).unwrap_err().to_string();
+        assert_eq!(endless, "/dev/zero: a scenario has at most 16 MiB; this file has more");
+    }
+    let bytes = |bytes: &[u8]| Scenario::from_bytes(bytes, "t.toml", &[]).unwrap_err().to_string();
+    assert_eq!(bytes(b"name = \"a\"\nx = \"\xff\""), "t.toml:2: not UTF-8 text; a scenario is a TOML file");
+    assert_eq!(bytes(b"\x7fELF\0\0\0"), "t.toml: a binary file; a scenario is a TOML file");
+    assert!(error("name = \n").starts_with("t.toml:1: not valid TOML: "));
+    assert!(error(&"[".repeat(100_000)).starts_with("t.toml"));
+    assert!(error(&format!("x = {}", "[".repeat(100_000))).starts_with("t.toml"));
+}
+
+#[test]
+fn what_a_file_holds_cannot_break_the_line() {
+    let message = dumbbell("name = \"ftp\"", "name = \"a\\nb\\u001b[31m\"");
+    assert!(message.contains("a\\nb\\u{1b}[31m"), "{message}");
+}
+
+#[test]
+fn overrides_report_the_key_that_was_given() {
+    let scenario = parse(GRAPH);
+    let fail = |key: &str, value: &str| scenario.with(key, value).unwrap_err().to_string();
+    assert_eq!(
+        parse(DUMBBELL).with("bottleneck.rate", "-8Mbit").unwrap_err().to_string(),
+        "t.toml: topology.bottleneck.rate = \"-8Mbit\": must be a rate above 0, such as \"8Mbit\""
+    );
+    assert_eq!(
+        fail("flows.thru.count", "2"),
+        "t.toml: flows.thru.count: cannot set: flows has no entry thru; did you mean through? known: through, cross"
+    );
+    assert_eq!(fail("name.x", "2"), "t.toml: name.x: cannot set: name is not a table");
+    assert_eq!(
+        fail("a..b", "2"),
+        "t.toml: a..b: cannot set: the key must be words joined by dots, such as topology.bottleneck.rate"
+    );
+    assert!(fail("duraton", "2s").starts_with("t.toml: duraton: unknown key; did you mean duration? "));
+}
+
+#[test]
+fn every_aqm_of_one_queue_takes_the_threshold_functions_parameters() {
+    let scenario = parse(DUMBBELL);
+    for spec in
+        ["aaqm:threshold=0.95", "pi:threshold=0.9,threshold_other=0.5,threshold_from=5s", "arm-pfc-printed:threshold=1"]
+    {
+        let plan = scenario.plan(1, Some(&scenario.aqm(spec).unwrap())).unwrap();
+        assert!(plan.links[0].aqm.build().unwrap().is_ok(), "{spec}");
+    }
+    let refused = |spec| scenario.aqm(spec).unwrap_err().to_string();
+    assert!(
+        refused("pi:threshold=1.5").contains("must be a number of at least 0, at most 1"),
+        "{}",
+        refused("pi:threshold=1.5")
+    );
+    assert!(refused("pi:treshold=0.5").contains("did you mean threshold?"), "{}", refused("pi:treshold=0.5"));
+    // Disciplines of several queues have no one buffer to measure.
+    assert!(refused("drr:threshold=0.5").contains("not a parameter of drr"), "{}", refused("drr:threshold=0.5"));
+}
+
+/// The dumbbell with `new` in place of its rate.
+fn rate(new: &str) -> String {
+    dumbbell("rate = \"8Mbit\"", new)
+}
+
+/// An event at 40 s.
+fn event(what: &str) -> String {
+    more(&format!("[[events]]\nat = \"40s\"\n{what}\n"))
+}
+
+#[test]
+fn a_link_has_one_capacity_that_makes_sense() {
+    let link = "t.toml:9: topology.bottleneck";
+    assert_eq!(
+        rate("rate = \"8Mbit\"\nchannel = { model = \"wifi\" }"),
+        "t.toml:10: topology.bottleneck.channel: excludes rate: a medium has its own"
+    );
+    assert_eq!(rate("rate = {}"), format!("{link}.rate: must have one of steps, csv and mahimahi"));
+    assert_eq!(
+        rate("rate = { steps = [[\"1s\", \"8Mbit\"]] }"),
+        format!("{link}.rate.steps = [[\"1s\", \"8Mbit\"]]: the first must begin at 0s")
+    );
+    assert_eq!(
+        rate("rate = { steps = [[\"0s\", \"8Mbit\"], [\"5s\", \"4Mbit\"]], period = \"5s\" }"),
+        format!("{link}.rate.period = \"5s\": must be longer than 5s, when the last one begins")
+    );
+    assert!(
+        rate("rate = { steps = [[\"0s\", \"8Mbit\"], [\"1us\", \"4Mbit\"]], period = \"2us\" }")
+            .ends_with("gives more than 1000000 changes of the rate; make it longer")
+    );
+    assert!(rate("rate = { steps = [[\"0s\"]] }").ends_with("must be a time and a rate, such as [\"10s\", \"4Mbit\"]"));
+    assert_eq!(
+        rate("channel = { kind = \"wifi\" }"),
+        format!("{link}.channel.model: missing (in place of kind?); known: wifi, wimax, umts, lte, shared")
+    );
+    assert_eq!(
+        rate("channel = { model = \"wify\" }"),
+        format!(
+            "{link}.channel.model = \"wify\": no such model; did you mean wifi? known: wifi, wimax, umts, lte, shared"
+        )
+    );
+    assert_eq!(rate("channel = { model = \"lte\", cqi = 16 }"), format!("{link}.channel.cqi = 16: must be 1 to 15"));
+    assert_eq!(
+        rate("channel = { model = \"shared\" }"),
+        format!("{link}.channel.rate: missing; it must be a rate, such as \"8Mbit\"")
+    );
+    assert!(rate("channel = { model = \"wifi\", width_mhz = 30 }").ends_with("width_mhz = 30: must be 20 or 40"));
+}
+
+#[test]
+fn losses_are_probabilities_and_models_complete() {
+    let loss = |loss: &str| rate(&format!("rate = \"8Mbit\"\nloss = {loss}"));
+    assert_eq!(loss("1.5"), "t.toml:10: topology.bottleneck.loss = 1.5: must be a probability, 0 to 1");
+    assert!(loss("{ bit_errors = -1 }").ends_with("bit_errors = -1: must be a probability, 0 to 1"));
+    assert_eq!(
+        loss("{ burst = { to_bad = 0.1 } }"),
+        "t.toml:10: topology.bottleneck.loss.burst: needs either to_bad and to_good, or mean_good and mean_bad"
+    );
+    assert!(loss("{ burst = { to_bad = 0.1, to_good = 0 } }").ends_with("to_good = 0: must be above 0, at most 1"));
+    assert!(
+        dumbbell("delay = [\"35ms\", \"45ms\"]", "delay = \"1ms\"\nloss = { burst = {} }")
+            .starts_with("t.toml:16: topology.access.loss.burst: needs")
+    );
+}
+
+#[test]
+fn events_fit_the_links_they_change() {
+    assert!(
+        event("loss = 0.1\ndelay = \"5ms\"")
+            .ends_with("must have one of capacity, delay, loss, state, aqm, stop and resume")
+    );
+    assert_eq!(event("state = \"up\""), "t.toml:24: events.0.state = \"up\": bottleneck is up then");
+    assert_eq!(event("state = \"off\""), "t.toml:24: events.0.state = \"off\": must be \"down\" or \"up\"");
+    assert!(event("loss = { burst = { to_bad = 1 } }").starts_with("t.toml:24: events.0.loss.burst: needs"));
+    assert!(event("aqm = \"pie:target=5\"").contains("events.0.aqm"));
+    let text = format!(
+        "{}[[events]]\nat = \"40s\"\ncapacity = \"1Mbit\"\n",
+        with(DUMBBELL, "rate = \"8Mbit\"", "channel = { model = \"lte\" }")
+    );
+    assert_eq!(
+        error(&text),
+        "t.toml:24: events.0.capacity = \"1Mbit\": bottleneck has no rate to change: its channel or trace decides"
+    );
+    // Which AQM the parameters are for is known when the plan is made.
+    let plan = |what: &str, aqm: &str| {
+        let scenario = parse(&format!("{DUMBBELL}[[events]]\nat = \"40s\"\n{what}\n"));
+        scenario.plan(1, Some(&scenario.aqm(aqm).unwrap())).unwrap_err().to_string()
+    };
+    assert!(
+        plan("aqm = { beta = 0.5 }", "pi").starts_with("t.toml:24: events.0.aqm.beta = 0.5: not a parameter of pi")
+    );
+    assert_eq!(
+        plan("aqm = \"pi\"", "fq-codel"),
+        "t.toml:24: events.0.aqm = \"pi\": fq-codel has several queues: its parameters can change, but not for another AQM"
+    );
+    assert_eq!(
+        plan("aqm = { queues = 64 }", "fq-codel"),
+        "t.toml:24: events.0.aqm.queues = 64: cannot change during the run"
+    );
+    assert_eq!(
+        plan("aqm = \"cake:isolation=flows\"", "cake"),
+        "t.toml:24: events.0.aqm = \"cake:isolation=flows\": isolation = flows: cannot change during the run"
+    );
+    assert!(
+        dumbbell("count = 4", "count = 4\nhosts = 5")
+            .ends_with("flows.0.hosts = 5: must be 1 to the number of flows, 4")
+    );
+    // Hosts carry the delays: a list is dealt to them, not to the flows.
+    assert!(
+        dumbbell("count = 4", "count = 4\nhosts = 2\nextra_rtt = { list = [\"1ms\", \"2ms\", \"3ms\", \"4ms\"] }")
+            .ends_with("flows.0.extra_rtt: lists 4 values for 2 hosts; hosts must be a multiple of 4")
+    );
+    assert!(dumbbell("count = 4", "count = 4\nclass = 256").ends_with("flows.0.class = 256: must be 0 to 255"));
+}
+
+#[test]
+fn traces_are_read_line_by_line() {
+    let folder = std::env::temp_dir().join(format!("aqumen-traces-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("trace");
+    let path = file.display();
+    let load = |key: &str, content: &str| {
+        std::fs::write(&file, content).unwrap();
+        let text = with(DUMBBELL, "rate = \"8Mbit\"", &format!("rate = {{ {key} = \"trace\" }}"));
+        std::fs::write(folder.join("s.toml"), text).unwrap();
+        Scenario::load(folder.join("s.toml"), &[]).map_err(|error| error.to_string())
+    };
+    let wrong = |key: &str, content: &str| {
+        let message = load(key, content).unwrap_err();
+        assert_eq!(message.lines().count(), 1, "{message}");
+        message.split_once("\"trace\": ").expect("the value is shown").1.to_string()
+    };
+    assert_eq!(wrong("mahimahi", "1\nx\n"), format!("{path}:2: must be a whole number of milliseconds"));
+    assert_eq!(wrong("mahimahi", "5\n4\n"), format!("{path}:2: must not be before the line above"));
+    assert_eq!(wrong("mahimahi", "0\n0\n"), format!("{path}: the last millisecond must be above 0"));
+    assert_eq!(wrong("mahimahi", "# none\n"), format!("{path}: has no opportunity"));
+    assert_eq!(wrong("csv", "time,rate\n0,1e6\n1;2\n"), format!("{path}:3: must be time,rate, such as 0.5,8000000"));
+    assert_eq!(wrong("csv", "0,-5\n"), format!("{path}:1: the rate must be 0, or 1bit to 10000Gbit"));
+    assert_eq!(wrong("csv", "0,1e6\n0,2e6\n"), "must be in order of time; 0s comes late");
+    assert_eq!(wrong("csv", "0,0\n"), "must have a rate above 0");
+    assert!(wrong("csv", "\u{0}").contains("must be time,rate"));
+    // Seconds and bit/s, or units; a rate of 0 is an outage.
+    let plan = load("period = \"30s\", csv", "time,rate # a comment\n0,0\n500ms,8Mbit\n\n10,4000000\n")
+        .unwrap()
+        .plan(1, None)
+        .unwrap();
+    let link = &plan.links[0];
+    let rates: Vec<(u64, u64)> =
+        link.rates.iter().map(|(at, rate)| (at.as_nanos() / 1_000_000, rate.as_bps())).collect();
+    assert_eq!(rates[..4], [(0, 8_000_000), (500, 8_000_000), (10_000, 4_000_000), (30_500, 8_000_000)]);
+    let millis = |at: aqumen_units::Instant| at.as_nanos() / 1_000_000;
+    let line = link.line.as_ref().unwrap();
+    let outages: Vec<(u64, u64)> = line.outages.iter().map(|(a, b)| (millis(*a), millis(b.unwrap()))).collect();
+    assert_eq!(outages, [(0, 500), (30_000, 30_500), (60_000, 60_500), (90_000, 90_500)]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(Scenario::load(folder.join("s.toml"), &[]).unwrap_err().to_string().contains("cannot read"));
+    std::fs::create_dir(&file).unwrap();
+    assert!(Scenario::load(folder.join("s.toml"), &[]).unwrap_err().to_string().contains("not a regular file"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_own_aqm_is_known_where_its_catalogue_is_given_and_nowhere_else() {
+    use aqumen_aqm::{Algorithm, AnyAqm, Catalogue, DropTail, Param};
+    let row = Algorithm { name: "mine", title: "Mine", summary: "-", reference: "-", params: &[Param::ECN] };
+    let own = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own(DropTail::default()))).unwrap();
+    let text = &DUMBBELL.replace("pi-x1000", "mine:ecn=false");
+    let known = Scenario::parse_knowing(text, "s.toml", Files::given([]), own).unwrap();
+    assert!(matches!(known.plan(1, None).unwrap().links[0].aqm.build(), Some(Ok(AnyAqm::Own(_)))));
+    // What is made of it knows the same.
+    let changed = known.with("duration", "5s").unwrap().until("3s").unwrap();
+    let plan = changed.plan(1, Some(&changed.aqm("mine").unwrap())).unwrap();
+    assert_eq!((plan.links[0].aqm.name.as_str(), plan.links[0].aqm.values.len()), ("mine", 0));
+    let unknown = Scenario::parse(text, "s.toml").unwrap_err();
+    assert!(unknown.key == "aqm" && unknown.message.starts_with("no AQM \"mine\""), "{unknown}");
+    let misfit = known.aqm("mine:eco=true").unwrap_err().to_string();
+    assert!(misfit.contains("not a parameter of mine; did you mean ecn?"), "{misfit}");
+}

@@ -1,0 +1,10 @@
+//! All tests of this crate from outside, in one program: to link one is quicker than to link a dozen.
+
+mod cells;
+mod common;
+mod errors;
+mod figures;
+mod format;
+mod mmpp;
+mod plans;
+mod traffic;

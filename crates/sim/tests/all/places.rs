@@ -1,0 +1,169 @@
+//! Partitions: however a network is parted into places that go through windows of time by themselves, the answers and the trace
+//! are the same bits.
+
+use std::path::PathBuf;
+
+use aqumen_scenario::{Files, Plan, Scenario};
+use aqumen_sim::{Options, Places, run};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// What flows may be: transport, and what else stands in their group.
+const GROUPS: [&str; 27] = [
+    "transport = { preset = \"ns2\", ecn = true, send_overhead = \"500us\" }",
+    "transport = { preset = \"ns2\", send_overhead = \"500us\" }\noff = [[\"500ms\", \"900ms\"]]",
+    "transport = { preset = \"ns2\", ecn = true }\nstop = \"1500ms\"",
+    "transport = \"modern\"",
+    "transport = \"modern\"\ntransfer = \"60kB\"",
+    "transport = \"cubic\"",
+    "transport = \"dctcp\"",
+    "transport = \"bbr\"",
+    "transport = \"ledbat\"",
+    "transport = \"prague\"",
+    "transport = \"vegas\"",
+    "transport = { preset = \"ns2\", send_overhead = \"2ms\" }\ntraffic = { kind = \"cbr\", rate = \"960kbit\", packet = \"480B\" }",
+    "transport = \"modern\"\ntraffic = { kind = \"web\", reading = \"200ms\" }",
+    "transport = \"modern\"\ntraffic = { kind = \"transfers\", rate = \"9/s\", size = \"20kB\" }",
+    "transport = \"modern\"\ntraffic = { kind = \"transfers\", size = \"9kB\", think = \"100ms\" }",
+    "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"800kbit\" }",
+    "transport = \"udp\"\ntraffic = \"voip\"",
+    "transport = \"udp\"\ntraffic = { kind = \"poisson\", rate = \"100pkt/s\" }",
+    "transport = \"udp\"\ntraffic = { kind = \"self-similar\", rate = \"1Mbit\" }",
+    "transport = \"udp\"\ntraffic = { kind = \"mmpp\", preset = \"paper8\" }",
+    "transport = \"udp\"\ntraffic = { kind = \"video\", file = \"frames.txt\", rate = \"1Mbit\" }",
+    "transport = \"rtp-nada\"\ntraffic = { kind = \"video\", file = \"frames.txt\", rate = \"1Mbit\" }",
+    "transport = \"sctp\"",
+    "transport = { preset = \"sctp\", streams = 3 }\ntraffic = { kind = \"transfers\", rate = \"9/s\", size = \"20kB\" }",
+    "transport = \"rtp\"\ntraffic = \"voip\"",
+    "transport = \"rtp-nada\"",
+    "transport = \"rtp-tfrc\"",
+];
+
+/// What the bottleneck may be.
+const LINES: [&str; 5] = [
+    "rate = \"4Mbit\"",
+    "rate = { steps = [[\"0s\", \"8Mbit\"], [\"300ms\", \"2Mbit\"]], period = \"700ms\" }\nloss = 0.01",
+    "channel = { model = \"wifi\", contenders = 2, spread = 1.5, mcs = 4.0 }",
+    "channel = { model = \"lte\", share = 0.3 }",
+    "rate = \"8Mbit\"\nloss = { bit_errors = 1e-6, burst = { to_bad = 0.01, to_good = 0.3 } }",
+];
+
+/// What may happen on the way.
+const EVENTS: [&str; 6] = [
+    "",
+    "delay = \"1ms\"",
+    "delay = \"50ms\"",
+    "loss = 0.05",
+    "state = \"down\"\n[[events]]\nat = \"1300ms\"\nstate = \"up\"",
+    "stop = \"g0\"\n[[events]]\nat = \"1200ms\"\nresume = \"g0\"",
+];
+
+const AQMS: [&str; 9] = ["droptail", "red", "pi", "arm-pfc", "codel", "pie", "fq-codel", "dualpi2", "cake"];
+
+const DELAYS: [&str; 5] = ["0s", "20us", "1ms", "[\"1ms\", \"9ms\"]", "30ms"];
+
+/// The files that groups name.
+fn files() -> Files {
+    let frames: &[u8] = include_bytes!("../../../../examples/traces/life.txt");
+    Files::given([("frames.txt".to_string(), frames.to_vec())])
+}
+
+fn scenario(
+    row: bool,
+    line: &str,
+    delays: [&str; 2],
+    groups: &[(&str, u32, Option<u32>)],
+    event: &str,
+    interval: u32,
+) -> String {
+    let quoted = |delay: &str| if delay.starts_with('[') { delay.to_string() } else { format!("\"{delay}\"") };
+    let between = if delays[0].starts_with('[') { "\"5ms\"".to_string() } else { quoted(delays[0]) };
+    let access = format!("access = {{ rate = \"20Mbit\", delay = {} }}", quoted(delays[1]));
+    let topology = if row {
+        format!(
+            "preset = \"parking-lot\"\nrate = [\"4Mbit\", \"3Mbit\", \"6Mbit\"]\ndelay = {between}\nbuffer = \"30pkt\"\n{access}\n"
+        )
+    } else {
+        format!(
+            "preset = \"dumbbell\"\n{access}\n[topology.bottleneck]\ndelay = {between}\nbuffer = \"40pkt\"\n{line}\n"
+        )
+    };
+    let mut text = format!(
+        "name = \"t\"\nduration = \"2s\"\nrecord = {{ interval = \"{interval}ms\" }}\n[windows]\nlate = [\"700ms\", \"2s\"]\n[topology]\n{topology}"
+    );
+    for (number, (group, count, hosts)) in groups.iter().enumerate() {
+        let hosts = hosts.map_or(String::new(), |hosts| format!("hosts = {hosts}\n"));
+        let cross = if row && number % 2 == 1 { "from = \"r1\"\nto = \"r2\"\n" } else { "" };
+        text += &format!(
+            "[[flows]]\nname = \"g{number}\"\ncount = {count}\nstart = [\"0s\", \"200ms\"]\n{hosts}{cross}{group}\n"
+        );
+    }
+    if !event.is_empty() {
+        let link = if row { "link = \"link2\"\n" } else { "" };
+        text += &format!("[[events]]\nat = \"800ms\"\n{}{event}\n", if event.starts_with("stop") { "" } else { link });
+    }
+    // Each event names its link.
+    if row { text.replace("state = \"up\"", "link = \"link2\"\nstate = \"up\"") } else { text }
+}
+
+prop_compose! {
+    fn plans()(
+        row in any::<bool>(),
+        line in select(&LINES[..]),
+        delays in [select(&DELAYS[..]), select(&DELAYS[..])],
+        groups in prop::collection::vec((select(&GROUPS[..]), 1u32..5, prop::option::weighted(0.2, 1u32..2)), 1..5),
+        event in select(&EVENTS[..]),
+        interval in select(vec![7u32, 100]),
+        aqm in select(&AQMS[..]),
+        seed in 0u64..1000,
+    ) -> (String, Plan) {
+        let text = scenario(row, line, delays, &groups, event, interval);
+        let scenario = Scenario::parse_with(&text, "t.toml", files()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let plan = scenario.plan(seed, Some(&scenario.aqm(aqm).unwrap())).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        (format!("{text}\n# {aqm}, seed {seed}"), plan)
+    }
+}
+
+/// All that a run answers, and the trace that it writes. Equal texts are equal bits.
+fn answer(plan: &Plan, options: Options<'_>, name: &str) -> (String, Vec<u8>) {
+    let file: PathBuf = std::env::temp_dir().join(format!("aqumen-places-{}-{name}.pcapng", std::process::id()));
+    let result = run(plan, Options { trace: Some(&file), ..options }, &mut |_| true).unwrap();
+    let trace = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    (format!("{:?}", (result.links, result.flows, result.series, result.sojourn, result.queue)), trace)
+}
+
+fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
+    let in_order = answer(plan, Options { places: Places::One, ..Options::default() }, name);
+    let parted = [Places::Paying, Places::Apart, Places::Drawn(seeds[0]), Places::Drawn(seeds[1])];
+    for places in parted {
+        let other = answer(plan, Options { places, ..Options::default() }, name);
+        assert!(other.0 == in_order.0, "{places:?}: other answers\n{text}\n{}\n{}", in_order.0, other.0);
+        assert!(other.1 == in_order.1, "{places:?}: another trace\n{text}");
+    }
+    // With events at each hop and for each transmission, packets that reach one queue at the same moment may change places: the
+    // numbers of lanes are others. So this compares such runs with each other.
+    let every = Options { every_hop: true, every_service: true, ..Options::default() };
+    let in_order = answer(plan, Options { places: Places::One, ..every }, name);
+    let other = answer(plan, Options { places: Places::Drawn(seeds[0]), ..every }, name);
+    assert!(other == in_order, "every hop, drawn: others\n{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_partition_gives_the_same_bits((text, plan) in plans(), seeds in [any::<u64>(), any::<u64>()]) {
+        check(&text, &plan, seeds, "few");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn every_partition_of_many_networks_gives_the_same_bits((text, plan) in plans(), seeds in [any::<u64>(), any::<u64>()]) {
+        check(&text, &plan, seeds, "many");
+    }
+}

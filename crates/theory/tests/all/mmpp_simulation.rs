@@ -1,0 +1,328 @@
+//! Predictions against packet simulations: the queue, and the way from a trace to a predicted loss.
+
+use crate::mmpp_common as common;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use aqumen_theory::mmpp::trace::{self, Arrival, Counter};
+use aqumen_theory::mmpp::{Action, Compared, Model, Queue, Runs, Source, arrivals, dispersion, fit, replay, simulate};
+use common::{close, two_states};
+
+fn sources() -> Vec<Source> {
+    vec![two_states("video", 300.0, 80.0, 2.0, 1.0), two_states("www", 350.0, 60.0, 5.0, 3.0)]
+}
+
+/// Asserts that the prediction lies in the 99.9 % interval of the simulation.
+fn inside(compared: &Compared, load: f64) {
+    let summary = compared.simulated.expect("every measure has runs");
+    assert_eq!(summary.n, 20);
+    let half = aqumen_result::student_quantile(0.9995, 19.0) * summary.std.unwrap() / 20f64.sqrt();
+    let off = (summary.mean - compared.predicted).abs();
+    let Compared { measure, source, predicted, .. } = compared;
+    let mean = summary.mean;
+    assert!(off <= half + 1e-12, "{measure} of {source:?} at load {load}: predicted {predicted}, {mean} +- {half}");
+}
+
+#[test]
+fn predictions_lie_in_the_simulations_interval_at_three_loads() {
+    let runs = Runs { duration_s: 500.0, warmup_s: 20.0, seeds: 20 };
+    for load in [0.6, 0.85, 1.1] {
+        let mean: f64 = sources().iter().map(Source::mean_rate).sum();
+        let queue = Queue { capacity: 15, service_rate: mean / load, stages: 3 };
+        let plain = Model::new(queue, sources()).unwrap();
+        for (action, thresholds) in [
+            (Action::Drop, vec![None, None]),
+            (Action::Drop, vec![Some(7.5), Some(3.0)]),
+            (Action::Mark, vec![Some(7.5), None]),
+        ] {
+            let model = plain.clone().with_thresholds(action, thresholds).unwrap();
+            let predicted = model.solve().unwrap();
+            let compared = simulate(&model, &predicted, &runs);
+            // Utilisation and occupancy; 7 measures of all; 8 of each of both sources.
+            assert_eq!(compared.len(), 2 + 7 + 2 * 8);
+            compared.iter().for_each(|compared| inside(compared, load));
+        }
+    }
+}
+
+#[test]
+fn the_same_seeds_give_the_same_simulation() {
+    let model = Model::new(Queue { capacity: 15, service_rate: 400.0, stages: 3 }, sources()).unwrap();
+    let predicted = model.solve().unwrap();
+    let runs = Runs { duration_s: 5.0, warmup_s: 1.0, seeds: 3 };
+    let means = || -> Vec<Option<f64>> {
+        simulate(&model, &predicted, &runs).iter().map(|compared| compared.simulated.map(|s| s.mean)).collect()
+    };
+    assert_eq!(means(), means());
+}
+
+fn traced(source: &Source, seed: u64, duration_s: f64) -> (Vec<i64>, fit::Fit) {
+    let mut times = Vec::new();
+    arrivals(source, seed, duration_s, |at_ns| times.push(at_ns));
+    let mut counter = Counter::default();
+    times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+    (times, fit::fit("trace", counter.finish().unwrap(), 3).unwrap())
+}
+
+#[test]
+fn a_poisson_trace_is_fitted_by_a_poisson_process() {
+    let (times, fit) = traced(&Source::poisson("p", 1000.0).unwrap(), 3, 200.0);
+    assert_eq!(fit.source.states(), 1);
+    // 200 000 packets: the rate within 3.3 standard errors.
+    assert!((fit.source.mean_rate() - 1000.0).abs() < 3.3 * 1000.0 / (times.len() as f64).sqrt());
+    assert!(fit.warnings.is_empty(), "{:?}", fit.warnings);
+}
+
+#[test]
+fn a_two_state_trace_gives_its_parameters_back() {
+    // High 400/s for 0.5 s, low 100/s for 1 s on average: relaxation 3/s, variance 300^2 * 2/9 = 20000, share high 1/3.
+    let source = two_states("s", 400.0, 100.0, 2.0, 1.0);
+    let (_, fit) = traced(&source, 1, 20_000.0);
+    assert_eq!(fit.components.len(), 1, "{:?}", fit.components);
+    close(fit.source.mean_rate(), 200.0, 0.01, "rate");
+    close(fit.components[0].relaxation, 3.0, 0.05, "relaxation");
+    close(fit.components[0].variance, 20_000.0, 0.05, "variance");
+    assert_eq!(fit.components[0].count, 1);
+    close(fit.components[0].on_share, 1.0 / 3.0, 0.1, "share of the high state");
+    close(fit.poisson_pps, 100.0, 0.05, "Poisson part: the low rate");
+    for t in [0.01, 0.1, 1.0, 10.0] {
+        let (own, true_one) =
+            (dispersion(std::slice::from_ref(&fit.source), t), dispersion(std::slice::from_ref(&source), t));
+        close(own, true_one, 0.05, "index of dispersion");
+    }
+    for (measured, fitted) in &fit.autocorrelation {
+        assert!((measured - fitted).abs() < 0.02, "autocorrelation {measured} fitted as {fitted}");
+    }
+}
+
+/// A file below the folder for temporary files; removed when dropped.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("aqumen-mmpp-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        Temporary(path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn the_loss_predicted_from_a_trace_is_that_of_the_trace() {
+    // The same trace fitted and sent through the queue itself, and the model it was drawn from solved exactly.
+    let source = two_states("s", 400.0, 100.0, 2.0, 1.0);
+    let (times, fit) = traced(&source, 1, 20_000.0);
+    let mut text = String::from("time\n");
+    times.iter().for_each(|at_ns| writeln!(text, "{}", *at_ns as f64 / 1e9).unwrap());
+    let file = Temporary::new("trace.csv", text.as_bytes());
+    for (load, capacity) in [(0.6, 20), (0.8, 40), (1.0, 20)] {
+        let queue = Queue { capacity, service_rate: 200.0 / load, stages: 2 };
+        let loss = |source: &Source| Model::new(queue, vec![source.clone()]).unwrap().solve().unwrap().total.loss_ratio;
+        let (predicted, exact) = (loss(&fit.source), loss(&source));
+        let replayed = replay(&file.0, None, queue, None).unwrap();
+        close(predicted, exact, 0.1, "loss of the fit");
+        close(predicted, replayed.loss_ratio, 0.12, "loss of the trace");
+    }
+}
+
+#[test]
+fn a_fit_of_many_sources_has_their_tail() {
+    // Four sources of two states, 5000 s of each drawn by itself and sorted. Losses span three orders of magnitude; with one
+    // ON/OFF source for each time scale the last would be too low by a factor of 20.
+    let sources = [
+        two_states("video", 300.0, 80.0, 2.0, 1.0),
+        two_states("multimedia", 260.0, 20.0, 1.25, 5.0),
+        two_states("www", 350.0, 60.0, 5.0, 3.0),
+        two_states("ftp", 280.0, 100.0, 0.5, 0.4),
+    ];
+    let mut times = Vec::new();
+    sources.iter().zip(1..).for_each(|(source, seed)| arrivals(source, seed, 5000.0, |at_ns| times.push(at_ns)));
+    times.sort_unstable();
+    let mut counter = Counter::default();
+    times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+    let fit = fit::fit("trace", counter.finish().unwrap(), 3).unwrap();
+    assert!(fit.components.iter().all(|component| component.count > 1), "{:?}", fit.components);
+    for (capacity, factor) in [(20, 1.1), (50, 1.15), (100, 1.25), (200, 2.0)] {
+        let queue = Queue { capacity, service_rate: 975.0, stages: 4 };
+        let loss = |sources: Vec<Source>| Model::new(queue, sources).unwrap().solve().unwrap().total.loss_ratio;
+        let (predicted, exact) = (loss(vec![fit.source.clone()]), loss(sources.to_vec()));
+        assert!((1.0 / factor..factor).contains(&(predicted / exact)), "L = {capacity}: {predicted}, exactly {exact}");
+    }
+}
+
+fn read_all(bytes: &[u8], name: &str, interface: Option<u32>) -> Result<(Vec<Arrival>, bool), String> {
+    let file = Temporary::new(name, bytes);
+    let mut all = Vec::new();
+    let complete = trace::read(&file.0, interface, |arrival| all.push(arrival)).map_err(|error| error.to_string())?;
+    Ok((all, complete))
+}
+
+fn pcap(magic: u32, big: bool, packets: &[(u32, u32, u32)]) -> Vec<u8> {
+    let word = |x: u32| if big { x.to_be_bytes() } else { x.to_le_bytes() };
+    let half = |x: u16| if big { x.to_be_bytes() } else { x.to_le_bytes() };
+    let mut bytes = word(magic).to_vec();
+    bytes.extend([half(2), half(4)].concat());
+    for field in [0, 0, 64, 1] {
+        bytes.extend(word(field));
+    }
+    for &(seconds, fraction, size) in packets {
+        for field in [seconds, fraction, 4, size] {
+            bytes.extend(word(field));
+        }
+        bytes.extend([1, 2, 3, 4]);
+    }
+    bytes
+}
+
+#[test]
+fn pcap_in_both_byte_orders_and_resolutions() {
+    // Sizes beyond the snapshot length of 64: captures of headers alone are the usual ones.
+    let packets = [(1_700_000_000, 5, 1500), (1_700_000_000, 999_999, 40), (1_700_000_001, 0, 9000)];
+    for (magic, big, unit) in [(0xa1b2_c3d4, false, 1000), (0xa1b2_c3d4, true, 1000), (0xa1b2_3c4d, false, 1)] {
+        let (all, complete) = read_all(&pcap(magic, big, &packets), "a.pcap", None).unwrap();
+        let expected = packets.map(|(seconds, fraction, size)| Arrival {
+            at_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * unit,
+            bytes: Some(size),
+        });
+        assert_eq!((all, complete), (expected.to_vec(), true));
+    }
+    // Interrupted in the middle of the last packet.
+    let mut cut = pcap(0xa1b2_c3d4, false, &packets);
+    cut.truncate(cut.len() - 2);
+    let (all, complete) = read_all(&cut, "cut.pcap", None).unwrap();
+    assert_eq!((all.len(), complete), (2, false));
+}
+
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let length = (12 + body.len() as u32).to_le_bytes();
+    [&kind.to_le_bytes()[..], &length, body, &length].concat()
+}
+
+fn interface(resolution: Option<u8>) -> Vec<u8> {
+    let mut body = [1u16.to_le_bytes(), 0u16.to_le_bytes()].concat();
+    body.extend(0u32.to_le_bytes());
+    if let Some(resolution) = resolution {
+        // Option 9, if_tsresol, one byte and padding; then the end of options.
+        body.extend([9, 0, 1, 0, resolution, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    block(1, &body)
+}
+
+fn enhanced(interface: u32, units: u64, size: u32) -> Vec<u8> {
+    let words = [interface, (units >> 32) as u32, units as u32, 4, size];
+    let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    body.extend([1, 2, 3, 4]);
+    block(6, &body)
+}
+
+#[test]
+fn pcapng_with_the_time_units_of_each_interface() {
+    let mut section = 0x1a2b_3c4du32.to_le_bytes().to_vec();
+    section.extend([1, 0, 0, 0]);
+    section.extend(u64::MAX.to_le_bytes());
+    let bytes = [
+        block(0x0a0d_0d0a, &section),
+        interface(None),
+        interface(Some(9)),
+        interface(Some(0x80 | 10)),
+        enhanced(0, 1_500_000, 100),
+        enhanced(1, 1_500_000_001, 200),
+        // 1536 / 1024 s.
+        enhanced(2, 1536, 300),
+    ]
+    .concat();
+    let arrival = |at_ns, size| Arrival { at_ns, bytes: Some(size) };
+    let expected = vec![arrival(1_500_000_000, 100), arrival(1_500_000_001, 200), arrival(1_500_000_000, 300)];
+    assert_eq!(read_all(&bytes, "a.pcapng", None).unwrap(), (expected.clone(), true));
+    assert_eq!(read_all(&bytes, "a1.pcapng", Some(1)).unwrap(), (expected[1..2].to_vec(), true));
+    let stranger = [&bytes[..], &enhanced(7, 0, 1)].concat();
+    assert!(
+        read_all(&stranger, "b.pcapng", None)
+            .unwrap_err()
+            .contains("b.pcapng: at byte 220: a packet of interface 7, which no block before it describes")
+    );
+}
+
+#[test]
+fn text_with_heads_comments_and_sizes() {
+    let text = "# made by hand\ntime,bytes\n0.5,100\n\n1.25;200\n 2e0\t300\n";
+    let arrival = |at_ns, size| Arrival { at_ns, bytes: Some(size) };
+    let expected = vec![arrival(500_000_000, 100), arrival(1_250_000_000, 200), arrival(2_000_000_000, 300)];
+    assert_eq!(read_all(text.as_bytes(), "a.csv", None).unwrap(), (expected, true));
+    let error = |bytes: &[u8]| read_all(bytes, "bad.csv", None).unwrap_err();
+    assert!(error(b"0.1\nlate\n").contains("line 2: must begin with a time in seconds"));
+    assert!(error(b"0.1 12.5B\n").contains("line 1: the second column must be a size in bytes"));
+    assert!(error(&[0xff, 0xfe, 0x00]).contains("neither a capture nor text"));
+    assert!(error(&[0x1f, 0x8b, 0x08]).contains("compressed"));
+    assert!(error(&[b'1'; 5000]).contains("longer than 4096 characters"));
+    assert!(trace::read(&std::env::temp_dir(), None, |_| ()).unwrap_err().to_string().contains("directory"));
+}
+
+#[test]
+fn a_trace_that_says_too_little_is_refused() {
+    let fit = |times: &[i64]| {
+        let mut counter = Counter::default();
+        times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+        counter.finish().and_then(|summary| fit::fit("trace", summary, 3)).err().map(|error| error.to_string())
+    };
+    assert!(fit(&[]).unwrap().contains("the trace has 0 packets"));
+    assert!(fit(&[5; 1000]).unwrap().contains("not all at once"));
+    assert!(fit(&(0..50).collect::<Vec<_>>()).unwrap().contains("the trace has 50 packets"));
+    // A burst, then one packet a day later: hardly a window has anything in it, and yet it answers.
+    let mut burst: Vec<i64> = (0..2000).collect();
+    burst.push(86_400_000_000_000);
+    assert_eq!(fit(&burst), None);
+}
+
+#[test]
+fn paced_packets_and_disorder_are_told() {
+    let warnings = |times: &[i64]| {
+        let mut counter = Counter::default();
+        times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+        fit::fit("trace", counter.finish().unwrap(), 3).unwrap().warnings.join("; ")
+    };
+    let paced: Vec<i64> = (0..10_000).map(|i| i * 1_000_003).collect();
+    assert!(warnings(&paced).contains("smoother than Poisson"));
+    let mut swapped = paced;
+    swapped.swap(500, 501);
+    assert!(warnings(&swapped).contains("1 packets have a time before that of one ahead"));
+}
+
+proptest::proptest! {
+    #![proptest_config(common::config(300))]
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(kind in 0..4usize, bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        let mut section = 0x1a2b_3c4du32.to_le_bytes().to_vec();
+        section.extend([1, 0, 0, 0]);
+        section.extend(u64::MAX.to_le_bytes());
+        let head = [
+            Vec::new(),
+            pcap(0xa1b2_c3d4, false, &[]),
+            [block(0x0a0d_0d0a, &section), interface(Some(9))].concat(),
+            [block(0x0a0d_0d0a, &section), interface(Some(0xff))].concat(),
+        ];
+        let _ = read_all(&[&head[kind][..], &bytes].concat(), &format!("fuzz{kind}"), None);
+        // The same as the body of a packet block.
+        let _ = read_all(&[&head[2][..], &block(6, &bytes[..bytes.len() / 4 * 4])].concat(), "fuzz-body", None);
+    }
+}
+
+#[test]
+fn packets_of_a_capture_wait_for_those_before_them() {
+    // 1000 bytes on 8 Mbit/s take 1 ms; room for two. At 0, .2 and .3 ms: the second leaves at 2 ms, 1.8 ms after it came, the third
+    // is lost. At 10 ms one more, alone: delays 1, 1.8 and 1 ms; busy 3 of 11 ms.
+    let bytes = pcap(0xa1b2_c3d4, false, &[(9, 0, 1000), (9, 200, 1000), (9, 300, 1000), (9, 10_000, 1000)]);
+    let file = Temporary::new("waits.pcap", &bytes);
+    let queue = Queue { capacity: 2, service_rate: 1000.0, stages: 1 };
+    let replayed = replay(&file.0, None, queue, Some(8e6)).unwrap();
+    close(replayed.loss_ratio, 0.25, 1e-12, "loss");
+    close(replayed.delay_mean_s, 3.8e-3 / 3.0, 1e-12, "delay");
+    close(replayed.utilization, 3.0 / 11.0, 1e-12, "utilization");
+}

@@ -1,0 +1,272 @@
+//! What each preset does with twelve seconds over each of eight paths: a table of results, so that no change of a congestion
+//! control, of a repair or of a timer goes unnoticed.
+//!
+//! `tests/vectors/transfers.csv` has one row a preset and path. A change that is meant shows in the rows that it concerns:
+//! `AQUMEN_BLESS=1 cargo test -p aqumen-transport --test all transfers` writes them anew, and the difference belongs into the commit.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+
+use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
+use aqumen_units::{Ecn, Instant, Span};
+
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transfers.csv");
+
+type Preset = (&'static str, fn() -> TcpConfig);
+
+const PRESETS: &[Preset] = &[
+    ("ns2", || TcpConfig::ns2()),
+    ("modern", || TcpConfig::modern()),
+    ("linux", || TcpConfig::linux()),
+    ("linux-reno", || TcpConfig::linux_reno()),
+    ("linux-bbr", || TcpConfig::linux_bbr()),
+    ("cubic", || TcpConfig::cubic()),
+    ("cubic-ns2", || TcpConfig::cubic_ns2()),
+    ("dctcp", || TcpConfig::dctcp()),
+    ("prague", || TcpConfig::prague()),
+    ("bbr", || TcpConfig::bbr()),
+    ("vegas", || TcpConfig::vegas()),
+    ("ledbat", || TcpConfig::ledbat()),
+];
+
+/// A link of 10 Mbit/s with a queue, 20 ms each way, and what befalls packets there.
+#[derive(Clone, Copy)]
+struct Path {
+    name: &'static str,
+    /// Packets that wait at most.
+    buffer: usize,
+    /// From so many waiting packets on they are marked.
+    mark: usize,
+    /// Which data segment, by number of sending, is lost, and which acknowledgement.
+    loses: fn(u64) -> bool,
+    loses_ack: fn(u64) -> bool,
+    /// By how much a segment comes later than its turn, ms.
+    late: fn(u64) -> u64,
+    /// Bit/s at a moment in ms.
+    rate: fn(u64) -> u64,
+    /// The application pauses from one moment to another, ms.
+    pause: Option<(u64, u64)>,
+}
+
+const PLAIN: Path = Path {
+    name: "plain",
+    buffer: 500,
+    mark: usize::MAX,
+    loses: |_| false,
+    loses_ack: |_| false,
+    late: |_| 0,
+    rate: |_| 10_000_000,
+    pause: None,
+};
+
+const PATHS: &[Path] = &[
+    PLAIN,
+    Path { name: "short-queue", buffer: 30, ..PLAIN },
+    Path { name: "marks", mark: 15, ..PLAIN },
+    Path { name: "losses", loses: |n| n % 150 == 149, loses_ack: |n| n % 37 == 36, ..PLAIN },
+    // A burst is lost, then many of what is sent again, and later most of a window.
+    Path {
+        name: "bursts",
+        loses: |n| matches!(n, 100..=115) || (n > 130 && n < 160 && n % 3 == 0) || matches!(n, 2_000..=2_040),
+        ..PLAIN
+    },
+    Path { name: "reordered", late: |n| if n % 40 == 0 { 12 } else { 0 }, ..PLAIN },
+    // The capacity falls to a fifth for three seconds.
+    Path {
+        name: "steps",
+        buffer: 100,
+        rate: |ms| if (3_000..6_000).contains(&ms) { 2_000_000 } else { 10_000_000 },
+        ..PLAIN
+    },
+    Path { name: "pause", buffer: 60, pause: Some((1_500, 4_000)), loses: |n| n == 900, ..PLAIN },
+];
+
+enum Event {
+    Leaves,
+    Arrives(Segment),
+    Back(Ack),
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Outcome {
+    delivered: u32,
+    sent: u32,
+    again: u32,
+    timeouts: u32,
+    repairs: u32,
+    marks: u32,
+    samples: u32,
+    mean_rtt_us: u64,
+    smoothed_rtt_us: u64,
+    cwnd: f64,
+    ssthresh: u32,
+    longest: usize,
+}
+
+fn run(cfg: &TcpConfig, path: Path, seconds: u64) -> Outcome {
+    cfg.validate().unwrap();
+    let (mut sender, mut receiver) = (Sender::new(cfg, None), Receiver::new(cfg));
+    let (mut events, mut order) = (BTreeMap::new(), 0u64);
+    let mut queue: VecDeque<Segment> = VecDeque::new();
+    let (mut busy, mut number, mut acks, mut longest) = (false, 0, 0, 0);
+    let end = Instant::ZERO + Span::from_secs(seconds);
+    let ms = |now: Instant| (now - Instant::ZERO).as_nanos() / 1_000_000;
+    let mut now = Instant::ZERO;
+    let mut stops: VecDeque<u64> = path.pause.into_iter().flat_map(|(from, to)| [from, to]).collect();
+    sender.start(cfg, now);
+    loop {
+        while let Some(mut one) = sender.poll_immediate(cfg, now).or_else(|| sender.poll_transmit(cfg, now)) {
+            number += 1;
+            if (path.loses)(number) || queue.len() >= path.buffer {
+                continue;
+            }
+            if one.ecn.is_ect() && queue.len() >= path.mark {
+                one.ecn = Ecn::Ce;
+            }
+            queue.push_back(one);
+            longest = longest.max(queue.len());
+        }
+        if !busy && let Some(first) = queue.pop_front() {
+            busy = true;
+            let takes = Span::from_nanos(u64::from(first.bytes) * 8_000_000_000 / (path.rate)(ms(now)));
+            order += 1;
+            events.insert((now + takes, order), Event::Leaves);
+            order += 1;
+            let late = Span::from_millis(20 + (path.late)(number));
+            events.insert((now + takes + late, order), Event::Arrives(first));
+        }
+        let timers = [sender.next_timer(), receiver.next_timer(), sender.next_send(cfg, now)];
+        let stop = stops.front().map(|stop| Instant::ZERO + Span::from_millis(*stop));
+        let event = events.keys().next().map(|key| key.0);
+        let next = timers.into_iter().flatten().chain(event).chain(stop).min();
+        now = next.map_or(end, |next| next.max(now));
+        if now >= end {
+            break;
+        }
+        if stop.is_some_and(|stop| stop <= now) {
+            stops.pop_front();
+            if stops.len() == 1 {
+                sender.pause(now)
+            } else {
+                sender.resume(cfg, now)
+            }
+            continue;
+        }
+        let mut answers = Vec::new();
+        if event.is_some_and(|at| at <= now) {
+            match events.pop_first().unwrap().1 {
+                Event::Leaves => busy = false,
+                Event::Arrives(one) => answers.extend(receiver.on_segment(cfg, now, &one)),
+                Event::Back(ack) => sender.on_ack(cfg, now, &ack),
+            }
+        } else {
+            sender.on_timer(cfg, now);
+            answers.extend(receiver.on_timer(now));
+        }
+        for ack in answers {
+            acks += 1;
+            if !(path.loses_ack)(acks) {
+                order += 1;
+                events.insert((now + Span::from_millis(20), order), Event::Back(ack));
+            }
+        }
+    }
+    let stats = sender.stats();
+    Outcome {
+        delivered: receiver.delivered_segments(),
+        sent: stats.sent,
+        again: stats.retransmitted,
+        timeouts: stats.timeouts,
+        repairs: stats.fast_retransmits,
+        marks: stats.ecn_reactions,
+        samples: stats.rtt_samples,
+        mean_rtt_us: stats.rtt_sum.as_nanos() / 1_000 / u64::from(stats.rtt_samples.max(1)),
+        smoothed_rtt_us: sender.smoothed_rtt(cfg).map_or(0, |rtt| rtt.as_nanos() / 1_000),
+        cwnd: sender.cwnd(),
+        ssthresh: sender.ssthresh(),
+        longest,
+    }
+}
+
+#[test]
+fn no_preset_behaves_otherwise_than_its_row_says() {
+    let mut table = String::from(
+        "preset,path,delivered,sent,again,timeouts,repairs,marks,samples,mean_rtt_us,smoothed_rtt_us,cwnd,ssthresh,longest\n",
+    );
+    for (name, preset) in PRESETS {
+        for path in PATHS {
+            let seen = run(&preset(), *path, 12);
+            let Outcome { delivered, sent, again, timeouts, repairs, marks, samples, .. } = seen;
+            let Outcome { mean_rtt_us, smoothed_rtt_us, cwnd, ssthresh, longest, .. } = seen;
+            writeln!(
+                table,
+                "{name},{},{delivered},{sent},{again},{timeouts},{repairs},{marks},{samples},{mean_rtt_us},\
+                 {smoothed_rtt_us},{cwnd:.4},{ssthresh},{longest}",
+                path.name
+            )
+            .unwrap();
+        }
+    }
+    if std::env::var_os("AQUMEN_BLESS").is_some() {
+        return std::fs::write(TABLE, table).unwrap();
+    }
+    let expected = std::fs::read_to_string(TABLE).unwrap();
+    let other: Vec<_> = table.lines().zip(expected.lines()).filter(|(now, then)| now != then).collect();
+    assert!(other.is_empty(), "{} rows are others, (now, before): {other:#?}", other.len());
+    assert_eq!(table.lines().count(), expected.lines().count());
+}
+
+fn on(path: &str) -> Path {
+    *PATHS.iter().find(|known| known.name == path).unwrap()
+}
+
+/// Of 10 Mbit/s, the share that arrives as data in 12 s.
+fn share(cfg: &TcpConfig, path: &str) -> f64 {
+    f64::from(run(cfg, on(path), 12).delivered) * f64::from(cfg.packet_bytes) * 8.0 / 12e7
+}
+
+#[test]
+fn every_preset_fills_a_link_without_losses() {
+    for (name, preset) in PRESETS {
+        assert!(share(&preset(), "plain") > 0.85, "{name}: {}", share(&preset(), "plain"));
+    }
+}
+
+#[test]
+fn those_that_watch_the_delay_keep_the_queue_short_and_those_that_watch_losses_fill_it() {
+    let longest = |cfg: TcpConfig| run(&cfg, on("plain"), 12).longest;
+    // 10 Mbit/s over 40 ms: 33 packets of 1500 B. LEDBAT wants 100 ms in the queue, 83; BBR has two round trips' worth out, and
+    // Vegas overshoots in slow start.
+    assert!(longest(TcpConfig::ledbat()) <= 83, "{}", longest(TcpConfig::ledbat()));
+    assert!(longest(TcpConfig::bbr()) < 80, "{}", longest(TcpConfig::bbr()));
+    assert!(longest(TcpConfig::vegas()) < 100, "{}", longest(TcpConfig::vegas()));
+    // Then it keeps its 2 to 4: 2.4 to 4.8 ms beside 41.2 ms.
+    let vegas = run(&TcpConfig::vegas(), on("plain"), 12);
+    assert!((43_000..47_000).contains(&vegas.smoothed_rtt_us), "{vegas:?}");
+    assert!(longest(TcpConfig::linux_reno()) > 200, "{}", longest(TcpConfig::linux_reno()));
+}
+
+#[test]
+fn marks_cost_no_packet() {
+    for (name, preset) in PRESETS.iter().filter(|(_, preset)| preset().ecn) {
+        let seen = run(&preset(), on("marks"), 12);
+        assert_eq!((seen.again, seen.timeouts), (0, 0), "{name}: {seen:?}");
+        // Those that answer to the share of marks count no single reactions.
+        assert!(seen.marks > 1 || matches!(*name, "dctcp" | "prague"), "{name}: {seen:?}");
+        assert!(seen.longest < 50, "{name}: {seen:?}");
+    }
+    // DCTCP and Prague hold the queue about the threshold, and use the link all the same.
+    for cfg in [TcpConfig::dctcp(), TcpConfig::prague()] {
+        assert!(share(&cfg, "marks") > 0.9, "{}", share(&cfg, "marks"));
+    }
+}
+
+#[test]
+fn repairs_send_again_little_more_than_what_was_lost() {
+    for (name, preset) in PRESETS {
+        let seen = run(&preset(), on("losses"), 12);
+        let lost = seen.sent / 150;
+        assert!(seen.again >= lost.saturating_sub(2) && seen.again <= 2 * lost + 20, "{name}: {lost} lost, {seen:?}");
+    }
+}
