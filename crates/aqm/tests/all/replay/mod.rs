@@ -1,6 +1,5 @@
 //! What replays of the known answers in `vectors/` share.
 
-
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,6 +1,5 @@
 //! Two ends and a channel between them.
 
-
 use std::collections::BTreeMap;
 
 use aqumen_transport::{Delivery, Endpoint, Packet};
