@@ -1,0 +1,487 @@
+"""What the checks of the papers' arithmetic find, what verdicts read, and RFC 7928's figures: worked by hand."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from test_claims import LESS, NEAR, paper, runs
+
+from aqumen.claims import algebra, evaluation
+from aqumen.claims.judge import comparisons, judge, shown
+from aqumen.claims.quantities import evaluate, names_in
+from aqumen.errors import ScenarioError
+
+# Outcome, and every figure that its sentence has, as it stands there.
+FINDINGS = {
+    # W0 = 0.28 s 1250/s / 100, p0 = 2 / 3.5^2.
+    "pfc_equilibrium": ("holds", "W0 = 3.5, p0 = 0.1633"),
+    # (R0 C)^3 / (4 N^2) = 350^3 / 40000.
+    "pfc_sign": ("inconsistent", "-1072 packets; (6) and (11) print +1072"),
+    # 0.28^2 1250 / 200.
+    "pfc_plant": ("holds", "k_t = 1071.9, tau1 = 0.28, tau2 = 0.49"),
+    "pfc_discrete": ("holds", "exact step response"),
+    # 0.056 / sqrt(0.28^2 + 0.49^2).
+    "pfc_sampling": ("holds", "gamma = 0.0992 with d = 5"),
+    "pfc_prediction": ("inconsistent", "misses (15) by 12 %"),
+    "pfc_modes": ("inconsistent", "by 20.7 %"),
+    "pfc_round_trip": ("holds", "200 ms + 100 / 1250 s = 280 ms"),
+    # -0.056 / ln 0.83 / 0.28; exp(-0.05).
+    "pfc_psi": ("inconsistent", "time constant of 1.073 R0; 4 R0 asks for 0.9512"),
+    "pfc_pi_gains": ("inconsistent", "a = 0.00108, 1669 times"),
+    "pfc_operations": ("holds", "10 multiplications a sample"),
+    # 2 / (350 / 300)^2.
+    "pfc_exp4": ("inconsistent", "p0 = 1.469 to hold 100 packets with 300 flows"),
+    "pfc_exp5_capacity": ("inconsistent", "8 Mbit/s; here the capacity falls from 10 to 6"),
+    # (70 s 10 Mbit/s + 30 s 6 Mbit/s) / 8; 124464043 packets of 8000 bit in 100 s.
+    "pfc_exp5_goodput": ("inconsistent", "would be 10 Gbit/s), the link carries 1.1e+08: 13 % less"),
+    "pfc_udp_load": ("inconsistent", "12 Mbit/s to a link of 10 Mbit/s"),
+    # 922.5^3 / 14400.
+    "paqm_plant_error": ("holds", "P(0) = 5.452e+04; the error is 1.834e-05"),
+    "paqm_error_sum": ("inconsistent", "Q + Q - 2 Q_ref"),
+    # 0.0008 200 - 1.
+    "paqm_pi_step": ("inconsistent", "changes p by -0.84"),
+    # 0.0008 50 - 25 / 2; 0.0008 37.5.
+    "paqm_velocity": ("inconsistent", "is -12.5, (4) gives 0.03"),
+    "paqm_ratio": ("inconsistent", "200, 200, 230 packets"),
+    # Increments of 9 and 10: 81 / 10 where the difference is -1.
+    "paqm_second_difference": ("fails", "factor of up to 9"),
+    # 0.12 s 3750/s.
+    "paqm_bdp": ("inconsistent", "are 450 packets"),
+    "paqm_period": ("holds", "= 53.3 ms"),
+    "paqm_gain": ("holds", "800 x 1e-6 = 8e-4"),
+    "paqm_flows": ("holds", "[(189, 126), (378, 252)]"),
+    "paqm_red_weight": ("holds", "1/512 = 0.00195"),
+    "paqm_updates": ("holds", "3750 packets a second"),
+    "paqm_computation": ("holds", "PAQM 160, PI 640, RED 22500"),
+    # 0.0008 / (200 0.05), over 0.0008 / 600.
+    "paqm_structure": ("fails", "integrator of 8e-05 per packet and second; what (10) adds has its zero at 60 rad/s"),
+    # t = 3.906 s: 1 / sqrt(1 + 4 15.6^4); ((1 / 0.81 - 1) / 4)^(1/4) / t.
+    "mo_inner_loop": ("fails", "up to 0.13 rad/s, 0.031 / R0; at 1/R0 it is 0.002"),
+    "mo_outer_loop": ("fails", "|O| rises to 1.59"),
+    "mo_utilization": ("inconsistent", "higher utilisation"),
+    "mo_traffic": ("inconsistent", "(variation 0), section 3.2 Pareto ON/OFF ones (1)"),
+    "mmpp_states": ("inconsistent", "16 states"),
+    "mmpp_matrix": ("inconsistent", "(2) gives 16 x 16"),
+    "mmpp_rates": ("inconsistent", "of 16 combinations (4) has 6"),
+    "mmpp_parameters": ("inconsistent", "have 16; eight"),
+    # 8 (20 4 + 1).
+    "mmpp_generator": ("holds", "are 648 for m = 4, L = 20"),
+    "mmpp_delay": ("inconsistent", "gives 34.7 ms, Little's law 4.69 ms"),
+    "mmpp_loss": ("holds", "marginal of two states"),
+    "mmpp_normalised": ("inconsistent", "is 0.686; the empty system has the other 0.314"),
+    # (0.5 + 0.999 - 0.475) / 0.025.
+    "threshold_range": ("inconsistent", "F reaches 41"),
+    "threshold_loss": ("holds", "0.0103, 0.0030, 0.0010, 0.0004"),
+    "avq_law": ("inconsistent", "as printed is 0;"),
+    "aaqm_table1": ("inconsistent", "the title says five"),
+    "aaqm_buffer": ("holds", "101.4 packets of 1282 B"),
+    "aaqm_flow_count": ("holds", "ten flows each: 120"),
+    "aaqm_stopping": ("holds", "30 of 120 flows, and of 60"),
+    # 0.005 622e6 / 8 / 800.
+    "st_packet": ("holds", "800 packets of 486 B"),
+    "st_min_th": ("holds", "389 packets of 500 B"),
+    "st_throughput_law": ("holds", "1/W = sqrt(p/2)"),
+    "st_eighth": ("holds", "622 Mbit/s, 77.75 Mbit/s, 622 Mbit/s"),
+}
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_check_finds_what_the_paper_s_figures_give(name):
+    outcome, words = FINDINGS[name]
+    found, says = algebra.CHECKS[name]()
+    assert found == outcome
+    assert words in says
+
+
+def test_rounding_is_all_that_exact_formulas_miss_by():
+    for name in ("pfc_discrete", "mmpp_loss"):
+        assert float(re.search(r"\d(?:\.\d+)?e-\d+", algebra.CHECKS[name]()[1])[0]) < 1e-9
+    assert float(algebra.CHECKS["pfc_plant"]()[1].rpartition(" ")[2]) < 1e-12
+
+
+def test_the_queue_of_four_sources_is_a_queue():
+    p, empty, rates = algebra._queue()
+    assert p.sum() + empty.sum() == pytest.approx(1)
+    assert (p > -1e-15).all()
+    # Each source is in its states as long as it is alone.
+    states = (empty + p.sum(axis=(0, 2))).reshape(2, 2, 2, 2)
+    for i, (generator, own) in enumerate(algebra.SOURCES):
+        alone = np.array([generator[1, 0], generator[0, 1]]) / (generator[0, 1] + generator[1, 0])
+        assert states.sum(axis=tuple(j for j in range(4) if j != i)) == pytest.approx(alone)
+        assert set(rates[i]) == set(own)
+    # What is let in leaves: one packet in mu whenever the last of its stages is at work.
+    room = (empty + p[1 : algebra.BUFFER].sum(axis=(0, 2))) @ sum(rates)
+    served = algebra.STAGES * algebra.MU * p[:, :, algebra.STAGES].sum()
+    assert room == pytest.approx(served)
+    # Every stage lasts equally long.
+    assert p.sum(axis=(0, 1))[1:] == pytest.approx(p.sum() / algebra.STAGES)
+
+
+# Verdicts in words.
+
+
+def judged(rule, lookup, family=1, readings=None, strict=True):
+    made = paper(rule, readings=readings)
+    return judge(made, made.claims[0], lookup, family, strict)
+
+
+def said(rule, lookup, **more):
+    return judged(rule, lookup, **more).reason
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (math.inf, "inf"),
+        (1.23456, "1.235"),
+        (0.51, "0.51"),
+        (0.50004, "0.5"),
+        (2.3456, "2.35"),
+        (1.99951, "2"),
+        (0.12345, "0.123"),
+        (-0.98765, "-0.9877"),
+        (999.4, "999"),
+        (1234.56, "1235"),
+        (-20000.4, "-20000"),
+    ],
+)
+def test_figures_have_the_digits_worth_reading(value, text):
+    assert shown(value) == text
+
+
+def test_a_number_is_told_with_its_interval_and_its_bounds():
+    # 1, 2, 3: Student's quantile for two degrees is 4.303, half the interval 4.303 / sqrt(3).
+    assert said(NEAR, runs(a=[99, 100, 101])) == ("queue_mean_pkts = 100 ± 2.48 for a at s, steady; claimed: 95 to 105")
+    low = {key: value for key, value in NEAR.items() if key not in ("near", "tolerance")}
+    assert said({**low, "least": 3}, runs(a=[4])) == "queue_mean_pkts = 4 for a at s, steady; claimed: 3 or more"
+    assert said({**low, "most": 3}, runs(a=[2.5])).endswith("claimed: at most 3")
+    for bounds, value, verdict in (
+        ({"least": 3}, 3, "reproduced"),
+        ({"least": 3}, 2.999, "not reproduced"),
+        ({"most": 3}, 3, "reproduced"),
+        ({"most": 3}, 3.001, "not reproduced"),
+        ({"least": 1, "most": 3}, 2, "reproduced"),
+    ):
+        assert judged({**low, **bounds}, runs(a=[value, value])).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "sure", "holds"),
+    [
+        # 100 ± 2.48 within 95 to 105; 104 ± 2.48 reaches over it; 107 ± 2.48 touches it; 109 ± 2.48 does not.
+        ([99, 100, 101], True, True),
+        ([103, 104, 105], False, True),
+        ([106, 107, 108], False, False),
+        ([108, 109, 110], True, False),
+        ([95, 96, 97], False, True),
+        ([92, 93, 94], False, False),
+        ([90, 91, 92], True, False),
+    ],
+)
+def test_more_seeds_may_change_what_reaches_over_a_bound(values, sure, holds):
+    (check,) = judged(NEAR, runs(a=values)).checks
+    assert (check.sure, check.outcome) == (sure, "holds" if holds else "fails")
+    assert check.measured["a at s, steady"]["n"] == 3
+    assert judged(NEAR, runs(a=values), strict=False).verdict == (
+        None if not sure else "reproduced" if holds else "not reproduced"
+    )
+
+
+def test_an_ordering_is_told_with_the_interval_of_its_differences():
+    pairs = runs(a=[1, 2, 3], b=[10, 12, 14])
+    # Differences 9, 10, 11.
+    assert said(LESS, pairs) == ("2 a at s, steady below 12 b at s, steady: difference 7.52 to 12.5")
+    assert said({**LESS, "first": "highest"}, pairs) == (
+        "12 b at s, steady below 2 a at s, steady: no, difference -12.5 to -7.52"
+    )
+    # 10 - 2 1, 12 - 2 2, 14 - 2 3: 8 each time.
+    assert said({**LESS, "factor": 2}, pairs).endswith("by the factor 2: difference beyond it 8 to 8")
+    assert said({**LESS, "by": 8}, pairs).endswith("by 8: not shown, difference beyond it -0.484 to 4.48")
+    assert said(LESS, runs(a=[1], b=[2])).endswith("one seed tells nothing")
+    same = {"test": "same", "of": "queue_mean_pkts", "aqm": ["A", "B"], "at": "s", "tolerance": 13}
+    assert said(same, pairs) == "2 a at s, steady like 12 b at s, steady, within 13: difference 7.52 to 12.5"
+    assert said({**same, "tolerance": 7}, pairs).endswith("within 7: no, difference 7.52 to 12.5")
+    assert said({**same, "tolerance": 10}, pairs).endswith("within 10: not shown, difference 7.52 to 12.5")
+    assert judged({**same, "tolerance": 10}, pairs).checks[0].sure is False
+    assert said(same, runs(a=[1], b=[2])).endswith("one seed tells nothing")
+    # The family's interval: the quantile at 1 - 0.025 / 10 for two degrees is 14.09.
+    assert said(LESS, pairs, family=10).endswith("difference 1.866 to 18.1")
+    # b below a by the other sign.
+    assert said({**same, "aqm": ["B", "A"], "tolerance": 7}, pairs).endswith("no, difference -12.5 to -7.52")
+
+
+def test_a_row_of_cells_is_told_as_a_curve():
+    cells = {"at": ["s0", "s1", "s2"], "of": "queue_mean_pkts", "aqm": "A"}
+    rising = {"test": "trend", "sense": "rising", **cells}
+    up = runs(a=[[1, 2], [3, 4], [5, 6]])
+    assert said(rising, up) == "queue_mean_pkts of a over 3 cells is 1.5, 3.5, 5.5: rising"
+    assert judged(rising, up).checks[0].measured["a at s1, steady"]["mean"] == 3.5
+    assert said({**rising, "sense": "falling"}, up).endswith(": not falling")
+    # From 1.5 to 5.5 it is 3.67 times.
+    assert judged({**rising, "ratio": 3.66}, up).verdict == "reproduced"
+    assert said({**rising, "ratio": 3.7}, up).endswith("less than 3.7 times from first to last")
+    assert said(rising, runs(a=[[1], [2], [3]])).endswith("one seed tells nothing")
+    assert said(rising, runs(a=[[1, 5], [3, 3], [5, 1]])).endswith("neither rising nor falling beyond chance")
+    # Slopes of 4: the last step goes down each time.
+    assert said(rising, runs(a=[[1, 1], [20, 20], [9, 9]])).endswith("not rising at s2")
+    assert said({**rising, "sense": "falling"}, runs(a=[[9, 9], [20, 20], [1, 1]])).endswith("not falling at s1")
+    alike = {"test": "correlation", "with": "2 * queue_mean_pkts + 1", "least": 0.99, **cells}
+    assert said(alike, up) == (
+        "a: queue_mean_pkts and 2 * queue_mean_pkts + 1 correlate by 1.000; claimed: 0.99 or more"
+    )
+    against = {**alike, "with": "10 - queue_mean_pkts"}
+    assert "correlate by -1.000" in said(against, up)
+    assert judged(against, up).verdict == "not reproduced"
+    # 1, 2, 6 with 1, 4, 36: deviations -2, -1, 3 and -12.67, -9.67, 22.33; 102 / sqrt(14 752.67).
+    square = {**alike, "with": "queue_mean_pkts * queue_mean_pkts"}
+    assert "correlate by 0.994" in said(square, runs(a=[[1], [2], [6]]))
+    assert "correlate by 0.000" in said({**alike, "with": "utilization"}, up)
+
+
+def test_cells_are_taken_together_as_the_claim_says():
+    cells = {**NEAR, "at": ["s0", "s1", "s2"]}
+    three = runs(a=[[2, 2], [8, 8], [5, 5]])
+    for how, value in (("mean", 5), ("spread", 6), ("largest", 8), ("least", 2), ("ratio", 2.5)):
+        rule = {**cells, "across": how, "near": value, "tolerance": 0.01}
+        assert judged(rule, three).verdict == "reproduced"
+        assert f"for a at {how} of 3 cells, steady" in said(rule, three)
+    over = {**NEAR, "at": "s1", "over": {"at": "s0"}, "less": {"at": "s2"}, "near": 1, "tolerance": 0.01}
+    # 8 / 2, from 5 away.
+    assert judged(over, three).verdict == "reproduced"
+    assert "over a, s0, steady away from s2, steady" in said(over, three)
+    minus = {**NEAR, "at": "s1", "minus": {"at": "s2"}, "near": 3, "tolerance": 0.01}
+    assert judged(minus, three).verdict == "reproduced"
+    assert "less that of a" in said(minus, three)
+    # What would be divided by nothing is not defined.
+    assert "is not measured" in said({**over, "near": 1}, runs(a=[[0, 0], [8, 8], [5, 5]]))
+
+
+def test_ranks_are_shared_by_equals():
+    rule = {**LESS, "aqm": ["A", "B", "C"], "at": ["s0", "s1"], "across": "rank", "test": "order"}
+    lookup = runs(a=[[1, 1], [1, 1]], b=[[2, 2], [3, 3]], c=[[2, 2], [2, 2]])
+    checks = judged(rule, lookup).checks
+    # A is first in both cells; B 2.5 and 3, C 2.5 and 2.
+    means = {label: each["mean"] for check in checks for label, each in check.measured.items()}
+    assert means == {
+        "a at rank of 2 cells, steady": 1,
+        "b at rank of 2 cells, steady": 2.75,
+        "c at rank of 2 cells, steady": 2.25,
+    }
+
+
+def test_several_checks_are_told_by_the_first_that_fails():
+    both = {"one": {"A": "a"}, "two": {"A": "b"}}
+    assert said(NEAR, runs(a=[100, 100], b=[300, 300]), readings=both).startswith(
+        "1 of 2 checks hold; but queue_mean_pkts = 300 ± 0 for b"
+    )
+    assert said(NEAR, runs(a=[100, 100], b=[101, 101]), readings=both).startswith("2 of 2 checks hold; queue_mean_pkts")
+    assert said(NEAR, runs(a=[200, 200], b=[300, 300]), readings=both).startswith("0 of 2 checks hold; queue_mean")
+    none = judged({"test": "none", "why": "no figures"}, runs())
+    assert (none.verdict, none.reason, none.checks) == ("cannot be tested", "no figures", ())
+    missing = judged(NEAR, lambda cell, spec: iter(()))
+    assert (missing.verdict, missing.reason) == (None, "a at s, steady: not run")
+    undefined = judged({**NEAR, "of": "settling_s / (utilization - utilization)"}, runs(a=[1, 2]))
+    assert (undefined.verdict, undefined.checks[0].outcome) == ("cannot be tested", "undefined")
+    chain = {**LESS, "aqm": ["A", "B", "C"]}
+    assert comparisons(paper(chain, NEAR)) == 2
+
+
+def test_quantities_are_arithmetic_in_the_metrics():
+    flows = {f"web{i}": {"all": {"goodput_bps": float(i), "mos": None if i == 2 else 4.0}} for i in (1, 2, 4)}
+    run = {
+        "scenario": "x",
+        "windows": {"all": [5, 25]},
+        "links": {"one": {"all": {"a": 6.0, "b": 4.0, "settling_s": None, "none": None}}, "two": {"all": {"a": 1.0}}},
+        "flows": flows,
+    }
+
+    def value(of, **where):
+        return evaluate(run, {"of": of, "window": "all", **where})
+
+    assert [value(of) for of in ("a + b", "a - b", "a * b", "a / b", "abs(b - a)")] == [10, 2, 24, 1.5, 2]
+    assert value("a", link="two") == 1
+    assert [value(of) for of in ("settling_s", "none", "none + a", "a / (b - 4)", "abs(none)")] == [20, *[None] * 4]
+    assert value("goodput_bps", flows="web*") == 7
+    assert value("goodput_bps", flows="web*", combine="mean") == pytest.approx(7 / 3)
+    assert value("mos", flows="web*", combine="mean") == 4
+    assert value("mos", flows="web2") is None
+    assert names_in("a + abs(b) / 2") == ["a", "abs", "b"] or set(names_in("a + abs(b) / 2")) == {"a", "b", "abs"}
+    for wrong, told in (
+        ({"link": "three"}, "records no link three; there are: one, two"),
+        ({"flows": "ftp"}, "no flow group ftp"),
+        ({"window": "late"}, "no window late; there are: all"),
+        ({"of": "a ** b"}, "no expression"),
+        ({"of": "c"}, "no metric c"),
+    ):
+        with pytest.raises(ScenarioError, match=re.escape(told)):
+            evaluate(run, {"of": "a", "window": "all", **wrong})
+
+
+# RFC 7928.
+
+
+def link(delay, utilization=0.9, early=0.01, overflow=0.02):
+    return {
+        "utilization": utilization,
+        "sojourn_mean_s": delay,
+        "sojourn_p95_s": 2 * delay,
+        "early_drop_ratio": early,
+        "overflow_drop_ratio": overflow,
+        "mark_ratio": 0.25,
+        "sync_index": None,
+    }
+
+
+def group(goodput, load=None, mos=None):
+    return {"goodput_bps": goodput, "page_load_mean_s": load, "mos": mos}
+
+
+def rfc_run(delay, goodputs=(3e6, 1.5e6), **more):
+    flows = {f"g{i}": {"steady": group(goodput)} for i, goodput in enumerate(goodputs)}
+    return {"links": {"l": {"steady": link(delay, **more)}}, "flows": flows}
+
+
+class Kept:
+    """Finished runs of one cell."""
+
+    def __init__(self, cell, by_aqm):
+        self.cell, self.by_aqm = cell, by_aqm
+
+    def of(self, cell, aqm):
+        return list(enumerate(self.by_aqm[aqm])) if cell == self.cell else []
+
+
+def test_each_run_is_told_by_ten_figures():
+    run = rfc_run(0.02)
+    run["flows"]["web"] = {"steady": group(0.5e6, load=1.5, mos=None)}
+    run["flows"]["call"] = {"steady": group(0.0, load=9.0, mos=4.1)}
+    assert evaluation.figures(run, "steady") == {
+        "goodput_bps": 5e6,
+        "utilization": 0.9,
+        "sojourn_mean_s": 0.02,
+        "sojourn_p95_s": 0.04,
+        "loss_ratio": pytest.approx(0.03),
+        "mark_ratio": 0.25,
+        "sync_index": None,
+        "goodput_ratio": 0.5,
+        "page_load_mean_s": 1.5,
+        "mos": 4.1,
+    }
+    assert evaluation.figures(rfc_run(0.02, early=None), "steady")["loss_ratio"] is None
+    assert evaluation.figures(rfc_run(0.02, overflow=None), "steady")["loss_ratio"] is None
+    assert evaluation.figures(rfc_run(0.02, goodputs=(1e6,)), "steady")["goodput_ratio"] is None
+    assert evaluation.figures(rfc_run(0.02, goodputs=(0.0, 1e6)), "steady")["goodput_ratio"] is None
+    assert evaluation.figures(rfc_run(0.02, goodputs=(2e6, 1e6)), "steady")["goodput_ratio"] == 0.5
+
+
+def test_all_but_two_of_three_round_trips_is_quick():
+    quick, whole = (evaluation.wanted(["pie", "droptail", "pie"], quick=each) for each in (True, False))
+    (fair,) = [each.cells for each in evaluation.sections() if each.number == "6"]
+    assert set(whole) - set(quick) == set(fair) - set(fair[::3])
+    assert len(fair) >= 4
+    assert all(specs == ["droptail", "pie"] for specs in whole.values())
+    assert {each.windows for each in evaluation.sections()} == {
+        ("steady",),
+        ("mild", "medium", "heavy", "mild-again"),
+        ("steady", "narrow", "wide", "narrow-again"),
+    }
+
+
+def test_the_page_has_a_table_and_a_picture_of_each_cell():
+    cell = "rfc7928/aggressive"
+    slow, quick = [rfc_run(0.2), rfc_run(0.3, (4e6, 1.5e6))], [rfc_run(0.02), rfc_run(0.03, (5e6, 1.5e6))]
+    table = evaluation.rows(Kept(cell, {"droptail": slow, "pie<5": quick}), ["pie<5"])
+    assert [(row["section"], row["cell"], row["window"], row["aqm"]) for row in table] == [
+        ("5.2", cell, "steady", "droptail"),
+        ("5.2", cell, "steady", "pie<5"),
+    ]
+    assert table[0]["measured"]["goodput_bps"]["mean"] == 5e6
+    assert table[1]["ellipse"]["delay_s"] == pytest.approx(0.025)
+    # Deviations of 0.02, 0.03 and of 4.5, 6.5 Mbit/s.
+    assert table[1]["ellipse"]["delay_std_s"] == pytest.approx(0.01 / math.sqrt(2))
+    assert table[1]["ellipse"]["covariance"] == pytest.approx(0.01 * 2e6 / 2)
+    page = evaluation.page(table, ["pie<5"], 2, "aqumen reproduce <rfc7928>")
+    assert page.startswith("<!doctype html>")
+    assert "<title>RFC 7928</title>" in page
+    assert "RFC 7928: pie&lt;5 beside DropTail" in page
+    assert "<p>2 seeds" in page
+    assert "<code>aqumen reproduce &lt;rfc7928&gt;</code>" in page
+    assert re.findall(r"<h2>(\S+) ", page) == ["5.2", "Made"]
+    titles = re.findall(r"<th>(.*?)(?:<br>(.*?))?</th>", page)
+    # Nothing measured has a column: no synchronisation, pages, calls.
+    assert [title for title, _ in titles] == [
+        *("cell, window", "AQM", "goodput", "utilisation", "queueing delay", "its p95", "lost", "marked"),
+        "second / first group",
+    ]
+    assert [unit for _, unit in titles[2:]] == ["Mbit/s", "%", "ms", "ms", "%", "%", ""]
+    rows = re.findall(r"<tr><td class=id>(.*?)</td><td>(.*?)</td>(.*?)</tr>", page)
+    assert [row[:2] for row in rows] == [("aggressive, steady", "droptail"), ("aggressive, steady", "pie&lt;5")]
+    # Two seeds: the quantile for one degree is 12.706, half of the interval 12.706 times half of the difference.
+    assert re.findall(r"<td class=n>(.*?)</td>", rows[1][2]) == [
+        "5.50 ± 12.71",
+        "90.0 ± 0.0",
+        "25.0 ± 63.5",
+        "50.0 ± 127.1",
+        "3.00 ± 0.00",
+        "25.00 ± 0.00",
+        "0.40 ± 1.27",
+    ]
+
+
+def test_up_and_to_the_right_is_better():
+    cell = "rfc7928/aggressive"
+    slow, quick = [rfc_run(0.2), rfc_run(0.3, (4e6, 1.5e6))], [rfc_run(0.02), rfc_run(0.03, (6e6, 1.5e6))]
+    table = evaluation.rows(Kept(cell, {"droptail": slow, "pie": quick}), ["pie"])
+    page = evaluation.page(table, ["pie"], 2, "c")
+    (svg,) = re.findall(r"<svg.*?</svg>", page)
+    assert svg.startswith("<svg width=360 height=220 viewBox='0 0 360 220'")
+    assert "<figcaption>aggressive, steady: goodput in Mbit/s over queueing delay</figcaption>" in page
+    middles = [tuple(map(float, each)) for each in re.findall(r"cx=(\S+) cy=(\S+)", svg)]
+    # Delays 0.25 and 0.025, deviations of 0.1 and 0.01 over sqrt(2): the axis ends at 0.25 + 2 0.0707.
+    end = 0.25 + 0.1 * math.sqrt(2)
+    assert f">{1000 * end:.1f} ms<" in svg
+    # Goodputs 5 ± 0.707 and 6 ± 2.121: the ends 1.757 (6 - 2 2.121) and 10.243, with a tenth of the rest beyond.
+    low, high = 6 - 1.5 * 2**1.5, 6 + 1.5 * 2**1.5
+    low, high = low - 0.1 * (high - low), high + 0.1 * (high - low)
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert texts[0] == f"{high:.2f}"
+    assert texts[1] == f"{low:.2f}"
+    assert texts[3:] == ["0 ms", "droptail", "pie"]
+    for (x, y), delay, goodput in zip(middles, (0.25, 0.025), (5, 6), strict=True):
+        # 46 to the left, 8 to the right, 6 above, 26 below.
+        assert x == pytest.approx(46 + 306 * (1 - delay / end), abs=0.06)
+        assert y == pytest.approx(6 + 188 * (1 - (goodput - low) / (high - low)), abs=0.06)
+    for points, (x, y), delay in zip(re.findall(r"points='(.*?)'", svg), middles, (0.1, 0.01), strict=True):
+        corners = [tuple(map(float, each.split(","))) for each in points.split()]
+        assert len(corners) == 48
+        assert np.mean(corners, axis=0) == pytest.approx([x, y], abs=0.2)
+        # One deviation each way; two points lie on a line, and so does their ellipse.
+        half = 306 * delay / math.sqrt(2) / end
+        assert max(cx for cx, _ in corners) - x == pytest.approx(half, abs=0.11)
+        assert corners[0][0] == min(cx for cx, _ in corners)
+    assert re.findall(r"stroke='(#\w+)'", svg) == evaluation.COLOURS[:2]
+    # A single seed has no ellipse, and no picture is drawn of none.
+    alone = evaluation.rows(Kept(cell, {"droptail": slow[:1], "pie": quick[:1]}), ["pie"])
+    assert "<svg" not in evaluation.page(alone, ["pie"], 1, "c")
+    assert "<td class=n>4.50</td>" in evaluation.page(alone, ["pie"], 1, "c")
+
+
+def test_an_ellipse_holds_the_covariance():
+    # Points at the corners of a square have none; the ellipse is as wide as one deviation, and as high.
+    row = {
+        "aqm": "droptail",
+        "ellipse": evaluation.ellipse([(1, 1e6), (1, 3e6), (3, 1e6), (3, 3e6)]),
+    }
+    assert row["ellipse"]["covariance"] == 0
+    deviation = math.sqrt(4 / 3)
+    assert row["ellipse"]["delay_std_s"] == pytest.approx(deviation)
+    svg = evaluation._picture([row], ["droptail"], "a/b", "steady")
+    corners = [tuple(map(float, each.split(","))) for each in re.search(r"points='(.*?)'", svg)[1].split()]
+    width, height = (max(c[i] for c in corners) - min(c[i] for c in corners) for i in (0, 1))
+    assert width == pytest.approx(306 * 2 * deviation / (2 + 2 * deviation), abs=0.11)
+    high = 2 + 2 * deviation
+    assert height == pytest.approx(188 * 2 * deviation / (1.1 * high + 0), rel=0.01)
+    assert json.dumps(row["ellipse"])
