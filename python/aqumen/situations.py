@@ -405,6 +405,8 @@ def cell(
         duration: How long a run lasts.
     """
     base = Scenario.load("everyday/cell")
+    if not 1 <= cqi <= 15:
+        raise ScenarioError(f"--cqi {cqi:g}: must be 1 to 15")
     if not 0 < share <= 100:
         raise ScenarioError(f"--share {share:g}: percent of the cell, above 0 and at most 100")
     way = {"cqi": f"{float(cqi)}", "resource_blocks": str(resource_blocks), "handover_interval": handover or "24h"}
