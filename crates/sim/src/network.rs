@@ -50,6 +50,7 @@ pub(crate) struct Lane {
     pub(crate) flow: u32,
     /// The lane's private links.
     first_hop: u32,
+    /// The size that most packets have, if the lane has one private link; zero, which none has, otherwise.
     usual_bytes: u16,
     hops: Hops,
 }
@@ -174,7 +175,7 @@ impl Network {
             target: target.code(),
             flow: flow as u32,
             first_hop: hops_from as u32,
-            usual_bytes,
+            usual_bytes: if hops == Hops::One { usual_bytes } else { 0 },
             hops,
         });
     }
@@ -184,7 +185,7 @@ impl Lane {
     /// When a packet of `bytes` that enters at `now` reaches the end.
     #[inline(always)]
     pub(crate) fn cross(&mut self, hops: &mut [Hop], now: u64, bytes: u16) -> u64 {
-        if self.hops == Hops::One && self.usual_bytes == bytes {
+        if self.usual_bytes == bytes {
             self.free_at = self.free_at.max(now) + self.usual_tx as u64;
             self.free_at + self.delay as u64
         } else {
@@ -215,6 +216,12 @@ impl Lane {
             Target::Receiver => LONE_RECEIVER,
             other => other.code(),
         };
+    }
+
+    /// The port that it leads to, if it does not lead to an end.
+    #[inline(always)]
+    pub(crate) fn port(&self) -> Option<u32> {
+        (self.target < LONE_SENDER).then_some(self.target)
     }
 
     #[inline(always)]

@@ -22,10 +22,9 @@ pub struct FifoPort {
     transmitter: Transmitter,
     /// When the last accepted packet's transmission ends.
     free_at: u64,
-    /// Packets whose transmission has not started, as far as the port is up to date.
-    waiting: VecDeque<Accepted>,
-    /// The packet in transmission.
-    serving: Option<Accepted>,
+    /// Packets in the port, as far as it is up to date. That in transmission, if there is one, comes first.
+    packets: VecDeque<Accepted>,
+    sending: bool,
     /// The next moment at which a transmission starts or ends.
     next_change: u64,
     meter: Option<Box<Meter>>,
@@ -53,8 +52,8 @@ impl FifoPort {
             rng,
             transmitter,
             free_at: 0,
-            waiting: VecDeque::new(),
-            serving: None,
+            packets: VecDeque::new(),
+            sending: false,
             next_change: u64::MAX,
             meter,
         }
@@ -79,7 +78,7 @@ impl FifoPort {
         };
         let Booking { start, end, reach, lost } = booking;
         self.free_at = end;
-        self.waiting.push_back(Accepted { arrived: now, start, end, bytes });
+        self.packets.push_back(Accepted { arrived: now, start, end, bytes });
         self.next_change = self.next_change.min(start);
         if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }
     }
@@ -88,7 +87,7 @@ impl FifoPort {
     #[cold]
     fn keep(&mut self, now: u64, bytes: u32) -> Arrival {
         self.free_at = u64::MAX;
-        self.waiting.push_back(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes });
+        self.packets.push_back(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes });
         Arrival::Waits { busy_until: None }
     }
 
@@ -112,7 +111,9 @@ impl FifoPort {
     /// Carries out what happens at the next change: a transmission ends, or one starts, or both.
     fn change(&mut self) {
         let now = self.next_change;
-        if let Some(sent) = self.serving.take() {
+        if std::mem::take(&mut self.sending)
+            && let Some(sent) = self.packets.pop_front()
+        {
             let airtime = match &mut self.transmitter.line {
                 None => sent.end - sent.start,
                 Some(line) => {
@@ -124,11 +125,11 @@ impl FifoPort {
                 }
             };
             self.account.transmitted(sent.bytes, Span::from_nanos(airtime), instant(now));
-            if self.waiting.is_empty() {
+            if self.packets.is_empty() {
                 self.account.idle(instant(now));
             }
         }
-        let Some(head) = self.waiting.front().copied() else {
+        let Some(&head) = self.packets.front() else {
             self.next_change = u64::MAX;
             return;
         };
@@ -142,12 +143,11 @@ impl FifoPort {
             meter.advance(now, self.account.backlog().packets);
             meter.sojourn(sojourn);
         }
-        self.waiting.pop_front();
         let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
         let verdict = self.account.take_head(&packet, Span::from_nanos(sojourn), instant(now), &mut self.rng);
         debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
         self.next_change = head.end;
-        self.serving = Some(head);
+        self.sending = true;
     }
 
     /// Brings the port up to just before the packet events of `now`.
@@ -190,7 +190,8 @@ impl FifoPort {
         self.catch_up_before(now);
         let queue_pkts = self.queue_pkts();
         if let Some(meter) = &mut self.meter {
-            let partly = self.serving.map_or(0.0, |head| sent_bits(head.bytes, head.start, head.end, now));
+            let sending = self.packets.front().filter(|_| self.sending);
+            let partly = sending.map_or(0.0, |head| sent_bits(head.bytes, head.start, head.end, now));
             meter.edge(now, queue_pkts, &counts(self.account.totals()), partly);
         }
     }

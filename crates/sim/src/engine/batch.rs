@@ -85,9 +85,11 @@ impl Batch {
             crowded |= *count > CROWD;
             before += std::mem::replace(count, before);
         }
+        let mut ties = false;
         if crowded {
             order.extend(events.iter().enumerate().map(|(place, event)| key(place, event)));
             order.sort_unstable();
+            ties = order.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32);
         } else {
             order.resize(events.len(), 0);
             for (place, event) in events.iter().enumerate() {
@@ -97,14 +99,20 @@ impl Batch {
             }
             for end in 1..order.len() {
                 let (key, mut place) = (order[end], end);
-                while place > 0 && order[place - 1] > key {
-                    order[place] = order[place - 1];
+                let mut before = order[place - 1];
+                while before > key {
+                    order[place] = before;
                     place -= 1;
+                    if place == 0 {
+                        break;
+                    }
+                    before = order[place - 1];
                 }
                 order[place] = key;
+                ties |= before >> 32 == key >> 32;
             }
         }
-        if order.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32) {
+        if ties {
             order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].slot, key as u32));
         }
     }

@@ -105,11 +105,11 @@ impl FlowState {
         }
     }
 
-    /// When an event for the sender's timer is to be made, if none comes as soon.
+    /// When an event for the sender's timer is to be made, if none comes as soon and it is due before `before`.
     #[inline(always)]
-    pub(super) fn rearm(&mut self) -> Option<u64> {
+    pub(super) fn rearm(&mut self, before: u64) -> Option<u64> {
         let due = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
-        (due < self.timer_at).then(|| {
+        (due < self.timer_at.min(before)).then(|| {
             self.timer_at = due;
             due
         })
@@ -214,7 +214,8 @@ impl Hosts<'_> {
     /// Makes sure that an event comes no later than the sender's timer.
     #[inline(always)]
     pub(super) fn arm_retransmission(&mut self, ways: &mut Ways<'_>, flow: u32) {
-        if let Some(due) = self.flows[flow as usize].rearm() {
+        let before = if ways.post.is_lone_sender(flow) { ways.post.lone.next_round() } else { NEVER };
+        if let Some(due) = self.flows[flow as usize].rearm(before) {
             ways.post.schedule(due, ways.post.slots.retransmission + flow);
         }
     }

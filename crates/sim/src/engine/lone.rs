@@ -19,10 +19,23 @@ pub(super) struct Lone {
     /// Flows whose ends may have something to do by themselves, and when.
     timers: Inbox<(u64, u32)>,
     timers_now: Vec<(u64, u32)>,
+    round: Round,
     /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
     next_acks: Vec<u32>,
     /// The same for each flow, in the pass that finds them.
     first_acks: Vec<u32>,
+}
+
+/// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and hardly any goes
+/// off; none goes off sooner than the least timeout after it was moved. So a round comes each time that has passed, and finds
+/// those that could go off before the next.
+struct Round {
+    /// The least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
+    every: u64,
+    /// What was before is done.
+    now: u64,
+    /// When the next round comes at the latest.
+    next: u64,
 }
 
 /// Set where a packet reaches a receiver.
@@ -32,8 +45,18 @@ const RECEIVER: u32 = 1 << 31;
 const NO_MORE: u32 = u32::MAX;
 
 impl Lone {
-    pub(super) fn new(width_bits: u32, horizon_ns: u64, timer_horizon_ns: u64, flows: usize) -> Self {
+    /// `timeout`: no sender's timer is due sooner than this after what sets it.
+    pub(super) fn new(
+        width_bits: u32,
+        horizon_ns: u64,
+        timer_horizon_ns: u64,
+        flows: usize,
+        timeout: Option<Span>,
+    ) -> Self {
+        // A window in which a timer could be set and go off is too long.
+        let every = timeout.map(Span::as_nanos).filter(|every| 2 << width_bits <= *every).unwrap_or(NEVER);
         Lone {
+            round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
             packets: Inbox::new(width_bits, horizon_ns),
             packets_now: Vec::new(),
             spare: Vec::new(),
@@ -64,6 +87,12 @@ impl Lone {
     pub(super) fn open(&mut self, window: u64) {
         self.packets.open(window, &mut self.packets_now);
         self.timers.open(window, &mut self.timers_now);
+    }
+
+    /// A sender's timer that is due no sooner needs no event yet.
+    #[inline(always)]
+    pub(super) fn next_round(&self) -> u64 {
+        self.round.next
     }
 
     /// Whether there is nothing to do in the present window.
@@ -132,6 +161,10 @@ const STEP: usize = 16;
 impl Hosts<'_> {
     /// The lone ends go on up to, not including, `until`. How many events that was.
     pub(super) fn run_lone(&mut self, ways: &mut Ways<'_>, until: u64) -> u64 {
+        if until > ways.post.lone.round.next {
+            self.go_round(ways);
+        }
+        ways.post.lone.round.now = until;
         let window = ways.post.window();
         if ways.post.lone.is_idle() {
             return 0;
@@ -169,6 +202,7 @@ impl Hosts<'_> {
     ) -> Stop {
         let (length, end) = ways.post.window();
         let start = end - length;
+        let goes_round = ways.post.lone.next_round() != NEVER;
         while let (Some(event), Some(&next)) = (events.get(*place), next_acks.get(*place)) {
             if ways.far && place.is_multiple_of(STEP) {
                 self.read_senders(ways, &events[*place..]);
@@ -207,11 +241,26 @@ impl Hosts<'_> {
                 }
                 Departure::Later(at) => ways.post.lone.schedule(at, flow),
             }
-            if let Some(due) = state.rearm() {
+            if !goes_round && let Some(due) = state.rearm(NEVER) {
                 ways.post.lone.schedule(due, flow);
             }
         }
         Stop::Done
+    }
+
+    /// Looks for timers that could go off before the next round.
+    #[inline(never)]
+    fn go_round(&mut self, ways: &mut Ways<'_>) {
+        let Round { every, now, ref mut next } = ways.post.lone.round;
+        *next = now.saturating_add(every);
+        let before = *next;
+        for (state, flow) in self.flows.iter_mut().zip(0u32..) {
+            if ways.post.is_lone_sender(flow)
+                && let Some(due) = state.rearm(before)
+            {
+                ways.post.lone.schedule(due.max(now), flow);
+            }
+        }
     }
 
     /// Reads what the acknowledgements to come need, in two steps. In a large network none of it is in the cache, and waiting for

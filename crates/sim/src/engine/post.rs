@@ -7,6 +7,7 @@ use super::place::Place;
 use crate::event::Event;
 use crate::network::Target;
 use aqumen_scenario::Plan;
+use aqumen_units::Span;
 
 /// First slot of each kind. At equal moments the lower slot goes first.
 #[derive(Clone, Copy)]
@@ -52,6 +53,13 @@ impl Post {
             ends_at[place as usize] = true;
         }
         let horizon = expected_horizon(plan);
+        // The least timeout of all lone senders, if each has one.
+        let lone_groups =
+            plan.flows.iter().zip(&of_sender).filter(|(_, place)| **place == LONE).map(|(flow, _)| flow.group);
+        let mut groups: Vec<u32> = lone_groups.collect();
+        groups.dedup();
+        let timeout_of = |group: u32| plan.groups[group as usize].transport.tcp()?.least_timeout();
+        let timeout = groups.into_iter().map(timeout_of).try_fold(Span::MAX, |least, own| Some(least.min(own?)));
         let hosted = of_sender.iter().filter(|place| **place != LONE).count();
         let rate = (expected_rate(plan) * hosted as f64 / plan.flows.len().max(1) as f64).max(1e3);
         let step_bits = |rate: f64| ((STEP_EVENTS * 1e9 / rate) as u64).max(1).ilog2().min(width_bits);
@@ -64,7 +72,7 @@ impl Post {
         Post {
             slots,
             places: ports_of.into_iter().zip(ends_at).map(place).collect(),
-            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, plan.flows.len()),
+            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, plan.flows.len(), timeout),
             of_port,
             of_sender,
             of_receiver,
@@ -103,19 +111,23 @@ impl Post {
         (1 << self.width_bits, self.window_end)
     }
 
+    /// `packet` will reach `port`.
+    #[inline(always)]
+    pub(super) fn post_to_port(&mut self, port: u32, packet: Event) {
+        self.places[self.of_port[port as usize] as usize].post(packet);
+    }
+
     /// A packet of `flow` will reach the end of the lane in `slot`, which is `target`, at `reach`.
     #[inline(always)]
-    pub(super) fn post(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
-        let place = match target {
-            Target::Port(port) => self.of_port[port as usize],
-            Target::LoneSender => return self.lone.post(event.moved(reach, flow)),
-            other => return self.post_to_end(slot, reach, flow, other, event),
-        };
-        self.places[place as usize].post(event.moved(reach, slot));
+    pub(super) fn post_to_end(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
+        match target {
+            Target::LoneSender => self.lone.post(event.moved(reach, flow)),
+            other => self.post_to_other(slot, reach, flow, other, event),
+        }
     }
 
     #[inline(never)]
-    fn post_to_end(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
+    fn post_to_other(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
         let place = match target {
             Target::LoneReceiver => return self.lone.post_to_receiver(event.moved(reach, flow)),
             Target::Sender | Target::AgentSource => self.of_sender[flow as usize],

@@ -76,9 +76,12 @@ impl Ways<'_> {
         let slot = self.first_lane() + lane;
         let it = &mut self.lanes[lane as usize];
         let reach = it.cross(&mut self.hops, at, event.bytes);
+        if let Some(port) = it.port() {
+            return self.post.post_to_port(port, event.moved(reach, slot));
+        }
         let (flow, target) = (it.flow, it.target());
         if target != Target::PromptReceiver {
-            return self.post.post(slot, reach, flow, target, event);
+            return self.post.post_to_end(slot, reach, flow, target, event);
         }
         let sink = &mut self.sinks[flow as usize];
         let config = self.configs[sink.group as usize];
@@ -90,8 +93,13 @@ impl Ways<'_> {
         let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
         let it = &mut self.lanes[lane as usize + 1];
         let back = it.cross(&mut self.hops, reach, config.ack_bytes);
-        let target = it.target();
-        self.post.post(slot + 1, back, flow, target, &ack);
+        match it.port() {
+            Some(port) => self.post.post_to_port(port, ack.moved(back, slot + 1)),
+            None => {
+                let target = it.target();
+                self.post.post_to_end(slot + 1, back, flow, target, &ack);
+            }
+        }
     }
 
     /// [`send`](Self::send) where it is not worth its own copy of the code.

@@ -2,7 +2,7 @@
 
 use aqumen_units::Span;
 
-use super::{Congestion, Reduction, RtoFloor};
+use super::{Congestion, Reduction, RtoFloor, rto};
 use crate::check::{ConfigError, number, secs, span};
 
 /// How a sender repairs losses.
@@ -339,6 +339,11 @@ impl TcpConfig {
     /// Whether a sender keeps what is under way segment by segment.
     pub(super) fn tracks_segments(&self) -> bool {
         self.variant == Variant::Sack && self.loss_detection == LossDetection::Rack
+    }
+
+    /// No timer of a sender is due sooner than this after what sets it; `None`: one may be due at any time.
+    pub fn least_timeout(&self) -> Option<Span> {
+        (!self.tracks_segments()).then(|| rto::least(self))
     }
 
     /// Checks every field, in the order they are declared.

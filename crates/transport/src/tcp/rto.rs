@@ -97,6 +97,11 @@ impl Rto {
     }
 }
 
+/// The shortest timeout that there can be.
+pub(super) fn least(cfg: &TcpConfig) -> Span {
+    Span::from_micros(u64::from(floor_us(cfg))).min(cfg.max_rto)
+}
+
 /// A timer of less than two ticks could go off at once (ns-2, 4.3BSD).
 fn floor_us(cfg: &TcpConfig) -> u32 {
     micros(cfg.min_rto.max(cfg.rto_tick * 2))
