@@ -9,6 +9,11 @@ pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
         sum += rate;
         squares += rate * rate;
     }
+    jain_of_sums(n, sum, squares)
+}
+
+/// [`jain`] of `n` rates, from their sum and that of their squares.
+pub fn jain_of_sums(n: f64, sum: f64, squares: f64) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (n * squares))
 }
 

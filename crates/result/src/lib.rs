@@ -20,7 +20,7 @@ mod synchrony;
 mod transient;
 
 pub use completion::{CompletionMetrics, Completions};
-pub use fairness::{jain, rtt_slope};
+pub use fairness::{jain, jain_of_sums, rtt_slope};
 pub use histogram::Histogram;
 pub use jitter::Jitter;
 pub use link::{LinkPoint, LinkSums, Moments, capacity_bits, utilization};

@@ -18,15 +18,29 @@ pub struct Synchrony {
 impl Synchrony {
     /// The windows of all flows at one moment, always in the same order.
     pub fn sample(&mut self, windows: &[f64]) {
-        self.resize(windows.len());
-        for ((sum, square), window) in self.sums.iter_mut().zip(&mut self.squares).zip(windows) {
-            *sum += window;
-            *square += window * window;
+        self.sample_moments([windows]);
+    }
+
+    /// The same at several moments, one after the other: sums that do not wait for each other are made faster.
+    pub fn sample_moments<const N: usize>(&mut self, moments: [&[f64]; N]) {
+        let flows = moments.first().map_or(0, |windows| windows.len());
+        self.resize(flows);
+        let moments = moments.map(|windows| &windows[..flows]);
+        for (flow, (sum, square)) in self.sums[..flows].iter_mut().zip(&mut self.squares[..flows]).enumerate() {
+            for windows in &moments {
+                *sum += windows[flow];
+                *square += windows[flow] * windows[flow];
+            }
         }
-        let sum = windows.iter().fold(0.0, |sum, window| sum + window);
-        self.total[0] += sum;
-        self.total[1] += sum * sum;
-        self.samples += 1;
+        let mut sums = [0.0; N];
+        for flow in 0..flows {
+            sums.iter_mut().zip(&moments).for_each(|(sum, windows)| *sum += windows[flow]);
+        }
+        for sum in sums {
+            self.total[0] += sum;
+            self.total[1] += sum * sum;
+            self.samples += 1;
+        }
     }
 
     /// Adds what `later` gathered of the same flows.
@@ -96,6 +110,15 @@ mod tests {
         assert!(index(&[&one, &other]).unwrap().abs() < 1e-12);
         // With a third that copies the first, one of three pairs is correlated by 1 and all deviations are equal.
         assert!((index(&[&one, &other, &one]).unwrap() - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn moments_taken_together_are_moments_taken_one_by_one() {
+        let moments: Vec<Vec<f64>> = (0..8).map(|k| (0..7).map(|i| 1.0 / f64::from(3 * k + i + 1)).collect()).collect();
+        let (mut one_by_one, mut together) = (Synchrony::default(), Synchrony::default());
+        moments.iter().for_each(|windows| one_by_one.sample(windows));
+        together.sample_moments::<8>(std::array::from_fn(|k| &moments[k][..]));
+        assert_eq!(one_by_one, together, "to the last bit");
     }
 
     proptest! {

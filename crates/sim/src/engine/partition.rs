@@ -278,11 +278,37 @@ impl Draw {
 /// About how many events a second to expect: decides how long windows are, and so only the speed.
 pub(super) fn expected_rate(plan: &Plan) -> f64 {
     let size = plan.groups.iter().map(|group| group.transport.packet_bytes()).max().unwrap_or(1000);
-    let bytes = aqumen_units::Bytes(size.max(1) as u64);
-    let recorded = plan.links.iter().filter(|link| link.record);
+    let packet_bits = 8.0 * f64::from(size.max(1));
     // A packet over a recorded link means three events: its arrival, its acknowledgement on the way, and at the sender.
-    let over_links: f64 = recorded.map(|link| 3.0 * link.rates[0].1.packets_per_sec(bytes)).sum();
-    over_links.clamp(1e3, 1e9)
+    let recorded = plan.links.iter().zip(carried(plan)).filter(|(link, _)| link.record);
+    recorded.map(|(_, bps)| 3.0 * bps / packet_bits).sum::<f64>().clamp(1e3, 1e9)
+}
+
+/// About how much each link carries, bit/s: a link that is faster than what leads to it is not full.
+fn carried(plan: &Plan) -> Vec<f64> {
+    let rates: Vec<f64> = plan.links.iter().map(|link| link.rates[0].1.as_bps() as f64).collect();
+    let most: Vec<f64> = plan.groups.iter().map(most_bps).collect();
+    let narrowest = |flow: &Flow| flow.path.iter().map(|&link| rates[link as usize]).fold(f64::INFINITY, f64::min);
+    let load = |shares: &[f64]| {
+        let mut loads = vec![0.0; rates.len()];
+        for flow in &plan.flows {
+            let share = flow.path.iter().map(|&link| shares[link as usize]).fold(1.0, f64::min);
+            let bps = share * most[flow.group as usize].min(narrowest(flow));
+            flow.path.iter().for_each(|&link| loads[link as usize] += bps);
+        }
+        loads
+    };
+    // What of the load on a link gets through, if each flow loses the same part.
+    let offered = load(&vec![1.0; rates.len()]);
+    let shares: Vec<f64> = rates.iter().zip(&offered).map(|(rate, offered)| (rate / offered).min(1.0)).collect();
+    load(&shares).into_iter().zip(rates).map(|(load, rate)| load.min(rate)).collect()
+}
+
+/// What a flow of `group` sends at most, bit/s, however fast its way is.
+fn most_bps(group: &Group) -> f64 {
+    let headers = f64::from(group.transport.packet_bytes()) - f64::from(group.transport.payload_bytes());
+    let offered = group.traffic.offered();
+    offered.map_or(f64::INFINITY, |offered| 8.0 * offered.per_second * (offered.bytes + headers))
 }
 
 /// How far ahead most packets lie: the longest way there and back, and as long again in queues.
@@ -290,4 +316,30 @@ pub(super) fn expected_horizon(plan: &Plan) -> u64 {
     let delay = |path: &[u32]| path.iter().map(|&link| plan.links[link as usize].delay.as_nanos()).sum::<u64>();
     let longest = plan.flows.iter().map(|flow| delay(&flow.path) + delay(&flow.return_path)).max().unwrap_or(0);
     2 * longest + 100_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::Scenario;
+
+    /// Events a second expected of flows that reach a bottleneck of `rate` over links of 10 Mbit/s.
+    fn expected(rate: &str, flows: &str) -> f64 {
+        let text = format!(
+            "name = \"few\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"{rate}\", delay = \"1ms\", buffer = \"9pkt\" }}\n\
+             access = {{ rate = \"10Mbit\", delay = \"1ms\" }}\n[[flows]]\nname = \"few\"\n{flows}"
+        );
+        expected_rate(&Scenario::parse(&text, "few").unwrap().plan(1, None).unwrap())
+    }
+
+    #[test]
+    fn a_link_faster_than_what_leads_to_it_makes_no_more_events() {
+        let bulk = "count = 4\ntransport = { preset = \"ns2\", packet = \"1000B\" }";
+        // 40 Mbit/s of 8000 bits are 5000 packets a second, three events each; at 8 Mbit/s a thousand get through.
+        assert_eq!(["10Gbit", "40Mbit", "8Mbit"].map(|rate| expected(rate, bulk)), [15_000.0, 15_000.0, 3_000.0]);
+        // Eight calls of 1 Mbit/s.
+        let calls = expected("1Gbit", "count = 8\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }");
+        assert!(calls < expected("1Gbit", bulk) / 2.0, "{calls}");
+    }
 }

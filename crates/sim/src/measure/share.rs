@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use aqumen_result::{Synchrony, jain};
+use aqumen_result::{Synchrony, jain, jain_of_sums};
 use aqumen_scenario::{Plan, Window};
 
 use super::Standing;
@@ -24,10 +24,12 @@ pub(crate) struct Share {
     flows: Vec<Watched>,
     /// Length of the sliding interval, nanoseconds.
     interval: u64,
-    /// What was acknowledged at each sample within the interval, the oldest first.
-    acknowledged: VecDeque<Vec<u32>>,
-    /// Samples in an interval.
+    /// What each sender had acknowledged at the last sample.
+    acknowledged: Vec<u32>,
+    recent: Recent,
+    /// Samples in an interval, and samples so far.
     steps: usize,
+    samples: usize,
     piece: Synchrony,
     pub(crate) pieces: Vec<Synchrony>,
     /// End of each interval, and Jain's index of the flows that were on throughout, of which there were two or more.
@@ -36,16 +38,33 @@ pub(crate) struct Share {
     starts: Vec<u64>,
     /// From when on all of them offer data to the end of the run; `u64::MAX` if that is to be looked up.
     all_on_from: u64,
-    /// The windows at one sample.
+    /// The windows at the last samples, one after the other, which are not in `piece` yet.
     windows: Vec<f64>,
 }
+
+/// What was acknowledged within the last interval.
+struct Recent {
+    /// Of each flow, segments.
+    segments: Vec<u32>,
+    /// What came at each sample, the oldest first: flow, by its place among those watched, and segments.
+    news: VecDeque<Vec<(u32, u32)>>,
+    /// Sum of the bytes of all flows, and of their squares.
+    sum: u128,
+    squares: u128,
+}
+
+/// So many samples are summed up at once.
+const TOGETHER: usize = 8;
+
+/// Whole numbers below it are exact in floating point, and so are their sums below it, in whatever order.
+const EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
 
 /// A flow that is watched.
 struct Watched {
     number: u32,
     /// What its receiver takes, segments.
     receive_window: f64,
-    payload_bytes: f64,
+    payload_bytes: u16,
     /// From when on it offers data to the end of the run; `None` if that is to be looked up.
     on_from: Option<u64>,
 }
@@ -69,15 +88,17 @@ impl Share {
         let all_on_from = flows.iter().map(|flow| flow.on_from.unwrap_or(u64::MAX)).max();
         Share {
             interval: steps as u64 * step,
-            acknowledged: VecDeque::from([vec![0; n]]),
+            acknowledged: vec![0; n],
+            recent: Recent { segments: vec![0; n], news: VecDeque::new(), sum: 0, squares: 0 },
             flows,
             steps,
+            samples: 0,
             piece: Synchrony::default(),
             pieces: Vec::new(),
             trace: Vec::new(),
             starts,
             all_on_from: all_on_from.unwrap_or(u64::MAX),
-            windows: vec![0.0; n],
+            windows: Vec::with_capacity(TOGETHER * n),
         }
     }
 
@@ -85,30 +106,31 @@ impl Share {
         if self.flows.len() < 2 {
             return;
         }
-        let full = self.acknowledged.len() > self.steps;
-        let mut latest = if full { self.acknowledged.pop_front() } else { None }.unwrap_or_default();
-        latest.resize(self.flows.len(), 0);
+        self.samples += 1;
+        let mut news = if self.samples > self.steps { self.recent.forget(&self.flows) } else { Vec::new() };
         // Once over the flows, whose state is spread over memory; the sums are over what lies close together.
-        for ((flow, own), latest) in self.flows.iter().zip(&mut self.windows).zip(&mut latest) {
+        for ((flow, before), place) in self.flows.iter().zip(&mut self.acknowledged).zip(0u32..) {
             let Standing { window, acknowledged } = standing(flow.number);
-            *own = window.min(flow.receive_window);
-            *latest = acknowledged;
+            self.windows.push(window.min(flow.receive_window));
+            if acknowledged != *before {
+                news.push((place, acknowledged.wrapping_sub(*before)));
+                *before = acknowledged;
+            }
         }
-        self.piece.sample(&self.windows);
-        self.acknowledged.push_back(latest);
-        if self.acknowledged.len() <= self.steps {
+        self.recent.add(&self.flows, news);
+        if self.windows.len() == TOGETHER * self.flows.len() {
+            self.sum_up();
+        }
+        if self.samples < self.steps {
             return;
         }
-        let (old, new) = (&self.acknowledged[0], &self.acknowledged[self.steps]);
         let from = now - self.interval;
-        let pairs = self.flows.iter().zip(old.iter().zip(new));
-        let rate =
-            |(flow, (old, new)): (&Watched, (&u32, &u32))| f64::from(new.wrapping_sub(*old)) * flow.payload_bytes;
         let (index, on) = if self.all_on_from <= from {
-            (jain(pairs.map(rate)), self.flows.len())
+            (self.recent.jain(&self.flows), self.flows.len())
         } else {
             let mut on = 0;
-            let those_on = pairs.filter(|(flow, _)| flow.is_on(plan, from, now)).inspect(|_| on += 1);
+            let those_on = self.flows.iter().zip(&self.recent.segments);
+            let those_on = those_on.filter(|(flow, _)| flow.is_on(plan, from, now)).inspect(|_| on += 1);
             (jain(those_on.map(rate)), on)
         };
         if let Some(index) = index.filter(|_| on > 1) {
@@ -116,7 +138,20 @@ impl Share {
         }
     }
 
+    /// Adds the windows of the last samples to the piece in progress.
+    fn sum_up(&mut self) {
+        let flows = self.flows.len();
+        if flows > 0 && self.windows.len() == TOGETHER * flows {
+            let all = &self.windows[..];
+            self.piece.sample_moments::<TOGETHER>(std::array::from_fn(|k| &all[k * flows..][..flows]));
+        } else {
+            self.windows.chunks(flows.max(1)).for_each(|windows| self.piece.sample(windows));
+        }
+        self.windows.clear();
+    }
+
     pub(crate) fn edge(&mut self) {
+        self.sum_up();
         self.pieces.push(std::mem::take(&mut self.piece));
     }
 
@@ -141,11 +176,55 @@ impl Share {
     }
 }
 
+impl Recent {
+    /// The oldest sample no longer counts. Its memory is for another.
+    fn forget(&mut self, flows: &[Watched]) -> Vec<(u32, u32)> {
+        let mut oldest = self.news.pop_front().unwrap_or_default();
+        for (place, segments) in oldest.drain(..) {
+            let had = self.segments[place as usize];
+            self.set(flows, place, had.wrapping_sub(segments));
+        }
+        oldest
+    }
+
+    /// A sample brings `news`.
+    fn add(&mut self, flows: &[Watched], news: Vec<(u32, u32)>) {
+        for &(place, segments) in &news {
+            let had = self.segments[place as usize];
+            self.set(flows, place, had.wrapping_add(segments));
+        }
+        self.news.push_back(news);
+    }
+
+    fn set(&mut self, flows: &[Watched], place: u32, segments: u32) {
+        let payload = u64::from(flows[place as usize].payload_bytes);
+        let own = &mut self.segments[place as usize];
+        let (had, has) = (u64::from(*own) * payload, u64::from(segments) * payload);
+        *own = segments;
+        self.sum = self.sum - u128::from(had) + u128::from(has);
+        self.squares = self.squares - u128::from(had) * u128::from(had) + u128::from(has) * u128::from(has);
+    }
+
+    /// Jain's index of all `flows`.
+    fn jain(&self, flows: &[Watched]) -> Option<f64> {
+        if self.sum < EXACT && self.squares < EXACT {
+            jain_of_sums(flows.len() as f64, self.sum as f64, self.squares as f64)
+        } else {
+            jain(flows.iter().zip(&self.segments).map(rate))
+        }
+    }
+}
+
+/// Payload that was acknowledged.
+fn rate((flow, segments): (&Watched, &u32)) -> f64 {
+    f64::from(*segments) * f64::from(flow.payload_bytes)
+}
+
 impl Watched {
     fn new(plan: &Plan, number: u32) -> Self {
         let flow = &plan.flows[number as usize];
         let transport = &plan.groups[flow.group as usize].transport;
-        let payload_bytes = f64::from(transport.payload_bytes());
+        let payload_bytes = transport.payload_bytes();
         let receive_window = transport.tcp().map_or(f64::INFINITY, |tcp| f64::from(tcp.receive_window));
         let on_from = if let [(from, None)] = flow.on[..] { Some(from.as_nanos()) } else { None };
         Watched { number, receive_window, payload_bytes, on_from }
