@@ -109,11 +109,9 @@ impl<'a> Engine<'a> {
         };
         static NO_TCP: TcpConfig = TcpConfig::ns2();
         let configs: Vec<_> = plan.groups.iter().map(|group| group.transport.tcp().unwrap_or(&NO_TCP)).collect();
-        let Network { ports, identities, port_links, lanes, hops, routes, .. } = network;
-        let each = || plan.flows.iter().zip(&routes).zip(0u64..);
-        let flows = each().map(|((flow, route), number)| {
-            FlowState::new(configs[flow.group as usize], flow, route.data, plan.seed, number)
-        });
+        let Network { ports, identities, port_links, lanes, .. } = network;
+        let flows = plan.flows.iter().zip(0u64..);
+        let flows = flows.map(|(flow, number)| FlowState::new(configs[flow.group as usize], flow, plan.seed, number));
         let flows = flows.collect();
         let sinks = plan.flows.iter().map(|flow| Sink {
             receiver: Receiver::new(configs[flow.group as usize]),
@@ -131,7 +129,7 @@ impl<'a> Engine<'a> {
             applications: Applications::default(),
             measures: Measures::new(plan),
         };
-        let ways = Ways::new(post, (lanes, hops, routes), configs, sinks, log);
+        let ways = Ways::new(post, lanes, configs, sinks, log);
         hosts.add_agents();
         hosts.add_applications(&ways);
         let mut engine = Engine {

@@ -3,7 +3,7 @@
 //! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and gives a [`RunResult`]. The same plan gives the same
 //! bits on any machine; only the cost differs.
 //!
-//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports and lanes), `inbox` (what
+//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports, and `lanes` between them), `inbox` (what
 //! is to happen at a place), `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`; ports,
 //! media and losses are in `aqumen-network`.
 //! [`mod@replay`] stands apart: the packets of a capture before one queue.
@@ -13,6 +13,7 @@ mod engine;
 mod error;
 mod event;
 mod inbox;
+mod lanes;
 mod measure;
 mod network;
 pub mod replay;

@@ -172,8 +172,8 @@ impl Hosts<'_> {
             let epoch = self.flows[flow as usize].epoch;
             let event = Event::packet(&packet, ways.packets.keep(packet), side == Side::Sink, epoch);
             let lane = match side {
-                Side::Source => self.flows[flow as usize].data_lane,
-                Side::Sink => ways.routes[flow as usize].acks,
+                Side::Source => ways.lanes.first_of(flow),
+                Side::Sink => ways.lanes.acks_of(flow),
             };
             ways.send_rarely(lane, now, &event);
         }

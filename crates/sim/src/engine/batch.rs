@@ -1,7 +1,5 @@
 //! A batch: what reaches a place in one window of time, put into order all at once.
 
-use std::ops::Range;
-
 use crate::event::Event;
 use crate::inbox::Inbox;
 
@@ -45,10 +43,9 @@ impl Batch {
         self.done += 1;
     }
 
-    /// The slots of these of the events to come, as far as there are so many.
-    pub(super) fn slots_ahead(&self, range: Range<usize>) -> impl Iterator<Item = u32> + '_ {
-        let ahead = &self.order[(self.done + range.start).min(self.order.len())..];
-        ahead.iter().take(range.len()).map(|&key| self.events[key as u32 as usize].slot)
+    /// The next `n` events, as far as there are so many.
+    pub(super) fn ahead(&self, n: usize) -> impl Iterator<Item = &Event> {
+        self.order[self.done..].iter().take(n).map(|&key| &self.events[key as u32 as usize])
     }
 
     /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as they

@@ -37,8 +37,6 @@ pub(super) struct FlowState {
     /// When its delayed send comes: put off by an overhead or by pacing.
     pub(super) send_at: u64,
     pub(super) group: u32,
-    /// Its first lane.
-    pub(super) data_lane: u32,
     /// Its place among the agents, or `NONE`: a flow of TCP.
     pub(super) agent: u32,
     /// Its place among the applications, or `NONE`: it offers what the plan says.
@@ -59,13 +57,7 @@ pub(super) enum Departure {
 }
 
 impl FlowState {
-    pub(super) fn new(
-        config: &TcpConfig,
-        flow: &aqumen_scenario::Flow,
-        data_lane: u32,
-        seed: u64,
-        number: u64,
-    ) -> Self {
+    pub(super) fn new(config: &TcpConfig, flow: &aqumen_scenario::Flow, seed: u64, number: u64) -> Self {
         let mut rng = Stream::new(seed, Kind::Endpoint, number);
         let phase = Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
         FlowState {
@@ -74,7 +66,6 @@ impl FlowState {
             timer_at: NEVER,
             send_at: NEVER,
             group: flow.group,
-            data_lane,
             agent: NONE,
             application: NONE,
             epoch: 0,
@@ -208,7 +199,7 @@ impl Hosts<'_> {
     #[inline(always)]
     fn send_segment(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, segment: Segment) {
         let state = &self.flows[flow as usize];
-        ways.send_rarely(state.data_lane, now, &Event::segment(&segment, state.epoch));
+        ways.send_rarely(ways.lanes.first_of(flow), now, &Event::segment(&segment, state.epoch));
     }
 
     /// Makes sure that an event comes no later than the sender's timer.

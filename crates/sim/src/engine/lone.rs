@@ -236,7 +236,7 @@ impl Hosts<'_> {
                 Departure::At(segments, at) => {
                     for _ in 0..segments {
                         let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
-                        ways.send(state.data_lane, at, &segment);
+                        ways.send(ways.lanes.first_of(flow), at, &segment);
                     }
                 }
                 Departure::Later(at) => ways.post.lone.schedule(at, flow),
@@ -263,18 +263,16 @@ impl Hosts<'_> {
         }
     }
 
-    /// Reads what the acknowledgements to come need, in two steps. In a large network none of it is in the cache, and waiting for
-    /// many at once takes no longer than for one.
+    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for many at once
+    /// takes no longer than for one.
     #[inline(never)]
     fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
         let mut seen = 0;
         for event in events.iter().take(STEP) {
-            let state = &self.flows[(event.slot & !RECEIVER) as usize];
-            seen ^= ways.lanes[state.data_lane as usize].flow;
-        }
-        for event in events.iter().skip(STEP).take(STEP) {
-            let state = &self.flows[(event.slot & !RECEIVER) as usize];
-            seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.data_lane;
+            let flow = event.slot & !RECEIVER;
+            let state = &self.flows[flow as usize];
+            seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.group;
+            seen ^= ways.lanes.touch(ways.lanes.first_of(flow));
         }
         std::hint::black_box(seen);
     }

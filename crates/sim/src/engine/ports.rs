@@ -7,7 +7,7 @@ use super::agents::Side;
 use super::batch::{Batch, Turn};
 use super::ways::Ways;
 use crate::event::Event;
-use crate::network::Target;
+use crate::lanes::Target;
 
 /// So many packets ahead, what they need is read.
 const STEP: usize = 16;
@@ -65,9 +65,9 @@ impl Engine<'_> {
         if event.slot < self.ways.post.slots.lanes {
             return self.on_timer(event.at, event.slot);
         }
-        let (_, lane) = self.ways.lane_of(&event);
-        let (flow, target) = (lane.flow, lane.target());
-        match target {
+        let lane = self.ways.lane_of(&event);
+        let flow = self.ways.lanes.flow_of(lane);
+        match self.ways.lanes.target(lane) {
             Target::Port(number) => {
                 let link = self.port_links[number as usize];
                 match &mut self.ports[number as usize] {
@@ -143,7 +143,7 @@ impl Engine<'_> {
         }
         match sent.reach {
             Some(reach) => {
-                let (lane, _) = self.ways.lane_of(&sent.packet);
+                let lane = self.ways.lane_of(&sent.packet);
                 self.ways.send_rarely(lane + 1, reach, &sent.packet);
             }
             None => self.ways.discard(&sent.packet),
@@ -176,8 +176,8 @@ impl Ways<'_> {
     /// A packet arrives at a port, and leaves it if it is not dropped.
     #[inline(always)]
     fn pass(&mut self, port: &mut impl Prompt, link: u32, event: &mut Event) {
-        let (lane, it) = self.lane_of(event);
-        let start = match port.take(event, it.flow) {
+        let lane = self.lane_of(event);
+        let start = match port.take(event, self.lanes.flow_of(lane)) {
             Arrival::Leaves { start, reach } => {
                 if self.log.is_some() {
                     self.note(event.turn(), link, start, event);
@@ -198,26 +198,24 @@ impl Ways<'_> {
     /// In its `turn` a port learned that the transmission of a packet on `link` starts at `start`.
     #[cold]
     fn note(&mut self, turn: Turn, link: u32, start: u64, event: &Event) {
-        let flow = self.flow_of(event);
+        let flow = self.lanes.flow_of(self.lane_of(event));
         if let Some(log) = &mut self.log {
             log.note(turn, link, start, flow, *event, (&self.acks, &self.packets));
         }
     }
 
-    /// Reads what the packets to come need, in two steps, as the lane tells the flow. In a large network none of it is in the
-    /// cache, and waiting for many at once takes no longer than for one.
+    /// Reads what the packets to come need. In a large network none of it is in the cache, and waiting for many at once takes no
+    /// longer than for one.
     #[inline(never)]
     fn read_ahead(&self, batch: &Batch) {
         let mut seen = 0;
-        // A timer's slot is no lane's.
-        let lane = |slot: u32| slot.wrapping_sub(self.post.slots.lanes) as usize;
-        for slot in batch.slots_ahead(0..STEP) {
-            seen ^= self.lanes.get(lane(slot)).map_or(0, |lane| self.sinks[lane.flow as usize].group);
-        }
-        for slot in batch.slots_ahead(STEP..2 * STEP) {
-            // The lane that it is on, the next, and that of the acknowledgement, three or four times half a line.
-            seen ^= self.lanes.get(lane(slot)).map_or(0, |lane| lane.flow);
-            seen ^= self.lanes.get(lane(slot).wrapping_add(2)).map_or(0, |lane| lane.flow);
+        for event in batch.ahead(STEP) {
+            // A timer's slot is no lane's.
+            let lane = event.slot.wrapping_sub(self.post.slots.lanes);
+            seen ^= self.lanes.touch(lane);
+            if !event.is_ack() {
+                seen ^= self.sinks.get(self.lanes.flow_of(lane) as usize).map_or(0, |sink| sink.group);
+            }
         }
         std::hint::black_box(seen);
     }

@@ -5,7 +5,7 @@ use super::lone::Lone;
 use super::partition::{LONE, Partition, expected_horizon, expected_rate};
 use super::place::Place;
 use crate::event::Event;
-use crate::network::Target;
+use crate::lanes::Target;
 use aqumen_scenario::Plan;
 use aqumen_units::Span;
 

@@ -8,13 +8,11 @@ use super::log::Log;
 use super::post::Post;
 use super::{NEVER, instant};
 use crate::event::{Event, Kept};
-use crate::network::{Hop, Lane, Route, Target};
+use crate::lanes::{Lanes, Target};
 
 pub(super) struct Ways<'a> {
     pub(super) post: Post,
-    pub(super) lanes: Vec<Lane>,
-    pub(super) hops: Vec<Hop>,
-    pub(super) routes: Vec<Route>,
+    pub(super) lanes: Lanes,
     /// The TCP of each group; of a group that has none, one that nobody asks.
     pub(super) configs: Vec<&'a TcpConfig>,
     /// The receiving end of each flow of TCP.
@@ -60,26 +58,19 @@ impl Ways<'_> {
 
     /// The lane of a packet in a queue, or at the end of a lane.
     #[inline(always)]
-    pub(super) fn lane_of(&self, event: &Event) -> (u32, &Lane) {
-        let number = event.slot - self.first_lane();
-        (number, &self.lanes[number as usize])
-    }
-
-    #[inline(always)]
-    pub(super) fn flow_of(&self, event: &Event) -> u32 {
-        self.lane_of(event).1.flow
+    pub(super) fn lane_of(&self, event: &Event) -> u32 {
+        event.slot - self.first_lane()
     }
 
     /// A packet enters `lane` at `at`, which may lie ahead.
     #[inline(always)]
     pub(super) fn send(&mut self, lane: u32, at: u64, event: &Event) {
         let slot = self.first_lane() + lane;
-        let it = &mut self.lanes[lane as usize];
-        let reach = it.cross(&mut self.hops, at, event.bytes);
-        if let Some(port) = it.port() {
+        let (reach, leads) = self.lanes.cross(lane, at, event.bytes);
+        if let Some(port) = leads.port() {
             return self.post.post_to_port(port, event.moved(reach, slot));
         }
-        let (flow, target) = (it.flow, it.target());
+        let (flow, target) = (self.lanes.flow_of(lane), leads.target());
         if target != Target::PromptReceiver {
             return self.post.post_to_end(slot, reach, flow, target, event);
         }
@@ -91,14 +82,10 @@ impl Ways<'_> {
             return;
         }
         let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
-        let it = &mut self.lanes[lane as usize + 1];
-        let back = it.cross(&mut self.hops, reach, config.ack_bytes);
-        match it.port() {
+        let (back, leads) = self.lanes.cross(lane + 1, reach, config.ack_bytes);
+        match leads.port() {
             Some(port) => self.post.post_to_port(port, ack.moved(back, slot + 1)),
-            None => {
-                let target = it.target();
-                self.post.post_to_end(slot + 1, back, flow, target, &ack);
-            }
+            None => self.post.post_to_end(slot + 1, back, flow, leads.target(), &ack),
         }
     }
 
@@ -163,7 +150,7 @@ impl Ways<'_> {
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(*ack), epoch)
         };
-        self.send_rarely(self.routes[flow as usize].acks, at, &event);
+        self.send_rarely(self.lanes.acks_of(flow), at, &event);
     }
 
     /// A packet is gone.
@@ -195,17 +182,18 @@ impl Ways<'_> {
 impl<'a> Ways<'a> {
     pub(super) fn new(
         post: Post,
-        (lanes, hops, routes): (Vec<Lane>, Vec<Hop>, Vec<Route>),
+        mut lanes: Lanes,
         configs: Vec<&'a TcpConfig>,
         sinks: Vec<Sink>,
         log: Option<Log>,
     ) -> Self {
         let far = sinks.len() > FLOWS_IN_CACHE;
-        let mut ways = Ways {
+        for flow in 0..sinks.len() as u32 {
+            lanes.end_alone(flow, post.is_lone_sender(flow), post.is_lone_receiver(flow));
+        }
+        Ways {
             post,
             lanes,
-            hops,
-            routes,
             configs,
             sinks,
             acks: Table::default(),
@@ -215,18 +203,7 @@ impl<'a> Ways<'a> {
             early_deliveries: Vec::new(),
             log,
             far,
-        };
-        for lane in &mut ways.lanes {
-            let alone = match lane.target() {
-                Target::Sender => ways.post.is_lone_sender(lane.flow),
-                Target::Receiver => ways.post.is_lone_receiver(lane.flow),
-                _ => false,
-            };
-            if alone {
-                lane.end_alone();
-            }
         }
-        ways
     }
 }
 

@@ -1,0 +1,321 @@
+//! Lanes: the stretches of a flow's way, from an end or port to the next port or end.
+//!
+//! The links on a lane that its flow alone uses have no queue that anybody else could join, so a packet's way through them is
+//! computed when it enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without
+//! events.
+//!
+//! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from flow to flow is
+//! small, and that of a flow with two lanes each way lies on one cache line; what flows have in common is kept once.
+
+use std::collections::BTreeMap;
+
+use aqumen_units::{Bytes, Rate, Span};
+
+pub(crate) struct Lanes {
+    lines: Vec<Line>,
+    kinds: Vec<Kind>,
+    /// The place of each kind.
+    known: BTreeMap<Kind, u32>,
+    /// Private links where a lane has more than one; a lane owns a run of them.
+    hops: Vec<Hop>,
+    /// A flow has numbers for 2^flow_bits lanes.
+    flow_bits: u32,
+    routes: Vec<Route>,
+}
+
+/// A cache line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([Lane; LANES]);
+
+const LANES: usize = 4;
+
+/// One lane, 16 bytes.
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    /// When its private link is free.
+    free_at: u64,
+    /// Its propagation delay; of a lane with several, the place of the first in the table.
+    delay: u32,
+    /// Place of its kind.
+    kind: u32,
+}
+
+/// What lanes of many flows have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    leads: Leads,
+    /// Time that a packet of `usual_bytes` takes.
+    usual_tx: u32,
+    /// The size that most packets have, if there is one private link; zero, which none has, otherwise.
+    usual_bytes: u16,
+    hops: Hops,
+}
+
+/// How many private links a lane has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Hops {
+    None,
+    /// One, of this rate.
+    One(Rate),
+    /// This many, kept in the table.
+    Many(u8),
+}
+
+/// Where lanes of acknowledgements begin, and where those of the flow end.
+#[derive(Clone, Copy)]
+struct Route {
+    acks: u32,
+    end: u32,
+}
+
+/// A private link.
+#[derive(Clone, Copy)]
+pub(crate) struct Hop {
+    free_at: u64,
+    rate: Rate,
+    delay: u64,
+}
+
+/// Where a lane leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Port(u32),
+    /// A receiver that answers each segment at once: what it does is computed when the segment enters the lane. Its
+    /// acknowledgements leave on the lane that follows.
+    PromptReceiver,
+    /// A receiver in whose place more happens: it has a timer, or an application.
+    Receiver,
+    Sender,
+    /// Ends that are places by themselves.
+    LoneReceiver,
+    LoneSender,
+    /// The sink of a transport other than TCP.
+    AgentSink,
+    /// Its source.
+    AgentSource,
+}
+
+/// A target in four bytes: the number of a port, or one of those below.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Leads(u32);
+
+const RECEIVER: u32 = u32::MAX;
+const SENDER: u32 = u32::MAX - 1;
+const PROMPT_RECEIVER: u32 = u32::MAX - 2;
+const AGENT_SINK: u32 = u32::MAX - 3;
+const AGENT_SOURCE: u32 = u32::MAX - 4;
+const LONE_RECEIVER: u32 = u32::MAX - 5;
+const LONE_SENDER: u32 = u32::MAX - 6;
+
+impl Lanes {
+    /// For so many flows, none with more than `most` lanes.
+    pub(crate) fn new(flows: usize, most: usize) -> Self {
+        let flow_bits = most.max(1).next_power_of_two().ilog2();
+        Lanes {
+            lines: vec![Line([Lane::default(); LANES]); (flows << flow_bits).div_ceil(LANES)],
+            kinds: Vec::new(),
+            known: BTreeMap::new(),
+            hops: Vec::new(),
+            flow_bits,
+            routes: Vec::with_capacity(flows),
+        }
+    }
+
+    /// `lane` leads over `hops` to `target`.
+    pub(crate) fn set(&mut self, lane: u32, hops: &[Hop], target: Target, usual_bytes: u16) {
+        let (kind_of_hops, delay, usual_tx) = match hops {
+            [] => (Hops::None, 0, 0),
+            [only] if only.fits_lane(usual_bytes) => {
+                (Hops::One(only.rate), only.delay as u32, only.tx(usual_bytes) as u32)
+            }
+            many => (Hops::Many(many.len() as u8), self.hops.len() as u32, 0),
+        };
+        if let Hops::Many(_) = kind_of_hops {
+            self.hops.extend(hops);
+        }
+        let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
+        let kind = self.place_of(Kind { leads: Leads::to(target), usual_tx, usual_bytes, hops: kind_of_hops });
+        *self.lane_mut(lane) = Lane { free_at: 0, delay, kind };
+    }
+
+    /// The lanes of the next flow are set: those of acknowledgements begin at `acks`, and all end at `end`.
+    pub(crate) fn add_route(&mut self, acks: u32, end: u32) {
+        self.routes.push(Route { acks, end });
+    }
+
+    fn place_of(&mut self, kind: Kind) -> u32 {
+        *self.known.entry(kind).or_insert_with(|| {
+            self.kinds.push(kind);
+            self.kinds.len() as u32 - 1
+        })
+    }
+
+    /// The first lane of `flow`, of data.
+    #[inline(always)]
+    pub(crate) fn first_of(&self, flow: u32) -> u32 {
+        flow << self.flow_bits
+    }
+
+    /// The first of its lanes of acknowledgements.
+    pub(crate) fn acks_of(&self, flow: u32) -> u32 {
+        self.routes[flow as usize].acks
+    }
+
+    /// Whose `lane` is.
+    #[inline(always)]
+    pub(crate) fn flow_of(&self, lane: u32) -> u32 {
+        lane >> self.flow_bits
+    }
+
+    /// Where `lane` leads.
+    pub(crate) fn target(&self, lane: u32) -> Target {
+        self.kinds[self.lane(lane).kind as usize].leads.target()
+    }
+
+    /// The ends of `flow` that are places by themselves: its sender, its receiver.
+    pub(crate) fn end_alone(&mut self, flow: u32, sender: bool, receiver: bool) {
+        let Route { acks, end } = self.routes[flow as usize];
+        for (lane, is_alone) in [(acks - 1, receiver), (end - 1, sender)] {
+            let kind = self.kinds[self.lane(lane).kind as usize];
+            let target = match kind.leads.target() {
+                Target::Sender if is_alone => Target::LoneSender,
+                Target::Receiver if is_alone => Target::LoneReceiver,
+                _ => continue,
+            };
+            self.lane_mut(lane).kind = self.place_of(Kind { leads: Leads::to(target), ..kind });
+        }
+    }
+
+    /// When a packet of `bytes` that enters `lane` at `now` reaches its end, and where that is.
+    #[inline(always)]
+    pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
+        let it = &mut self.lines[lane as usize / LANES].0[lane as usize % LANES];
+        let kind = &self.kinds[it.kind as usize];
+        if kind.usual_bytes == bytes {
+            it.free_at = it.free_at.max(now) + u64::from(kind.usual_tx);
+            return (it.free_at + u64::from(it.delay), kind.leads);
+        }
+        self.cross_rarely(lane, now, bytes)
+    }
+
+    /// The same whatever the size and the lane's links.
+    #[inline(never)]
+    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
+        let it = &mut self.lines[lane as usize / LANES].0[lane as usize % LANES];
+        let Kind { leads, hops, .. } = self.kinds[it.kind as usize];
+        let reach = match hops {
+            Hops::None => now,
+            Hops::One(rate) => {
+                it.free_at = it.free_at.max(now) + tx(rate, bytes);
+                it.free_at + u64::from(it.delay)
+            }
+            Hops::Many(n) => self.hops[it.delay as usize..][..n as usize].iter_mut().fold(now, |at, hop| {
+                hop.free_at = hop.free_at.max(at) + hop.tx(bytes);
+                hop.free_at + hop.delay
+            }),
+        };
+        (reach, leads)
+    }
+
+    /// Reads `lane`, so that it lies in the cache, where there is such a lane.
+    #[inline(always)]
+    pub(crate) fn touch(&self, lane: u32) -> u32 {
+        self.lines.get(lane as usize / LANES).map_or(0, |line| line.0[0].kind)
+    }
+
+    fn lane(&self, lane: u32) -> &Lane {
+        &self.lines[lane as usize / LANES].0[lane as usize % LANES]
+    }
+
+    fn lane_mut(&mut self, lane: u32) -> &mut Lane {
+        &mut self.lines[lane as usize / LANES].0[lane as usize % LANES]
+    }
+}
+
+impl Leads {
+    fn to(target: Target) -> Self {
+        Leads(match target {
+            Target::Port(port) => port,
+            Target::PromptReceiver => PROMPT_RECEIVER,
+            Target::Receiver => RECEIVER,
+            Target::Sender => SENDER,
+            Target::AgentSink => AGENT_SINK,
+            Target::AgentSource => AGENT_SOURCE,
+            Target::LoneReceiver => LONE_RECEIVER,
+            Target::LoneSender => LONE_SENDER,
+        })
+    }
+
+    /// The port, if it is one.
+    #[inline(always)]
+    pub(crate) fn port(self) -> Option<u32> {
+        (self.0 < LONE_SENDER).then_some(self.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn target(self) -> Target {
+        match self.0 {
+            PROMPT_RECEIVER => Target::PromptReceiver,
+            RECEIVER => Target::Receiver,
+            SENDER => Target::Sender,
+            AGENT_SINK => Target::AgentSink,
+            AGENT_SOURCE => Target::AgentSource,
+            LONE_RECEIVER => Target::LoneReceiver,
+            LONE_SENDER => Target::LoneSender,
+            port => Target::Port(port),
+        }
+    }
+}
+
+impl Hop {
+    pub(crate) fn new(rate: Rate, delay: Span) -> Self {
+        Hop { free_at: 0, rate, delay: delay.as_nanos() }
+    }
+
+    /// Whether its times fit the narrower fields of a lane.
+    fn fits_lane(&self, usual_bytes: u16) -> bool {
+        self.delay <= u32::MAX as u64 && self.tx(usual_bytes) <= u32::MAX as u64
+    }
+
+    fn tx(&self, bytes: u16) -> u64 {
+        tx(self.rate, bytes)
+    }
+}
+
+fn tx(rate: Rate, bytes: u16) -> u64 {
+    rate.time_for(Bytes(bytes as u64)).as_nanos().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_lanes_fill_a_cache_line() {
+        assert_eq!((size_of::<Lane>(), size_of::<Line>()), (16, 64));
+    }
+
+    #[test]
+    fn packets_wait_for_their_own_link_and_cross_it_at_its_rate() {
+        // 1000 bytes at 8 Mbit/s take 1 ms, 40 bytes 40 us; then 10 ms on the way.
+        let hop = Hop::new(Rate::from_bps(8_000_000), Span::from_millis(10));
+        let mut lanes = Lanes::new(2, 3);
+        lanes.set(0, &[hop], Target::Port(7), 1000);
+        lanes.set(1, &[], Target::PromptReceiver, 1000);
+        lanes.set(2, &[hop, hop], Target::Sender, 40);
+        lanes.add_route(2, 3);
+        let mut cross = |lane, now, bytes| {
+            let (reach, leads) = lanes.cross(lane, now, bytes);
+            (reach, leads.target())
+        };
+        assert_eq!(cross(0, 0, 1000), (11_000_000, Target::Port(7)));
+        assert_eq!(cross(0, 0, 40), (11_040_000, Target::Port(7)));
+        assert_eq!(cross(0, 5_000_000, 1000), (16_000_000, Target::Port(7)));
+        assert_eq!(cross(1, 3, 1000), (3, Target::PromptReceiver));
+        assert_eq!(cross(2, 0, 40), (20_080_000, Target::Sender));
+        assert_eq!((lanes.first_of(1), lanes.flow_of(3), lanes.flow_of(4), lanes.acks_of(0)), (4, 0, 1, 2));
+        lanes.end_alone(0, true, true);
+        assert_eq!((lanes.target(2), lanes.target(1)), (Target::LoneSender, Target::PromptReceiver));
+    }
+}
