@@ -58,6 +58,8 @@ pub(crate) struct Engine<'a> {
     identities: Identities,
     /// The link of each port, by number in the plan.
     port_links: Vec<u32>,
+    /// When the transmission under way at each served port that is a place by itself ends.
+    services: Vec<u64>,
     hosts: Hosts<'a>,
     agenda: Agenda,
     /// When the next sample is due.
@@ -135,6 +137,7 @@ impl<'a> Engine<'a> {
         let mut engine = Engine {
             plan,
             ways,
+            services: vec![NEVER; ports.len()],
             series: vec![Series::default(); ports.len()],
             ports,
             identities,

@@ -87,6 +87,12 @@ impl Place {
         true
     }
 
+    /// The first turn that is not in the present step.
+    #[inline(always)]
+    pub(super) fn step_end(&self) -> Turn {
+        (self.step_end, 0)
+    }
+
     /// The turn of what comes first of what the place made itself.
     #[inline(always)]
     pub(super) fn next_own(&self) -> Turn {

@@ -2,10 +2,10 @@
 
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port};
 
-use super::Engine;
 use super::agents::Side;
 use super::batch::{Batch, Turn};
 use super::ways::Ways;
+use super::{Engine, NEVER};
 use crate::event::Event;
 use crate::lanes::Target;
 
@@ -37,7 +37,7 @@ impl Engine<'_> {
         let only_port = self.ways.post.places[place].only_port;
         loop {
             if let Some(port) = only_port {
-                self.events += self.run_arrivals(place, port, until.0);
+                self.events += self.run_port(place, port, until);
             }
             if let Some(event) = self.ways.post.take(place, until) {
                 self.events += 1;
@@ -49,14 +49,46 @@ impl Engine<'_> {
     }
 
     /// The packets that arrive at the only port of a place before `until`, and before the place has anything else to do, go
-    /// through. How many they are.
+    /// through. How many events that is.
     #[inline(always)]
-    fn run_arrivals(&mut self, place: usize, number: u32, until: u64) -> u64 {
+    fn run_port(&mut self, place: usize, number: u32, until: Turn) -> u64 {
         let link = self.port_links[number as usize];
         match &mut self.ports[number as usize] {
-            Port::Fifo(port) => self.ways.arrive(&mut **port, place, link, until),
-            Port::Plain(port) => self.ways.arrive(&mut **port, place, link, until),
-            Port::Served(_) => 0,
+            Port::Fifo(port) => self.ways.arrive(&mut **port, place, link, until.0),
+            Port::Plain(port) => self.ways.arrive(&mut **port, place, link, until.0),
+            Port::Served(_) => self.run_served(place, number, until),
+        }
+    }
+
+    /// The same at a port that serves: packets arrive, transmissions end.
+    #[inline(never)]
+    fn run_served(&mut self, place: usize, number: u32, until: Turn) -> u64 {
+        let slot = self.ways.post.slots.service + number;
+        let mut done = 0;
+        loop {
+            let here = &mut self.ways.post.places[place];
+            let limit = until.min(here.next_own()).min(here.step_end());
+            let end = (self.services[number as usize], slot);
+            match here.batch.next_before(limit.min(end)) {
+                Some(event) if event.slot >= self.ways.post.slots.lanes => {
+                    here.batch.advance();
+                    let flow = self.ways.lanes.flow_of(self.ways.lane_of(&event));
+                    self.arrive_at_served(number, flow, &event);
+                }
+                None if end < limit => self.on_service_end(end.0, number),
+                _ => return done,
+            }
+            done += 1;
+        }
+    }
+
+    /// The transmission under way at a served port ends at `end`, if there is one.
+    #[inline]
+    fn await_service_end(&mut self, number: u32, end: Option<u64>) {
+        if self.ways.post.is_alone(number) {
+            self.services[number as usize] = end.unwrap_or(NEVER);
+        } else if let Some(end) = end {
+            self.ways.post.schedule(end, self.ways.post.slots.service + number);
         }
     }
 
@@ -122,7 +154,7 @@ impl Engine<'_> {
         let Port::Served(port) = &mut self.ports[number as usize] else { return };
         let (who, mut dropped) = (self.identities.of(flow), Vec::new());
         if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, *event, &who, &mut dropped) {
-            self.ways.post.schedule(end, self.ways.post.slots.service + number);
+            self.await_service_end(number, Some(end));
         }
         dropped.iter().for_each(|(event, _)| self.ways.discard(event));
     }
@@ -132,13 +164,11 @@ impl Engine<'_> {
         let Port::Served(port) = &mut self.ports[number as usize] else { return };
         let mut dropped = Vec::new();
         let (sent, busy_until) = port.finish(now, &mut dropped);
-        let slot = self.ways.post.slots.service + number;
-        if let Some(end) = busy_until {
-            self.ways.post.schedule(end, slot);
-        }
+        self.await_service_end(number, busy_until);
         dropped.iter().for_each(|(event, _)| self.ways.discard(event));
         let Some(sent) = sent else { return };
         if self.ways.log.is_some() {
+            let slot = self.ways.post.slots.service + number;
             self.ways.note((now, slot), self.port_links[number as usize], sent.start, &sent.packet);
         }
         match sent.reach {

@@ -83,6 +83,12 @@ impl Post {
         }
     }
 
+    /// Whether `port` is a place by itself.
+    #[inline]
+    pub(super) fn is_alone(&self, port: u32) -> bool {
+        self.places[self.of_port[port as usize] as usize].only_port.is_some()
+    }
+
     /// Whether the sender of `flow` is a place by itself.
     pub(super) fn is_lone_sender(&self, flow: u32) -> bool {
         self.of_sender[flow as usize] == LONE
