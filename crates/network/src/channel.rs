@@ -24,7 +24,7 @@ pub trait Channel: Send {
     fn ready(&mut self, at: u64) -> u64;
 
     /// It takes `packet`, at a moment that `ready` gave.
-    fn transmit(&mut self, packet: Taken) -> Passage;
+    fn transmit(&mut self, packet: Accepted) -> Passage;
 
     /// Bits that it could have carried between the edges of the windows, up to the last edge.
     fn offered_bits(&mut self) -> Vec<f64>;
@@ -32,7 +32,7 @@ pub trait Channel: Send {
 
 /// A packet that a medium takes from the queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
+pub struct Accepted {
     /// When, nanoseconds.
     pub start: u64,
     /// When it arrived at the queue.

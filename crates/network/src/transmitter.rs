@@ -9,7 +9,7 @@ use aqumen_scenario::Link;
 use aqumen_units::{Bytes, Rate};
 
 use crate::Losses;
-use crate::channel::{self, Channel, Taken, Use};
+use crate::channel::{self, Accepted, Channel, Use};
 
 /// A packet's way through a link.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ impl Transmitter {
         };
         let (end, airtime, through, spoiled) = match &mut line.channel {
             Some(channel) => {
-                let passage = channel.transmit(Taken { start, arrived, bytes });
+                let passage = channel.transmit(Accepted { start, arrived, bytes });
                 (passage.end, passage.airtime, passage.through, passage.lost)
             }
             None => (start + wire, wire, start + wire, false),

@@ -60,14 +60,14 @@ pub(crate) fn expand(
         });
         let pauses = pauses(spec, group);
         let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
-        let (lanes, own) = (group.traffic.lanes(), group.own_hosts());
+        let (connections, own) = (group.traffic.connections(), group.own_hosts());
         let owner = spec.host_group(i);
-        pairs.push((0..own).map(|host| first + host * lanes).collect());
+        pairs.push((0..own).map(|host| first + host * connections).collect());
         let (hosts, placed) = (&pairs[owner], &spec.flows[owner]);
         for number in 0..group.count {
             // The order of draws is part of the format: each is made whether or not it is needed, so that a range in one
             // place does not move the flows in another.
-            let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number * lanes));
+            let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number * connections));
             let start = group.start.value(draws.uniform(), number, group.count);
             // Delays are those of the hosts.
             let mut draw = |spread: &Spread| spread.value(draws.uniform(), number % own, own);
@@ -82,9 +82,9 @@ pub(crate) fn expand(
             let host = plan
                 .flows
                 .get(hosts[number as usize % hosts.len()] as usize)
-                .map_or(first + number % own * lanes, |twin| twin.hosts);
+                .map_or(first + number % own * connections, |twin| twin.hosts);
             let (path, return_path) = match &way.access {
-                Some(_) if host != first + number * lanes => {
+                Some(_) if host != first + number * connections => {
                     let twin = &plan.flows[host as usize];
                     (twin.path.clone(), twin.return_path.clone())
                 }
@@ -103,7 +103,7 @@ pub(crate) fn expand(
                 transfer: group.transfer,
             };
             // The connections of a session run between the same hosts.
-            plan.flows.extend(std::iter::repeat_n(flow, lanes as usize));
+            plan.flows.extend(std::iter::repeat_n(flow, connections as usize));
         }
         if let Some(shape) = group.traffic.endless_start() {
             plan.notes.push(format!(

@@ -265,7 +265,7 @@ pub(crate) const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
 impl Group {
     /// Its flows: more than `count` where each takes several connections.
     pub(crate) fn flows(&self) -> u64 {
-        u64::from(self.count) * u64::from(self.traffic.lanes())
+        u64::from(self.count) * u64::from(self.traffic.connections())
     }
 
     /// Number of hosts on each side, of its own.

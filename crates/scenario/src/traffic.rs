@@ -182,7 +182,7 @@ impl Traffic {
     }
 
     /// Flows that one of the group's `count` takes: the connections of a web session.
-    pub fn lanes(&self) -> u32 {
+    pub fn connections(&self) -> u32 {
         match self {
             Traffic::Web(web) => web.connections,
             _ => 1,

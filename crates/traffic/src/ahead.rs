@@ -22,7 +22,7 @@ const ACTIONS_MAX: usize = 1_000_000;
 /// whose sessions use several connections.
 pub fn ahead(plan: &Plan) -> Vec<Option<Vec<Ahead>>> {
     let groups = plan.groups.iter().map(|group| {
-        let asks = matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_)) && group.traffic.lanes() == 1;
+        let asks = matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_)) && group.traffic.connections() == 1;
         let shared = group.traffic.scope() == Scope::Group;
         let flows = if shared { group.flows.start..group.flows.start + 1 } else { group.flows.clone() };
         asks.then(|| flows.map(|flow| of_source(plan, &group.traffic, flow, shared)).collect())
@@ -54,14 +54,14 @@ fn of_source(plan: &Plan, traffic: &Traffic, flow: u32, shared: bool) -> Ahead {
             Step::At(at, action) => {
                 done.push((at.saturating_since(now), action));
                 now = at;
-                if let Action::Transfer { lane, .. } = action {
-                    served = Some(lane);
+                if let Action::Transfer { connection, .. } = action {
+                    served = Some(connection);
                 }
             }
             Step::Await => {
                 now += least;
                 match served.take() {
-                    Some(lane) => source.on_delivered(lane),
+                    Some(connection) => source.on_delivered(connection),
                     None => break,
                 }
             }

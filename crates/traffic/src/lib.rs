@@ -32,7 +32,7 @@ pub trait Source {
     /// paused): the application goes on from there.
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step;
 
-    /// The transfer on a lane has been delivered; [`next`](Source::next) follows.
+    /// The transfer on a connection has been delivered; [`next`](Source::next) follows.
     fn on_delivered(&mut self, _lane: u32) {}
 
     /// The transport adapts, and this is the rate that it allows now. Applications that cannot adapt do not care.
@@ -44,7 +44,7 @@ pub trait Source {
 pub enum Step {
     /// This action, then, no earlier than `now`.
     At(Instant, Action),
-    /// Nothing until something that it asked for has been delivered: a transfer on any of its lanes.
+    /// Nothing until something that it asked for has been delivered: a transfer on any of its connections.
     Await,
     /// Nothing more.
     End,
@@ -62,7 +62,7 @@ pub enum Action {
         /// Whether it opens a connection of its own: TCP with a new SYN and initial window.
         fresh: bool,
         /// Which of the flow's connections carries it, from 0. Sources that use one at a time use the first.
-        lane: u32,
+        connection: u32,
     },
     /// Asks for a page: what follows up to [`EndPage`](Action::EndPage) belongs to it.
     BeginPage,

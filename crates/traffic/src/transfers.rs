@@ -24,7 +24,7 @@ impl Poisson {
 impl Source for Poisson {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
         let at = after(now, self.gap_mean_ns * exponential(rng));
-        Step::At(at, Action::Transfer { bytes: self.size.draw_size(rng), fresh: self.fresh, lane: 0 })
+        Step::At(at, Action::Transfer { bytes: self.size.draw_size(rng), fresh: self.fresh, connection: 0 })
     }
 }
 
@@ -65,7 +65,7 @@ impl Source for Thinking {
             Stage::Delivered => self.think.draw(rng),
         };
         self.stage = Stage::Asked;
-        let action = Action::Transfer { bytes: self.size.draw_size(rng), fresh: self.fresh, lane: 0 };
+        let action = Action::Transfer { bytes: self.size.draw_size(rng), fresh: self.fresh, connection: 0 };
         Step::At(after(now, think_ns), action)
     }
 }

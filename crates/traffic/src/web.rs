@@ -20,7 +20,7 @@ pub(super) struct Web {
     connection: Connection,
     pages_left: Option<u32>,
     stage: Stage,
-    lanes: Lanes,
+    connections: Connections,
 }
 
 /// What comes next.
@@ -39,7 +39,7 @@ enum Stage {
 }
 
 /// The connections of a session, a bit for each.
-struct Lanes {
+struct Connections {
     /// Those there are.
     all: u64,
     busy: u64,
@@ -58,7 +58,7 @@ impl Web {
             connection: spec.connection,
             pages_left: spec.pages,
             stage: Stage::Start,
-            lanes: Lanes { all: u64::MAX >> (64 - spec.connections), busy: 0, open: 0 },
+            connections: Connections { all: u64::MAX >> (64 - spec.connections), busy: 0, open: 0 },
         }
     }
 
@@ -74,17 +74,17 @@ impl Web {
 
     /// Asks for an object on an idle connection.
     fn object(&mut self, bytes: u64) -> Action {
-        let lane = (self.lanes.all & !self.lanes.busy).trailing_zeros();
-        let opened = self.lanes.open & 1 << lane != 0;
-        self.lanes.busy |= 1 << lane;
-        self.lanes.open |= 1 << lane;
+        let connection = (self.connections.all & !self.connections.busy).trailing_zeros();
+        let opened = self.connections.open & 1 << connection != 0;
+        self.connections.busy |= 1 << connection;
+        self.connections.open |= 1 << connection;
         let fresh = match self.connection {
             Connection::Object => true,
             Connection::Page => !opened,
             // The host opens a connection that is not open yet.
             Connection::Session => false,
         };
-        Action::Transfer { bytes, fresh, lane }
+        Action::Transfer { bytes, fresh, connection }
     }
 }
 
@@ -96,20 +96,20 @@ impl Source for Web {
                 let left = (self.objects.draw(rng) + 0.5) as u64;
                 self.stage = Stage::Parse { left };
                 let bytes = self.main.draw_size(rng);
-                self.lanes.open = 0;
+                self.connections.open = 0;
                 Step::At(now, self.object(bytes))
             }
             Stage::Parse { left } => {
                 self.stage = Stage::Embedded { left, parsed: false };
                 Step::Await
             }
-            Stage::Embedded { left, parsed } if left > 0 && self.lanes.busy != self.lanes.all => {
+            Stage::Embedded { left, parsed } if left > 0 && self.connections.busy != self.connections.all => {
                 let wait_ns = if parsed { 0.0 } else { self.parsing.draw(rng) };
                 let bytes = self.embedded.draw_size(rng);
                 self.stage = Stage::Embedded { left: left - 1, parsed: true };
                 Step::At(after(now, wait_ns), self.object(bytes))
             }
-            Stage::Embedded { .. } if self.lanes.busy != 0 => Step::Await,
+            Stage::Embedded { .. } if self.connections.busy != 0 => Step::Await,
             Stage::Embedded { .. } => {
                 self.stage = Stage::Read;
                 Step::At(now, Action::EndPage)
@@ -121,7 +121,7 @@ impl Source for Web {
         }
     }
 
-    fn on_delivered(&mut self, lane: u32) {
-        self.lanes.busy &= !(1 << lane);
+    fn on_delivered(&mut self, connection: u32) {
+        self.connections.busy &= !(1 << connection);
     }
 }

@@ -344,7 +344,7 @@ fn transfers_in_a_closed_loop_wait_for_one_another() {
     let source = traffic("{ kind = \"transfers\", think = \"90ms\", size = \"1kB\", new_connection = false }");
     let done = steps(&source, 1, 1.0);
     let expected: Vec<(u64, Action)> =
-        (0..10).map(|n| (n * 100_000_000, Action::Transfer { bytes: 1000, fresh: false, lane: 0 })).collect();
+        (0..10).map(|n| (n * 100_000_000, Action::Transfer { bytes: 1000, fresh: false, connection: 0 })).collect();
     assert_eq!(done, expected);
 }
 
@@ -362,9 +362,9 @@ fn a_web_session_is_pages_of_objects_and_ends() {
         let [main, first, second] = fresh;
         vec![
             (begin, Action::BeginPage),
-            (begin, Action::Transfer { bytes: 10_000, fresh: main, lane: 0 }),
-            (begin + 15 * ms, Action::Transfer { bytes: 1000, fresh: first, lane: 0 }),
-            (begin + 25 * ms, Action::Transfer { bytes: 1000, fresh: second, lane: 0 }),
+            (begin, Action::Transfer { bytes: 10_000, fresh: main, connection: 0 }),
+            (begin + 15 * ms, Action::Transfer { bytes: 1000, fresh: first, connection: 0 }),
+            (begin + 25 * ms, Action::Transfer { bytes: 1000, fresh: second, connection: 0 }),
             (begin + 35 * ms, Action::EndPage),
         ]
     };
@@ -389,7 +389,7 @@ fn objects_of_a_page_share_connections() {
         ("session", [false; 4]),
     ] {
         let ms = 1_000_000;
-        let object = |at: u64, bytes, fresh, lane| (at, Action::Transfer { bytes, fresh, lane });
+        let object = |at: u64, bytes, fresh, connection| (at, Action::Transfer { bytes, fresh, connection });
         let expected = [
             (0, Action::BeginPage),
             object(0, 10_000, fresh[0], 0),

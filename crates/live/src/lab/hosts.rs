@@ -92,7 +92,7 @@ struct Flow {
     begun: bool,
 }
 
-/// What offers data on flows that are not bulk transfers: a source for one flow and its lanes, or for a group.
+/// What offers data on flows that are not bulk transfers: a source for one flow and its connections, or for a group.
 struct Application {
     source: Box<dyn Source + Send>,
     rng: Stream,
@@ -192,8 +192,8 @@ impl<'a> Hosts<'a> {
         for (number, group) in (0u32..).zip(&self.plan.groups) {
             let shared = group.traffic.scope() == Scope::Group;
             for flow in group.flows.clone() {
-                let lane = (flow - group.flows.start) % group.traffic.lanes();
-                let first = if shared { group.flows.start } else { flow - lane };
+                let connection = (flow - group.flows.start) % group.traffic.connections();
+                let first = if shared { group.flows.start } else { flow - connection };
                 if flow == first
                     && let Some(source) = aqumen_traffic::build(&group.traffic)
                 {
@@ -341,7 +341,7 @@ impl<'a> Hosts<'a> {
                 own.idle.push(Reverse(flow));
             }
         } else if flow != own.first {
-            // A lane of the first flow's application.
+            // A connection of the first flow's application.
             return Ok(());
         }
         if !std::mem::replace(&mut own.running, true) && own.pending.is_none() && !own.waits {
@@ -403,9 +403,9 @@ impl<'a> Hosts<'a> {
                 Some(datagrams) => datagrams.send(bytes, self.clock.now()),
                 None => self.offer(first, u64::from(bytes))?,
             },
-            Action::Transfer { bytes, fresh, lane } => {
+            Action::Transfer { bytes, fresh, connection } => {
                 let flow = match own.shared {
-                    None => first + lane,
+                    None => first + connection,
                     Some(group) => match own.idle.pop() {
                         Some(Reverse(flow)) => flow,
                         None => {
@@ -425,9 +425,10 @@ impl<'a> Hosts<'a> {
             }
             Action::BeginPage => own.page_at = Some(now),
             Action::EndPage => {
-                let lanes = self.plan.groups[self.plan.flows[first as usize].group as usize].traffic.lanes();
-                let of_lanes = &self.flows[first as usize..(first + lanes) as usize];
-                let delivered = of_lanes.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
+                let connections =
+                    self.plan.groups[self.plan.flows[first as usize].group as usize].traffic.connections();
+                let of_connections = &self.flows[first as usize..(first + connections) as usize];
+                let delivered = of_connections.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
                 let delivered_at = delivered.max().unwrap_or(now);
                 if let Some(asked_at) = own.page_at.take() {
                     self.seen.requests.pages.push(Served { flow: first, bytes: 0, asked_at, delivered_at });

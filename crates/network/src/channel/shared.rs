@@ -4,7 +4,7 @@ use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Shared;
 use aqumen_scenario::streams::Stream;
 
-use super::{Channel, Offered, Passage, Taken, Use, exponential};
+use super::{Accepted, Channel, Offered, Passage, Use, exponential};
 
 pub(super) struct Medium {
     shared: Shared,
@@ -62,7 +62,7 @@ impl Channel for Medium {
         at
     }
 
-    fn transmit(&mut self, packet: Taken) -> Passage {
+    fn transmit(&mut self, packet: Accepted) -> Passage {
         self.advance(packet.start);
         let (mut now, mut bits) = (packet.start, 8.0 * f64::from(packet.bytes));
         loop {

@@ -13,7 +13,7 @@ use aqumen_scenario::streams::Stream;
 use aqumen_units::Instant;
 
 use super::radio::Radio;
-use super::{Channel, Offered, Passage, Taken, Use};
+use super::{Accepted, Channel, Offered, Passage, Use};
 
 /// Where slots come from.
 trait Slots: Send {
@@ -101,7 +101,7 @@ impl<S: Slots + 'static> Channel for Slotted<S> {
         self.slot.at.max(at)
     }
 
-    fn transmit(&mut self, packet: Taken) -> Passage {
+    fn transmit(&mut self, packet: Accepted) -> Passage {
         let (mut through, mut lost) = (0, false);
         let (mut rest, mut airtime) = (packet.bytes, 0.0);
         loop {

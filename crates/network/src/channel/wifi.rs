@@ -8,7 +8,7 @@ use aqumen_scenario::channel::Wifi;
 use aqumen_scenario::streams::Stream;
 
 use super::radio::Radio;
-use super::{Channel, Offered, Passage, Taken, Use};
+use super::{Accepted, Channel, Offered, Passage, Use};
 
 pub(super) struct Medium {
     wifi: Wifi,
@@ -86,7 +86,7 @@ impl Channel for Medium {
         at
     }
 
-    fn transmit(&mut self, packet: Taken) -> Passage {
+    fn transmit(&mut self, packet: Accepted) -> Passage {
         let air_bytes = self.wifi.air_bytes(packet.bytes);
         let joined = &self.aggregate;
         let joins = joined.packets > 0

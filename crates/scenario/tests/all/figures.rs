@@ -55,8 +55,8 @@ fn what_traffic_offers_follows_from_its_means() {
     for value in ["\"bulk\"", "\"web\"", "{ kind = \"transfers\", rate = \"20/s\", size = \"10kB\" }"] {
         assert_eq!(traffic(value).offered(), None);
     }
-    assert_eq!(traffic("{ kind = \"web\", connections = 6 }").lanes(), 6);
-    assert_eq!(traffic("\"voip\"").lanes(), 1);
+    assert_eq!(traffic("{ kind = \"web\", connections = 6 }").connections(), 6);
+    assert_eq!(traffic("\"voip\"").connections(), 1);
     let Traffic::SelfSimilar(sources) = traffic(
         "{ kind = \"self-similar\", rate = \"1Mbit\", packet = \"1000B\", hurst = 0.75, sources = 10, on = \"1s\", off = \"3s\" }",
     ) else {

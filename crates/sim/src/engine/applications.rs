@@ -46,8 +46,8 @@ struct OfFlow {
     /// Its place among the groups' applications, or `NONE`.
     group: u32,
     /// Which of its source's connections it is, and how many these are: flows one after another, of which the first has the driver.
-    lane: u32,
-    lanes: u32,
+    connection: u32,
+    connections: u32,
     running: bool,
     /// The source waits until something that it asked for has been delivered.
     waits: bool,
@@ -119,18 +119,18 @@ impl Hosts<'_> {
             }
             let driver = |plan, flow| Some(Driver::new(plan, aqumen_traffic::build(&group.traffic)?, flow));
             let shared = group.traffic.scope() == Scope::Group;
-            let lanes = group.traffic.lanes();
+            let connections = group.traffic.connections();
             for flow in group.flows.clone() {
-                let lane = (flow - group.flows.start) % lanes;
+                let connection = (flow - group.flows.start) % connections;
                 let state = &mut self.flows[flow as usize];
                 state.application = self.applications.of_flows.len() as u32;
                 state.sender = Sender::new(ways.configs[number], Some(Bytes(0)));
                 self.applications.of_flows.push(OfFlow {
                     flow,
-                    driver: if shared || lane > 0 { None } else { driver(self.plan, flow) },
+                    driver: if shared || connection > 0 { None } else { driver(self.plan, flow) },
                     group: if shared { self.applications.of_groups.len() as u32 } else { NONE },
-                    lane,
-                    lanes,
+                    connection,
+                    connections,
                     running: false,
                     waits: false,
                     open: false,
@@ -241,8 +241,9 @@ impl Hosts<'_> {
                 Step::Await => {
                     let application = self.application(flow);
                     application.waits = true;
-                    let lanes = application.lanes;
-                    if !(flow..flow + lanes).any(|lane| self.expects(lane) && self.settle(lane)) {
+                    let connections = application.connections;
+                    if !(flow..flow + connections).any(|connection| self.expects(connection) && self.settle(connection))
+                    {
                         return;
                     }
                 }
@@ -294,8 +295,8 @@ impl Hosts<'_> {
                     self.offer(ways, flow, now, u64::from(bytes));
                 }
             }
-            Action::Transfer { bytes, fresh, lane } => {
-                let flow = flow + lane;
+            Action::Transfer { bytes, fresh, connection } => {
+                let flow = flow + connection;
                 let application = self.application(flow);
                 application.request = Some(Request { bytes, at: now });
                 if fresh && application.open {
@@ -314,8 +315,8 @@ impl Hosts<'_> {
             Action::EndPage => {
                 let number = self.flows[flow as usize].application as usize;
                 let applications = &mut self.applications.of_flows[number..];
-                let lanes = &applications[..applications[0].lanes as usize];
-                let delivered_at = lanes.iter().map(|lane| lane.delivered_at).fold(0, u64::max);
+                let connections = &applications[..applications[0].connections as usize];
+                let delivered_at = connections.iter().map(|connection| connection.delivered_at).fold(0, u64::max);
                 if let Some(asked_at) = applications[0].page_at.take() {
                     self.measures.requests.pages.push(Served { flow, bytes: 0, asked_at, delivered_at });
                 }
@@ -362,15 +363,15 @@ impl Hosts<'_> {
     /// Something was acknowledged: the application's request may be complete.
     pub(super) fn on_progress(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         if self.expects(flow) && self.settle(flow) {
-            let lane = self.application(flow).lane;
-            self.advance(ways, flow - lane, now);
+            let connection = self.application(flow).connection;
+            self.advance(ways, flow - connection, now);
         }
     }
 
     /// Whether something that was asked for on the flow's connection has not been delivered.
     fn expects(&mut self, flow: u32) -> bool {
         let application = self.application(flow);
-        application.request.is_some() || (application.waits && application.lanes == 1)
+        application.request.is_some() || (application.waits && application.connections == 1)
     }
 
     /// Whether all that the application asked for has been delivered; then its request is closed.
@@ -385,7 +386,7 @@ impl Hosts<'_> {
         }
         let number = state.application as usize;
         let application = &mut self.applications.of_flows[number];
-        let (lane, request) = (application.lane, application.request.take());
+        let (connection, request) = (application.connection, application.request.take());
         if let Some(Request { bytes, at }) = request {
             let delivered_at = application.delivered_at;
             self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, delivered_at });
@@ -395,10 +396,10 @@ impl Hosts<'_> {
                 of_group.idle.push(Reverse(flow));
             }
         }
-        let first = &mut self.applications.of_flows[number - lane as usize];
+        let first = &mut self.applications.of_flows[number - connection as usize];
         first.waits = false;
         if let (Some(driver), Some(_)) = (&mut first.driver, request) {
-            driver.source.on_delivered(lane);
+            driver.source.on_delivered(connection);
         }
         true
     }

@@ -17,7 +17,7 @@ use aqumen_units::{Bytes, Instant, Span};
 use super::answer::{Answer, CaptureReport, ClassReport, LinkReport};
 use super::classify::{FlowKey, traffic_class};
 use super::pace::{HORIZON_NS, Pace};
-use super::tally::{Place, Tallies};
+use super::tally::{Tallied, Tallies};
 use super::writer::{Captured, Writer};
 use super::{Error, LOOK_PKTS, Setup, on_the_wire, share};
 use crate::Progress;
@@ -51,7 +51,7 @@ struct Floor {
 struct Kept {
     bytes: u32,
     arrived: u64,
-    place: Place,
+    tallied: Tallied,
     marked: bool,
     captured: Captured,
 }
@@ -162,8 +162,8 @@ impl<'a> Replay<'a> {
         let bytes = on_the_wire(record.original, self.setup.overhead);
         self.report(record, &decoded, bytes);
         let ip = decoded.ip;
-        let (place, hashes) = self.floor.tallies.arrived(&FlowKey::of(&decoded), traffic_class(ip.as_ref()), bytes);
-        let handle = self.floor.keep(bytes, now, place);
+        let (tallied, hashes) = self.floor.tallies.arrived(&FlowKey::of(&decoded), traffic_class(ip.as_ref()), bytes);
+        let handle = self.floor.keep(bytes, now, tallied);
         if self.writer.is_some() {
             let captured = &mut self.floor.kept[handle as usize].captured;
             (captured.link, captured.original, captured.ip) = (record.link, record.original, ip);
@@ -205,8 +205,8 @@ impl<'a> Replay<'a> {
         let Some(handle) = self.qdisc.dequeue(Instant::from_nanos(now), &mut self.rng, &mut self.floor) else {
             return;
         };
-        let Kept { bytes, arrived, place, .. } = self.floor.kept[handle as usize];
-        self.floor.tallies.served(place, now - arrived);
+        let Kept { bytes, arrived, tallied, .. } = self.floor.kept[handle as usize];
+        self.floor.tallies.served(tallied, now - arrived);
         if self.cached.0 != bytes {
             let duration = self.setup.rate.time_for(Bytes(u64::from(bytes))).as_nanos().max(1);
             self.cached = (bytes, duration);
@@ -224,7 +224,7 @@ impl<'a> Replay<'a> {
         self.qdisc.transmitted(Span::from_nanos(now - start), Instant::from_nanos(now));
         self.busy_ns += now - start;
         let kept = &mut self.floor.kept[handle as usize];
-        self.floor.tallies.departed(kept.place, kept.bytes);
+        self.floor.tallies.departed(kept.tallied, kept.bytes);
         if let Some(writer) = &mut self.writer {
             let at_ns = base.saturating_add(now).saturating_add(self.setup.delay_ns);
             writer.write(at_ns, &mut kept.captured, kept.marked)?;
@@ -270,15 +270,15 @@ impl<'a> Replay<'a> {
 }
 
 impl Floor {
-    fn keep(&mut self, bytes: u32, arrived: u64, place: Place) -> Handle {
+    fn keep(&mut self, bytes: u32, arrived: u64, tallied: Tallied) -> Handle {
         match self.free.pop() {
             Some(handle) => {
                 let kept = &mut self.kept[handle as usize];
-                (kept.bytes, kept.arrived, kept.place, kept.marked) = (bytes, arrived, place, false);
+                (kept.bytes, kept.arrived, kept.tallied, kept.marked) = (bytes, arrived, tallied, false);
                 handle
             }
             None => {
-                self.kept.push(Kept { bytes, arrived, place, marked: false, captured: Captured::default() });
+                self.kept.push(Kept { bytes, arrived, tallied, marked: false, captured: Captured::default() });
                 (self.kept.len() - 1) as Handle
             }
         }
@@ -294,11 +294,11 @@ impl Fates for Floor {
     fn marked(&mut self, handle: Handle) {
         let kept = &mut self.kept[handle as usize];
         kept.marked = true;
-        self.tallies.marked(kept.place);
+        self.tallies.marked(kept.tallied);
     }
 
     fn dropped(&mut self, handle: Handle, reason: DropReason) {
-        self.tallies.dropped(self.kept[handle as usize].place, reason);
+        self.tallies.dropped(self.kept[handle as usize].tallied, reason);
         self.release(handle);
     }
 }

@@ -34,7 +34,7 @@ struct Flow {
 
 /// Which tallies a packet belongs to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct Tallied {
     traffic: TrafficClass,
     service: u16,
     flow: u32,
@@ -100,38 +100,38 @@ impl Tallies {
 
     /// A packet of `bytes` arrived.
     #[inline]
-    pub(crate) fn arrived(&mut self, key: &FlowKey, traffic: TrafficClass, bytes: u32) -> (Place, Hashes) {
+    pub(crate) fn arrived(&mut self, key: &FlowKey, traffic: TrafficClass, bytes: u32) -> (Tallied, Hashes) {
         let slot = match self.by_key.get(key) {
             Some(slot) => *slot,
             None => self.new_flow(*key),
         };
         let flow = &self.flows[slot as usize];
-        let place = Place { traffic, service: flow.service, flow: slot, generation: flow.generation };
+        let tallied = Tallied { traffic, service: flow.service, flow: slot, generation: flow.generation };
         let hashes = flow.hashes;
-        self.counts(place, |counts| {
+        self.counts(tallied, |counts| {
             counts.arrivals_pkts += 1;
             counts.arrived_bytes += u64::from(bytes);
         });
-        (place, hashes)
+        (tallied, hashes)
     }
 
-    pub(crate) fn marked(&mut self, place: Place) {
-        self.counts(place, |counts| counts.marked_pkts += 1);
+    pub(crate) fn marked(&mut self, tallied: Tallied) {
+        self.counts(tallied, |counts| counts.marked_pkts += 1);
     }
 
-    pub(crate) fn dropped(&mut self, place: Place, reason: DropReason) {
-        self.counts(place, |counts| match reason {
+    pub(crate) fn dropped(&mut self, tallied: Tallied, reason: DropReason) {
+        self.counts(tallied, |counts| match reason {
             DropReason::Early => counts.early_dropped_pkts += 1,
             DropReason::Overflow => counts.overflow_dropped_pkts += 1,
         });
     }
 
     /// A packet was taken for transmission after so long.
-    pub(crate) fn served(&mut self, place: Place, sojourn_ns: u64) {
+    pub(crate) fn served(&mut self, tallied: Tallied, sojourn_ns: u64) {
         self.total.sojourn.record(sojourn_ns);
-        self.services[usize::from(place.service)].sojourn.record(sojourn_ns);
-        self.traffic_class(place.traffic).sojourn.record(sojourn_ns);
-        if let Some(flow) = self.flow(place) {
+        self.services[usize::from(tallied.service)].sojourn.record(sojourn_ns);
+        self.traffic_class(tallied.traffic).sojourn.record(sojourn_ns);
+        if let Some(flow) = self.flow(tallied) {
             flow.served += 1;
             flow.sojourn_ns += u128::from(sojourn_ns);
             flow.sojourn_ns_max = flow.sojourn_ns_max.max(sojourn_ns);
@@ -139,19 +139,19 @@ impl Tallies {
     }
 
     /// A packet's transmission ended.
-    pub(crate) fn departed(&mut self, place: Place, bytes: u32) {
-        self.counts(place, |counts| {
+    pub(crate) fn departed(&mut self, tallied: Tallied, bytes: u32) {
+        self.counts(tallied, |counts| {
             counts.departures_pkts += 1;
             counts.departed_bytes += u64::from(bytes);
         });
     }
 
     #[inline]
-    fn counts(&mut self, place: Place, change: impl Fn(&mut Counts)) {
+    fn counts(&mut self, tallied: Tallied, change: impl Fn(&mut Counts)) {
         change(&mut self.total.counts);
-        change(&mut self.services[usize::from(place.service)].counts);
-        change(&mut self.traffic_class(place.traffic).counts);
-        match self.flow(place) {
+        change(&mut self.services[usize::from(tallied.service)].counts);
+        change(&mut self.traffic_class(tallied.traffic).counts);
+        match self.flow(tallied) {
             Some(flow) => change(&mut flow.counts),
             None => change(&mut self.others),
         }
@@ -164,8 +164,8 @@ impl Tallies {
 
     /// The flow of a packet; `None` if it had to make room since the packet arrived.
     #[inline]
-    fn flow(&mut self, place: Place) -> Option<&mut Flow> {
-        self.flows.get_mut(place.flow as usize).filter(|flow| flow.generation == place.generation)
+    fn flow(&mut self, tallied: Tallied) -> Option<&mut Flow> {
+        self.flows.get_mut(tallied.flow as usize).filter(|flow| flow.generation == tallied.generation)
     }
 
     #[cold]

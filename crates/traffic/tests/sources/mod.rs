@@ -54,7 +54,7 @@ fn run(traffic: &Traffic, seed: u64, duration_s: f64, pause: Option<[u64; 2]>) -
     let mut source = build(traffic).expect("not a bulk transfer");
     let mut rng = Stream::new(seed, Kind::Traffic, 0);
     let (mut now, mut done) = (Instant::ZERO, Vec::new());
-    // What is under way: when it will be there, and its lane.
+    // What is under way: when it will be there, and its connection.
     let mut due: Vec<(Instant, u32)> = Vec::new();
     loop {
         match source.next(now, &mut rng) {
@@ -67,16 +67,16 @@ fn run(traffic: &Traffic, seed: u64, duration_s: f64, pause: Option<[u64; 2]>) -
                 if now.as_nanos() >= nanos(duration_s) {
                     return done;
                 }
-                if let Action::Transfer { lane, .. } = action {
-                    due.push((now + Span::from_millis(10), lane));
+                if let Action::Transfer { connection, .. } = action {
+                    due.push((now + Span::from_millis(10), connection));
                 }
                 done.push((now.as_nanos(), action));
             }
             Step::Await => {
                 assert!(!due.is_empty(), "waits for nothing");
-                let (at, lane) = due.remove(0);
+                let (at, connection) = due.remove(0);
                 now = now.max(at);
-                source.on_delivered(lane);
+                source.on_delivered(connection);
             }
             Step::End => return done,
         }
