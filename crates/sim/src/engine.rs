@@ -127,10 +127,12 @@ impl<'a> Engine<'a> {
         let mut hosts = Hosts {
             plan,
             flows,
+            touched: Vec::new(),
             agents: Vec::new(),
             applications: Applications::default(),
             measures: Measures::new(plan),
         };
+        hosts.touch_watched();
         let ways = Ways::new(post, lanes, configs, sinks, log);
         hosts.add_agents();
         hosts.add_applications(&ways);
@@ -228,11 +230,12 @@ impl<'a> Engine<'a> {
                 series.probability.push(probability);
             }
         }
-        let Hosts { flows, measures, .. } = &mut self.hosts;
-        measures.sample(self.plan, now, |flow| {
+        let Hosts { flows, touched, measures, .. } = &mut self.hosts;
+        measures.sample(self.plan, now, touched, |flow| {
             let FlowState { sender, .. } = &flows[flow as usize];
             Standing { window: sender.cwnd(), acknowledged: sender.acknowledged_segments() }
         });
+        touched.drain(..).for_each(|flow| flows[flow as usize].untouched = true);
         let next = now + self.plan.sample_interval.as_nanos();
         self.sample_at = if next <= self.plan.duration.as_nanos() { next } else { NEVER };
     }

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use aqumen_units::{Bytes, Rate, Span};
 
 pub(crate) struct Lanes {
-    lines: Vec<Line>,
+    lanes: Vec<Lane>,
+    /// So many come first that belong to nobody, so that the first of each flow begins a cache line.
+    skipped: usize,
     kinds: Vec<Kind>,
     /// The place of each kind.
     known: BTreeMap<Kind, u32>,
@@ -23,14 +25,7 @@ pub(crate) struct Lanes {
     routes: Vec<Route>,
 }
 
-/// A cache line.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line([Lane; LANES]);
-
-const LANES: usize = 4;
-
-/// One lane, 16 bytes.
+/// One lane, 16 bytes: four fill a cache line.
 #[derive(Clone, Copy, Default)]
 struct Lane {
     /// When its private link is free.
@@ -111,9 +106,13 @@ const LONE_SENDER: u32 = u32::MAX - 6;
 impl Lanes {
     /// For so many flows, none with more than `most` lanes.
     pub(crate) fn new(flows: usize, most: usize) -> Self {
+        const LINE: usize = 64;
         let flow_bits = most.max(1).next_power_of_two().ilog2();
+        let lanes = vec![Lane::default(); (flows << flow_bits) + LINE / size_of::<Lane>()];
         Lanes {
-            lines: vec![Line([Lane::default(); LANES]); (flows << flow_bits).div_ceil(LANES)],
+            // Where they lie decides only the speed.
+            skipped: lanes.as_ptr().align_offset(LINE).min(LINE / size_of::<Lane>()),
+            lanes,
             kinds: Vec::new(),
             known: BTreeMap::new(),
             hops: Vec::new(),
@@ -190,7 +189,7 @@ impl Lanes {
     /// When a packet of `bytes` that enters `lane` at `now` reaches its end, and where that is.
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
-        let it = &mut self.lines[lane as usize / LANES].0[lane as usize % LANES];
+        let it = &mut self.lanes[self.skipped + lane as usize];
         let kind = &self.kinds[it.kind as usize];
         if kind.usual_bytes == bytes {
             it.free_at = it.free_at.max(now) + u64::from(kind.usual_tx);
@@ -202,7 +201,7 @@ impl Lanes {
     /// The same whatever the size and the lane's links.
     #[inline(never)]
     fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
-        let it = &mut self.lines[lane as usize / LANES].0[lane as usize % LANES];
+        let it = &mut self.lanes[self.skipped + lane as usize];
         let Kind { leads, hops, .. } = self.kinds[it.kind as usize];
         let reach = match hops {
             Hops::None => now,
@@ -221,15 +220,15 @@ impl Lanes {
     /// Reads `lane`, so that it lies in the cache, where there is such a lane.
     #[inline(always)]
     pub(crate) fn touch(&self, lane: u32) -> u32 {
-        self.lines.get(lane as usize / LANES).map_or(0, |line| line.0[0].kind)
+        self.lanes.get(self.skipped + lane as usize).map_or(0, |lane| lane.kind)
     }
 
     fn lane(&self, lane: u32) -> &Lane {
-        &self.lines[lane as usize / LANES].0[lane as usize % LANES]
+        &self.lanes[self.skipped + lane as usize]
     }
 
     fn lane_mut(&mut self, lane: u32) -> &mut Lane {
-        &mut self.lines[lane as usize / LANES].0[lane as usize % LANES]
+        &mut self.lanes[self.skipped + lane as usize]
     }
 }
 
@@ -293,7 +292,9 @@ mod tests {
 
     #[test]
     fn four_lanes_fill_a_cache_line() {
-        assert_eq!((size_of::<Lane>(), size_of::<Line>()), (16, 64));
+        assert_eq!(size_of::<Lane>(), 16);
+        let lanes = Lanes::new(3, 4);
+        assert_eq!((lanes.first_of(1), lanes.lanes[lanes.skipped..].as_ptr() as usize % 64), (4, 0));
     }
 
     #[test]

@@ -21,6 +21,8 @@ use crate::measure::Measures;
 pub(super) struct Hosts<'a> {
     pub(super) plan: &'a Plan,
     pub(super) flows: Vec<FlowState>,
+    /// Those of the flows that are watched that may stand otherwise than at the last sample.
+    pub(super) touched: Vec<u32>,
     /// Flows of other transports.
     pub(super) agents: Vec<Agent>,
     pub(super) applications: Applications,
@@ -43,6 +45,8 @@ pub(super) struct FlowState {
     pub(super) application: u32,
     /// The connection's, as events have it.
     pub(super) epoch: u16,
+    /// Samples watch it, and it stands as at the last one.
+    pub(super) untouched: bool,
 }
 
 /// What a sender does after the overhead of its host.
@@ -69,6 +73,15 @@ impl FlowState {
             agent: NONE,
             application: NONE,
             epoch: 0,
+            untouched: false,
+        }
+    }
+
+    /// It may stand otherwise from now on.
+    #[inline(always)]
+    pub(super) fn touch(&mut self, flow: u32, touched: &mut Vec<u32>) {
+        if std::mem::take(&mut self.untouched) {
+            touched.push(flow);
         }
     }
 
@@ -108,6 +121,13 @@ impl FlowState {
 }
 
 impl Hosts<'_> {
+    /// All flows that are watched are to be looked at with the first sample.
+    pub(super) fn touch_watched(&mut self) {
+        self.touched = self.measures.watched().collect();
+        self.touched.sort_unstable();
+        self.touched.dedup();
+    }
+
     /// A segment reaches a receiver in whose place more happens.
     pub(super) fn on_segment(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event) {
         let delivered = ways.receive(flow, event.at, event);
@@ -146,6 +166,7 @@ impl Hosts<'_> {
     #[inline(never)]
     pub(super) fn pump(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         let state = &mut self.flows[flow as usize];
+        state.touch(flow, &mut self.touched);
         let config = ways.configs[state.group as usize];
         while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(config, instant(now)) {
             self.send_segment(ways, flow, now, segment);
@@ -231,6 +252,7 @@ impl Hosts<'_> {
     pub(super) fn on_delayed_send(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
         let state = &mut self.flows[flow as usize];
         state.send_at = NEVER;
+        state.touch(flow, &mut self.touched);
         let config = ways.configs[state.group as usize];
         self.transmit(ways, flow, now, config);
         self.arm_retransmission(ways, flow);

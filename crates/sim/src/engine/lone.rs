@@ -222,6 +222,7 @@ impl Hosts<'_> {
             }
             let config = ways.configs[state.group as usize];
             state.sender.on_ack(config, instant(now), &event.as_ack());
+            state.touch(flow, &mut self.touched);
             if state.sender.is_urgent() {
                 return Stop::Send(flow, now);
             }

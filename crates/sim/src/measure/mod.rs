@@ -39,9 +39,14 @@ impl Measures {
         }
     }
 
-    /// It is time to sample.
-    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, standing: impl Fn(u32) -> Standing) {
-        self.shares.iter_mut().for_each(|(_, share)| share.sample(plan, now, &standing));
+    /// The flows that a link's sharing is judged by, some of them more than once.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = u32> {
+        self.shares.iter().flat_map(|(_, share)| share.watched())
+    }
+
+    /// It is time to sample; only flows in `touched` may stand otherwise than at the last time.
+    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, touched: &[u32], standing: impl Fn(u32) -> Standing) {
+        self.shares.iter_mut().for_each(|(_, share)| share.sample(plan, now, touched, &standing));
     }
 
     /// A window begins or ends.

@@ -24,8 +24,11 @@ pub(crate) struct Share {
     flows: Vec<Watched>,
     /// Length of the sliding interval, nanoseconds.
     interval: u64,
-    /// What each sender had acknowledged at the last sample.
+    /// Which of `flows` a flow of the plan is, or `NONE`.
+    places: Vec<u32>,
+    /// What each sender had acknowledged at the last sample, and its window.
     acknowledged: Vec<u32>,
+    latest: Vec<f64>,
     recent: Recent,
     /// Samples in an interval, and samples so far.
     steps: usize,
@@ -52,6 +55,9 @@ struct Recent {
     sum: u128,
     squares: u128,
 }
+
+/// Not watched here.
+const NONE: u32 = u32::MAX;
 
 /// So many samples are summed up at once.
 const TOGETHER: usize = 8;
@@ -84,11 +90,15 @@ impl Share {
         let mut starts: Vec<u64> =
             flows.iter().flat_map(|&flow| &plan.flows[flow as usize].on).map(|(from, _)| from.as_nanos()).collect();
         starts.sort_unstable();
+        let mut places = vec![NONE; if n > 1 { plan.flows.len() } else { 0 }];
+        flows.iter().zip(0u32..).filter(|_| n > 1).for_each(|(&flow, place)| places[flow as usize] = place);
         let flows: Vec<Watched> = flows.into_iter().map(|flow| Watched::new(plan, flow)).collect();
         let all_on_from = flows.iter().map(|flow| flow.on_from.unwrap_or(u64::MAX)).max();
         Share {
             interval: steps as u64 * step,
+            places,
             acknowledged: vec![0; n],
+            latest: vec![0.0; n],
             recent: Recent { segments: vec![0; n], news: VecDeque::new(), sum: 0, squares: 0 },
             flows,
             steps,
@@ -102,21 +112,28 @@ impl Share {
         }
     }
 
-    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, standing: &impl Fn(u32) -> Standing) {
+    /// The flows that are watched.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = u32> {
+        self.flows.iter().map(|flow| flow.number)
+    }
+
+    /// It is time to sample; only flows in `touched` may stand otherwise than at the last time.
+    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, touched: &[u32], standing: &impl Fn(u32) -> Standing) {
         if self.flows.len() < 2 {
             return;
         }
         self.samples += 1;
         let mut news = if self.samples > self.steps { self.recent.forget(&self.flows) } else { Vec::new() };
-        // Once over the flows, whose state is spread over memory; the sums are over what lies close together.
-        for ((flow, before), place) in self.flows.iter().zip(&mut self.acknowledged).zip(0u32..) {
-            let Standing { window, acknowledged } = standing(flow.number);
-            self.windows.push(window.min(flow.receive_window));
-            if acknowledged != *before {
-                news.push((place, acknowledged.wrapping_sub(*before)));
-                *before = acknowledged;
-            }
+        for &flow in touched {
+            let place = self.places[flow as usize];
+            let Some(before) = self.acknowledged.get_mut(place as usize) else { continue };
+            let Standing { window, acknowledged } = standing(flow);
+            self.latest[place as usize] = window.min(self.flows[place as usize].receive_window);
+            news.push((place, acknowledged.wrapping_sub(*before)));
+            *before = acknowledged;
         }
+        debug_assert!(self.is_up_to_date(standing), "a flow moved that nobody touched");
+        self.windows.extend_from_slice(&self.latest);
         self.recent.add(&self.flows, news);
         if self.windows.len() == TOGETHER * self.flows.len() {
             self.sum_up();
@@ -136,6 +153,13 @@ impl Share {
         if let Some(index) = index.filter(|_| on > 1) {
             self.trace.push((now, index));
         }
+    }
+
+    fn is_up_to_date(&self, standing: &impl Fn(u32) -> Standing) -> bool {
+        self.flows.iter().zip(self.latest.iter().zip(&self.acknowledged)).all(|(flow, (latest, before))| {
+            let Standing { window, acknowledged } = standing(flow.number);
+            window.min(flow.receive_window) == *latest && acknowledged == *before
+        })
     }
 
     /// Adds the windows of the last samples to the piece in progress.
