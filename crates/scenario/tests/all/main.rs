@@ -4,6 +4,7 @@ mod cells;
 mod common;
 mod errors;
 mod figures;
+mod foreseen;
 mod format;
 mod mmpp;
 mod plans;

@@ -5,7 +5,7 @@ mod capture;
 
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Written};
-use aqumen_sim::replay::{Answer, Counts, Setup, replay_bytes};
+use aqumen_sim::replay::{Answer, Counts, Error, Setup, check_aqm, check_cost, length, replay, replay_bytes, survey};
 use aqumen_units::Rate;
 use capture::{Order, enhanced, interface, pcap, record, section};
 use proptest::prelude::*;
@@ -207,4 +207,271 @@ fn a_link_that_takes_centuries_is_refused() {
     let slow = Setup { rate: Rate::from_bps(1), ..setup("1Mbit", "2000pkt") };
     let error = replay_bytes(&capture, &slow, &AqmSpec::builtin("droptail").unwrap()).unwrap_err();
     assert!(error.to_string().contains("give a higher --rate"), "{error}");
+}
+
+// Captures in files: what is settled before the replay, and the packets that leave.
+
+/// A file of its own for a test, gone with it.
+struct InFile(std::path::PathBuf);
+
+impl InFile {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("aqumen-replay-{name}-{}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        InFile(path)
+    }
+
+    fn survey(&self, given: &[(&str, &str)]) -> Result<Setup, String> {
+        let given: Vec<(String, Written)> = given
+            .iter()
+            .map(|(key, value)| {
+                let value = value.parse().map_or_else(|_| Written::Text((*value).into()), Written::Number);
+                ((*key).into(), value)
+            })
+            .collect();
+        let settings = Settings::read_from(&given).map_err(|error| error.to_string())?;
+        survey(&self.0, &settings, &mut |_: f64| true).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for InFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Packets of so many bytes, 1 ms from one to the next.
+fn each_millisecond(sizes: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    let offered: Vec<_> = sizes.into_iter().zip(0..).map(|(bytes, i)| (i * 1_000_000, bytes, udp(1, 0))).collect();
+    packets(&offered)
+}
+
+#[test]
+fn a_rate_follows_from_the_load_and_the_network_from_the_first_packets() {
+    // 11 packets of 500 bytes in 10 ms: 44000 bits are 4.4 Mbit/s; as 80 % of the rate, 5.5 Mbit/s.
+    let file = InFile::new("load", &each_millisecond([500; 11]));
+    let setup = file.survey(&[("load", "0.8"), ("delay", "3ms"), ("seed", "7"), ("top", "4")]).unwrap();
+    assert_eq!(setup.rate.as_bps(), 5_500_000);
+    assert_eq!((setup.network.packet_bytes, setup.delay_ns, setup.seed, setup.top), (500.0, 3_000_000, 7, 4));
+    assert_eq!((setup.overhead, setup.speedup, setup.interface), (0, 1.0, None));
+    // Twice as fast, twice the rate; 50 bytes more a packet, a tenth more.
+    assert_eq!(file.survey(&[("load", "0.8"), ("speedup", "2")]).unwrap().rate.as_bps(), 11_000_000);
+    let framed = file.survey(&[("load", "0.8"), ("overhead", "50")]).unwrap();
+    assert_eq!((framed.rate.as_bps(), framed.network.packet_bytes, framed.overhead), (6_050_000, 550.0, 50));
+    // A packet has one byte at least.
+    let bare = file.survey(&[("load", "1"), ("overhead", "-256")]).unwrap();
+    assert_eq!(bare.network.packet_bytes, 244.0);
+    let report = setup.report();
+    assert_eq!((report.rate_bps, report.buffer_pkts, report.buffer_bytes), (5_500_000, 1000, None));
+    assert_eq!((report.delay_s, report.overhead_bytes, report.speedup, report.seed), (0.003, 0, 1.0, 7));
+    assert_eq!((report.nominal_packet_bytes, report.nominal_flows, report.nominal_rtt_s), (500.0, 50.0, 0.1));
+    let bytes = file.survey(&[("rate", "1Mbit"), ("buffer", "90kB")]).unwrap().report();
+    assert_eq!((bytes.rate_bps, bytes.buffer_bytes), (1_000_000, Some(90_000)));
+}
+
+#[test]
+fn only_the_first_ten_thousand_packets_are_looked_at_where_the_rate_is_given() {
+    // Then come larger ones.
+    let sizes = (0..12_000).map(|i| if i < 10_000 { 200 } else { 1400 });
+    let file = InFile::new("pilot", &each_millisecond(sizes));
+    let given = file.survey(&[("rate", "10Mbit")]).unwrap();
+    assert_eq!((given.rate.as_bps(), given.network.packet_bytes), (10_000_000, 200.0));
+    let whole = file.survey(&[("load", "1")]).unwrap();
+    assert_eq!(whole.network.packet_bytes, 400.0);
+    assert_eq!(whole.rate.as_bps(), (12_000.0 * 400.0 * 8.0 / 11.999f64 + 0.5) as u64);
+    // All of it counts for the length.
+    assert_eq!(length(&file.0, &given, &mut |_: f64| true).unwrap(), (11.999, 12_000));
+    let faster = Setup { speedup: 4.0, ..given };
+    assert_eq!(length(&file.0, &faster, &mut |_: f64| true).unwrap(), (2.99975, 12_000));
+    // Progress rises to the end, and stops each of them.
+    let seen = std::cell::RefCell::new(Vec::new());
+    let mut hears = |share: f64| {
+        seen.borrow_mut().push(share);
+        true
+    };
+    length(&file.0, &given, &mut hears).unwrap();
+    let shares = seen.take();
+    assert_eq!(shares.len(), 2);
+    assert!((shares[0] - 4096.0 / 12_000.0).abs() < 0.01 && (shares[1] - 8192.0 / 12_000.0).abs() < 0.01, "{shares:?}");
+    let droptail = AqmSpec::builtin("droptail").unwrap();
+    let settings = Settings::read_from(&[("load".into(), Written::Number(1.0))]).unwrap();
+    assert!(matches!(length(&file.0, &given, &mut |_: f64| false), Err(Error::Cancelled)));
+    assert!(matches!(survey(&file.0, &settings, &mut |_: f64| false), Err(Error::Cancelled)));
+    assert!(matches!(replay(&file.0, &given, &droptail, None, &mut |_: f64| false), Err(Error::Cancelled)));
+    // The same from a file as from memory.
+    let (from_file, from_memory) = (
+        replay(&file.0, &given, &droptail, None, &mut |_: f64| true).unwrap(),
+        replay_bytes(&std::fs::read(&file.0).unwrap(), &given, &droptail).unwrap(),
+    );
+    assert_eq!((from_file.total, from_file.link), (from_memory.total, from_memory.link));
+}
+
+#[test]
+fn an_interface_that_is_asked_for_is_the_only_one_that_is_looked_at() {
+    let head = [section(ORDER), interface(ORDER, 101, &[]), interface(ORDER, 101, &[])].concat();
+    // Microseconds: interface 0 at 0 and 2000 with 300 bytes, interface 1 at 1000 and 9000 with 900.
+    let blocks = [(0, 0, 300), (1, 1000, 900), (0, 2000, 300), (1, 9000, 900)];
+    let blocks = blocks.map(|(of, at, bytes)| enhanced(ORDER, of, at, bytes, &udp(1, 0)));
+    let file = InFile::new("interface", &[head, blocks.concat()].concat());
+    let setup = |interface| file.survey(&[("load", "1"), ("interface", interface)]).unwrap();
+    // 600 bytes in 2 ms, 1800 in 8 ms.
+    assert_eq!((setup("0").rate.as_bps(), setup("0").network.packet_bytes), (2_400_000, 300.0));
+    assert_eq!((setup("1").rate.as_bps(), setup("1").network.packet_bytes), (1_800_000, 900.0));
+    assert_eq!(length(&file.0, &setup("0"), &mut |_: f64| true).unwrap(), (0.002, 2));
+    assert_eq!(length(&file.0, &setup("1"), &mut |_: f64| true).unwrap(), (0.008, 2));
+    let all = file.survey(&[("load", "1")]).unwrap();
+    assert_eq!((all.rate.as_bps(), all.network.packet_bytes), (2_133_333, 600.0));
+    let none = file.survey(&[("rate", "1Mbit"), ("interface", "2")]).unwrap_err();
+    assert!(none.ends_with("no packets of interface 2 to replay"), "{none}");
+}
+
+#[test]
+fn what_cannot_be_surveyed_is_told_in_one_line() {
+    let at_once = InFile::new("once", &packets(&[(0, 500, udp(1, 0)), (0, 500, udp(1, 0))]));
+    let told = at_once.survey(&[("load", "1")]).unwrap_err();
+    assert!(told.contains("all packets have one time, so no load can be told; give --rate"), "{told}");
+    assert_eq!(at_once.survey(&[("rate", "1Mbit")]).unwrap().network.packet_bytes, 500.0);
+    let empty = InFile::new("empty", &packets(&[]));
+    assert!(empty.survey(&[("rate", "1Mbit")]).unwrap_err().ends_with("no packets to replay"));
+    let slow = InFile::new("slow", &packets(&[(0, 40, udp(1, 0)), (3_600_000_000_000, 40, udp(1, 0))]));
+    // 640 bits in an hour: 0.178 bit/s, and with a load of 0.3 0.593, which is 1.
+    let told = slow.survey(&[("load", "1")]).unwrap_err();
+    assert!(told.contains("--load 1 is a rate of 1.778e-1 bit/s; 1 to 1e"), "{told}");
+    assert_eq!(slow.survey(&[("load", "0.3")]).unwrap().rate.as_bps(), 1);
+    let gone = survey(&std::env::temp_dir().join("aqumen-no-such"), &plain(), &mut |_: f64| true).unwrap_err();
+    assert!(gone.to_string().contains("cannot be read: "), "{gone}");
+    let folder = survey(&std::env::temp_dir(), &plain(), &mut |_: f64| true).unwrap_err();
+    assert!(folder.to_string().contains("cannot be read: it is a directory"), "{folder}");
+    let spec = AqmSpec::builtin("droptail").unwrap();
+    let unknown = AqmSpec { algorithm: "nosuch".into(), ..spec };
+    let error = check_aqm(&setup("1Mbit", "9pkt"), &unknown).unwrap_err();
+    assert!(error.to_string().starts_with("aqm = \"droptail\": "), "{error}");
+    assert!(check_aqm(&setup("1Mbit", "9pkt"), &AqmSpec::builtin("codel").unwrap()).is_ok());
+}
+
+fn plain() -> Settings {
+    Settings::read_from(&[("rate".into(), Written::Text("1Mbit".into()))]).unwrap()
+}
+
+#[test]
+fn updates_that_take_far_too_long_are_refused_for_long_captures_alone() {
+    let quick = AqmSpec::builtin("pi2:interval=1us").unwrap();
+    let check = |file: &InFile, aqm: &AqmSpec| check_cost(&file.0, &setup("1Mbit", "99pkt"), aqm, &mut |_: f64| true);
+    let short = InFile::new("short", &each_millisecond([500; 11]));
+    assert!(check(&short, &quick).is_ok());
+    // A million updates a second, for eleven pauses of an hour.
+    let hours: Vec<_> = (0..12u64).map(|i| (i * 3_600_000_000_000, 500, udp(1, 0))).collect();
+    let long = InFile::new("long", &packets(&hours));
+    let told = check(&long, &quick).unwrap_err().to_string();
+    assert!(told.starts_with("aqm = \"pi2:interval=1us\": "), "{told}");
+    assert!(check(&long, &AqmSpec::builtin("pi2").unwrap()).is_ok());
+}
+
+#[test]
+fn a_capture_s_report_counts_what_is_odd_in_it() {
+    let mut odd = packets(&[
+        (0, 9238, udp(1, 0)),
+        (1_000_000, 9239, udp(1, 0)),
+        (2_000_000, 762, vec![0x45]),
+        (1_500_000, 761, udp(2, 0)),
+    ]);
+    let answer = run(&odd, &setup("1Gbit", "9pkt"), "droptail");
+    let capture = &answer.capture;
+    // Larger than a jumbo frame of 9216 bytes with 22 of Ethernet; without an IP header; behind a later one.
+    assert_eq!(
+        (capture.super_pkts, capture.not_ip_pkts, capture.unknown_link_pkts, capture.reordered_pkts),
+        (1, 1, 0, 1)
+    );
+    assert_eq!((capture.packets, capture.bytes, capture.flows, capture.cut_off), (4, 20_000, 3, false));
+    // 20000 bytes in 2 ms.
+    assert_eq!((capture.duration_s, capture.offered_bps), (0.002, Some(80e6)));
+    odd.truncate(odd.len() - 3);
+    let cut = run(&odd, &setup("1Gbit", "9pkt"), "droptail").capture;
+    assert!(cut.cut_off && cut.packets == 3);
+    // Link type 147 is not understood.
+    let head = [section(ORDER), interface(ORDER, 147, &[])].concat();
+    let strange = [head, enhanced(ORDER, 0, 5, 99, &udp(1, 0))].concat();
+    let answer = run(&strange, &setup("1Mbit", "9pkt"), "droptail");
+    assert_eq!((answer.capture.not_ip_pkts, answer.capture.unknown_link_pkts), (1, 1));
+    // A packet alone has no time in which it was offered.
+    assert_eq!((answer.capture.offered_bps, answer.capture.duration_s), (None, 0.0));
+    assert_eq!(answer.traffic_classes[0].name, "not IP");
+}
+
+#[test]
+fn what_leaves_is_written_with_its_time_and_its_mark() {
+    // 1000 bytes take 1 ms at 8 Mbit/s; the way takes 5 ms more. A threshold of one packet: who finds more waiting is marked.
+    let offered: Vec<_> = (0..6).map(|i| (0, 1000, udp(1, if i < 5 { 2 } else { 0 }))).collect();
+    let file = InFile::new("written", &packets(&offered));
+    let out = InFile::new("written-out", &[]);
+    let setup = Setup { delay_ns: 5_000_000, ..setup("8Mbit", "9pkt") };
+    let aqm = AqmSpec::builtin("fixed:p=1").unwrap();
+    let answer = replay(&file.0, &setup, &aqm, Some(&out.0), &mut |_: f64| true).unwrap();
+    let counts = answer.total.counts;
+    assert_eq!((counts.marked_pkts, counts.early_dropped_pkts, counts.departures_pkts), (5, 1, 5));
+    let written = std::fs::read(&out.0).unwrap();
+    let mut reader = aqumen_capture::Reader::new(&written[..]).unwrap();
+    let mut seen = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        // The ECN field has CE, and the header's checksum is that of the header.
+        assert_eq!((record.data[1] & 3, record.original, record.data.len()), (3, 1000, 28));
+        seen.push(record.at_ns - 1_700_000_000_000_000_000);
+    }
+    assert_eq!(seen, (1..=5).map(|i| i * 1_000_000 + 5_000_000).collect::<Vec<i64>>());
+    // The capture itself is not written over.
+    let error = replay(&file.0, &setup, &aqm, Some(&file.0), &mut |_: f64| true).unwrap_err();
+    assert!(error.to_string().contains("it is the capture that is replayed"), "{error}");
+    assert!(replay(&file.0, &setup, &aqm, Some(&std::env::temp_dir()), &mut |_: f64| true).is_err());
+    // What was not completed is gone: stopped, the file keeps what it had.
+    let many = InFile::new("many", &each_millisecond([100; 5000]));
+    let stopped = replay(&many.0, &setup, &aqm, Some(&out.0), &mut |_: f64| false).unwrap_err();
+    assert_eq!(stopped.to_string(), "the replay was stopped");
+    assert_eq!(std::fs::read(&out.0).unwrap(), written);
+    let part = format!("{}.part", out.0.display());
+    assert!(!std::path::Path::new(&part).exists());
+}
+
+#[test]
+fn services_and_flows_have_the_names_of_their_protocols() {
+    /// An IPv4 packet of a protocol between 10.0.0.1 and 10.0.0.2, with what follows the header.
+    fn ip(protocol: u8, dscp: u8, fragment: u16, rest: &[u8]) -> Vec<u8> {
+        let [high, low] = fragment.to_be_bytes();
+        let mut data = vec![0x45, dscp << 2, 0, 20 + rest.len() as u8, 0, 0, high, low, 64, protocol, 0, 0];
+        data.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        data.extend(rest);
+        data
+    }
+    fn ports(from: u16, to: u16) -> Vec<u8> {
+        let mut data = [from.to_be_bytes(), to.to_be_bytes()].concat();
+        data.resize(20, 0);
+        data
+    }
+    let offered = [
+        ip(6, 46, 0, &ports(443, 50_000)),
+        ip(17, 0, 0, &ports(40_000, 50_000)),
+        ip(17, 0, 0, &ports(32_767, 32_768)),
+        ip(17, 0, 100, &ports(1, 2)),
+        ip(1, 0, 0, &[8, 0, 0, 0]),
+        ip(6, 10, 0, &ports(50_000, 443)),
+    ];
+    let offered: Vec<_> = offered.into_iter().zip(0..).map(|(data, i)| (i * 1_000_000, 900 - i as u32, data)).collect();
+    let answer = run(&packets(&offered), &Setup { top: 9, ..setup("1Gbit", "9pkt") }, "droptail");
+    let services: Vec<_> = answer.services.iter().map(|row| (row.name.as_str(), row.counts.arrivals_pkts)).collect();
+    // The first has two packets, so the most bytes.
+    assert_eq!(services, [("tcp/443", 2), ("udp/ephemeral", 1), ("udp/32767", 1), ("udp/fragments", 1), ("icmp", 1)]);
+    let flows: Vec<_> = answer.flows.iter().map(|row| row.flow.as_str()).collect();
+    assert_eq!(
+        flows,
+        [
+            "tcp 10.0.0.1:443 > 10.0.0.2:50000",
+            "udp 10.0.0.1:40000 > 10.0.0.2:50000",
+            "udp 10.0.0.1:32767 > 10.0.0.2:32768",
+            "udp fragments 10.0.0.1 > 10.0.0.2",
+            "icmp 10.0.0.1 > 10.0.0.2",
+            "tcp 10.0.0.1:50000 > 10.0.0.2:443",
+        ]
+    );
+    let classes: Vec<_> =
+        answer.traffic_classes.iter().map(|row| (row.name.as_str(), row.counts.arrivals_pkts)).collect();
+    assert_eq!(classes, [("CS0 Not-ECT", 4), ("EF Not-ECT", 1), ("AF11 Not-ECT", 1)]);
 }

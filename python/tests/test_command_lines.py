@@ -1,0 +1,254 @@
+"""What the command line promises in `--help`, what tables say of a model, and what ns-2 is told of a queue."""
+
+import re
+
+import click
+import pytest
+from test_picture import BOX, dumbbell, numbers
+
+import aqumen.cli
+from aqumen import tables
+from aqumen.cli import main
+from aqumen.cli.mmpp import tables_of
+from aqumen.errors import Error
+from aqumen.ns2 import Ns2Unsupported
+from aqumen.ns2.plan import Aqm, Link
+from aqumen.ns2.tcl import _AQMS
+
+DEFAULTS = {
+    "run": {"--engine": "packet", "--seed": 1},
+    "compare": {"--seeds": 20},
+    "uplink": {"--rtt": "40ms", "--line": "measured", "--headroom": "5,10", "--seeds": 5, "--device": "eth0"},
+    "datacenter": {"--rate": "10Gbit", "--rtt": "100us", "--buffer": "1500kB", "--load": 30, "--seeds": 5},
+    "cell": {"--cqi": 10, "--resource-blocks": 50, "--share": 50, "--handover": "30s", "--rtt": "50ms", "--seeds": 5},
+    "design": {"--packet": "1000B", "--model": "hollot", "--kind": "nyquist"},
+    "replay": {"--buffer": "1000pkt", "--delay": "0s", "--flows": 50, "--rtt": "100ms", "--speedup": 1, "--top": 10},
+}
+SEVERAL = {
+    "run": {"--set"},
+    "compare": {"--aqm", "--engine", "--set"},
+    "uplink": {"--aqm", "--senders", "--weigh"},
+    "design": {"--map", "--robust"},
+    "mmpp": {"--set"},
+    "replay": {"--aqm"},
+    "validate": {"--cell"},
+}
+GROUP = next(each for each in vars(aqumen.cli).values() if isinstance(each, click.Group))
+CONTEXT = click.Context(GROUP)
+
+
+def options(verb):
+    command = GROUP.get_command(CONTEXT, verb)
+    return {each.opts[0]: each for each in command.params if isinstance(each, click.Option)}
+
+
+@pytest.mark.parametrize("verb", DEFAULTS)
+def test_help_says_what_holds_without_an_option(verb, capsys):
+    known = options(verb)
+    assert {name: known[name].default for name in DEFAULTS[verb]} == DEFAULTS[verb]
+    assert main([verb, "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for name, value in DEFAULTS[verb].items():
+        assert re.search(rf"{name} .*?\[default: {re.escape(str(value))}[\];]", said), name
+
+
+@pytest.mark.parametrize("verb", GROUP.list_commands(CONTEXT))
+def test_every_option_says_what_it_does(verb):
+    for name, option in options(verb).items():
+        assert option.help, name
+        # Numbers and names that hold where nothing is said stand in the help.
+        if isinstance(option.default, (int, float, str)) and not option.is_flag and option.metavar:
+            assert option.show_default, name
+
+
+@pytest.mark.parametrize("verb", SEVERAL)
+def test_some_options_may_be_repeated(verb):
+    assert {name for name, option in options(verb).items() if option.multiple} >= SEVERAL[verb]
+
+
+@pytest.mark.parametrize("verb", GROUP.list_commands(CONTEXT))
+def test_a_verb_has_the_first_line_of_its_help_in_the_list(verb, capsys):
+    assert main(["--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    module, function, first = aqumen.cli.VERBS[verb]
+    assert module
+    assert function
+    assert verb in said
+    assert GROUP.get_command(CONTEXT, verb).get_short_help_str(300).rstrip(".").split()[:3] == first.split()[:3]
+
+
+def test_without_a_word_there_is_help(capsys, monkeypatch):
+    assert main([]) == 0
+    told = capsys.readouterr().out
+    assert "Usage" in told
+    monkeypatch.setattr("sys.argv", ["aqumen"])
+    assert main() == 0
+    assert capsys.readouterr().out == told
+    monkeypatch.setattr("sys.argv", ["aqumen", "list", "papers"])
+    assert main() == 0
+    assert "arm-pfc" in capsys.readouterr().out
+
+
+def test_an_extra_that_is_missing_says_how_to_get_it():
+    with pytest.raises(Error, match=r"this needs nosuch, which is not installed.*pip install 'aqumen\[plot\]'"):
+        tables.optional("nosuch.part", "plot")
+
+
+# A model's tables.
+
+MODEL = {
+    "title": "",
+    "model": "two-sources",
+    "states": 16,
+    "queue": {"service_pps": 975.0, "stages": 4, "buffer_pkts": 20},
+    "load": 0.71234,
+    "utilization": 0.7012345678,
+    "occupancy_mean_pkts": 3.14159,
+    "occupancy_std_pkts": 2.71828,
+    "warnings": ["slow"],
+}
+
+
+def stream(**more):
+    ratios = {f"{key}_ratio": 0.0 for key in ("loss", "overflow_drop", "early_drop", "mark")}
+    delays = {f"delay_{key}_s": None for key in ("mean", "std", "p50", "p95", "p99", "p999")}
+    return {"offered_pps": 100.0, **ratios, **delays, **more}
+
+
+def cells(table):
+    return list(zip(*(list(column.cells) for column in table.columns), strict=True))
+
+
+def test_a_model_s_answer_is_told_in_tables():
+    voice = stream(loss_ratio=0.0123456789, delay_mean_s=0.0025, delay_p999_s=0.05, threshold_pkts=12.0)
+    data = {**MODEL, "sources": {"voice": voice}, "total": stream(offered_pps=694.123)}
+    told = tables_of(data)
+    assert told[:3] == [
+        "two-sources: 16 states",
+        "server 975 packets/s, Erlang-4, room for 20; load 0.7123, utilisation 0.7012346",
+        "in the system 3.1416 packets on average, standard deviation 2.7183",
+    ]
+    assert told[-1] == "\nNote: slow"
+    first, last = cells(told[3])
+    assert first == (
+        *("voice", "100.00", "0.0123457", "0", "0", "0", "12.0"),
+        *("2.5000", "–", "–", "–", "–", "50.0000"),
+    )
+    assert last[:2] == ("all", "694.12")
+    assert last[6] == "–"
+    assert tables_of({**data, "title": "Two"})[0] == "Two: 16 states"
+
+
+def test_a_fit_is_told_with_what_it_misses():
+    fit = {
+        **{"packets": 5000, "duration_s": 12.5, "rate_pps": 400.0, "states": 4},
+        "dispersion": {"window_s": [0.01, 1.0], "measured": [2.0, 8.0], "fitted": [2.5, 6.0]},
+        "replay": {"loss_ratio": 0.001, "delay_mean_s": 0.0031, "utilization": 0.66666},
+    }
+    data = {**MODEL, "sources": {}, "total": stream(), "fits": {"trace": fit}}
+    heading, table, replay = tables_of(data)[4:7]
+    assert heading == "\ntrace: 5000 packets in 12.5 s, 400/s; 4 states fitted"
+    assert cells(table) == [("0.01", "2.0000", "2.5000", "+25.0"), ("1", "8.0000", "6.0000", "-25.0")]
+    assert replay == "the trace itself through this queue: loss 0.001, mean delay 3.1000 ms, utilisation 0.6667"
+    alone = {**data, "fits": {"trace": {**fit, "replay": None}}}
+    assert len(tables_of(alone)) == len(tables_of(data)) - 1
+
+
+def test_a_simulation_stands_beside_the_prediction():
+    measures = {
+        "loss_ratio": {"predicted": 0.01, "mean": 0.0102, "ci95": [0.0098, 0.0106], "inside": True},
+        "delay_mean_s": {"predicted": 0.002, "mean": 0.003, "ci95": [0.0029, 0.0031], "inside": False},
+        "mark_ratio": {"predicted": 0.0, "mean": 0.0, "ci95": None, "inside": None},
+        "early_ratio": {"predicted": 0.5, "mean": None, "ci95": None, "inside": None},
+    }
+    simulation = {"seeds": 8, "duration_s": 1000.0, "total": measures, "sources": {}}
+    data = {**MODEL, "sources": {}, "total": stream(), "simulation": simulation}
+    table = tables_of(data)[4]
+    assert "8 runs of 1000 s" in str(table.title) or "8 runs of 1000 s" in str(tables_of(data))
+    assert cells(table) == [
+        ("all, loss_ratio", "0.01", "0.0102", "0.0098 to 0.0106", "yes"),
+        ("all, delay_mean_s", "0.002", "0.003", "0.0029 to 0.0031", "no"),
+        ("all, early_ratio", "0.5", "–", "–", "–"),
+    ]
+
+
+# What ns-2 is told of a queue.
+
+
+def told_ns2(name, params, buffer=50):
+    link = Link("l", 0, 1, 0.01, ((0.0, 8e6),), buffer, Aqm(name, params), None, True)
+    return _AQMS[name](link)
+
+
+RED = {"min_th": 5, "max_th": 15, "weight": 0.002}
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "kind", "limit", "settings"),
+    [
+        # These hold one packet fewer than their limit.
+        ("droptail", {}, "DropTail", 51, {"queue_in_bytes_": False, "drop_front_": False, "mean_pktsize_": 1000}),
+        ("droptail", {"ns2_limit": True}, "DropTail", 50, {}),
+        ("rem", {}, "REM", 51, {"gamma_": 0.001, "phi_": 1.001, "inw_": 1.0, "pupdtime_": 0.002, "pbo_": 20.0}),
+        ("rem", {"ns2_limit": True, "ecn": False}, "REM", 50, {"markpkts_": False, "qib_": False}),
+        ("rem", {"ecn": True, "signal_at": "dequeue", "alpha": 0.1}, "REM", 51, {"markpkts_": True}),
+        (
+            *("pi", {"a": 2e-5, "b": 1e-5, "frequency": 160, "target": 20}, "PI", 50),
+            {"a_": 2e-5, "b_": 1e-5, "w_": 160.0, "qref_": 20.0, "setbit_": True, "bytes_": False},
+        ),
+        ("pi", {"a": 2e-5, "b": 1e-5, "frequency": 160, "target": 20, "ecn": False}, "PI", 50, {"setbit_": False}),
+        (
+            *("red", RED, "RED", 50),
+            {
+                **{"thresh_": 5.0, "maxthresh_": 15.0, "q_weight_": 0.002, "linterm_": 10.0, "gentle_": True},
+                **{"wait_": True, "bytes_": False, "mean_pktsize_": 1000, "setbit_": True, "adaptive_": 0},
+                **{"use_mark_p_": False, "mark_p_": 0.1, "drop_tail_": True, "drop_front_": False, "cautious_": 0},
+                **{"queue_in_bytes_": False, "feng_adaptive_": 0, "drop_rand_": False, "ns1_compat_": False},
+            },
+        ),
+        ("red", {**RED, "max_p": 0.02, "gentle": False, "wait": False}, "RED", 50, {"linterm_": 50.0, "wait_": False}),
+        (
+            *("ared", RED, "RED", 50),
+            {
+                **{"adaptive_": 1, "alpha_": 0.01, "beta_": 0.9, "interval_": 0.5, "targetdelay_": 0.005},
+                **{"top_": 0.5, "bottom_": 0.0},
+            },
+        ),
+        (
+            *("avq", {}, "Vq", 50),
+            {
+                **{"gamma_": 0.98, "ecnlim_": 0.8, "buflim_": 1.0, "queue_in_bytes_": False, "mean_pktsize_": 1000},
+                **{"markpkts_": True, "markfront_": False, "drop_front_": False},
+            },
+        ),
+        ("avq", {"ecn": False, "spare_not_ect": True}, "Vq", 50, {"markpkts_": False}),
+    ],
+)
+def test_a_queue_of_ns2_has_our_parameters(name, params, kind, limit, settings):
+    found_kind, found_limit, found = told_ns2(name, params)
+    assert (found_kind, found_limit) == (kind, limit)
+    assert found.items() >= settings.items()
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "told"),
+    [
+        ("pi", {"a": 2e-5}, "needs the parameter 'b'"),
+        ("rem", {"alpha": 0.2}, "has alpha = 0.1 built in, not 0.2"),
+        ("rem", {"ecn": False, "signal_at": "dequeue"}, "signal_at = arrival built in"),
+        ("red", {**RED, "spacing": "geometric"}, "spacing = ns2 built in"),
+        ("red", {**RED, "above": "mark"}, "above = drop built in"),
+        ("avq", {"alpha": 0.1}, "alpha = 0.15 built in"),
+        ("avq", {"ecn": True, "spare_not_ect": False}, "spare_not_ect = True built in"),
+        ("droptail", {"colour": "red"}, "has no parameter 'colour'"),
+        ("red", {**RED, "top": 0.5}, "has no parameter 'top'"),
+    ],
+)
+def test_what_ns2_does_not_have_is_refused(name, params, told):
+    with pytest.raises(Ns2Unsupported, match=re.escape(told)):
+        told_ns2(name, params)
+
+
+def test_two_flows_are_a_pile():
+    assert len(numbers(dumbbell(1), BOX)) == 2
+    assert len(numbers(dumbbell(2), BOX)) == 6
