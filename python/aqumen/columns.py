@@ -26,6 +26,8 @@ LINK_COLUMNS: Sequence[Column] = (
 )
 FLOW_COLUMNS: Sequence[Column] = (
     ("goodput_bps", "Goodput", "Mbit/s", 1e-6, 3),
+    ("sojourn_mean_s", "Sojourn, mean", "ms", 1000, 1),
+    ("sojourn_p99_s", "Sojourn, p99", "ms", 1000, 1),
     ("rtt_mean_s", "RTT", "ms", 1000, 1),
     ("delay_mean_s", "Delay, mean", "ms", 1000, 1),
     ("mos", "MOS", "", 1, 2),

@@ -12,7 +12,7 @@ use aqumen_aqm::{Backlog, DropReason, Totals, Value};
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
 
-use crate::measured::{LinkSeen, edges};
+use crate::measured::{LinkSeen, edges, groups_at};
 use crate::port::{Arrival, Sent, ServedPort};
 use crate::{Carried, Error, Identity};
 
@@ -79,8 +79,12 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
     /// Link `number` of `plan`, with the random streams that it has in the packet engine.
     pub fn new(plan: &'a Plan, number: u32) -> Result<Self, Error> {
         let edges = edges(plan);
+        let mut port = ServedPort::of_link(&plan.links[number as usize], plan.seed, number, &edges)?;
+        if plan.links[number as usize].record {
+            port.tell_groups_apart(&groups_at(plan, number));
+        }
         Ok(Link {
-            port: ServedPort::of_link(&plan.links[number as usize], plan.seed, number, &edges)?,
+            port,
             plan,
             number,
             edges,

@@ -1,8 +1,9 @@
 //! The figures of a link over the windows of measurement. A meter measures in pieces: piece k lies between edge k - 1 of all windows
 //! (the start, for the first) and edge k.
 
-use aqumen_result::{Histogram, LinkMetrics, LinkPiece, Meter, Series, capacity_bits};
-use aqumen_scenario::{Link, Plan, Window};
+use aqumen_result::{FlowMetrics, Histogram, LinkMetrics, LinkPiece, Meter, Series, capacity_bits};
+use aqumen_scenario::{Group, Link, Plan, Window};
+use indexmap::IndexMap;
 
 /// What was seen of a link in a window.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,8 @@ pub struct LinkSeen {
     pub sojourn: Histogram,
     /// Queue lengths, packets, counted by the nanoseconds that each lasted.
     pub queue: Histogram,
+    /// Sojourn times of the data of each group of flows, nanoseconds.
+    pub sojourn_of_group: Vec<Histogram>,
 }
 
 /// The edges of all windows after the start, in order, and the end of the run.
@@ -30,6 +33,25 @@ pub fn edges(plan: &Plan) -> Vec<u64> {
 pub fn pieces_in<'e>(edges: &'e [u64], window: &Window) -> impl Iterator<Item = usize> + 'e {
     let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
     edges.iter().enumerate().filter(move |&(_, &edge)| start < edge && edge <= end).map(|(k, _)| k)
+}
+
+/// Of each group of flows of `plan` the number of its first flow, and whether link `number` carries data of it.
+pub fn groups_at(plan: &Plan, number: u32) -> Vec<(u32, bool)> {
+    let crosses = |group: &Group| {
+        let flows = &plan.flows[group.flows.start as usize..group.flows.end as usize];
+        (group.flows.start, flows.iter().any(|flow| flow.path.contains(&number)))
+    };
+    plan.groups.iter().map(crosses).collect()
+}
+
+/// Tells in the metrics of each group of flows how long its packets waited in `window` of a link that was `seen`; of several links at
+/// that where they waited longest.
+pub fn tell_groups(flows: &mut IndexMap<String, IndexMap<String, FlowMetrics>>, window: &Window, seen: &[Histogram]) {
+    for (by_window, waits) in flows.values_mut().zip(seen) {
+        if let Some(metrics) = by_window.get_mut(&window.name) {
+            metrics.tell_sojourn(waits);
+        }
+    }
 }
 
 impl LinkSeen {
@@ -56,7 +78,8 @@ impl LinkSeen {
         let step = plan.sample_interval.as_nanos();
         let (first, end) = (window.start.as_nanos().div_ceil(step), window.end.as_nanos() / step);
         metrics.loss_dispersion = meter.loss_dispersion(first as usize, end as usize);
-        LinkSeen { metrics, sojourn: piece.sojourn, queue: piece.queue }
+        let LinkPiece { sojourn, queue, sojourn_of_group, .. } = piece;
+        LinkSeen { metrics, sojourn, queue, sojourn_of_group }
     }
 }
 

@@ -93,6 +93,15 @@ impl<P: Carried + Copy> Port<P> {
         Ok(Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter))))
     }
 
+    /// Sojourn times are measured for each group of flows by itself too; see [`groups_at`](crate::measured::groups_at).
+    pub fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
+        match self {
+            Port::Fifo(port) => port.tell_groups_apart(groups),
+            Port::Served(port) => port.tell_groups_apart(groups),
+            Port::Plain(_) => {}
+        }
+    }
+
     /// When the AQM's timer is due.
     pub fn next_timer(&self) -> Option<u64> {
         match self {

@@ -3,7 +3,7 @@
 use crate::{Histogram, LinkMetrics, LinkSums, Moments, Runs, dispersion};
 
 /// Measures one queue. Time runs in nanoseconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Meter {
     /// When the queue was last accounted for.
     last: u64,
@@ -18,6 +18,10 @@ pub struct Meter {
     lost: u64,
     /// Packets lost between one sample and the next, from the start of the run on.
     lost_per_sample: Vec<u32>,
+    /// First flow of each group of flows, in order, and where in `sojourns` the waits of its packets are counted.
+    places: Vec<(u32, u32)>,
+    /// Sojourn times of the piece in progress: of each group told apart, and at the end of all other packets.
+    sojourns: Vec<Histogram>,
     piece: LinkPiece,
     /// What the queue had counted at the start of the piece in progress.
     counts: Counts,
@@ -44,6 +48,8 @@ pub struct LinkPiece {
     pub losses: Runs,
     /// Sojourn times of the packets taken for transmission, nanoseconds.
     pub sojourn: Histogram,
+    /// The same for each group of flows by itself.
+    pub sojourn_of_group: Vec<Histogram>,
     /// Sum, sum of squares and number of the queue lengths at the AQM's sampling instants.
     pub sampled: Moments,
     /// What the counts grew by.
@@ -71,10 +77,48 @@ pub struct Counts {
     pub overflow_dropped: u64,
 }
 
+impl Default for Meter {
+    fn default() -> Self {
+        Meter {
+            last: 0,
+            levels: Vec::new(),
+            target: None,
+            last_lost: 0,
+            run: 0,
+            lost: 0,
+            lost_per_sample: Vec::new(),
+            places: Vec::new(),
+            sojourns: vec![Histogram::default()],
+            piece: LinkPiece::default(),
+            counts: Counts::default(),
+            partly_sent_bits: 0.0,
+            pieces: Vec::new(),
+        }
+    }
+}
+
 impl Meter {
     /// The meter of a link with this target queue length in packets.
     pub fn new(target: Option<f64>) -> Self {
         Meter { target, ..Meter::default() }
+    }
+
+    /// From the start on sojourn times are counted for each group of flows by itself too. Of each group the number of its first flow,
+    /// rising, and whether its data come here; acknowledgements count for nobody.
+    pub fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
+        let others = groups.len() as u32;
+        let place = |(group, &(first, data)): (u32, &(u32, bool))| (first, if data { group } else { others });
+        self.places = (0..).zip(groups).map(place).collect();
+        self.sojourns = vec![Histogram::default(); groups.len() + 1];
+    }
+
+    /// Where the waits of the packets of `flow` are counted.
+    #[inline]
+    pub fn place_of(&self, flow: u32) -> u32 {
+        match self.places.partition_point(|(first, _)| *first <= flow) {
+            0 => 0,
+            after => self.places[after - 1].1,
+        }
     }
 
     /// Up to when the queue was accounted for.
@@ -122,10 +166,10 @@ impl Meter {
         dispersion(counts.iter().copied())
     }
 
-    /// A packet was taken for transmission after `sojourn`.
+    /// A packet of the flows that [`place_of`](Self::place_of) puts at `place` was taken for transmission after `sojourn`.
     #[inline]
-    pub fn sojourn(&mut self, sojourn: u64) {
-        self.piece.sojourn.record(sojourn);
+    pub fn sojourn(&mut self, sojourn: u64, place: u32) {
+        self.sojourns[place as usize].record(sojourn);
     }
 
     /// A packet's transmission over a line ended; `lost`: it did not get through.
@@ -153,6 +197,10 @@ impl Meter {
             self.piece.distance += (level as f64 - target).abs() * time as f64;
             self.piece.queue.record_many(level, time);
         }
+        let mut groups: Vec<Histogram> = self.sojourns.iter_mut().map(std::mem::take).collect();
+        groups.iter().for_each(|each| self.piece.sojourn.merge(each));
+        groups.pop();
+        self.piece.sojourn_of_group = groups;
         self.piece.grown = counts.combine(&self.counts, |now, then| now - then);
         self.piece.partly_sent_bits = partly_sent_bits - self.partly_sent_bits;
         self.partly_sent_bits = partly_sent_bits;
@@ -171,6 +219,8 @@ impl LinkPiece {
         self.queue.merge(&later.queue);
         self.losses.merge(&later.losses);
         self.sojourn.merge(&later.sojourn);
+        self.sojourn_of_group.resize_with(later.sojourn_of_group.len(), Histogram::default);
+        self.sojourn_of_group.iter_mut().zip(&later.sojourn_of_group).for_each(|(sum, each)| sum.merge(each));
         self.sampled.merge(&later.sampled);
         self.wire_lost += later.wire_lost;
         self.grown = self.grown.combine(&later.grown, |a, b| a + b);
@@ -277,10 +327,10 @@ mod tests {
         // A packet waits for 4 s, then 2 for 1 s, with three sojourns of 1, 2 and 3 s and one loss on the wire of two.
         meter.advance(4_000_000_000, 1);
         assert_eq!(meter.now(), 4_000_000_000);
-        [1, 2].iter().for_each(|s| meter.sojourn(s * 1_000_000_000));
+        [1, 2].iter().for_each(|s| meter.sojourn(s * 1_000_000_000, 0));
         meter.sent_over_line(true);
         meter.edge(5_000_000_000, 2, &counts(3), 0.0);
-        meter.sojourn(3_000_000_000);
+        meter.sojourn(3_000_000_000, 0);
         meter.sent_over_line(false);
         meter.sent_over_line(true);
         meter.edge(8_000_000_000, 6, &counts(5), 0.0);
@@ -296,6 +346,27 @@ mod tests {
         assert_eq!((seen.queue_mean_pkts, seen.queue_iae_pkts_s), (3.0, Some(16.0)));
         // Squares (4 * 1 + 1 * 4 + 3 * 36) / 8 = 14.5, less 9.
         assert!((seen.queue_std_pkts - 5.5f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn each_group_has_its_own_waits_and_the_link_has_all() {
+        // Flows 0 to 4, 5 and 6, from 7 on; of the second only acknowledgements come here.
+        let mut meter = Meter::new(None);
+        meter.tell_groups_apart(&[(0, true), (5, false), (7, true)]);
+        assert_eq!([0, 4, 5, 6, 7, 900].map(|flow| meter.place_of(flow)), [0, 0, 3, 3, 2, 2]);
+        for (flow, wait) in [(4, 10), (6, 50), (7, 100)] {
+            meter.sojourn(wait, meter.place_of(flow));
+        }
+        meter.edge(1, 0, &Counts::default(), 0.0);
+        meter.sojourn(30, meter.place_of(0));
+        meter.edge(2, 0, &Counts::default(), 0.0);
+        let mut whole = LinkPiece::default();
+        meter.pieces.iter().for_each(|piece| whole.merge(piece));
+        let means: Vec<_> = whole.sojourn_of_group.iter().map(Histogram::mean).collect();
+        assert_eq!(means, [Some(20.0), None, Some(100.0)]);
+        assert_eq!((whole.sojourn.total(), whole.sojourn.mean()), (4, Some(47.5)));
+        // Nobody is told apart: one place for all.
+        assert_eq!(Meter::new(None).place_of(17), 0);
     }
 
     #[test]

@@ -165,6 +165,12 @@ pub struct FlowMetrics {
     pub jain_fairness: Option<f64>,
     /// Mean of the senders' round-trip time samples, seconds.
     pub rtt_mean_s: Option<f64>,
+    /// Mean sojourn time of its data packets at a recorded link, seconds; of several at that where they waited longest.
+    pub sojourn_mean_s: Option<f64>,
+    /// Its 95th percentile.
+    pub sojourn_p95_s: Option<f64>,
+    /// Its 99th percentile.
+    pub sojourn_p99_s: Option<f64>,
     /// Retransmitted / sent segments.
     pub retransmitted_ratio: Option<f64>,
     /// Retransmission time-outs.
@@ -208,6 +214,19 @@ pub struct FlowMetrics {
     /// Times of finite transfers, by size.
     #[serde(flatten)]
     pub completions: CompletionMetrics,
+}
+
+impl FlowMetrics {
+    /// Fills in what sojourn times at a link say, in nanoseconds, unless the packets waited longer at another.
+    pub fn tell_sojourn(&mut self, sojourn: &Histogram) {
+        let seconds = |ns: Option<f64>| ns.map(|ns| ns * 1e-9);
+        let mean = seconds(sojourn.mean());
+        if mean > self.sojourn_mean_s {
+            self.sojourn_mean_s = mean;
+            self.sojourn_p95_s = seconds(sojourn.quantile(0.95));
+            self.sojourn_p99_s = seconds(sojourn.quantile(0.99));
+        }
+    }
 }
 
 /// What a run cost.

@@ -35,6 +35,9 @@ const PIECE_BYTES: u64 = 26_000;
 const FLUID_PIECE_BYTES: u64 = 42_000;
 const IDLE_PIECE_BYTES: u64 = 10_000;
 
+/// For the waiting times of each group of flows in each of these, where a queue forms, bytes: the histogram alone.
+const GROUP_PIECE_BYTES: u64 = 16_000;
+
 /// For a flow in each of these pieces, bytes: six counts of 8 bytes in a list that grows.
 const FLOW_PIECE_BYTES: u64 = 60;
 
@@ -81,7 +84,13 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
     let piece = |link: usize| if queue_forms(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
     let mut bytes = BASE_BYTES.saturating_add(flows.saturating_mul(flow));
     for link in recorded {
-        let of_windows = (windows + edges).saturating_mul(piece(link));
+        let mut of_piece = piece(link);
+        if runner == Runner::Packet && queue_forms(spec, core, link) {
+            let here = core.ways.iter().filter(|way| way.path.contains(&(link as u32))).count();
+            // One group alone is the link's own histogram once more.
+            of_piece += here as u64 * GROUP_PIECE_BYTES;
+        }
+        let of_windows = (windows + edges).saturating_mul(of_piece);
         let mut each = samples.saturating_mul(sample).saturating_add(of_windows);
         if runner == Runner::Packet {
             // At least one, and those of the last second.

@@ -1,7 +1,7 @@
 //! The network as the engine runs it: ports where several flows share a queue, and the lanes that lead a flow's packets from
 //! port to port.
 
-use aqumen_network::measured::edges;
+use aqumen_network::measured::{edges, groups_at};
 use aqumen_network::port::{Port, Style};
 use aqumen_network::{Error, Identities};
 use aqumen_scenario::{Flow, Group, Link, Plan, Traffic};
@@ -36,7 +36,11 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            ports.push(Port::new(link, plan.seed, number as u32, style, &edges, identities.classes())?);
+            let mut port = Port::new(link, plan.seed, number as u32, style, &edges, identities.classes())?;
+            if link.record {
+                port.tell_groups_apart(&groups_at(plan, number as u32));
+            }
+            ports.push(port);
         }
         // A flow has one lane more each way than it crosses ports.
         let ports_on = |path: &[u32]| path.iter().filter(|&&link| port_of[link as usize].is_some()).count();

@@ -1,6 +1,6 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
-use aqumen_network::measured::{edges, pieces_in};
+use aqumen_network::measured::{edges, pieces_in, tell_groups};
 use aqumen_network::port::Port;
 use aqumen_network::{LinkSeen, aqm_report};
 use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, RunResult};
@@ -59,6 +59,7 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
                 judge_sharing(&mut own, plan, number, share, &run.flow_pieces, &edges, window);
             }
             metrics.insert(window.name.clone(), own);
+            tell_groups(&mut result.flows, window, &seen.sojourn_of_group);
             sojourn.insert(window.name.clone(), seen.sojourn);
             queue.insert(window.name.clone(), seen.queue);
         }

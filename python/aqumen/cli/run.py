@@ -168,12 +168,15 @@ def tables_of(result: Result) -> list[Table | str]:
     )
     flows = talk.filled(
         "\nFlow groups",
-        ["group, window", "goodput Mbit/s", "RTT ms", "Jain fairness", "resent %", "time-outs"],
+        ["group, window", "goodput Mbit/s", "sojourn ms", "p99 ms", "RTT ms", "Jain fairness", "resent %", "time-outs"],
         [
             [
                 f"{group}, {window}",
                 tables.number(metrics["goodput_bps"] / 1e6, 3),
-                tables.number(None if (rtt := metrics["rtt_mean_s"]) is None else rtt * 1000, 1),
+                *(
+                    tables.number(None if (time := metrics.get(key)) is None else time * 1000, 1)
+                    for key in ("sojourn_mean_s", "sojourn_p99_s", "rtt_mean_s")
+                ),
                 tables.number(metrics["jain_fairness"], 4),
                 tables.percent(metrics["retransmitted_ratio"]),
                 tables.number(metrics["timeouts"], 0),
@@ -195,7 +198,15 @@ def applications_of(result: Result) -> list[Table | str]:
     Args:
         result: The run.
     """
-    known = {"goodput_bps", "jain_fairness", "rtt_mean_s", "retransmitted_ratio", "throughput_bps"}
+    known = {
+        "goodput_bps",
+        "jain_fairness",
+        "sojourn_mean_s",
+        "sojourn_p99_s",
+        "rtt_mean_s",
+        "retransmitted_ratio",
+        "throughput_bps",
+    }
     columns = [column for column in FLOW_COLUMNS if column[0] not in known]
     rows = [
         ([f"{group}, {window}"], {key: {"mean": value, "n": value is not None} for key, value in metrics.items()})

@@ -3,6 +3,7 @@
 use std::fs;
 
 use aqumen_network::aqm_report;
+use aqumen_network::measured::tell_groups;
 use aqumen_result::{AqmReport, Cost, Histogram, RunResult, rtt_slope};
 use aqumen_scenario::Plan;
 use indexmap::IndexMap;
@@ -125,6 +126,12 @@ pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost:
         sojourn: IndexMap::new(),
         queue: IndexMap::new(),
     };
+    if let Some(seen) = seen {
+        for (number, group) in (0u32..).zip(&plan.groups) {
+            let by_window = plan.windows.iter().map(|window| (window.name.clone(), seen.metrics(plan, number, window)));
+            result.flows.insert(group.name.clone(), by_window.collect());
+        }
+    }
     for (number, link) in &mut network.links {
         let of_plan = &plan.links[*number as usize];
         if !of_plan.record {
@@ -140,6 +147,7 @@ pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost:
             let mut own = in_window.metrics;
             own.rtt_fairness_slope = seen.and_then(|seen| slope(plan, *number, seen, window));
             metrics.insert(window.name.clone(), own);
+            tell_groups(&mut result.flows, window, &in_window.sojourn_of_group);
             sojourn.insert(window.name.clone(), in_window.sojourn);
             queue.insert(window.name.clone(), in_window.queue);
         }
@@ -147,12 +155,6 @@ pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost:
         result.sojourn.insert(of_plan.name.clone(), sojourn);
         result.queue.insert(of_plan.name.clone(), queue);
         result.series.insert(of_plan.name.clone(), link.series().clone());
-    }
-    if let Some(seen) = seen {
-        for (number, group) in (0u32..).zip(&plan.groups) {
-            let by_window = plan.windows.iter().map(|window| (window.name.clone(), seen.metrics(plan, number, window)));
-            result.flows.insert(group.name.clone(), by_window.collect());
-        }
     }
     result
 }

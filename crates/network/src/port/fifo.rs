@@ -37,6 +37,8 @@ struct Accepted {
     start: u64,
     end: u64,
     bytes: u32,
+    /// Where the meter counts its wait.
+    place: u32,
 }
 
 impl FifoPort {
@@ -59,6 +61,10 @@ impl FifoPort {
         }
     }
 
+    pub(super) fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
+        self.meter.iter_mut().for_each(|meter| meter.tell_groups_apart(groups));
+    }
+
     /// `packet` of `flow` arrives; it may be marked on the spot.
     #[inline(always)]
     pub fn arrive(&mut self, now: u64, packet: &mut impl Carried, flow: u32) -> Arrival {
@@ -70,15 +76,17 @@ impl FifoPort {
             Ok(true) => packet.mark(),
             Ok(false) => {}
         }
+        let mut place = 0;
         if let Some(meter) = &mut self.meter {
             meter.advance(now, queue_pkts);
+            place = meter.place_of(flow);
         }
         let Some(booking) = self.transmitter.book(now, self.free_at.max(now), bytes) else {
             return self.keep(now, bytes);
         };
         let Booking { start, end, reach, lost } = booking;
         self.free_at = end;
-        self.packets.push_back(Accepted { arrived: now, start, end, bytes });
+        self.packets.push_back(Accepted { arrived: now, start, end, bytes, place });
         self.next_change = self.next_change.min(start);
         if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }
     }
@@ -87,7 +95,7 @@ impl FifoPort {
     #[cold]
     fn keep(&mut self, now: u64, bytes: u32) -> Arrival {
         self.free_at = u64::MAX;
-        self.packets.push_back(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes });
+        self.packets.push_back(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes, place: 0 });
         Arrival::Waits { busy_until: None }
     }
 
@@ -141,7 +149,7 @@ impl FifoPort {
         let sojourn = now - head.arrived;
         if let Some(meter) = &mut self.meter {
             meter.advance(now, self.account.backlog().packets);
-            meter.sojourn(sojourn);
+            meter.sojourn(sojourn, head.place);
         }
         let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
         let verdict = self.account.take_head(&packet, Span::from_nanos(sojourn), instant(now), &mut self.rng);

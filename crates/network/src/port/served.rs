@@ -47,6 +47,8 @@ struct Kept<P> {
     arrived: u64,
     /// Its number by arrival, from 1.
     number: u64,
+    /// Where the meter counts its wait.
+    place: u32,
 }
 
 /// What a port hands back at the end of a transmission.
@@ -67,6 +69,10 @@ impl<P: Carried + Copy> ServedPort<P> {
         Ok(ServedPort::new(super::discipline(link)?, rng, Transmitter::new(link, seed, number, edges), meter))
     }
 
+    pub(crate) fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
+        self.meter.iter_mut().for_each(|meter| meter.tell_groups_apart(groups));
+    }
+
     fn new(qdisc: AnyQdisc, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
         let packets = Packets { kept: Vec::new(), free: Vec::new(), dropped: Vec::new() };
         ServedPort { qdisc, rng, transmitter, packets, serving: None, opens: None, meter }
@@ -77,7 +83,9 @@ impl<P: Carried + Copy> ServedPort<P> {
         self.account(now);
         self.announce_rate(now);
         let metadata = who.metadata(&packet);
-        let handle = self.packets.keep(Kept { packet, arrived: now, number: self.qdisc.totals().arrivals + 1 });
+        let place = self.meter.as_ref().map_or(0, |meter| meter.place_of(who.flow_hash));
+        let number = self.qdisc.totals().arrivals + 1;
+        let handle = self.packets.keep(Kept { packet, arrived: now, number, place });
         self.qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
         // A packet that was dropped at an idle link leaves the link as idle as it was.
         let idle = self.serving.is_none() && self.opens.is_none() && self.qdisc.backlog().packets > 0;
@@ -124,10 +132,10 @@ impl<P: Carried + Copy> ServedPort<P> {
             }
         }
         let handle = self.qdisc.dequeue(instant(now), &mut self.rng, &mut self.packets)?;
+        let Kept { arrived, packet, place, .. } = &self.packets.kept[handle as usize];
         if let Some(meter) = &mut self.meter {
-            meter.sojourn(self.qdisc.totals().last_sojourn.as_nanos());
+            meter.sojourn(self.qdisc.totals().last_sojourn.as_nanos(), *place);
         }
-        let Kept { arrived, packet, .. } = &self.packets.kept[handle as usize];
         let (booking, airtime) = self.transmitter.transmit(*arrived, now, packet.bytes());
         self.serving = Some(Serving { handle, booking, airtime });
         Some(booking.end)

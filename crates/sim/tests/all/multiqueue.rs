@@ -139,6 +139,46 @@ fn a_sparse_flow_hardly_waits_behind_bulk_flows() {
     }
 }
 
+/// Mean sojourn times of the bulk flows' packets, the sparse flow's and all, seconds.
+fn sojourns(network: &Dumbbell) -> [f64; 3] {
+    let result = answer(&with_sparse_flow(network.plan()));
+    let of = |group: usize| result.flows[group]["steady"].sojourn_mean_s.unwrap();
+    [of(0), of(1), steady(&result).sojourn_mean_s.unwrap()]
+}
+
+#[test]
+fn a_groups_sojourn_times_are_its_own_where_the_links_mean_hides_them() {
+    // One packet at a time out of 700 a second or so: the mean of the link is that of the bulk flows.
+    let [bulk, sparse, all] = sojourns(&apart("fq-codel"));
+    assert!((all / bulk - 1.0).abs() < 0.02, "{all} {bulk}");
+    assert!(sparse < 0.25 * bulk, "{sparse} {bulk}");
+    // In one queue all wait alike; a lone packet, which never comes in a burst, a little less.
+    let [bulk, sparse, all] = sojourns(&twenty("pi"));
+    assert!((all / bulk - 1.0).abs() < 0.02, "{all} {bulk}");
+    assert!((0.8..1.1).contains(&(sparse / bulk)), "{sparse} {bulk}");
+}
+
+#[test]
+fn the_sojourn_times_of_the_groups_make_up_the_links() {
+    for aqm in ["drr", "pi"] {
+        let mut plan = with_sparse_flow(twenty(aqm).plan());
+        plan.duration = Span::from_secs(20);
+        plan.windows.retain(|window| window.name == "all");
+        plan.windows[0].end = Instant::ZERO + plan.duration;
+        let result = answer(&plan);
+        let (link, window) = (&result.links["bottleneck"]["all"], "all");
+        let groups: Vec<_> = result.flows.values().map(|by_window| &by_window[window]).collect();
+        let (low, high) = (groups[0].sojourn_mean_s.unwrap(), groups[1].sojourn_mean_s.unwrap());
+        let mean = link.sojourn_mean_s.unwrap();
+        assert!(low.min(high) <= mean && mean <= low.max(high), "{aqm}: {low} {mean} {high}");
+        let p99 = |metrics: &FlowMetrics| metrics.sojourn_p99_s.unwrap();
+        assert!(groups.iter().any(|group| p99(group) >= 0.99 * link.sojourn_p99_s.unwrap()), "{aqm}");
+        // Acknowledgements go the other way, where nothing is recorded: who sends nothing has waited for nothing.
+        plan.flows[19].on.clear();
+        assert_eq!(answer(&plan).flows["sparse"]["all"].sojourn_mean_s, None);
+    }
+}
+
 #[test]
 fn fq_codel_keeps_the_delay_near_its_target_where_droptail_fills_the_buffer() {
     let codel = answer(&apart("fq-codel").plan());
