@@ -86,7 +86,10 @@ def validate(
     engines.check_engine(peer)
     experiments = folder()
     if experiments is None:
-        raise ScenarioError("no folder `experiments` here; run this in a checkout of Aqumen")
+        raise ScenarioError(
+            f"validate {peer}: the networks to compare on are not in an installed package; run this in a "
+            f"checkout of Aqumen, or one scenario with --engine {peer}"
+        )
     if yardstick is Yardstick.live:
         return _live(experiments.parent / "validation", seeds, cell, as_json)
     is_ns2 = yardstick is Yardstick.ns2

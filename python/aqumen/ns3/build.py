@@ -18,7 +18,7 @@ _FLAGS = ("-O2", "-std=c++17", "-Wl,--no-as-needed")
 def find_program() -> Path:
     """Path of the program, built if need be; `AQUMEN_NS3` names one that was built elsewhere.
 
-    Raises `Ns3Missing` without ns-3, a compiler or the source, `Ns3Failed` if the compiler does not like it.
+    Raises `Ns3Missing` without ns-3 or a compiler, `Ns3Failed` if the compiler does not like it.
     """
     given = os.environ.get("AQUMEN_NS3")
     if given is not None:
@@ -26,20 +26,25 @@ def find_program() -> Path:
         if found is None:
             raise Ns3Missing(f"AQUMEN_NS3 names no program: {given}")
         return Path(found)
-    checkout = Path(__file__).parents[3]
-    source = checkout / "validation" / "ns3" / "dumbbell.cc"
-    if not source.is_file():
-        raise Ns3Missing("the source of the ns-3 program is not here; run this in a checkout of Aqumen")
+    source = Path(__file__).with_name("dumbbell.cc")
     compiler = shutil.which(os.environ.get("CXX", "g++"))
     if compiler is None:
         raise Ns3Missing("no C++ compiler for the ns-3 program; on Debian or Ubuntu run `apt-get install g++`")
     if not any(Path(folder, "ns3", "core-module.h").is_file() for folder in ("/usr/include", "/usr/local/include")):
         raise Ns3Missing("ns-3 is not installed; on Debian or Ubuntu run `apt-get install libns3-dev`")
     digest = hashlib.sha256(source.read_bytes() + repr((compiler, _FLAGS)).encode()).hexdigest()[:16]
-    program = checkout / "build" / "ns3" / f"dumbbell-{digest}"
+    program = _folder() / f"dumbbell-{digest}"
     if not program.is_file():
         _compile(compiler, source, program)
     return program
+
+
+def _folder() -> Path:
+    """Where built programs are kept: in a checkout its folder `build`, else the user's cache."""
+    checkout = Path(__file__).parents[3]
+    if (checkout / "Cargo.toml").is_file():
+        return checkout / "build" / "ns3"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aqumen" / "ns3"
 
 
 def _compile(compiler: str, source: Path, program: Path) -> None:
