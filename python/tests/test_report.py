@@ -4,10 +4,10 @@ import json
 import re
 import subprocess
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import browse, judged, told
 
 import aqumen
 from aqumen.report.curves import _ellipse, representative_seed
@@ -308,59 +308,18 @@ def test_a_browser_draws_it(page, tmp_path, scheme, width):
     assert seen["wide"] <= 0
 
 
-def browse(text, tmp_path, scheme, width, *more):
-    """What a headless Chromium makes of a page."""
-    probed = tmp_path / "probed.html"
-    probed.write_text(text)
-    return subprocess.run(
-        [
-            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2400",
-            f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}", "--virtual-time-budget=20000",
-            *more, "--dump-dom", probed.as_uri(),
-        ],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-
-
-def told(chromium):
-    found = re.search(r'<pre id="probe">(.*?)</pre>', chromium.stdout, re.DOTALL)
-    assert found, chromium.stderr[-2000:]
-    return json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-
-
-# axe-core 4.14.1 as npm has it (https://www.npmjs.com/package/axe-core, MPL 2.0).
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-JUDGE = """<script>
-addEventListener("load", () => setTimeout(async () => {
-  const off = SOME_OFF;
-  if (off) document.querySelector(".chip").click();
-  const asked = { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"] };
-  const answer = await axe.run(document, asked);
-  const pre = document.createElement("pre");
-  pre.id = "probe";
-  pre.textContent = JSON.stringify(answer.violations.map((v) => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 160)]));
-  document.body.append(pre);
-}, 300));
-</script>"""
-
-
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize(
     ("scheme", "width", "off"), [("light", 1280, True), ("dark", 1280, True), ("light", 400, False)]
 )
 def test_everybody_can_use_it(page, tmp_path, scheme, width, off):
-    # WCAG 2.2 AA, as far as a program can tell: contrast, names, captions, what a keyboard reaches.
-    judge = f"<script>{AXE.read_text()}</script>" + JUDGE.replace("SOME_OFF", str(off).lower())
-    seen = told(browse(page.read_text().replace("</body>", judge + "</body>", 1), tmp_path, scheme, width))
-    assert seen == []
+    assert judged(page.read_text(), tmp_path, scheme, width, some_off=off) == []
 
 
 @pytest.mark.needs("chromium")
 def test_the_judge_of_that_sees_pale_text_and_a_scrolling_table_out_of_reach(page, tmp_path):
-    judge = f"<script>{AXE.read_text()}</script>" + JUDGE.replace("SOME_OFF", "false")
     text = page.read_text().replace("--faint: #656d76", "--faint: #8b949e").replace(' tabindex="0"', "")
-    seen = told(browse(text.replace("</body>", judge + "</body>", 1), tmp_path, "light", 400))
+    seen = judged(text, tmp_path, "light", 400)
     assert {"color-contrast", "scrollable-region-focusable"} <= {rule for rule, _, _ in seen}
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 __all__ = ["render"]
 
 _pages = Environment(loader=PackageLoader("aqumen.report", "."), autoescape=True, undefined=StrictUndefined)
+
+
+def _options(text: str) -> Markup:
+    """Text in which a line does not end within an option such as `--rtt`."""
+    return Markup(re.sub(r"--[a-z]+(?:-[a-z]+)*", r'<span class="opt">\g<0></span>', str(escape(text))))
+
+
+_pages.filters["options"] = _options
 
 
 def render(name: str, /, **values: Any) -> str:

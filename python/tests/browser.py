@@ -1,0 +1,51 @@
+"""Pages in a headless Chromium: what it makes of them, and what axe-core says of them."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+__all__ = ["browse", "judged", "told"]
+
+
+def browse(text, tmp_path, scheme, width, *more):
+    """What a headless Chromium makes of a page."""
+    probed = tmp_path / "probed.html"
+    probed.write_text(text)
+    return subprocess.run(
+        [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2400",
+            f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}", "--virtual-time-budget=20000",
+            *more, "--dump-dom", probed.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def told(chromium):
+    found = re.search(r'<pre id="probe">(.*?)</pre>', chromium.stdout, re.DOTALL)
+    assert found, chromium.stderr[-2000:]
+    return json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+
+
+# axe-core 4.14.1 as npm has it (https://www.npmjs.com/package/axe-core, MPL 2.0).
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+JUDGE = """<script>
+addEventListener("load", () => setTimeout(async () => {
+  const off = SOME_OFF;
+  if (off) document.querySelector(".chip").click();
+  const asked = { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"] };
+  const answer = await axe.run(document, asked);
+  const pre = document.createElement("pre");
+  pre.id = "probe";
+  pre.textContent = JSON.stringify(answer.violations.map((v) => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 160)]));
+  document.body.append(pre);
+}, 300));
+</script>"""
+
+
+def judged(text, tmp_path, scheme, width, *, some_off=False):
+    """What a page lacks of WCAG 2.2 AA as far as a program can tell: contrast, names, captions, keyboard."""
+    judge = f"<script>{AXE.read_text()}</script>" + JUDGE.replace("SOME_OFF", str(some_off).lower())
+    return told(browse(text.replace("</body>", judge + "</body>", 1), tmp_path, scheme, width))
