@@ -228,6 +228,8 @@ WORDS = {
     "bulk": "rate of the long transfers together",
 }
 """Each figure in words, for the line above the table."""
+FIGURES = {"datacenter": ("requests", "mean", "bulk")}
+"""The figures of those networks that are not a household's."""
 
 _GROUPS = ("web", "call-down", "update", "film", "game-down", "upload", "call-up", "game-up")
 

@@ -1,4 +1,4 @@
-"""What the shell offers at the tab key: experiments and files, AQMs and their parameters."""
+"""What the shell offers at the tab key: experiments and files, AQMs and their parameters, keys, engines, figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["scenarios", "specs"]
+__all__ = ["engines", "figures", "keys", "scenarios", "senders", "specs"]
 
 
 def scenarios(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -47,3 +47,63 @@ def specs(_context: click.Context, _parameter: click.Parameter, begun: str) -> l
         for name, row in rows.items()
         if name.startswith(last)
     ]
+
+
+def keys(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Keys of the scenario that stands before: `--set topology.bott`.
+
+    Args:
+        context: What was typed so far.
+        begun: What stands there.
+    """
+    from aqumen.cli.options import keys_of
+    from aqumen.errors import Error
+    from aqumen.scenario import Scenario
+
+    # The option that is being typed has no value yet, and with it the rest was not looked at.
+    given = context.params.get("scenario") or next(iter(context.args), None)
+    try:
+        known = keys_of(Scenario.load(given)) if given else []
+    except (Error, OSError):
+        return []
+    return [CompletionItem(f"{key}=") for key in known if key.startswith(begun)]
+
+
+def engines(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Engines, the fluid's models too.
+
+    Args:
+        begun: What stands there.
+    """
+    from aqumen.engines import ENGINES, FLUID_MODELS
+
+    named = [*ENGINES, *(f"fluid:{model}" for model in FLUID_MODELS)]
+    return [CompletionItem(name) for name in named if name.startswith(begun)]
+
+
+def figures(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Figures that an everyday network is judged by, to be weighed: `--weigh calls=`.
+
+    Args:
+        context: What was typed so far.
+        begun: What stands there.
+    """
+    from aqumen.situations import FIGURES, WORDS
+
+    others = {key for figures in FIGURES.values() for key in figures}
+    keys = FIGURES.get(context.info_name or "") or [key for key in WORDS if key not in others]
+    return [CompletionItem(f"{key}=", help=WORDS[key]) for key in keys if key.startswith(begun)]
+
+
+def senders(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Kinds of senders of an everyday network.
+
+    Args:
+        context: What was typed so far.
+        begun: What stands there: `cubic,bb`.
+    """
+    from aqumen.scenario import Scenario
+
+    done, comma, last = begun.rpartition(",")
+    cells = Scenario.load(f"everyday/{context.info_name}").cells
+    return [CompletionItem(f"{done}{comma}{name}") for name in cells if "," not in name and name.startswith(last)]

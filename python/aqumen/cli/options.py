@@ -26,6 +26,7 @@ __all__ = [
     "figures_option",
     "format_option",
     "json_option",
+    "keys_of",
     "load",
     "named_too",
     "out_option",
@@ -45,6 +46,7 @@ PATH = click.Path(path_type=Path)
 scenario_argument = click.argument("scenario", type=PATH, shell_complete=complete.scenarios)
 engine_option = click.option(
     "--engine",
+    shell_complete=complete.engines,
     default="packet",
     show_default=True,
     metavar="ENGINE",
@@ -52,12 +54,18 @@ engine_option = click.option(
 )
 engines_option = click.option(
     "--engine",
+    shell_complete=complete.engines,
     multiple=True,
     metavar="ENGINE",
     help="As for run; repeat it to set several engines beside the first. Without it packet.",
 )
 set_option = click.option(
-    "--set", "set_", multiple=True, metavar="KEY=VALUE", help="Change a value of the scenario; may be repeated."
+    "--set",
+    "set_",
+    multiple=True,
+    shell_complete=complete.keys,
+    metavar="KEY=VALUE",
+    help="Change a value of the scenario; may be repeated.",
 )
 own_option = click.option(
     "--aqm-from",
@@ -148,7 +156,7 @@ def load(
             scenario = scenario.set_all(pairs)
         except ScenarioError as error:
             for key, value in pairs if "unknown key" in str(error) else ():
-                if meant := " or ".join(each for each in _keys(scenario) if each.endswith(f".{key}")):
+                if meant := " or ".join(each for each in keys_of(scenario) if each.endswith(f".{key}")):
                     raise ScenarioError(f"--set {key}={value}: no such key; did you mean {meant}?") from None
             raise
     if until is None:
@@ -158,8 +166,12 @@ def load(
     return scenario.until(until)
 
 
-def _keys(scenario: Scenario) -> list[str]:
-    """The keys that stand in a scenario, with dots between tables and the numbers of lists."""
+def keys_of(scenario: Scenario) -> list[str]:
+    """The keys that stand in a scenario, with dots between tables and the numbers of lists.
+
+    Args:
+        scenario: The scenario.
+    """
 
     def of(value: object, path: str) -> list[str]:
         if isinstance(value, dict):

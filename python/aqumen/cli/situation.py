@@ -42,12 +42,22 @@ def _shared(command: Callable[..., int]) -> Callable[..., int]:
                 help="An AQM, in place of the kernel's; repeat for each.",
             ),
             click.option(
-                "--senders", multiple=True, metavar="NAME", help="Only these senders, such as cubic; else all kinds."
+                "--senders",
+                multiple=True,
+                shell_complete=complete.senders,
+                metavar="NAME",
+                help="Only these senders, such as cubic; else all kinds.",
             ),
             click.option(
                 "--seeds", type=int, default=5, show_default=True, metavar="N", help="How many seeds: 1 to N."
             ),
-            click.option("--weigh", multiple=True, metavar="WHAT=X", help="How much a figure counts: upload=2."),
+            click.option(
+                "--weigh",
+                multiple=True,
+                shell_complete=complete.figures,
+                metavar="WHAT=X",
+                help="How much a figure counts: upload=2.",
+            ),
             click.option(
                 "--device", default="eth0", show_default=True, metavar="NAME", help="The interface in the commands."
             ),
