@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import click
@@ -13,13 +14,14 @@ from aqumen.cli.options import spec_list
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "experiments" / "README.md"]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def commands(page):
     """The lines of a page that call `aqumen`, continuation lines joined, comments cut."""
     for kind, body in FENCE.findall(page.read_text()):
-        if kind != "sh":
+        # Where nothing is said of a block, it may be commands too.
+        if kind not in ("sh", ""):
             continue
         for line in body.replace("\\\n", " ").splitlines():
             if line.startswith("aqumen "):
@@ -64,6 +66,103 @@ def test_a_command_is_one_that_there_is(page, line, monkeypatch):
     for spec in spec_list([specs] if isinstance(specs, str) else specs):
         if loaded is not None:
             loaded.check_aqm(spec)
+
+
+# What shortens a command that is run here, by how it begins: the first that fits.
+SHORTER = (
+    ("aqumen uplink", ["--seeds", "1", "--duration", "15s", "--senders", "cubic", "--aqm", "fq-codel-linux"]),
+    ("aqumen cell", ["--seeds", "1", "--duration", "15s", "--senders", "cubic", "--aqm", "fq-codel-linux"]),
+    ("aqumen datacenter", ["--seeds", "1", "--duration", "20ms"]),
+    ("aqumen run self-tuning", ["--until", "1s"]),
+    ("aqumen run aqm-mo", ["--until", "2s"]),
+    ("aqumen run", ["--until", "10s"]),
+    ("aqumen compare", ["--seeds", "2", "--until", "12s"]),
+    ("aqumen reproduce rfc7928", ["--quick", "--seeds", "2"]),
+    ("aqumen reproduce", ["--seeds", "2"]),
+    ("aqumen validate ns2", ["--seeds", "2", "--cell", "arm-pfc/exp1/pi-x1000"]),
+)
+LONG = ("aqumen reproduce", "aqumen validate")
+"""Minutes, however short: they are run by `make test-full`."""
+BESIDES = ("docs/tutorial.md", "docs/everyday.md", "docs/own-aqm.md")
+"""Pages that are done from top to bottom below."""
+
+
+def in_tables(page):
+    """Whole commands in the first column but one of a table: what a reader may copy too."""
+    for row in re.findall(r"^\|.*\|$", page.read_text(), re.MULTILINE):
+        for cell in row.split("|"):
+            found = re.fullmatch(r" `(aqumen [^`]+)` ", cell)
+            if found and not re.search(r"[A-Z]{3}|\[", found[1]):
+                yield found[1]
+
+
+RUN = sorted(
+    {
+        line
+        for page in PAGES
+        if page.is_file() and str(page.relative_to(ROOT)) not in BESIDES
+        for line in (*commands(page), *in_tables(page))
+    }
+)
+QUICK = [line for line in RUN if not line.startswith(LONG)]
+
+
+def shortened(line):
+    more = next((more for begin, more in SHORTER if line.startswith(begin)), [])
+    if line.startswith("aqumen compare") and "/" not in line.split()[2].removesuffix(".toml"):
+        more = more[:2]
+    return [*words_of(line), *more]
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """An empty folder from which the checkout's experiments and examples are seen."""
+    for name in ("experiments", "examples", "benchmarks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    # Captures that a reader would have.
+    for name in ("office.pcapng", "big.pcap", "capture.pcapng"):
+        (tmp_path / name).symlink_to(ROOT / "examples" / "captures" / "home.pcap")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "line", [*QUICK, *(pytest.param(line, marks=pytest.mark.slow) for line in sorted(set(RUN) - set(QUICK)))]
+)
+def test_a_command_does_run(line, checkout, capsys):
+    if line.startswith("aqumen validate ns2") and shutil.which("ns") is None:
+        pytest.skip("missing: ns")
+    code = main(shortened(line))
+    told = capsys.readouterr()
+    # A comparison with others may find a difference; that is an answer.
+    assert code in ((0, 1) if line.startswith(LONG) else (0,)), told.err
+    assert len(told.out) > 100
+    assert "Traceback" not in told.err
+    if (out := re.search(r"--out (\S+)", line)) is not None:
+        assert any((checkout / out[1]).iterdir())
+
+
+SNIPPETS = {"README.md": 1, "docs/python.md": 3, "docs/replay.md": 1, "docs/engines/theory.md": 1, "docs/own-aqm.md": 1}
+"""Pages with Python that are not done from top to bottom below, and how many snippets each has."""
+
+
+def test_all_python_of_the_pages_is_run_somewhere():
+    found = {}
+    for page in PAGES:
+        number = sum(kind == "python" for kind, _ in FENCE.findall(page.read_text())) if page.is_file() else 0
+        if number:
+            found[str(page.relative_to(ROOT))] = number
+    assert found == {**SNIPPETS, "docs/tutorial.md": 1, "docs/theory/design.md": 1}
+
+
+@pytest.mark.parametrize("page", SNIPPETS)
+def test_the_python_of_a_page_runs(page, checkout):
+    pytest.importorskip("matplotlib")
+    names = {"__name__": "page"}
+    for kind, body in FENCE.findall((ROOT / page).read_text()):
+        if kind == "python":
+            # Twenty seeds say no more about the snippet than two.
+            exec(compile(body.replace("seeds=20", "seeds=2"), page, "exec"), names)
 
 
 def run_page(name, folder, monkeypatch, capsys, shorten):
