@@ -344,9 +344,9 @@ class Comparison:
 
         Args:
             aqm: The AQM as it was asked for.
-            metric: The metric.
+            metric: A key of a link's metrics, such as "sojourn_mean_s".
             link: The link; without one the first recorded.
-            window: The window.
+            window: One that the scenario defines, such as "steady"; "all" has the whole run.
         """
         return dict(self.summaries(aqm, link, window)[metric])
 
@@ -356,7 +356,7 @@ class Comparison:
         Args:
             aqm: The AQM as it was asked for.
             link: The link; without one the first recorded.
-            window: The window.
+            window: One that the scenario defines, such as "steady"; "all" has the whole run.
         """
         name = link or self.results[0].links[0]
         runs = [run.data["links"][name][window] for run in self.of(aqm)]

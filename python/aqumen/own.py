@@ -162,7 +162,7 @@ class PacketAqm(OwnAqm):
         """What happens to a packet that arrives.
 
         Args:
-            packet: The packet.
+            packet: Its size, ECN field and flow.
             queue: The queue before it enters.
         """
         return None
@@ -171,7 +171,7 @@ class PacketAqm(OwnAqm):
         """What happens to the packet at the head, about to be transmitted. After a drop the next one is asked about.
 
         Args:
-            packet: The packet.
+            packet: Its size, ECN field and flow.
             queue: The queue without it; `sojourn_s` is how long it waited.
         """
         return None
@@ -180,7 +180,7 @@ class PacketAqm(OwnAqm):
         """Called at each period.
 
         Args:
-            queue: The queue.
+            queue: What waits there now, and how full it is.
         """
 
 

@@ -147,7 +147,7 @@ class Result:
 
         Args:
             name: The link; without one the first recorded.
-            window: The window.
+            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
         """
         return dict(self.data["links"][name or self.links[0]][window])
 
@@ -155,8 +155,8 @@ class Result:
         """Metrics of a flow group.
 
         Args:
-            name: The group.
-            window: The window.
+            name: A name of `flows`, as the scenario calls its group.
+            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
         """
         return dict(self.data["flows"][name][window])
 
@@ -174,7 +174,7 @@ class Result:
 
         Args:
             link: The link; without one the first recorded.
-            window: The window.
+            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
         """
         values, share = self.answer.sojourn_cdf(link or self.links[0], window)
         return SojournCdf(sojourn_s=values, share=share)
@@ -184,7 +184,7 @@ class Result:
 
         Args:
             link: The link; without one the first recorded.
-            window: The window.
+            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
         """
         values, share = self.answer.queue_cdf(link or self.links[0], window)
         return QueueCdf(queue_pkts=values, share=share)

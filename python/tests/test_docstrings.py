@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,21 @@ def test_every_argument_is_documented(name):
     assert doc
     arguments = set(inspect.signature(FUNCTIONS[name]).parameters) - {"self", "cls"}
     assert {argument for argument in arguments if f"    {argument}: " not in doc} == set()
+
+
+EMPTY = {"the", "a", "an", "of", "its", "this", "is", "to"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_said_of_an_argument_is_more_than_its_name(name):
+    doc = inspect.getdoc(FUNCTIONS[name]) or ""
+    idle = []
+    for argument in set(inspect.signature(FUNCTIONS[name]).parameters) - {"self", "cls"}:
+        said = re.search(rf"^    {argument}: (.*(?:\n        .*)*)", doc, re.MULTILINE)
+        words = set(re.findall(r"[a-z0-9]+", said[1].lower())) if said else set()
+        if not words - EMPTY - {argument, f"{argument}s", argument.removesuffix("s"), *argument.split("_")}:
+            idle.append(argument)
+    assert idle == []
 
 
 def test_every_public_name_exists_and_is_sorted():
