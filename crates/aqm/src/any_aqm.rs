@@ -15,7 +15,7 @@ use crate::today::{cobalt, codel, pi2, pie};
 use crate::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Fixed,
     Hooks, Network, Own, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, SelfTuned, Settings,
-    Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
+    Theory, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
 };
 
 macro_rules! algorithms {
@@ -165,5 +165,9 @@ impl Aqm for AnyAqm {
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         each!(self, aqm => aqm.law_mut())
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        each!(self, aqm => aqm.theory())
     }
 }

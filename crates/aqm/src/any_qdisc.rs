@@ -8,8 +8,8 @@ use crate::algorithm::Algorithm;
 use crate::any_aqm::AnyAqm;
 use crate::multi::{cake, drr, dualpi2, fq_codel, fq_pie, sfq};
 use crate::{
-    Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
-    Requirement, Settings, Sfq, Totals, Value,
+    Alone, Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError,
+    Qdisc, Requirement, Settings, Sfq, Totals, Value,
 };
 
 macro_rules! disciplines {
@@ -166,6 +166,10 @@ impl Qdisc for AnyQdisc {
 
     fn on_rate(&mut self, rate: Rate) {
         each!(self, qdisc => qdisc.on_rate(rate));
+    }
+
+    fn alone(&self) -> Result<Alone, &'static str> {
+        each!(self, qdisc => qdisc.alone())
     }
 
     fn backlog(&self) -> Backlog {

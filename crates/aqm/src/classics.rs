@@ -8,4 +8,5 @@ pub(crate) mod droptail;
 pub(crate) mod fixed;
 pub(crate) mod pi;
 pub(crate) mod red;
+pub(crate) mod red_law;
 pub(crate) mod rem;

@@ -15,7 +15,7 @@ use core::fmt;
 
 use aqumen_units::{Bytes, Instant, Probability, Span};
 
-use crate::{Packet, SampledLaw, Value};
+use crate::{Packet, SampledLaw, Theory, Value};
 
 /// A source of uniform random numbers, owned by the host.
 pub trait Draw {
@@ -237,6 +237,11 @@ pub trait Aqm {
     /// algorithm that decides packet by packet.
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         None
+    }
+
+    /// What it says of itself to theory.
+    fn theory(&self) -> &dyn Theory {
+        &()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::Value;
+use crate::{Theory, Value};
 
 /// The most loops a law may have (AQM-MO has two).
 pub const MAX_LOOPS: usize = 2;
@@ -68,5 +68,10 @@ pub trait SampledLaw {
     /// The parameters in force, in the order of its row.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
+    }
+
+    /// What it says of itself to theory.
+    fn theory(&self) -> &dyn Theory {
+        &()
     }
 }

@@ -38,6 +38,7 @@ mod profiles;
 mod qdisc;
 pub mod registry;
 mod sampled;
+mod theory;
 pub mod threshold;
 mod timer;
 mod today;
@@ -54,6 +55,7 @@ pub use classics::droptail::DropTail;
 pub use classics::fixed::Fixed;
 pub use classics::pi::{Crossover, Pi, PiController, PiGains};
 pub use classics::red::{Red, RedAverage, RedCurve, RedParams};
+pub use classics::red_law::RedLaw;
 pub use classics::rem::{Rem, RemLaw, RemParams};
 pub use design::estimators::{EstimatorParams, Estimators};
 pub use design::plant::TcpPlant;
@@ -85,8 +87,9 @@ pub use papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, stpi};
 pub use params::{
     Bound, DefaultValue, Kind, Network, PERIOD_MIN, Param, ParamError, Requirement, Settings, Unit, Value,
 };
-pub use qdisc::{Backlog, Fates, Handle, Qdisc};
+pub use qdisc::{Alone, Backlog, Fates, Handle, Qdisc};
 pub use sampled::Sampled;
+pub use theory::{AtRest, Average, Rests, Settled, Share, Theory, Told, Transfer};
 pub use threshold::{Threshold, Thresholded};
 pub use today::cobalt::{Cobalt, CobaltParams, CobaltState};
 pub use today::codel::{Codel, CodelLaw, CodelParams, CodelState, InverseRoot};

@@ -6,7 +6,7 @@ use core::fmt;
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::{Aqm, Cx, Draw, Hooks, Packet, QueueView, SampledLaw, Totals, Value, Verdict};
+use crate::{Aqm, Cx, Draw, Hooks, Packet, QueueView, SampledLaw, Theory, Totals, Value, Verdict};
 
 /// Someone's own algorithm.
 pub struct Own(Box<dyn Object>);
@@ -43,6 +43,7 @@ trait Object: Send {
     fn remarks(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>));
     fn follow(&mut self, old: Option<&dyn Object>, now: Instant, totals: &Totals);
     fn law(&mut self) -> Option<&mut dyn SampledLaw>;
+    fn says(&self) -> &dyn Theory;
 }
 
 impl<A: Aqm + Send + 'static> Object for A {
@@ -116,6 +117,10 @@ impl<A: Aqm + Send + 'static> Object for A {
     fn law(&mut self) -> Option<&mut dyn SampledLaw> {
         self.law_mut()
     }
+
+    fn says(&self) -> &dyn Theory {
+        self.theory()
+    }
 }
 
 impl Aqm for Own {
@@ -177,6 +182,10 @@ impl Aqm for Own {
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         self.0.law()
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self.0.says()
     }
 }
 

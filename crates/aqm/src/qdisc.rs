@@ -1,5 +1,6 @@
 //! Queue disciplines: what a link asks for its next packet.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use aqumen_units::{Instant, Probability, Rate, Span};
@@ -26,6 +27,17 @@ pub trait Fates {
     fn dropped(&mut self, handle: Handle, reason: DropReason);
 }
 
+/// An algorithm of one queue in place of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alone {
+    /// Its name.
+    pub algorithm: &'static str,
+    /// Its values.
+    pub values: Vec<(&'static str, f64)>,
+    /// Of which traffic that holds.
+    pub of: &'static str,
+}
+
 /// The discipline of a link over opaque packet handles.
 pub trait Qdisc {
     /// A packet arrived. Its own fate, and that of others it displaces, goes to `fates`; unless dropped it waits.
@@ -42,6 +54,11 @@ pub trait Qdisc {
     /// that the discipline was made for, at the latest before the next call.
     fn on_rate(&mut self, rate: Rate) {
         let _ = rate;
+    }
+
+    /// The algorithm of one queue that it comes to with flows of one kind, for who asks where a queue rests; or why there is none.
+    fn alone(&self) -> Result<Alone, &'static str> {
+        Err("each flow has a queue of its own, so that there is no common one that comes to rest")
     }
 
     /// What waits; the packet in transmission does not count.

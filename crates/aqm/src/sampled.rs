@@ -2,7 +2,7 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::{Aqm, Cx, Draw, MAX_LOOPS, Observation, Packet, SampledLaw, Totals, Value, Verdict};
+use crate::{Aqm, Cx, Draw, MAX_LOOPS, Observation, Packet, SampledLaw, Theory, Totals, Value, Verdict};
 
 /// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
 #[derive(Clone, Debug)]
@@ -107,6 +107,10 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
 
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         Some(&mut self.law)
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self.law.theory()
     }
 }
 

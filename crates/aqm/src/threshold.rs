@@ -22,8 +22,8 @@ use core::fmt;
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Settings, Totals, Unit,
-    Value, Verdict,
+    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Settings, Share, Theory,
+    Totals, Unit, Value, Verdict,
 };
 
 /// How often an adapting threshold moves.
@@ -285,6 +285,10 @@ impl<A: Aqm> Aqm for Thresholded<A> {
             }
         }
     }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
 }
 
 impl Adaptation {
@@ -346,6 +350,12 @@ impl Threshold {
             }
             (None, None, false) => needs("threshold_adapt", "needs threshold beside it, or true"),
         }
+    }
+}
+
+impl<A: Aqm> Theory for Thresholded<A> {
+    fn share(&self) -> Share {
+        self.inner.theory().share()
     }
 }
 

@@ -4,13 +4,13 @@
 //! where a design is outside the range in which its theory holds.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Kind, PieLaw, Red, RedParams, SampledLaw, TcpPlant, Unit, Value};
-use aqumen_scenario::AqmChoice;
+use aqumen_aqm::{Aqm, AtRest, Kind, Limit, Qdisc, Rests, TcpPlant, Told, Unit, Value};
+use aqumen_scenario::{AqmChoice, OwnedValue};
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::fluid::{Model, RedLaw, Share};
+use crate::fluid::Model;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, noise, rightmost, spectral_radius};
 use crate::maps;
 
@@ -146,6 +146,7 @@ const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 
 /// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
 pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
+    let (choice, _) = &alone(choice)?;
     let (at, built) = at_rest(choice, place)?;
     Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
 }
@@ -154,7 +155,7 @@ pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, O
 fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm), Error> {
     let built = build(choice)?;
     let target = target_pkts(choice, &settings(&built), place);
-    let built = settled(built, place)?;
+    let (built, _) = settled(built, place)?;
     Ok((rest(&built, place, target)?, built))
 }
 
@@ -177,18 +178,18 @@ pub enum Depth {
 
 /// As [`analyse`], and no further than `depth`: without the loop there are no margins and no oscillation.
 pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
+    let asked = &choice.name;
+    let (choice, means) = &alone(choice)?;
     let built = build(choice)?;
     let mut gains = settings(&built);
     let target = target_pkts(choice, &gains, place);
-    let mut warnings = Vec::new();
-    let adaptive = matches!(built, AnyAqm::Ared(_));
-    let mut built = settled(built, place)?;
-    if let (true, AnyAqm::Red(red)) = (adaptive, &built) {
-        gains.insert("max_p_at_rest".into(), Gain::Number(red.params().curve.max_p()));
-    }
+    let mut warnings: Vec<String> = means.iter().map(|means| format!("this is {means}")).collect();
+    let (mut built, moved) = settled(built, place)?;
+    gains.extend(moved.map(|(name, value)| (name.to_string(), Gain::Number(value))));
     let at = rest(&built, place, target)?;
     let plant = plant_of(&at)?;
-    derived(&built, &at, &plant, &mut gains, &mut warnings);
+    let seen = at.seen_by_aqm(choice.network.packet_bytes);
+    built.theory().derive(&seen, &plant, &mut Telling { gains: &mut gains, warnings: &mut warnings });
 
     let controller = match depth {
         Depth::Rest => None,
@@ -202,11 +203,12 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         rightmost_root: rightmost(closed).map(|root| [root.re, root.im]),
         controller: if probe.is_some() { "probe" } else { "equation" },
     });
-    if let (AnyAqm::Paqm(_), Some(Gain::Number(alpha)), Some(gain)) =
-        (&built, gains.get("alpha"), margins.as_ref().and_then(|margins| margins.exact.gain_margin))
+    if let (Some(name), Some(margin)) =
+        (built.theory().gain(), margins.as_ref().and_then(|margins| margins.exact.gain_margin))
+        && let Some(Gain::Number(gain)) = gains.get(name)
     {
-        // The margin goes as 1 / alpha.
-        gains.insert("alpha_stable".into(), Gain::Number(alpha * gain / STABLE_GAIN_MARGIN));
+        // The margin goes as one over it.
+        gains.insert(format!("{name}_stable"), Gain::Number(gain * margin / STABLE_GAIN_MARGIN));
     }
     let mut expected = expect(&at, place, target, margins.as_ref());
     if let Some(period) = expected.oscillation_period_s {
@@ -219,7 +221,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
             expected.oscillation_period_s = cycle.period_s.or(Some(period));
         }
     }
-    warn(&at, place, target, (margins.as_ref(), &expected), &built, &mut warnings);
+    warn((&at, &seen), place, target, (margins.as_ref(), &expected), &built, &mut warnings);
     let noise = match place.model {
         _ if depth == Depth::Rest => no_noise("the loop was not asked for".into()),
         Model::Reno => {
@@ -234,7 +236,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         gain_pkts: plant.gain_pkts(),
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
-    Ok(Analysis { aqm: choice.name.clone(), gains, margins, operating_point, expected, noise, warnings })
+    Ok(Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, noise, warnings })
 }
 
 /// [`noise_around`] at the place as Reno's windows have it.
@@ -329,48 +331,64 @@ fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
     match choice.build() {
         None => Err(Error::UnknownAqm { link, aqm }),
         Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
-        Some(Ok(built @ (AnyAqm::DropTail(_) | AnyAqm::Red(_) | AnyAqm::Ared(_)))) => Ok(built),
-        Some(Ok(mut built)) => match (no_slope(&built), built.law_mut()) {
-            (Some(why), _) => Err(Error::NoSlope { aqm, why }),
-            (None, Some(_)) => Ok(built),
-            (None, None) => Err(Error::NoLaw { link, aqm }),
-        },
-    }
-}
-
-/// Why a small change of the queue does not move this AQM in proportion, so that there is no loop to linearise.
-fn no_slope(aqm: &AnyAqm) -> Option<&'static str> {
-    Some(match aqm {
-        AnyAqm::AredFeng(_) => "its max_p rests wherever the average lies between the thresholds",
-        AnyAqm::Avq(_) => "it signals what overflows its virtual queue, and has no probability",
-        AnyAqm::Blue(_) => "its probability moves by fixed steps when the buffer overflows or runs empty",
-        AnyAqm::Fixed(_) => "its probability is constant",
-        AnyAqm::Aaqm(_) => "its probability moves by fixed steps, up or down, at each period",
-        AnyAqm::Codel(_) => "it signals at moments, not with a probability",
-        AnyAqm::Cobalt(_) => "it signals at moments, not with a probability, and by fixed steps at overflow",
-        _ => return None,
-    })
-}
-
-/// The AQM as it acts around its rest. ARED's rule leaves max_p alone while the average is in the middle of the thresholds: there it
-/// is RED with the max_p that holds it there, within the rule's bounds.
-fn settled(aqm: AnyAqm, place: &Place) -> Result<AnyAqm, Error> {
-    let AnyAqm::Ared(ared) = &aqm else { return Ok(aqm) };
-    let (params, rule) = (ared.red().params(), ared.rule());
-    let middle = 0.5 * (params.curve.min_th() + params.curve.max_th());
-    let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-    let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, middle)?.probability;
-    let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
-    let (mut low, mut high) = (rule.bottom.min(params.curve.max_p()), rule.top.max(params.curve.max_p()));
-    for _ in 0..100 {
-        let max_p = 0.5 * (low + high);
-        if RedLaw::new(&with(max_p)).probability(middle) < needed {
-            low = max_p;
-        } else {
-            high = max_p;
+        Some(Ok(mut built)) => {
+            let theory = built.theory();
+            if let Some(why) = theory.no_slope() {
+                return Err(Error::NoSlope { aqm, why });
+            }
+            let rests = theory.rests() != Rests::AtTarget || theory.settles_at_pkts().is_some();
+            if rests || built.law_mut().is_some() { Ok(built) } else { Err(Error::NoLaw { link, aqm }) }
         }
     }
-    Red::new(with(high)).map(AnyAqm::Red).map_err(|error| Error::Unsupported(error.to_string()))
+}
+
+/// What a discipline of several queues comes to with traffic of one kind, and which that is; `choice` itself of one queue.
+fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static str>), Error> {
+    if choice.build().is_some() {
+        return Ok((choice.clone(), None));
+    }
+    match choice.build_qdisc(Limit::packets(u32::MAX)) {
+        None => Ok((choice.clone(), None)),
+        Some(Err(source)) => {
+            Err(Error::Aqm { link: "design".into(), aqm: choice.name.clone(), source: Box::new(source) })
+        }
+        Some(Ok(qdisc)) => {
+            let alone = qdisc.alone().map_err(|why| Error::NoSlope { aqm: choice.name.clone(), why })?;
+            let values = alone.values.iter().map(|(name, value)| (name.to_string(), OwnedValue::Number(*value)));
+            Ok((AqmChoice::builtin(alone.algorithm, values.collect(), choice.network), Some(alone.of)))
+        }
+    }
+}
+
+/// The AQM as it acts around its rest, and which parameter has moved to where there.
+fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<(&'static str, f64)>), Error> {
+    let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok((aqm, None)) };
+    let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+    let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?.probability;
+    match aqm.theory().settled(needed) {
+        Some(settled) => Ok((settled.aqm, Some(settled.moved))),
+        None => Ok((aqm, None)),
+    }
+}
+
+/// Gathers what an AQM derives.
+struct Telling<'a> {
+    gains: &'a mut IndexMap<String, Gain>,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Told for Telling<'_> {
+    fn number(&mut self, name: &'static str, value: f64) {
+        self.gains.insert(name.into(), Gain::Number(value));
+    }
+
+    fn list(&mut self, name: &'static str, values: &[f64]) {
+        self.gains.insert(name.into(), Gain::List(values.to_vec()));
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
 }
 
 /// The target queue, packets: as given, or what a target delay makes of it at this capacity.
@@ -411,10 +429,9 @@ fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoi
         let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
         OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)
     };
-    match (aqm, target) {
-        (AnyAqm::Red(red), _) => {
+    match (aqm.theory().rests(), target) {
+        (Rests::OnCurve(red), _) => {
             // The curve rises with the queue, the probability that holds the queue falls with it.
-            let red = RedLaw::new(red.params());
             let (mut low, mut high) = (0.0, place.buffer_pkts.min(red.curve.end()));
             for _ in 0..100 {
                 let queue = 0.5 * (low + high);
@@ -426,109 +443,17 @@ fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoi
             }
             at(high)
         }
-        (AnyAqm::ArmPfc(arm), Some(target)) => {
-            // Variant A settles beside the target, and there another probability is needed.
+        (Rests::BesideTarget, Some(target)) => {
             let mut queue = target;
             for _ in 0..200 {
                 let p = aqumen_units::Probability::clamp(at(queue)?.probability);
-                queue = 0.5 * (queue + (target + arm.law().offset_pkts(p)).clamp(0.0, place.buffer_pkts));
+                queue = 0.5 * (queue + (target + aqm.theory().offset_pkts(p)).clamp(0.0, place.buffer_pkts));
             }
             at(queue)
         }
-        (AnyAqm::DropTail(_), _) => at(place.buffer_pkts),
-        (_, Some(target)) => at(target.min(place.buffer_pkts)),
+        (Rests::AtBuffer, _) => at(place.buffer_pkts),
+        (Rests::AtTarget, Some(target)) => at(target.min(place.buffer_pkts)),
         (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
-    }
-}
-
-/// What follows from the parameters, by the symbols of the sources.
-fn derived(
-    aqm: &AnyAqm,
-    at: &OperatingPoint,
-    plant: &TcpPlant,
-    gains: &mut IndexMap<String, Gain>,
-    warnings: &mut Vec<String>,
-) {
-    let mut put = |name: &str, value: f64| {
-        gains.insert(name.into(), Gain::Number(value));
-    };
-    match aqm {
-        AnyAqm::Pi(pi) => {
-            let Some(period) = pi.law().periods()[0] else { return };
-            let continuous = pi.law().gains().continuous(1.0 / period.as_secs_f64());
-            put("K", continuous.gain);
-            put("z", continuous.zero);
-            put("k_p", continuous.proportional());
-        }
-        AnyAqm::ArmPfc(arm) => {
-            let (model, predictor) = (arm.law().model(), arm.law().predictor());
-            let [tau1, tau2] = [plant.queue_time_s(), plant.window_time_s()];
-            let gamma = model.period_s() / libm::hypot(tau1, tau2);
-            put("T_s", model.period_s());
-            put("gamma", gamma);
-            for (name, value) in [
-                ("kappa", model.gain()),
-                ("n1", model.n1()),
-                ("n2", model.n2()),
-                ("m1", model.m1()),
-                ("m2", model.m2()),
-                ("beta1", predictor.beta1()),
-                ("beta2", predictor.beta2()),
-                ("eta", predictor.eta()),
-                ("g", predictor.gain()),
-            ] {
-                put(name, value);
-            }
-            gains.insert("c".into(), Gain::List(predictor.c().to_vec()));
-            if !(0.1..=0.25).contains(&gamma) {
-                warnings.push(format!(
-                    "gamma = T_s / sqrt(tau1^2 + tau2^2) = {gamma:.4} is outside the 0.1 to 0.25 that the paper asks for"
-                ));
-            }
-        }
-        AnyAqm::Red(red) => {
-            let params = red.params();
-            let slope = params.curve.slope();
-            let pole = -at.capacity_pps * libm::log1p(-params.weight.min(1.0 - 1e-12));
-            put("L_RED", slope);
-            put("K", pole);
-            // Hollot et al.: L_RED k_t <= sqrt((w_g / K)^2 + 1), w_g a tenth of the slower pole of the plant.
-            let w_g = 0.1 * (1.0 / plant.window_time_s()).min(1.0 / at.rtt_s);
-            let gain = slope * plant.gain_pkts();
-            put("w_g", w_g);
-            if gain > 1.0 {
-                let stable = w_g / (gain * gain - 1.0).sqrt();
-                put("K_stable", stable);
-                put("weight_stable", -libm::expm1(-stable / at.capacity_pps));
-                if pole > stable {
-                    warnings.push(format!(
-                        "the average follows too fast for Hollot's rule: weight at most {:.3e} instead of {:.3e}",
-                        -libm::expm1(-stable / at.capacity_pps),
-                        params.weight
-                    ));
-                }
-            }
-        }
-        AnyAqm::AqmMo(mo) => {
-            let gains = mo.law().gains();
-            for (name, value) in [
-                ("T_first", gains.t_first),
-                ("k_po", gains.k_po),
-                ("T_io", gains.t_io),
-                ("T_do", gains.t_do),
-                ("K_p", gains.k_p),
-            ] {
-                put(name, value);
-            }
-        }
-        AnyAqm::Pie(pie) => {
-            // What the auto-tuning makes of alpha and beta there.
-            let params = pie.law().params();
-            let divisor = if params.auto_tune { PieLaw::divisor(Share::of(aqm).law(at.probability)) } else { 1.0 };
-            put("alpha_tuned", params.alpha_hz / divisor);
-            put("beta_tuned", params.beta_hz / divisor);
-        }
-        _ => {}
     }
 }
 
@@ -548,7 +473,7 @@ fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Opti
 }
 
 fn warn(
-    at: &OperatingPoint,
+    (at, seen): (&OperatingPoint, &AtRest),
     place: &Place,
     target: Option<f64>,
     (margins, expected): (Option<&LoopMargins>, &Expected),
@@ -568,12 +493,7 @@ fn warn(
             "windows of {window:.2} packets: too small to repair a loss without a time-out, which the model does not have"
         ));
     }
-    if matches!(aqm, AnyAqm::ArmPfc(_)) && (window - 2.0).abs() < 0.05 {
-        warnings.push(
-            "W0 is near 2, where both time constants are equal and the paper's eq. (13) divides by zero; the design here does not"
-                .into(),
-        );
-    }
+    warnings.extend(aqm.theory().doubts(seen));
     if let Some(target) = target.filter(|target| *target >= place.buffer_pkts) {
         warnings.push(format!("the target of {target} packets does not fit into a buffer of {}", place.buffer_pkts));
     }
@@ -597,10 +517,5 @@ fn warn(
             exact.phase_margin_deg.unwrap_or(f64::NAN)
         ));
     }
-    if let AnyAqm::ArmPfc(arm) = aqm {
-        let period = arm.law().model().period_s();
-        if exact.delay_margin_s.is_some_and(|delay| delay < period) {
-            warnings.push(format!("one more sample of delay ({period:.4} s) makes the loop unstable"));
-        }
-    }
+    warnings.extend(exact.delay_margin_s.and_then(|delay| aqm.theory().doubts_of_delay(delay)));
 }

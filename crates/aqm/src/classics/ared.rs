@@ -20,8 +20,9 @@
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Algorithm, Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError,
-    Red, RedAverage, RedCurve, SampledLaw, Settings, Totals, Unit, Value, Verdict, classics::red,
+    Algorithm, AnyAqm, Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param,
+    ParamError, Red, RedAverage, RedCurve, RedLaw, RedParams, SampledLaw, Settings, Settled, Theory, Totals, Unit,
+    Value, Verdict, classics::red,
 };
 
 const DEFAULT_ALPHA: f64 = 0.01;
@@ -78,6 +79,11 @@ pub trait MaxPRule {
 
     /// Shows each parameter in force, in the order of its row.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>));
+
+    /// Of a rule that holds the average in the middle between the thresholds: the range within which it moves max_p for that.
+    fn range(&self) -> Option<[f64; 2]> {
+        None
+    }
 }
 
 /// Floyd's rule: additive increase, multiplicative decrease.
@@ -143,6 +149,10 @@ impl MaxPRule for FloydRule {
         visit("beta", Value::Number(self.beta));
         visit("top", Value::Number(self.top));
         visit("bottom", Value::Number(self.bottom));
+    }
+
+    fn range(&self) -> Option<[f64; 2]> {
+        Some([self.bottom, self.top])
     }
 }
 
@@ -252,6 +262,10 @@ impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
         let curve = self.red.curve().with_max_p(old.max_p());
         self.red.set_curve(curve);
     }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
 }
 
 impl<R: MaxPRule> AdaptiveRedLaw<R> {
@@ -283,6 +297,34 @@ impl<R: MaxPRule> SampledLaw for AdaptiveRedLaw<R> {
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("average_queue", self.average.value());
         visit("max_p", self.curve.max_p());
+    }
+}
+
+impl<R: MaxPRule> Theory for AdaptiveRed<R> {
+    fn no_slope(&self) -> Option<&'static str> {
+        self.rule.range().is_none().then_some("its max_p rests wherever the average lies between the thresholds")
+    }
+
+    // The rule leaves max_p alone while the average is in the middle of the thresholds: there it is RED with the max_p that holds it.
+    fn settles_at_pkts(&self) -> Option<f64> {
+        let curve = &self.red.params().curve;
+        self.rule.range().map(|_| 0.5 * (curve.min_th() + curve.max_th()))
+    }
+
+    fn settled(&self, p: f64) -> Option<Settled> {
+        let (params, [bottom, top], middle) = (self.red.params(), self.rule.range()?, self.settles_at_pkts()?);
+        let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
+        let (mut low, mut high) = (bottom.min(params.curve.max_p()), top.max(params.curve.max_p()));
+        for _ in 0..100 {
+            let max_p = 0.5 * (low + high);
+            if RedLaw::new(&with(max_p)).probability(middle) < p {
+                low = max_p;
+            } else {
+                high = max_p;
+            }
+        }
+        let red = Red::new(with(high)).ok()?;
+        Some(Settled { moved: ("max_p_at_rest", red.params().curve.max_p()), aqm: AnyAqm::Red(red) })
     }
 }
 

@@ -22,8 +22,8 @@ use core::fmt;
 use aqumen_units::Instant;
 
 use crate::{
-    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, Kind, Network, Packet, Param, ParamError, Settings, Totals, Unit,
-    Value, Verdict,
+    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, Kind, Network, Packet, Param, ParamError, Settings, Theory, Totals,
+    Unit, Value, Verdict,
 };
 
 const DEFAULT_GAMMA: f64 = 0.98;
@@ -292,6 +292,16 @@ impl Aqm for Avq {
             self.queue.waiting = old.queue.waiting;
             self.queue.virtual_capacity = old.queue.virtual_capacity;
         }
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Avq {
+    fn no_slope(&self) -> Option<&'static str> {
+        Some("it signals what overflows its virtual queue, and has no probability")
     }
 }
 

@@ -13,8 +13,8 @@
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Algorithm, Aqm, Cx, DefaultValue, Draw, Hooks, Network, Packet, Param, ParamError, Settings, Totals, Unit, Value,
-    Verdict,
+    Algorithm, Aqm, Cx, DefaultValue, Draw, Hooks, Network, Packet, Param, ParamError, Settings, Theory, Totals, Unit,
+    Value, Verdict,
 };
 
 const DEFAULT_FREEZE_S: f64 = 0.010;
@@ -142,6 +142,16 @@ impl Aqm for Blue {
         if let Some(old) = old {
             (self.law.p, self.law.last) = (old.law.p, old.law.last);
         }
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Blue {
+    fn no_slope(&self) -> Option<&'static str> {
+        Some("its probability moves by fixed steps when the buffer overflows or runs empty")
     }
 }
 

@@ -3,7 +3,10 @@
 //! Deviations: none from the textbook. ns-2's `DropTail` discards a packet when the queue would *reach* the limit with it,
 //! so that it holds one packet less than its limit; `ns2_limit` does the same.
 
-use crate::{Algorithm, Aqm, Cx, Draw, DropReason, Network, Packet, Param, ParamError, Settings, Value, Verdict};
+use crate::{
+    Algorithm, Aqm, Average, Cx, Draw, DropReason, Network, Packet, Param, ParamError, Rests, Settings, Theory, Value,
+    Verdict,
+};
 
 /// Its row.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
@@ -43,5 +46,19 @@ impl Aqm for DropTail {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         visit("ns2_limit", Value::Flag(self.ns2_limit));
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for DropTail {
+    fn average(&self) -> Average {
+        Average::Nothing
+    }
+
+    fn rests(&self) -> Rests {
+        Rests::AtBuffer
     }
 }

@@ -5,7 +5,9 @@
 
 use aqumen_units::Probability;
 
-use crate::{Algorithm, Aqm, Cx, DefaultValue, Draw, Network, Packet, Param, ParamError, Settings, Value, Verdict};
+use crate::{
+    Algorithm, Aqm, Cx, DefaultValue, Draw, Network, Packet, Param, ParamError, Settings, Theory, Value, Verdict,
+};
 
 const DEFAULT_P: f64 = 0.01;
 
@@ -58,5 +60,15 @@ impl Aqm for Fixed {
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         visit("p", Value::Number(self.p.get()));
         visit("ecn", Value::Flag(self.ecn));
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Fixed {
+    fn no_slope(&self) -> Option<&'static str> {
+        Some("its probability is constant")
     }
 }

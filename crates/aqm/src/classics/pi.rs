@@ -13,9 +13,11 @@
 
 use aqumen_units::{Probability, Rate, Span};
 
+use alloc::vec;
+
 use crate::{
-    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Requirement, RoundTrip,
-    Sampled, SampledLaw, Settings, Target, TcpPlant, Unit, Value,
+    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Requirement,
+    RoundTrip, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
 };
 
 const DEFAULT_HZ: f64 = 160.0;
@@ -160,6 +162,11 @@ impl PiGains {
         let gain = (self.a - self.b) * frequency;
         PiController { gain, zero: 2.0 * gain / (self.a + self.b) }
     }
+
+    /// The velocity form p += a e - b e_old, stepped `frequency` times a second.
+    pub fn transfer(&self, frequency: f64) -> Transfer {
+        Transfer { num: vec![self.a, -self.b], den: vec![1.0, -1.0], period_s: Some(1.0 / frequency) }
+    }
 }
 
 impl Pi {
@@ -283,6 +290,24 @@ impl SampledLaw for Pi {
         visit("b", Value::Number(self.gains.b));
         visit("frequency", Value::Number(self.frequency));
         visit("target", Value::Number(self.target));
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Pi {
+    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+        Some(self.gains.transfer(1.0 / self.periods()[0]?.as_secs_f64()))
+    }
+
+    fn derive(&self, _at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
+        let Some(period) = self.periods()[0] else { return };
+        let continuous = self.gains.continuous(1.0 / period.as_secs_f64());
+        told.number("K", continuous.gain);
+        told.number("z", continuous.zero);
+        told.number("k_p", continuous.proportional());
     }
 }
 

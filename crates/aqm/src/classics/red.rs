@@ -32,9 +32,11 @@
 
 use aqumen_units::{Instant, Probability};
 
+use alloc::format;
+
 use crate::{
-    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError,
-    Settings, Totals, Unit, Value, Verdict,
+    Algorithm, Aqm, AtRest, Average, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param,
+    ParamError, RedLaw, Rests, Settings, TcpPlant, Theory, Told, Totals, Transfer, Unit, Value, Verdict,
 };
 
 const DEFAULT_WEIGHT: f64 = 0.002;
@@ -639,6 +641,10 @@ impl Aqm for Red {
             (self.params, self.curve, self.average.weight) = params;
         }
     }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
 }
 
 /// RED's table with `weight_rule` as the default rule of that name, followed by `more`: the table of a member of its family.
@@ -655,6 +661,44 @@ pub(crate) const fn family<const N: usize>(weight_rule: &'static str, more: &[Pa
 
 /// The place of `weight_rule` in the table.
 const WEIGHT_RULE: usize = 6;
+
+impl Theory for Red {
+    fn average(&self) -> Average {
+        Average::Red(RedLaw::new(self.params()))
+    }
+
+    fn rests(&self) -> Rests {
+        Rests::OnCurve(RedLaw::new(self.params()))
+    }
+
+    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+        Some(RedLaw::new(self.params()).linear(at.probability, at.capacity_pps))
+    }
+
+    fn derive(&self, at: &AtRest, plant: &TcpPlant, told: &mut dyn Told) {
+        let params = self.params();
+        let slope = params.curve.slope();
+        let pole = -at.capacity_pps * libm::log1p(-params.weight.min(1.0 - 1e-12));
+        told.number("L_RED", slope);
+        told.number("K", pole);
+        // Hollot et al.: L_RED k_t <= sqrt((w_g / K)^2 + 1), w_g a tenth of the slower pole of the plant.
+        let w_g = 0.1 * (1.0 / plant.window_time_s()).min(1.0 / at.rtt_s);
+        let gain = slope * plant.gain_pkts();
+        told.number("w_g", w_g);
+        if gain > 1.0 {
+            let stable = w_g / libm::sqrt(gain * gain - 1.0);
+            let weight = -libm::expm1(-stable / at.capacity_pps);
+            told.number("K_stable", stable);
+            told.number("weight_stable", weight);
+            if pole > stable {
+                told.warn(format!(
+                    "the average follows too fast for Hollot's rule: weight at most {weight:.3e} instead of {:.3e}",
+                    params.weight
+                ));
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -19,9 +19,11 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
+use alloc::vec;
+
 use crate::{
-    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet,
-    Param, ParamError, Sampled, SampledLaw, Settings, Target, Totals, Unit, Value, Verdict,
+    Algorithm, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation,
+    Packet, Param, ParamError, Sampled, SampledLaw, Settings, Target, Theory, Totals, Transfer, Unit, Value, Verdict,
 };
 
 const DEFAULT_GAMMA: f64 = 0.001;
@@ -276,6 +278,25 @@ impl Aqm for Rem {
 
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
         self.sampled.take_over(old.map(|old| &old.sampled), now, totals);
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Rem {
+    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue that
+    /// grew is so many arrivals above what the link sends.
+    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+        let rem = self.law().params();
+        let gain = libm::log(rem.phi) * (1.0 - at.probability.min(1.0)) * rem.gamma;
+        let (w, alpha) = (rem.inw, rem.alpha);
+        Some(Transfer {
+            num: vec![gain * (w + alpha), -gain * (w + alpha * (1.0 - w))],
+            den: vec![1.0, -(2.0 - w), 1.0 - w],
+            period_s: Some(rem.interval.as_secs_f64()),
+        })
     }
 }
 

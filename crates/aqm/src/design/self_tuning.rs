@@ -13,7 +13,7 @@ use aqumen_units::{Probability, Span};
 
 use crate::{
     DefaultValue, EstimatorParams, Estimators, MAX_LOOPS, Network, Observation, Param, ParamError, SampledLaw,
-    Settings, Target, Unit, Value,
+    Settings, Target, Theory, Unit, Value,
 };
 
 /// What a law tunes itself to.
@@ -176,5 +176,9 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
         visit("rtt", Value::Number(rtt));
         visit("rtt_with_queue", Value::Flag(with_queue));
         self.estimators.params().settings(visit);
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self.law.theory()
     }
 }

@@ -33,12 +33,14 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
+use alloc::vec;
+
 use crate::algorithm::Algorithm;
 use crate::multi::store::{Store, Waiting};
 use crate::today::codel;
 use crate::{
-    Backlog, Bound, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Param, ParamError,
-    Qdisc, Settings, Totals, Unit, Value,
+    Alone, Backlog, Bound, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Param,
+    ParamError, Qdisc, Settings, Totals, Unit, Value,
 };
 
 /// Its row.
@@ -562,6 +564,23 @@ impl Qdisc for DualPi2 {
         if let Some(limit) = self.params.limit {
             visit("limit", Value::Number(limit as f64));
         }
+    }
+
+    fn alone(&self) -> Result<Alone, &'static str> {
+        let DualPi2Params { target, tupdate, alpha, beta, k, .. } = self.params;
+        Ok(Alone {
+            algorithm: "pi2",
+            values: vec![
+                ("target", target.as_secs_f64()),
+                ("interval", tupdate.as_secs_f64()),
+                ("alpha", alpha),
+                ("beta", beta),
+                ("coupling", k),
+                // p' k reaches 1 there (RFC 9332 section 2.5.1).
+                ("max_p", (1.0 / (k * k)).min(1.0)),
+            ],
+            of: "of its classic queue, with classic traffic alone: PI2",
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use aqumen_units::{Probability, Span};
 
 use crate::{
     Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled, SampledLaw,
-    Settings, Unit, Value,
+    Settings, Theory, Unit, Value,
 };
 
 const DEFAULT_P1: f64 = 0.7;
@@ -225,6 +225,16 @@ impl SampledLaw for Aaqm {
         }
         visit("reading", Value::Choice(self.params.reading.name()));
         visit("u", Value::Choice(self.params.utilization.name()));
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Aaqm {
+    fn no_slope(&self) -> Option<&'static str> {
+        Some("its probability moves by fixed steps, up or down, at each period")
     }
 }
 

@@ -25,8 +25,9 @@ pub mod design;
 use aqumen_units::{Probability, Span};
 
 use crate::{
-    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, RoundTrip, Sampled,
-    SampledLaw, Settings, Target, TcpPlant, Unit, Value,
+    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, RoundTrip,
+    Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    theory::{difference, multiply},
 };
 use design::{Gains, Lags, Rule};
 
@@ -404,6 +405,40 @@ impl SampledLaw for AqmMo {
         self.target.settings(visit);
         visit("adapt_n", Value::Flag(self.params.adapt_n));
         self.params.settings(visit);
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for AqmMo {
+    /// Without its adaptation, both loops in continuous time, the half periods and filters as lags t_F and t_q:
+    /// C(s) = ((R0 s / (1 + t_F s) + 1) / N + k_po (1 + 1/(T_io s)) / (1 + t_q s)) / (T_first s) + K_p / (1 + t_q s).
+    /// The window's estimate sees the arrivals' rate, C + dq/dt, times R0, and the queue itself.
+    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+        let Lags { inner_s: t_f, outer_s: t_q } = self.params.lags();
+        let capacity = self.capacity_bps.map_or(self.assumed.capacity_pps(), |bps| bps / (8.0 * at.packet_bytes));
+        let r0 = self.base_rtt_s + self.target.seconds(capacity);
+        // As the law does: at most as many flows as have windows of two.
+        let n = self.assumed.flows().min(0.5 * r0 * capacity);
+        let Gains { t_first, t_io, k_po, k_p, .. } = self.gains;
+        let (lag_f, lag_q) = ([1.0, t_f], [1.0, t_q]);
+        // Everything over N T_first s T_io s (1 + t_F s) (1 + t_q s).
+        let den = multiply(&multiply(&lag_f, &lag_q), &[0.0, 0.0, n * t_first * t_io]);
+        let window = multiply(&multiply(&[1.0, r0 + t_f], &[0.0, t_io]), &lag_q);
+        let queue = multiply(&multiply(&[1.0, t_io], &[-k_po * n]), &lag_f);
+        let direct = multiply(&[0.0, 0.0, -k_p * t_first * n * t_io], &lag_f);
+        Some(Transfer { num: difference(&difference(&window, &queue), &direct), den, period_s: None })
+    }
+
+    fn derive(&self, _at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
+        let gains = &self.gains;
+        told.number("T_first", gains.t_first);
+        told.number("k_po", gains.k_po);
+        told.number("T_io", gains.t_io);
+        told.number("T_do", gains.t_do);
+        told.number("K_p", gains.k_p);
     }
 }
 

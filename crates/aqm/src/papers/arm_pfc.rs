@@ -28,9 +28,12 @@ use alloc::boxed::Box;
 
 use aqumen_units::{Probability, Span};
 
+use alloc::{format, string::String, vec, vec::Vec};
+
 use crate::{
-    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled, SampledLaw,
-    Settings, Target, TcpPlant, Unit, Value,
+    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Rests, Sampled,
+    SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    theory::{difference, multiply},
 };
 use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
 
@@ -423,6 +426,10 @@ impl SampledLaw for ArmPfc {
         visit("p0", Value::Number(self.p0));
         visit("variant", Value::Choice(self.variant.name()));
     }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
 }
 
 /// Psi^h - 1.
@@ -444,6 +451,90 @@ impl Variant {
 pub(crate) fn remember(history: &mut [f64], newest: f64) {
     history.rotate_right(1);
     history[0] = newest;
+}
+
+impl Theory for ArmPfc {
+    /// Variant A settles beside the target, and there another probability is needed.
+    fn rests(&self) -> Rests {
+        Rests::BesideTarget
+    }
+
+    fn offset_pkts(&self, p: Probability) -> f64 {
+        ArmPfc::offset_pkts(self, p)
+    }
+
+    /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
+    /// B: (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C: their y_m and y_free put in.
+    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+        let (model, predictor) = (&self.model, self.predictor());
+        let (d, h) = (model.delay(), predictor.horizon());
+        let pull = pull(self.psi, h);
+        let (beta1, beta2) = (predictor.beta1(), predictor.beta2());
+        // g + F.
+        let mut own = vec![predictor.gain()];
+        own.extend_from_slice(predictor.c());
+        own.push(predictor.eta());
+        let mut model_num = vec![0.0; d + 3];
+        (model_num[d + 1], model_num[d + 2]) = (model.m1(), model.m2());
+        let model_den = [1.0, model.n1(), model.n2()];
+        let (num, den) = match self.variant {
+            Variant::A => (vec![pull - beta1, -model.n1() - beta2, -model.n2()], difference(&own, &model_num)),
+            Variant::B => {
+                let num: Vec<f64> = model_den.iter().map(|c| c * pull).collect();
+                (num, difference(&multiply(&own, &model_den), &multiply(&model_num, &[1.0 - beta1, -beta2])))
+            }
+            Variant::C => {
+                let mut num = vec![0.0; h + 2];
+                num[0] += pull - beta1;
+                num[1] -= beta2;
+                num[h] += beta1;
+                num[h + 1] += beta2;
+                let mut applied = vec![0.0; d + h + 2];
+                (1..=h).for_each(|n| applied[d + n] = model.markov(n));
+                applied[d + h + 1] = predictor.eta();
+                (num, difference(&own, &applied))
+            }
+        };
+        Some(Transfer { num, den, period_s: Some(model.period_s()) })
+    }
+
+    fn derive(&self, _at: &AtRest, plant: &TcpPlant, told: &mut dyn Told) {
+        let (model, predictor) = (&self.model, self.predictor());
+        let gamma = model.period_s() / libm::hypot(plant.queue_time_s(), plant.window_time_s());
+        told.number("T_s", model.period_s());
+        told.number("gamma", gamma);
+        for (name, value) in [
+            ("kappa", model.gain()),
+            ("n1", model.n1()),
+            ("n2", model.n2()),
+            ("m1", model.m1()),
+            ("m2", model.m2()),
+            ("beta1", predictor.beta1()),
+            ("beta2", predictor.beta2()),
+            ("eta", predictor.eta()),
+            ("g", predictor.gain()),
+        ] {
+            told.number(name, value);
+        }
+        told.list("c", predictor.c());
+        if !(0.1..=0.25).contains(&gamma) {
+            told.warn(format!(
+                "gamma = T_s / sqrt(tau1^2 + tau2^2) = {gamma:.4} is outside the 0.1 to 0.25 that the paper asks for"
+            ));
+        }
+    }
+
+    fn doubts(&self, at: &AtRest) -> Option<String> {
+        ((at.window_pkts - 2.0).abs() < 0.05).then(|| {
+            "W0 is near 2, where both time constants are equal and the paper's eq. (13) divides by zero; the design here does not"
+                .into()
+        })
+    }
+
+    fn doubts_of_delay(&self, delay_margin_s: f64) -> Option<String> {
+        let period = self.model.period_s();
+        (delay_margin_s < period).then(|| format!("one more sample of delay ({period:.4} s) makes the loop unstable"))
+    }
 }
 
 #[cfg(test)]

@@ -21,9 +21,11 @@
 
 use aqumen_units::{Probability, Span};
 
+use alloc::vec;
+
 use crate::{
-    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled, SampledLaw,
-    Settings, Target, Unit, Value,
+    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled,
+    SampledLaw, Settings, Target, Theory, Transfer, Unit, Value,
 };
 
 const DEFAULT_PERIOD_S: f64 = 0.05;
@@ -243,6 +245,10 @@ impl SampledLaw for Paqm {
             visit("ratio_max", Value::Number(ratio));
         }
     }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
 }
 
 impl Reading {
@@ -253,6 +259,26 @@ impl Reading {
             Reading::Dpi => "DPI",
             Reading::I => "I",
         }
+    }
+}
+
+impl Theory for Paqm {
+    /// On one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target) over 1 - z^-1;
+    /// in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the law switches and has no slope.
+    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+        let PaqmParams { alpha, target, buffer, reading, .. } = self.params;
+        let integral = 0.5 * alpha / target;
+        let adds = matches!(reading, Reading::Sum | Reading::Dpi);
+        let extrapolated = if adds { alpha / (buffer - target) } else { 0.0 };
+        Some(Transfer {
+            num: vec![integral + 2.0 * extrapolated, integral - extrapolated],
+            den: vec![1.0, -1.0],
+            period_s: Some(self.periods()[0]?.as_secs_f64()),
+        })
+    }
+
+    fn gain(&self) -> Option<&'static str> {
+        Some("alpha")
     }
 }
 

@@ -8,8 +8,8 @@
 use aqumen_units::{Probability, Span};
 
 use crate::{
-    Algorithm, EstimatorParams, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip,
-    Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Value,
+    Algorithm, AtRest, EstimatorParams, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip,
+    Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Theory, Transfer, Tunable, Value,
     design::self_tuning::Tuning,
     papers::aqm_mo::{self, AqmMo, AqmMoParams},
 };
@@ -101,6 +101,10 @@ impl SampledLaw for TunableAqmMo {
         self.law.target().settings(visit);
         self.params.settings(visit);
     }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
 }
 
 impl Tunable for TunableAqmMo {
@@ -112,6 +116,15 @@ impl Tunable for TunableAqmMo {
 
     fn target(&self) -> Target {
         self.law.target()
+    }
+}
+
+impl Theory for TunableAqmMo {
+    /// Once its estimates have come to rest: AQM-MO designed for the network that there is.
+    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+        let plant =
+            TcpPlant::new(at.flows, at.capacity_pps, at.base_rtt_s + self.target().seconds(at.capacity_pps)).ok()?;
+        AqmMo::new(self.params, plant, at.base_rtt_s, self.target()).ok()?.linear(at)
     }
 }
 

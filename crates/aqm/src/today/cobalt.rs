@@ -27,7 +27,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Algorithm, Aqm, Bound, CodelLaw, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param,
-    ParamError, Settings, Totals, Unit, Value, Verdict,
+    ParamError, Settings, Theory, Totals, Unit, Value, Verdict,
     today::codel::{INTERVAL, TARGET},
 };
 
@@ -308,6 +308,16 @@ impl Aqm for Cobalt {
         if let Some(old) = old {
             self.state = old.state;
         }
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Cobalt {
+    fn no_slope(&self) -> Option<&'static str> {
+        Some("it signals at moments, not with a probability, and by fixed steps at overflow")
     }
 }
 

@@ -34,7 +34,7 @@ use aqumen_units::{Ecn, Instant, Span};
 
 use crate::{
     Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError,
-    Settings, Totals, Unit, Value, Verdict,
+    Settings, Theory, Totals, Unit, Value, Verdict,
 };
 
 // RFC 8289 sections 4.3 (target), 4.2 (interval) and 5.3.
@@ -489,6 +489,16 @@ impl Aqm for Codel {
         if let Some(old) = old {
             self.state = old.state;
         }
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Codel {
+    fn no_slope(&self) -> Option<&'static str> {
+        Some("it signals at moments, not with a probability")
     }
 }
 

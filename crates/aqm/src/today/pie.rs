@@ -34,8 +34,8 @@
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Algorithm, Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet,
-    Param, ParamError, SampledLaw, Settings, Totals, Unit, Value, Verdict,
+    Algorithm, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation,
+    Packet, Param, ParamError, SampledLaw, Settings, Share, TcpPlant, Theory, Told, Totals, Unit, Value, Verdict,
     timer::Timer,
     today::codel::{self, LIMIT},
 };
@@ -627,6 +627,24 @@ impl Aqm for Pie {
         self.law.take_over(&old.law);
         (self.burst, self.sum, self.active, self.delay_s, self.left_at, self.rate) =
             (old.burst, old.sum, old.active, old.delay_s, old.left_at, old.rate);
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Pie {
+    fn share(&self) -> Share {
+        if self.params.derandomize { Share::Derandomized } else { Share::Plain }
+    }
+
+    /// What the auto-tuning makes of alpha and beta there.
+    fn derive(&self, at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
+        let params = self.law().params();
+        let divisor = if params.auto_tune { PieLaw::divisor(self.share().law(at.probability)) } else { 1.0 };
+        told.number("alpha_tuned", params.alpha_hz / divisor);
+        told.number("beta_tuned", params.beta_hz / divisor);
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use aqumen_aqm::Aqm;
-use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Average};
 use aqumen_scenario::Protocol;
 use aqumen_scenario::{AqmChoice, Flow, Group, Link, Plan, Traffic};
 use aqumen_units::Instant;
 
-use super::control::{Control, RedLaw};
+use super::control::Control;
 use super::model::{Class, Join, Model, Network, Queue};
 use crate::Error;
 
@@ -247,10 +246,10 @@ pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
         Some(Err(source)) => return Err(Error::Aqm { link: name, aqm, source: Box::new(source) }),
         Some(Ok(built)) => built,
     };
-    match &built {
-        AnyAqm::DropTail(_) => return Ok(Control::None),
-        AnyAqm::Red(red) => return Ok(Control::Red(RedLaw::new(red.params()))),
-        _ => {}
+    match built.theory().average() {
+        Average::Nothing => return Ok(Control::None),
+        Average::Red(law) => return Ok(Control::Red(law)),
+        Average::Own => {}
     }
     Ok(if built.law_mut().is_some() { Control::Law(built) } else { Control::Packets(built) })
 }

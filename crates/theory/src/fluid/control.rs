@@ -1,7 +1,8 @@
 //! How an AQM drives the equations: its control law at its own instants, or the law that its decisions obey on average.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, RedCurve, RedParams, Value};
+use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, Value};
+pub use aqumen_aqm::{RedLaw, Share};
 use aqumen_units::{Instant, Probability};
 
 use super::packets::{Packets, Passed};
@@ -18,124 +19,6 @@ pub enum Control {
     Red(RedLaw),
     /// One that decides packet by packet: asked for evenly spaced packets.
     Packets(AnyAqm),
-}
-
-/// RED as the average over its packets sees it.
-///
-/// The average follows the queue with K = -r ln(1 - w), r being the arrivals per second (the capacity while the link idles,
-/// when the average falls as if it were full). Signals are spread out: with the curve at p_b, the gap between two is spread
-/// evenly from 1/p_b to 2/p_b packets with `wait`, from 1 to 1/p_b without, so that their share of the packets is about
-/// p_b / 1.5 or 2 p_b, not p_b.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedLaw {
-    /// Over the average queue in packets.
-    pub curve: RedCurve,
-    /// -ln(1 - w) per arrival.
-    pub decay: f64,
-    /// At least 1/p_b packets pass between two signals.
-    pub wait: bool,
-    /// Whether signals are marks where a packet can carry one.
-    pub ecn: bool,
-    /// The probability above which signals are losses all the same, and the average from which every packet is lost.
-    pub mark_limit: (f64, f64),
-}
-
-impl RedLaw {
-    /// The averaged law of RED with these parameters.
-    pub fn new(params: &RedParams) -> Self {
-        RedLaw {
-            curve: params.curve,
-            decay: -libm::log1p(-params.weight.min(1.0 - 1e-12)),
-            wait: params.wait,
-            ecn: params.ecn,
-            mark_limit: (if params.use_mark_p { params.mark_p.get() } else { 1.0 }, params.curve.end()),
-        }
-    }
-
-    /// Share of the packets that are signalled while the average is `average`.
-    pub fn probability(&self, average: f64) -> f64 {
-        let base = self.curve.probability(average);
-        if base <= 0.0 {
-            return 0.0;
-        }
-        // Nothing up to `from` packets, then a chance of 1 / (span - j) at the j-th further packet: the chances that none
-        // was signalled are 1 - j / span, and their sum is the mean gap.
-        let (from, span) = if self.wait {
-            let from = libm::ceil(1.0 / base);
-            (from, 2.0 / base - from)
-        } else {
-            (1.0, 1.0 / base - 1.0)
-        };
-        let n = libm::floor(span);
-        let further = if n > 0.0 { n - n * (n + 1.0) / (2.0 * span) } else { 0.0 };
-        1.0 / (from + further)
-    }
-
-    /// The average that holds the share `p`; the curve's end if none does.
-    pub fn average_at(&self, p: f64) -> f64 {
-        let (mut low, mut high) = (0.0, self.curve.end());
-        for _ in 0..200 {
-            let middle = 0.5 * (low + high);
-            if self.probability(middle) < p {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high
-    }
-
-    /// Whether a signal is a loss although the packet could carry a mark.
-    fn loses(&self, average: f64) -> bool {
-        !self.ecn || average >= self.mark_limit.1 || self.curve.probability(average) > self.mark_limit.0
-    }
-}
-
-/// What share of the packets an AQM signals when its law says p.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// p.
-    Plain,
-    /// PIE spaces signals out (RFC 8033 section 5.4): none until the probabilities since the last one sum up to 0.85, then
-    /// with p. Gaps average 0.85/p + 1/p - 0.85 packets.
-    Derandomized,
-}
-
-impl Share {
-    /// That of `aqm`.
-    pub fn of(aqm: &AnyAqm) -> Self {
-        let mut share = Share::Plain;
-        aqm.settings(&mut |name, value| {
-            if let ("derandomize", Value::Flag(true)) = (name, value) {
-                share = Share::Derandomized;
-            }
-        });
-        share
-    }
-
-    /// The share of the packets when the law says `p`.
-    pub fn of_law(self, p: f64) -> f64 {
-        match self {
-            Share::Plain => p,
-            Share::Derandomized => p / (1.85 - 0.85 * p),
-        }
-    }
-
-    /// What the law has to say for the share `p` of the packets.
-    pub fn law(self, p: f64) -> f64 {
-        match self {
-            Share::Plain => p,
-            Share::Derandomized => 1.85 * p / (1.0 + 0.85 * p),
-        }
-    }
-
-    /// Slope of the share over what the law says, where the share is `p`.
-    pub fn slope(self, p: f64) -> f64 {
-        match self {
-            Share::Plain => 1.0,
-            Share::Derandomized => 1.85 / ((1.85 - 0.85 * self.law(p)) * (1.85 - 0.85 * self.law(p))),
-        }
-    }
 }
 
 /// Totals of a queue since the start, in packets and seconds.
@@ -198,7 +81,7 @@ impl Driver {
         };
         if let Control::Law(aqm) = &mut control {
             (driver.ecn, driver.mark_limit) = marking(aqm);
-            driver.share = Share::of(aqm);
+            driver.share = aqm.theory().share();
             if let Some(law) = aqm.law_mut() {
                 driver.applied = law.initial();
                 driver.loops = law.periods().map(|period| {
@@ -328,7 +211,7 @@ fn marking(aqm: &AnyAqm) -> (bool, f64) {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::SampledLaw;
+    use aqumen_aqm::{RedCurve, SampledLaw};
     use aqumen_units::Span;
 
     use super::*;

@@ -1,17 +1,13 @@
 //! The AQM's part of the loop: from the queue to the probability.
 
-use aqumen_aqm::registry::{self, AnyAqm};
-use aqumen_aqm::{
-    Aqm, AqmMo, ArmPfc, Network, Observation, Paqm, PiController, PiGains, RemParams, Sampled, SampledLaw, Value,
-    Variant,
-};
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Observation, PiController, PiGains, Share, Transfer};
 use aqumen_scenario::AqmChoice;
-use aqumen_units::{Instant, Probability, Rate};
+use aqumen_units::{Instant, Probability};
 use num_complex::Complex64;
 
 use super::complex::{cis, polynomial};
 use super::point::OperatingPoint;
-use crate::fluid::{RedLaw, Share};
 
 /// A linear controller, from queue (packets) to probability.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,33 +106,12 @@ impl Controller {
 
     /// The velocity form p += a e - b e_old.
     pub fn of_pi(gains: PiGains, frequency: f64) -> Self {
-        Controller::Sampled { num: vec![gains.a(), -gains.b()], den: vec![1.0, -1.0], period_s: 1.0 / frequency }
+        gains.transfer(frequency).into()
     }
 
     /// C(s) = K (1 + s / z) / s.
     pub fn of_continuous_pi(pi: PiController) -> Self {
         Controller::Continuous { num: vec![pi.gain, pi.gain / pi.zero], den: vec![0.0, 1.0] }
-    }
-
-    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue that
-    /// grew is so many arrivals above what the link sends.
-    pub fn of_rem(rem: &RemParams, probability: f64) -> Self {
-        let gain = libm::log(rem.phi) * (1.0 - probability) * rem.gamma;
-        let (w, alpha) = (rem.inw, rem.alpha);
-        Controller::Sampled {
-            num: vec![gain * (w + alpha), -gain * (w + alpha * (1.0 - w))],
-            den: vec![1.0, -(2.0 - w), 1.0 - w],
-            period_s: rem.interval.as_secs_f64(),
-        }
-    }
-
-    /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
-    pub fn of_red(red: &RedLaw, probability: f64, capacity_pps: f64) -> Self {
-        let average = red.average_at(probability);
-        // The share goes in small jumps, since gaps are whole packets: the slope is taken over several of them.
-        let h = (0.1 * (average - red.curve.min_th())).max(1e-6 * average.max(1.0));
-        let gain = (red.probability(average + h) - red.probability(average - h)) / (2.0 * h);
-        Controller::Continuous { num: vec![gain], den: vec![1.0, 1.0 / (red.decay * capacity_pps)] }
     }
 
     /// The controller of any AQM with a control law of one loop, found by asking the law alone: it is driven to the operating
@@ -153,140 +128,20 @@ impl Controller {
 
     /// The same of an AQM that was built from `choice`.
     pub fn of_built(aqm: &AnyAqm, choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
-        match aqm {
-            AnyAqm::Pi(pi) => {
-                let period = pi.law().periods()[0]?.as_secs_f64();
-                Some((Controller::of_pi(pi.law().gains(), 1.0 / period), None))
-            }
-            AnyAqm::ArmPfc(arm) => Some((arm_pfc(arm), None)),
-            AnyAqm::Paqm(paqm) => paqm_of(paqm).map(|controller| (controller, None)),
-            AnyAqm::AqmMo(mo) => Some((aqm_mo(mo, choice.network.packet_bytes), None)),
-            AnyAqm::StAqmMo(_) => tuned_aqm_mo(choice, at).map(|controller| (controller, None)),
-            AnyAqm::Rem(rem) => Some((Controller::of_rem(rem.law().params(), at.probability.min(1.0)), None)),
-            AnyAqm::Red(red) => {
-                Some((Controller::of_red(&RedLaw::new(red.params()), at.probability, at.capacity_pps), None))
-            }
-            _ => Controller::probed(choice, at).map(|(controller, probe)| (controller, Some(probe))),
+        match aqm.theory().linear(&at.seen_by_aqm(choice.network.packet_bytes)) {
+            Some(transfer) => Some((transfer.into(), None)),
+            None => Controller::probed(choice, at).map(|(controller, probe)| (controller, Some(probe))),
         }
     }
 }
 
-/// PAQM on one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target) over
-/// 1 - z^-1; in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the law switches
-/// and has no slope.
-fn paqm_of(paqm: &Sampled<Paqm>) -> Option<Controller> {
-    let law = paqm.law();
-    let (mut alpha, mut target, mut buffer, mut adds) = (0.0, 0.0, 0.0, false);
-    law.settings(&mut |name, value| match (name, value) {
-        ("alpha", Value::Number(x)) => alpha = x,
-        ("target", Value::Number(x)) => target = x,
-        ("buffer", Value::Number(x)) => buffer = x,
-        ("reading", Value::Choice(word)) => adds = matches!(word, "SUM" | "DPI"),
-        _ => {}
-    });
-    let integral = 0.5 * alpha / target;
-    let extrapolated = if adds { alpha / (buffer - target) } else { 0.0 };
-    Some(Controller::Sampled {
-        num: vec![integral + 2.0 * extrapolated, integral - extrapolated],
-        den: vec![1.0, -1.0],
-        period_s: law.periods()[0]?.as_secs_f64(),
-    })
-}
-
-/// AQM-MO without its adaptation, both loops in continuous time, the half periods and filters as lags t_F and t_q:
-/// C(s) = ((R0 s / (1 + t_F s) + 1) / N + k_po (1 + 1/(T_io s)) / (1 + t_q s)) / (T_first s) + K_p / (1 + t_q s).
-/// The window's estimate sees the arrivals' rate, C + dq/dt, times R0, and the queue itself.
-fn aqm_mo(mo: &Sampled<AqmMo>, packet_bytes: f64) -> Controller {
-    let law = mo.law();
-    let names = ["h1", "h2", "tau_rate", "tau_queue", "flows", "rtt", "capacity"];
-    let mut given = [0.0; 7];
-    law.settings(&mut |name, value| {
-        if let (Some(k), Value::Number(x)) = (names.iter().position(|known| *known == name), value) {
-            given[k] = x;
+impl From<Transfer> for Controller {
+    fn from(Transfer { num, den, period_s }: Transfer) -> Self {
+        match period_s {
+            Some(period_s) => Controller::Sampled { num, den, period_s },
+            None => Controller::Continuous { num, den },
         }
-    });
-    let [h1, h2, tau_rate, tau_queue, flows, base_rtt, bps] = given;
-    let (t_f, t_q) = (tau_rate + 0.5 * h1, tau_queue + 0.5 * h2);
-    let capacity = bps / (8.0 * packet_bytes);
-    let r0 = base_rtt + law.target().seconds(capacity);
-    // As the law does: at most as many flows as have windows of two.
-    let n = flows.min(0.5 * r0 * capacity);
-    let gains = law.gains();
-    let (t_first, t_io) = (gains.t_first, gains.t_io);
-    let (lag_f, lag_q) = ([1.0, t_f], [1.0, t_q]);
-    // Everything over N T_first s T_io s (1 + t_F s) (1 + t_q s).
-    let den = multiply(&multiply(&lag_f, &lag_q), &[0.0, 0.0, n * t_first * t_io]);
-    let window = multiply(&multiply(&[1.0, r0 + t_f], &[0.0, t_io]), &lag_q);
-    let queue = multiply(&multiply(&[1.0, t_io], &[gains.k_po * n]), &lag_f);
-    let direct = multiply(&[0.0, 0.0, gains.k_p * t_first * n * t_io], &lag_f);
-    Controller::Continuous { num: difference(&difference(&window, &negated(&queue)), &negated(&direct)), den }
-}
-
-/// ST-AQM-MO once its estimates have come to rest: AQM-MO designed for the network that there is.
-fn tuned_aqm_mo(choice: &AqmChoice, at: &OperatingPoint) -> Option<Controller> {
-    let known = registry::find("aqm-mo")?.params;
-    let packet_bytes = choice.network.packet_bytes;
-    let network = Network {
-        capacity: Rate::from_bps(libm::round(at.capacity_pps * 8.0 * packet_bytes) as u64),
-        flows: at.flows,
-        base_rtt_s: at.base_rtt_s,
-        target_pkts: at.queue_pkts,
-        ..choice.network
-    };
-    let own = |name: &str| !matches!(name, "capacity" | "rtt" | "flows") && known.iter().any(|row| row.name == name);
-    let values = choice.values.iter().filter(|(name, _)| own(name)).cloned().collect();
-    match AqmChoice::builtin("aqm-mo", values, network).build()?.ok()? {
-        AnyAqm::AqmMo(mo) => Some(aqm_mo(&mo, packet_bytes)),
-        _ => None,
     }
-}
-
-/// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
-/// B: (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C: their y_m and y_free put in.
-fn arm_pfc(arm: &Sampled<ArmPfc>) -> Controller {
-    let law = arm.law();
-    let (model, predictor) = (law.model(), law.predictor());
-    let (mut psi, mut variant) = (0.0, Variant::B);
-    law.settings(&mut |name, value| match (name, value) {
-        ("psi", Value::Number(x)) => psi = x,
-        ("variant", Value::Choice(word)) => {
-            variant = match word {
-                "A" => Variant::A,
-                "C" => Variant::C,
-                _ => Variant::B,
-            }
-        }
-        _ => {}
-    });
-    let (d, h) = (model.delay(), predictor.horizon());
-    let pull = libm::pow(psi, h as f64) - 1.0;
-    let (beta1, beta2) = (predictor.beta1(), predictor.beta2());
-    // g + F.
-    let mut own = vec![predictor.gain()];
-    own.extend_from_slice(predictor.c());
-    own.push(predictor.eta());
-    let mut model_num = vec![0.0; d + 3];
-    (model_num[d + 1], model_num[d + 2]) = (model.m1(), model.m2());
-    let model_den = [1.0, model.n1(), model.n2()];
-    let (num, den) = match variant {
-        Variant::A => (vec![pull - beta1, -model.n1() - beta2, -model.n2()], difference(&own, &model_num)),
-        Variant::B => {
-            let num: Vec<f64> = model_den.iter().map(|c| c * pull).collect();
-            (num, difference(&multiply(&own, &model_den), &multiply(&model_num, &[1.0 - beta1, -beta2])))
-        }
-        Variant::C => {
-            let mut num = vec![0.0; h + 2];
-            num[0] += pull - beta1;
-            num[1] -= beta2;
-            num[h] += beta1;
-            num[h + 1] += beta2;
-            let mut applied = vec![0.0; d + h + 2];
-            (1..=h).for_each(|n| applied[d + n] = model.markov(n));
-            applied[d + h + 1] = predictor.eta();
-            (num, difference(&own, &applied))
-        }
-    };
-    Controller::Sampled { num, den, period_s: model.period_s() }
 }
 
 /// Drives a law to the operating point and takes its answer to an impulse of the queue, in both directions, for the mean. The
@@ -341,7 +196,8 @@ fn shortened(mut num: Vec<f64>, mut den: Vec<f64>) -> Option<(Vec<f64>, Vec<f64>
             break;
         }
         num = shorter;
-        den = multiply(&den, &[1.0, -pole]);
+        let at = |k: usize| den.get(k).copied().unwrap_or(0.0);
+        den = (0..=den.len()).map(|k| at(k) - if k > 0 { pole * at(k - 1) } else { 0.0 }).collect();
     }
     Some((num, den))
 }
@@ -361,7 +217,7 @@ struct Driven {
 
 impl Driven {
     fn new(mut aqm: AnyAqm, at: &OperatingPoint) -> Option<Self> {
-        let share = Share::of(&aqm);
+        let share = aqm.theory().share();
         let law = aqm.law_mut()?;
         // Two loops are no single transfer function.
         let [Some(period), None] = law.periods() else { return None };
@@ -429,25 +285,6 @@ impl Driven {
         }
         None
     }
-}
-
-fn multiply(a: &[f64], b: &[f64]) -> Vec<f64> {
-    let mut out = vec![0.0; a.len() + b.len() - 1];
-    for (i, x) in a.iter().enumerate() {
-        for (j, y) in b.iter().enumerate() {
-            out[i + j] += x * y;
-        }
-    }
-    out
-}
-
-fn negated(a: &[f64]) -> Vec<f64> {
-    a.iter().map(|x| -x).collect()
-}
-
-fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
-    let at = |c: &[f64], k: usize| c.get(k).copied().unwrap_or(0.0);
-    (0..a.len().max(b.len())).map(|k| at(a, k) - at(b, k)).collect()
 }
 
 #[cfg(test)]

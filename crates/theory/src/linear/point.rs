@@ -1,5 +1,6 @@
 //! Where the fluid models stand still.
 
+use aqumen_aqm::AtRest;
 use serde::Serialize;
 
 use crate::Error;
@@ -32,6 +33,20 @@ pub struct OperatingPoint {
 }
 
 impl OperatingPoint {
+    /// The same for an AQM, in a network with packets of `packet_bytes`.
+    pub fn seen_by_aqm(&self, packet_bytes: f64) -> AtRest {
+        AtRest {
+            flows: self.flows,
+            capacity_pps: self.capacity_pps,
+            base_rtt_s: self.base_rtt_s,
+            rtt_s: self.rtt_s,
+            queue_pkts: self.queue_pkts,
+            window_pkts: self.window_pkts,
+            probability: self.probability,
+            packet_bytes,
+        }
+    }
+
     /// The equilibrium of `model` with `queue_pkts` waiting. Flows, capacity and R0 are above zero, u0 below the capacity.
     pub fn new(
         model: Model,

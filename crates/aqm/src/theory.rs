@@ -1,0 +1,213 @@
+//! What an AQM says of itself to theory: the law that its decisions obey on average, its answer to a small change of the queue, where
+//! the queue comes to rest, what follows from its parameters; or why there is none of it.
+//!
+//! [`Theory`] has a default for all of it, so that an algorithm says only what it knows better, in its own file. Analysis and fluid
+//! engine ask through [`Aqm::theory`](crate::Aqm::theory) and name no algorithm.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use aqumen_units::Probability;
+
+use crate::{AnyAqm, RedLaw, TcpPlant};
+
+/// What an AQM says of itself.
+pub trait Theory {
+    /// Why a small change of the queue does not move it in proportion, so that there is no loop to linearise.
+    fn no_slope(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What drives the equations of a fluid.
+    fn average(&self) -> Average {
+        Average::Own
+    }
+
+    /// What share of the packets is signalled when the law says p.
+    fn share(&self) -> Share {
+        Share::Plain
+    }
+
+    /// Where the queue comes to rest.
+    fn rests(&self) -> Rests {
+        Rests::AtTarget
+    }
+
+    /// How far beside the target it rests where the share `p` of the packets has to be signalled, packets.
+    fn offset_pkts(&self, p: Probability) -> f64 {
+        let _ = p;
+        0.0
+    }
+
+    /// Of an algorithm whose parameters move: the queue around which they leave it alone, packets.
+    fn settles_at_pkts(&self) -> Option<f64> {
+        None
+    }
+
+    /// As it acts there, where the share `p` of the packets holds the queue.
+    fn settled(&self, p: f64) -> Option<Settled> {
+        let _ = p;
+        None
+    }
+
+    /// The answer to a small change of the queue. `None`: not known; a law of one loop can still be asked for its answer.
+    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+        let _ = at;
+        None
+    }
+
+    /// The parameter that the gain of the loop is proportional to.
+    fn gain(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What follows from the parameters at `at`, by the symbols of the source, and what speaks against them there.
+    fn derive(&self, at: &AtRest, plant: &TcpPlant, told: &mut dyn Told) {
+        let _ = (at, plant, told);
+    }
+
+    /// What speaks against it where the queue rests.
+    fn doubts(&self, at: &AtRest) -> Option<String> {
+        let _ = at;
+        None
+    }
+
+    /// What speaks against it in a stable loop that bears this delay more, seconds.
+    fn doubts_of_delay(&self, delay_margin_s: f64) -> Option<String> {
+        let _ = delay_margin_s;
+        None
+    }
+}
+
+/// An algorithm that says nothing of itself.
+impl Theory for () {}
+
+/// An algorithm whose parameters have moved to where they stay.
+#[derive(Debug)]
+pub struct Settled {
+    /// As which algorithm it then acts.
+    pub aqm: AnyAqm,
+    /// What has moved, and to what.
+    pub moved: (&'static str, f64),
+}
+
+/// Where the queue rests, and the network around it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtRest {
+    /// Number of long-lived flows, N.
+    pub flows: f64,
+    /// Capacity, C, packets/s.
+    pub capacity_pps: f64,
+    /// Round-trip time without queueing, seconds.
+    pub base_rtt_s: f64,
+    /// Round-trip time, R0, seconds.
+    pub rtt_s: f64,
+    /// Packets waiting.
+    pub queue_pkts: f64,
+    /// Window, W0, packets.
+    pub window_pkts: f64,
+    /// Share of the packets that is signalled.
+    pub probability: f64,
+    /// Mean packet on the wire, bytes.
+    pub packet_bytes: f64,
+}
+
+/// A linear controller from queue (packets) to probability, num / den, constant terms first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// Numerator.
+    pub num: Vec<f64>,
+    /// Denominator.
+    pub den: Vec<f64>,
+    /// Of one that is sampled: in z^-1, once a period, its answer held in between. Without it in s.
+    pub period_s: Option<f64>,
+}
+
+/// What drives the equations of a fluid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Average {
+    /// The algorithm itself: its law if it has one, else its decisions on evenly spaced packets.
+    Own,
+    /// Nothing: the buffer's end alone signals.
+    Nothing,
+    /// RED's share of the packets.
+    Red(RedLaw),
+}
+
+/// Where the queue comes to rest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rests {
+    /// At the target.
+    AtTarget,
+    /// Beside it: see [`Theory::offset_pkts`].
+    BesideTarget,
+    /// Where RED's share of the packets meets what holds the queue.
+    OnCurve(RedLaw),
+    /// At the end of the buffer.
+    AtBuffer,
+}
+
+/// Takes what an algorithm derives.
+pub trait Told {
+    /// A quantity.
+    fn number(&mut self, name: &'static str, value: f64);
+
+    /// Several.
+    fn list(&mut self, name: &'static str, values: &[f64]);
+
+    /// What speaks against the design.
+    fn warn(&mut self, warning: String);
+}
+
+/// What share of the packets an AQM signals when its law says p.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// p.
+    Plain,
+    /// PIE spaces signals out (RFC 8033 section 5.4): none until the probabilities since the last one sum up to 0.85, then
+    /// with p. Gaps average 0.85/p + 1/p - 0.85 packets.
+    Derandomized,
+}
+
+impl Share {
+    /// The share of the packets when the law says `p`.
+    pub fn of_law(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => p,
+            Share::Derandomized => p / (1.85 - 0.85 * p),
+        }
+    }
+
+    /// What the law has to say for the share `p` of the packets.
+    pub fn law(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => p,
+            Share::Derandomized => 1.85 * p / (1.0 + 0.85 * p),
+        }
+    }
+
+    /// Slope of the share over what the law says, where the share is `p`.
+    pub fn slope(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => 1.0,
+            Share::Derandomized => 1.85 / ((1.85 - 0.85 * self.law(p)) * (1.85 - 0.85 * self.law(p))),
+        }
+    }
+}
+
+/// The product of polynomials.
+pub(crate) fn multiply(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut product = alloc::vec![0.0; a.len() + b.len() - 1];
+    for (i, x) in a.iter().enumerate() {
+        for (j, y) in b.iter().enumerate() {
+            product[i + j] += x * y;
+        }
+    }
+    product
+}
+
+/// Their difference.
+pub(crate) fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let at = |c: &[f64], k: usize| c.get(k).copied().unwrap_or(0.0);
+    (0..a.len().max(b.len())).map(|k| at(a, k) - at(b, k)).collect()
+}
