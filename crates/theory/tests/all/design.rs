@@ -1,10 +1,13 @@
 //! Designs with known numbers.
 
-use aqumen_aqm::Network;
+use aqumen_aqm::{
+    Algorithm, AnyAqm, AtRest, Catalogue, MAX_LOOPS, Network, Observation, Param, SampledLaw, TcpPlant, Theory, Told,
+    Transfer, Value,
+};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::design::{Analysis, Gain, Place, analyse};
 use aqumen_theory::fluid::Model;
-use aqumen_units::Rate;
+use aqumen_units::{Probability, Rate, Span};
 
 fn choice(name: &str, values: &[(&str, OwnedValue)], network: Network) -> AqmChoice {
     let values = values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
@@ -184,4 +187,76 @@ fn what_has_no_slope_says_why() {
         let error = analyse(&choice(name, &[], network), &place(&network)).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{name} has no linear law: it")), "{error}");
     }
+}
+
+#[test]
+fn dualpi2_answers_by_its_classic_queue_and_flow_queues_say_why_not() {
+    let network = network(10_000_000, 60.0, 0.28, 100.0);
+    let [dual, alone] = ["dualpi2", "pi2"].map(|name| {
+        let set = |key: &str, value: f64| (key.to_string(), OwnedValue::Number(value));
+        let values = match name {
+            "dualpi2" => vec![set("target", 0.015), set("alpha", 0.16), set("beta", 3.2)],
+            // Of the same gains, by PI2's names; p' is up to date every 16 ms in both. p = 1/4 is where p' k reaches 1.
+            _ => vec![set("target", 0.015), set("alpha", 0.16), set("beta", 3.2), set("interval", 0.016)],
+        };
+        analyse(&AqmChoice::builtin(name, values, network), &place(&network)).unwrap()
+    });
+    assert_eq!((dual.aqm.as_str(), alone.aqm.as_str()), ("dualpi2", "pi2"));
+    // 15 ms of 1250 packets a second.
+    assert!((dual.operating_point.at.queue_pkts - 18.75).abs() < 1e-9);
+    assert_eq!(dual.operating_point, alone.operating_point);
+    assert_eq!(dual.margins, alone.margins);
+    assert!(dual.warnings[0].contains("its classic queue, with classic traffic alone"), "{:?}", dual.warnings);
+    for name in ["fq-codel", "fq-pie", "cake", "sfq", "drr"] {
+        let error = analyse(&choice(name, &[], network), &place(&network)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{name} has no linear law: each flow has a queue of its own")), "{error}");
+    }
+}
+
+/// Someone's own integral controller, which knows its transfer function and one thing more.
+struct Knowing;
+
+impl SampledLaw for Knowing {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(Span::from_millis(10)), None]
+    }
+
+    fn step(&mut self, _which: usize, _seen: &Observation) -> Probability {
+        unreachable!("nobody has to ask the law for its answer")
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("target", Value::Number(100.0));
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Knowing {
+    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+        Some(Transfer { num: vec![1e-6], den: vec![1.0, -1.0], period_s: Some(0.01) })
+    }
+
+    fn derive(&self, at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
+        told.number("K", 1e-4);
+        told.warn(format!("windows of {:.1} packets", at.window_pkts));
+    }
+}
+
+#[test]
+fn an_aqm_from_outside_explains_itself() {
+    let network = network(10_000_000, 60.0, 0.28, 100.0);
+    let row = Algorithm { name: "knowing", title: "Knowing", summary: "-", reference: "-", params: &[Param::TARGET] };
+    let catalogue = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own_law(Knowing, true))).unwrap();
+    let own = AqmChoice { catalogue, ..choice("knowing", &[], network) };
+    let analysis = analyse(&own, &place(&network)).unwrap();
+    assert_eq!(analysis.operating_point.at.queue_pkts, 100.0);
+    assert_eq!(number(&analysis, "K"), 1e-4);
+    // W0 = R0 C / N = .28 * 1250 / 60.
+    assert!(analysis.warnings.contains(&"windows of 5.8 packets".to_string()), "{:?}", analysis.warnings);
+    let margins = analysis.margins.unwrap();
+    assert_eq!(margins.controller, "equation");
+    assert!(margins.exact.stable);
 }
