@@ -383,6 +383,19 @@ def test_a_window_grows_by_a_segment_a_round_from_its_half() -> None:
 
 
 @pytest.mark.usefixtures("ns3")
+def test_a_round_trip_that_outgrows_the_timer_sets_it_off_once() -> None:
+    # From 10 s on a packet takes 1000 x 8 / 30 kbit/s = 0.267 s, more than the least timeout of 0.2 s. The first
+    # timeout is spurious, and the acknowledgements that follow tell a sender with timestamps so (RFC 7323
+    # section 4.1). That of ns-3.37 samples none of them: 38.
+    raw = plan(window=4, duration_s=30.0)
+    raw["groups"][0]["transport"] |= {"min_rto_s": 0.2, "ecn": False}
+    raw["links"][0]["rates"] = [[0.0, 8e6], [10.0, 30e3]]
+    raw["windows"] = {"all": [0.0, 30.0]}
+    assert raw["links"][0]["name"] == "bottleneck"
+    assert 1 <= run(raw)["flows"]["ftp"]["all"]["timeouts"] <= 3
+
+
+@pytest.mark.usefixtures("ns3")
 def test_seeds_differ_and_repeat() -> None:
     pie = {
         "name": "pie",

@@ -69,8 +69,8 @@ duration = "20s"
 aqm = "fixed"
 [topology]
 preset = "dumbbell"
-bottleneck = { rate = "10Gbit", delay = "25ms", buffer = "100000pkt" }
-access = { rate = "10Gbit", delay = "12.5ms" }
+bottleneck = { rate = "300Mbit", delay = "25ms", buffer = "100000pkt" }
+access = { rate = "1Gbit", delay = "12.5ms" }
 [[flows]]
 name = "ftp"
 count = 40

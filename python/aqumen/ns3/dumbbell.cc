@@ -132,9 +132,18 @@ class Rfc5681Reno : public TcpLinuxReno {
 
 NS_OBJECT_ENSURE_REGISTERED(Rfc5681Reno);
 
-/// TcpCubic whose slow start counts at most `GrowthLimit` segments for one acknowledgement (RFC 3465). TcpCubic counts all: the
-/// acknowledgement that ends a timeout covers what had arrived behind the hole, and takes a window of one to two hundred, far beyond
-/// the threshold.
+/// Opens a private member to what stands below.
+template <auto Member>
+struct Opened {
+    friend uint32_t& Counted(TcpCubic& cubic) { return cubic.*Member; }
+};
+template struct Opened<&TcpCubic::m_cWndCnt>;
+uint32_t& Counted(TcpCubic& cubic);
+
+/// TcpCubic whose slow start counts at most `GrowthLimit` segments for one acknowledgement (RFC 3465), and whose plateau ends as in Linux.
+/// TcpCubic counts all: the acknowledgement that ends a timeout covers what had arrived behind the hole, and takes a window of
+/// one to two hundred, far beyond the threshold. And what it counts on its plateau, where a hundred windows make a segment, it spends
+/// when the plateau ends, a segment for each acknowledgement; Linux gives one segment for all of that, RFC 9438 none.
 class Rfc3465Cubic : public TcpCubic {
   public:
     static TypeId GetTypeId() {
@@ -153,7 +162,9 @@ class Rfc3465Cubic : public TcpCubic {
 
     void IncreaseWindow(Ptr<TcpSocketState> socket, uint32_t acked) override {
         const bool opening = socket->m_cWnd < socket->m_ssThresh;
+        const uint32_t before = socket->m_cWnd;
         TcpCubic::IncreaseWindow(socket, opening ? std::min(acked, m_limit) : acked);
+        if (!opening && socket->m_cWnd > before) Counted(*this) = std::min(Counted(*this), acked);
     }
 
   private:
@@ -161,6 +172,80 @@ class Rfc3465Cubic : public TcpCubic {
 };
 
 NS_OBJECT_ENSURE_REGISTERED(Rfc3465Cubic);
+
+/// The senders' socket: TcpSocketBase with the timer of RFC 6298, RFC 7323 and RFC 6675. In ns-3.37
+/// - a timeout forgets what is outstanding, and nothing is sampled until newer data has come back; but the next acknowledgement ends the
+///   backoff, for which RFC 6298 section 5 asks a new sample. Where the round trip has outgrown the timer it goes off again and
+///   again. With timestamps every acknowledgement of new data is a sample (RFC 7323 section 4.1), and it learns.
+/// - in a recovery by SACK only the first partial acknowledgement restarts the timer (RFC 6582, for senders without SACK), not each
+///   (RFC 6298 rule 5.3), and what is sent again does not: RFC 6675 section 6 leaves that open, our senders and Linux do it for the
+///   oldest segment. The timer then runs from before the duplicates, which take long to come where windows are small.
+class Rfc6298Socket : public TcpSocketBase {
+  public:
+    static TypeId GetTypeId() {
+        static TypeId id = TypeId("ns3::Rfc6298Socket").SetParent<TcpSocketBase>().AddConstructor<Rfc6298Socket>();
+        return id;
+    }
+
+  protected:
+    Ptr<TcpSocketBase> Fork() override { return CopyObject<Rfc6298Socket>(this); }
+
+    void EstimateRtt(const TcpHeader& header) override {
+        if (!m_timestampEnabled || !header.HasOption(TcpOption::TS)) return TcpSocketBase::EstimateRtt(header);
+        const SequenceNumber32 acknowledged = header.GetAckNumber();
+        while (!m_history.empty() && m_history.front().seq + SequenceNumber32(m_history.front().count) <= acknowledged)
+            m_history.pop_front();
+        if (!(header.GetFlags() & TcpHeader::SYN) && acknowledged <= m_txBuffer->HeadSequence()) return;
+        const auto stamp = DynamicCast<const TcpOptionTS>(header.GetOption(TcpOption::TS));
+        m_rtt->Measurement(Max(TcpOptionTS::ElapsedTimeFromTsValue(stamp->GetEcho()), MicroSeconds(1)));
+        m_rto = Max(m_rtt->GetEstimate() + Max(m_clockGranularity, m_rtt->GetVariation() * 4), m_minRto);
+        m_tcb->m_lastRtt = m_rtt->GetEstimate();
+        m_tcb->m_minRtt = Min(m_tcb->m_lastRtt, m_tcb->m_minRtt);
+    }
+
+    void NewAck(const SequenceNumber32& acknowledged, bool) override { TcpSocketBase::NewAck(acknowledged, true); }
+
+    uint32_t SendDataPacket(SequenceNumber32 seq, uint32_t size, bool acknowledge) override {
+        // The library sets the timer with a segment that leaves while it is off.
+        if (seq == m_txBuffer->HeadSequence() && seq < m_tcb->m_highTxMark) m_retxEvent.Cancel();
+        return TcpSocketBase::SendDataPacket(seq, size, acknowledge);
+    }
+};
+
+NS_OBJECT_ENSURE_REGISTERED(Rfc6298Socket);
+
+/// Makes the senders' sockets, with what their node's TcpL4Protocol says.
+class SenderSockets : public SocketFactory {
+  public:
+    static TypeId GetTypeId() {
+        static TypeId id = TypeId("ns3::SenderSockets").SetParent<SocketFactory>();
+        return id;
+    }
+
+    explicit SenderSockets(Ptr<Node> node) : m_node(node) {}
+
+    Ptr<Socket> CreateSocket() override {
+        auto tcp = m_node->GetObject<TcpL4Protocol>();
+        auto make = [&](const char* attribute) {
+            TypeIdValue type;
+            tcp->GetAttribute(attribute, type);
+            ObjectFactory factory;
+            factory.SetTypeId(type.Get());
+            return factory.Create();
+        };
+        auto socket = CreateObject<Rfc6298Socket>();
+        socket->SetNode(m_node);
+        socket->SetTcp(tcp);
+        socket->SetRtt(DynamicCast<RttEstimator>(make("RttEstimatorType")));
+        socket->SetCongestionControlAlgorithm(DynamicCast<TcpCongestionOps>(make("SocketType")));
+        socket->SetRecoveryAlgorithm(DynamicCast<TcpRecoveryOps>(make("RecoveryType")));
+        tcp->AddSocket(socket);
+        return socket;
+    }
+
+  private:
+    Ptr<Node> m_node;
+};
 
 /// Writes what happens at one queue.
 class Recorder {
@@ -459,7 +544,9 @@ int main() {
         flow.sink->SetAttribute("Local", AddressValue(InetSocketAddress(Ipv4Address::GetAny(), port)));
         nodes.Get(last.to)->AddApplication(flow.sink);
         flow.source = CreateObject<BulkSendApplication>();
-        flow.source->SetAttribute("Protocol", TypeIdValue(TcpSocketFactory::GetTypeId()));
+        auto sender = nodes.Get(first.from);
+        if (!sender->GetObject<SenderSockets>()) sender->AggregateObject(CreateObject<SenderSockets>(sender));
+        flow.source->SetAttribute("Protocol", TypeIdValue(SenderSockets::GetTypeId()));
         flow.source->SetAttribute("Remote", AddressValue(InetSocketAddress(to, port)));
         flow.source->SetAttribute("MaxBytes", UintegerValue(flow.bytes));
         flow.source->SetAttribute("SendSize", UintegerValue(write));

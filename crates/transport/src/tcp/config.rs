@@ -38,7 +38,8 @@ pub struct TcpConfig {
     pub variant: Variant,
     /// How the window follows acknowledgements, losses and marks.
     pub congestion: Congestion,
-    /// Whether CUBIC leaves slow start when the round trip grows (HyStart++, RFC 9406); others do not read it.
+    /// Whether CUBIC leaves slow start before a loss: by HyStart++ (RFC 9406), with `whole_windows` by Linux's HyStart; others do not
+    /// read it.
     pub hystart: bool,
     /// Whether CUBIC's window is never below what Reno's would be (RFC 9438 section 4.3); others do not read it.
     pub reno_friendly: bool,

@@ -6,7 +6,8 @@
 //!   never below W_est, what Reno with the same reduction would have (`reno_friendly`)   (section 4.3)
 //! ```
 //!
-//! Fast convergence (section 4.7) is on; slow start may end by HyStart++ ([`hystart`](super::hystart), section 4.10).
+//! Fast convergence (section 4.7) is on; slow start may end by HyStart++ ([`hystart`](super::hystart), section 4.10), in whole windows by
+//! Linux's HyStart ([`hystart_linux`](super::hystart_linux)).
 //! Marks are answered like losses (section 4.6).
 //!
 //! Deviations:
@@ -19,9 +20,10 @@
 //!   after HyStart and after a timeout, it is at least a twentieth; a timeout also forgets the smallest round trip.
 //! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
 
-use aqumen_units::Instant;
+use aqumen_units::{Instant, Span};
 
 use super::hystart::{Advice, Hystart};
+use super::hystart_linux::HystartLinux;
 use super::{Acked, Signal, TcpConfig, Window, count_towards, may_grow, whole_slow_start};
 
 /// C (segments/s^3), section 5.1.
@@ -52,7 +54,10 @@ pub(super) struct Cubic {
     rtt_s: f64,
     /// Smallest round trip (s); 0: none known.
     least_rtt_s: f64,
+    /// HyStart++, where windows are not whole.
     hystart: Option<Hystart>,
+    /// Linux's, where they are.
+    hystart_linux: Option<HystartLinux>,
 }
 
 impl Cubic {
@@ -66,7 +71,8 @@ impl Cubic {
             last_ack: Instant::ZERO,
             rtt_s: 0.0,
             least_rtt_s: 0.0,
-            hystart: cfg.hystart.then(Hystart::new),
+            hystart: (cfg.hystart && !cfg.whole_windows).then(Hystart::new),
+            hystart_linux: (cfg.hystart && cfg.whole_windows).then(HystartLinux::new),
         }
     }
 
@@ -79,6 +85,7 @@ impl Cubic {
         self.prior = cwnd;
         if cfg.whole_windows && signal == Signal::Timeout {
             self.least_rtt_s = 0.0;
+            self.hystart_linux = cfg.hystart.then(HystartLinux::new);
         }
         // Section 4.8: after a timeout the next stage begins at the window it finds.
         self.w_max = match signal {
@@ -103,6 +110,10 @@ impl Cubic {
         }
         let since_last = acked.now.saturating_since(self.last_ack);
         self.last_ack = acked.now;
+        if window.in_slow_start() && self.linux_leaves(cfg, acked, window) {
+            self.hystart_linux = None;
+            window.settle(window.cwnd);
+        }
         if window.in_slow_start() {
             self.slow_start(cfg, acked, window);
         } else if acked.repairing || acked.held {
@@ -114,6 +125,12 @@ impl Cubic {
         }
     }
 
+    /// Whether Linux's HyStart ends slow start with this acknowledgement.
+    fn linux_leaves(&mut self, cfg: &TcpConfig, acked: &Acked, window: &Window) -> bool {
+        let rtts = (Span::from_secs_f64(self.least_rtt_s), Span::from_secs_f64(self.rtt_s));
+        self.hystart_linux.as_mut().is_some_and(|hystart| hystart.ends(cfg, acked, window, rtts))
+    }
+
     fn slow_start(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
         let advice = self.hystart.as_mut().map_or(Advice::Grow(1.0), |hystart| hystart.on_ack(acked));
         match advice {
@@ -121,13 +138,9 @@ impl Cubic {
                 self.hystart = None;
                 window.settle(window.cwnd);
             }
-            Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.held && cfg.whole_windows => {
+            Advice::Grow(_) if may_grow(cfg, acked, window) && !acked.held && cfg.whole_windows => {
                 let counted = acked.segments.min(cfg.growth_limit);
-                if part < 1.0 {
-                    window.cwnd = count_towards(window.cwnd, counted, (1.0 / part) as u32);
-                } else {
-                    window.cwnd = whole_slow_start(window.cwnd, window.ssthresh, counted).0;
-                }
+                window.cwnd = whole_slow_start(window.cwnd, window.ssthresh, counted).0;
             }
             Advice::Grow(part) if may_grow(cfg, acked, window) && !acked.held => {
                 window.cwnd += part * acked.counted(cfg);

@@ -12,6 +12,7 @@ mod cubic21;
 mod dctcp;
 mod delivery;
 mod hystart;
+mod hystart_linux;
 mod ledbat;
 mod pacing;
 mod prague;

@@ -1,0 +1,146 @@
+//! HyStart as Linux's CUBIC has it (after Ha and Rhee, "Taming the elephants: New TCP slow start", 2011): leaves slow start at once by
+//! either of two signs.
+//!
+//! ```text
+//!   train:  acknowledgements less than 2 ms apart have come for half the smallest round trip since the round began:
+//!           what is in flight fills the path                              |||||||||||||        |
+//!                                                                         '-- rtt / 2 --'
+//!   delay:  the smallest of nine round trips of the round is an eighth (4 to 16 ms) above the smallest of the connection
+//! ```
+//!
+//! From a window of 16 on; a round is a window of data. A paced sender's train may last the whole round trip, and what offload
+//! gathers is allowed for: four largest bursts (64 KiB) at the rate of the window, at most 1 ms. A timeout begins anew.
+//!
+//! Deviation: Linux takes no sample in the first second after a reduction.
+
+use aqumen_units::{Instant, Span};
+
+use super::{Acked, TcpConfig, Window};
+
+const LOW_WINDOW: f64 = 16.0;
+/// Acknowledgements at most so far apart are a train.
+const GAP: Span = Span::from_millis(2);
+const SAMPLES: u32 = 8;
+const MIN_THRESHOLD: Span = Span::from_millis(4);
+const MAX_THRESHOLD: Span = Span::from_millis(16);
+/// Bytes of four largest bursts.
+const BURSTS: f64 = 4.0 * 65536.0;
+const MAX_BURSTS: Span = Span::from_millis(1);
+
+/// State of Linux's HyStart.
+#[derive(Clone, Debug)]
+pub(super) struct HystartLinux {
+    /// The round ends when more than this is acknowledged.
+    end: u32,
+    round_start: Instant,
+    /// The last acknowledgement of the train.
+    last: Instant,
+    /// Smallest round trip of this round.
+    current: Span,
+    samples: u32,
+}
+
+impl HystartLinux {
+    pub(super) fn new() -> Self {
+        HystartLinux { end: 0, round_start: Instant::ZERO, last: Instant::ZERO, current: Span::MAX, samples: 0 }
+    }
+
+    /// Whether slow start is over, before the window grows by this acknowledgement. `least`: the smallest round trip of the
+    /// connection, `smoothed` the mean.
+    pub(super) fn ends(
+        &mut self,
+        cfg: &TcpConfig,
+        acked: &Acked,
+        window: &Window,
+        (least, smoothed): (Span, Span),
+    ) -> bool {
+        let Some(rtt) = acked.rtt else { return false };
+        if window.cwnd < LOW_WINDOW {
+            return false;
+        }
+        if acked.una > self.end {
+            *self = HystartLinux {
+                end: acked.high,
+                round_start: acked.now,
+                last: acked.now,
+                current: Span::MAX,
+                samples: 0,
+            };
+        }
+        let mut over = false;
+        if acked.now.saturating_since(self.last) <= GAP {
+            self.last = acked.now;
+            let whole = least + bursts(cfg, window, smoothed);
+            let threshold = if cfg.pacing { whole } else { whole / 2 };
+            over = acked.now.saturating_since(self.round_start) > threshold;
+        }
+        self.current = self.current.min(rtt);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+        } else {
+            over |= self.current > least + (least / 8).clamp(MIN_THRESHOLD, MAX_THRESHOLD);
+        }
+        over
+    }
+}
+
+/// What gathering segments may delay: twice the window a round trip in slow start, near its end 1.2 times.
+fn bursts(cfg: &TcpConfig, window: &Window, smoothed: Span) -> Span {
+    let ahead = if window.cwnd < f64::from(window.ssthresh / 2) { 2.0 } else { 1.2 };
+    let round_bytes = ahead * window.cwnd * f64::from(cfg.payload_bytes());
+    Span::from_secs_f64(smoothed.as_secs_f64() * BURSTS / round_bytes).min(MAX_BURSTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::acked;
+    use super::*;
+
+    extern crate std;
+
+    const SLOW: Window = Window { cwnd: 100.0, ssthresh: 1_000_000 };
+
+    /// Acknowledgements at these times (ms) of one round, each with its round trip (ms), of a connection whose smallest is
+    /// `least`: the first that ends slow start.
+    fn first(cfg: &TcpConfig, least: u64, window: &Window, acks: &[(f64, u64)]) -> Option<usize> {
+        let mut hystart = HystartLinux::new();
+        let least = Span::from_millis(least);
+        acks.iter().position(|&(at_ms, rtt)| {
+            let now = Instant::ZERO + Span::from_secs_f64(1.0 + at_ms / 1e3);
+            let one = Acked { now, una: 2, high: 200, rtt: Some(Span::from_millis(rtt)), ..acked() };
+            hystart.ends(cfg, &one, window, (least, least))
+        })
+    }
+
+    #[test]
+    fn a_train_of_half_the_round_trip_ends_slow_start() {
+        let cfg = TcpConfig::linux();
+        // One a millisecond. Smallest round trip 40 ms, and 1 ms of bursts: 40 ms x 262144 / (2 x 100 x 1448) = 36 ms, at most 1.
+        let train: std::vec::Vec<(f64, u64)> = (0..60).map(|k| (f64::from(k), 40)).collect();
+        assert_eq!(first(&cfg, 40, &SLOW, &train), Some(21));
+        // Paced, the whole: beyond 41 ms.
+        assert_eq!(first(&TcpConfig { pacing: true, ..cfg }, 40, &SLOW, &train), Some(42));
+        // Below a window of 16 nothing is asked.
+        assert_eq!(first(&cfg, 40, &Window { cwnd: 15.0, ..SLOW }, &train), None);
+        // 3 ms apart is no train.
+        let sparse: std::vec::Vec<(f64, u64)> = (0..60).map(|k| (3.0 * f64::from(k), 40)).collect();
+        assert_eq!(first(&cfg, 40, &SLOW, &sparse), None);
+    }
+
+    #[test]
+    fn nine_round_trips_an_eighth_longer_end_slow_start() {
+        let cfg = TcpConfig::linux();
+        let with = |rtt| -> std::vec::Vec<(f64, u64)> { (0..20).map(|k| (3.0 * f64::from(k), rtt)).collect() };
+        // 80 + 10 = 90 ms are not above the threshold, 91 are; eight samples are gathered first.
+        assert_eq!(first(&cfg, 80, &SLOW, &with(90)), None);
+        assert_eq!(first(&cfg, 80, &SLOW, &with(91)), Some(8));
+        // At least 4 ms, at most 16.
+        assert_eq!(first(&cfg, 8, &SLOW, &with(12)), None);
+        assert_eq!(first(&cfg, 8, &SLOW, &with(13)), Some(8));
+        assert_eq!(first(&cfg, 400, &SLOW, &with(417)), Some(8));
+        // One short one among them: the path is not full.
+        let mut mixed = with(91);
+        mixed[5].1 = 80;
+        assert_eq!(first(&cfg, 80, &SLOW, &mixed), None);
+    }
+}
