@@ -360,8 +360,11 @@ fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static str>), Error>
     }
 }
 
-/// The AQM as it acts around its rest, and which parameter has moved to where there.
-fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<(&'static str, f64)>), Error> {
+/// A parameter, and where it has moved to.
+type Moved = (&'static str, f64);
+
+/// The AQM as it acts around its rest, and which parameter has moved there.
+fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error> {
     let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok((aqm, None)) };
     let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
     let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?.probability;
