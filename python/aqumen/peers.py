@@ -35,12 +35,17 @@ FLOW_METRICS = (
     "delay_p50_s",
     "delay_p95_s",
     "delay_p99_s",
+    "delay_variation_p95_s",
+    "delay_variation_p99_s",
     "loss_burst_mean_pkts",
     "frames",
     "frame_loss_ratio",
     "r_factor",
     "mos",
     "refused",
+    "startup_mean_s",
+    "startup_p50_s",
+    "startup_p95_s",
     "pages",
     "page_load_mean_s",
     "page_load_p50_s",
@@ -68,6 +73,12 @@ LINK_METRICS = (
     "loss_run_mean_pkts",
     "loss_run_max_pkts",
     "loss_dispersion",
+    "loss_interval_mean_s",
+    "loss_interval_p50_s",
+    "loss_interval_p95_s",
+    "loss_event_flows_mean",
+    "loss_sync_ratio",
+    "arrivals_hurst",
     "sync_index",
     "rtt_fairness_slope",
     "fairness_mean",
@@ -102,6 +113,10 @@ class PeerAnswer:
         own = self._series[link]
         t, queue, p = (np.array(own[key], dtype=np.float64) for key in ("t", "queue_pkts", "p"))
         return t, queue, p
+
+    def state(self, _link: str) -> list[tuple[str, Floats]]:
+        """Nothing: peers tell the queue and the probability alone."""
+        return []
 
     def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
         """Sojourn times in seconds and the share of packets at or below each; empty where none were taken."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +33,9 @@ class Answer(Protocol):
     def series(self, link: str) -> tuple[Floats, Floats, Floats]:
         """Times in seconds, packets waiting, probability in force."""
 
+    def state(self, link: str) -> list[tuple[str, Floats]]:
+        """What the AQM shows of its state at those times, by name; NaN where it showed nothing."""
+
     def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
         """Sojourn times in seconds and the share of packets at or below each."""
 
@@ -50,6 +53,8 @@ class Series:
     """Packets waiting, the one in transmission not counted."""
     probability: Floats
     """Marking or dropping probability in force."""
+    state: dict[str, Floats] = field(default_factory=dict)
+    """What the AQM shows of its state, such as `capacity_estimate`, by name; NaN where it showed nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,13 +166,14 @@ class Result:
         return dict(self.data["flows"][name][window])
 
     def series(self, link: str | None = None) -> Series:
-        """Queue length and probability over time.
+        """Queue length, probability and the AQM's state over time.
 
         Args:
             link: The link; without one the first recorded.
         """
-        t, queue, p = self.answer.series(link or self.links[0])
-        return Series(t_s=t, queue_pkts=queue, probability=p)
+        name = link or self.links[0]
+        t, queue, p = self.answer.series(name)
+        return Series(t_s=t, queue_pkts=queue, probability=p, state=dict(self.answer.state(name)))
 
     def sojourn_cdf(self, link: str | None = None, window: str = "steady") -> SojournCdf:
         """Distribution of the time that packets waited.

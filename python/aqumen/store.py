@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Damaged", "Digests", "Store"]
 
-LAYOUT = 3
+LAYOUT = 4
 """Version of what a run's two files hold: runs written with less are run again."""
 
 
@@ -83,6 +83,7 @@ class Store:
         arrays: dict[str, Any] = {}
         for k, link in enumerate(data["links"]):
             arrays[f"t_s_{k}"], arrays[f"queue_pkts_{k}"], arrays[f"probability_{k}"] = answer.series(link)
+            arrays.update({f"state_{k}_{name}": values for name, values in answer.state(link)})
             for w, window in enumerate(data["windows"]):
                 arrays[f"sojourn_s_{k}_{w}"], arrays[f"share_{k}_{w}"] = answer.sojourn_cdf(link, window)
                 arrays[f"level_pkts_{k}_{w}"], arrays[f"time_share_{k}_{w}"] = answer.queue_cdf(link, window)
@@ -161,6 +162,11 @@ class StoredAnswer:
         """Times in seconds, packets waiting, probability in force."""
         k = self._links.index(link)
         return self._arrays[f"t_s_{k}"], self._arrays[f"queue_pkts_{k}"], self._arrays[f"probability_{k}"]
+
+    def state(self, link: str) -> list[tuple[str, Floats]]:
+        """What the AQM showed of its state at those times, by name."""
+        prefix = f"state_{self._links.index(link)}_"
+        return [(key.removeprefix(prefix), values) for key, values in self._arrays.items() if key.startswith(prefix)]
 
     def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
         """Sojourn times in seconds and the share of packets at or below each."""

@@ -250,6 +250,8 @@ class RunResult:
             "loss_run_mean_pkts": 1.5 if overflow else None,
             "loss_run_max_pkts": 4 if overflow else None,
             "loss_dispersion": 2.5 if overflow else None,
+            **dict.fromkeys(("loss_interval_mean_s", "loss_interval_p50_s", "loss_interval_p95_s")),
+            **dict.fromkeys(("loss_event_flows_mean", "loss_sync_ratio", "arrivals_hurst")),
             "sync_index": 0.12,
             "rtt_fairness_slope": -0.9,
             "fairness_mean": 0.83,
@@ -271,9 +273,11 @@ class RunResult:
             "loss_ratio": None,
             "throughput_bps": self.utilization * 4e6,
             **dict.fromkeys(
-                ("delay_p50_s", "delay_p95_s", "delay_p99_s", "loss_burst_mean_pkts", "frames", "frame_loss_ratio"),
+                ("delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_variation_p95_s", "delay_variation_p99_s"),
             ),
-            **dict.fromkeys(("r_factor", "mos", "refused", "pages", "page_load_mean_s", "page_load_p50_s")),
+            **dict.fromkeys(("loss_burst_mean_pkts", "frames", "frame_loss_ratio", "r_factor", "mos", "refused")),
+            **dict.fromkeys(("startup_mean_s", "startup_p50_s", "startup_p95_s")),
+            **dict.fromkeys(("pages", "page_load_mean_s", "page_load_p50_s")),
             **dict.fromkeys(("page_load_p95_s", "page_load_p99_s")),
             **{
                 f"fct_{size}_{what}": value if size == "10kB_100kB" else 0 if what == "count" else None
@@ -303,6 +307,10 @@ class RunResult:
     def series(self, link):
         assert link == "bottleneck"
         return self.t, self.queue, self.p
+
+    def state(self, link):
+        assert link == "bottleneck"
+        return [("capacity_estimate", np.full(len(self.t), CAPACITY_PPS))]
 
     def sojourn_cdf(self, link, window):
         assert link == "bottleneck"

@@ -97,6 +97,9 @@ def test_runs_on_disk_are_not_repeated_unless_something_changed(scenario, tmp_pa
     assert (again.resumed, len(again.results)) == (2, 3)
     assert again.results[0].data == first.results[0].data
     assert (again.results[0].series().queue_pkts == first.results[0].series().queue_pkts).all()
+    shown, known = (each.results[0].series().state["capacity_estimate"] for each in (again, first))
+    assert len(shown) == len(known) > 0
+    assert (shown == known).all()
     assert (again.results[0].sojourn_cdf().share == first.results[0].sojourn_cdf().share).all()
     assert {name: stored(tmp_path)[name] for name in before} == before
     # Another version of the program may answer differently.

@@ -7,7 +7,7 @@ import pytest
 
 import aqumen
 
-METRICS = 34 + 47
+METRICS = 40 + 55
 RUNS, WINDOWS = 4, 3
 
 
@@ -17,8 +17,8 @@ def comparison(fake_core):
 
 
 def rows_of_a_run():
-    # One link with 34 metrics and two flow groups with 47, in each of three windows.
-    return (34 + 2 * 47) * WINDOWS
+    # One link with 40 metrics and two flow groups with 55, in each of three windows.
+    return (40 + 2 * 55) * WINDOWS
 
 
 def test_pandas(comparison):

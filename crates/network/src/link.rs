@@ -185,9 +185,8 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
     fn sample(&mut self, now: u64) {
         if self.port.meter().is_some() {
             let (queue, probability) = self.port.sample();
-            self.series.t_s.push(now as f64 * 1e-9);
-            self.series.queue_pkts.push(f64::from(queue));
-            self.series.probability.push(probability);
+            self.series.sample(now as f64 * 1e-9, f64::from(queue), probability);
+            self.port.observe(&mut |name, value| self.series.observe(name, value));
         }
         self.sample_at += self.plan.sample_interval.as_nanos();
     }

@@ -78,6 +78,7 @@ impl LinkSeen {
         let step = plan.sample_interval.as_nanos();
         let (first, end) = (window.start.as_nanos().div_ceil(step), window.end.as_nanos() / step);
         metrics.loss_dispersion = meter.loss_dispersion(first as usize, end as usize);
+        metrics.arrivals_hurst = meter.arrivals_hurst(first as usize, end as usize);
         let LinkPiece { sojourn, queue, sojourn_of_group, .. } = piece;
         LinkSeen { metrics, sojourn, queue, sojourn_of_group }
     }

@@ -89,7 +89,7 @@ impl<P: Carried + Copy> Port<P> {
             return Ok(Port::Plain(Box::new(PlainPort::new(link.limit.packets, transmitter))));
         }
         let rng = Stream::new(seed, Kind::Aqm, u64::from(number));
-        let meter = link.record.then(|| Box::new(Meter::new(link.target_pkts)));
+        let meter = link.record.then(|| Box::new(meter_of(link)));
         Ok(Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter))))
     }
 
@@ -179,6 +179,15 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
+    /// Shows what the AQM makes known of its state.
+    pub fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        match self {
+            Port::Fifo(port) => port.observe(visit),
+            Port::Served(port) => port.observe(visit),
+            Port::Plain(_) => {}
+        }
+    }
+
     /// Tells what the AQM has to say of the run.
     pub fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
         match self {
@@ -194,6 +203,11 @@ pub(crate) fn discipline(link: &Link) -> Result<AnyQdisc, Error> {
     let unknown = || Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() };
     let built = link.aqm.build_qdisc(link.limit).ok_or_else(unknown)?;
     built.map_err(|error| Error::aqm(link, error))
+}
+
+/// The meter of `link`, which takes losses within the nominal round trip for one event.
+fn meter_of(link: &Link) -> Meter {
+    Meter::new(link.target_pkts).with_round_trip((link.aqm.network.base_rtt_s * 1e9) as u64)
 }
 
 /// What a meter wants to know of a queue's totals.

@@ -70,6 +70,9 @@ struct RunResult(aqumen_result::RunResult);
 /// Values, and the share at or below each.
 type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
+/// A name, and values.
+type Named<'py> = (&'static str, Bound<'py, PyArray1<f64>>);
+
 /// Something that a source asks for: seconds since the last was served, what, bytes, whether a connection is opened.
 type Asked = (f64, &'static str, u64, bool);
 
@@ -232,6 +235,13 @@ impl RunResult {
         let series = self.0.series.get(link).ok_or_else(|| unknown(link))?;
         let array = |values: &Vec<f64>| values.clone().into_pyarray(py);
         Ok((array(&series.t_s), array(&series.queue_pkts), array(&series.probability)))
+    }
+
+    /// What the AQM shows of its state at those instants, by name.
+    fn state<'py>(&self, py: Python<'py>, link: &str) -> PyResult<Vec<Named<'py>>> {
+        let series = self.0.series.get(link).ok_or_else(|| unknown(link))?;
+        let shown = series.state.keys().filter_map(|&name| Some((name, series.state(name)?.into_pyarray(py))));
+        Ok(shown.collect())
     }
 
     /// Distribution of the sojourn times: seconds, and the share of packets that waited no longer.

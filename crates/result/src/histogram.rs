@@ -8,6 +8,7 @@ pub struct Histogram {
     total: u64,
     sum: u128,
     most: u64,
+    least: Option<u64>,
 }
 
 /// Bits that place a value within its octave.
@@ -33,6 +34,7 @@ impl Histogram {
         self.sum += value as u128 * times as u128;
         if times > 0 {
             self.most = self.most.max(value);
+            self.least = Some(self.least.map_or(value, |least| least.min(value)));
         }
     }
 
@@ -47,11 +49,17 @@ impl Histogram {
         self.total += other.total;
         self.sum += other.sum;
         self.most = self.most.max(other.most);
+        self.least = [self.least, other.least].into_iter().flatten().min();
     }
 
     /// How many values were counted.
     pub fn total(&self) -> u64 {
         self.total
+    }
+
+    /// The smallest.
+    pub fn least(&self) -> Option<u64> {
+        self.least
     }
 
     /// Their exact mean.

@@ -1,7 +1,7 @@
 //! The figures of a link, each defined here once, whatever engine saw what they are made of: sums over a window, histograms, or
 //! a point at which the link stands still.
 
-use crate::{Histogram, LinkMetrics, Series, transient};
+use crate::{Histogram, LinkMetrics, LossSpacing, Series, transient};
 
 /// What an engine summed up over a window. Packets are `f64`, since a fluid has fractions of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -155,6 +155,16 @@ impl LinkMetrics {
         self.sojourn_p99_s = seconds(sojourn.quantile(0.99));
     }
 
+    /// Fills in what the moments of the losses say, which are in nanoseconds.
+    pub fn tell_losses(&mut self, spacing: &LossSpacing) {
+        let intervals = spacing.intervals();
+        let seconds = |ns: Option<f64>| ns.map(|ns| ns * 1e-9);
+        self.loss_interval_mean_s = seconds(intervals.mean());
+        self.loss_interval_p50_s = seconds(intervals.quantile(0.50));
+        self.loss_interval_p95_s = seconds(intervals.quantile(0.95));
+        self.loss_event_flows_mean = spacing.flows_hit();
+    }
+
     /// Fills in what the queue lengths say, counted by how long each lasted.
     pub fn tell_queue(&mut self, queue: &Histogram) {
         self.queue_p5_pkts = queue.quantile(0.05);
@@ -276,7 +286,7 @@ mod tests {
     #[test]
     fn a_window_settles_by_its_series() {
         let t_s: Vec<f64> = (1..=100).map(|k| f64::from(k) * 0.1).collect();
-        let series = Series { queue_pkts: vec![40.0; 100], probability: vec![0.0; 100], t_s };
+        let series = Series { queue_pkts: vec![40.0; 100], probability: vec![0.0; 100], t_s, ..Series::default() };
         let mut metrics = LinkMetrics::default();
         metrics.tell_series(&series, None, 0.0, 10.0);
         assert_eq!((metrics.settling_s, metrics.overshoot_pkts), (None, None));

@@ -1,4 +1,6 @@
-//! How losses come: one by one, or in bursts.
+//! How losses come: one by one or in bursts, how far apart, and of how many flows at a time.
+
+use crate::Histogram;
 
 /// Lengths of runs of losses: packets lost one directly after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,78 @@ impl Runs {
     }
 }
 
+/// When losses came, and of which flows: RFC 7928 sections 2.3 (interval between consecutive losses) and 2.4 (loss synchronisation).
+/// Losses within one round trip of the first of them, which their senders can take for one, are one event.
+#[derive(Clone, Debug, Default)]
+pub struct LossClock {
+    /// Nanoseconds that make one event; 0: events are not told apart.
+    event_ns: u64,
+    last_at: Option<u64>,
+    event_ends: u64,
+    /// Flows that the event in progress has hit, in order.
+    hit: Vec<u32>,
+}
+
+/// What [`LossClock`] saw in a stretch of time.
+#[derive(Clone, Debug, Default)]
+pub struct LossSpacing {
+    /// Nanoseconds from one loss to the next.
+    intervals: Histogram,
+    events: u64,
+    /// Flows hit, summed over the events.
+    hits: u64,
+}
+
+impl LossClock {
+    /// Losses within `event_ns` nanoseconds of the first are one event.
+    pub fn new(event_ns: u64) -> Self {
+        LossClock { event_ns, ..LossClock::default() }
+    }
+
+    /// A packet of `flow` was lost at `now`.
+    pub fn lost(&mut self, now: u64, flow: u32, seen: &mut LossSpacing) {
+        if let Some(before) = self.last_at.replace(now) {
+            seen.intervals.record(now - before);
+        }
+        if self.event_ns == 0 {
+            return;
+        }
+        if now >= self.event_ends {
+            self.close(seen);
+            self.event_ends = now.saturating_add(self.event_ns);
+        }
+        if let Err(place) = self.hit.binary_search(&flow) {
+            self.hit.insert(place, flow);
+        }
+    }
+
+    /// The stretch ends; what is left of an event in progress counts in the next one as an event of its own.
+    pub fn close(&mut self, seen: &mut LossSpacing) {
+        seen.events += u64::from(!self.hit.is_empty());
+        seen.hits += self.hit.len() as u64;
+        self.hit.clear();
+    }
+}
+
+impl LossSpacing {
+    /// Adds what was seen later.
+    pub fn merge(&mut self, later: &LossSpacing) {
+        self.intervals.merge(&later.intervals);
+        self.events += later.events;
+        self.hits += later.hits;
+    }
+
+    /// Nanoseconds from one loss to the next.
+    pub fn intervals(&self) -> &Histogram {
+        &self.intervals
+    }
+
+    /// Mean number of flows that an event hits; `None` without one.
+    pub fn flows_hit(&self) -> Option<f64> {
+        (self.events > 0).then(|| self.hits as f64 / self.events as f64)
+    }
+}
+
 /// Index of dispersion of `counts` over intervals of equal length: their variance (over n) over their mean. 1 for losses that
 /// come as a Poisson process, 0 for a steady trickle, above 1 for bursts. `None` for fewer than two intervals or no loss.
 /// Cox, Lewis: The statistical analysis of series of events, 1966, section 4.4.
@@ -63,6 +137,30 @@ mod tests {
         other.record(6);
         runs.merge(&other);
         assert_eq!((runs.mean(), runs.longest()), (Some(3.0), Some(6)));
+    }
+
+    #[test]
+    fn losses_within_a_round_trip_are_one_event() {
+        // Round trips of 100. At 10, 20 and 109: flows 7, 3, 7, one event of two flows. At 110 and 500: two events of one flow each.
+        let (mut clock, mut seen) = (LossClock::new(100), LossSpacing::default());
+        for (at, flow) in [(10, 7), (20, 3), (109, 7), (110, 1)] {
+            clock.lost(at, flow, &mut seen);
+        }
+        let mut later = LossSpacing::default();
+        clock.close(&mut seen);
+        clock.lost(500, 2, &mut later);
+        clock.close(&mut later);
+        assert_eq!((seen.flows_hit(), later.flows_hit()), (Some(1.5), Some(1.0)));
+        seen.merge(&later);
+        assert_eq!(seen.flows_hit(), Some(4.0 / 3.0));
+        // 10, 89, 1 and 390 apart.
+        assert_eq!((seen.intervals().total(), seen.intervals().mean()), (4, Some(490.0 / 4.0)));
+        assert_eq!(LossSpacing::default().flows_hit(), None);
+        // Who does not know the round trip still knows the intervals.
+        let (mut clock, mut seen) = (LossClock::default(), LossSpacing::default());
+        [5, 9].iter().for_each(|&at| clock.lost(at, 0, &mut seen));
+        clock.close(&mut seen);
+        assert_eq!((seen.intervals().mean(), seen.flows_hit()), (Some(4.0), None));
     }
 
     #[test]

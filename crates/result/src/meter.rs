@@ -1,6 +1,6 @@
 //! The meter of a link: exact time averages, sojourn times, losses and counts, in pieces between the edges of the windows.
 
-use crate::{Histogram, LinkMetrics, LinkSums, Moments, Runs, dispersion};
+use crate::{Histogram, LinkMetrics, LinkSums, LossClock, LossSpacing, Moments, Runs, dispersion, hurst};
 
 /// Measures one queue. Time runs in nanoseconds.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub struct Meter {
     places: Vec<(u32, u32)>,
     /// Sojourn times of the piece in progress: of each group told apart, and at the end of all other packets.
     sojourns: Vec<Histogram>,
+    /// Packets that arrived up to the last sample, and between one and the next.
+    arrived: u64,
+    arrived_per_sample: Vec<u32>,
+    losses: LossClock,
     piece: LinkPiece,
     /// What the queue had counted at the start of the piece in progress.
     counts: Counts,
@@ -46,6 +50,8 @@ pub struct LinkPiece {
     pub queue: Histogram,
     /// Packets lost one directly after the other.
     pub losses: Runs,
+    /// How far apart losses came, and of how many flows at a time.
+    pub spacing: LossSpacing,
     /// Sojourn times of the packets taken for transmission, nanoseconds.
     pub sojourn: Histogram,
     /// The same for each group of flows by itself.
@@ -87,6 +93,9 @@ impl Default for Meter {
             run: 0,
             lost: 0,
             lost_per_sample: Vec::new(),
+            arrived: 0,
+            arrived_per_sample: Vec::new(),
+            losses: LossClock::default(),
             places: Vec::new(),
             sojourns: vec![Histogram::default()],
             piece: LinkPiece::default(),
@@ -121,6 +130,11 @@ impl Meter {
         }
     }
 
+    /// The same, where losses within `ns` nanoseconds of the first, a round trip, are one event.
+    pub fn with_round_trip(self, ns: u64) -> Self {
+        Meter { losses: LossClock::new(ns), ..self }
+    }
+
     /// Up to when the queue was accounted for.
     pub fn now(&self) -> u64 {
         self.last
@@ -144,8 +158,9 @@ impl Meter {
         self.levels[queue as usize] = elapsed;
     }
 
-    /// The packet that arrived as number `arrival`, from 1, was lost.
-    pub fn lost(&mut self, arrival: u64) {
+    /// The packet of `flow` that arrived as number `arrival`, from 1, was lost at `now`.
+    pub fn lost(&mut self, arrival: u64, now: u64, flow: u32) {
+        self.losses.lost(now, flow, &mut self.piece.spacing);
         if arrival != self.last_lost + 1 {
             self.piece.losses.record(std::mem::take(&mut self.run));
         }
@@ -158,6 +173,14 @@ impl Meter {
         let lost = counts.lost();
         self.lost_per_sample.push((lost - self.lost) as u32);
         self.lost = lost;
+        self.arrived_per_sample.push((counts.arrivals - self.arrived) as u32);
+        self.arrived = counts.arrivals;
+    }
+
+    /// How self-similar the arrivals were from sample number `from`, 0 at the start, up to sample number `until`.
+    pub fn arrivals_hurst(&self, from: usize, until: usize) -> Option<f64> {
+        let counts = self.arrived_per_sample.get(from..until.min(self.arrived_per_sample.len()))?;
+        hurst(&counts.iter().map(|&count| f64::from(count)).collect::<Vec<_>>())
     }
 
     /// How unevenly losses came from sample number `from`, 0 at the start, up to sample number `until`.
@@ -188,6 +211,7 @@ impl Meter {
         self.advance(now, queue);
         // A run that goes on counts in both pieces.
         self.piece.losses.record(std::mem::take(&mut self.run));
+        self.losses.close(&mut self.piece.spacing);
         let target = self.target.unwrap_or_default();
         for (level, time) in (0u64..).zip(&mut self.levels).filter(|(_, time)| **time > 0) {
             let time = std::mem::take(time);
@@ -218,6 +242,7 @@ impl LinkPiece {
         self.longest = self.longest.max(later.longest);
         self.queue.merge(&later.queue);
         self.losses.merge(&later.losses);
+        self.spacing.merge(&later.spacing);
         self.sojourn.merge(&later.sojourn);
         self.sojourn_of_group.resize_with(later.sojourn_of_group.len(), Histogram::default);
         self.sojourn_of_group.iter_mut().zip(&later.sojourn_of_group).for_each(|(sum, each)| sum.merge(each));
@@ -256,6 +281,7 @@ impl LinkPiece {
         metrics.queue_iae_pkts_s = target_pkts.map(|_| self.distance * 1e-9);
         metrics.loss_run_mean_pkts = self.losses.mean();
         metrics.loss_run_max_pkts = self.losses.longest();
+        metrics.tell_losses(&self.spacing);
         metrics
     }
 }
@@ -308,10 +334,10 @@ mod tests {
     #[test]
     fn losses_in_a_row_are_a_run_up_to_the_edge() {
         let mut meter = Meter::default();
-        [3, 4, 5, 9].iter().for_each(|&arrival| meter.lost(arrival));
+        [3, 4, 5, 9].iter().for_each(|&arrival| meter.lost(arrival, arrival, 0));
         meter.sample(&Counts { early_dropped: 1, overflow_dropped: 3, ..Counts::default() });
         meter.edge(10, 0, &Counts::default(), 0.0);
-        meter.lost(10);
+        meter.lost(10, 15, 0);
         meter.sample(&Counts { early_dropped: 2, overflow_dropped: 3, ..Counts::default() });
         meter.edge(20, 0, &Counts::default(), 0.0);
         let [first, second] = &meter.pieces[..] else { panic!("two pieces") };

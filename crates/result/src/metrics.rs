@@ -146,6 +146,18 @@ pub struct LinkMetrics {
     pub loss_run_max_pkts: Option<u64>,
     /// Index of dispersion of the losses over the sampling interval.
     pub loss_dispersion: Option<f64>,
+    /// Mean time from one loss to the next, seconds (RFC 7928 section 2.3).
+    pub loss_interval_mean_s: Option<f64>,
+    /// Its median.
+    pub loss_interval_p50_s: Option<f64>,
+    /// Its 95th percentile.
+    pub loss_interval_p95_s: Option<f64>,
+    /// Mean number of flows that lose packets within one round trip of a loss; see [`crate::LossClock`].
+    pub loss_event_flows_mean: Option<f64>,
+    /// The same over the flows that cross the link: 1 where each event hits all (RFC 7928 section 2.4).
+    pub loss_sync_ratio: Option<f64>,
+    /// Hurst parameter of the packets that arrive per sampling interval; see [`crate::hurst()`].
+    pub arrivals_hurst: Option<f64>,
     /// How much the windows of the flows move together; see [`crate::Synchrony`].
     pub sync_index: Option<f64>,
     /// Slope of ln(goodput) over ln(round-trip time) of the flows; see [`crate::rtt_slope`].
@@ -175,11 +187,11 @@ pub struct FlowMetrics {
     pub retransmitted_ratio: Option<f64>,
     /// Retransmission time-outs.
     pub timeouts: Option<u64>,
-    /// Real-time traffic: mean one-way delay, seconds.
+    /// Mean one-way delay, seconds. Of TCP two of 16 segments are looked at.
     pub delay_mean_s: Option<f64>,
-    /// Real-time traffic: mean interarrival jitter (RFC 3550), seconds.
+    /// Mean interarrival jitter (RFC 3550), seconds; of TCP the mean change of the delay between two segments in a row.
     pub jitter_mean_s: Option<f64>,
-    /// Real-time traffic: lost / sent packets.
+    /// Lost / sent packets: as the receivers of real-time traffic see it, of TCP as queues and wires do.
     pub loss_ratio: Option<f64>,
     /// Bits of packets, headers included, that reached the receivers, per second.
     pub throughput_bps: Option<f64>,
@@ -189,6 +201,10 @@ pub struct FlowMetrics {
     pub delay_p95_s: Option<f64>,
     /// Its 99th percentile.
     pub delay_p99_s: Option<f64>,
+    /// Packet delay variation (RFC 5481 section 4.2): 95th percentile of the delay less the smallest, seconds.
+    pub delay_variation_p95_s: Option<f64>,
+    /// The same with the 99th percentile.
+    pub delay_variation_p99_s: Option<f64>,
     /// Mean number of packets lost one directly after the other.
     pub loss_burst_mean_pkts: Option<f64>,
     /// Video: frames that should have been shown.
@@ -201,6 +217,12 @@ pub struct FlowMetrics {
     pub mos: Option<f64>,
     /// Arrivals of the application that found no flow idle.
     pub refused: Option<u64>,
+    /// Transfers: mean time from the request to the first data that reach the application, seconds (RFC 7928 section 2.2).
+    pub startup_mean_s: Option<f64>,
+    /// Its median.
+    pub startup_p50_s: Option<f64>,
+    /// Its 95th percentile.
+    pub startup_p95_s: Option<f64>,
     /// Web: pages that were loaded.
     pub pages: Option<u64>,
     /// Web: mean time to load a page, seconds.
@@ -251,4 +273,52 @@ pub struct Series {
     pub queue_pkts: Vec<f64>,
     /// Probability in force.
     pub probability: Vec<f64>,
+    /// What the AQM shows of its state, such as its estimate of the capacity, by name; not a number where it showed nothing.
+    pub state: IndexMap<&'static str, Vec<f64>>,
+}
+
+impl Series {
+    /// One more sample of a link with so many packets waiting; what of its AQM's state belongs to it comes by [`Series::observe`].
+    pub fn sample(&mut self, at_s: f64, queue_pkts: f64, probability: f64) {
+        self.state.values_mut().for_each(|values| values.resize(self.t_s.len(), f64::NAN));
+        self.t_s.push(at_s);
+        self.queue_pkts.push(queue_pkts);
+        self.probability.push(probability);
+    }
+
+    /// A quantity of the AQM's state at the latest sample.
+    pub fn observe(&mut self, name: &'static str, value: f64) {
+        let values = self.state.entry(name).or_default();
+        values.resize(self.t_s.len().saturating_sub(1), f64::NAN);
+        values.push(value);
+    }
+
+    /// The series of a quantity, as long as the others; `None` if the AQM never showed it.
+    pub fn state(&self, name: &str) -> Option<Vec<f64>> {
+        let mut values = self.state.get(name)?.clone();
+        values.resize(self.t_s.len(), f64::NAN);
+        Some(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_as_long_as_the_series_whenever_it_was_shown() {
+        // The AQM changes after the second sample: from then on it shows `b` and no longer `a`.
+        let mut series = Series::default();
+        for (at, name) in ["a", "a", "b"].into_iter().enumerate() {
+            series.sample(at as f64, 7.0, 0.5);
+            series.observe(name, at as f64);
+        }
+        series.sample(3.0, 7.0, 0.5);
+        let shown =
+            |name| series.state(name).map(|values| values.into_iter().map(|x| (!x.is_nan()).then_some(x)).collect());
+        assert_eq!(shown("a"), Some(vec![Some(0.0), Some(1.0), None, None]));
+        assert_eq!(shown("b"), Some(vec![None, None, Some(2.0), None]));
+        assert_eq!(shown("c"), None);
+        assert_eq!(series.queue_pkts.len(), 4);
+    }
 }

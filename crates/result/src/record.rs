@@ -62,7 +62,7 @@ impl Record {
                 queue = length;
             }
             while let Some(lost) = lost.next_if(|lost| lost.at < edge) {
-                meter.lost(lost.number);
+                meter.lost(lost.number, lost.at, 0);
             }
             meter.edge(edge, queue, &self.counts(edge), self.partly_sent_bits(edge));
         }

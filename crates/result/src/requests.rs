@@ -24,6 +24,8 @@ pub struct Served {
     pub bytes: u64,
     /// When the application asked.
     pub asked_at: u64,
+    /// When the first data reached the other application; `None` where nobody looked.
+    pub first_at: Option<u64>,
     /// When the last byte reached the application.
     pub delivered_at: u64,
 }
@@ -48,10 +50,15 @@ impl Requests {
     ) {
         let own = |served: &&Served| flows.contains(&served.flow) && window.contains(&served.delivered_at);
         let mut transfers = Completions::default();
+        let mut startup = Histogram::default();
         for served in self.transfers.iter().filter(own) {
+            served.first_at.iter().for_each(|first| startup.record(first.saturating_sub(served.asked_at)));
             transfers.record(served.bytes, served.nanos(), alone_ns(served.flow, served.bytes));
         }
         metrics.completions = transfers.metrics();
+        metrics.startup_mean_s = startup.mean().map(|ns| ns * 1e-9);
+        metrics.startup_p50_s = startup.quantile(0.50).map(|ns| ns * 1e-9);
+        metrics.startup_p95_s = startup.quantile(0.95).map(|ns| ns * 1e-9);
         metrics.refused =
             Some(self.refused.iter().filter(|(of, at)| *of == group && window.contains(at)).count() as u64);
         if pages {
@@ -73,7 +80,13 @@ mod tests {
 
     #[test]
     fn requests_belong_to_the_window_in_which_they_end() {
-        let transfer = |flow, asked_at, delivered_at| Served { flow, bytes: 20_000, asked_at, delivered_at };
+        let transfer = |flow, asked_at, delivered_at| Served {
+            flow,
+            bytes: 20_000,
+            asked_at,
+            first_at: Some(asked_at + 5),
+            delivered_at,
+        };
         let requests = Requests {
             // Of another group; ends before the window; ends at its beginning; ends at its end.
             transfers: vec![transfer(9, 90, 150), transfer(1, 10, 99), transfer(1, 40, 100), transfer(2, 150, 200)],

@@ -38,6 +38,7 @@ use aqumen_units::Instant;
 
 use crate::control::{Agenda, Control};
 use crate::event::Event;
+use crate::measure::segments::Segments;
 use crate::measure::{Measures, Standing};
 use crate::network::Network;
 use crate::trace::Trace;
@@ -82,6 +83,7 @@ pub(crate) struct Finished {
     /// What each flow did in each piece between the edges of the windows of measurement.
     pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
     pub(crate) measures: Measures,
+    pub(crate) segments: Segments,
     pub(crate) events: u64,
 }
 
@@ -133,7 +135,7 @@ impl<'a> Engine<'a> {
             measures: Measures::new(plan),
         };
         hosts.touch_watched();
-        let ways = Ways::new(post, lanes, configs, sinks, log);
+        let ways = Ways::new(post, lanes, configs, sinks, Segments::new(plan), log);
         hosts.add_agents();
         hosts.add_applications(&ways);
         let mut engine = Engine {
@@ -160,8 +162,9 @@ impl<'a> Engine<'a> {
     /// Runs to the end of the plan.
     pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Finished, Error> {
         self.run_through(progress)?;
-        let Engine { ports, port_links, hosts, series, flow_pieces, events, .. } = self;
-        Ok(Finished { ports, port_links, series, flow_pieces, measures: hosts.measures, events })
+        let Engine { ports, port_links, hosts, ways, series, flow_pieces, events, .. } = self;
+        let (measures, segments) = (hosts.measures, ways.segments);
+        Ok(Finished { ports, port_links, series, flow_pieces, measures, segments, events })
     }
 
     fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
@@ -225,9 +228,8 @@ impl<'a> Engine<'a> {
     fn sample(&mut self, now: u64) {
         for (port, series) in self.ports.iter_mut().zip(&mut self.series) {
             if let Some((queue, probability)) = port.sample(now) {
-                series.t_s.push(now as f64 * 1e-9);
-                series.queue_pkts.push(queue as f64);
-                series.probability.push(probability);
+                series.sample(now as f64 * 1e-9, queue as f64, probability);
+                port.observe(&mut |name, value| series.observe(name, value));
             }
         }
         let Hosts { flows, touched, measures, .. } = &mut self.hosts;
@@ -285,6 +287,7 @@ impl<'a> Engine<'a> {
     fn on_edge(&mut self, now: u64) {
         self.ports.iter_mut().for_each(|port| port.edge(now));
         self.hosts.measures.edge();
+        self.ways.segments.edge();
         let early = self.ways.early_bytes();
         let ends = self.ways.sinks.iter().zip(&early).zip(0u32..);
         for (((sink, early), flow), (pieces, counted)) in ends.zip(self.flow_pieces.iter_mut().zip(&mut self.counted)) {

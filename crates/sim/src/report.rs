@@ -33,7 +33,10 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
     for (number, group) in plan.groups.iter().enumerate() {
         let pieces = &run.flow_pieces[group.flows.start as usize..group.flows.end as usize];
         let by_window = |window: &Window| {
-            let mut metrics = flow_metrics(group, pieces, &edges, window);
+            let (mut metrics, sent) = flow_metrics(group, pieces, &edges, window);
+            if group.transport.tcp().is_some() {
+                run.segments.fill(&mut metrics, number as u32, pieces_in(&edges, window), sent);
+            }
             run.measures.fill(&mut metrics, plan, number as u32, pieces_in(&edges, window), window);
             (window.name.clone(), metrics)
         };
@@ -49,12 +52,14 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
         }
         port.notes(&mut |note| result.notes.push(format!("{}: {note}", link.name)));
         result.cost.bottleneck_packets += totals.departures;
+        let crossing = plan.flows.iter().filter(|flow| flow.path.contains(&number)).count().max(1);
         let mut metrics = IndexMap::new();
         let mut sojourn = IndexMap::new();
         let mut queue = IndexMap::new();
         for window in &plan.windows {
             let seen = LinkSeen::new(plan, link, window, &edges, meter, offered.as_deref(), &series);
             let mut own = seen.metrics;
+            own.loss_sync_ratio = own.loss_event_flows_mean.map(|hit| hit / crossing as f64);
             if let Some((_, share)) = run.measures.shares.iter().find(|(of, _)| *of == number) {
                 judge_sharing(&mut own, plan, number, share, &run.flow_pieces, &edges, window);
             }
@@ -100,7 +105,8 @@ fn judge_sharing(
     metrics.rtt_fairness_slope = rtt_slope(&mean_rtt_and_bytes.collect::<Vec<_>>());
 }
 
-fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window: &Window) -> FlowMetrics {
+/// What the ends of a group's flows counted in a window, and how many segments they sent.
+fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window: &Window) -> (FlowMetrics, u64) {
     let mut sum = FlowPiece::default();
     let mut shares = Vec::with_capacity(pieces.len());
     for pieces in pieces {
@@ -121,7 +127,7 @@ fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window:
     let counts = &sum.counts;
     let transport = &group.transport;
     let goodput_bps = delivered * 8.0 / (window.end - window.start).as_secs_f64();
-    FlowMetrics {
+    let metrics = FlowMetrics {
         goodput_bps,
         jain_fairness: jain(shares),
         rtt_mean_s: (counts.rtt_samples > 0).then(|| counts.rtt_sum_ns as f64 * 1e-9 / counts.rtt_samples as f64),
@@ -129,5 +135,6 @@ fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window:
         timeouts: Some(counts.timeouts),
         throughput_bps: Some(goodput_bps * f64::from(transport.packet_bytes()) / f64::from(transport.payload_bytes())),
         ..FlowMetrics::default()
-    }
+    };
+    (metrics, counts.sent)
 }

@@ -431,7 +431,7 @@ impl<'a> Hosts<'a> {
                 let delivered = of_connections.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
                 let delivered_at = delivered.max().unwrap_or(now);
                 if let Some(asked_at) = own.page_at.take() {
-                    self.seen.requests.pages.push(Served { flow: first, bytes: 0, asked_at, delivered_at });
+                    self.seen.requests.pages.push(Served { flow: first, bytes: 0, asked_at, first_at: None, delivered_at });
                 }
             }
         }
@@ -443,7 +443,7 @@ impl<'a> Hosts<'a> {
         let state = &mut self.flows[flow as usize];
         let Some((bytes, asked_at, _)) = state.request.take() else { return Ok(()) };
         let delivered_at = state.delivered_at;
-        self.seen.requests.transfers.push(Served { flow, bytes, asked_at, delivered_at });
+        self.seen.requests.transfers.push(Served { flow, bytes, asked_at, first_at: None, delivered_at });
         let Some(application) = state.application else { return Ok(()) };
         let own = &mut self.applications[application];
         own.source.on_delivered(if own.shared.is_some() { 0 } else { flow - own.first });

@@ -72,7 +72,7 @@ impl FifoPort {
         let queue_pkts = self.account.backlog().packets;
         let bytes = packet.bytes();
         match self.account.arrive(&metadata(packet, flow), instant(now), &mut self.rng) {
-            Err(_) => return self.lose(),
+            Err(_) => return self.lose(now, flow),
             Ok(true) => packet.mark(),
             Ok(false) => {}
         }
@@ -101,9 +101,9 @@ impl FifoPort {
 
     /// The packet that arrived last is lost.
     #[cold]
-    fn lose(&mut self) -> Arrival {
+    fn lose(&mut self, now: u64, flow: u32) -> Arrival {
         if let Some(meter) = &mut self.meter {
-            meter.lost(self.account.totals().arrivals);
+            meter.lost(self.account.totals().arrivals, now, flow);
         }
         Arrival::Dropped
     }
@@ -214,6 +214,10 @@ impl FifoPort {
 
     pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.account.aqm().settings(visit);
+    }
+
+    pub(super) fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.account.aqm().observe(visit);
     }
 
     pub(super) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {

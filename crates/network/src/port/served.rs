@@ -49,6 +49,8 @@ struct Kept<P> {
     number: u64,
     /// Where the meter counts its wait.
     place: u32,
+    /// Tells its flow from others.
+    flow: u32,
 }
 
 /// What a port hands back at the end of a transmission.
@@ -65,7 +67,7 @@ impl<P: Carried + Copy> ServedPort<P> {
     /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows.
     pub(crate) fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Result<Self, Error> {
         let rng = Stream::new(seed, Kind::Aqm, u64::from(number));
-        let meter = link.record.then(|| Box::new(Meter::new(link.target_pkts)));
+        let meter = link.record.then(|| Box::new(super::meter_of(link)));
         Ok(ServedPort::new(super::discipline(link)?, rng, Transmitter::new(link, seed, number, edges), meter))
     }
 
@@ -85,13 +87,13 @@ impl<P: Carried + Copy> ServedPort<P> {
         let metadata = who.metadata(&packet);
         let place = self.meter.as_ref().map_or(0, |meter| meter.place_of(who.flow_hash));
         let number = self.qdisc.totals().arrivals + 1;
-        let handle = self.packets.keep(Kept { packet, arrived: now, number, place });
+        let handle = self.packets.keep(Kept { packet, arrived: now, number, place, flow: who.flow_hash });
         self.qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
         // A packet that was dropped at an idle link leaves the link as idle as it was.
         let idle = self.serving.is_none() && self.opens.is_none() && self.qdisc.backlog().packets > 0;
         let busy_until = if idle { self.serve(now) } else { None };
         let own = self.packets.dropped.iter().any(|(other, _)| *other == handle);
-        self.release_dropped(dropped);
+        self.release_dropped(now, dropped);
         if own { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
@@ -109,7 +111,7 @@ impl<P: Carried + Copy> ServedPort<P> {
             Sent { packet: self.packets.release(handle), start: booking.start, reach }
         });
         let busy_until = self.serve(now);
-        self.release_dropped(dropped);
+        self.release_dropped(now, dropped);
         (sent, busy_until)
     }
 
@@ -141,11 +143,11 @@ impl<P: Carried + Copy> ServedPort<P> {
         Some(booking.end)
     }
 
-    /// Hands the packets dropped in the call under way to `to`.
-    fn release_dropped(&mut self, to: &mut Vec<(P, DropReason)>) {
+    /// Hands the packets dropped in the call under way, at `now`, to `to`.
+    fn release_dropped(&mut self, now: u64, to: &mut Vec<(P, DropReason)>) {
         if let Some(meter) = &mut self.meter {
-            let numbers = self.packets.dropped.iter().map(|(handle, _)| self.packets.kept[*handle as usize].number);
-            numbers.for_each(|number| meter.lost(number));
+            let lost = self.packets.dropped.iter().map(|(handle, _)| &self.packets.kept[*handle as usize]);
+            lost.for_each(|packet| meter.lost(packet.number, now, packet.flow));
         }
         while let Some((handle, reason)) = self.packets.dropped.pop() {
             to.push((self.packets.release(handle), reason));
@@ -202,6 +204,10 @@ impl<P: Carried + Copy> ServedPort<P> {
 
     pub(crate) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.qdisc.settings(visit);
+    }
+
+    pub(crate) fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.qdisc.observe(visit);
     }
 
     pub(crate) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {

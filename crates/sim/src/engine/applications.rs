@@ -78,6 +78,8 @@ struct OfGroup {
 struct Request {
     bytes: u64,
     at: u64,
+    /// When its first data came.
+    first_at: Option<u64>,
 }
 
 impl Applications {
@@ -91,6 +93,9 @@ impl Applications {
     pub(super) fn delivered(&mut self, application: u32, at: u64) {
         let application = &mut self.of_flows[application as usize];
         application.delivered_at = application.delivered_at.max(at);
+        if let Some(request) = &mut application.request {
+            request.first_at.get_or_insert(at);
+        }
     }
 
     /// What the earlier connections of a flow did.
@@ -298,7 +303,7 @@ impl Hosts<'_> {
             Action::Transfer { bytes, fresh, connection } => {
                 let flow = flow + connection;
                 let application = self.application(flow);
-                application.request = Some(Request { bytes, at: now });
+                application.request = Some(Request { bytes, at: now, first_at: None });
                 if fresh && application.open {
                     self.open_again(ways, flow);
                 }
@@ -318,7 +323,13 @@ impl Hosts<'_> {
                 let connections = &applications[..applications[0].connections as usize];
                 let delivered_at = connections.iter().map(|connection| connection.delivered_at).fold(0, u64::max);
                 if let Some(asked_at) = applications[0].page_at.take() {
-                    self.measures.requests.pages.push(Served { flow, bytes: 0, asked_at, delivered_at });
+                    self.measures.requests.pages.push(Served {
+                        flow,
+                        bytes: 0,
+                        asked_at,
+                        first_at: None,
+                        delivered_at,
+                    });
                 }
             }
         }
@@ -387,9 +398,9 @@ impl Hosts<'_> {
         let number = state.application as usize;
         let application = &mut self.applications.of_flows[number];
         let (connection, request) = (application.connection, application.request.take());
-        if let Some(Request { bytes, at }) = request {
+        if let Some(Request { bytes, at, first_at }) = request {
             let delivered_at = application.delivered_at;
-            self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, delivered_at });
+            self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, first_at, delivered_at });
             if let Some(of_group) = self.applications.of_groups.get_mut(application.group as usize)
                 && application.running
             {

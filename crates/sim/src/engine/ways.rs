@@ -9,6 +9,7 @@ use super::post::Post;
 use super::{NEVER, instant};
 use crate::event::{Event, Kept};
 use crate::lanes::{Lanes, Target};
+use crate::measure::segments::Segments;
 
 pub(super) struct Ways<'a> {
     pub(super) post: Post,
@@ -26,6 +27,8 @@ pub(super) struct Ways<'a> {
     pub(super) next_control: u64,
     /// Deliveries computed ahead of the next edge, which they follow: when, flow, payload.
     early_deliveries: Vec<(u64, u32, u32)>,
+    /// What becomes of TCP's segments.
+    pub(super) segments: Segments,
     /// What crosses shared links, if anybody wants to know.
     pub(super) log: Option<Log>,
     /// Whether the flows are too many for the cache.
@@ -81,6 +84,9 @@ impl Ways<'_> {
             self.receive(flow, reach, event);
             return;
         }
+        if Segments::wants(flow, &segment) {
+            self.segments.arrive(flow, reach, &segment, self.next_edge);
+        }
         let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
         let (back, leads) = self.lanes.cross(lane + 1, reach, config.ack_bytes);
         match leads.port() {
@@ -104,7 +110,11 @@ impl Ways<'_> {
         }
         let config = self.configs[sink.group as usize];
         let before = sink.receiver.delivered_bytes();
-        let ack = sink.receiver.on_segment(config, instant(at), &event.as_segment());
+        let segment = event.as_segment();
+        if Segments::wants(flow, &segment) {
+            self.segments.arrive(flow, at, &segment, self.next_edge);
+        }
+        let ack = sink.receiver.on_segment(config, instant(at), &segment);
         let delivered = (sink.receiver.delivered_bytes() - before).0;
         if at >= self.next_edge {
             self.early_deliveries.push((at, flow, delivered as u32));
@@ -159,6 +169,7 @@ impl Ways<'_> {
         match event.kept() {
             Some(Kept::Ack(index)) => drop(self.acks.take(index)),
             Some(Kept::Packet(index)) => drop(self.packets.take(index)),
+            None if !event.is_ack() => self.segments.lose(self.lanes.flow_of(self.lane_of(event))),
             None => {}
         }
     }
@@ -174,6 +185,7 @@ impl Ways<'_> {
     pub(super) fn set_next(&mut self, edge: u64, control: u64) {
         if edge != self.next_edge {
             self.early_deliveries.retain(|&(at, ..)| at >= edge);
+            self.segments.set_next_edge(edge);
         }
         (self.next_edge, self.next_control) = (edge, control);
     }
@@ -185,6 +197,7 @@ impl<'a> Ways<'a> {
         mut lanes: Lanes,
         configs: Vec<&'a TcpConfig>,
         sinks: Vec<Sink>,
+        segments: Segments,
         log: Option<Log>,
     ) -> Self {
         let far = sinks.len() > FLOWS_IN_CACHE;
@@ -201,6 +214,7 @@ impl<'a> Ways<'a> {
             next_edge: 0,
             next_control: 0,
             early_deliveries: Vec::new(),
+            segments,
             log,
             far,
         }

@@ -1,9 +1,10 @@
 //! What is measured of flows beside the counts that their ends keep.
 //!
-//! [`classes`] gathers what happened to the packets and messages of transports other than TCP, [`share`] how endless TCP transfers
+//! [`classes`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's segments, [`share`] how endless TCP transfers
 //! share a recorded link.
 
 pub(crate) mod classes;
+pub(crate) mod segments;
 pub(crate) mod share;
 
 use aqumen_result::{FlowMetrics, Requests};

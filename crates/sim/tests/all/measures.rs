@@ -261,3 +261,55 @@ fn a_frame_that_the_queue_cannot_hold_is_lost() {
     assert_eq!((film.frames, result.links["bottleneck"]["all"].overflow_dropped_pkts), (Some(248), dropped));
     near(film.frame_loss_ratio, lost as f64 / 248.0, 1e-12);
 }
+
+/// `count` flows of TCP of the preset `ns2` with `receive_window` packets of 1000 bytes and this `traffic`.
+fn tcp(count: u32, receive_window: u32, traffic: &str) -> String {
+    format!(
+        r#"
+        [[flows]]
+        name = "tcp"
+        count = {count}
+        transport = {{ preset = "ns2", receive_window = "{receive_window}pkt", syn = false }}
+        traffic = {traffic}
+        "#
+    )
+}
+
+#[test]
+fn segments_over_an_idle_link_have_one_delay_and_none_is_lost() {
+    // Five segments a round trip of 61 ms, at the pace of the link after the first burst: none waits.
+    let result = answer(10, &tcp(1, 5, "\"bulk\""));
+    let seen = flows(&result, "tcp");
+    near(seen.delay_mean_s, 0.03102, 1e-12);
+    assert_eq!((seen.jitter_mean_s, seen.loss_ratio), (Some(0.0), Some(0.0)));
+    near(seen.delay_variation_p99_s, 0.0, 0.008 * 0.03102);
+}
+
+#[test]
+fn what_the_queue_drops_the_groups_lose() {
+    let result = answer(10, &tcp(4, 100, "\"bulk\""));
+    let (seen, link) = (flows(&result, "tcp"), link(&result));
+    near(seen.loss_ratio, link.overflow_drop_ratio.unwrap(), 0.02 * link.overflow_drop_ratio.unwrap());
+    // Sojourns of up to 10 ms, beside 31.02 ms.
+    assert!(seen.delay_p99_s.unwrap() < 0.0413 && seen.delay_variation_p95_s.unwrap() > 0.005, "{seen:?}");
+    near(seen.delay_mean_s, 0.03102 + link.sojourn_mean_s.unwrap(), 0.0005);
+    assert!(seen.jitter_mean_s.unwrap() > 0.0);
+    // 4 flows; what is lost within a round trip of 61 ms hits at least one of them.
+    let hit = link.loss_event_flows_mean.unwrap();
+    assert!((1.0..=4.0).contains(&hit) && link.loss_sync_ratio == Some(hit / 4.0), "{link:?}");
+    // Losses in 8 s: from the first to the last so many intervals less than losses.
+    let mean = link.loss_interval_mean_s.unwrap();
+    near(Some(mean * (link.overflow_dropped_pkts as f64 - 1.0)), 7.5, 0.75);
+    assert!(link.loss_interval_p50_s.unwrap() <= link.loss_interval_p95_s.unwrap());
+}
+
+#[test]
+fn a_transfer_starts_up_when_its_first_segment_arrives() {
+    // Of 9600 bytes each: two segments leave at once, and the first takes 31.02 ms.
+    let traffic = "{ kind = \"transfers\", size = \"9600B\", think = \"100ms\" }";
+    let result = answer(10, &tcp(1, 100, traffic));
+    let seen = flows(&result, "tcp");
+    near(seen.startup_mean_s, 0.03102, 1e-9);
+    near(seen.startup_p95_s, 0.03102, 0.008 * 0.03102);
+    assert_eq!(flows(&answer(10, &tcp(1, 5, "\"bulk\"")), "tcp").startup_mean_s, None);
+}

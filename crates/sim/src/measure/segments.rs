@@ -1,0 +1,110 @@
+//! What becomes of TCP's segments on their way: how long they take, and how many are lost.
+//!
+//! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the distribution, and the
+//! change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
+
+use aqumen_result::{FlowMetrics, Histogram};
+use aqumen_scenario::Plan;
+use aqumen_transport::tcp::Segment;
+
+/// Of all groups.
+pub(crate) struct Segments {
+    groups: Vec<Group>,
+    /// Group of each flow.
+    group_of: Vec<u32>,
+    /// The segment of each flow that was looked at last, and its delay.
+    latest: Vec<(u32, u64)>,
+    /// Those that arrive after the next edge: when, group, delay and change.
+    early: Vec<(u64, u32, u64, Option<u64>)>,
+}
+
+#[derive(Default)]
+struct Group {
+    piece: Piece,
+    pieces: Vec<Piece>,
+}
+
+/// Between two edges.
+#[derive(Clone, Default)]
+struct Piece {
+    /// Nanoseconds.
+    delay: Histogram,
+    /// Sum of the changes of the delay, nanoseconds, and how many.
+    change: u64,
+    changes: u64,
+    lost: u64,
+}
+
+impl Segments {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let group_of: Vec<u32> = plan.flows.iter().map(|flow| flow.group).collect();
+        Segments {
+            groups: plan.groups.iter().map(|_| Group::default()).collect(),
+            latest: vec![(u32::MAX, 0); group_of.len()],
+            group_of,
+            early: Vec::new(),
+        }
+    }
+
+    /// Whether this segment is one of those that are looked at.
+    #[inline(always)]
+    pub(crate) fn wants(flow: u32, segment: &Segment) -> bool {
+        segment.seq.wrapping_add(flow.wrapping_mul(5)) & 15 < 2 && !segment.syn
+    }
+
+    /// A segment of `flow` that is looked at reaches its receiver at `at`, which may lie beyond `next_edge`.
+    #[cold]
+    pub(crate) fn arrive(&mut self, flow: u32, at: u64, segment: &Segment, next_edge: u64) {
+        let delay = at.saturating_sub(segment.sent_at.as_nanos());
+        let (seq, before) = std::mem::replace(&mut self.latest[flow as usize], (segment.seq, delay));
+        let change = (seq.wrapping_add(1) == segment.seq).then(|| delay.abs_diff(before));
+        let group = self.group_of[flow as usize];
+        if at >= next_edge {
+            self.early.push((at, group, delay, change));
+        } else {
+            self.groups[group as usize].piece.arrive(delay, change);
+        }
+    }
+
+    /// A segment of `flow` is lost, at a queue or on a wire.
+    pub(crate) fn lose(&mut self, flow: u32) {
+        self.groups[self.group_of[flow as usize] as usize].piece.lost += 1;
+    }
+
+    /// A window begins or ends.
+    pub(crate) fn edge(&mut self) {
+        self.groups.iter_mut().for_each(|group| group.pieces.push(std::mem::take(&mut group.piece)));
+    }
+
+    /// The next edge is at `edge`: what was seen early and comes before it has its place now.
+    pub(crate) fn set_next_edge(&mut self, edge: u64) {
+        for (_, group, delay, change) in self.early.extract_if(.., |(at, ..)| *at < edge) {
+            self.groups[group as usize].piece.arrive(delay, change);
+        }
+    }
+
+    /// Fills in what became of the segments of `group`, of which `sent` left, in the pieces with these numbers.
+    pub(crate) fn fill(&self, metrics: &mut FlowMetrics, group: u32, pieces: impl Iterator<Item = usize>, sent: u64) {
+        let of = &self.groups[group as usize];
+        let mut sum = Piece::default();
+        pieces.for_each(|k| sum.merge(&of.pieces[k]));
+        metrics.tell_delay(&sum.delay);
+        metrics.jitter_mean_s = (sum.changes > 0).then(|| sum.change as f64 * 1e-9 / sum.changes as f64);
+        metrics.loss_ratio = (sent > 0).then(|| sum.lost as f64 / sent as f64);
+    }
+}
+
+impl Piece {
+    fn arrive(&mut self, delay: u64, change: Option<u64>) {
+        self.delay.record(delay);
+        self.change += change.unwrap_or(0);
+        self.changes += u64::from(change.is_some());
+    }
+
+    fn merge(&mut self, later: &Piece) {
+        self.delay.merge(&later.delay);
+        self.change += later.change;
+        self.changes += later.changes;
+        self.lost += later.lost;
+    }
+}
