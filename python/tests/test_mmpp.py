@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from snapshot import check_text
 
-from aqumen import ScenarioError, _core, mmpp
+from aqumen import Scenario, ScenarioError, _core, mmpp
 from aqumen.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "mmpp"
@@ -238,3 +238,14 @@ def test_bad_arguments_are_one_line_and_exit_code_2(cli, monkeypatch, tmp_path, 
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert message in err
+
+
+def test_the_model_of_the_aaqm_load_offers_what_the_scenario_does():
+    """UDP and RTP of 30 flows each at the rates of the scenario's cell n10, in packets of 1282 B on the wire."""
+    plan = Scenario.load("aaqm/load@n10").plan(1, "droptail")
+    sources = mmpp.solve(EXAMPLES / "aaqm-load.toml").data["sources"]
+    udp = [group for group in plan["groups"] if group["name"].startswith("udp")]
+    assert sum(last - first for first, last in (group["flows"] for group in udp)) == 30
+    assert {group["traffic"]["rate"] for group in udp} == {"101892bit"}
+    assert sources["udp"]["offered_pps"] == pytest.approx(30 * 0.8 * 101_892 / 8 / 1254, rel=2e-3)
+    assert sources["rtp"]["offered_pps"] == pytest.approx(30 * 81_513 / 8 / 1242, rel=2e-3)

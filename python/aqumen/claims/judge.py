@@ -56,8 +56,8 @@ class Term:
     """The link, or the flow groups and how they are combined."""
     across: str | None = None
     """How the cells are taken together."""
-    rivals: tuple[str, ...] = ()
-    """The AQMs among which it is ranked."""
+    rivals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The AQMs among which it is ranked, each with its cells."""
     over: Term | None = None
     """By what it is divided."""
     less: Term | None = None
@@ -85,7 +85,8 @@ class Term:
 
     def needs(self) -> set[tuple[str, str]]:
         """The cells and AQMs from which it comes."""
-        own = {(cell, spec) for cell in self.cells for spec in (self.spec, *self.rivals)}
+        ranked = ((self.spec, self.cells), *self.rivals)
+        own = {(cell, spec) for spec, cells in ranked for cell in cells}
         return own.union(*(term.needs() for term in (self.over, self.less, self.minus) if term))
 
 
@@ -233,7 +234,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [value]
 
 
-def _terms(rule: Rule, reading: Mapping[str, str]) -> list[tuple[Term, ...]]:
+def _terms(rule: Rule, reading: Mapping[str, Any]) -> list[tuple[Term, ...]]:
     """The terms of each question of a rule, under one reading."""
     test = rule["test"]
     windows = _listed(rule.get("window", "steady"))
@@ -267,29 +268,32 @@ def _pairs(rule: Rule, sides: Sequence[Term]) -> list[tuple[Term, ...]]:
     return [(b, a) for a, b in neighbours] if rule.get("chain") == "falling" else neighbours
 
 
-def _term(said: Mapping[str, Any], reading: Mapping[str, str], rivals: Sequence[str] = ()) -> Term:
+def _term(said: Mapping[str, Any], reading: Mapping[str, Any], rivals: Sequence[str] = ()) -> Term:
     where = {key: said[key] for key in ("link", "flows", "combine") if said.get(key) is not None}
     others = ("over", "less", "minus")
     plain = {key: value for key, value in said.items() if key not in others}
     over, less, minus = (_term({**plain, **said[key]}, reading, rivals) if key in said else None for key in others)
-    variant = reading.get("variant")
-    cells = [
-        cell if variant is None else f"{cell}{',' if '@' in cell else '@'}{variant}" for cell in _listed(said["at"])
-    ]
+    cells = _listed(said["at"])
     across = said.get("across")
     return Term(
         of=said["of"],
         name=said["aqm"],
         spec=reading[said["aqm"]],
-        cells=tuple(cells),
+        cells=_cells(cells, said["aqm"], reading),
         window=said["window"],
         where=where,
         across=across,
-        rivals=tuple(reading[name] for name in rivals) if across == "rank" else (),
+        rivals=tuple((reading[name], _cells(cells, name, reading)) for name in rivals) if across == "rank" else (),
         over=over,
         less=less,
         minus=minus,
     )
+
+
+def _cells(cells: Sequence[str], name: str, reading: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells with the variant of the reading, and the one that an AQM has of its own in it."""
+    variants = [one for one in (reading.get("variant"), reading.get("variants", {}).get(name)) if one]
+    return tuple(f"{cell}{',' if '@' in cell else '@'}{','.join(variants)}" if variants else cell for cell in cells)
 
 
 def _values(term: Term, lookup: Lookup) -> dict[int, list[float | None]] | None:
@@ -363,12 +367,12 @@ def _across(how: str | None, values: Sequence[float]) -> float:
 def _ranks(term: Term, lookup: Lookup) -> Values | None:
     """The mean over the cells of its rank among its rivals, 1 for the lowest; equal ones share."""
     columns = []
-    for rival in term.rivals:
-        values = _values(replace(term, spec=rival, across=None), lookup)
+    for rival, cells in term.rivals:
+        values = _values(replace(term, spec=rival, cells=cells, across=None), lookup)
         if values is None:
             return None
         columns.append(values)
-    own = term.rivals.index(term.spec)
+    own = term.rivals.index((term.spec, term.cells))
     ranks: Values = {}
     for seed in sorted(set.intersection(*map(set, columns))):
         found = []

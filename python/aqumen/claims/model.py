@@ -62,8 +62,9 @@ class Paper:
     """Its folder: `arm-pfc`."""
     title: str
     """Authors, title and year."""
-    readings: Mapping[str, Mapping[str, str]]
-    """For each way to read what the paper leaves open: the AQM that each of the paper's names stands for."""
+    readings: Mapping[str, Mapping[str, Any]]
+    """For each way to read what the paper leaves open: the AQM that each of the paper's names stands for; under
+    `variant` the variant of all cells, under `variants` that of single names."""
     about: Mapping[str, str]
     """What each reading takes the paper to mean."""
     claims: tuple[Claim, ...]
