@@ -43,6 +43,7 @@ VERBS = {
         "reproduce",
         "Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.",
     ),
+    "calibrate": ("calibrate", "calibrate", "Find how many flows make a level of congestion: DropTail loses 1 %."),
     "design": ("design", "design", "Design an AQM for a network and show its margins."),
     "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
     "replay": (
