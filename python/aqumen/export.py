@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqumen.errors import OutputError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aqumen.comparison import Comparison
 
-__all__ = ["FORMATS", "bibtex", "cells_of", "check_parquet", "parquet_bytes", "tidy_csv", "written"]
+__all__ = ["FORMATS", "bibtex", "cells_of", "check_parquet", "parquet_bytes", "rows_parquet", "tidy_csv", "written"]
 
 FORMATS = ("text", "csv", "latex", "markdown", "parquet")
 """What `--format` takes."""
@@ -136,9 +136,25 @@ def parquet_bytes(comparison: Comparison) -> bytes:
     Args:
         comparison: The comparison.
     """
+    return _parquet(comparison.to_arrow())
+
+
+def rows_parquet(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> bytes:
+    """Rows as Parquet, of which these keys are the columns, all text. Needs the extra `arrow`.
+
+    Args:
+        rows: The rows.
+        keys: The columns.
+    """
+    arrow = optional("pyarrow", "arrow")
+    texts = {key: [None if row[key] is None else str(row[key]) for row in rows] for key in keys}
+    return _parquet(arrow.table({key: arrow.array(values, arrow.string()) for key, values in texts.items()}))
+
+
+def _parquet(table: Any) -> bytes:
     arrow, parquet = optional("pyarrow", "arrow"), optional("pyarrow.parquet", "arrow")
     sink = arrow.BufferOutputStream()
-    parquet.write_table(comparison.to_arrow(), sink)
+    parquet.write_table(table, sink)
     return bytes(sink.getvalue())
 
 

@@ -7,7 +7,7 @@ same files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from aqumen.comparison import Comparison
 
-__all__ = ["write_figures"]
+__all__ = ["Draw", "draw_all", "style", "write_figures"]
 
+Draw = Callable[["Axes"], bool]
+"""Draws into axes; whether there was anything to draw."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
 COLUMN_IN = 3.5
@@ -54,9 +56,6 @@ def write_figures(comparison: Comparison, folder: Path, command: str) -> list[Pa
         folder: The folder; it is made where it is not there.
         command: The command that makes them anew.
     """
-    matplotlib = optional("matplotlib", "plot")
-    from matplotlib.figure import Figure
-
     ranking = comparison.ranking()
     drawn: dict[str, Callable[[Axes, Comparison, str, str], bool]] = {
         "ranking": _ranking,
@@ -64,6 +63,24 @@ def write_figures(comparison: Comparison, folder: Path, command: str) -> list[Pa
         "delay-throughput": _tradeoff,
         "sojourn-cdf": _sojourn,
     }
+
+    def of_comparison(draw: Callable[[Axes, Comparison, str, str], bool]) -> Draw:
+        return lambda axes: draw(axes, comparison, ranking.link, ranking.window)
+
+    return draw_all({name: of_comparison(draw) for name, draw in drawn.items()}, folder, command)
+
+
+def draw_all(drawn: Mapping[str, Draw], folder: Path, command: str) -> list[Path]:
+    """Draw figures into a folder, each as SVG, PDF and PNG. Needs the extra `plot`.
+
+    Args:
+        drawn: What draws each figure into its axes, by the name of its files.
+        folder: The folder; it is made where it is not there.
+        command: The command that makes them anew.
+    """
+    matplotlib = optional("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
     made = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +89,7 @@ def write_figures(comparison: Comparison, folder: Path, command: str) -> list[Pa
                 figure = Figure(figsize=(COLUMN_IN, HEIGHT_IN), layout="constrained")
                 axes = figure.subplots()
                 axes.spines[["top", "right"]].set_visible(False)
-                if draw(axes, comparison, ranking.link, ranking.window):
+                if draw(axes):
                     made += _saved(figure, folder / name)
         script = folder / "remake.sh"
         script.write_text(f"#!/bin/sh -e\n# Draws these figures anew.\n{command}\n", encoding="utf-8")
@@ -92,7 +109,12 @@ def _saved(figure: Figure, base: Path) -> list[Path]:
     return files
 
 
-def _style(i: int) -> dict[str, Any]:
+def style(i: int) -> dict[str, Any]:
+    """How the line of the i-th name looks.
+
+    Args:
+        i: Its number, from 0.
+    """
     return {
         "color": COLOURS[i % len(COLOURS)],
         "linestyle": DASHES[i // len(COLOURS) % len(DASHES) if i >= len(COLOURS) else i % len(DASHES)],
@@ -125,7 +147,7 @@ def _queue(axes: Axes, comparison: Comparison, link: str, window: str) -> bool:
         every = [run.series(link) for run in comparison.of(aqm)]
         mean = np.mean([each.queue_pkts for each in every], axis=0)
         t, mean = _coarser(every[0].t_s, mean)
-        axes.plot(t, mean, label=aqm, **{**_style(i), "linewidth": 0.8})
+        axes.plot(t, mean, label=aqm, **{**style(i), "linewidth": 0.8})
     target = comparison.targets().get(link)
     if target is not None:
         axes.axhline(target, color="0.4", linewidth=0.6, linestyle=(0, (1, 2)))
@@ -184,7 +206,7 @@ def _sojourn(axes: Axes, comparison: Comparison, link: str, window: str) -> bool
         share = np.mean(
             [np.concatenate([[0.0], c.share])[np.searchsorted(c.sojourn_s, grid, side="right")] for c in known], axis=0
         )
-        axes.step(1000 * grid, share, where="post", label=aqm, **_style(i))
+        axes.step(1000 * grid, share, where="post", label=aqm, **style(i))
         furthest = max(furthest, 1000 * float(grid[min(int(np.searchsorted(share, 0.999)), len(grid) - 1)]))
     axes.set(xlabel="Sojourn time, ms", ylabel="Share of packets", ylim=(0, 1.01), xlim=(0, furthest or None))
     _legend(axes, comparison.aqms)

@@ -223,11 +223,58 @@ def test_the_record_comes_out_again(tmp_path, capsys):
     assert (tmp_path / "report.html").read_text().count("<svg") > 10
 
 
-def test_an_ellipse_is_that_of_the_seeds():
+def test_an_ellipse_is_that_of_the_samples():
     # Delays 1, 2, 3 and goodputs 2, 4, 6: both have their variance about the middle, and move together.
     found = evaluation.ellipse([(1, 2), (2, 4), (3, 6)])
     assert found == {"delay_s": 2, "goodput_bps": 4, "delay_std_s": 1, "goodput_std_bps": 2, "covariance": 2}
     assert evaluation.ellipse([(1, 2)]) is None
+
+
+def test_delay_and_goodput_are_paired_within_a_run():
+    scenario = evaluation.sampled(Scenario.load("rfc7928/varying-load"))
+    plan = scenario.plan(1, "droptail")
+    windows = plan["windows"]
+    lengths = [end - start for name, (start, end) in windows.items() if name.startswith("sample-")]
+    assert len(lengths) == plan["duration_s"] - windows["steady"][0]
+    assert set(lengths) == {1}
+    run = {
+        "windows": {"mild": [10, 12], "steady": [0, 20]},
+        "samples": [
+            {"at_s": [at, at + 1], "goodput_bps": 1e6 * at, "sojourn_mean_s": None if at == 11 else 0.01 * at}
+            for at in (9, 10, 11, 12)
+        ],
+    }
+    # From 10 to 12 s there are two seconds, and in one of them no packet crossed the link.
+    assert evaluation.paired(run, "mild") == [(0.1, 10e6)]
+    assert len(evaluation.paired(run, "steady")) == 3
+
+
+def test_an_aqm_can_be_run_at_the_target_of_another():
+    assert evaluation.at_target("pie", "15ms") == "pie:target=15ms"
+    assert evaluation.at_target("pi:frequency=100Hz", "15ms") == "pi:frequency=100Hz,target_delay=15ms"
+    assert evaluation.at_target("red", "15ms") == "red:thresholds=ns2-auto,target_delay=15ms"
+    assert evaluation.at_target("droptail", "15ms") is None
+    scenario = Scenario.load("rfc7928/bursts")
+    for spec in ("pie", "pi", "red", "fq-codel", "stpi", "cake"):
+        scenario.check_aqm(evaluation.at_target(spec, "15ms"))
+
+
+def test_the_aqms_are_ranked_over_all_places():
+    def row(cell, aqm, delay, goodput):
+        measured = {
+            key: {"mean": value, "n": 3} for key, value in (("goodput_bps", goodput), ("sojourn_mean_s", delay))
+        }
+        rest = {key: {"mean": delay, "n": 3} for key, *_ in evaluation.CRITERIA if key != "goodput_bps"}
+        return {"section": "5.1", "cell": cell, "window": "steady", "aqm": aqm, "measured": {**rest, **measured}}
+
+    cells = ["a", "b", "c"]
+    rows = [row(cell, aqm, *both) for cell in cells for aqm, both in (("x", (1, 8)), ("y", (2, 10)), ("z", (3, 9)))]
+    found = evaluation.standing(rows)
+    assert found["ranks"]["sojourn_p95_s"]["means"] == {"x": 1, "y": 2, "z": 3}
+    assert found["ranks"]["goodput_bps"]["means"] == {"y": 1, "z": 2, "x": 3}
+    # z waits longer than y and carries less.
+    assert found["front"] == ["x", "y"]
+    assert found["tradeoff"]["x"] == pytest.approx({"delay_s": 1, "goodput_share": 0.8})
 
 
 def test_the_scenarios_of_rfc_7928_can_run():
@@ -249,7 +296,13 @@ def test_rfc_7928_tells_each_section(tmp_path, capsys):
     assert main(["reproduce", "rfc7928", *arguments]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {row["section"] for row in told["rows"]} == {each.number for each in evaluation.sections()}
-    assert {row["aqm"] for row in told["rows"]} == {"droptail", "pie"}
+    targets = {f"pie:target={target}" for target in ("5ms", "15ms", "45ms")}
+    assert {row["aqm"] for row in told["rows"] if row["section"] == "8.3"} == {"droptail", *targets}
+    assert {row["aqm"] for row in told["rows"] if row["section"] != "8.3"} == {"droptail", "pie"}
+    assert set(told["standing"]["front"]) <= {"droptail", "pie"}
+    assert all(row["ellipse"] is not None for row in told["rows"] if row["section"] == "5.1")
+    assert told["costs"]["pie"]["packet_ns"]["mean"] > 0
+    assert "target" in {knob["name"] for knob in told["knobs"]["pie"]}
     assert (tmp_path / "pie.html").is_file()
     # With long flows at a full buffer PIE's queue is the shorter one.
     delays = {
@@ -258,3 +311,66 @@ def test_rfc_7928_tells_each_section(tmp_path, capsys):
         if row["cell"] == "rfc7928/congestion@heavy"
     }
     assert delays["pie"] < delays["droptail"] / 2
+
+
+def test_an_aqm_can_have_a_variant_of_its_own_in_a_reading():
+    rule = {**LESS, "aqm": ["A", "B"], "at": "s@n10"}
+    own = {"one": {"A": "a", "B": "b", "variant": "ecn", "variants": {"B": "retuned"}}}
+    assert needs(paper(rule, readings=own)) == {"s@n10,ecn": ["a"], "s@n10,ecn,retuned": ["b"]}
+    # Where it is ranked, its rivals keep theirs.
+    ranked = {**rule, "at": ["s", "t"], "across": "rank"}
+    cells = {"s@ecn", "t@ecn", "s@ecn,retuned", "t@ecn,retuned"}
+    made = paper(ranked, readings=own)
+    assert set(needs(made)) == cells
+
+    def lookup(cell, spec):
+        assert (spec == "b") == cell.endswith("retuned")
+        link = {"queue_mean_pkts": {"a": 1.0, "b": 2.0}[spec]}
+        run = {"scenario": cell, "windows": {"steady": [0, 1]}, "links": {"l": {"steady": link}}, "flows": {}}
+        return [(seed, run) for seed in (1, 2, 3)]
+
+    assert judge(made, made.claims[0], lookup, comparisons(made)).verdict == "reproduced"
+
+
+def test_what_an_aqm_shows_of_its_state_can_be_judged(fake_core, scenario_file):
+    records = Records({str(scenario_file): ["pi"]}, [1], None)
+    records.work(lambda *_: True)
+    ((_, run),) = records.of(str(scenario_file), "pi")
+    rule = {"of": "capacity_estimate_p50 / capacity_estimate_mean", "window": "steady"}
+    assert evaluate(run, rule) == 1
+
+
+def test_a_papers_figures_are_drawn_from_its_runs(tmp_path):
+    pytest.importorskip("matplotlib")
+    from aqumen.claims.figures import write_paper_figures
+    from aqumen.claims.study import Outcome
+
+    made = paper({**LESS, "at": "arm-pfc/exp1"})
+
+    class Kept:
+        seeds = (1,)
+        runs = {  # noqa: RUF012
+            ("arm-pfc/exp1", spec, 1): {"series": {"bottleneck": {"t_s": [1, 2, 3], "queue_pkts": [0, level, level]}}}
+            for spec, level in (("a", 10), ("b", 20))
+        }
+
+    outcome = Outcome(paper=made, judgements=(), seeds=1, quick=False)
+    files = write_paper_figures([outcome], Kept, tmp_path, "aqumen reproduce none")
+    assert [file.name for file in files] == [f"none-1-exp1.{kind}" for kind in ("svg", "pdf", "png")]
+    text = files[0].read_text()
+    # Both AQMs stand in the legend as text.
+    assert ">a<" in text
+    assert ">b<" in text
+
+
+def test_claims_leave_as_parquet():
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import io
+
+    from aqumen.cli.reproduce import CLAIM_KEYS
+    from aqumen.export import rows_parquet
+
+    row = dict.fromkeys(CLAIM_KEYS, "x") | {"why": None, "checks": []}
+    table = parquet.read_table(io.BytesIO(rows_parquet([row, row], CLAIM_KEYS)))
+    assert table.column_names == list(CLAIM_KEYS)
+    assert table.to_pylist()[1]["why"] is None

@@ -6,22 +6,41 @@ seeds, and delay against goodput as the RFC's section 2.7 draws it.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from html import escape
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from aqumen import _core
 from aqumen.claims.quantities import Run
-from aqumen.claims.records import Records, Wanted
+from aqumen.claims.ranks import pareto, ranks
+from aqumen.claims.records import SAMPLE, Records, Wanted
+from aqumen.columns import Column
 from aqumen.comparison import summarize
 from aqumen.scenario import Scenario
 
-__all__ = ["MEASURES", "REFERENCE", "Section", "page", "rows", "sections", "wanted"]
+__all__ = [
+    "CRITERIA",
+    "MEASURES",
+    "REFERENCE",
+    "Section",
+    "at_target",
+    "page",
+    "rows",
+    "sampled",
+    "sections",
+    "standing",
+    "wanted",
+]
 
 REFERENCE = "droptail"
+TARGETS = ("5ms", "15ms", "45ms")
+STEP_S = 1.0
+"""Length of the samples of delay and goodput: ten of the usual round trips."""
 COLOURS = ["#555b6e", "#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226"]
 
 
@@ -37,6 +56,20 @@ class Section:
     """The cells that answer."""
     windows: tuple[str, ...] = ("steady",)
     """The windows that count."""
+    targets: tuple[str, ...] = ()
+    """Each AQM runs at these targets in place of its own; one without a target as it is."""
+
+    def specs(self, aqms: Sequence[str]) -> list[str]:
+        """What runs here, the reference first.
+
+        Args:
+            aqms: The AQMs under test.
+        """
+        if not self.targets:
+            return list(dict.fromkeys([REFERENCE, *aqms]))
+        own = [aqm for aqm in aqms if "target" not in aqm]
+        at = [at_target(aqm, target) or aqm for aqm in own for target in self.targets]
+        return list(dict.fromkeys([REFERENCE, *at]))
 
 
 def _cells(name: str) -> tuple[str, ...]:
@@ -61,6 +94,7 @@ def sections() -> list[Section]:
         Section("6", "fairness of round-trip times", _cells("rtt-fairness")),
         Section("7", "bursts", _cells("bursts")),
         Section("8.2.2", "mild, medium and heavy congestion", _cells("congestion")),
+        Section("8.3", "sensitivity: targets of 5, 15 and 45 ms", ("rfc7928/congestion@medium",), targets=TARGETS),
         Section("8.2.5", "congestion that varies", _cells("varying-load"), load),
         Section("8.2.6", "capacity that varies", _cells("varying-capacity"), capacity),
         Section("9.1", "a mix of traffic", _cells("mix")),
@@ -69,19 +103,126 @@ def sections() -> list[Section]:
     ]
 
 
-MEASURES = (
+MEASURES: Sequence[Column] = (
     ("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
     ("utilization", "utilisation", "%", 100, 1),
     ("sojourn_mean_s", "queueing delay", "ms", 1000, 1),
     ("sojourn_p95_s", "its p95", "ms", 1000, 1),
+    ("delay_variation_p95_s", "delay variation, p95", "ms", 1000, 1),
     ("loss_ratio", "lost", "%", 100, 2),
     ("mark_ratio", "marked", "%", 100, 2),
+    ("loss_interval_mean_s", "between losses", "ms", 1000, 0),
+    ("loss_sync_ratio", "flows hit", "%", 100, 1),
     ("sync_index", "synchronisation", "", 1, 3),
     ("goodput_ratio", "second / first group", "", 1, 2),
+    ("startup_mean_s", "first byte", "ms", 1000, 0),
+    ("fct_10kB_100kB_mean_s", "transfer of 10 to 100 kB", "ms", 1000, 0),
     ("page_load_mean_s", "page load", "s", 1, 2),
     ("mos", "voice, MOS", "", 1, 2),
 )
 """Key, title, unit, factor, digits of what is told of each run."""
+
+
+CRITERIA = (
+    ("sojourn_p95_s", "queueing delay, p95", False),
+    ("goodput_bps", "goodput", True),
+    ("loss_ratio", "losses", False),
+    ("delay_variation_p95_s", "delay variation, p95", False),
+)
+"""By what AQMs are ranked over all sections: key, words, whether more is better."""
+
+
+def at_target(spec: str, delay: str) -> str | None:
+    """The AQM of a SPEC with this delay as its target, so that laws can be compared apart from their targets; `None` if
+    it has none.
+
+    Args:
+        spec: The AQM, without a target.
+        delay: The target, such as `15ms`.
+    """
+    known = {row["name"]: row["params"] for row in json.loads(_core.list_aqms_json())}
+    name = spec.partition(":")[0]
+    units = {param["name"]: param["unit"] for param in known.get(name, ())}
+    key = "target_delay" if "target_delay" in units else "target" if units.get("target") == "s" else None
+    if key is None:
+        return None
+    # RED's thresholds follow a delay by one of their rules alone.
+    rule = "thresholds=ns2-auto," if "thresholds" in units else ""
+    return f"{spec}{',' if ':' in spec else ':'}{rule}{key}={delay}"
+
+
+def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """All sections together: mean ranks by each criterion over all places, and the AQMs on the front of delay against
+    goodput.
+
+    Args:
+        table: The rows.
+    """
+    places: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    studies = {section.number for section in sections() if section.targets}
+    for row in (row for row in table if row["section"] not in studies):
+        places.setdefault((row["cell"], row["window"]), {})[row["aqm"]] = row["measured"]
+    aqms = {aqm for measured in places.values() for aqm in measured}
+    found: dict[str, Any] = {"ranks": {}}
+    for key, _, more in CRITERIA:
+        figures = [
+            {aqm: one[key]["mean"] for aqm, one in measured.items()}
+            for measured in places.values()
+            if set(measured) == aqms and all(one[key]["n"] for one in measured.values())
+        ]
+        if (ranked := ranks(figures, more=more)) is not None:
+            found["ranks"][key] = {**asdict(ranked), "tied_with_best": ranked.tied_with_best()}
+    points = {}
+    for aqm in sorted(aqms):
+        pairs = [
+            (one[aqm]["sojourn_mean_s"]["mean"], one[aqm]["goodput_bps"]["mean"] / best)
+            for one in places.values()
+            if aqm in one
+            and one[aqm]["sojourn_mean_s"]["n"]
+            and (best := max(each["goodput_bps"]["mean"] for each in one.values())) > 0
+        ]
+        if pairs:
+            points[aqm] = (sum(x for x, _ in pairs) / len(pairs), sum(y for _, y in pairs) / len(pairs))
+    found["tradeoff"] = {aqm: {"delay_s": x, "goodput_share": y} for aqm, (x, y) in points.items()}
+    found["front"] = pareto({aqm: (x, -y) for aqm, (x, y) in points.items()})
+    return found
+
+
+COST_CELL = "rfc7928/congestion@heavy"
+
+
+def costs(records: Records, aqms: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Section 11: the simulation's CPU time for a packet that crosses the link, in nanoseconds, and by how much it is
+    above that with the reference, seed by seed. The AQM's own share of it is that difference.
+
+    Args:
+        records: The runs.
+        aqms: The AQMs, beside the reference.
+    """
+
+    def by_seed(aqm: str) -> dict[int, float]:
+        runs = ((seed, run["cost"]) for seed, run in records.of(COST_CELL, aqm))
+        return {seed: cost["cpu_s"] / cost["bottleneck_packets"] * 1e9 for seed, cost in runs}
+
+    reference = by_seed(REFERENCE)
+    found = {}
+    for aqm in dict.fromkeys([REFERENCE, *aqms]):
+        own = by_seed(aqm)
+        more = [own[seed] - reference[seed] for seed in own if seed in reference]
+        found[aqm] = {"packet_ns": summarize(list(own.values())), "above_reference_ns": summarize(more)}
+    return found
+
+
+def knobs(aqms: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Section 12: what an operator can set of each AQM, with what stands if nobody does, and the range.
+
+    Args:
+        aqms: The AQMs.
+    """
+    known = {row["name"]: row["params"] for row in json.loads(_core.list_aqms_json())}
+    names = dict.fromkeys(aqm.partition(":")[0] for aqm in aqms)
+    keys = ("name", "unit", "default", "designed", "min", "max", "choices", "doc")
+    return {name: [{key: param[key] for key in keys} for param in known[name]] for name in names if name in known}
 
 
 def wanted(aqms: Sequence[str], quick: bool) -> Wanted:
@@ -95,8 +236,33 @@ def wanted(aqms: Sequence[str], quick: bool) -> Wanted:
     for section in sections():
         cells = section.cells[::3] if quick and section.number == "6" else section.cells
         for cell in cells:
-            found[cell] = list(dict.fromkeys([REFERENCE, *aqms]))
+            found[cell] = list(dict.fromkeys([*found.get(cell, []), *section.specs(aqms)]))
     return found
+
+
+def sampled(scenario: Scenario) -> Scenario:
+    """The scenario with a window for each second of what counts: the RFC's section 2.7 pairs delay and goodput within a
+    run.
+
+    Args:
+        scenario: The scenario.
+    """
+    plan = scenario.plan(1, REFERENCE)
+    start = math.ceil(plan_window(plan, "steady")[0] / STEP_S)
+    end = math.floor(float(plan["duration_s"]) / STEP_S)
+    windows = [(f"windows.{SAMPLE}{k}", f'["{k * STEP_S:g}s", "{(k + 1) * STEP_S:g}s"]') for k in range(start, end)]
+    return scenario.set_all(windows)
+
+
+def plan_window(plan: dict[str, Any], name: str) -> tuple[float, float]:
+    """The ends of a window of a plan, seconds.
+
+    Args:
+        plan: The plan.
+        name: The window.
+    """
+    start, end = plan["windows"][name]
+    return float(start), float(end)
 
 
 def figures(run: Run, window: str) -> dict[str, float | None]:
@@ -121,6 +287,11 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
         "loss_ratio": _sum(link["early_drop_ratio"], link["overflow_drop_ratio"]),
         "mark_ratio": link["mark_ratio"],
         "sync_index": link["sync_index"],
+        "loss_interval_mean_s": link["loss_interval_mean_s"],
+        "loss_sync_ratio": link["loss_sync_ratio"],
+        "delay_variation_p95_s": first("delay_variation_p95_s"),
+        "startup_mean_s": first("startup_mean_s"),
+        "fct_10kB_100kB_mean_s": first("fct_10kB_100kB_mean_s"),
         "goodput_ratio": goodputs[1] / goodputs[0] if len(goodputs) > 1 and goodputs[0] else None,
         "page_load_mean_s": first("page_load_mean_s"),
         "mos": first("mos"),
@@ -142,11 +313,11 @@ def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
     for section in sections():
         for cell in section.cells:
             for window in section.windows:
-                for aqm in dict.fromkeys([REFERENCE, *aqms]):
+                for aqm in section.specs(aqms):
                     each = [figures(run, window) for _, run in records.of(cell, aqm)]
                     if each:
                         measured = {key: summarize([one[key] for one in each]) for key, *_ in MEASURES}
-                        pairs = [(one["sojourn_mean_s"], one["goodput_bps"]) for one in each]
+                        pairs = [pair for _, run in records.of(cell, aqm) for pair in paired(run, window)]
                         found.append(
                             {
                                 "section": section.number,
@@ -154,17 +325,29 @@ def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
                                 "window": window,
                                 "aqm": aqm,
                                 "measured": measured,
-                                "ellipse": ellipse([(x, y) for x, y in pairs if x is not None and y is not None]),
+                                "ellipse": ellipse(pairs),
                             }
                         )
     return found
 
 
-def ellipse(points: Sequence[tuple[float, float]]) -> dict[str, float] | None:
-    """Delay against goodput over the seeds: the ellipse of one standard deviation of their normal distribution.
+def paired(run: Run, window: str) -> list[tuple[float, float]]:
+    """Delay and goodput of each sample in a window of a run.
 
     Args:
-        points: Delay in seconds and goodput in bit/s of each seed.
+        run: The run.
+        window: The window.
+    """
+    start, end = run["windows"][window]
+    within = (one for one in run.get("samples", ()) if start <= one["at_s"][0] and one["at_s"][1] <= end)
+    return [(one["sojourn_mean_s"], one["goodput_bps"]) for one in within if one["sojourn_mean_s"] is not None]
+
+
+def ellipse(points: Sequence[tuple[float, float]]) -> dict[str, float] | None:
+    """Delay against goodput: the ellipse of one standard deviation of the normal distribution that they have.
+
+    Args:
+        points: Delay in seconds and goodput in bit/s of each sample, of all seeds.
     """
     n = len(points)
     if n < 2:
@@ -176,7 +359,13 @@ def ellipse(points: Sequence[tuple[float, float]]) -> dict[str, float] | None:
     return {"delay_s": mx, "goodput_bps": my, "delay_std_s": sxx**0.5, "goodput_std_bps": syy**0.5, "covariance": sxy}
 
 
-def page(table: Sequence[dict[str, Any]], aqms: Sequence[str], seeds: int, command: str) -> str:
+def page(
+    table: Sequence[dict[str, Any]],
+    aqms: Sequence[str],
+    seeds: int,
+    command: str,
+    spent: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+) -> str:
     """The report as one HTML file: for each section delay against goodput, and the table.
 
     Args:
@@ -184,16 +373,18 @@ def page(table: Sequence[dict[str, Any]], aqms: Sequence[str], seeds: int, comma
         aqms: The AQMs, beside the reference.
         seeds: How many seeds.
         command: The command that made it.
+        spent: What each costs, where that was measured.
     """
-    names = list(dict.fromkeys([REFERENCE, *aqms]))
+    names = list(dict.fromkeys([REFERENCE, *aqms, *(row["aqm"] for row in table)]))
     css = (files("aqumen.claims") / "page.css").read_text("utf-8")
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>RFC 7928</title><style>{css}</style><h1>RFC 7928: {escape(', '.join(aqms))} beside DropTail</h1>"
         f"<p>{seeds} seeds, mean ± half the 95 % interval. In the pictures each AQM is an ellipse of one standard"
-        " deviation over the seeds; the axis of delay is reversed, so that up and to the right is better (section"
-        " 2.7).</p>"
+        " deviation over the seconds of its runs; the axis of delay is reversed, so that up and to the right is better"
+        " (section 2.7).</p>"
     ]
+    parts.append(_across(table))
     for section in sections():
         own = [row for row in table if row["section"] == section.number]
         if not own:
@@ -210,8 +401,88 @@ def page(table: Sequence[dict[str, Any]], aqms: Sequence[str], seeds: int, comma
             place = f"{row['cell'].partition('/')[2]}, {row['window']}"
             parts.append(f"<tr><td class=id>{escape(place)}</td><td>{escape(row['aqm'])}</td>{cells}</tr>")
         parts.append("</table>")
+    parts.append(_cost_table({aqm: spent[aqm] for aqm in (REFERENCE, *aqms) if aqm in spent}))
+    parts.append(_knob_tables(aqms))
     parts.append(f"<h2>Made by</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
     return "".join(parts)
+
+
+def _across(table: Sequence[dict[str, Any]]) -> str:
+    """Mean ranks over all sections, and the front of delay against goodput."""
+    found = standing(table)
+    words = {key: text for key, text, _ in CRITERIA}
+    parts = []
+    for key, told in found["ranks"].items():
+        cells = "".join(
+            f"<tr><td>{escape(aqm)}</td><td class=n>{rank:.2f}</td>"
+            f"<td>{'first, or not told apart from it' if aqm in told['tied_with_best'] else ''}</td></tr>"
+            for aqm, rank in told["means"].items()
+        )
+        parts.append(
+            f"<h3>{escape(words[key])}</h3><p>Friedman's statistic {told['friedman']:.1f} over {told['places']} places;"
+            f" mean ranks that differ by less than {told['critical_difference']:.2f} (Nemenyi, 95 %) are not told"
+            f" apart.</p><table><tr><th>AQM</th><th>mean rank</th><th></th></tr>{cells}</table>"
+        )
+    if not parts:
+        return ""
+    front = "".join(
+        f"<tr><td>{escape(aqm)}</td><td class=n>{each['delay_s'] * 1e3:.1f}</td>"
+        f"<td class=n>{each['goodput_share'] * 100:.1f}</td><td>{'yes' if aqm in found['front'] else ''}</td></tr>"
+        for aqm, each in sorted(found["tradeoff"].items(), key=lambda item: item[1]["delay_s"])
+    )
+    return (
+        f"<h2>Across all sections</h2>{''.join(parts)}<h3>Delay against goodput</h3><p>Means over all places; on the"
+        " front nobody is better in one without being worse in the other.</p><table><tr><th>AQM</th><th>queueing"
+        f" delay<br>ms</th><th>goodput<br>% of the best</th><th>on the front</th></tr>{front}</table>"
+    )
+
+
+def _cost_table(spent: dict[str, dict[str, Any]]) -> str:
+    if not spent:
+        return ""
+    rows = "".join(
+        f"<tr><td>{escape(aqm)}</td><td class=n>{_spread(cost['packet_ns'], 1, 0)}</td>"
+        f"<td class=n>{_spread(cost['above_reference_ns'], 1, 0)}</td></tr>"
+        for aqm, cost in spent.items()
+    )
+    return (
+        "<h2>11 cost</h2><p>CPU time of the simulation for a packet that crosses the link under heavy congestion,"
+        " senders and receivers included, and what it is above DropTail's: the AQM's share, as far as the machine's"
+        f" other work lets it show.</p><table><tr><th>AQM</th><th>a packet<br>ns</th><th>above DropTail<br>ns</th></tr>"
+        f"{rows}</table>"
+    )
+
+
+def _knob_tables(aqms: Sequence[str]) -> str:
+    found = knobs(aqms)
+    if not found:
+        return ""
+    parts = ["<h2>12 what an operator can set</h2><p>Values outside the range are refused.</p>"]
+    for name, params in found.items():
+        parts.append(
+            f"<h3>{escape(name)}</h3><table><tr><th>parameter</th><th>unit</th><th>if not set</th><th>range</th>"
+            "<th>what it is</th></tr>"
+        )
+        for param in params:
+            default = param["designed"] if param["default"] is None else param["default"]
+            parts.append(
+                f"<tr><td class=id>{escape(param['name'])}</td><td>{escape(param['unit'])}</td>"
+                f"<td>{escape(str(default))}</td><td>{escape(_range(param))}</td><td>{escape(param['doc'])}</td></tr>"
+            )
+        parts.append("</table>")
+    return "".join(parts)
+
+
+def _range(param: dict[str, Any]) -> str:
+    if param["choices"]:
+        return ", ".join(str(choice).lower() for choice in param["choices"])
+    low, high = param["min"], param["max"]
+    ends = [
+        f"{word if bound['allowed'] else strict} {bound['value']:g}"
+        for bound, word, strict in ((low, "at least", "above"), (high, "at most", "below"))
+        if bound is not None
+    ]
+    return ", ".join(ends) or "any"
 
 
 def _spread(summary: dict[str, Any], factor: float, digits: int) -> str:

@@ -28,8 +28,11 @@ __all__ = ["Records", "Wanted"]
 Wanted = dict[str, list[str]]
 """AQMs by cell: what is to be run, with each seed."""
 
-LAYOUT = 2
+LAYOUT = 3
 """Version of what a record holds: records written with another are run again."""
+SAMPLE = "sample-"
+"""Windows whose names begin so are samples: of them a record keeps the goodput of all groups and the mean sojourn time
+at the first link alone, under `samples`."""
 POINTS = 500
 """Most points of a queue over time that a record keeps."""
 
@@ -43,6 +46,7 @@ class Records:
         seeds: Iterable[int],
         folder: Path | None,
         fewer: Mapping[str, Sequence[int]] | None = None,
+        prepare: Callable[[Scenario], Scenario] = lambda scenario: scenario,
     ) -> None:
         """Take what is on disk already.
 
@@ -51,11 +55,12 @@ class Records:
             seeds: The seeds.
             folder: Where records are kept; without one in memory alone.
             fewer: For cells that have other seeds, these; all begin with the same one.
+            prepare: What is done to each scenario before it runs.
         """
         self.seeds = list(seeds)
         self._fewer = dict(fewer or {})
         self.runs: dict[tuple[str, str, int], Run] = {}
-        self.scenarios = {cell: Scenario.load(cell) for cell in wanted}
+        self.scenarios = {cell: prepare(Scenario.load(cell)) for cell in wanted}
         self.folder = folder
         self.weights: dict[str, float] = {}
         self._left: dict[str, list[tuple[str, int]]] = {}
@@ -167,6 +172,7 @@ def record_of(answer: Answer, with_series: bool) -> Run:
         with_series: Whether queue and probability over time are kept, too.
     """
     data = json.loads(answer.json)
+    samples = _taken_out(data)
     series = {}
     for link, windows in data["links"].items():
         t_s, queue, probability = answer.series(link)
@@ -185,6 +191,10 @@ def record_of(answer: Answer, with_series: bool) -> Run:
             seen = _core.transient(t_s, queue, level, start, end) if level > 0 else None
             metrics["settling_own_s"] = None if seen is None else seen[0]
             metrics["target_pkts"] = target
+            for name, values in answer.state(link):
+                own = values[inside & np.isfinite(values)]
+                metrics[f"{name}_mean"] = _mean(own)
+                metrics[f"{name}_p50"] = None if not len(own) else _finite(float(np.median(own)))
         if with_series:
             step = max(1, -(-len(t_s) // POINTS))
             series[link] = {
@@ -193,7 +203,26 @@ def record_of(answer: Answer, with_series: bool) -> Run:
                 "probability": [_finite(round(float(p), 5)) for p in probability[::step]],
             }
     kept = ("scenario", "aqm", "seed", "windows", "links", "flows", "cost", "aqumen")
-    return {**{key: data[key] for key in kept}, **({"series": series} if with_series else {})}
+    more = {**({"series": series} if with_series else {}), **({"samples": samples} if samples else {})}
+    return {**{key: data[key] for key in kept}, **more}
+
+
+def _taken_out(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The windows that are samples, taken out of a run's data."""
+    names = [name for name in data["windows"] if name.startswith(SAMPLE)]
+    link: dict[str, Any] = next(iter(data["links"].values()), {})
+    samples = [
+        {
+            "at_s": data["windows"][name],
+            "goodput_bps": sum(windows[name]["goodput_bps"] for windows in data["flows"].values()),
+            "sojourn_mean_s": link[name]["sojourn_mean_s"],
+        }
+        for name in names
+    ]
+    for windows in (data["windows"], *data["links"].values(), *data["flows"].values()):
+        for name in names:
+            del windows[name]
+    return samples
 
 
 def _share_at(levels: np.ndarray[Any, Any], share: np.ndarray[Any, Any], at: float) -> float | None:

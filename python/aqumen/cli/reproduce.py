@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,16 +16,17 @@ import click
 
 from aqumen import experiments, tables
 from aqumen.claims import evaluation
+from aqumen.claims.figures import write_paper_figures
 from aqumen.claims.markdown import page as markdown_page
 from aqumen.claims.model import VERDICTS, load_paper
 from aqumen.claims.page import report_html
 from aqumen.claims.records import Records
 from aqumen.claims.study import QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
 from aqumen.cli import talk
-from aqumen.cli.options import format_option, json_option, out_option, spec_list
+from aqumen.cli.options import figures_option, format_option, json_option, out_option, spec_list
 from aqumen.comparison import seed_list
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.export import written
+from aqumen.export import check_parquet, rows_parquet, written
 from aqumen.files import json_text, write_text
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
+CLAIM_KEYS = ("paper", "id", "where", "kind", "quantity", "claimed", "verdict", "recorded", "reason", "why", "shown_by")
+"""What a claim is in a table for programs."""
 SAY_EACH_S = 20.0
 """How often a line tells how far it is, for those who look at no bar."""
 
@@ -39,20 +43,26 @@ SAY_EACH_S = 20.0
 @click.command()
 @click.argument("paper", metavar="PAPER|all|rfc7928")
 @click.option("--aqm", multiple=True, metavar="SPEC", help="An AQM that rfc7928 is to characterise; repeat for each.")
+@click.option(
+    "--target", metavar="TIME", help="rfc7928: run each AQM at this target delay as well, apart from its own."
+)
 @click.option("--quick", is_flag=True, help="Three seeds, without the slow experiments.")
 @click.option(
     "--seeds", type=int, metavar="N", help="How many seeds; else those of the record (10 if none), or 3 if quick."
 )
 @out_option
+@figures_option
 @format_option
 @json_option
 @click.option("--record", is_flag=True, help="Keep the verdicts as those on record, in this checkout.")
 def reproduce(
     paper: str,
     aqm: tuple[str, ...],
+    target: str | None,
     quick: bool,
     seeds: int | None,
     out: Path | None,
+    figures: Path | None,
     form: str,
     as_json: bool,
     record: bool,
@@ -63,10 +73,18 @@ def reproduce(
     differs from the record. A quick run says which claims it cannot judge. rfc7928 has no claims: it characterises the
     AQMs given, beside DropTail.
     """
-    if form == "parquet":
-        raise OutputError("--format parquet is for compare; a reproduction's table is small: --format csv")
+    if form == "parquet" and not as_json:
+        check_parquet(sys.stdout.isatty())
     if paper == "rfc7928":
-        return _evaluate(spec_list(aqm) or ["codel", "pie"], quick, seeds, out, form, as_json)
+        if figures is not None:
+            raise OutputError("--figures is for the papers; the report of rfc7928 has its pictures in it")
+        specs = spec_list(aqm) or ["codel", "pie"]
+        if target is not None:
+            also = (evaluation.at_target(spec, target) for spec in specs)
+            specs = list(dict.fromkeys([*specs, *(spec for spec in also if spec is not None)]))
+        return _evaluate(specs, quick, seeds, out, form, as_json)
+    if target is not None:
+        raise ScenarioError("--target is for rfc7928; a paper's claims name their AQMs")
     if aqm:
         raise ScenarioError("--aqm is for rfc7928; a paper's claims name their AQMs")
     if record and experiments.folder() is None:
@@ -82,12 +100,17 @@ def reproduce(
         write_text(Path(out) / "report.html", report_html(outcomes, records, talk.command()))
         write_text(Path(out) / "claims.csv", _csv(data))
         talk.say(f"wrote {Path(out) / 'report.html'}")
+    if figures is not None:
+        made = write_paper_figures(outcomes, records, figures, talk.command())
+        talk.say(f"wrote {len(made)} files into {figures}")
     if record:
         _record(outcomes)
     if as_json:
         print(json_text(data, indent=1))
     elif form == "csv":
         print(_csv(data), end="")
+    elif form == "parquet":
+        sys.stdout.buffer.write(rows_parquet(data["claims"], CLAIM_KEYS))
     elif form != "text":
         print(written(_tables(outcomes), form), end="")
     else:
@@ -131,18 +154,22 @@ def _work(records: Records, out: Path | None) -> bool:
 def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool) -> int:
     """RFC 7928: tables by section, delay against goodput, no verdicts."""
     numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
-    records = Records(evaluation.wanted(aqms, quick), numbers, out)
+    records = Records(evaluation.wanted(aqms, quick), numbers, out, prepare=evaluation.sampled)
     if not _work(records, out):
         return talk.INTERRUPTED
     table = evaluation.rows(records, aqms)
     data = {"schema": 1, "seeds": len(numbers), "aqms": aqms, "reference": evaluation.REFERENCE, "rows": table}
+    data["standing"] = evaluation.standing(table)
+    data["costs"] = spent = evaluation.costs(records, aqms)
+    data["knobs"] = evaluation.knobs(aqms)
     if out is not None:
         write_text(Path(out) / "rfc7928.json", json_text(data, indent=1) + "\n")
-        write_text(Path(out) / "report.html", evaluation.page(table, aqms, len(numbers), talk.command()))
+        write_text(Path(out) / "report.html", evaluation.page(table, aqms, len(numbers), talk.command(), spent))
         for aqm in aqms:
-            own = [row for row in table if row["aqm"] in (aqm, evaluation.REFERENCE)]
+            mine = {spec for section in evaluation.sections() for spec in section.specs([aqm])}
+            own = [row for row in table if row["aqm"] in mine]
             name = re.sub(r"[^A-Za-z0-9.=-]+", "_", aqm)
-            write_text(Path(out) / f"{name}.html", evaluation.page(own, [aqm], len(numbers), talk.command()))
+            write_text(Path(out) / f"{name}.html", evaluation.page(own, [aqm], len(numbers), talk.command(), spent))
         talk.say(f"wrote {Path(out) / 'report.html'} and a page for each AQM")
     if as_json:
         print(json_text(data, indent=1))
@@ -161,6 +188,12 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
         shown_tables.append(made)
     if form == "text":
         talk.show(*shown_tables)
+    elif form == "parquet":
+        flat: list[dict[str, Any]] = [
+            {**row, **{key: row["measured"][key]["mean"] for key, *_ in evaluation.MEASURES}} for row in table
+        ]
+        keys = ["section", "cell", "window", "aqm", *(key for key, *_ in evaluation.MEASURES)]
+        sys.stdout.buffer.write(rows_parquet(flat, keys))
     else:
         print(written(shown_tables, form), end="")
     return 0
@@ -184,8 +217,7 @@ def _record(outcomes: list[Outcome]) -> None:
 
 def _csv(data: dict[str, Any]) -> str:
     text = io.StringIO()
-    keys = ["paper", "id", "where", "kind", "quantity", "claimed", "verdict", "recorded", "reason", "why", "shown_by"]
-    writer = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, CLAIM_KEYS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(data["claims"])
     return text.getvalue()
