@@ -66,8 +66,10 @@ fn the_packets_of_a_run_follow_from_links_windows_and_applications() {
     // A group that starts later has less time for its windows.
     let late = with(DUMBBELL, "start = [\"0s\", \"1s\"]", "start = \"50s\"");
     let small = "transport = { preset = \"ns2\", receive_window = \"2pkt\" }";
-    let late = parse(&with(&late, "transport = \"ns2\"", small)).cost(Runner::Packet, None).unwrap();
-    assert!(close(late.count("packets"), 2.0 * 4.0 * 50.0 / rtt));
+    let packets = |text: &str| parse(text).cost(Runner::Packet, None).unwrap().count("packets");
+    assert!(close(packets(&with(&late, "transport = \"ns2\"", small)), 2.0 * 4.0 * 50.0 / rtt));
+    let until = format!("{small}\nstop = \"80s\"");
+    assert!(close(packets(&with(&late, "transport = \"ns2\"", &until)), 2.0 * 4.0 * 30.0 / rtt));
 }
 
 #[test]
@@ -287,4 +289,75 @@ fn transfers_by_load_have_an_end() {
     assert_eq!(wrong("load = \"8Gbit\", size = \"1B\""), Ok(()));
     let told = wrong("load = \"9Gbit\", size = \"1B\"").unwrap_err();
     assert!(told.contains("gives more than 1e9 transfers per second"), "{told}");
+}
+
+// Memory.
+
+fn memory(text: &str) -> f64 {
+    parse(text).memory_estimate(Runner::Packet) as f64
+}
+
+#[test]
+fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
+    let sampled = |interval: &str| memory(&format!("{DUMBBELL}\n[record]\ninterval = \"{interval}\"\n"));
+    // 10000, 20000 and 40000 samples of one link.
+    let (once, twice, four) = (sampled("10ms"), sampled("5ms"), sampled("2500us"));
+    assert!((((four - twice) / (twice - once)) - 2.0).abs() < 0.02, "{once} {twice} {four}");
+    let windows = |n: usize| {
+        let lines: String = (0..n).map(|i| format!("w{i} = [\"{}s\", \"{}s\"]\n", 10 + i, 50 + i)).collect();
+        memory(&format!("{DUMBBELL}\n[windows]\n{lines}"))
+    };
+    let (one, two, three) = (windows(1), windows(2), windows(3));
+    assert!(two > one + 10_000.0);
+    assert_eq!(three - two, two - one);
+    let flows = |n: u32| memory(&with(DUMBBELL, "count = 4", &format!("count = {n}")));
+    let (ten, eleven, twelve) = (flows(3000), flows(4000), flows(5000));
+    assert!((eleven - ten) / 1000.0 > 1700.0);
+    assert!(((twelve - eleven) / (eleven - ten) - 1.0).abs() < 0.02);
+    // The fluid has no packets.
+    let scenario = parse(&with(DUMBBELL, "count = 4", "count = 4000"));
+    assert!(scenario.memory_estimate(Runner::Fluid) < scenario.memory_estimate(Runner::Packet));
+}
+
+#[test]
+fn a_queue_that_forms_takes_more_than_one_that_does_not() {
+    // Four access links of 10 Mbit/s before 8 Mbit/s, before 39 and before 41.
+    let rate = |rate: &str| memory(&with(DUMBBELL, "rate = \"8Mbit\"", &format!("rate = \"{rate}\"")));
+    assert!(rate("39Mbit") > rate("41Mbit") + 10_000.0);
+    assert!((rate("39Mbit") - rate("8Mbit")).abs() < 50_000.0);
+}
+
+#[test]
+fn packets_under_way_and_waiting_are_those_that_there_is_room_for() {
+    let wide = with(&with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"1Gbit\""), "rate = \"10Mbit\"", "rate = \"1Gbit\"");
+    let wide = with(&wide, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"1000000pkt\" }");
+    let buffer = |buffer: &str| memory(&with(&wide, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")));
+    // A buffer in bytes is one in packets of 1000 bytes.
+    assert_eq!(buffer("100000pkt"), buffer("100MB"));
+    // As much more for each packet, some tens of bytes.
+    let (few, more, many) = (buffer("100000pkt"), buffer("200000pkt"), buffer("300000pkt"));
+    assert!((10.0..100.0).contains(&((more - few) / 1e5)), "{few} {more}");
+    assert!(((many - more) / (more - few) - 1.0).abs() < 0.01);
+    // Twice the way holds more packets.
+    let delay = |delay: &str| memory(&with(&wide, "delay = \"20ms\"", &format!("delay = \"{delay}\"")));
+    let (near, far, farther) = (delay("1s"), delay("2s"), delay("3s"));
+    // 1 Gbit/s for a second more, each way: 125000 packets there and as many places back.
+    assert!((far - near) / 125_000.0 > 20.0, "{near} {far}");
+    assert!(((farther - far) / (far - near) - 1.0).abs() < 0.05);
+    // Windows that admit few packets have few, whatever the room.
+    let small = with(&wide, "receive_window = \"1000000pkt\"", "receive_window = \"2pkt\"");
+    let large = with(&small, "buffer = \"300pkt\"", "buffer = \"300000pkt\"");
+    assert_eq!(memory(&small), memory(&large));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_both_figures() {
+    let scenario = parse(DUMBBELL);
+    let one = scenario.memory_estimate(Runner::Packet);
+    assert!(scenario.check_memory(Runner::Packet, 1, Some(one)).is_ok());
+    assert!(scenario.check_memory(Runner::Packet, 0, Some(one)).is_ok());
+    let told = scenario.check_memory(Runner::Packet, 100, Some(100 * one - 1)).unwrap_err().to_string();
+    let gib = format!("{:.1} GiB", 100.0 * one as f64 / (1u64 << 30) as f64);
+    assert!(told.ends_with(&format!("needs about {gib} of memory, but {gib} are free")), "{told}");
+    assert!(scenario.check_memory(Runner::Packet, 100, Some(100 * one)).is_ok());
 }
