@@ -431,7 +431,13 @@ impl<'a> Hosts<'a> {
                 let delivered = of_connections.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
                 let delivered_at = delivered.max().unwrap_or(now);
                 if let Some(asked_at) = own.page_at.take() {
-                    self.seen.requests.pages.push(Served { flow: first, bytes: 0, asked_at, first_at: None, delivered_at });
+                    self.seen.requests.pages.push(Served {
+                        flow: first,
+                        bytes: 0,
+                        asked_at,
+                        first_at: None,
+                        delivered_at,
+                    });
                 }
             }
         }
