@@ -25,6 +25,8 @@ pub struct Route {
     pub initial_window: Option<u32>,
     /// Least retransmission timeout, milliseconds.
     pub min_rto_ms: Option<u32>,
+    /// What connections offer at most as their receive window, bytes.
+    pub receive_window_bytes: Option<u32>,
     /// Whether connections ask for ECN.
     pub ecn: bool,
 }
@@ -51,17 +53,24 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The namespace called `name`, as `ip netns add` makes it; `None`: that of the calling thread.
+    /// The namespace called `name`, as `ip netns add` makes it, or at the path `name`, as of a process; `None`: that of the calling
+    /// thread.
     pub fn existing(name: Option<&str>) -> Result<Self, Failure> {
         let path = match name {
+            Some(path) if path.starts_with('/') => path.into(),
             Some(name) if name.is_empty() || name.contains('/') => {
-                return Err(Failure::refused(format!("namespace {name}: not a name of a network namespace")));
+                return Err(Failure::refused(format!(
+                    "namespace {name:?}: neither the name of a network namespace nor a path"
+                )));
             }
             Some(name) => format!("/run/netns/{name}"),
             None => "/proc/thread-self/ns/net".into(),
         };
         let what = || name.map_or(path.clone(), |name| format!("network namespace {name}"));
-        Ok(Namespace(File::open(&path).or_refuse(what)?.into()))
+        let namespace = Namespace(File::open(&path).or_refuse(what)?.into());
+        // Any file can be opened; only a network namespace can be entered.
+        namespace.within(|| Ok(())).map_err(|failure| Failure::refused(format!("{}: {failure}", what())))?;
+        Ok(namespace)
     }
 
     /// What `work` answers, done inside: sockets and devices that it makes belong to this namespace for good.
@@ -131,6 +140,7 @@ fn set_link(netlink: &mut Netlink, index: u32, mtu: Option<u32>, queue_pkts: Opt
 mod metric {
     /// Which of the others the kernel must not learn otherwise.
     pub(super) const LOCK: u16 = 1;
+    pub(super) const RECEIVE_WINDOW: u16 = 3;
     pub(super) const INITIAL_WINDOW: u16 = 11;
     pub(super) const FEATURES: u16 = 12;
     pub(super) const MIN_RTO: u16 = 13;
@@ -141,7 +151,8 @@ mod metric {
 impl Route {
     /// The addresses from `first` on, of which `bits` leading bits count, by `device`; `None`: they are our own.
     pub fn new(first: impl Into<IpAddr>, bits: u8, device: Option<u32>) -> Self {
-        Route { to: (first.into(), bits), device, initial_window: None, min_rto_ms: None, ecn: false }
+        let to = (first.into(), bits);
+        Route { to, device, initial_window: None, min_rto_ms: None, receive_window_bytes: None, ecn: false }
     }
 
     fn request(&self) -> Request {
@@ -166,6 +177,7 @@ impl Route {
         let metrics: Vec<(u16, u32)> = [
             // The kernel reads it only where it is locked.
             (metric::LOCK, self.min_rto_ms.map(|_| 1 << metric::MIN_RTO)),
+            (metric::RECEIVE_WINDOW, self.receive_window_bytes),
             (metric::INITIAL_WINDOW, self.initial_window),
             (metric::MIN_RTO, self.min_rto_ms),
             (metric::FEATURES, self.ecn.then_some(metric::FEATURE_ECN)),
