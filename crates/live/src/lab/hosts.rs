@@ -249,11 +249,6 @@ impl<'a> Hosts<'a> {
         match kind {
             LISTENER => {
                 while let Some(inbound) = tcp::accept(&self.listener) {
-                    let group = self.plan.flows.get(inbound.flow as usize).map(|flow| flow.group as usize);
-                    let tcp = group.and_then(|group| self.sockets[group].tcp.as_ref());
-                    if let Some(bytes) = tcp.and_then(|tcp| tcp.receive_window_bytes) {
-                        inbound.bound_window(bytes)?;
-                    }
                     let place = gap(&mut self.inbound);
                     watch(&self.epoll, &inbound, INBOUND, place, epoll::EventFlags::IN | epoll::EventFlags::RDHUP)?;
                     self.inbound[place] = Some(inbound);

@@ -35,8 +35,6 @@ pub struct Tcp {
     pub initial_window: u32,
     /// Least retransmission timeout, milliseconds, where it is not the kernel's own.
     pub min_rto_ms: Option<u32>,
-    /// What receivers offer at most, bytes, where the scenario says so.
-    pub receive_window_bytes: Option<u32>,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
     /// Whether a pause brings the window down to its start.
@@ -47,7 +45,7 @@ pub struct Tcp {
 const OWN: [(&str, &str); 3] = [("linux", "cubic"), ("linux-reno", "reno"), ("linux-bbr", "bbr")];
 
 /// Settings of TCP that are carried over to the kernel. What else differs from the preset is refused.
-const CARRIED: [&str; 11] = [
+const CARRIED: [&str; 10] = [
     "preset",
     "ecn",
     "pacing",
@@ -58,7 +56,6 @@ const CARRIED: [&str; 11] = [
     "min_rto_s",
     "timestamps",
     "restart_window",
-    "receive_window",
 ];
 
 /// Segments that the kernel accepts (`TCP_MAXSEG`).
@@ -153,8 +150,6 @@ fn of_group(group: &Group, described: &Value, own: &Value) -> Result<Sockets, Fa
         pacing: tcp.pacing && congestion != "bbr",
         initial_window: tcp.initial_window,
         min_rto_ms: (tcp.min_rto != own_min_rto).then(|| (tcp.min_rto.as_nanos() / 1_000_000).max(1) as u32),
-        receive_window_bytes: (described["receive_window"] != own["receive_window"])
-            .then(|| tcp.receive_window.saturating_mul(u32::from(tcp.packet_bytes - tcp.header_bytes))),
         timestamps: tcp.timestamps,
         restarts: tcp.restart_window.is_some(),
     })))
@@ -267,9 +262,6 @@ mod tests {
         let reno = taken("{ preset = \"linux-reno\", ecn = false, initial_window = \"3pkt\", min_rto = \"50ms\" }");
         assert_eq!((reno.congestion, reno.ecn, reno.initial_window, reno.min_rto_ms), ("reno", false, 3, Some(50)));
         assert!(!taken("\"linux-bbr\"").ecn);
-        // 20 segments of 1500 bytes without their 52 of headers.
-        let small = taken("{ preset = \"linux\", receive_window = \"20pkt\" }");
-        assert_eq!((small.receive_window_bytes, reno.receive_window_bytes), (Some(28_960), None));
     }
 
     #[test]
@@ -281,6 +273,7 @@ mod tests {
             ("{ preset = \"linux\", rto_tick = \"10ms\" }", "rto_tick", "no such choice"),
             ("{ preset = \"linux\", ack = \"40B\" }", "ack", "52B"),
             ("{ preset = \"linux\", delayed_ack = \"none\" }", "delayed_ack", "no such choice"),
+            ("{ preset = \"linux\", receive_window = \"20pkt\" }", "receive_window", "no such choice"),
             ("\"sctp\"", "transport", "SCTP"),
             ("{ preset = \"udp\", header = \"8B\" }", "header", "28"),
         ] {

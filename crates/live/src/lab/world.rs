@@ -75,7 +75,6 @@ impl World {
         }
         let tuns: [Tun; 2] = tuns.try_into().expect("a device for each of two namespaces");
         senders.add_routes(&routes(plan, sockets, tuns[0].index))?;
-        receivers.add_routes(&routes_back(plan, sockets, tuns[1].index))?;
         Ok((World { senders, receivers, sysctls, mtu: mtu as usize }, tuns))
     }
 }
@@ -86,16 +85,6 @@ fn routes(plan: &Plan, sockets: &[Sockets], device: u32) -> Vec<Route> {
         let tcp = sockets[flow.group as usize].tcp.as_ref()?;
         let usual = Route::new(receiver(number), 32, Some(device));
         Some(Route { initial_window: Some(tcp.initial_window), min_rto_ms: tcp.min_rto_ms, ecn: tcp.ecn, ..usual })
-    };
-    plan.flows.iter().zip(0..).filter_map(of_flow).collect()
-}
-
-/// A route back to the sender of each flow whose receiver offers no more than the scenario says.
-fn routes_back(plan: &Plan, sockets: &[Sockets], device: u32) -> Vec<Route> {
-    let of_flow = |(flow, number): (&aqumen_scenario::Flow, u32)| {
-        let receive_window_bytes = sockets[flow.group as usize].tcp.as_ref()?.receive_window_bytes;
-        receive_window_bytes?;
-        Some(Route { receive_window_bytes, ..Route::new(sender(number), 32, Some(device)) })
     };
     plan.flows.iter().zip(0..).filter_map(of_flow).collect()
 }

@@ -170,12 +170,6 @@ impl Connection {
 }
 
 impl Inbound {
-    /// Offers `bytes` at most from now on. The kernel would let the window follow the buffer as that grows; one that is set stays.
-    pub fn bound_window(&self, bytes: u32) -> Result<(), Failure> {
-        set_number(&self.socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes.saturating_mul(4).clamp(1 << 16, 1 << 29))?;
-        set_number(&self.socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
-    }
-
     /// Reads all there is.
     pub fn read(&mut self) -> Look {
         let mut read = 0;
