@@ -20,7 +20,7 @@ MUSL ?= $(shell uname -m)-unknown-linux-musl
 
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help setup demo test test-full check bench aqumend-static coverage mutants docs wheels lock clean
+.PHONY: help setup demo test test-full check bench soak aqumend-static coverage mutants docs wheels lock clean
 .PHONY: programs lint no-std wasm test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
@@ -58,10 +58,16 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 	cargo bench --locked -p aqumen-sim --bench kinds
 	$(call say,Cost of an AQM decision)
 	cargo bench --locked -p aqumen-aqm --bench decide
+	$(call say,A link of aqumend beside a bare TUN device)
+	cargo bench --locked -p aqumen-live --bench link
 	$(call say,The marker and the controller of aqumend attach)
 	cargo test -q --locked --release -p aqumen-live --test attach what_it_costs -- --ignored --nocapture
 	$(call say,Against ns-2: alternating runs of one scenario)
 	@if command -v ns >/dev/null; then python benchmarks/versus_ns2.py; else echo 'Skipped: ns is missing.'; fi
+
+soak: ## ten minutes of aqumend attach under traffic, stopped, killed and attached anew (SECONDS=600), as root
+	$(call say,aqumend attach for a long time)
+	AQUMEN_SOAK_S=$(or $(SECONDS),600) cargo test -q --locked --release -p aqumen-live --test attach it_holds_out -- --ignored --nocapture
 
 aqumend-static: ## aqumend as one static file for any x86-64 or ARM Linux, in build/ (needs Rust's musl target)
 	$(call say,aqumend for $(MUSL))

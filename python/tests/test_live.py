@@ -1,5 +1,6 @@
 """The engine `live`: real runs of the kernel's TCP, as root on Linux; without it, one line of refusal."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -47,6 +48,19 @@ def test_a_live_run_has_what_every_run_has_and_its_host():
 
 
 @can_run
+def test_one_report_lays_four_engines_over_one_another(tmp_path):
+    engines = ["packet", "fluid", "theory", "live"]
+    comparison = aqumen.compare(short(), ["pi"], seeds=1, engine=engines)
+    assert {run.engine for run in comparison.results} == set(engines)
+    # Each of the others against the packet engine: how far apart their mean queues and their curves are.
+    comparison.write_report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    overlay = text[text.index("Engines over one another") :]
+    for engine in engines:
+        assert f"pi ({engine})" in overlay
+
+
+@can_run
 def test_a_live_run_stops_when_nobody_wants_it():
     with pytest.raises(aqumen.Cancelled):
         run_one(short(60), (None, 1), "live", progress=lambda share: False)
@@ -56,6 +70,25 @@ def test_what_the_kernel_cannot_do_is_refused_in_one_line():
     scenario = short().set("flows.ftp.transport", "sctp")
     with pytest.raises(aqumen.EngineError, match=r"^[^\n]+$"):
         run_one(scenario, (None, 1), "live")
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_run_that_was_late_is_repeated_once(tmp_path, monkeypatch, late):
+    """A program in the place of aqumend whose first `late` runs do not count."""
+    program, calls = tmp_path / "aqumend", tmp_path / "calls"
+    result = '{"links": {}, "flows": {}, "host": {"valid": %s}}'
+    answer = f'{{"result": {result}, "curves": {{"series": {{}}, "sojourn": {{}}, "queue": {{}}}}}}'
+    program.write_text(
+        f"#!/bin/sh\ncat >/dev/null\necho run >>{calls}\nfor share in 0.5 1; do echo progress $share >&2; done\n"
+        f"if [ $(wc -l <{calls}) -le {late} ]; then echo '{answer % 'false'}'; else echo '{answer % 'true'}'; fi\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: str(program))
+    heard = []
+    result = live.run(short(), (None, 1), lambda share: heard.append(share) is None)
+    assert json.loads(result.json)["host"]["valid"] == (late == 1)
+    assert calls.read_text().count("run") == 2
+    assert heard == sorted(heard)
 
 
 def test_a_missing_program_is_named(monkeypatch):

@@ -12,13 +12,14 @@ use aqumen_scenario::Plan;
 use lexopt::prelude::*;
 
 use crate::Failure;
+use crate::lab::ceiling;
 use crate::lab::clock::Clock;
 use crate::lab::command::{Chosen, is_stopped, print_line, stop_on_signals, whole_number};
 use crate::lab::namespace::{self, Namespace};
 use crate::lab::network::Network;
 use crate::lab::pump::{Pump, Sorter};
 use crate::lab::report::{self, Host, LiveResult};
-use crate::lab::thread::wake_on_time;
+use crate::lab::thread::{cpu_s, wake_on_time};
 use crate::lab::tun::Tun;
 
 /// Longest packet, bytes: what the devices are set to.
@@ -36,9 +37,9 @@ struct Place {
 }
 
 impl Place {
-    /// `[NAMESPACE/]DEVICE`.
+    /// `[NAMESPACE/]DEVICE`; the namespace may be a path, which has a slash of its own.
     fn parse(text: &str) -> Self {
-        match text.split_once('/') {
+        match text.rsplit_once('/') {
             Some((namespace, device)) => Place { namespace: Some(namespace.into()), device: device.into() },
             None => Place { namespace: None, device: text.into() },
         }
@@ -47,13 +48,14 @@ impl Place {
 
 pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
     let (mut left, mut right) = (Place::parse("aqumen0"), Place::parse("aqumen1"));
-    let (mut link, mut flow) = (None, 0u32);
+    let (mut link, mut flow, mut super_packets) = (None, 0u32, false);
     let own = |name: &str, parser: &mut lexopt::Parser| {
         match name {
             "left" => left = Place::parse(&parser.value()?.string()?),
             "right" => right = Place::parse(&parser.value()?.string()?),
             "link" => link = Some(parser.value()?.string()?),
             "flow" => flow = whole_number(parser, "flow")?,
+            "gso" => super_packets = true,
             _ => return Ok(false),
         }
         Ok(true)
@@ -61,17 +63,18 @@ pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
     let Some(chosen) = Chosen::read(arguments, help, own)? else { return Ok(()) };
     let plan = chosen.plan()?;
     let ways = ways(&plan, link.as_deref(), flow)?;
-    print_line(&run(&plan, ways, [left, right])?)
+    print_line(&run(&plan, ways, [left, right], super_packets)?)
 }
 
 /// Runs the link, and answers with the result as JSON.
-fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2]) -> Result<String, Failure> {
+fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2], super_packets: bool) -> Result<String, Failure> {
+    ceiling::check(plan, super_packets)?;
     let network = Network::with_routes(plan, ways, |_| false)?;
     let mut namespaces = Vec::new();
     let mut tuns = Vec::new();
     for Place { namespace, device } in &places {
         let namespace = Namespace::existing(namespace.as_deref())?;
-        let tun = namespace.within(|| Tun::new(device))?;
+        let tun = namespace.within(|| Tun::new(device, super_packets))?;
         namespace.bring_up(tun.index, MTU, DEVICE_PKTS)?;
         namespaces.push(namespace);
         tuns.push(tun);
@@ -82,6 +85,7 @@ fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2]) -> Result<String, F
     let realtime = wake_on_time();
     let end = plan.duration.as_nanos();
     let mut pump = Pump::new(network, tuns, MTU as usize, ByHash, Clock::starting_in(0));
+    let cpu_before_s = cpu_s();
     eprintln!("aqumend: the link is there, for {} s or until Ctrl-C", plan.duration.as_secs_f64());
     pump.run(end, |_| !is_stopped())?;
     let dropped: u64 = namespaces
@@ -92,6 +96,7 @@ fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2]) -> Result<String, F
     let (mut network, lateness, _) = pump.into_parts();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut host = Host { kernel: kernel.trim().into(), realtime, device_dropped_pkts: dropped, ..Host::default() };
+    host.links_cpu_s = Some(cpu_s() - cpu_before_s);
     host.judge(&lateness);
     // Stopped before the end of a window, it has no figures of it.
     let mut result = report::result(plan, &mut network, None, Cost::default());
@@ -126,10 +131,12 @@ fn help() -> String {
     format!(
         "aqumend link: the links of a scenario between two TUN devices, for a laboratory\n\n\
          Usage: aqumend link SCENARIO [OPTIONS]     (as root)\n\n{}\
-         \x20 --left [NS/]DEV    the device from which data come, in a namespace of `ip netns` (aqumen0, here)\n\
+         \x20 --left [NS/]DEV    the device from which data come, in a namespace of `ip netns`, or one given by its path as in\n\
+         \x20                    /proc/1234/ns/net/DEV (aqumen0, here)\n\
          \x20 --right [NS/]DEV   the device to which they go (aqumen1, here)\n\
          \x20 --flow N           take the way of this flow, there and back (0)\n\
-         \x20 --link NAME        take this link alone, and the one that leads back\n\n\
+         \x20 --link NAME        take this link alone, and the one that leads back\n\
+         \x20 --gso              take super-packets of TCP: split before the queue, joined on the way out\n\n\
          It makes the devices and brings them up; addresses and routes are yours. It ends with the scenario or on Ctrl-C, and\n\
          prints the result as JSON. The link is cut when it ends: never use it for traffic that matters.\n",
         Chosen::HELP
@@ -198,6 +205,8 @@ mod tests {
     fn a_place_is_a_device_or_a_device_in_a_namespace() {
         assert_eq!(Place::parse("t0"), Place { namespace: None, device: "t0".into() });
         assert_eq!(Place::parse("lab/t0"), Place { namespace: Some("lab".into()), device: "t0".into() });
+        let of_process = Place::parse("/proc/1234/ns/net/t0");
+        assert_eq!(of_process, Place { namespace: Some("/proc/1234/ns/net".into()), device: "t0".into() });
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub(crate) struct Totals {
     pub(crate) overflow_dropped_pkts: u64,
     /// Chosen, and passed all the same: not IP, neighbour discovery, `--spare`.
     pub(crate) spared_pkts: u64,
-    /// Passed because no order was in force.
+    /// Chosen, and passed because no order was in force.
     pub(crate) unregulated_pkts: u64,
     /// Steps of the AQM.
     pub(crate) steps: u64,

@@ -121,11 +121,28 @@ fn a_flow_without_competition_fills_the_link_and_no_more() {
         return;
     }
     let one = "[[flows]]\nname = \"one\"\ntransport = \"linux-reno\"\n";
-    let plan = plan(&scenario("4s", one));
+    // Room for five times what is under way: one flow alone never empties it.
+    let plan = plan(&scenario("4s", one).replace("aqm = \"pi\"", "aqm = \"droptail\""));
     let live = valid_run(&plan);
     let (link, flow) = (&live.result.links["bottleneck"]["steady"], &live.result.flows["one"]["steady"]);
-    assert!(link.utilization.unwrap() > 0.8, "{link:?}");
+    assert!(link.utilization.unwrap() > 0.95, "{link:?}");
     assert!(flow.throughput_bps.unwrap() < 12.2e6 && flow.jain_fairness == Some(1.0), "{flow:?}");
+}
+
+#[test]
+fn calls_and_frames_are_rated() {
+    if common::skipped("calls and frames in the live engine") {
+        return;
+    }
+    let film = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/life.txt");
+    let flows = "[[flows]]\nname = \"call\"\ntransport = \"udp\"\ntraffic = { kind = \"voip\", suppress = false }\n\
+                 [[flows]]\nname = \"camera\"\ntransport = \"udp\"\ntraffic = { kind = \"video\", file = \"FILM\", rate = \"1Mbit\" }\n";
+    let live = valid_run(&plan(&scenario("4s", &flows.replace("FILM", film))));
+    let flow = |group: &str| &live.result.flows[group]["steady"];
+    let (call, camera) = (flow("call"), flow("camera"));
+    assert!(call.mos > Some(4.0) && call.r_factor > Some(80.0), "{call:?}");
+    // 25 frames a second or more for three seconds, on a link that is not full.
+    assert!(camera.frames > Some(50) && camera.frame_loss_ratio < Some(0.1), "{camera:?}");
 }
 
 /// Names of the network devices in this namespace.
@@ -209,9 +226,27 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         (&["run", "-"], of("[[flows]]\nname = \"one\"\ncount = 30\n"), "1.7 each"),
         (&["link", "-", "--link", "no"], of(one), "no such link; recorded: bottleneck"),
         (&["link", "-", "--flow", "9"], of(one), "numbered 0 to 0"),
+        // 40 Gbit/s are 3.3 million packets of 1500 bytes a second, and half as many acknowledgements.
+        (&["link", "-", "--set", "bottleneck.rate=40Gbit"], of(one), "5000000 packets a second"),
+        (&["link", "-", "--left", "a/b/dev"], of(one), "neither the name of a network namespace nor a path"),
+        (&["link", "-", "--left", "no-such-namespace/dev"], of(one), "network namespace no-such-namespace"),
         (&["fly"], String::new(), "unknown command fly"),
     ] {
         let said = refused(arguments, &text);
         assert!(said.starts_with("aqumend: ") && said.contains(expect), "{expect}: {said}");
     }
+    if common::skipped("refusals of devices by aqumend link") {
+        return;
+    }
+    let before = devices();
+    for (arguments, expect) in [
+        (&["link", "-", "--left", "/dev/null/dev"][..], "network namespace /dev/null"),
+        (&["link", "-", "--left", "lo"], "device lo: there is one already"),
+        (&["link", "-", "--left", "a-name-that-is-too-long"], "1 to 15 characters"),
+        (&["link", "-", "--left", "aqm-same", "--right", "aqm-same"], "aqm-same: another program holds it"),
+    ] {
+        let said = refused(arguments, &of(one));
+        assert!(said.starts_with("aqumend: ") && said.contains(expect), "{expect}: {said}");
+    }
+    assert_eq!(devices(), before);
 }

@@ -8,7 +8,7 @@
 use aqumen_aqm::registry::{self, AnyQdisc};
 use aqumen_aqm::{DropReason, Fates, Handle, Qdisc};
 use aqumen_live::lab::network::Observed;
-use aqumen_live::lab::run::run_recorded;
+use aqumen_live::lab::run::{Manner, carry_out};
 use aqumen_network::Fate;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Plan, Scenario};
@@ -169,29 +169,56 @@ fn arrivals_of_a_run_have_the_same_fates_in_a_bare_discipline() {
     if common::skipped("same fates in a live run and in a bare discipline") {
         return;
     }
+    let names: Vec<&str> = registry::algorithms().map(|algorithm| algorithm.name).collect();
+    check(&names, false);
+}
+
+#[test]
+fn segments_of_super_packets_have_the_same_fates_too() {
+    if common::skipped("same fates of segments of super-packets") {
+        return;
+    }
+    check(&["pi", "red", "codel", "fq-codel", "dualpi2", "cake"], true);
+}
+
+/// Runs and repeats each of these algorithms, some at a time: most of a run is waiting.
+fn check(algorithms: &[&str], super_packets: bool) {
     let (mut packets, mut marked, mut dropped) = (0, 0, 0);
-    for algorithm in registry::algorithms() {
-        let plan = plan(algorithm.name);
-        let (result, observed) = run_recorded(&plan).unwrap();
-        assert_eq!(result.host.failed_connections, 0, "{}", algorithm.name);
-        let (arrivals, outcomes) = recorded(&observed);
-        let again = repeated(&plan, &arrivals, plan.duration.as_nanos());
-        let mut judged = 0;
-        for (number, (was, is)) in outcomes.iter().zip(&again).enumerate() {
-            // What was still in the queue or under way at the end has no outcome yet.
-            if was.start.is_none() && was.dropped.is_none() {
-                continue;
-            }
-            let came_marked = arrivals[number].packet.ecn == Ecn::Ce;
-            let is = Outcome { marked: is.marked && !came_marked, ..*is };
-            assert_eq!(*was, is, "{}: packet {number} of {}", algorithm.name, arrivals.len());
-            judged += 1;
+    for some in algorithms.chunks(4) {
+        let of_each: Vec<[usize; 3]> = std::thread::scope(|scope| {
+            let runs: Vec<_> = some.iter().map(|name| scope.spawn(|| same_fates(name, super_packets))).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        for [judged, its_marked, its_dropped] in of_each {
+            packets += judged;
+            marked += its_marked;
+            dropped += its_dropped;
         }
-        assert!(judged > 500, "{}: only {judged} packets", algorithm.name);
-        packets += judged;
-        marked += outcomes.iter().filter(|outcome| outcome.marked).count();
-        dropped += outcomes.iter().filter(|outcome| outcome.dropped.is_some()).count();
     }
     println!("{packets} packets, {marked} marked, {dropped} dropped: no difference");
-    assert!(marked > 500 && dropped > 500, "{marked} marked and {dropped} dropped show nothing");
+    let enough = 15 * algorithms.len();
+    assert!(marked > enough && dropped > enough, "{marked} marked and {dropped} dropped show nothing");
+}
+
+/// Packets whose fates were compared, and how many of them were marked and dropped.
+fn same_fates(algorithm: &str, super_packets: bool) -> [usize; 3] {
+    let plan = plan(algorithm);
+    let (result, observed) = carry_out(&plan, Manner { super_packets, record: true }, |_| true).unwrap();
+    assert_eq!(result.host.failed_connections, 0, "{algorithm}");
+    let (arrivals, outcomes) = recorded(&observed);
+    let again = repeated(&plan, &arrivals, plan.duration.as_nanos());
+    let mut judged = 0;
+    for (number, (was, is)) in outcomes.iter().zip(&again).enumerate() {
+        // What was still in the queue or under way at the end has no outcome yet.
+        if was.start.is_none() && was.dropped.is_none() {
+            continue;
+        }
+        let came_marked = arrivals[number].packet.ecn == Ecn::Ce;
+        let is = Outcome { marked: is.marked && !came_marked, ..*is };
+        assert_eq!(*was, is, "{algorithm}: packet {number} of {}", arrivals.len());
+        judged += 1;
+    }
+    assert!(judged > 500, "{algorithm}: only {judged} packets");
+    let count = |of: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| of(outcome)).count();
+    [judged, count(|outcome| outcome.marked), count(|outcome| outcome.dropped.is_some())]
 }

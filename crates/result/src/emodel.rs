@@ -3,6 +3,8 @@
 //! Only delay, codec and loss vary here; every other parameter has its default of G.107 table 2 (echo loudness TELR 65 dB,
 //! weighted echo path loss WEPL 110 dB, no advantage A). With no delay and no loss that gives R = 93.2.
 
+use crate::Received;
+
 /// Ro of G.107 eq. (7-2) at the defaults: the signal-to-noise ratio, 15 - 1.5 (SLR + No) with SLR 8 dB, No -61.18 dBm0p.
 const RO: f64 = 94.769;
 /// Is of G.107 eq. (7-8) at the defaults: what comes together with the voice.
@@ -37,6 +39,17 @@ impl Codec {
 pub fn rating(codec: Codec, delay_s: f64, loss: f64, burst_ratio: f64) -> f64 {
     let quality = RO - IS - delay_impairment(delay_s) - loss_impairment(codec, loss, burst_ratio);
     quality.clamp(0.0, 100.0)
+}
+
+/// The rating of a call of which `received` arrived, if anything was expected: its receiver delays what it plays so far that one packet in
+/// a hundred at most comes too late. So from mouth to ear it takes the 99th percentile of the delay and `packet_s`, the filling of a
+/// packet.
+pub fn rating_of_call(codec: Codec, packet_s: f64, received: &Received) -> Option<f64> {
+    let loss = received.loss_ratio()?;
+    let patience_ns = received.delay().quantile(0.99).unwrap_or(0.0);
+    let late = received.delay().share_above(patience_ns);
+    let burst_ratio = burst_ratio(received.losses().mean(), loss);
+    Some(rating(codec, patience_ns * 1e-9 + packet_s, loss + (1.0 - loss) * late, burst_ratio))
 }
 
 /// The mean opinion score, 1 (bad) to 4.5, that goes with the rating `r`: G.107 annex B.

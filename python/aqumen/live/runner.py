@@ -63,6 +63,9 @@ def find_program() -> Path:
 def run(scenario: Scenario, job: Job, progress: Callable[[float], bool] | None = None) -> LiveAnswer:
     """Run one job; it takes as long as the scenario says.
 
+    A machine that was busy for a moment gets a second chance, and no third: a run that was late twice says so under
+    `host`.
+
     Args:
         scenario: The scenario.
         job: AQM and seed.
@@ -82,10 +85,25 @@ def run(scenario: Scenario, job: Job, progress: Callable[[float], bool] | None =
     ]
     if aqm is not None:
         command += ["--aqm", aqm]
+    told = 0.0
+
+    def tell(share: float) -> bool:
+        nonlocal told
+        told = max(told, share)
+        return progress is None or progress(told)
+
+    answer = _answer(command, scenario.to_toml(), tell)
+    if not answer["result"]["host"]["valid"]:
+        answer = _answer(command, scenario.to_toml(), tell)
+    return LiveAnswer(answer)
+
+
+def _answer(command: list[str], text: str, progress: Callable[[float], bool]) -> dict[str, Any]:
+    """What the program answers to one run."""
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE, text=True)
         try:
-            said, stopped = _follow(process, scenario.to_toml(), progress)
+            said, stopped = _follow(process, text, progress)
         except BaseException:
             process.terminate()
             process.wait()
@@ -96,12 +114,11 @@ def run(scenario: Scenario, job: Job, progress: Callable[[float], bool] | None =
         if code != 0:
             raise LiveError(said[-1].removeprefix(PREFIX) if said else f"{PROGRAM} ended with code {code}")
         out.seek(0)
-        return LiveAnswer(json.load(out))
+        answer: dict[str, Any] = json.load(out)
+        return answer
 
 
-def _follow(
-    process: subprocess.Popen[str], text: str, progress: Callable[[float], bool] | None
-) -> tuple[list[str], bool]:
+def _follow(process: subprocess.Popen[str], text: str, progress: Callable[[float], bool]) -> tuple[list[str], bool]:
     """Hand the scenario over and listen until the program ends: what it said, and whether `progress` stopped it."""
     assert process.stdin is not None
     assert process.stderr is not None
@@ -114,7 +131,7 @@ def _follow(
     for line in process.stderr:
         if not line.startswith(PROGRESS):
             said.append(line.strip())
-        elif progress is not None and not stopped and not progress(float(line.removeprefix(PROGRESS))):
+        elif not stopped and not progress(float(line.removeprefix(PROGRESS))):
             stopped = True
             process.terminate()
     process.stderr.close()

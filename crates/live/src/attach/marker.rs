@@ -39,6 +39,8 @@ pub(crate) struct Counts {
     pub(crate) packets: u64,
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
+    /// State of the marker's coin on that processor; means nothing in a sum.
+    pub(crate) coin: u64,
     pub(crate) marked: u64,
     pub(crate) marked_segments: u64,
     pub(crate) dropped: u64,
@@ -46,7 +48,7 @@ pub(crate) struct Counts {
     pub(crate) dropped_bytes: u64,
     /// Chosen, and passed all the same.
     pub(crate) spared: u64,
-    /// Passed because the order was too old.
+    /// Chosen, and passed because the order was too old.
     pub(crate) unregulated: u64,
 }
 
@@ -207,6 +209,7 @@ impl Counts {
             packets: self.packets + other.packets,
             segments: self.segments + other.segments,
             bytes: self.bytes + other.bytes,
+            coin: 0,
             marked: self.marked + other.marked,
             marked_segments: self.marked_segments + other.marked_segments,
             dropped: self.dropped + other.dropped,

@@ -109,11 +109,12 @@ struct WithCurves<'a> {
 
 /// `aqumend run`.
 pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Failure> {
-    let (mut curves, mut progress) = (false, false);
+    let (mut curves, mut progress, mut super_packets) = (false, false, false);
     let own = |name: &str, _: &mut lexopt::Parser| {
         match name {
             "curves" => curves = true,
             "progress" => progress = true,
+            "gso" => super_packets = true,
             _ => return Ok(false),
         }
         Ok(true)
@@ -122,7 +123,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Failure> {
     let plan = chosen.plan()?;
     stop_on_signals();
     let mut told = 0;
-    let result = live::run(&plan, |now| {
+    let (result, _) = live::carry_out(&plan, live::Manner { super_packets, record: false }, |now| {
         let share = 100 * now / plan.duration.as_nanos().max(1);
         if progress && share > told {
             told = share;
@@ -147,6 +148,7 @@ fn help() -> String {
         "aqumend run: a scenario with the kernel's own TCP and UDP, its links in this program, in network namespaces that end with it\n\n\
          Usage: aqumend run SCENARIO [OPTIONS]     (as root); the result is JSON on standard output\n\n{}\
          \x20 --curves           series and distributions too, under `curves`; the result is then under `result`\n\
+         \x20 --gso              take super-packets of TCP: split before the queue, joined on the way out\n\
          \x20 --progress         say on standard error how far it is\n",
         Chosen::HELP
     )

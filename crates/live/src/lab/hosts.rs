@@ -3,8 +3,9 @@
 //! One thread, in the senders' namespace, does what the agenda says and what the kernel reports. An application hears that its
 //! transfer was delivered when the acknowledgement of its last byte would be back.
 //!
-//! `tcp` and `udp` are the sockets.
+//! `tcp` and `udp` are the sockets, `media` is what calls and frames make of datagrams.
 
+mod media;
 pub mod tcp;
 pub mod udp;
 
@@ -12,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::OwnedFd;
 
-use aqumen_result::{FlowMetrics, Received, Reception, Requests, Served, jain};
+use aqumen_result::{FlowMetrics, Requests, Served, jain};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic, Window};
@@ -25,6 +26,7 @@ use super::clock::Clock;
 use super::kernel::Sockets;
 use super::world::World;
 use crate::{Failure, Tried};
+use media::{Arrived, Listener};
 use tcp::{Connection, Inbound, Info, Look};
 use udp::{Datagrams, Sink};
 
@@ -55,7 +57,7 @@ pub struct Seen {
     /// Totals of each flow at each edge.
     totals: Vec<Vec<Totals>>,
     /// Datagrams of each group in each piece.
-    datagrams: Vec<Vec<Received>>,
+    datagrams: Vec<Vec<Arrived>>,
     requests: Requests,
     /// Connections that failed.
     pub failures: u64,
@@ -78,7 +80,8 @@ struct Flow {
     /// Connections that it had so far.
     opened: u32,
     datagrams: Option<Datagrams>,
-    reception: Reception,
+    /// What its receiver of datagrams remembers.
+    listener: Listener,
     /// What its earlier connections did, and samples of the present one.
     retired: Info,
     totals: Totals,
@@ -179,7 +182,7 @@ impl<'a> Hosts<'a> {
             by_port: BTreeMap::new(),
             seen: Seen {
                 edges: edges.clone(),
-                datagrams: vec![vec![Received::default()]; plan.groups.len()],
+                datagrams: vec![vec![Arrived::default()]; plan.groups.len()],
                 ..Seen::default()
             },
             edges,
@@ -252,15 +255,12 @@ impl<'a> Hosts<'a> {
                 }
             }
             SINK => {
-                while let Some(datagram) = self.sink.as_ref().and_then(Sink::receive) {
-                    let now = self.clock.now();
+                while let Some(datagram) = self.sink.as_ref().and_then(|sink| sink.receive(self.clock.now())) {
                     let Some(flow) = self.flows.get_mut(datagram.flow as usize) else { continue };
                     let group = self.plan.flows[datagram.flow as usize].group as usize;
                     flow.totals.delivered += u64::from(datagram.bytes);
                     if let Some(seen) = self.seen.datagrams[group].last_mut() {
-                        let bytes = u64::from(datagram.bytes) + u64::from(self.sockets[group].header_bytes);
-                        let delay = now.saturating_sub(datagram.sent_at);
-                        seen.on_arrival(&mut flow.reception, datagram.number, bytes, delay);
+                        seen.on_arrival(&mut flow.listener, &datagram, self.sockets[group].header_bytes);
                     }
                 }
             }
@@ -531,7 +531,7 @@ impl<'a> Hosts<'a> {
         self.seen.totals.push(self.flows.iter().map(|flow| flow.totals).collect());
         // The piece after the last edge is nobody's.
         if self.seen.totals.len() < self.edges.len() {
-            self.seen.datagrams.iter_mut().for_each(|pieces| pieces.push(Received::default()));
+            self.seen.datagrams.iter_mut().for_each(|pieces| pieces.push(Arrived::default()));
         }
     }
 }
@@ -590,11 +590,11 @@ impl Seen {
             throughput_bps: Some(goodput_bps * with_headers),
             ..FlowMetrics::default()
         };
-        let mut datagrams = Received::default();
+        let mut datagrams = Arrived::default();
         let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
         let pieces = self.edges.iter().zip(&self.datagrams[group as usize]);
         pieces.filter(|(edge, _)| start < **edge && **edge <= end).for_each(|(_, piece)| datagrams.merge(piece));
-        datagrams.fill(&mut metrics, length_s);
+        datagrams.fill(&mut metrics, &of.traffic, length_s);
         if of.traffic.asks() {
             let pages = matches!(of.traffic, Traffic::Web(_));
             self.requests.fill(&mut metrics, (group, of.flows.clone()), start..end, pages, |flow, bytes| {

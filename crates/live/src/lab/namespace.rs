@@ -51,17 +51,24 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The namespace called `name`, as `ip netns add` makes it; `None`: that of the calling thread.
+    /// The namespace called `name`, as `ip netns add` makes it, or at the path `name`, as of a process; `None`: that of the calling
+    /// thread.
     pub fn existing(name: Option<&str>) -> Result<Self, Failure> {
         let path = match name {
+            Some(path) if path.starts_with('/') => path.into(),
             Some(name) if name.is_empty() || name.contains('/') => {
-                return Err(Failure::refused(format!("namespace {name}: not a name of a network namespace")));
+                return Err(Failure::refused(format!(
+                    "namespace {name:?}: neither the name of a network namespace nor a path"
+                )));
             }
             Some(name) => format!("/run/netns/{name}"),
             None => "/proc/thread-self/ns/net".into(),
         };
         let what = || name.map_or(path.clone(), |name| format!("network namespace {name}"));
-        Ok(Namespace(File::open(&path).or_refuse(what)?.into()))
+        let namespace = Namespace(File::open(&path).or_refuse(what)?.into());
+        // Any file can be opened; only a network namespace can be entered.
+        namespace.within(|| Ok(())).map_err(|failure| Failure::refused(format!("{}: {failure}", what())))?;
+        Ok(namespace)
     }
 
     /// What `work` answers, done inside: sockets and devices that it makes belong to this namespace for good.
@@ -141,7 +148,8 @@ mod metric {
 impl Route {
     /// The addresses from `first` on, of which `bits` leading bits count, by `device`; `None`: they are our own.
     pub fn new(first: impl Into<IpAddr>, bits: u8, device: Option<u32>) -> Self {
-        Route { to: (first.into(), bits), device, initial_window: None, min_rto_ms: None, ecn: false }
+        let to = (first.into(), bits);
+        Route { to, device, initial_window: None, min_rto_ms: None, ecn: false }
     }
 
     fn request(&self) -> Request {

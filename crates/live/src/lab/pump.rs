@@ -1,7 +1,7 @@
 //! Carries packets between two TUN devices and a network of links, and says how late it was.
 //!
 //! At each wake-up all that is due happens, each at its own instant; only reads and writes are late. A packet arrives when it is
-//! read.
+//! read, and all segments of a super-packet at once.
 
 use std::io;
 
@@ -11,6 +11,7 @@ use aqumen_network::Identity;
 use aqumen_result::Histogram;
 
 use super::clock::Clock;
+use super::gso::{self, Joiner, Partial, Segments};
 use super::ip;
 use super::network::{End, Network, Packet};
 use super::tun::Tun;
@@ -26,11 +27,20 @@ pub trait Sorter {
 /// Two devices, and the links between them.
 pub struct Pump<'a, S> {
     network: Network<'a>,
-    tuns: [Tun; 2],
     sorter: S,
+    desk: Desk,
+}
+
+/// Where packets are taken in and given out.
+struct Desk {
+    tuns: [Tun; 2],
     clock: Clock,
     shelf: Shelf,
+    /// What waits to be joined before it is written to each device.
+    joiners: [Joiner; 2],
     lateness: Lateness,
+    /// Room for a super-packet that is read; none if there are no such.
+    room: Vec<u8>,
 }
 
 /// How late packets were written, and how often the program slept too long.
@@ -50,6 +60,8 @@ pub const MISSED_NS: u64 = 1_000_000;
 /// Bytes of packets under way.
 struct Shelf {
     bytes: Vec<u8>,
+    /// The checksum of each that is still to be filled in.
+    partial: Vec<Partial>,
     /// Room for a packet.
     room: usize,
     free: Vec<u32>,
@@ -59,19 +71,29 @@ struct Shelf {
 const BATCH: usize = 32;
 /// Longest sleep, nanoseconds: whoever wants the program to stop waits no longer.
 const SLEEP_NS: u64 = 20_000_000;
+/// Shortest sleep: where packets leave more often, some are written at each waking, as late as a waking is anyway.
+const NAP_NS: u64 = 40_000;
 
 impl<'a, S: Sorter> Pump<'a, S> {
     /// Between `tuns`, whose packets are `mtu` bytes at most.
     pub fn new(network: Network<'a>, tuns: [Tun; 2], mtu: usize, sorter: S, clock: Clock) -> Self {
-        Pump { network, tuns, sorter, clock, shelf: Shelf::new(mtu), lateness: Lateness::default() }
+        let any_super = tuns.iter().any(|tun| tun.super_packets);
+        let desk = Desk {
+            tuns,
+            clock,
+            shelf: Shelf::new(mtu),
+            joiners: Default::default(),
+            lateness: Lateness::default(),
+            room: vec![0; if any_super { gso::LARGEST_BYTES } else { 0 }],
+        };
+        Pump { network, sorter, desk }
     }
 
     /// Carries packets until `end`, or until `go_on` says no, which is asked now and then.
     pub fn run(&mut self, end: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<(), Failure> {
-        let lost = |error: io::Error| Failure::lost(format!("a TUN device went away: {error}"));
         let mut ask_at = 0;
         loop {
-            let now = self.clock.now();
+            let now = self.desk.clock.now();
             if now >= end {
                 break;
             }
@@ -81,56 +103,108 @@ impl<'a, S: Sorter> Pump<'a, S> {
                 }
                 ask_at = now + SLEEP_NS;
             }
-            self.advance(now);
-            let read = self.read(0).map_err(lost)? + self.read(1).map_err(lost)?;
-            if read == 0 {
+            if self.turn()? == 0 {
                 self.sleep(end).map_err(lost)?;
             }
         }
         // What is still to happen up to the end happens, though nobody sees it come out.
-        self.network.advance(end.min(self.clock.now()), &mut |_, _, _| {});
+        self.network.advance(end.min(self.desk.clock.now()), &mut |_, _, _| {});
         Ok(())
+    }
+
+    /// All that is due happens, and what waits at the devices is read, up to a batch of each; how many packets there were.
+    pub fn turn(&mut self) -> Result<usize, Failure> {
+        let Pump { network, desk, .. } = self;
+        let now = desk.clock.now();
+        network.advance(now, &mut |when, packet, end| desk.finish(when, &packet, end));
+        desk.flush();
+        Ok(self.read(0).map_err(lost)? + self.read(1).map_err(lost)?)
     }
 
     /// The links, how late packets were, and the devices.
     pub fn into_parts(self) -> (Network<'a>, Lateness, [Tun; 2]) {
-        (self.network, self.lateness, self.tuns)
-    }
-
-    fn advance(&mut self, until: u64) {
-        let Pump { network, tuns, clock, shelf, lateness, .. } = self;
-        network.advance(until, &mut |when, packet, end| finish(tuns, clock, shelf, lateness, when, &packet, end));
+        (self.network, self.desk.lateness, self.desk.tuns)
     }
 
     /// Reads packets of device `side`, up to a batch; how many there were.
     fn read(&mut self, side: usize) -> io::Result<usize> {
-        let Pump { network, tuns, sorter, clock, shelf, lateness } = self;
         for read in 0..BATCH {
-            let slot = shelf.take();
-            let Some(length) = tuns[side].read(shelf.packet_mut(slot))? else {
-                shelf.give_back(slot);
+            let there = if self.desk.tuns[side].super_packets { self.read_super(side)? } else { self.read_one(side)? };
+            if !there {
+                self.desk.flush();
                 return Ok(read);
-            };
-            let bytes = &shelf.packet_mut(slot)[..length];
-            let sorted = sorter.sort(side, bytes).zip(ip::ecn(bytes));
-            let Some(((route, who), ecn)) = sorted else {
-                shelf.give_back(slot);
-                continue;
-            };
-            let ack = ip::pure_ack(bytes);
-            let packet = Packet { slot, bytes: length as u32, ecn, ack, who, route, passed: 0 };
-            let now = clock.now();
-            network
-                .enter(now, packet, &mut |when, packet, end| finish(tuns, clock, shelf, lateness, when, &packet, end));
+            }
         }
+        self.desk.flush();
         Ok(BATCH)
+    }
+
+    /// Reads a packet of device `side`, if one waits.
+    fn read_one(&mut self, side: usize) -> io::Result<bool> {
+        let slot = self.desk.shelf.take();
+        match self.desk.tuns[side].read(self.desk.shelf.packet_mut(slot))? {
+            Some(length) => {
+                self.enter(side, slot, length, [0; 2]);
+                Ok(true)
+            }
+            None => {
+                self.desk.shelf.give_back(slot);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads a packet of device `side`, if one waits; a super-packet enters as its segments.
+    fn read_super(&mut self, side: usize) -> io::Result<bool> {
+        let mut room = std::mem::take(&mut self.desk.room);
+        let length = self.desk.tuns[side].read(&mut room);
+        if let Ok(Some(length)) = length
+            && let Some((header, packet)) = gso::Header::read(&room[..length])
+        {
+            let segments = Segments::of(&header, packet);
+            for number in 0..segments.map_or(1, |segments| segments.count()) {
+                let slot = self.desk.shelf.take();
+                let to = self.desk.shelf.packet_mut(slot);
+                let length = match &segments {
+                    Some(segments) => segments.write(number, to),
+                    None => to.get_mut(..packet.len()).map(|to| {
+                        to.copy_from_slice(packet);
+                        packet.len()
+                    }),
+                };
+                match length {
+                    Some(length) => self.enter(side, slot, length, header.partial),
+                    // Longer than the device lets packets be: there is no such.
+                    None => self.desk.shelf.give_back(slot),
+                }
+            }
+        }
+        self.desk.room = room;
+        length.map(|length| length.is_some())
+    }
+
+    /// The packet in `slot`, from device `side`, sets out.
+    #[inline]
+    fn enter(&mut self, side: usize, slot: u32, length: usize, partial: Partial) {
+        let Pump { network, sorter, desk } = self;
+        desk.shelf.partial[slot as usize] = partial;
+        let bytes = &desk.shelf.packet_mut(slot)[..length];
+        let Some(((route, who), ecn)) = sorter.sort(side, bytes).zip(ip::ecn(bytes)) else {
+            return desk.shelf.give_back(slot);
+        };
+        let ack = ip::pure_ack(bytes);
+        let packet = Packet { slot, bytes: length as u32, ecn, ack, who, route, passed: 0 };
+        let now = desk.clock.now();
+        network.enter(now, packet, &mut |when, packet, end| desk.finish(when, &packet, end));
     }
 
     /// Sleeps until a packet comes or something is due.
     fn sleep(&mut self, end: u64) -> io::Result<()> {
+        let Desk { tuns, clock, lateness, .. } = &mut self.desk;
         let due = self.network.next().min(end);
-        let wait = self.clock.wait(due.min(self.clock.now() + SLEEP_NS));
-        let mut waits = [PollFd::new(&self.tuns[0], PollFlags::IN), PollFd::new(&self.tuns[1], PollFlags::IN)];
+        let now = clock.now();
+        let wait = clock.wait(due.clamp(now + NAP_NS, now + SLEEP_NS));
+        let mut waits = [PollFd::new(&tuns[0], PollFlags::IN), PollFd::new(&tuns[1], PollFlags::IN)];
         match poll(&mut waits, Some(&wait)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -138,40 +212,58 @@ impl<'a, S: Sorter> Pump<'a, S> {
         if waits.iter().any(|waited| waited.revents().intersects(PollFlags::ERR | PollFlags::HUP)) {
             return Err(io::Error::other("it was removed"));
         }
-        self.lateness.missed_steps += u64::from(self.clock.now() > due.saturating_add(MISSED_NS));
+        lateness.missed_steps += u64::from(clock.now() > due.saturating_add(MISSED_NS));
         Ok(())
     }
 }
 
-/// The packet is out of the network: it is written where it goes, and its room is free.
-#[inline]
-fn finish(
-    tuns: &[Tun; 2],
-    clock: &Clock,
-    shelf: &mut Shelf,
-    lateness: &mut Lateness,
-    when: u64,
-    packet: &Packet,
-    end: End,
-) {
-    if end == End::Out {
-        let bytes = &mut shelf.packet_mut(packet.slot)[..packet.bytes as usize];
-        if ip::ecn(bytes) != Some(packet.ecn) {
-            ip::set_ce(bytes);
+fn lost(error: io::Error) -> Failure {
+    Failure::lost(format!("a TUN device went away: {error}"))
+}
+
+impl Desk {
+    /// The packet is out of the network: it is written where it goes, or waits to be joined, and its room is free.
+    #[inline]
+    fn finish(&mut self, when: u64, packet: &Packet, end: End) {
+        if end == End::Out {
+            let partial = self.shelf.partial[packet.slot as usize];
+            let bytes = &mut self.shelf.packet_mut(packet.slot)[..packet.bytes as usize];
+            if ip::ecn(bytes) != Some(packet.ecn) {
+                ip::set_ce(bytes);
+            }
+            // Even routes lead from the first device to the second.
+            let to = if packet.route.is_multiple_of(2) { 1 } else { 0 };
+            if self.tuns[to].super_packets {
+                if self.joiners[to].add(bytes, partial, when) {
+                    self.flush();
+                }
+            } else {
+                self.lateness.writes.record(self.clock.now().saturating_sub(when));
+                self.lateness.refused_pkts += u64::from(self.tuns[to].write(bytes).is_err());
+            }
         }
-        lateness.writes.record(clock.now().saturating_sub(when));
-        // Even routes lead from the first device to the second.
-        let to = if packet.route.is_multiple_of(2) { 1 } else { 0 };
-        if tuns[to].write(bytes).is_err() {
-            lateness.refused_pkts += 1;
+        self.shelf.give_back(packet.slot);
+    }
+
+    /// What waits to be joined is written.
+    #[inline]
+    fn flush(&mut self) {
+        let Desk { tuns, joiners, lateness, clock, .. } = self;
+        for (tun, joiner) in tuns.iter().zip(joiners) {
+            joiner.flush(|bytes, since| {
+                let now = clock.now();
+                since.iter().for_each(|when| lateness.writes.record(now.saturating_sub(*when)));
+                if tun.write(bytes).is_err() {
+                    lateness.refused_pkts += since.len() as u64;
+                }
+            });
         }
     }
-    shelf.give_back(packet.slot);
 }
 
 impl Shelf {
     fn new(room: usize) -> Self {
-        Shelf { bytes: Vec::new(), room, free: Vec::new() }
+        Shelf { bytes: Vec::new(), partial: Vec::new(), room, free: Vec::new() }
     }
 
     #[inline]
@@ -179,6 +271,7 @@ impl Shelf {
         self.free.pop().unwrap_or_else(|| {
             let slot = (self.bytes.len() / self.room) as u32;
             self.bytes.resize(self.bytes.len() + self.room, 0);
+            self.partial.push([0; 2]);
             slot
         })
     }

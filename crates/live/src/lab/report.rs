@@ -44,6 +44,8 @@ pub struct Host {
     pub device_dropped_pkts: u64,
     /// Connections that failed.
     pub failed_connections: u64,
+    /// CPU time that the links took, seconds.
+    pub links_cpu_s: Option<f64>,
     /// The machine's load at the end: runnable threads, mean over a minute.
     pub load: Option<f64>,
     /// Whether the machine kept up, so that the figures say something about the scenario.

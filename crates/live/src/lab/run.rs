@@ -15,34 +15,40 @@ use super::network::{Network, Observed};
 use super::pump::Pump;
 use super::report::{self, Host, LiveResult};
 use super::world::{ByFlow, World};
-use super::{namespace, thread as own_thread};
+use super::{ceiling, namespace, thread as own_thread};
 use crate::Failure;
 
 /// From the start of the program's threads until that of the run, nanoseconds; and more for each flow.
 const LEAD_NS: u64 = 50_000_000;
 const LEAD_PER_FLOW_NS: u64 = 50_000;
 
+/// How a plan is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Segments come from the kernel and go to it as super-packets.
+    pub super_packets: bool,
+    /// Keep what happens to each packet at each link.
+    pub record: bool,
+}
+
 /// Runs `plan`. `go_on` hears how many nanoseconds of it are over, and says whether to go on.
 pub fn run(plan: &Plan, go_on: impl FnMut(u64) -> bool + Send) -> Result<LiveResult, Failure> {
-    carry_out(plan, false, go_on).map(|(result, _)| result)
+    carry_out(plan, Manner::default(), go_on).map(|(result, _)| result)
 }
 
-/// The same, with what happened to each packet at each link.
-pub fn run_recorded(plan: &Plan) -> Result<(LiveResult, Vec<Observed>), Failure> {
-    carry_out(plan, true, |_| true)
-}
-
-fn carry_out(
+/// The same in this `manner`: the result, and what was kept.
+pub fn carry_out(
     plan: &Plan,
-    record: bool,
+    manner: Manner,
     mut go_on: impl FnMut(u64) -> bool + Send,
 ) -> Result<(LiveResult, Vec<Observed>), Failure> {
     let (began, cpu_before) = (Instant::now(), cpu_s());
     let sockets = kernel::sockets(plan)?;
-    let (world, tuns) = World::new(plan, &sockets)?;
+    ceiling::check(plan, manner.super_packets)?;
+    let (world, tuns) = World::new(plan, &sockets, manner.super_packets)?;
     let devices = [tuns[0].index, tuns[1].index];
     let mut network = Network::new(plan)?;
-    if record {
+    if manner.record {
         network.start_record();
     }
     let end = plan.duration.as_nanos();
@@ -53,6 +59,7 @@ fn carry_out(
         let (stopped, world, sockets) = (&stopped, &world, &sockets);
         let carrier = thread::Builder::new().name("links".into()).spawn_scoped(scope, move || {
             let realtime = own_thread::wake_on_time();
+            let cpu_before_s = own_thread::cpu_s();
             let carried = pump.run(end, |now| {
                 let goes_on = go_on(now) && !stopped.load(Ordering::Relaxed);
                 stopped.fetch_or(!goes_on, Ordering::Relaxed);
@@ -62,7 +69,7 @@ fn carry_out(
             carried?;
             let dropped = device_drops(world, devices);
             let (network, lateness, _) = pump.into_parts();
-            Ok((network, lateness, realtime, dropped))
+            Ok((network, lateness, realtime, dropped, own_thread::cpu_s() - cpu_before_s))
         });
         let seen = world.senders.within(|| {
             let hosts = Hosts::new(plan, sockets, world, edges(plan), clock)?;
@@ -77,9 +84,10 @@ fn carry_out(
         };
         (carried, seen)
     });
-    let ((mut network, lateness, realtime, dropped), seen) = (carried?, seen?);
+    let ((mut network, lateness, realtime, dropped, links_cpu_s), seen) = (carried?, seen?);
     let mut host = host(plan, &sockets, &world);
     (host.realtime, host.device_dropped_pkts, host.failed_connections) = (realtime, dropped, seen.failures);
+    host.links_cpu_s = Some(links_cpu_s);
     host.judge(&lateness);
     let wall_s = began.elapsed().as_secs_f64();
     let cost = Cost { cpu_s: cpu_s() - cpu_before, wall_s, ..Cost::default() };

@@ -16,3 +16,9 @@ pub fn wake_on_time() -> bool {
     };
     answer == 0
 }
+
+/// CPU time that the calling thread took, seconds.
+pub fn cpu_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}

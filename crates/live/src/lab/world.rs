@@ -29,9 +29,9 @@ pub struct World {
     pub mtu: usize,
 }
 
-const SENDERS: u32 = u32::from_be_bytes([10, 0, 0, 0]);
-const RECEIVERS: u32 = u32::from_be_bytes([10, 128, 0, 0]);
-const NET_BITS: u8 = 9;
+pub(super) const SENDERS: u32 = u32::from_be_bytes([10, 0, 0, 0]);
+pub(super) const RECEIVERS: u32 = u32::from_be_bytes([10, 128, 0, 0]);
+pub(super) const NET_BITS: u8 = 9;
 /// Most flows that have addresses.
 pub const FLOWS_MAX: usize = (1 << 23) - 2;
 /// Room of a device for packets that wait to be read. All initial windows at once must fit, and what comes while the program
@@ -51,8 +51,9 @@ pub fn receiver(flow: u32) -> Ipv4Addr {
 }
 
 impl World {
-    /// The namespaces for `plan`, whose groups need `sockets`, and the devices of senders and receivers.
-    pub fn new(plan: &Plan, sockets: &[Sockets]) -> Result<(World, [Tun; 2]), Failure> {
+    /// The namespaces for `plan`, whose groups need `sockets`, and the devices of senders and receivers, with super-packets if
+    /// wanted.
+    pub fn new(plan: &Plan, sockets: &[Sockets], super_packets: bool) -> Result<(World, [Tun; 2]), Failure> {
         if plan.flows.len() > FLOWS_MAX {
             return Err(Failure::refused(format!(
                 "{} flows: engine live has addresses for {FLOWS_MAX}",
@@ -65,7 +66,7 @@ impl World {
         let mut tuns = Vec::new();
         for (namespace, own, other) in [(&senders, SENDERS, RECEIVERS), (&receivers, RECEIVERS, SENDERS)] {
             namespace.set_sysctls(&sysctls)?;
-            let tun = namespace.within(|| Tun::new("aqumen"))?;
+            let tun = namespace.within(|| Tun::new("aqumen", super_packets))?;
             namespace.bring_up(tun.index, mtu, DEVICE_PKTS)?;
             let here = Route::new(Ipv4Addr::from(own), NET_BITS, None);
             let there = Route::new(Ipv4Addr::from(other), NET_BITS, Some(tun.index));

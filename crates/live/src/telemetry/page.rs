@@ -22,13 +22,18 @@ pub(crate) fn of_recording(recording: impl BufRead) -> io::Result<String> {
     let wrong = |number: usize, why: &str| io::Error::other(format!("line {number}: {why}"));
     let head: Value = serde_json::from_str(&lines.next().transpose()?.unwrap_or_default())
         .map_err(|_| wrong(1, "not a recording of aqumend attach --record"))?;
-    if head["aqumend"] != "recording" || head["columns"] != json!(COLUMNS) {
+    // One of an older version has fewer columns.
+    let columns: Vec<String> = serde_json::from_value(head["columns"].clone()).unwrap_or_default();
+    if head["aqumend"] != "recording"
+        || columns.is_empty()
+        || !COLUMNS.starts_with(&columns.iter().map(String::as_str).collect::<Vec<_>>())
+    {
         return Err(wrong(1, "not a recording of this version of aqumend"));
     }
     let mut samples = Vec::new();
     for (i, line) in lines.enumerate() {
         match serde_json::from_str::<Vec<f64>>(&line?) {
-            Ok(row) if row.len() == COLUMNS.len() => samples.push(row),
+            Ok(row) if row.len() == columns.len() => samples.push(row),
             // A recording that was cut off ends in the middle of a line.
             _ if i > 0 => break,
             _ => return Err(wrong(i + 2, "must be a number for each column")),
@@ -37,7 +42,7 @@ pub(crate) fn of_recording(recording: impl BufRead) -> io::Result<String> {
     let step = samples.len().div_ceil(SAMPLES_MAX).max(1);
     let shown = samples.iter().enumerate().filter(|(i, _)| i % step == 0 || i + 1 == samples.len());
     let shown: Vec<Value> = shown
-        .map(|(_, row)| COLUMNS.iter().zip(row).map(|(name, value)| (name.to_string(), json!(value))).collect())
+        .map(|(_, row)| columns.iter().zip(row).map(|(name, value)| (name.to_string(), json!(value))).collect())
         .collect();
     let mut status = head["status"].clone();
     status["regulating"] = json!(true);
@@ -58,11 +63,20 @@ mod tests {
 
     #[test]
     fn a_recording_lies_inside_its_page() {
-        let row = "[0.01,1000,1.0,0.004,0.25,1,2,3,20000000,0,0.0001]";
+        let row = "[0.01,1000,1.0,0.004,0.25,1,2,3,20000000,0,0.0001,20000000]";
         let page = of_recording(format!("{}\n{row}\n{row}\n[0.0", head()).as_bytes()).unwrap();
         assert_eq!(page.matches("\"probability\":0.25").count(), 2, "what was cut off is left out");
         assert_eq!(page.matches("</script>").count(), 1, "a name cannot end the script");
         assert!(!page.contains(NO_RECORDING));
+    }
+
+    #[test]
+    fn a_recording_without_the_newest_columns_is_drawn_too() {
+        let head = head().replace(",\"link_bps\"]", "]");
+        let row = "[0.01,1000,1.0,0.004,0.25,1,2,3,20000000,0,0.0001]";
+        assert!(of_recording(format!("{head}\n{row}\n").as_bytes()).unwrap().contains("\"probability\":0.25"));
+        let other = head.replace("\"t_s\"", "\"hours\"");
+        assert!(of_recording(format!("{other}\n{row}\n").as_bytes()).is_err());
     }
 
     #[test]
@@ -75,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_long_recording_is_thinned_out() {
-        let rows: String = (0..50_000).map(|i| format!("[{i},0,0,0,0,0,0,0,0,0,0]\n")).collect();
+        let rows: String = (0..50_000).map(|i| format!("[{i},0,0,0,0,0,0,0,0,0,0,0]\n")).collect();
         let page = of_recording(format!("{}\n{rows}", head()).as_bytes()).unwrap();
         let shown = page.matches("\"t_s\":").count() - 1;
         assert!((16_000..20_002).contains(&shown), "{shown}");

@@ -26,7 +26,7 @@ const METRICS: [Metric; 18] = [
         s.totals.overflow_dropped_pkts as f64
     }),
     ("spared_packets_total", "counter", "packets chosen and passed all the same", |s| s.totals.spared_pkts as f64),
-    ("unregulated_packets_total", "counter", "packets that met no order in force", |s| {
+    ("unregulated_packets_total", "counter", "chosen packets that passed, for no order was in force", |s| {
         s.totals.unregulated_pkts as f64
     }),
     ("missed_steps_total", "counter", "steps of the AQM that came too late", |s| s.totals.missed_steps as f64),

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{Sample, Status};
 
 /// The columns of a sample's line, in order.
-pub(crate) const COLUMNS: [&str; 11] = [
+pub(crate) const COLUMNS: [&str; 12] = [
     "t_s",
     "backlog_bytes",
     "backlog_pkts",
@@ -19,6 +19,7 @@ pub(crate) const COLUMNS: [&str; 11] = [
     "rate_bps",
     "missed_steps",
     "age_s",
+    "link_bps",
 ];
 
 /// A recording on its way to disk.
@@ -43,7 +44,7 @@ impl Recording {
     pub(crate) fn add(&mut self, s: &Sample) -> io::Result<()> {
         writeln!(
             self.file,
-            "[{:.6},{},{:.3},{:.6},{:.9},{},{},{},{:.0},{},{:.6}]",
+            "[{:.6},{},{:.3},{:.6},{:.9},{},{},{},{:.0},{},{:.6},{:.0}]",
             s.t_s,
             s.backlog_bytes,
             s.backlog_pkts,
@@ -54,7 +55,8 @@ impl Recording {
             s.overflow_dropped_pkts,
             s.rate_bps,
             s.missed_steps,
-            s.age_s
+            s.age_s,
+            s.link_bps
         )
     }
 

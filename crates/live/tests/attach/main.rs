@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod support;
+mod traffic;
 
 use std::io::{IoSliceMut, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -106,7 +106,8 @@ impl Namespace {
         attached
     }
 
-    fn path(&self) -> String {
+    /// A path of it, for other programs while this one runs.
+    pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 }
@@ -145,6 +146,18 @@ impl Attached {
             text.split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0)
         });
         Duration::from_nanos(spent.sum())
+    }
+
+    /// Its memory.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Its open files.
+    pub(crate) fn descriptors(&self) -> u64 {
+        std::fs::read_dir(format!("/proc/{}/fd", self.0.id())).unwrap().count() as u64
     }
 
     /// Tells it to end, and that it did well.

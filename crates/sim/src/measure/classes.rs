@@ -134,14 +134,15 @@ impl ClassPiece {
     }
 
     fn fill(&self, metrics: &mut FlowMetrics, media: Media, length_s: f64) {
-        let Some(loss) = self.packets.loss_ratio() else { return };
+        if self.packets.loss_ratio().is_none() {
+            return;
+        }
         self.packets.fill(metrics, length_s);
         match media {
             Media::None => {}
             Media::Voice(codec, packet) => {
-                let rating = self.rating(codec, packet, loss);
-                metrics.r_factor = Some(rating);
-                metrics.mos = Some(emodel::mean_opinion_score(rating));
+                metrics.r_factor = emodel::rating_of_call(codec, packet.as_secs_f64(), &self.packets);
+                metrics.mos = metrics.r_factor.map(emodel::mean_opinion_score);
             }
             Media::Video(_) => {
                 metrics.frames = Some(self.frames);
@@ -149,16 +150,6 @@ impl ClassPiece {
                 metrics.frame_loss_ratio = (self.frames > 0).then(|| lost as f64 / self.frames as f64);
             }
         }
-    }
-
-    /// The E-model's rating of a call whose receiver delays what it plays so far that one packet in a hundred at most comes too
-    /// late: from mouth to ear it takes the 99th percentile of the delay and the filling of a packet.
-    fn rating(&self, codec: Codec, packet: Span, loss: f64) -> f64 {
-        let patience_ns = self.packets.delay().quantile(0.99).unwrap_or(0.0);
-        let late = self.packets.delay().share_above(patience_ns);
-        let burst_ratio = emodel::burst_ratio(self.packets.losses().mean(), loss);
-        let mouth_to_ear_s = patience_ns * 1e-9 + packet.as_secs_f64();
-        emodel::rating(codec, mouth_to_ear_s, loss + (1.0 - loss) * late, burst_ratio)
     }
 }
 

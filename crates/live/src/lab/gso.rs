@@ -1,0 +1,317 @@
+//! Super-packets: the kernel hands over many segments of a connection as one packet, which is split into them before any queue; what
+//! leaves together is joined again.
+//!
+//! A device with virtio-net headers says with each packet how it is made of segments, and where a checksum is still to be filled in
+//! (`linux/virtio_net.h`). So a queue meets each segment by itself, and only reads and writes are shared. Segments are joined as
+//! the kernel's own receive offload does: in order, alike but for what must differ, none marked beside one that is not.
+
+/// What stands before each packet of such a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// What kind of super-packet: [`NONE`], [`TCP_V4`] or [`TCP_V6`].
+    pub kind: u8,
+    /// Bytes of the headers.
+    pub headers: u16,
+    /// Data bytes of each segment but the last.
+    pub segment: u16,
+    /// Where the checksum that is still to be filled in begins, and how far behind that it stands; zeros: none is.
+    pub partial: Partial,
+}
+
+/// Where a checksum begins to count and how far behind it stands; zeros: it is filled in.
+pub type Partial = [u16; 2];
+
+/// Bytes of [`Header`].
+pub const HEADER_BYTES: usize = 10;
+/// Largest packet that such a device gives or takes, with its header.
+pub const LARGEST_BYTES: usize = HEADER_BYTES + 65_535;
+
+/// One packet.
+pub const NONE: u8 = 0;
+/// Segments of TCP over IPv4.
+pub const TCP_V4: u8 = 1;
+/// Segments of TCP over IPv6.
+pub const TCP_V6: u8 = 4;
+/// Flag: the checksum is still to be filled in.
+const NEEDS_CHECKSUM: u8 = 1;
+/// Bit of the kind: the first segment may have CWR, which the others must not have.
+const WITH_CWR: u8 = 0x80;
+
+const FIN: u8 = 0x01;
+const PSH: u8 = 0x08;
+const ACK: u8 = 0x10;
+const ECE: u8 = 0x40;
+const CWR: u8 = 0x80;
+/// Where the checksum stands in a TCP header.
+const TCP_CHECKSUM: usize = 16;
+
+impl Header {
+    /// The header of `bytes`, which begin with it, and the packet behind it.
+    pub fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
+        let (raw, packet) = bytes.split_at_checked(HEADER_BYTES)?;
+        let word = |at: usize| u16::from_ne_bytes([raw[at], raw[at + 1]]);
+        let partial = if raw[0] & NEEDS_CHECKSUM != 0 { [word(6), word(8)] } else { [0; 2] };
+        Some((Header { kind: raw[1] & !WITH_CWR, headers: word(2), segment: word(4), partial }, packet))
+    }
+
+    /// Writes it to the beginning of `bytes`.
+    pub fn write(&self, bytes: &mut [u8]) {
+        bytes[0] = if self.partial == [0; 2] { 0 } else { NEEDS_CHECKSUM };
+        bytes[1] = self.kind;
+        let words = [self.headers, self.segment, self.partial[0], self.partial[1]];
+        for (to, word) in bytes[2..HEADER_BYTES].chunks_exact_mut(2).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+    }
+}
+
+/// The segments of a super-packet of TCP.
+#[derive(Clone, Copy, Debug)]
+pub struct Segments<'a> {
+    packet: &'a [u8],
+    transport: usize,
+    /// Bytes of all headers.
+    headers: usize,
+    segment: usize,
+}
+
+impl<'a> Segments<'a> {
+    /// Of `packet`; `None`: it is none, or it is not what its header says.
+    pub fn of(header: &Header, packet: &'a [u8]) -> Option<Self> {
+        let version = match header.kind {
+            TCP_V4 => 4,
+            TCP_V6 => 6,
+            _ => return None,
+        };
+        let transport = usize::from(header.partial[0]);
+        let right = packet.first()? >> 4 == version && transport >= 20 && header.segment > 0;
+        let headers = transport + usize::from(packet.get(transport + 12)? >> 4) * 4;
+        let fits = headers >= transport + 20 && headers < packet.len() && packet.len() <= 65_535;
+        (right && fits).then_some(Segments { packet, transport, headers, segment: header.segment.into() })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        (self.packet.len() - self.headers).div_ceil(self.segment)
+    }
+
+    /// Writes segment `number` to `to`; its length, or `None` if it has no room.
+    pub fn write(&self, number: usize, to: &mut [u8]) -> Option<usize> {
+        let from = number * self.segment;
+        let data = self.packet[self.headers..].get(from..)?;
+        let data = &data[..data.len().min(self.segment)];
+        let length = self.headers + data.len();
+        let to = to.get_mut(..length)?;
+        to[..self.headers].copy_from_slice(&self.packet[..self.headers]);
+        to[self.headers..].copy_from_slice(data);
+        set_length(to, self.transport, self.packet.len());
+        if to[0] >> 4 == 4 {
+            let identification = u16::from_be_bytes([to[4], to[5]]).wrapping_add(number as u16);
+            to[4..6].copy_from_slice(&identification.to_be_bytes());
+            set_v4_checksum(to);
+        }
+        let tcp = &mut to[self.transport..];
+        let sequence = sequence(tcp).wrapping_add(from as u32);
+        tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
+        if number > 0 {
+            tcp[13] &= !CWR;
+        }
+        if number + 1 < self.count() {
+            tcp[13] &= !(FIN | PSH);
+        }
+        Some(length)
+    }
+}
+
+/// Joins packets that leave a device's way together. What belongs to one connection keeps its order.
+#[derive(Debug, Default)]
+pub struct Joiner {
+    waiting: Vec<Joined>,
+    /// Room of those that were written.
+    spare: Vec<Joined>,
+}
+
+/// One or more segments, to be written at once.
+#[derive(Debug, Default)]
+struct Joined {
+    /// Room for the header, then the packet.
+    bytes: Vec<u8>,
+    partial: Partial,
+    /// When each came out of the network.
+    since: Vec<u64>,
+    /// Another segment may follow.
+    open: Option<Open>,
+}
+
+/// What the next segment of a connection must be like.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    transport: usize,
+    headers: usize,
+    segment: usize,
+    sequence: u32,
+}
+
+/// So many wait at most before they have to be written.
+const WAITING_MAX: usize = 64;
+/// A segment is compared with so many of those that came last.
+const LOOKED_AT: usize = 16;
+
+impl Joiner {
+    /// Takes `packet`, whose checksum is `partial`, out of the network since `when`. Whether all that wait must be written now.
+    pub fn add(&mut self, packet: &[u8], partial: Partial, when: u64) -> bool {
+        let segment = Open::of(packet, partial);
+        if let Some(segment) = &segment {
+            let of_connection = self.waiting.iter_mut().rev().take(LOOKED_AT);
+            let last = of_connection.into_iter().find(|joined| joined.is_of(packet, segment));
+            if last.is_some_and(|last| last.append(packet, segment, when)) {
+                return false;
+            }
+        }
+        let mut joined = self.spare.pop().unwrap_or_default();
+        joined.bytes.clear();
+        joined.since.clear();
+        joined.bytes.resize(HEADER_BYTES, 0);
+        joined.bytes.extend_from_slice(packet);
+        joined.since.push(when);
+        joined.partial = partial;
+        joined.open = segment.filter(|_| packet[segment.map_or(0, |open| open.transport + 13)] & (FIN | PSH) == 0);
+        self.waiting.push(joined);
+        self.waiting.len() >= WAITING_MAX
+    }
+
+    /// Hands all that wait to `write`, each with when its segments came out of the network.
+    pub fn flush(&mut self, mut write: impl FnMut(&[u8], &[u64])) {
+        for mut joined in self.waiting.drain(..) {
+            joined.finish();
+            write(&joined.bytes, &joined.since);
+            self.spare.push(joined);
+        }
+    }
+}
+
+impl Open {
+    /// `None`: what cannot be joined with others.
+    fn of(packet: &[u8], partial: Partial) -> Option<Self> {
+        let transport = usize::from(partial[0]);
+        if usize::from(partial[1]) != TCP_CHECKSUM {
+            return None;
+        }
+        let (length, protocol) = match packet.first()? >> 4 {
+            // No options, may not be fragmented.
+            4 if transport == 20 && packet.get(6)? & 0xbf == 0 => {
+                (u16::from_be_bytes([packet[2], packet[3]]), packet[9])
+            }
+            6 if transport == 40 && packet.len() >= 40 => {
+                (u16::from_be_bytes([packet[4], packet[5]]).saturating_add(40), packet[6])
+            }
+            _ => return None,
+        };
+        let tcp = packet.get(transport..)?;
+        let headers = transport + usize::from(tcp.get(12)? >> 4) * 4;
+        let plain = protocol == 6 && usize::from(length) == packet.len() && tcp[13] & !(FIN | PSH | ECE) == ACK;
+        let data = packet.len().checked_sub(headers).filter(|data| plain && *data > 0 && headers >= transport + 20)?;
+        Some(Open { transport, headers, segment: data, sequence: sequence(tcp).wrapping_add(data as u32) })
+    }
+}
+
+impl Joined {
+    fn packet(&self) -> &[u8] {
+        &self.bytes[HEADER_BYTES..]
+    }
+
+    /// Whether it is of the connection of `packet`.
+    fn is_of(&self, packet: &[u8], segment: &Open) -> bool {
+        let own = self.packet();
+        let addresses = if segment.transport == 20 { 12..20 } else { 8..40 };
+        let ports = segment.transport..segment.transport + 4;
+        own.first().map(|first| first >> 4) == Some(packet[0] >> 4)
+            && own.get(addresses.clone()) == packet.get(addresses)
+            && own.get(ports.clone()) == packet.get(ports)
+    }
+
+    /// Appends the data of `packet`, if nothing but what must is different.
+    fn append(&mut self, packet: &[u8], segment: &Open, when: u64) -> bool {
+        let Some(open) = self.open else { return false };
+        let first = segment.sequence.wrapping_sub(segment.segment as u32);
+        let follows = open.headers == segment.headers && open.sequence == first && segment.segment <= open.segment;
+        if !follows || self.packet().len() + segment.segment > 65_535 || !alike(self.packet(), packet, segment) {
+            return false;
+        }
+        self.bytes.extend_from_slice(&packet[segment.headers..]);
+        self.since.push(when);
+        let ends = packet[segment.transport + 13] & (FIN | PSH);
+        self.bytes[HEADER_BYTES + segment.transport + 13] |= ends;
+        self.open =
+            (ends == 0 && segment.segment == open.segment).then_some(Open { sequence: segment.sequence, ..open });
+        true
+    }
+
+    /// Nothing more comes: lengths, checksums and the header become right.
+    fn finish(&mut self) {
+        let (header_room, packet) = self.bytes.split_at_mut(HEADER_BYTES);
+        let mut header = Header { partial: self.partial, ..Header::default() };
+        if self.since.len() > 1 {
+            let transport = usize::from(self.partial[0]);
+            let headers = transport + usize::from(packet[transport + 12] >> 4) * 4;
+            let v4 = packet[0] >> 4 == 4;
+            let own = if v4 {
+                u16::from_be_bytes([packet[2], packet[3]])
+            } else {
+                u16::from_be_bytes([packet[4], packet[5]]) + 40
+            };
+            set_length(packet, transport, own.into());
+            if v4 {
+                set_v4_checksum(packet);
+            }
+            header.kind = if v4 { TCP_V4 } else { TCP_V6 };
+            header.headers = headers as u16;
+            header.segment = own - headers as u16;
+        }
+        header.write(header_room);
+    }
+}
+
+/// Whether two segments differ in nothing but length, identification, checksums, sequence number, and whether they end a message.
+fn alike(one: &[u8], other: &[u8], segment: &Open) -> bool {
+    let t = segment.transport;
+    let same = |from: usize, to: usize| one[from..to] == other[from..to];
+    let network = if t == 20 { same(0, 2) && same(6, 10) && same(12, 20) } else { same(0, 4) && same(6, 40) };
+    let flags = one[t + 13] & !(FIN | PSH) == other[t + 13] & !(FIN | PSH);
+    network && same(t, t + 4) && same(t + 8, t + 13) && flags && same(t + 14, t + 16) && same(t + 18, segment.headers)
+}
+
+fn sequence(tcp: &[u8]) -> u32 {
+    u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]])
+}
+
+/// Sets the lengths in the headers of `packet`, which was `before` bytes long, and in the sum that stands for its checksum so far.
+fn set_length(packet: &mut [u8], transport: usize, before: usize) {
+    let length = packet.len() as u16;
+    if packet[0] >> 4 == 4 {
+        packet[2..4].copy_from_slice(&length.to_be_bytes());
+    } else {
+        packet[4..6].copy_from_slice(&(length - 40).to_be_bytes());
+    }
+    let at = transport + TCP_CHECKSUM;
+    let (old, new) = ((before - transport) as u16, length - transport as u16);
+    let sum = u32::from(u16::from_be_bytes([packet[at], packet[at + 1]])) + u32::from(!old) + u32::from(new);
+    packet[at..at + 2].copy_from_slice(&folded(sum).to_be_bytes());
+}
+
+/// Fills in the checksum of an IPv4 header.
+fn set_v4_checksum(packet: &mut [u8]) {
+    packet[10..12].fill(0);
+    let header = &packet[..usize::from(packet[0] & 15) * 4];
+    let sum = header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let checksum = !folded(sum);
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+fn folded(sum: u32) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests;

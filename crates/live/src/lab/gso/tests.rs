@@ -1,0 +1,194 @@
+use super::*;
+
+/// A packet of TCP whose checksum is that of addresses and length alone, as the kernel hands it over.
+fn packet(v6: bool, flags: u8, sequence: u32, data: &[u8]) -> (Vec<u8>, Partial) {
+    let transport = if v6 { 40 } else { 20 };
+    let mut packet = vec![0u8; transport];
+    let length = (32 + data.len()) as u16;
+    if v6 {
+        packet[0] = 0x60;
+        packet[1] = 2 << 4;
+        packet[4..6].copy_from_slice(&length.to_be_bytes());
+        packet[6..8].copy_from_slice(&[6, 64]);
+        packet[8] = 0xfd;
+        packet[24] = 0xfd;
+        packet[23] = 1;
+        packet[39] = 2;
+    } else {
+        packet[..2].copy_from_slice(&[0x45, 2]);
+        packet[2..4].copy_from_slice(&(length + 20).to_be_bytes());
+        packet[4..10].copy_from_slice(&[0xff, 0xfe, 0x40, 0, 64, 6]);
+        packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 128, 0, 1]);
+        set_v4_checksum(&mut packet);
+    }
+    let addresses = if v6 { 8..40 } else { 12..20 };
+    let sum: u32 = packet[addresses].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let pseudo = folded(sum + 6 + u32::from(length));
+    packet.extend([1, 2, 3, 4]);
+    packet.extend(sequence.to_be_bytes());
+    packet.extend([0, 0, 0, 9, 8 << 4, flags, 1, 0]);
+    packet.extend(pseudo.to_be_bytes());
+    packet.extend([0, 0, 1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 5]);
+    packet.extend(data);
+    (packet, [transport as u16, 16])
+}
+
+/// The sum over TCP's part and the addresses of a packet whose checksum is filled in: all ones if that is right.
+fn sum_when_filled_in(packet: &[u8], transport: usize) -> u16 {
+    let words = |bytes: &[u8]| -> u64 {
+        bytes.chunks(2).map(|word| u64::from(u16::from_be_bytes([word[0], *word.get(1).unwrap_or(&0)]))).sum()
+    };
+    // The kernel sums from the transport header on, the sum so far included, and puts the complement in its place.
+    let filled = words(&packet[transport..]);
+    let mut checksum = filled;
+    while checksum > 0xffff {
+        checksum = (checksum & 0xffff) + (checksum >> 16);
+    }
+    let mut filled_in = packet.to_vec();
+    filled_in[transport + 16..transport + 18].copy_from_slice(&(!(checksum as u16)).to_be_bytes());
+    let addresses = if transport == 20 { 12..20 } else { 8..40 };
+    let mut sum = words(&filled_in[transport..]) + words(&packet[addresses]) + 6 + (packet.len() - transport) as u64;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn data(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| (i * 7) as u8).collect()
+}
+
+fn split(v6: bool, flags: u8, bytes: usize, segment: u16) -> Vec<Vec<u8>> {
+    let (packet, partial) = packet(v6, flags, u32::MAX - 100, &data(bytes));
+    let kind = if v6 { TCP_V6 } else { TCP_V4 };
+    let segments = Segments::of(&Header { kind, headers: 0, segment, partial }, &packet).unwrap();
+    let one = |number| {
+        let mut room = [0; 1600];
+        let length = segments.write(number, &mut room).unwrap();
+        room[..length].to_vec()
+    };
+    (0..segments.count()).map(one).collect()
+}
+
+#[test]
+fn segments_have_their_own_numbers_lengths_and_checksums() {
+    for v6 in [false, true] {
+        let transport = if v6 { 40 } else { 20 };
+        let segments = split(v6, ACK | PSH | CWR, 3000, 1448);
+        // 3000 = 1448 + 1448 + 104.
+        let lengths: Vec<usize> = segments.iter().map(|segment| segment.len() - transport - 32).collect();
+        assert_eq!(lengths, [1448, 1448, 104]);
+        let numbers: Vec<u32> = segments.iter().map(|segment| sequence(&segment[transport..])).collect();
+        assert_eq!(numbers, [u32::MAX - 100, 1347, 2795], "2^32 - 101 + 1448 = 2^32 + 1347");
+        let flags: Vec<u8> = segments.iter().map(|segment| segment[transport + 13]).collect();
+        assert_eq!(flags, [ACK | CWR, ACK, ACK | PSH]);
+        for segment in &segments {
+            assert_eq!(sum_when_filled_in(segment, transport), 0xffff);
+            if !v6 {
+                assert_eq!(usize::from(u16::from_be_bytes([segment[2], segment[3]])), segment.len());
+                let sum = segment[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+                assert_eq!(folded(sum), 0xffff);
+            }
+        }
+        let bytes: Vec<u8> = segments.iter().flat_map(|segment| &segment[transport + 32..]).copied().collect();
+        assert_eq!(bytes, data(3000));
+    }
+}
+
+/// What a joiner writes of these packets: header and packet of each.
+fn joined(packets: &[(Vec<u8>, Partial)]) -> Vec<(Header, Vec<u8>)> {
+    let mut joiner = Joiner::default();
+    for (packet, partial) in packets {
+        joiner.add(packet, *partial, 5);
+    }
+    let mut written = Vec::new();
+    joiner.flush(|bytes, since| {
+        assert!(since.iter().all(|when| *when == 5));
+        let (header, packet) = Header::read(bytes).unwrap();
+        written.push((header, packet.to_vec()));
+    });
+    written
+}
+
+#[test]
+fn what_was_split_is_joined_to_what_it_was() {
+    for v6 in [false, true] {
+        let (whole, partial) = packet(v6, ACK | PSH, u32::MAX - 100, &data(3000));
+        let segments: Vec<_> = split(v6, ACK | PSH, 3000, 1448).into_iter().map(|segment| (segment, partial)).collect();
+        let written = joined(&segments);
+        assert_eq!(written.len(), 1);
+        let (header, packet) = &written[0];
+        assert_eq!((header.kind, header.segment, header.partial), (if v6 { TCP_V6 } else { TCP_V4 }, 1448, partial));
+        assert_eq!(*packet, whole);
+    }
+}
+
+#[test]
+fn what_differs_is_not_joined_and_keeps_its_order() {
+    let base = |change: fn(&mut Vec<u8>)| {
+        let first = packet(false, ACK, 1000, &data(100));
+        let mut second = packet(false, ACK, 1100, &data(100));
+        change(&mut second.0);
+        let third = packet(false, ACK, 1200, &data(100));
+        joined(&[first, second, third]).iter().map(|(_, packet)| sequence(&packet[20..])).collect::<Vec<_>>()
+    };
+    assert_eq!(base(|_| {}), [1000]);
+    let changes: [fn(&mut Vec<u8>); 7] = [
+        |packet| crate::lab::ip::set_ce(packet),
+        |packet| packet[20 + 11] = 10, // acknowledges more
+        |packet| packet[20 + 15] = 9,  // another window
+        |packet| packet[20 + 13] |= CWR,
+        |packet| packet[20 + 13] |= 0x04, // reset
+        |packet| packet[6] = 0x20,        // a fragment
+        |packet| packet[20 + 31] = 99,    // another time stamp
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let sequences = base(change);
+        assert_eq!(sequences, [1000, 1100, 1200], "change {number}");
+    }
+    // A hole, a larger one, one of another connection, one without data, one whose checksum is filled in.
+    let first = || packet(false, ACK, 1000, &data(100));
+    let mut other = packet(false, ACK, 1100, &data(100));
+    other.0[21] = 77;
+    let filled = (packet(false, ACK, 1100, &data(100)).0, [0; 2]);
+    for second in [
+        packet(false, ACK, 1101, &data(100)),
+        packet(false, ACK, 1100, &data(101)),
+        packet(false, ACK, 1100, &[]),
+        other,
+        filled,
+    ] {
+        assert_eq!(joined(&[first(), second]).len(), 2);
+    }
+    // A shorter one is the last.
+    let short = [first(), packet(false, ACK, 1100, &data(50)), packet(false, ACK, 1150, &data(50))];
+    assert_eq!(joined(&short).len(), 2);
+    // One that ends a message is joined, and nothing to it.
+    let push = [first(), packet(false, ACK | PSH, 1100, &data(100)), packet(false, ACK, 1200, &data(100))];
+    assert_eq!(joined(&push).len(), 2);
+    assert_eq!(joined(&[packet(false, ACK | PSH, 1000, &data(100)), packet(false, ACK, 1100, &data(100))]).len(), 2);
+}
+
+#[test]
+fn a_joined_packet_is_no_longer_than_the_kernel_takes() {
+    let many: Vec<_> = (0..50).map(|i| packet(false, ACK, i * 1448, &data(1448))).collect();
+    let written = joined(&many);
+    assert_eq!(written.len(), 2);
+    // 52 bytes of headers and 45 segments: 65 212 bytes.
+    assert_eq!(written[0].1.len(), 52 + 45 * 1448);
+}
+
+#[test]
+fn what_lies_about_itself_is_no_super_packet() {
+    let (packet, partial) = packet(false, ACK, 1, &data(100));
+    let of = |kind, segment, partial, length: usize| {
+        Segments::of(&Header { kind, headers: 0, segment, partial }, &packet[..length]).is_some()
+    };
+    assert!(of(TCP_V4, 50, partial, 152));
+    assert!(!of(NONE, 50, partial, 152) && !of(TCP_V6, 50, partial, 152) && !of(TCP_V4, 0, partial, 152));
+    assert!(!of(TCP_V4, 50, [200, 16], 152) && !of(TCP_V4, 50, [0, 0], 152) && !of(TCP_V4, 50, [12, 16], 152));
+    for length in 0..53 {
+        assert!(!of(TCP_V4, 50, partial, length), "{length}");
+    }
+    assert!(Header::read(&[0; 9]).is_none());
+}

@@ -1,0 +1,310 @@
+//! What a person who attaches sees of real traffic: warnings, a rollback, a rate that changes, super-packets; and how an attachment
+//! holds out.
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::{Lab, Namespace, Samples, Scratch, can_run, mean};
+use crate::{HTB, PAYLOAD, RATE, TBF};
+
+/// Two namespaces joined by a veth pair: traffic leaves the first by r1.
+fn pair() -> (Namespace, Namespace) {
+    let (router, receiver) = (Namespace::new(), Namespace::new());
+    router.sh(&format!("ip link add r1 type veth peer name v0 netns {}", receiver.path()));
+    router.sh("ip addr add 10.2.0.1/24 dev r1; ip link set r1 up");
+    receiver.sh("ip addr add 10.2.0.2/24 dev v0; ip link set v0 up");
+    (router, receiver)
+}
+
+/// Datagrams from a namespace at a rate that nothing changes; they end with this.
+struct Datagrams {
+    stop: Arc<AtomicBool>,
+}
+
+impl Datagrams {
+    /// So many Mbit/s of datagrams of 1400 bytes with this type of service. What is late by up to `patience_s` is made up for.
+    fn start(from: &Namespace, mbit: f64, class: i32, patience_s: f64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        from.spawn(move || {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            set(&socket, libc::IPPROTO_IP, libc::IP_TOS, class);
+            socket.connect("10.2.0.2:6000").unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let (start, mut sent) = (Instant::now(), 0.0);
+            while !stopped.load(Ordering::Relaxed) {
+                let due = start.elapsed().as_secs_f64() * mbit * 1e6 / (8.0 * 1428.0);
+                sent = f64::max(sent, due - patience_s * mbit * 1e6 / (8.0 * 1428.0));
+                while sent < due {
+                    let _ = socket.send(&[0; 1400]);
+                    sent += 1.0;
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        Datagrams { stop }
+    }
+}
+
+impl Drop for Datagrams {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn set(socket: &UdpSocket, level: i32, name: i32, value: i32) {
+    // SAFETY: the value is an int and outlives the call.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), 4) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Asks for the status until a warning with these words is there.
+fn warned(router: &Namespace, words: &str) {
+    let asked = Instant::now();
+    loop {
+        let output = router.aqumend("status r1 --json");
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let warnings = status["attached"][0]["warnings"].as_array().unwrap();
+        if warnings.iter().any(|warning| warning.as_str().unwrap().contains(words)) {
+            return;
+        }
+        assert!(asked.elapsed() < Duration::from_secs(45), "no warning of \"{words}\": {status}");
+        thread::sleep(Duration::from_millis(250));
+    }
+}
+
+const ECT0: i32 = 2;
+
+#[test]
+fn who_attaches_hears_what_is_wrong_with_the_traffic() {
+    let Some(_alone) = can_run() else { return };
+    // All at a time: each waits for seconds to pass.
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (router, _receiver) = pair();
+            let attached = router.attach("r1 --aqm pi --rate 20Mbit --listen no");
+            // No burst that the bucket's tokens do not cover.
+            let _half = Datagrams::start(&router, 8.0, 0, 0.004);
+            warned(&router, "the bottleneck is elsewhere");
+            attached.detach();
+        });
+        scope.spawn(|| {
+            let (router, _receiver) = pair();
+            let attached = router.attach("r1 --aqm fixed:p=1 --rate 20Mbit --target 10pkt --listen no");
+            let _deaf = Datagrams::start(&router, 30.0, ECT0, 0.05);
+            warned(&router, "marks change nothing");
+            attached.detach();
+        });
+        scope.spawn(a_rate_that_changes_is_followed);
+        scope.spawn(an_aqm_that_costs_throughput_leaves);
+    });
+}
+
+fn a_rate_that_changes_is_followed() {
+    let (router, _receiver) = pair();
+    router.sh(HTB);
+    let record = Scratch::new("autorate");
+    let line = "r1 --aqm pi --target 20ms --autorate floor=2Mbit,ceiling=50Mbit --listen no --record";
+    let attached = router.attach(&format!("{line} {}", record.0.display()));
+    let _load = Datagrams::start(&router, 40.0, ECT0, 0.05);
+    for rate in ["20mbit", "6mbit", "30mbit"] {
+        router.sh(&format!("tc class change dev r1 parent 1: classid 1:10 htb rate {rate} burst 30kb"));
+        thread::sleep(Duration::from_secs(5));
+    }
+    attached.detach();
+    let samples = Samples::read(&record.0);
+    let (times, rates) = (samples.column("t_s", 0.0), samples.column("link_bps", 0.0));
+    // The second before each change: four after the last one.
+    for (until, expected) in [(4.9, 20e6), (9.9, 6e6), (14.9, 30e6)] {
+        let seen: Vec<f64> = times
+            .iter()
+            .zip(&rates)
+            .filter(|(t, _)| (until - 1.0..until).contains(*t))
+            .map(|(_, rate)| *rate)
+            .collect();
+        let seen = mean(&seen);
+        assert!((seen / expected - 1.0).abs() < 0.15, "{seen} bit/s where the shaper has {expected}");
+    }
+}
+
+fn an_aqm_that_costs_throughput_leaves() {
+    let lab = Lab::new(Duration::from_millis(20));
+    lab.router.sh(TBF);
+    let flows = lab.flows(4);
+    // Before it regulates, the link is full; with half of all packets marked it is not.
+    let attached =
+        lab.router.attach("r1 --aqm fixed:p=0.5 --target 20ms --flows 4 --listen no --rollback throughput=20%");
+    let (code, said) = attached.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("rolled back: throughput"), "{said}");
+    let rate = flows.rate_over(Duration::from_secs(3));
+    assert!(rate > 0.7 * RATE * PAYLOAD, "{rate} Mbit/s after it left");
+}
+
+#[test]
+fn a_super_packet_of_the_kernel_is_marked_as_if_each_segment_were_judged() {
+    const SUPER_PACKETS: usize = 2000;
+    const SEGMENTS: usize = 10;
+    const UDP_SEGMENT: i32 = 103;
+    let Some(_alone) = can_run() else { return };
+    let (router, receiver) = pair();
+    let sink = receiver.within(|| UdpSocket::bind("10.2.0.2:6000").unwrap());
+    set(&sink, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64 << 20);
+    set(&sink, libc::IPPROTO_IP, libc::IP_RECVTOS, 1);
+    sink.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let attached = router.attach("r1 --aqm fixed:p=0.05 --rate 1Gbit --listen no");
+    thread::sleep(Duration::from_millis(50));
+    router.within(|| {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        set(&socket, libc::IPPROTO_IP, libc::IP_TOS, ECT0);
+        set(&socket, libc::IPPROTO_UDP, UDP_SEGMENT, 1000);
+        socket.connect("10.2.0.2:6000").unwrap();
+        for _ in 0..SUPER_PACKETS {
+            socket.send(&[0; 1000 * SEGMENTS]).unwrap();
+            // A tenth of the rate: none waits long, none is dropped.
+            thread::sleep(Duration::from_micros(800));
+        }
+    });
+    let classes: Vec<u8> = std::iter::from_fn(|| crate::receive_class(&sink)).collect();
+    assert_eq!(classes.len(), SUPER_PACKETS * SEGMENTS);
+    let share = classes.iter().filter(|class| *class & 3 == 3).count() as f64 / classes.len() as f64;
+    let output = router.aqumend("status r1 --json");
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let totals = &status["attached"][0]["totals"];
+    eprintln!("{share:.3} marked; {totals}");
+    // 1 - 0.95^10 = 0.4013, and five standard deviations of 2000 tosses: 5 * sqrt(0.4013 * 0.5987 / 2000) = 0.055.
+    assert!((share - 0.4013).abs() < 0.055, "{share} of all segments marked");
+    // The kernel's own packets are there too: neighbour discovery and the like.
+    let all = (SUPER_PACKETS * SEGMENTS) as u64;
+    assert!((all..all + 100).contains(&totals["arrived_pkts"].as_u64().unwrap()), "{totals}");
+    attached.detach();
+}
+
+#[test]
+fn systemd_takes_the_unit() {
+    let Some(_alone) = can_run() else { return };
+    if std::process::Command::new("systemd-analyze").arg("--version").output().is_err() {
+        eprintln!("Skipped: the check of the systemd unit needs systemd-analyze (Debian package systemd).");
+        return;
+    }
+    let unit =
+        include_str!("../../dist/aqumend@.service").replace("/usr/local/bin/aqumend", env!("CARGO_BIN_EXE_aqumend"));
+    let folder = Scratch::new("unit");
+    std::fs::create_dir(&folder.0).unwrap();
+    let path = folder.0.join("aqumend@.service");
+    std::fs::write(&path, unit).unwrap();
+    let output =
+        std::process::Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&path).output().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_dir(&folder.0).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    // Units of this machine may have faults of their own.
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("aqumend")).collect();
+    assert!(ours.is_empty() && output.status.success(), "{said}");
+}
+
+/// Ten minutes, or as many seconds as AQUMEN_SOAK_S says, under traffic, while the controller is stopped, killed and attached anew, and
+/// the shaper's rate changes. For `make soak`.
+#[test]
+#[ignore = "ten minutes"]
+fn it_holds_out() {
+    let Some(_alone) = can_run() else { return };
+    let seconds = std::env::var("AQUMEN_SOAK_S").ok().and_then(|text| text.parse().ok()).unwrap_or(600);
+    let lab = Lab::new(Duration::from_millis(20));
+    lab.router.sh(HTB);
+    let before = crate::traces(&lab.router);
+    let line = "r1 --aqm pi --target 20ms --flows 12 --listen no --via clsact";
+    let mut attached = Some(lab.router.attach(line));
+    let flows = lab.flows(12);
+    thread::sleep(Duration::from_secs(5));
+    let (start, mut round, mut least, mut rate_mbit) = (Instant::now(), 0u64, f64::INFINITY, RATE);
+    let (mut memory, mut files) = (Vec::new(), Vec::new());
+    while start.elapsed() < Duration::from_secs(seconds) {
+        round += 1;
+        let controller = attached.take().unwrap();
+        let controller = match round % 5 {
+            0 => {
+                controller.signal(libc::SIGKILL);
+                controller.end();
+                lab.router.attach(line)
+            }
+            1 => {
+                controller.detach();
+                lab.router.attach(line)
+            }
+            2 => {
+                controller.signal(libc::SIGSTOP);
+                thread::sleep(Duration::from_secs(1));
+                controller.signal(libc::SIGCONT);
+                controller
+            }
+            3 => {
+                rate_mbit = if rate_mbit == RATE { 12.0 } else { RATE };
+                lab.router
+                    .sh(&format!("tc class change dev r1 parent 1: classid 1:10 htb rate {rate_mbit}mbit burst 30kb"));
+                // What was under way at the old rate is through.
+                thread::sleep(Duration::from_secs(1));
+                controller
+            }
+            _ => controller,
+        };
+        let second = flows.rate_over(Duration::from_secs(1)) / (rate_mbit * PAYLOAD);
+        least = least.min(second);
+        assert!(second > 0.8, "round {round}: {second:.2} of {rate_mbit} Mbit/s");
+        memory.push(controller.resident_kib());
+        files.push(controller.descriptors());
+        attached = Some(controller);
+    }
+    attached.unwrap().detach();
+    lab.router.sh("tc class change dev r1 parent 1: classid 1:10 htb rate 20mbit burst 30kb");
+    crate::assert_as_before(&lab.router, &before, "after the soak");
+    let most = |values: &[u64]| values.iter().max().copied().unwrap_or(0);
+    let half = memory.len() / 2;
+    eprintln!(
+        "{round} rounds in {seconds} s: no second below {least:.2} of the rate; at most {} KiB and {} descriptors, in the first half {} and {}",
+        most(&memory),
+        most(&files),
+        most(&memory[..half]),
+        most(&files[..half])
+    );
+    assert!(most(&memory[half..]) <= most(&memory[..half]) + 512 && most(&files[half..]) <= most(&files[..half]));
+}
+
+/// The same AQM on the same network, above a token bucket and in a link of ours: the queues agree within 8 %.
+#[test]
+#[ignore = "a minute"]
+fn attached_it_regulates_as_in_a_link() {
+    let Some(_alone) = can_run() else { return };
+    // 20 Mbit/s as tc counts them, with 14 bytes of Ethernet before each packet of 1500.
+    let text = format!(
+        "name = \"link\"\nduration = \"30s\"\naqm = \"pi\"\n[windows]\nsteady = \"10s\"\n[nominal]\ntarget = \"100pkt\"\nflows = 40\n\
+         [topology]\npreset = \"dumbbell\"\nbottleneck = {{ rate = \"{}bit\", delay = \"39ms\", buffer = \"396pkt\" }}\n\
+         access = {{ rate = \"1Gbit\", delay = \"500us\" }}\n[[flows]]\nname = \"ftp\"\ncount = 40\ntransport = \"linux-reno\"\n",
+        (20e6 * 1500.0 / 1514.0) as u64
+    );
+    let scenario = aqumen_scenario::Scenario::parse(&text, "link").unwrap();
+    let of_link = |seed| {
+        let live = aqumen_live::lab::run::run(&scenario.plan(seed, None).unwrap(), |_| true).unwrap();
+        assert!(live.host.valid, "{:?}", live.host.invalid_because);
+        live.result.links["bottleneck"]["steady"].queue_mean_pkts
+    };
+    let of_attach = || {
+        let lab = Lab::new(Duration::from_millis(40));
+        lab.router.sh(TBF);
+        let record = Scratch::new("agrees");
+        let line = "r1 --aqm pi --target 100pkt --flows 40 --rtt 80ms --listen no --record";
+        let attached = lab.router.attach(&format!("{line} {}", record.0.display()));
+        let _flows = lab.flows(40);
+        thread::sleep(Duration::from_secs(30));
+        attached.detach();
+        mean(&Samples::read(&record.0).column("backlog_pkts", 10.0))
+    };
+    let link = mean(&[of_link(1), of_link(2)]);
+    let attach = mean(&[of_attach(), of_attach()]);
+    eprintln!("mean queue: link {link:.1} packets, attach {attach:.1}: {:+.1} %", 100.0 * (attach / link - 1.0));
+    assert!((attach / link - 1.0).abs() < 0.08);
+}

@@ -1,0 +1,180 @@
+"""`aqumend link` under the kernel's TCP: it joins two network namespaces, which are gone when our processes end."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from statistics import fmean
+
+import pytest
+
+import aqumen
+from aqumen import live
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0 or not os.path.exists("/dev/net/tun"),
+    reason="aqumend link needs Linux, root and /dev/net/tun",
+)
+
+RECEIVE = """
+import select, socket
+poll, listener = select.epoll(), socket.create_server(("10.9.1.2", 5001), backlog=64)
+poll.register(listener)
+print("listens", flush=True)
+ends = {}
+while True:
+    for number, _ in poll.poll():
+        if number == listener.fileno():
+            end, _ = listener.accept()
+            ends[end.fileno()] = end
+            poll.register(end, select.EPOLLIN)
+        else:
+            ends[number].recv(1 << 20)
+"""
+SEND = """
+import socket, sys, threading, time
+def send():
+    with socket.socket() as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        asked = time.monotonic()
+        sender.connect(("10.9.1.2", 5001))
+        print(time.monotonic() - asked, flush=True)
+        while True:
+            sender.sendall(bytes(1 << 16))
+for _ in range(int(sys.argv[1])):
+    threading.Thread(target=send, daemon=True).start()
+    time.sleep(0.02)
+time.sleep(60)
+"""
+
+
+class Namespace:
+    """A network namespace that a process of ours holds: it ends with this test, however this ends."""
+
+    def __init__(self) -> None:
+        self.holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
+        self.path = f"/proc/{self.holder.pid}/ns/net"
+        own, deadline = os.readlink("/proc/self/ns/net"), time.monotonic() + 10
+        while os.readlink(self.path) == own:
+            assert time.monotonic() < deadline, "unshare made no namespace"
+            time.sleep(0.005)
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """Start a program in it."""
+        command = ["nsenter", f"--net={self.path}", *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def sh(self, line: str) -> None:
+        """Run a line of the shell in it."""
+        subprocess.run(["nsenter", f"--net={self.path}", "sh", "-ec", line], check=True)
+
+    def end(self) -> None:
+        """It goes as soon as nobody is in it."""
+        with self.holder:
+            self.holder.stdin.close()
+
+
+@pytest.fixture
+def sides() -> Iterator[tuple[Namespace, Namespace]]:
+    """Sender and receiver."""
+    both = (Namespace(), Namespace())
+    yield both
+    for side in both:
+        side.end()
+
+
+def scenario(seconds, steady):
+    """24 Mbit/s and 80 ms: 160 packets, and 60 more in the queue, for 16 flows."""
+    text = f"""
+        name = "link"
+        duration = "{seconds}s"
+        aqm = "pi"
+        [windows]
+        steady = "{steady}s"
+        [nominal]
+        target = "60pkt"
+        [topology]
+        preset = "dumbbell"
+        bottleneck = {{ rate = "24Mbit", delay = "30ms", buffer = "300pkt" }}
+        access = {{ rate = "1Gbit", delay = "5ms" }}
+        [[flows]]
+        name = "ftp"
+        count = 16
+        transport = "linux-reno"
+    """
+    return aqumen.Scenario.parse(text, "link")
+
+
+def linked(sides, text, flows, *options):
+    """What `aqumend link` answers after kernel TCP went over it, and the times that connections took to open."""
+    left, right = sides
+    command = [
+        str(live.find_program()),
+        "link",
+        "-",
+        "--left",
+        f"{left.path}/l0",
+        "--right",
+        f"{right.path}/r0",
+        *options,
+    ]
+    with ExitStack() as programs:
+        link = programs.enter_context(
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+        link.stdin.write(text)
+        link.stdin.close()
+        said = link.stderr.readline()
+        assert "the link is there" in said, said
+        for side, own, device in ((left, "10.9.1.1", "l0"), (right, "10.9.1.2", "r0")):
+            side.sh(
+                f"ip addr add {own}/24 dev {device}; cd /proc/sys/net/ipv4; echo 1 >tcp_ecn; echo 0 >tcp_ecn_fallback; "
+                "echo 1 >tcp_no_metrics_save"
+            )
+        receiver = programs.enter_context(right.start(sys.executable, "-c", RECEIVE))
+        assert receiver.stdout.readline() == "listens\n"
+        sender = programs.enter_context(left.start(sys.executable, "-c", SEND, str(flows)))
+        answer, errors = link.stdout.read(), link.stderr.read()
+        for process in (sender, receiver):
+            process.terminate()
+        took = [float(line) for line in sender.stdout]
+        assert link.wait() == 0, errors
+    return json.loads(answer), took
+
+
+def valid(sides, text, flows, *options):
+    """A run that counts: one that was late is repeated once, and what is late twice shows nothing."""
+    for _chance in range(2):
+        answer, took = linked(sides, text, flows, *options)
+        if answer["host"]["valid"]:
+            return answer, took
+    raise AssertionError(f"invalid twice: {answer['host']['invalid_because']}")
+
+
+@pytest.mark.parametrize("options", [(), ("--gso",)], ids=["packets", "super-packets"])
+def test_kernel_traffic_over_a_link_fares_as_in_the_packet_engine(sides, options):
+    given = scenario(12, 4)
+    answer, took = valid(sides, given.to_toml(), 16, *options)
+    link = answer["links"]["bottleneck"]["steady"]
+    packet = [aqumen.run(given, "pi", seed).link() for seed in range(1, 6)]
+    queue, used = (fmean(run[metric] for run in packet) for metric in ("queue_mean_pkts", "utilization"))
+    print(link["queue_mean_pkts"], queue, link["utilization"], used, link["marked_pkts"])
+    # The delay: 40 ms each way, and what the queue adds.
+    assert len(took) == 16
+    assert min(took) >= 0.080
+    assert min(took) < 0.2
+    # The rate and the AQM. The margins are those of `aqumen validate live`, and as much again for one short run.
+    assert link["utilization"] == pytest.approx(used, abs=0.04)
+    assert link["queue_mean_pkts"] == pytest.approx(queue, rel=0.20)
+    assert link["marked_pkts"] > 50
+    assert link["early_dropped_pkts"] < link["marked_pkts"] / 10
+
+
+def test_the_link_goes_with_its_program(sides):
+    left, _ = sides
+    linked(sides, scenario(1, 0.5).to_toml(), 1)
+    with pytest.raises(subprocess.CalledProcessError):
+        left.sh("ip link show dev l0 2>/dev/null")
