@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqumen import _core, engines, tables
 from aqumen.engines import Job
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 from aqumen.files import json_text, write_text
 from aqumen.ranking import GOALS, Ranking, rank
 from aqumen.result import Answer, Result
@@ -139,7 +139,7 @@ class Gathering:
             anyway: Run also what would take hours.
         """
         if rank_by is not None and rank_by not in GOALS:
-            raise ScenarioError(f"rank by {rank_by}: no such goal; there are: {', '.join(GOALS)}")
+            raise ScenarioError(f"rank by {rank_by}: no such goal; there are: {listed(GOALS)}")
         self.rank_by = rank_by
         self.engines = [engine] if isinstance(engine, str) else list(engine)
         if not self.engines:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aqumen import _core
-from aqumen.errors import Cancelled, EngineError, ScenarioError
+from aqumen.errors import Cancelled, EngineError, ScenarioError, listed
 from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
@@ -32,9 +32,9 @@ def check_engine(engine: str) -> None:
     """
     name, colon, model = engine.partition(":")
     if name not in ENGINES or (colon and name != "fluid"):
-        raise EngineError(f"unknown engine `{engine}`; there are: {', '.join(ENGINES)}")
+        raise EngineError(f"unknown engine `{engine}`; there are: {listed(ENGINES)}")
     if colon and model not in FLUID_MODELS:
-        raise EngineError(f"unknown fluid model `{model}`; there are: {', '.join(FLUID_MODELS)}")
+        raise EngineError(f"unknown fluid model `{model}`; there are: {listed(FLUID_MODELS)}")
     if engine in PEERS:
         peer_program(engine)
 
@@ -60,7 +60,7 @@ def foresee(
 ) -> str | None:
     """Say in a line how long runs will take, where that is long; raise `ScenarioError` where one takes far too long.
 
-    Nothing is known of the peers.
+    Nothing is said of the kernel, which runs in real time.
 
     Args:
         scenario: The scenario.
@@ -69,7 +69,7 @@ def foresee(
         runs: How many runs of each.
         anyway: Do not refuse: say it.
     """
-    if engine in PEERS:
+    if engine == "live":
         return None
     said = None
     for aqm in aqms:
@@ -145,19 +145,8 @@ def run_many(
     """
     check_engine(engine)
     if engine in PEERS:
-        from concurrent.futures import ThreadPoolExecutor, as_completed
-
-        from aqumen import peers
-
         # Two runs in real time would make each other late.
-        with ThreadPoolExecutor(1 if engine == "live" else threads) as pool:
-            running = {pool.submit(peers.RUN[engine], scenario, job): index for index, job in enumerate(jobs)}
-            try:
-                for done in as_completed(running):
-                    if not on_done(running[done], done.result()):
-                        break
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        _run_peers(scenario, jobs, engine, 1 if engine == "live" else threads, on_done)
         return
     try:
         if engine == "theory":
@@ -171,6 +160,30 @@ def run_many(
             _core.run_many(scenario.core, list(jobs), threads, on_done)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+
+
+def _run_peers(
+    scenario: Scenario, jobs: Sequence[Job], engine: str, threads: int, on_done: Callable[[int, Answer], bool]
+) -> None:
+    import threading
+    import time
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+
+    from aqumen import peers, programs
+
+    workers: list[int] = []
+    with ThreadPoolExecutor(threads, initializer=lambda: workers.append(threading.get_ident())) as pool:
+        running = {pool.submit(peers.RUN[engine], scenario, job): index for index, job in enumerate(jobs)}
+        try:
+            for done in as_completed(running):
+                if not on_done(running[done], done.result()):
+                    break
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            # A thread may be about to start its program: until all have come back.
+            while any(one.running() for one in running):
+                programs.stop(workers)
+                time.sleep(0.02)
 
 
 def is_fluid(engine: str) -> bool:

@@ -1,6 +1,13 @@
 """What can go wrong, as exceptions. Every message is one line that says what to do about it."""
 
-__all__ = ["Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError"]
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError", "listed"]
+
+LIST_CHARS_MAX = 200
+"""Longest list of names in a message, characters."""
 
 
 class Error(Exception):
@@ -29,3 +36,20 @@ class OutputError(Error, OSError):
 
 class MissingExtra(Error, ImportError):
     """An optional package that this call needs and that is not installed."""
+
+
+def listed(names: Iterable[str], command: str = "") -> str:
+    """Names for a message, with commas; of a long list the beginning, how many more there are, and what lists them all.
+
+    Args:
+        names: The names.
+        command: The command that lists them.
+    """
+    names = list(names)
+    if len(whole := ", ".join(names)) <= LIST_CHARS_MAX:
+        return whole
+    # The last comma that stands where there is room: what follows it is cut off.
+    shown = whole[: whole.rindex(", ", 0, LIST_CHARS_MAX)] if ", " in whole[:LIST_CHARS_MAX] else ""
+    left = len(names) - (shown.count(", ") + 1 if shown else 0)
+    lists = f"; `{command}` lists all" if command else ""
+    return f"{shown}, ... and {left} more{lists}" if shown else f"{left} of them{lists}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,7 @@ def solve(
     model: str | os.PathLike[str],
     settings: Mapping[str, str] | None = None,
     simulate: bool = False,
+    foreseen: Callable[[float], None] | None = None,
 ) -> QueueAnalysis:
     """Solve a model file.
 
@@ -62,9 +63,12 @@ def solve(
         model: The file.
         settings: Values to change, as `--set KEY=VALUE` does: `{"queue.buffer": "40pkt"}`.
         simulate: Whether to simulate the model packet by packet, too.
+        foreseen: Hears how many seconds the solution is going to take.
     """
     try:
-        return QueueAnalysis(*_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate))
+        return QueueAnalysis(
+            *_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate, _goes_on(foreseen))
+        )
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 
@@ -73,6 +77,7 @@ def predict(
     capture: str | os.PathLike[str],
     settings: Mapping[str, str],
     simulate: bool = False,
+    foreseen: Callable[[float], None] | None = None,
 ) -> QueueAnalysis:
     """Fit a source to a capture and solve it before a queue.
 
@@ -80,6 +85,7 @@ def predict(
         capture: A pcap, a pcapng, or text with a time in seconds in each line.
         settings: The queue at least: `{"queue.link": "10Mbit", "queue.buffer": "100pkt"}`.
         simulate: Whether to simulate the model packet by packet, too.
+        foreseen: Hears how many seconds the solution is going to take.
     """
     check_file(capture)
     path = Path(capture)
@@ -90,7 +96,7 @@ def predict(
     sources = f'[{{name = "trace", trace = {{file = {json.dumps(path.name, ensure_ascii=False)}}}}}]'
     overrides = [("name", f'"{name}"'), ("sources", sources), *settings.items()]
     try:
-        return QueueAnalysis(*_core.mmpp_solve_text("", os.fspath(path), overrides, simulate))
+        return QueueAnalysis(*_core.mmpp_solve_text("", os.fspath(path), overrides, simulate, _goes_on(foreseen)))
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 
@@ -130,3 +136,8 @@ def _plot(data: dict[str, Any]) -> Figure:
         correlation.set(xlabel="Lag, s", ylabel=f"Autocorrelation, windows of {lags['window_s']:.3g} s", title=name)
         correlation.legend(frameon=False)
     return figure
+
+
+def _goes_on(told: Callable[[float], None] | None) -> Callable[[float], bool] | None:
+    """The same, which asks for no stop."""
+    return None if told is None else lambda seconds: told(seconds) is None

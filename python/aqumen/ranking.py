@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 
 __all__ = ["GOALS", "Figure", "Goal", "Place", "Ranking", "rank"]
 
@@ -139,7 +139,7 @@ def rank(summaries: Mapping[str, Mapping[str, Summary]], link: str, window: str,
         has_target = all(metrics.get("qacd_pkts", {}).get("n", 0) > 0 for metrics in summaries.values())
         by = "queue-error" if has_target else "delay-at-utilization"
     elif by not in GOALS:
-        raise ScenarioError(f"rank by {by}: no such goal; there are: {', '.join(GOALS)}")
+        raise ScenarioError(f"rank by {by}: no such goal; there are: {listed(GOALS)}")
     elif not any(metrics.get(GOALS[by].figures[0].key, {}).get("n", 0) for metrics in summaries.values()):
         raise ScenarioError(f"rank by {by}: {GOALS[by].needs}")
     figures = GOALS[by].figures

@@ -88,15 +88,15 @@ class Capture:
         """The settings in force."""
         return dict(json.loads(self._core.setup_json))
 
-    def check(self, spec: str) -> None:
-        """Refuse an AQM that cannot run on this queue.
+    def check(self, spec: str) -> str | None:
+        """Refuse an AQM that cannot run on this queue; say in a line how long it will take, where that is long.
 
         Args:
             spec: The AQM: "pie:target=15ms".
         """
         try:
             self._core.check_aqm(spec)
-            self._core.check_cost(spec)
+            return self._core.check_cost(spec)
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 

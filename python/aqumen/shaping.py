@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 
 __all__ = ["KERNEL", "LINES", "Line", "host_commands", "kernel_options", "shaper_commands"]
 
@@ -114,7 +114,7 @@ def kernel_options(spec: str) -> str:
     """
     name, _, given = spec.partition(":")
     if name not in KERNEL:
-        raise ScenarioError(f"{spec}: no queue discipline of Linux; there are: {', '.join(KERNEL)}")
+        raise ScenarioError(f"{spec}: no queue discipline of Linux; there are: {listed(KERNEL)}")
     qdisc = KERNEL[name][0]
     words = [qdisc]
     for pair in filter(None, given.split(",")):

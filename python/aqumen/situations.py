@@ -13,7 +13,7 @@ from typing import Any
 
 from aqumen.columns import SIZES
 from aqumen.comparison import Gathering
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 from aqumen.experience import Felt, Score, scores
 from aqumen.result import Result
 from aqumen.scenario import Scenario
@@ -87,11 +87,11 @@ class Study:
         known = situation.scenario.cells
         for who in senders:
             if who not in known:
-                raise ScenarioError(f"--senders {who}: there are: {', '.join(known)}")
+                raise ScenarioError(f"--senders {who}: there are: {listed(known)}")
         keys = [f.key for f in situation.felt]
         for key, weight in weights.items():
             if key not in keys:
-                raise ScenarioError(f"--weigh {key}: there are: {', '.join(keys)}")
+                raise ScenarioError(f"--weigh {key}: there are: {listed(keys)}")
             if not 0 <= weight < float("inf"):
                 raise ScenarioError(f"--weigh {key}={weight:g}: a weight is a number from 0 on")
         self.situation = situation
@@ -267,7 +267,7 @@ def uplink(
         duration: How long a run lasts; without it longer for slower lines.
     """
     if line not in LINES:
-        raise ScenarioError(f"--line {line}: there are: {', '.join(LINES)}")
+        raise ScenarioError(f"--line {line}: there are: {listed(LINES)}")
     for percent in headroom:
         if not 0 <= percent < 90:
             raise ScenarioError(f"--headroom {percent:g}: percent of the line, from 0 to below 90")

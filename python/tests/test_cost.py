@@ -1,6 +1,7 @@
 """What takes hours is refused before it begins, in one line with what would be accepted; what takes long is said."""
 
 import struct
+from typing import ClassVar
 
 import pytest
 
@@ -39,6 +40,53 @@ def told(capsys, tmp_path, monkeypatch):
 def test_what_takes_hours_is_refused_with_what_is_accepted(told, args, expect):
     line = told(args[0], "arm-pfc/exp1", *args[1:])
     assert all(part in line for part in (*expect, "--anyway runs it")), line
+
+
+def test_other_simulators_are_foreseen_by_how_slow_they_are():
+    scenario = aqumen.Scenario.load("arm-pfc/exp1")
+    foresee = engines.foresee
+    assert foresee(scenario, ["pi"], "ns2") is None
+    # 100 s of 1000 packets/s: ours takes milliseconds, ns-3 seconds.
+    assert foresee(scenario, ["pi"], "packet", 20) is None
+    assert foresee(scenario, ["pi"], "ns3", 20).startswith("this takes about ")
+    assert foresee(scenario.set("duration", "1000s"), ["pi"], "ns2", 100).startswith("this takes about ")
+    with pytest.raises(aqumen.ScenarioError, match=r"duration.*is accepted.*--anyway runs it"):
+        foresee(scenario.set("duration", "200000s"), ["pi"], "ns3")
+
+
+def test_a_household_says_how_long_it_takes(capsys):
+    from aqumen.cli import situation
+
+    class Long:
+        long: ClassVar = ["this takes about 3 minutes: 1e9 packets"]
+
+    situation.foretell({("modern", "modern"): Long(), ("modern", "now,modern"): Long()})
+    assert capsys.readouterr().err.splitlines() == [
+        "aqumen: modern: this takes about 3 minutes: 1e9 packets",
+        "aqumen: now,modern: this takes about 3 minutes: 1e9 packets",
+    ]
+
+
+def test_a_model_that_takes_long_says_so(tmp_path, capsys, monkeypatch):
+    from aqumen.cli import mmpp
+
+    (tmp_path / "small.toml").write_text(
+        'name = "small"\n[queue]\nbuffer = "20pkt"\nservice = "100pkt/s"\n[[sources]]\nname = "calls"\n'
+        'minisources = { count = 20, on = "400ms", off = "600ms", rate = "0.2pkt/s" }\n'
+    )
+    assert main(["mmpp", str(tmp_path / "small.toml")]) == 0
+    assert "takes about" not in capsys.readouterr().err
+    monkeypatch.setattr(mmpp, "LONG_S", 0.0)
+    assert main(["mmpp", str(tmp_path / "small.toml")]) == 0
+    assert "this takes about 0 s" in capsys.readouterr().err
+
+
+def test_a_map_has_so_many_points():
+    from aqumen.theory import design, stability_map
+
+    found = design("red", capacity="10Mbit", flows=100, rtt="200ms", target="100pkt")
+    with pytest.raises(aqumen.ScenarioError, match="2000 by 1000 points; at most 1000000"):
+        stability_map(found, "flows", [1.0] * 2000, "rtt", [0.1] * 1000)
 
 
 def test_who_wants_it_gets_it():

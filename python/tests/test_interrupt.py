@@ -24,10 +24,11 @@ minisources = { count = 700, on = "400ms", off = "600ms", rate = "0.2pkt/s" }
 MANY_WINDOWS = (
     "import aqumen, aqumen.beside as beside; from aqumen.scenario import Scenario;"
     "text = Scenario.load('arm-pfc/exp1').to_toml() + ''.join("
-    'f\'\\n[[events]]\\nat = "{k / 1000}s"\\ncapacity = "{9 + k % 2}Mbit"\\n\' for k in range(1100, 10100));'
+    'f\'\\n[[events]]\\nat = "{k / 1000}s"\\ncapacity = "{9000 + k}kbit"\\n\' for k in range(1100, 10100));'
     "scenario = Scenario.parse(text); print('ready', flush=True); beside.predict(scenario, 'st-arm-pfc')"
 )
-"""A window after each of 9000 events: a minute of work, so that no machine is through before the signal comes."""
+"""A network of its own after each of 9000 events, to be analysed: half an hour, so that no machine is through before
+the signal comes."""
 LARGE_MAP = (
     "import numpy as np; from aqumen.theory import design, stability_map;"
     "found = design('red', capacity='10Mbit', flows=100, rtt='200ms', target='100pkt');"
@@ -40,7 +41,7 @@ DESIGNS = (
 )
 
 
-def stopped(*args, folder=None):
+def stopped(*args, folder=None, begun=lambda: True):
     """What a program says, and its exit code, that got a SIGINT half a second after it said that it was ready."""
     words = ["-c", f"print('ready', flush=True); from aqumen.cli import main; raise SystemExit(main({list(args)}))"]
     if args[0] == "-c":
@@ -51,6 +52,10 @@ def stopped(*args, folder=None):
     try:
         assert program.stdout.readline() == "ready\n"
         time.sleep(0.5)
+        for _ in range(300):
+            if begun():
+                break
+            time.sleep(0.1)
         assert program.poll() is None, program.communicate()
         os.kill(program.pid, signal.SIGINT)
         # Generous: the machine may be busy. What is interrupted would go on for minutes.
@@ -88,6 +93,24 @@ def test_a_replay_stops(tmp_path):
 def test_a_model_stops(tmp_path):
     (tmp_path / "slow.toml").write_text(SLOW_MODEL)
     assert stopped("mmpp", "slow.toml", folder=tmp_path) == (130, "aqumen: stopped\n")
+
+
+@pytest.mark.parametrize("verb", ["run", "compare"])
+def test_another_program_ends_too(verb, tmp_path, monkeypatch):
+    # A stand-in that says who it is and works for ten minutes.
+    program = tmp_path / "ns"
+    program.write_text(f"#!/bin/sh\necho $$ >> {tmp_path}/pids\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("AQUMEN_NS2", str(program))
+    more = ("--seeds", "4") if verb == "compare" else ()
+    words = [verb, "arm-pfc/exp1", "--aqm", "pi", "--engine", "ns2", *more]
+    code = f"print('ready', flush=True); from aqumen.cli import main; raise SystemExit(main({words}))"
+    ended, said = stopped("-c", code, begun=lambda: (tmp_path / "pids").exists())
+    assert ended == 130, said
+    assert (tmp_path / "pids").read_text().split()
+    for pid in (tmp_path / "pids").read_text().split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
 
 
 @pytest.mark.parametrize("code", [MANY_WINDOWS, LARGE_MAP, DESIGNS], ids=["theory", "map", "design"])

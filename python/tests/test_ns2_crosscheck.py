@@ -170,6 +170,20 @@ def test_cells_are_chosen_by_name_or_experiment() -> None:
         select(CELLS, ["arm_exp5"])
 
 
+def test_of_many_cells_the_first_are_named_and_the_command_that_lists_all(capsys) -> None:
+    from aqumen.cli import main
+
+    with pytest.raises(ScenarioError) as refused:
+        select(CELLS, ["arm_exp5"], "aqumen validate ns2 --list")
+    names, rest = str(refused.value).removeprefix("no cell `arm_exp5`; there are: ").split(", ... and ")
+    shown = names.split(", ")
+    assert shown == [cell.name for cell in CELLS[: len(shown)]]
+    assert 150 < len(names) <= 200
+    assert rest == f"{len(CELLS) - len(shown)} more; `aqumen validate ns2 --list` lists all"
+    assert main(["validate", "ns2", "--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [cell.name for cell in CELLS]
+
+
 def test_recorded_runs_cover_every_cell() -> None:
     recorded = reference(REFERENCE)
     for cell in CELLS:

@@ -8,6 +8,12 @@ use aqumen_units::{Rate, Span};
 /// would do nothing but update.
 pub const PERIOD_MIN: Span = Span::from_micros(1);
 
+/// Numbers that are written out; others have a power of ten.
+const PLAIN: core::ops::Range<f64> = 1e-7..1e15;
+
+/// Longest list of names in a message, characters.
+const LIST_CHARS_MAX: usize = 200;
+
 /// The unit in which a number is kept. The scenario's parser turns `150Hz`, `5ms` or `100pkt` into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -345,6 +351,8 @@ impl ParamError {
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // As written out a number of 300 digits would be one, and no line of a message.
+            Value::Number(x) if *x != 0.0 && x.is_finite() && !PLAIN.contains(&x.abs()) => write!(f, "{x:e}"),
             Value::Number(x) => write!(f, "{x}"),
             Value::Flag(yes) => write!(f, "{yes}"),
             Value::Choice(word) => f.write_str(word),
@@ -355,7 +363,21 @@ impl fmt::Display for Value<'_> {
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Requirement::Known(names) => write!(f, "not a parameter; known: {}", names.join(", ")),
+            Requirement::Known(names) => {
+                // Of a long list the beginning.
+                let mut room = LIST_CHARS_MAX;
+                let fits = |name: &&&str| {
+                    let left = room.checked_sub(name.len() + 2);
+                    room = left.unwrap_or(0);
+                    left.is_some()
+                };
+                let shown: alloc::vec::Vec<&str> = names.iter().take_while(fits).copied().collect();
+                write!(f, "not a parameter; known: {}", shown.join(", "))?;
+                match names.len() - shown.len() {
+                    0 => Ok(()),
+                    left => write!(f, ", ... and {left} more; aqumen list aqms lists all"),
+                }
+            }
             Requirement::Range { unit, min, max } => {
                 f.write_str("must be a number")?;
                 match min {
@@ -438,5 +460,22 @@ mod tests {
         assert_eq!(message(&[("ecn", Value::Choice("maybe"))]), "ecn = maybe: must be true or false");
         assert_eq!(message(&[("variant", Value::Choice("D"))]), "variant = D: must be one of A, B");
         assert_eq!(message(&[("aim", Value::Number(1.0))]), "aim: not a parameter; known: target, ecn, variant");
+    }
+
+    #[test]
+    fn a_number_takes_no_line_of_its_own() {
+        let shown = |x: f64| Value::Number(x).to_string();
+        assert_eq!([1e300, 1e-300, -1e300, 5e-324].map(shown), ["1e300", "1e-300", "-1e300", "5e-324"]);
+        assert_eq!([0.0, 6.48e-7, 1e9, 0.1].map(shown), ["0", "0.000000648", "1000000000", "0.1"]);
+        assert_eq!([f64::INFINITY, f64::NAN].map(shown), ["inf", "NaN"]);
+    }
+
+    #[test]
+    fn a_long_list_of_parameters_ends_at_a_word_and_names_the_command() {
+        let names: alloc::vec::Vec<&'static str> = (0..60).map(|_| "parameter").collect();
+        let said = Requirement::Known(names).to_string();
+        // "parameter, " takes 11 characters: 18 of them fit into 200.
+        assert_eq!(said.matches("parameter, ").count(), 18);
+        assert!(said.ends_with("parameter, ... and 42 more; aqumen list aqms lists all"), "{said}");
     }
 }

@@ -22,8 +22,8 @@ use core::fmt;
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Settings, Share, Theory,
-    Totals, Unit, Value, Verdict,
+    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Requirement, Settings,
+    Share, Theory, Totals, Unit, Value, Verdict,
 };
 
 /// How often an adapting threshold moves.
@@ -321,7 +321,12 @@ impl Threshold {
 
     fn from_settings(settings: &Settings<'_>) -> Result<Self, ParamError> {
         let usual = settings.number("threshold");
-        let needs = |name: &str, words| Err(ParamError::relation(name, settings.number(name).unwrap_or(1.0), words));
+        let needs = |name: &str, words| {
+            let given = settings.number(name).map(Value::Number).or(settings.flag(name).map(Value::Flag));
+            // A flag that was not given is not set.
+            let value = given.unwrap_or(Value::Flag(false));
+            Err(ParamError::new(name, value, Requirement::Relation(words)))
+        };
         let other = settings.number("threshold_other");
         for name in ["threshold_from", "threshold_until"] {
             if settings.has(name) && other.is_none() {

@@ -361,6 +361,8 @@ fn runner(engine: &str, loops: bool) -> Runner {
     match engine {
         "fluid" => Runner::Fluid,
         "theory" => Runner::Theory { loops },
+        "ns2" => Runner::Ns2,
+        "ns3" => Runner::Ns3,
         _ => Runner::Packet,
     }
 }

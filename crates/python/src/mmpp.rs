@@ -7,32 +7,34 @@ use aqumen_theory::mmpp::{Analysis, simulate};
 use pyo3::prelude::*;
 
 use crate::error::refuse;
-use crate::interrupt::apart;
+use crate::interrupt::listening;
 
 /// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside it.
-/// Answers JSON, and the model as explicit TOML.
+/// Answers JSON, and the model as explicit TOML. `foreseen` hears how many seconds the solution is going to take.
 #[pyfunction]
-#[pyo3(signature = (path, overrides, simulate = false))]
+#[pyo3(signature = (path, overrides, simulate = false, foreseen = None))]
 pub(crate) fn mmpp_solve(
     py: Python<'_>,
     path: PathBuf,
     overrides: Vec<(String, String)>,
     simulate: bool,
+    foreseen: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
-    solve(py, simulate, || File::load(path, &borrowed(&overrides)))
+    solve(py, simulate, foreseen, || File::load(path, &borrowed(&overrides)))
 }
 
 /// The same for the model in `text`; `file` is its name in messages, beside which traces stand.
 #[pyfunction]
-#[pyo3(signature = (text, file, overrides, simulate = false))]
+#[pyo3(signature = (text, file, overrides, simulate = false, foreseen = None))]
 pub(crate) fn mmpp_solve_text(
     py: Python<'_>,
     text: &str,
     file: &str,
     overrides: Vec<(String, String)>,
     simulate: bool,
+    foreseen: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
-    solve(py, simulate, || File::parse_with(text, file, &borrowed(&overrides)))
+    solve(py, simulate, foreseen, || File::parse_with(text, file, &borrowed(&overrides)))
 }
 
 /// The JSON Schema of a model file.
@@ -48,11 +50,13 @@ fn borrowed(overrides: &[(String, String)]) -> Vec<(&str, &str)> {
 fn solve(
     py: Python<'_>,
     simulated: bool,
+    foreseen: Option<Py<PyAny>>,
     read: impl FnOnce() -> Result<File, aqumen_scenario::Error>,
 ) -> PyResult<(String, String)> {
     let file = read().map_err(refuse)?;
-    apart(py, move || {
-        let analysis = Analysis::of(&file).map_err(refuse)?;
+    listening(py, foreseen, move |worker| {
+        let tell = &mut |seconds| drop(worker.hear(seconds));
+        let analysis = Analysis::of_telling(&file, tell).map_err(refuse)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
         Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))
     })

@@ -65,9 +65,9 @@ impl Replay {
         self.own.watching(|| replay::check_aqm(&self.setup, &aqm).map_err(refuse))
     }
 
-    /// Refuses a SPEC whose updates take far too long on this capture.
+    /// Refuses a SPEC whose updates take far too long on this capture. A line that says how long the replay takes, where that is long.
     #[pyo3(signature = (spec, progress = None))]
-    fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<()> {
+    fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<Option<String>> {
         let aqm = AqmSpec::of(spec, &self.own).map_err(refuse)?;
         let (capture, setup) = (self.capture.clone(), self.setup.clone());
         listening(py, progress, move |worker| {

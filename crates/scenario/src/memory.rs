@@ -78,7 +78,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
     let edges = (2 * spec.windows.0.len() + spec.events.len() + 2) as u64;
     let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
     let (flow, sample, busy) = match runner {
-        Runner::Packet => (FLOW_BYTES, SAMPLE_BYTES, PIECE_BYTES),
+        Runner::Packet | Runner::Ns2 | Runner::Ns3 => (FLOW_BYTES, SAMPLE_BYTES, PIECE_BYTES),
         Runner::Fluid | Runner::Theory { .. } => (FLUID_FLOW_BYTES, FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES),
     };
     let piece = |link: usize| if queue_forms(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
@@ -92,7 +92,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
         }
         let of_windows = (windows + edges).saturating_mul(of_piece);
         let mut each = samples.saturating_mul(sample).saturating_add(of_windows);
-        if runner == Runner::Packet {
+        if !matches!(runner, Runner::Fluid | Runner::Theory { .. }) {
             // At least one, and those of the last second.
             let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(samples);
             let standing = STANDING_BYTES + flows.min(WATCHED) * STANDING_FLOW_BYTES;
@@ -100,7 +100,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
         }
         bytes = bytes.saturating_add(each);
     }
-    if runner == Runner::Packet {
+    if !matches!(runner, Runner::Fluid | Runner::Theory { .. }) {
         let pieces = flows.saturating_mul(edges).saturating_mul(FLOW_PIECE_BYTES);
         bytes = bytes.saturating_add(pieces).saturating_add(packets(spec, core));
     }

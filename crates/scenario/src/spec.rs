@@ -183,7 +183,7 @@ fn read_value(algorithm: &Algorithm, key: &str, written: &Written) -> Result<Own
     let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
     let params = || algorithm.params.iter().chain(common);
     let Some(param) = params().find(|param| param.name == key) else {
-        let known = suggestion(key, params().map(|param| param.name));
+        let known = suggestion_listed(key, params().map(|param| param.name), "aqumen list aqms");
         return Err(format!("not a parameter of {}{known}", algorithm.name));
     };
     let value = match param.kind {

@@ -9,7 +9,7 @@ mod tables;
 
 use serde_json::json;
 
-use crate::error::suggestion;
+use crate::error::suggestion_listed;
 use crate::field::{At, Field, Misfit, as_json};
 use crate::files::Files;
 use crate::law::Law;
@@ -268,7 +268,7 @@ impl Field for Traffic {
         };
         let name = String::read(&kind)?;
         let Some(found) = KINDS.iter().find(|known| known.name == name) else {
-            let known = suggestion(&name, KINDS.iter().map(|known| known.name));
+            let known = suggestion_listed(&name, KINDS.iter().map(|known| known.name), "aqumen list traffic");
             return Err(kind.misfit(format!("no such kind of traffic{known}")));
         };
         (found.read)(&At { node: &rest, path: at.path.clone() })

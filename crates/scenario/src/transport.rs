@@ -12,7 +12,7 @@ use aqumen_transport::tcp::TcpConfig;
 use aqumen_transport::udp::UdpConfig;
 use serde_json::json;
 
-use crate::error::suggestion;
+use crate::error::suggestion_listed;
 use crate::field::{At, Field, Misfit};
 use crate::tree::Value;
 
@@ -172,7 +172,7 @@ impl Transport {
         match PRESETS.iter().find(|(name, _)| *name == preset) {
             Some((_, config)) => Ok(Transport { preset, config: config() }),
             None => {
-                let known = suggestion(&preset, PRESETS.iter().map(|(name, _)| *name));
+                let known = suggestion_listed(&preset, PRESETS.iter().map(|(name, _)| *name), "aqumen list transports");
                 Err(at.misfit(format!("no such transport{known}")))
             }
         }

@@ -128,7 +128,11 @@ fn load_of(plan: &Plan, flow: &Flow) -> Option<Load> {
 fn mean_bps(plan: &Plan, link: usize, window: &Window) -> f64 {
     let rates = &plan.links[link].rates;
     let length = (window.end - window.start).as_secs_f64();
-    let parts = rates.iter().enumerate().map(|(k, &(at, rate))| {
+    // Of a link that changes often a window sees few rates.
+    let first = rates.partition_point(|(at, _)| *at <= window.start).saturating_sub(1);
+    let last = rates.partition_point(|(at, _)| *at < window.end).max(first);
+    let parts = (first..last).map(|k| {
+        let (at, rate) = rates[k];
         let until = rates.get(k + 1).map_or(window.end, |next| next.0).min(window.end);
         rate.as_bps() as f64 * until.saturating_since(at.max(window.start)).as_secs_f64()
     });

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aqumen import experiments
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 
 __all__ = ["VERDICTS", "Claim", "Paper", "Rule", "load_paper"]
 
@@ -89,7 +89,7 @@ def load_paper(name: str) -> Paper:
     """
     text = experiments.data(f"{name}/claims")
     if text is None:
-        raise ScenarioError(f"no claims of a paper `{name}`; there are: {', '.join(experiments.PAPERS)}")
+        raise ScenarioError(f"no claims of a paper `{name}`; there are: {listed(experiments.PAPERS)}")
     file = f"{name}/claims.toml"
     try:
         said = tomllib.loads(text)
@@ -157,7 +157,7 @@ def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
 
     test = rule.get("test")
     if test not in KEYS:
-        raise refuse(f"test = {test!r}; there are: {', '.join(KEYS)}")
+        raise refuse(f"test = {test!r}; there are: {listed(KEYS)}")
     if strange := set(rule) - KEYS[test] - WHERE:
         raise refuse(f"test `{test}` has no {sorted(strange)[0]}")
     if test in ("algebra", "none"):
@@ -166,7 +166,7 @@ def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
         raise refuse("a rule needs `of` and `at`")
     for term in [rule, *rule.get("terms", [])]:
         if (across := term.get("across")) is not None and across not in AGGREGATES:
-            raise refuse(f"across = {across!r}; there are: {', '.join(AGGREGATES)}")
+            raise refuse(f"across = {across!r}; there are: {listed(AGGREGATES)}")
         names = term.get("aqm", [])
         for aqm in [names] if isinstance(names, str) else names:
             if any(aqm not in reading for reading in paper.readings.values()):
@@ -176,4 +176,4 @@ def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
             raise refuse(f"a term has no {sorted(strange)[0]}")
     for reading in rule.get("reading", []):
         if reading not in paper.readings:
-            raise refuse(f"no reading {reading}; there are: {', '.join(paper.readings)}")
+            raise refuse(f"no reading {reading}; there are: {listed(paper.readings)}")

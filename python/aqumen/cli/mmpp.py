@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["mmpp", "tables_of"]
 
+LONG_S = 10.0
+"""What takes longer is said beforehand."""
+
 
 @click.command()
 @click.argument("model", type=PATH, metavar="MODEL.toml|CAPTURE")
@@ -55,11 +58,11 @@ def mmpp(
         if path is not None and not path.parent.is_dir():
             raise OutputError(f"cannot write {path}: the folder {path.parent} does not exist")
     if model.suffix == ".toml":
-        answer = analysis.solve(model, changes, simulate)
+        answer = analysis.solve(model, changes, simulate, _say_long)
     else:
         if "queue.buffer" not in changes or not {"queue.link", "queue.service"} & set(changes):
             raise ScenarioError(f"{model}: a capture needs a queue: give --buffer 100pkt and --link 10Mbit")
-        answer = analysis.predict(model, changes, simulate)
+        answer = analysis.predict(model, changes, simulate, _say_long)
     if plot is not None:
         figure = answer.plot()
         try:
@@ -75,6 +78,13 @@ def mmpp(
     else:
         talk.show(*tables_of(answer.data), wide=wide)
     return 0
+
+
+def _say_long(seconds: float) -> None:
+    if seconds > LONG_S:
+        talk.say(
+            f"this takes about {seconds / 60:.0f} minutes" if seconds > 100 else f"this takes about {seconds:.0f} s"
+        )
 
 
 def tables_of(data: dict[str, Any]) -> list[Table | str]:

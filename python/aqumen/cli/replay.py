@@ -128,7 +128,8 @@ def replay(
 
             offered = Capture(capture, rate=rate, load=load, own=own, on_progress=advance, **settings)
             for spec in specs:
-                offered.check(spec)
+                if (said := offered.check(spec)) is not None:
+                    talk.say(f"{spec}: {said}")
             for spec, file in zip(specs, outs, strict=True):
                 bar.reset(task, description=spec)
                 finished.append(offered.run(spec, file, advance))

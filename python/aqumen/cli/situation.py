@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ from aqumen.situations import uplink as uplink_of
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from aqumen.comparison import Gathering
 
 __all__ = ["cell", "datacenter", "uplink"]
 
@@ -204,6 +206,7 @@ def _answered(
         return 0
     names = [name for given in senders for name in given.split(",")]
     study = Study(situation, spec_list(aqm), names, seeds, _weights(weigh), out)
+    foretell(study.gatherings)
     offered = None if capture is None else _offered(capture, situation, study.aqms)
     with talk.progress() as bar, first_interrupt() as stopped:
         task = bar.add_task("running", total=study.total, done="")
@@ -259,6 +262,17 @@ def goal(situation: Situation, answer: Answer) -> str:
         f"Ranked by a score: the geometric mean of how {listed} compare with the best; {weighs}, as do the kinds "
         f"of senders. Scores within {ALIKE * 100:g} % count as alike."
     )
+
+
+def foretell(gatherings: Mapping[tuple[str, str], Gathering]) -> None:
+    """Say what will take long.
+
+    Args:
+        gatherings: What is to be run, by senders and cell.
+    """
+    for (_, cell), gathering in gatherings.items():
+        for said in gathering.long:
+            talk.say(f"{cell}: {said}")
 
 
 def _told(situation: Situation, answer: Answer, commands: Callable[[str], list[str]]) -> list[Table | str]:

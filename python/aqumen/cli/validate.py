@@ -55,6 +55,7 @@ SEEDS = {Yardstick.live: 3}
     help="Seeds of the other side: 1 to N, at least 2; 20, but 3 runs of the kernel.",
 )
 @click.option("--cell", multiple=True, metavar="NAME", help="Only this experiment, or EXPERIMENT/AQM; may be repeated.")
+@click.option("--list", "only_list", is_flag=True, help="Print the names of the cells, and run none.")
 @click.option(
     "--drawn",
     type=(int, int),
@@ -66,6 +67,7 @@ def validate(
     yardstick: Yardstick,
     seeds: int | None,
     cell: tuple[str, ...],
+    only_list: bool,
     drawn: tuple[int, int] | None,
     as_json: bool,
 ) -> int:
@@ -75,6 +77,10 @@ def validate(
     """
     if yardstick is Yardstick.vectors:
         return _vectors(as_json)
+    if only_list:
+        names = [one.name for one in _cells(yardstick)]
+        print(json_text(names, indent=2) if as_json else "\n".join(names))
+        return 0
     seeds = SEEDS.get(yardstick, 20) if seeds is None else seeds
     if seeds < 2:
         raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
@@ -95,14 +101,14 @@ def validate(
     is_ns2 = yardstick is Yardstick.ns2
     ours = 1 if is_ns2 else MORE
     base = experiments if is_ns2 else experiments.parent / "validation"
-    listed = crosscheck.CELLS if is_ns2 else with_ns3.CELLS
+    cells = _cells(yardstick)
     if drawn is not None:
         if is_ns2 or drawn[1] < 1 or drawn[0] < 0:
             raise ScenarioError(
                 f"--drawn {drawn[0]} {drawn[1]}: takes a seed and a number of cells from 1 on, with ns3 alone"
             )
-        listed = with_ns3.drawn(*drawn)
-    cells = crosscheck.select(listed, cell)
+        cells = with_ns3.drawn(*drawn)
+    cells = crosscheck.select(cells, cell, f"aqumen validate {peer} --list")
     bounds = crosscheck.METRICS if is_ns2 else with_ns3.METRICS
     rows: list[Row] = []
     done: list[Cell] = []
@@ -142,12 +148,23 @@ def validate(
     return code or (0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED)
 
 
+def _cells(yardstick: Yardstick) -> list[Cell]:
+    """The experiments, each under an AQM, that are compared."""
+    if yardstick is Yardstick.live:
+        from aqumen.live.crosscheck import CELLS
+    elif yardstick is Yardstick.ns3:
+        from aqumen.ns3.crosscheck import CELLS
+    else:
+        from aqumen.ns2.crosscheck import CELLS
+    return list(CELLS)
+
+
 def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> int:
     """Run the kernel's TCP beside ours, in real time."""
     from aqumen.live import crosscheck as live
     from aqumen.ns2 import crosscheck
 
-    cells = crosscheck.select(live.CELLS, wanted)
+    cells = crosscheck.select(live.CELLS, wanted, "aqumen validate live --list")
     rows: list[Row] = []
     counted = 0
     code = 0

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aqumen._core import student_quantile
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 
 __all__ = [
     "CELLS",
@@ -94,8 +94,13 @@ class Cell:
         return f"{self.experiment}/{self.label}"
 
 
-def select(cells: Iterable[Cell], wanted: Sequence[str]) -> list[Cell]:
+def select(cells: Iterable[Cell], wanted: Sequence[str], command: str = "") -> list[Cell]:
     """The cells that any of `wanted` names: by its name, or by its experiment alone; all where nothing is wanted.
+
+    Args:
+        cells: All there are.
+        wanted: The names.
+        command: The command that lists the cells.
 
     Raises:
         ScenarioError: A name fits no cell.
@@ -103,7 +108,7 @@ def select(cells: Iterable[Cell], wanted: Sequence[str]) -> list[Cell]:
     cells = list(cells)
     for name in wanted:
         if not any(name in (cell.name, cell.experiment) for cell in cells):
-            raise ScenarioError(f"no cell `{name}`; there are: {', '.join(cell.name for cell in cells)}")
+            raise ScenarioError(f"no cell `{name}`; there are: {listed((cell.name for cell in cells), command)}")
     return [cell for cell in cells if not wanted or cell.name in wanted or cell.experiment in wanted]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from aqumen import programs
 from aqumen._core import __version__
 
 from .errors import Ns2Failed, Ns2Missing
@@ -69,13 +70,7 @@ def execute(text: str, directory: Path) -> Output:
     begin = time.perf_counter()
     with (directory / "out").open("wb") as out, (directory / "err").open("wb") as err:
         process = subprocess.Popen([ns, "run.tcl"], cwd=directory, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        process.returncode = os.waitstatus_to_exitcode(status)
+        usage = programs.wait(process)
     answers = directory / ANSWERS
     said_in = answers if answers.exists() else directory / "out"
     lines = said_in.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+from aqumen.errors import listed
+
 from . import requests, wire
 from .errors import Ns2Unsupported
 from .others import Sctp, sctp_sets, udp_application
@@ -145,7 +147,7 @@ def _value(value: Any) -> str:
 
 
 def _unknown(aqm: Aqm) -> tuple[str, int, dict[str, Any]]:
-    raise Ns2Unsupported(f"ns-2 has no AQM '{aqm.name}'; it has {', '.join(sorted(_AQMS))}")
+    raise Ns2Unsupported(f"ns-2 has no AQM '{aqm.name}'; it has {listed(sorted(_AQMS))}")
 
 
 class _Params:

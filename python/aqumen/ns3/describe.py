@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aqumen.errors import listed
 from aqumen.ns2.plan import Aqm, Link
 
 from .errors import Ns3Unsupported
@@ -202,7 +203,7 @@ def _links(links: tuple[Link, ...], packet_bytes: int) -> list[str]:
         lines += [f"rate {i} {time!r} {later * larger!r}" for time, later in link.rates[1:]]
         if link.record:
             if link.aqm.name not in _AQMS:
-                raise Ns3Unsupported(f"ns-3 here has no AQM '{link.aqm.name}'; it has {', '.join(sorted(_AQMS))}")
+                raise Ns3Unsupported(f"ns-3 here has no AQM '{link.aqm.name}'; it has {listed(sorted(_AQMS))}")
             params = _Params(link.aqm)
             kind, attributes = _AQMS[link.aqm.name](params, link)
             params.done()
@@ -278,7 +279,7 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     # BBR turns it on itself.
     paced = transport.pop("pacing")
     if congestion not in SOCKETS:
-        raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {', '.join(SOCKETS)}")
+        raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {listed(SOCKETS)}")
     socket, values = SOCKETS[congestion]
     inherited: dict[str, Any] = {}
     if congestion in ("reno", "cubic"):

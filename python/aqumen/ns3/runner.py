@@ -1,6 +1,5 @@
 """Runs the ns-3 program on a plan and turns what it wrote into the result that every engine returns (`run --json`)."""
 
-import os
 import subprocess
 import tempfile
 import time
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from aqumen import programs
 from aqumen._core import __version__
 from aqumen.ns2.trace import QueueTrace, length_at, link_metrics
 
@@ -87,13 +87,7 @@ def _execute(program: Path, text: str, directory: Path) -> _Output:
         (directory / "err").open("wb") as err,
     ):
         process = subprocess.Popen([str(program)], cwd=directory, stdin=into, stdout=out, stderr=err)
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        process.returncode = os.waitstatus_to_exitcode(status)
+        usage = programs.wait(process)
     lines = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
     if process.returncode != 0 or not lines or lines[-1] != "END":
         complaint = (directory / "err").read_text(encoding="utf-8", errors="replace").strip().splitlines()

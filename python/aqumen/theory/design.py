@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aqumen import _core
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def design(
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either rtt (without queueing) or r0 (at the target)")
     if model not in MODELS:
-        raise ScenarioError(f"unknown fluid model `{model}`; there are: {', '.join(MODELS)}")
+        raise ScenarioError(f"unknown fluid model `{model}`; there are: {listed(MODELS)}")
     given = {
         "capacity": _written(capacity, "bit"),
         "flows": repr(float(flows)),

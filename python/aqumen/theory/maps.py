@@ -31,6 +31,8 @@ AXES = {
     "gain": "Factor on the controller",
 }
 """What a map can vary, with the title of its axis."""
+MAP_POINTS_MAX = 1_000_000
+"""Points of a map at most: some minutes, and 40 bytes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,10 @@ def stability_map(
     across, up = np.asarray(x_values, dtype=float), np.asarray(y_values, dtype=float)
     if not len(across) or not len(up):
         raise ScenarioError("a map needs at least one value on each axis")
+    if len(across) * len(up) > MAP_POINTS_MAX:
+        raise ScenarioError(
+            f"a map of {len(across)} by {len(up)} points; at most {MAP_POINTS_MAX} together are accepted"
+        )
     try:
         columns = design.core.map((x, across.tolist()), (y, up.tolist()), threads or engines.cores())
     except _core.ScenarioError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 from aqumen.plot import COLOURS
 from aqumen.tables import optional
 
@@ -28,7 +28,7 @@ def plot(design: Design, kind: str) -> Figure:
         kind: One of `KINDS`.
     """
     if kind not in KINDS:
-        raise ScenarioError(f"unknown plot `{kind}`; there are: {', '.join(KINDS)}")
+        raise ScenarioError(f"unknown plot `{kind}`; there are: {listed(KINDS)}")
     if design.margins is None:
         raise ScenarioError(f"{design.aqm} is no linear controller: there is no loop to draw")
     pyplot = optional("matplotlib.pyplot", "plot")

@@ -49,6 +49,8 @@ pub struct Estimators {
     gain_c: f64,
     /// 1 - exp(-T / tau_l).
     gain_l: f64,
+    /// T, seconds.
+    period_s: f64,
     busy_min_s: f64,
     capacity_pps: f64,
     load: f64,
@@ -175,6 +177,7 @@ impl Estimators {
             params,
             gain_c: -libm::expm1(-period_s / params.tau_c_s),
             gain_l: -libm::expm1(-period_s / params.tau_l_s),
+            period_s,
             // Exactly half counts, whatever the period's last digit.
             busy_min_s: BUSY_SHARE * period_s * (1.0 - 1e-9),
             capacity_pps: params.capacity_pps,
@@ -185,12 +188,18 @@ impl Estimators {
 
     /// One period has passed.
     pub fn update(&mut self, seen: &Observation) {
+        self.update_within(seen, f64::INFINITY);
+    }
+
+    /// The same; the load's estimate moves with a pole of `pole` at the most, rad/s.
+    pub(crate) fn update_within(&mut self, seen: &Observation, pole: f64) {
         if seen.busy_s > 0.0 && seen.busy_s >= self.busy_min_s {
             self.capacity_pps += self.gain_c * (seen.departures_pkts / seen.busy_s - self.capacity_pps);
             self.capacity_pps = self.capacity_pps.max(self.params.c_min_pps);
         }
         let applied = self.first.take().unwrap_or(seen.applied.get());
-        self.load += self.gain_l * (libm::sqrt(applied / 2.0) - self.load);
+        let gain = if pole * self.params.tau_l_s < 1.0 { -libm::expm1(-pole * self.period_s) } else { self.gain_l };
+        self.load += gain * (libm::sqrt(applied / 2.0) - self.load);
     }
 
     /// C^, packets/s.

@@ -35,6 +35,12 @@ pub trait Tunable: SampledLaw {
 
     /// The target queue.
     fn target(&self) -> Target;
+
+    /// The fastest pole with which the load may be estimated from this law's probability, rad/s. What is faster takes the law's own
+    /// transients for the load; 0: the probability says nothing of it now.
+    fn load_pole(&self) -> f64 {
+        f64::INFINITY
+    }
 }
 
 /// What is known of the round-trip time.
@@ -139,7 +145,7 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
 
     fn step(&mut self, which: usize, seen: &Observation) -> Probability {
         if which == 0 {
-            self.estimators.update(seen);
+            self.estimators.update_within(seen, self.law.load_pole());
             let capacity_pps = self.estimators.capacity_pps();
             self.rtt_s = self.round_trip.at(self.law.target(), capacity_pps);
             self.law.tune(&NetworkEstimate { capacity_pps, load: self.estimators.load(), rtt_s: self.rtt_s });

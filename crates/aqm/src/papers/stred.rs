@@ -12,7 +12,13 @@
 //!
 //! The equilibrium is the middle of the range: avg = T_d C^, p = p_max / 2 = 2 L^2.
 //!
+//! A target delay far below the round trip makes G large and the average slow: 105 s in the paper's network. The paper's estimate of
+//! the load, 10 s, then follows p while p still follows the average: with the average below min_th p is 0, L^ falls, p_max and K fall
+//! with it, and RED never signals again. So L^ waits for the average (`patient`).
+//!
 //! Deviations:
+//! - L^ holds while the average is below min_th, where p is cut off and says nothing of the load; above, its time constant is tau_l or
+//!   1 / K, whichever is longer. `patient = false` is the paper's: tau_l alone.
 //! - The paper refers to a report for its guidelines that is no longer to be found; the rules above are derived from the model
 //!   of the network. b_r = 0.5: Hollot's 0.1 makes the average slower than the load's estimate, and the two chase each other.
 //! - The average moves once a sample, by the exact discretisation, not once a packet; signals are not spread out.
@@ -56,6 +62,11 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             ..Param::TARGET
         },
         Param { doc: "T_d: waiting time at the middle of RED's range; instead of target", ..Target::DELAY },
+        Param::flag(
+            "patient",
+            true,
+            "the load's estimate waits for the average: none below min_th, nor faster than K; false: tau_l alone, as the paper has it",
+        ),
         EstimatorParams::CAPACITY,
         EstimatorParams::LOAD,
         RoundTrip::RTT,
@@ -80,10 +91,12 @@ pub struct TunableRed {
     pole: f64,
     average: f64,
     seen: [f64; 3],
+    /// Whether the estimate of the load waits for the average.
+    patient: bool,
 }
 
 impl TunableRed {
-    /// The law with the target delay `delay_s`, tuned to `network`, sampled `frequency` times a second, with an average
+    /// The law with the target delay `delay_s`, the estimate of the load as fast as it is, tuned to `network`, sampled `frequency` times a second, with an average
     /// queue of `average` packets.
     pub fn new(
         b_r: f64,
@@ -96,7 +109,7 @@ impl TunableRed {
         Param::check_positive("frequency", frequency, Unit::Hertz)?;
         Param::check_positive("target_delay", delay_s, Unit::Seconds)?;
         let curve = RedCurve::new(0.0, 1.0, 1.0, true)?;
-        let mut law = TunableRed { b_r, frequency, delay_s, curve, pole: 0.0, average, seen: [0.0; 3] };
+        let mut law = TunableRed { b_r, frequency, delay_s, curve, pole: 0.0, average, seen: [0.0; 3], patient: false };
         law.tune(network);
         if law.pole > 0.0 {
             Ok(law)
@@ -119,6 +132,7 @@ impl Sampled<SelfTuned<TunableRed>> {
             &tuning.initial(),
             0.0,
         )?;
+        let law = TunableRed { patient: settings.flag("patient").unwrap_or(true), ..law };
         Ok(Sampled::new(SelfTuned::with(&tuning, law)?, settings.flag("ecn").unwrap_or(true)))
     }
 }
@@ -150,6 +164,7 @@ impl SampledLaw for TunableRed {
         visit("b_r", Value::Number(self.b_r));
         visit("frequency", Value::Number(self.frequency));
         visit("target_delay", Value::Number(self.delay_s));
+        visit("patient", Value::Flag(self.patient));
     }
 }
 
@@ -175,6 +190,14 @@ impl Tunable for TunableRed {
     fn target(&self) -> Target {
         Target::Delay(self.delay_s)
     }
+
+    fn load_pole(&self) -> f64 {
+        match self.patient {
+            false => f64::INFINITY,
+            true if self.average <= self.seen[0] => 0.0,
+            true => self.pole,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +222,16 @@ mod tests {
         // G = 0.25 / 0.5 < 1: K = K_max = 10 / 0.25.
         let law = TunableRed::new(0.5, 20.0, 0.5, &NETWORK, 0.0).unwrap();
         assert_eq!(law.pole, 40.0);
+    }
+
+    #[test]
+    fn the_estimate_of_the_load_waits_for_the_average() {
+        let law = TunableRed::new(0.5, 20.0, 0.05, &NETWORK, 50.0).unwrap();
+        assert_eq!(law.load_pole(), f64::INFINITY);
+        // K = 0.081650: 12.2 s, longer than the paper's 10 s. min_th = 25.
+        let patient = TunableRed { patient: true, ..law };
+        assert_eq!(patient.load_pole(), law.pole);
+        assert_eq!(TunableRed { average: 25.0, ..patient }.load_pole(), 0.0);
     }
 
     #[test]

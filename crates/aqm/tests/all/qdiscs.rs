@@ -536,7 +536,7 @@ fn updates_that_would_come_too_close_are_refused_whatever_makes_them_so() {
             &[("ecn", Value::Flag(true)), (key, Value::Number(value))][usize::from(name == "sfq")..],
             &NETWORK,
         );
-        assert_eq!(message, format!("{key} = {value}: {}", closer(nanos)), "{name}");
+        assert_eq!(message, format!("{key} = {}: {}", Value::Number(value), closer(nanos)), "{name}");
     }
     let message = refused("paqm", &[("target", Value::Number(1e-6))], &NETWORK);
     assert!(message.starts_with("target = 0.000001: makes an update each 1 ns"), "{message}");

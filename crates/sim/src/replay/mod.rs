@@ -198,8 +198,14 @@ pub fn length(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result
     Ok((last_ns as f64 / 1e9, packets))
 }
 
-/// Refuses an AQM whose updates take far too long on the capture at `path`, beside its packets.
-pub fn check_cost(path: &Path, setup: &Setup, aqm: &AqmSpec, progress: &mut dyn Progress) -> Result<(), Error> {
+/// Refuses an AQM whose updates take far too long on the capture at `path`, beside its packets; says how long the replay takes, where
+/// that is long.
+pub fn check_cost(
+    path: &Path,
+    setup: &Setup,
+    aqm: &AqmSpec,
+    progress: &mut dyn Progress,
+) -> Result<Option<String>, Error> {
     /// Seconds of a packet.
     const PACKET_S: f64 = 200e-9;
     /// The longest that a capture lasts of which nothing need be known, seconds.
@@ -208,11 +214,16 @@ pub fn check_cost(path: &Path, setup: &Setup, aqm: &AqmSpec, progress: &mut dyn 
     let check = |duration_s: f64, packets_s: f64| {
         cost::check_updates(aqm, setup.network, setup.limit, duration_s, packets_s).map_err(wrong)
     };
-    if check(WEEK_S, 0.0).is_ok() {
-        return Ok(());
+    let updates_s = |duration_s| cost::updates_s(aqm, setup.network, setup.limit, duration_s);
+    // A packet takes 16 bytes of a capture at the least.
+    let most_s = std::fs::metadata(path).map_or(0.0, |file| file.len() as f64 / 16.0 * PACKET_S);
+    if check(WEEK_S, 0.0).is_ok() && cost::said(most_s + updates_s(WEEK_S), "").is_none() {
+        return Ok(None);
     }
     let (duration_s, packets) = length(path, setup, progress)?;
-    check(duration_s, packets as f64 * PACKET_S)
+    let packets_s = packets as f64 * PACKET_S;
+    check(duration_s, packets_s)?;
+    Ok(cost::said(packets_s + updates_s(duration_s), &format!("{packets} packets over {duration_s:.0} s")))
 }
 
 /// Offers the packets of the capture at `path` to a queue that `aqm` looks after. Those that leave are written to `out`, a

@@ -356,3 +356,43 @@ fn stpi_holds_its_target_through_an_eighth_of_the_capacity_and_a_fixed_pi_does_n
     let (_, _, wide) = over_seeds(STEP, "pi", "after");
     assert!(narrow > 60.0 && wide < 0.6, "{narrow} {wide}");
 }
+
+/// A fortieth of the self-tuning paper's network, the flows of one direction alone: a target of 5 ms, round trips of 145 ms.
+const SHORT_TARGET: &str = r#"
+name = "short-target"
+duration = "300s"
+[topology]
+preset = "dumbbell"
+bottleneck = { rate = "15550kbit", delay = "10ms", buffer = "100pkt" }
+access = { rate = "1Gbit" }
+[[flows]]
+name = "ftp"
+count = 25
+start = ["0s", "1s"]
+rtt = ["40ms", "250ms"]
+transport = { preset = "ns2", ecn = true, packet = "500B", receive_window = "1000pkt", send_overhead = "128us" }
+[windows]
+late = ["150s", "300s"]
+[nominal]
+base_rtt = "145ms"
+target = "20pkt"
+"#;
+
+#[test]
+fn stred_falls_silent_where_its_estimate_of_the_load_does_not_wait_for_its_average() {
+    let ratios = |aqm: &str, seed: u64| {
+        let link = &result(SHORT_TARGET, aqm, seed).links["bottleneck"]["late"];
+        let signalled = link.mark_ratio.unwrap() + link.early_drop_ratio.unwrap();
+        (signalled, link.overflow_drop_ratio.unwrap())
+    };
+    for seed in [1, 2, 3] {
+        // The paper's 10 s beside an average of 105: p falls to 0, and the buffer's end is all that loses packets.
+        let (signalled, lost) = ratios("stred:patient=false", seed);
+        assert!(signalled < 2e-4 && lost > 4e-3, "seed {seed}: {signalled} {lost}");
+        // The same RED knows the network, or waits: it signals, and the buffer hardly ever fills.
+        for aqm in ["stred:patient=false,tau_c=1e6s,tau_l=1e6s", "stred"] {
+            let (signalled, lost) = ratios(aqm, seed);
+            assert!(signalled > 2e-3 && lost < 2.5e-3, "{aqm}, seed {seed}: {signalled} {lost}");
+        }
+    }
+}

@@ -49,6 +49,11 @@ pub struct Fitted {
 impl Analysis {
     /// Builds and solves the model of `file`.
     pub fn of(file: &File) -> Result<Self, FileError> {
+        Analysis::of_telling(file, &mut |_| ())
+    }
+
+    /// The same; `foreseen` hears how many seconds the solution is going to take.
+    pub fn of_telling(file: &File, foreseen: &mut dyn FnMut(f64)) -> Result<Self, FileError> {
         let spec = file.spec();
         let (mut warnings, mut fits) = (Vec::new(), Vec::new());
         let mut sources = spec.preset.map_or(Vec::new(), preset);
@@ -73,6 +78,7 @@ impl Analysis {
         if let Some(early) = &spec.early {
             (model, adaptation) = with_early(model, early).map_err(at_queue)?;
         }
+        foreseen(model.seconds());
         let measures = model.solve().map_err(at_queue)?;
         if let ([fitted], [_], None) = (&mut fits[..], model.sources(), &spec.early) {
             let interface = spec.sources.iter().find_map(|source| source.trace.as_ref()?.interface);

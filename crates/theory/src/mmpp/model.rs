@@ -121,6 +121,12 @@ impl Model {
         self.thresholds.iter().map(|&threshold| (0..capacity).map(|b| chosen(threshold, b)).collect()).collect()
     }
 
+    /// How long the exact solution takes, seconds of one core.
+    pub fn seconds(&self) -> f64 {
+        let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
+        3600.0 * solve::multiplications(self.together.states(), stages, capacity) / PER_HOUR
+    }
+
     /// The exact solution.
     pub fn solve(&self) -> Result<Measures, Error> {
         let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
@@ -129,7 +135,7 @@ impl Model {
         if needed > available {
             return Err(Error::TooLarge { states: self.states(), needed, available });
         }
-        let hours = solve::multiplications(self.together.states(), stages, capacity) / PER_HOUR;
+        let hours = self.seconds() / 3600.0;
         if hours > 1.0 {
             return Err(Error::TooLong { states: self.states(), hours });
         }

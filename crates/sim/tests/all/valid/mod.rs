@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use aqumen_aqm::Draw;
 use aqumen_aqm::registry;
-use aqumen_scenario::PRESETS;
+use aqumen_aqm::{Draw, QueueKind};
 use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_scenario::{Files, PRESETS};
 
 /// A scenario as text, and what of it the checks need to know.
 #[derive(Clone, Debug)]
@@ -27,11 +27,27 @@ struct Maker {
     /// Routers between which groups run: each can reach the later ones and be reached by them.
     routers: Vec<String>,
     last_start_ms: u64,
-    /// Groups with hosts of their own.
-    owners: Vec<u64>,
+    /// Groups with hosts of their own, and where these are.
+    owners: Vec<(u64, [String; 2])>,
 }
 
+/// The files that scenarios name.
+const FILES: [(&str, &str); 7] = [
+    ("two-rates.csv", "0,8000000\n0.5,900000\n"),
+    ("outage.csv", "0,4Mbit\n0.4,0\n0.7,1500kbit\n2,20Mbit\n"),
+    ("even.mahimahi", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"),
+    ("bursts.mahimahi", "1\n1\n1\n1\n4\n30\n30\n31\n90\n"),
+    ("timed.frames", "0 I 0 4000\n1 P 40 900\n2 B 80 1\n3 B 120 65000\n4 P 160 1200\n"),
+    ("plain.frames", "1000\n200\n30000\n"),
+    ("sizes.txt", "100 0.5\n3000 0.9\n200000 1\n"),
+];
+
 impl Case {
+    /// The files that it may name.
+    pub(crate) fn files() -> Files {
+        Files::given(FILES.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())))
+    }
+
     /// The scenario of `seed`.
     pub(crate) fn new(seed: u64) -> Case {
         let mut draws = Stream::new(seed, Kind::Traffic, 0);
@@ -53,11 +69,7 @@ impl Case {
         }
         text += &maker.events(groups);
         text += &maker.rest();
-        let names: Vec<&'static str> = registry::algorithms()
-            .map(|row| row.name)
-            .chain(registry::PROFILES.iter().map(|profile| profile.name))
-            .collect();
-        let aqms = (0..2).map(|_| names[maker.up_to(names.len() as u64) as usize]).collect();
+        let aqms = (0..2).map(|_| maker.aqm()).collect();
         Case { text, duration_ms, last_start_ms: maker.last_start_ms, aqms }
     }
 }
@@ -75,6 +87,20 @@ impl Maker {
     /// One of `words`.
     fn one<'w>(&mut self, words: &[&'w str]) -> &'w str {
         words[self.up_to(words.len() as u64) as usize]
+    }
+
+    /// An AQM by its name.
+    fn aqm(&mut self) -> &'static str {
+        let profiles = registry::PROFILES.iter().map(|profile| profile.name);
+        let names: Vec<&'static str> = registry::algorithms().map(|row| row.name).chain(profiles).collect();
+        names[self.up_to(names.len() as u64) as usize]
+    }
+
+    /// One of a single queue: others cannot take over a queue.
+    fn aqm_of_one_queue(&mut self) -> &'static str {
+        let rows = registry::algorithms().filter(|row| row.kind() == QueueKind::Single);
+        let names: Vec<&'static str> = rows.map(|row| row.name).collect();
+        names[self.up_to(names.len() as u64) as usize]
     }
 
     fn any_link(&mut self) -> String {
@@ -140,7 +166,9 @@ impl Maker {
             return (format!("rate = {rate}\n"), true);
         }
         let (share, half) = (self.scale(0.2, 1.0), self.duration_ms / 2);
-        let channel = match self.up_to(6) {
+        let channel = match self.up_to(8) {
+            6 => return (format!("rate = {{ csv = \"{}.csv\" }}\n", self.one(&["two-rates", "outage"])), true),
+            7 => return (format!("rate = {{ mahimahi = \"{}.mahimahi\" }}\n", self.one(&["even", "bursts"])), false),
             0 => {
                 let period = if self.chance(0.5) { ", period = \"500ms\"" } else { "" };
                 let later = self.rate(300.0, 30_000.0);
@@ -194,9 +222,10 @@ impl Maker {
     }
 
     fn topology(&mut self) -> String {
-        match self.up_to(3) {
+        match self.up_to(4) {
             0 => self.parking_lot(),
             1 => self.graph(),
+            2 => self.uplink(),
             _ => self.dumbbell(),
         }
     }
@@ -237,6 +266,31 @@ impl Maker {
         text
     }
 
+    /// A household: hosts, the air, a line that is narrow and narrower upwards, under test both ways, and the net behind it.
+    fn uplink(&mut self) -> String {
+        self.routers = ["n0", "n1", "n2", "n3"].map(String::from).into();
+        let mut text = "[topology]\nnodes = [\"n0\", \"n1\", \"n2\", \"n3\"]\n".to_string();
+        let _ = writeln!(text, "access = {{ {} }}", self.access(1));
+        self.link("air", false, false);
+        let air = format!("model = \"wifi\", contenders = {}, aggregate = {}", self.up_to(3), 1 + self.up_to(16));
+        let _ = write!(
+            text,
+            "\n[[topology.links]]\nname = \"air\"\nfrom = \"n0\"\nto = \"n1\"\nchannel = {{ {air} }}\ndelay = \"100us\"\nbuffer = {}\n",
+            self.buffer()
+        );
+        self.link("line", true, false);
+        let (up, delay, buffer) = (self.rate(200.0, 5000.0), self.millis(1.0, 20.0), self.buffer());
+        let _ = write!(
+            text,
+            "\n[[topology.links]]\nname = \"line\"\nfrom = \"n1\"\nto = \"n2\"\nrate = {up}\ndelay = {delay}\nbuffer = {buffer}\naqm = \"test\"\n\
+             reverse = {{ rate = {}, buffer = {}, aqm = \"test\" }}\n",
+            self.rate(1000.0, 30_000.0),
+            self.buffer()
+        );
+        text += &self.graph_link("net", 2, 3, false, false);
+        text
+    }
+
     /// A row of routers, with a detour now and then.
     fn graph(&mut self) -> String {
         let nodes = 2 + self.up_to(3);
@@ -246,8 +300,10 @@ impl Maker {
         if self.chance(0.7) {
             let _ = writeln!(text, "access = {{ {} }}", self.access(1));
         }
+        // Several bottlenecks, or one.
+        let all = self.chance(0.3);
         for i in 0..nodes - 1 {
-            text += &self.graph_link(&format!("l{i}"), i, i + 1, i == 0, false);
+            text += &self.graph_link(&format!("l{i}"), i, i + 1, all || i == 0, false);
         }
         if nodes > 2 && self.chance(0.4) {
             text += &self.graph_link("detour", 0, nodes - 1, false, true);
@@ -322,8 +378,13 @@ impl Maker {
 
     /// Where the flows of group `number` begin and end, and what delays they have.
     fn place(&mut self, number: u64, count: u64) -> String {
-        self.owners.push(number);
         let mut text = String::new();
+        if !self.owners.is_empty() && self.chance(0.25) {
+            let place = self.up_to(self.owners.len() as u64) as usize;
+            let (of, [from, to]) = self.owners[place].clone();
+            let _ = writeln!(text, "hosts_of = \"g{of}\"\nfrom = \"{from}\"\nto = \"{to}\"");
+            return text;
+        }
         let hosts = if self.chance(0.2) { 1 + self.up_to(count) } else { count };
         if hosts < count {
             let _ = writeln!(text, "hosts = {hosts}");
@@ -331,7 +392,9 @@ impl Maker {
         let routers = self.routers.len() as u64;
         let ends = (self.up_to(routers), self.up_to(routers));
         let (from, to) = if ends.0 == ends.1 { (0, routers - 1) } else { ends };
-        let _ = writeln!(text, "from = \"{}\"\nto = \"{}\"", self.routers[from as usize], self.routers[to as usize]);
+        let [from, to] = [from, to].map(|router| self.routers[router as usize].clone());
+        let _ = writeln!(text, "from = \"{from}\"\nto = \"{to}\"");
+        self.owners.push((number, [from, to]));
         // Groups of graphs have links of their own, so that a time can be added to them.
         if self.routers[0] == "n0" || self.chance(0.3) {
             let _ = writeln!(text, "access = {{ {} }}", self.access(hosts));
@@ -382,14 +445,15 @@ impl Maker {
             return "\"bulk\"".into();
         }
         let rate = self.rate(30.0, 3000.0);
-        let size = match self.up_to(4) {
+        let size = match self.up_to(5) {
+            4 => "{ law = \"empirical\", file = \"sizes.txt\" }".into(),
             0 => format!("\"{}B\"", self.scale(1.0, 1e5) as u64),
             1 => format!("{{ law = \"exponential\", mean = \"{}B\" }}", self.scale(10.0, 1e5) as u64),
             2 => format!("{{ law = \"pareto\", mean = \"{}B\", shape = 1.3 }}", self.scale(10.0, 1e5) as u64),
             _ => format!("{{ law = \"uniform\", min = \"1B\", max = \"{}B\" }}", self.scale(10.0, 1e5) as u64),
         };
         let packet = 1 + self.up_to(1400);
-        let pick = if preset == "udp" { 2 + self.up_to(6) } else { self.up_to(12) };
+        let pick = if preset == "udp" { 2 + self.up_to(7) } else { self.up_to(13) };
         match pick {
             0 => format!("{{ kind = \"transfers\", size = {size}, rate = \"{}/s\" }}", self.scale(0.5, 50.0)),
             1 => format!("{{ kind = \"transfers\", size = {size}, think = \"{}ms\" }}", 1 + self.up_to(500)),
@@ -407,6 +471,12 @@ impl Maker {
             6 => format!("{{ kind = \"voip\", codec = \"{}\" }}", self.one(&["g711", "g729", "gsm"])),
             7 => "{ kind = \"mmpp\", preset = \"paper8\" }".into(),
             8 => {
+                let (file, more) = if self.chance(0.5) { ("timed", "") } else { ("plain", ", fps = 25") };
+                let scaled = if self.chance(0.5) { format!(", rate = {rate}") } else { String::new() };
+                let repeat = self.chance(0.7);
+                format!("{{ kind = \"video\", file = \"{file}.frames\"{more}{scaled}, repeat = {repeat} }}")
+            }
+            9 => {
                 let (connections, connection) = (1 + self.up_to(4), self.one(&["object", "page", "session"]));
                 format!(
                     "{{ kind = \"web\", reading = \"100ms\", connections = {connections}, connection = \"{connection}\" }}"
@@ -425,7 +495,9 @@ impl Maker {
         let (mut down, mut stopped): (Vec<String>, Vec<u64>) = (Vec::new(), Vec::new());
         for at in moments {
             let link = self.any_link();
-            let what = match self.up_to(6) {
+            let what = match self.up_to(8) {
+                5 => format!("aqm = \"{}\"\nlink = \"{link}\"", self.aqm_of_one_queue()),
+                6 => format!("aqm = {{ threshold = {} }}\nlink = \"{link}\"", self.scale(0.2, 1.0)),
                 0 if !self.wires.is_empty() => {
                     let wire = self.any_wire();
                     format!("capacity = {}\nlink = \"{wire}\"", self.rate(300.0, 30_000.0))
