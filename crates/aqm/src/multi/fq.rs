@@ -560,8 +560,10 @@ mod tests {
     }
 
     #[test]
-    fn passing_the_limit_costs_the_fattest_queue_half_its_packets_from_the_head() {
-        let (mut fq, mut log) = queues(10);
+    fn where_half_is_of_its_packets_passing_the_limit_costs_the_fattest_queue_those_from_the_head() {
+        let params = FqParams { quantum: QUANTUM, half: Some(Half::Packets), ..FqParams::default() };
+        let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(10));
+        let mut log = Log::default();
         let fat: Vec<_> = (0..9).map(|handle| (handle, 1, 1000)).collect();
         arrive(&mut fq, &mut log, &fat);
         arrive(&mut fq, &mut log, &[(20, 2, 100)]);
@@ -581,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn half_may_be_of_its_bytes() {
+    fn where_half_is_of_its_bytes_packets_go_until_so_many_are_gone() {
         let params =
             FqParams { quantum: QUANTUM, half: Some(Half::Bytes), count_drops: Some(true), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(6));

@@ -109,6 +109,24 @@ mod tests {
     }
 
     #[test]
+    fn passing_the_limit_costs_half_the_bytes_unless_the_rfcs_half_of_the_packets_is_asked_for() {
+        // 1400 + 4 * 400 + 100 B = 3100 B; half is 1550: the first packet leaves 1700, the second 1300 B. Of six packets half are three.
+        let lost = |given: &[(&'static str, Value<'static>)]| {
+            let settings = Settings::check(given, ALGORITHM.params).unwrap();
+            let mut fq = FqCodel::from_settings(&settings, &NETWORK, Limit::packets(6)).unwrap();
+            let (mut rng, mut log) = (Fixed(0.5), Log::default());
+            for (handle, of, bytes) in
+                [(0, 1, 1400), (1, 1, 400), (2, 1, 400), (3, 1, 400), (4, 1, 400), (5, 1, 100), (20, 2, 100)]
+            {
+                fq.enqueue(handle, &flow(of, bytes), Instant::ZERO, &mut rng, &mut log);
+            }
+            log.dropped
+        };
+        assert_eq!(lost(&[]), [0, 1]);
+        assert_eq!(lost(&[("half", Value::Choice("packets"))]), [0, 1, 2]);
+    }
+
+    #[test]
     fn codel_is_shown_the_backlog_of_all_queues_or_of_its_own() {
         // Forty flows with one packet each: every queue has nothing left behind its packet, so that CoDel is quiet, but all together have.
         let marked = |backlog| {

@@ -119,14 +119,24 @@ fn bbr_fills_the_link_and_not_a_deep_buffer() {
 
 #[test]
 fn ledbat_yields_to_reno() {
-    // The buffer holds 200 ms, twice LEDBAT's target: what Reno does to it is all that LEDBAT sees.
-    // LEDBAT comes first: a latecomer takes the queue that it finds for none, and Reno never empties this one.
-    let mut plan = network(10, 40, 167, 60, &[TcpConfig::ledbat(), TcpConfig::modern()]);
-    plan.flows[0].on = vec![(Instant::ZERO, None)];
-    plan.flows[1].on = vec![(Instant::ZERO + Span::from_secs(1), None)];
-    let result = answer(&plan);
-    let [ledbat, reno] = ["ftp", "other"].map(|group| flows(&result, group).goodput_bps);
-    assert!(ledbat < 0.2 * reno, "{ledbat} {reno}");
+    // A buffer of the bandwidth-delay product, 167 packets in 200 ms: twice LEDBAT's target, and empty whenever Reno has halved its
+    // window, so that LEDBAT learns the round trip without a queue whether it comes first or last.
+    let at = |secs| vec![(Instant::ZERO + Span::from_secs(secs), None)];
+    let shares = |rtt_ms, starts: [u64; 2]| {
+        let mut plan = network(10, rtt_ms, 167, 120, &[TcpConfig::ledbat(), TcpConfig::modern()]);
+        (plan.flows[0].on, plan.flows[1].on) = (at(starts[0]), at(starts[1]));
+        let result = answer(&plan);
+        let [ledbat, reno] = ["ftp", "other"].map(|group| flows(&result, group).goodput_bps);
+        ledbat / reno
+    };
+    for starts in [[0, 1], [10, 0]] {
+        let share = shares(200, starts);
+        assert!(share < 0.2, "{starts:?}: {share}");
+    }
+    // At 40 ms Reno halves 200 packets to 100 and never empties the buffer: a latecomer takes what waits for part of the way (RFC 6817
+    // section 4), and its share is many times that of one that came first.
+    let [first, last] = [[0, 1], [10, 0]].map(|starts| shares(40, starts));
+    assert!(first < 0.2 && last > 2.0 * first, "{first} {last}");
     // Alone it uses the link, with about its target of 100 ms, 83 packets, in the queue.
     let alone = answer(&network(10, 40, 500, 60, &[TcpConfig::ledbat()]));
     let link = steady(&alone);

@@ -89,11 +89,15 @@ fn flow_queueing_shares_the_link_equally() {
             dumbbell.values = vec![("rate", 0.0)];
         }
         let mut plan = dumbbell.plan();
+        let mut result = answer(&plan);
         if name == "fq-codel" {
-            // CoDel's interval of 100 ms is short for these round trips: where it signals short queues, too, the link idles at times.
+            // CoDel's interval of 100 ms is short for these round trips, and as in Linux it signals queues of one packet, too, so
+            // that the link idles at times. By the RFC it lets them be.
+            assert!(steady(&result).utilization.unwrap() > 0.75, "{:?}", steady(&result));
+            assert!(flows(&result, "ftp").jain_fairness.unwrap() > 0.95, "{:?}", flows(&result, "ftp"));
             set(&mut plan, "backlog", OwnedValue::Choice("queue".into()));
+            result = answer(&plan);
         }
-        let result = answer(&plan);
         let jain = flows(&result, "ftp").jain_fairness.unwrap();
         assert!(jain > 0.99, "{name}: {jain}");
         assert!(steady(&result).utilization.unwrap() > 0.95, "{name}: {:?}", steady(&result));
