@@ -34,7 +34,7 @@ struct Maker {
 /// The files that scenarios name.
 const FILES: [(&str, &str); 7] = [
     ("two-rates.csv", "0,8000000\n0.5,900000\n"),
-    ("outage.csv", "# seconds and rate\n0,4Mbit\n0.4,0\n0.7,1500kbit\n2,20Mbit\n"),
+    ("outage.csv", "0,4Mbit\n0.4,0\n0.7,1500kbit\n2,20Mbit\n"),
     ("even.mahimahi", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"),
     ("bursts.mahimahi", "1\n1\n1\n1\n4\n30\n30\n31\n90\n"),
     ("timed.frames", "0 I 0 4000\n1 P 40 900\n2 B 80 1\n3 B 120 65000\n4 P 160 1200\n"),
