@@ -22,8 +22,8 @@ use core::fmt;
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Requirement, Settings, Share,
-    Theory, Totals, Unit, Value, Verdict,
+    Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Requirement, Settings,
+    Share, Theory, Totals, Unit, Value, Verdict,
 };
 
 /// How often an adapting threshold moves.
