@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use aqumen_aqm::Draw;
 use aqumen_aqm::registry;
+use aqumen_aqm::{Draw, QueueKind};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Files, PRESETS};
 
@@ -93,6 +93,13 @@ impl Maker {
     fn aqm(&mut self) -> &'static str {
         let profiles = registry::PROFILES.iter().map(|profile| profile.name);
         let names: Vec<&'static str> = registry::algorithms().map(|row| row.name).chain(profiles).collect();
+        names[self.up_to(names.len() as u64) as usize]
+    }
+
+    /// One of a single queue: others cannot take over a queue.
+    fn aqm_of_one_queue(&mut self) -> &'static str {
+        let rows = registry::algorithms().filter(|row| row.kind() == QueueKind::Single);
+        let names: Vec<&'static str> = rows.map(|row| row.name).collect();
         names[self.up_to(names.len() as u64) as usize]
     }
 
@@ -489,7 +496,7 @@ impl Maker {
         for at in moments {
             let link = self.any_link();
             let what = match self.up_to(8) {
-                5 => format!("aqm = \"{}\"\nlink = \"{link}\"", self.aqm()),
+                5 => format!("aqm = \"{}\"\nlink = \"{link}\"", self.aqm_of_one_queue()),
                 6 => format!("aqm = {{ threshold = {} }}\nlink = \"{link}\"", self.scale(0.2, 1.0)),
                 0 if !self.wires.is_empty() => {
                     let wire = self.any_wire();
