@@ -27,6 +27,7 @@ impl Network {
         let private: Vec<bool> =
             plan.links.iter().zip(&users).map(|(link, users)| style.collapse && is_private(link, users)).collect();
         let (edges, identities) = (edges(plan), Identities::new(plan));
+        let classes = identities.classes();
         let mut ports = Vec::new();
         let mut port_links = Vec::new();
         let mut port_of = vec![None; plan.links.len()];
@@ -36,7 +37,7 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            ports.push(Port::new(link, plan.seed, number as u32, style, &edges, identities.classes())?);
+            ports.push(Port::new(link, plan.seed, number as u32, style, &edges, classes)?);
         }
         // A flow has one lane more each way than it crosses ports.
         let ports_on = |path: &[u32]| path.iter().filter(|&&link| port_of[link as usize].is_some()).count();
