@@ -23,7 +23,8 @@ def test_the_verdict_is_that_of_the_poles(spec, flows, rtts, unstable):
             margins = of.data["margins"]
             found += not margins["stable"]
             at = f"{number:.1f} flows, {rtt:.4f} s"
-            # The printed model by its spectral radius, where the loop has one period; the exact one by its rightmost root.
+            # The printed model by its spectral radius, where the loop has one period; the exact one by its rightmost
+            # root.
             if margins["spectral_radius"] is not None:
                 assert margins["stable"] == (margins["spectral_radius"] < 1), at
             assert margins["exact"]["stable"] == (margins["rightmost_root"][0] < 0), at

@@ -55,7 +55,9 @@ fn solve(
 ) -> PyResult<(String, String)> {
     let file = read().map_err(refuse)?;
     listening(py, foreseen, move |worker| {
-        let tell = &mut |seconds| drop(worker.hear(seconds));
+        let tell = &mut |seconds| {
+            worker.hear(seconds);
+        };
         let analysis = Analysis::of_telling(&file, tell).map_err(refuse)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
         Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))

@@ -45,7 +45,7 @@ use crate::trace::Trace;
 use crate::{Error, Places, Progress};
 
 use applications::Applications;
-use hosts::{FlowState, Hosts};
+use hosts::{FlowState, Hosts, Touched};
 use log::Log;
 use partition::Partition;
 pub(crate) use pieces::FlowPiece;
@@ -126,15 +126,15 @@ impl<'a> Engine<'a> {
         let sinks = sinks.collect();
         let post = Post::new(plan, slots, partition);
         let log = trace.is_some().then(Log::default);
+        let measures = Measures::new(plan);
         let mut hosts = Hosts {
             plan,
             flows,
-            touched: Vec::new(),
+            touched: Touched::new(&measures),
             agents: Vec::new(),
             applications: Applications::default(),
-            measures: Measures::new(plan),
+            measures,
         };
-        hosts.touch_watched();
         let ways = Ways::new(post, lanes, configs, sinks, Segments::new(plan), log);
         hosts.add_agents();
         hosts.add_applications(&ways);
@@ -233,11 +233,11 @@ impl<'a> Engine<'a> {
             }
         }
         let Hosts { flows, touched, measures, .. } = &mut self.hosts;
-        measures.sample(self.plan, now, touched, |flow| {
+        measures.sample(self.plan, now, touched.flows(), |flow| {
             let FlowState { sender, .. } = &flows[flow as usize];
             Standing { window: sender.cwnd(), acknowledged: sender.acknowledged_segments() }
         });
-        touched.drain(..).for_each(|flow| flows[flow as usize].untouched = true);
+        touched.settle(flows);
         let next = now + self.plan.sample_interval.as_nanos();
         self.sample_at = if next <= self.plan.duration.as_nanos() { next } else { NEVER };
     }

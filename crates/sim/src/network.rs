@@ -27,6 +27,7 @@ impl Network {
         let private: Vec<bool> =
             plan.links.iter().zip(&users).map(|(link, users)| style.collapse && is_private(link, users)).collect();
         let (edges, identities) = (edges(plan), Identities::new(plan));
+        let classes = identities.classes();
         let mut ports = Vec::new();
         let mut port_links = Vec::new();
         let mut port_of = vec![None; plan.links.len()];
@@ -36,7 +37,7 @@ impl Network {
             }
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            let mut port = Port::new(link, plan.seed, number as u32, style, &edges, identities.classes())?;
+            let mut port = Port::new(link, plan.seed, number as u32, style, &edges, classes)?;
             if link.record {
                 port.tell_groups_apart(&groups_at(plan, number as u32));
             }

@@ -21,12 +21,18 @@ use crate::measure::Measures;
 pub(super) struct Hosts<'a> {
     pub(super) plan: &'a Plan,
     pub(super) flows: Vec<FlowState>,
-    /// Those of the flows that are watched that may stand otherwise than at the last sample.
-    pub(super) touched: Vec<u32>,
+    pub(super) touched: Touched,
     /// Flows of other transports.
     pub(super) agents: Vec<Agent>,
     pub(super) applications: Applications,
     pub(super) measures: Measures,
+}
+
+/// Those of the flows that samples watch that may stand otherwise than at the last one.
+pub(super) struct Touched {
+    /// They come first; there is room for one more than are watched.
+    flows: Vec<u32>,
+    count: usize,
 }
 
 /// The sending end of a flow.
@@ -79,10 +85,10 @@ impl FlowState {
 
     /// It may stand otherwise from now on.
     #[inline(always)]
-    pub(super) fn touch(&mut self, flow: u32, touched: &mut Vec<u32>) {
-        if std::mem::take(&mut self.untouched) {
-            touched.push(flow);
-        }
+    pub(super) fn touch(&mut self, flow: u32, touched: &mut Touched) {
+        // Without a branch, which nobody could foretell.
+        touched.flows[touched.count] = flow;
+        touched.count += usize::from(std::mem::take(&mut self.untouched));
     }
 
     /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send; the
@@ -120,14 +126,29 @@ impl FlowState {
     }
 }
 
-impl Hosts<'_> {
-    /// All flows that are watched are to be looked at with the first sample.
-    pub(super) fn touch_watched(&mut self) {
-        self.touched = self.measures.watched().collect();
-        self.touched.sort_unstable();
-        self.touched.dedup();
+impl Touched {
+    /// All flows that are watched: they are to be looked at with the first sample.
+    pub(super) fn new(measures: &Measures) -> Self {
+        let mut flows: Vec<u32> = measures.watched().collect();
+        flows.sort_unstable();
+        flows.dedup();
+        let count = flows.len();
+        flows.push(0);
+        Touched { flows, count }
     }
 
+    pub(super) fn flows(&self) -> &[u32] {
+        &self.flows[..self.count]
+    }
+
+    /// A sample has been taken of `all`.
+    pub(super) fn settle(&mut self, all: &mut [FlowState]) {
+        self.flows().iter().for_each(|&flow| all[flow as usize].untouched = true);
+        self.count = 0;
+    }
+}
+
+impl Hosts<'_> {
     /// A segment reaches a receiver in whose place more happens.
     pub(super) fn on_segment(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event) {
         let delivered = ways.receive(flow, event.at, event);

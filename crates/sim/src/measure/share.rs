@@ -51,9 +51,9 @@ struct Recent {
     segments: Vec<u32>,
     /// What came at each sample, the oldest first: flow, by its place among those watched, and segments.
     news: VecDeque<Vec<(u32, u32)>>,
-    /// Sum of the bytes of all flows, and of their squares.
-    sum: u128,
-    squares: u128,
+    /// Sum of the bytes of all flows, and of their squares modulo 2^64: right while `sum` is less than 2^32.
+    sum: u64,
+    squares: u64,
 }
 
 /// Not watched here.
@@ -63,7 +63,7 @@ const NONE: u32 = u32::MAX;
 const TOGETHER: usize = 8;
 
 /// Whole numbers below it are exact in floating point, and so are their sums below it, in whatever order.
-const EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
+const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// A flow that is watched.
 struct Watched {
@@ -225,13 +225,14 @@ impl Recent {
         let own = &mut self.segments[place as usize];
         let (had, has) = (u64::from(*own) * payload, u64::from(segments) * payload);
         *own = segments;
-        self.sum = self.sum - u128::from(had) + u128::from(has);
-        self.squares = self.squares - u128::from(had) * u128::from(had) + u128::from(has) * u128::from(has);
+        self.sum = self.sum - had + has;
+        let squares = self.squares.wrapping_sub(had.wrapping_mul(had));
+        self.squares = squares.wrapping_add(has.wrapping_mul(has));
     }
 
     /// Jain's index of all `flows`.
     fn jain(&self, flows: &[Watched]) -> Option<f64> {
-        if self.sum < EXACT && self.squares < EXACT {
+        if self.sum < 1 << 32 && self.squares < EXACT {
             jain_of_sums(flows.len() as f64, self.sum as f64, self.squares as f64)
         } else {
             jain(flows.iter().zip(&self.segments).map(rate))
