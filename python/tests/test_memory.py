@@ -60,7 +60,8 @@ def windows(number):
 
 def overloaded(links):
     nodes = [f"n{k}" for k in range(links + 1)]
-    text = f'name = "row"\nduration = "1s"\n[topology]\nnodes = {nodes}\naccess = {{ rate = "40Gbit", delay = "1ms" }}\n'
+    access = '{ rate = "40Gbit", delay = "1ms" }'
+    text = f'name = "row"\nduration = "1s"\n[topology]\nnodes = {nodes}\naccess = {access}\n'
     for k in range(links):
         text += f'[[topology.links]]\nname = "l{k}"\nfrom = "n{k}"\nto = "n{k + 1}"\n'
         text += f'rate = "{10 - 2 * k}Gbit"\ndelay = "1ms"\nbuffer = "3000000pkt"\naqm = "test"\n'
