@@ -78,7 +78,7 @@ impl Analysis {
         if let Some(early) = &spec.early {
             (model, adaptation) = with_early(model, early).map_err(at_queue)?;
         }
-        foreseen(model.seconds());
+        foreseen(model.seconds().map_err(at_queue)?);
         let measures = model.solve().map_err(at_queue)?;
         if let ([fitted], [_], None) = (&mut fits[..], model.sources(), &spec.early) {
             let interface = spec.sources.iter().find_map(|source| source.trace.as_ref()?.interface);

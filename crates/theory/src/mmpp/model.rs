@@ -121,24 +121,25 @@ impl Model {
         self.thresholds.iter().map(|&threshold| (0..capacity).map(|b| chosen(threshold, b)).collect()).collect()
     }
 
-    /// How long the exact solution takes, seconds of one core.
-    pub fn seconds(&self) -> f64 {
-        let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
-        3600.0 * solve::multiplications(self.together.states(), stages, capacity) / PER_HOUR
-    }
-
-    /// The exact solution.
-    pub fn solve(&self) -> Result<Measures, Error> {
+    /// How long the exact solution takes, seconds of one core. Refuses what takes far too long, or more memory than there is.
+    pub fn seconds(&self) -> Result<f64, Error> {
         let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
         let needed = solve::memory(self.together.states(), stages, capacity);
         let available = memory::available().unwrap_or(u64::MAX);
         if needed > available {
             return Err(Error::TooLarge { states: self.states(), needed, available });
         }
-        let hours = self.seconds() / 3600.0;
+        let hours = solve::multiplications(self.together.states(), stages, capacity) / PER_HOUR;
         if hours > 1.0 {
             return Err(Error::TooLong { states: self.states(), hours });
         }
+        Ok(3600.0 * hours)
+    }
+
+    /// The exact solution.
+    pub fn solve(&self) -> Result<Measures, Error> {
+        let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
+        self.seconds()?;
         let early = self.early();
         let admitted: Vec<Vec<f64>> = (0..capacity)
             .map(|b| {
