@@ -9,7 +9,7 @@ import pytest
 
 import aqumen
 from aqumen import theory
-from aqumen.beside import beside, oscillation_period_s
+from aqumen.beside import beside
 from aqumen.cli import main
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "arm-pfc"
@@ -201,8 +201,8 @@ def test_a_map_has_its_boundary_where_the_equations_swing(classic):
     assert not row[0]
     assert row[-1]
     edge = found.x[1][int(np.argmax(row))]
-    _, calm = classic.core.check(200.0, flows=edge * 1.4, rtt=0.4)
-    _, swinging = classic.core.check(200.0, flows=edge * 0.7, rtt=0.4)
+    _, calm, _ = classic.core.check(200.0, flows=edge * 1.4, rtt=0.4)
+    _, swinging, _ = classic.core.check(200.0, flows=edge * 0.7, rtt=0.4)
     assert calm < 2 < swinging
 
 
@@ -222,6 +222,35 @@ def test_a_robust_pi_holds_where_the_usual_one_does_not(capsys):
     # The SPEC that it prints can be run.
     again = theory.design(robust["spec"], capacity="10Mbit", flows=15, rtt="200ms", target="100pkt")
     assert again.margins["exact"]["stable"]
+
+
+def test_the_least_noise_at_a_margin_is_designed_for(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt"]
+    asked = ["design", "pi", *network, "--robust", "flows=40:150", "--margin", "0.6", "--json"]
+    assert main([*asked, "--aim", "noise"]) == 0
+    quiet = json.loads(capsys.readouterr().out)["robust"]
+    assert main(asked) == 0
+    fast = json.loads(capsys.readouterr().out)["robust"]
+    assert quiet["worst_modulus_margin"] >= 0.6
+    assert quiet["worst_qacd_pkts"] < fast["worst_qacd_pkts"] < fast["usual_worst_qacd_pkts"]
+    assert quiet["slowest_crossover_rad_s"] >= 0.499 * fast["slowest_crossover_rad_s"]
+    for wrong in (["--aim", "beauty"], ["--margin", "1.2"]):
+        assert main(["design", "pi", *network, "--robust", "flows=40:150", *wrong]) == 2
+    assert "unknown aim `beauty`" in capsys.readouterr().err
+
+
+def test_a_map_shows_noise_where_it_is_known(classic):
+    found = theory.stability_map(classic, "flows", np.geomspace(20, 600, 20), "rtt", [0.1, 0.2])
+    assert found.queue_std_pkts.shape == (2, 20)
+    # Where there is no margin there is no noise to be told, and windows below two packets are not told of.
+    assert np.isnan(found.qacd_pkts[found.modulus_margin < -0.2]).all()
+    assert np.isnan(found.queue_std_pkts[:, -1]).all()
+    assert found.noise_valid.any()
+    held = found.noise_valid
+    assert (found.queue_p95_pkts[held] > classic.operating_point["queue_pkts"]).all()
+    assert found.plot("qacd_pkts").axes
+    with pytest.raises(aqumen.errors.ScenarioError, match="does not show"):
+        found.plot("beauty")
 
 
 def test_other_aqms_are_made_robust_by_their_own_gains(capsys):
@@ -289,7 +318,9 @@ def test_margins_and_oscillations_wait_until_they_are_asked_for(capsys):
     rest = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
     assert main([*args, "--theory"]) == 0
     whole = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
-    assert rest["predicted"] == whole["predicted"]
+    assert rest["predicted"]["queue_std_pkts"] is None
+    for key in ("queue_mean_pkts", "signal_ratio", "sojourn_mean_s"):
+        assert rest["predicted"][key] == whole["predicted"][key]
     assert set(rest["point"]) == {"window_pkts", "probability"}
     assert "gain_margin" in whole["point"]
     assert not any("gain" in note or "no operating point" in note for note in rest["notes"])
@@ -301,15 +332,6 @@ def test_an_aqm_without_a_law_is_refused_by_name_and_leaves_no_section(capsys):
     assert "codel has no linear law: it signals at moments" in capsys.readouterr().err
     assert main([*args, "--json"]) == 0
     assert "theory" not in json.loads(capsys.readouterr().out)
-
-
-def test_periods_are_found_in_what_repeats_and_not_in_noise():
-    t = np.arange(0, 60, 0.1)
-    noise = np.random.default_rng(1).normal(size=t.size)
-    assert oscillation_period_s(t, 100 + 30 * np.sin(2 * np.pi * t / 4.1) + 5 * noise) == pytest.approx(4.1, abs=0.1)
-    assert oscillation_period_s(t, noise) is None
-    assert oscillation_period_s(t, np.full(t.size, 7.0)) is None
-    assert oscillation_period_s(t[:5], noise[:5]) is None
 
 
 def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():

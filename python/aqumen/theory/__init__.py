@@ -9,6 +9,7 @@ theory.stability_map(design, "flows", range(10, 200), "rtt", [0.05, 0.1, 0.2, 0.
 """
 
 from aqumen.beside import Beside, explain, predict
+from aqumen.swings import Swing, swing
 from aqumen.theory.design import Design, design
 from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap, robust, robust_pi, stability_map
 
@@ -18,10 +19,12 @@ __all__ = [
     "RobustAqm",
     "RobustPi",
     "StabilityMap",
+    "Swing",
     "design",
     "explain",
     "predict",
     "robust",
     "robust_pi",
     "stability_map",
+    "swing",
 ]

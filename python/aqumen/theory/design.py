@@ -226,7 +226,7 @@ class Design:
         """Draw the loop.
 
         Args:
-            kind: `nyquist`, `bode`, `nichols`, `step` or `locus`.
+            kind: `nyquist`, `bode`, `nichols`, `step`, `locus` or `noise`.
         """
         from aqumen.theory.plots import plot
 

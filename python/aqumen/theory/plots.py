@@ -1,4 +1,4 @@
-"""The loop drawn: Nyquist, Bode, Nichols, step response, root locus."""
+"""The loop drawn: Nyquist, Bode, Nichols, step response, root locus, the noise of packets."""
 
 from __future__ import annotations
 
@@ -130,6 +130,19 @@ def _locus(design: Design, figure: Any) -> None:
     axes.legend(frameon=False)
 
 
+def _noise(design: Design, figure: Any) -> None:
+    noise = design.noise
+    if noise["spectrum"] is None:
+        raise ScenarioError(f"nothing is known of the noise: {noise['why']}")
+    axes = figure.subplots()
+    # Power times frequency: equal areas are equal parts of the variance.
+    w = np.array(noise["spectrum"]["w_rad_s"])
+    axes.semilogx(w, w * np.array(noise["spectrum"]["power_pkts2_s"]) / np.pi, color=COLOURS[0], linewidth=1.2)
+    axes.axvline(noise["spectrum"]["peak_rad_s"], color="#9aa3ad", linewidth=0.7, linestyle=":")
+    axes.set(xlabel="Frequency, rad/s", ylabel="Variance a unit of log frequency, packets²")
+    axes.set(title=f"{_title(design)}, deviation {noise['queue_std_pkts']:.3g} packets", ylim=(0, None))
+
+
 def _title(design: Design) -> str:
     point = design.operating_point
     return f"{design.aqm}: N = {point['flows']:g}, C = {point['capacity_pps']:g} pkt/s, R0 = {point['rtt_s']:.3g} s"
@@ -141,5 +154,6 @@ KINDS: dict[str, Callable[[Design, Any], None]] = {
     "nichols": _nichols,
     "step": _step,
     "locus": _locus,
+    "noise": _noise,
 }
 """The plots by name."""
