@@ -151,6 +151,58 @@ def test_without_an_approximation_the_loop_is_the_exact_one_and_interpolates(cla
         classic.to_control(pade=0)
 
 
+def test_exact_plant_and_sampled_controller_make_the_loop(classic):
+    pytest.importorskip("control")
+    plant, controller, loop = classic.to_control()
+    w = loop.omega[::50]
+    product = plant * controller
+    np.testing.assert_allclose(-product(1j * w), loop(1j * w), rtol=1e-6)
+    # The controller is its own difference equation: D = (a - b / z) / (1 - 1 / z).
+    a, b, period = classic.gains["a"], classic.gains["b"], 1 / classic.gains["frequency"]
+    back = np.exp(-1j * w * period)
+    np.testing.assert_allclose(controller(1j * w), (a - b * back) / (1 - back), rtol=1e-4)
+    # Far below the sampling frequency the hold is half a period of delay.
+    slow = w[w < 0.02 / period]
+    held = classic.plant_response(slow) * np.exp(-0.5j * slow * period)
+    np.testing.assert_allclose(plant(1j * slow), held, rtol=2e-3)
+
+
+def test_the_state_space_is_the_plant_and_goes_into_files(classic, tmp_path):
+    found = classic.state_space()
+    a, late, b, b_late = (np.array(found[name]) for name in ("A", "A_d", "B", "B_d"))
+    for w in (0.3, 2.0):
+        e = np.exp(-1j * w * found["delay_s"])
+        response = np.array(found["C"]) @ np.linalg.solve(1j * w * np.eye(2) - a - late * e, b + b_late * e)
+        assert response[0, 0] == pytest.approx(classic.plant_response([w])[0], rel=1e-9)
+    classic.save(tmp_path / "plant.json")
+    assert json.loads((tmp_path / "plant.json").read_text())["A"] == found["A"]
+    scipy_io = pytest.importorskip("scipy.io")
+    classic.save(tmp_path / "plant.mat", exact=False)
+    assert scipy_io.loadmat(tmp_path / "plant.mat")["delay_s"].item() == pytest.approx(found["delay_s"])
+    with pytest.raises(aqumen.ScenarioError, match=r"written as \.mat or \.json"):
+        classic.save(tmp_path / "plant.txt")
+
+
+def test_sensitivities_and_step_metrics(classic):
+    w = np.geomspace(0.01, 50, 400)
+    s, t = classic.sensitivities(w)
+    np.testing.assert_allclose(s + t, 1, rtol=1e-12)
+    # The largest sensitivity is one over the modulus margin.
+    assert 1 / np.abs(s).max() == pytest.approx(classic.margins["exact"]["modulus_margin"], rel=0.01)
+    told = classic.step_metrics()
+    assert 0 < told["rise_s"] < told["settling_s"]
+    assert 0 <= told["overshoot"] < 0.5
+
+
+def test_the_nu_gap_is_a_distance_of_plants(classic):
+    assert theory.nu_gap(classic, classic) == 0
+    network = {"capacity": "30Mbit", "r0": "246ms"}
+    near, far = (theory.design("pi", flows=flows, **network) for flows in (55, 15))
+    small, large = theory.nu_gap(classic, near), theory.nu_gap(classic, far)
+    assert 0 < small < large <= 1
+    assert theory.nu_gap(near, classic, weighted=False) == pytest.approx(theory.nu_gap(classic, near, weighted=False))
+
+
 def test_matlab_gets_the_dead_time_and_both_plants(classic):
     text = classic.to_matlab()
     point = classic.operating_point
@@ -173,7 +225,7 @@ def test_the_poles_of_the_sampled_loop_cross_the_circle_at_the_gain_margin(class
     assert below < 1 < above
 
 
-@pytest.mark.parametrize("kind", ["nyquist", "bode", "nichols", "step", "locus"])
+@pytest.mark.parametrize("kind", ["nyquist", "bode", "nichols", "step", "locus", "noise"])
 def test_every_plot_is_drawn(classic, kind, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot
