@@ -178,12 +178,7 @@ pub fn cycle(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle
 
 /// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest may swing for
 /// ever from a large start.
-pub fn cycle_from(
-    start: Option<f64>,
-    choice: &AqmChoice,
-    place: &Place,
-    duration_s: f64,
-) -> Result<Cycle, Error> {
+pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
     if let Some(start) = start.filter(|start| !(*start > 0.0 && start.is_finite())) {
         return Err(Error::Unsupported(format!("a start of {start} times the equilibrium: must be above 0")));
     }

@@ -26,7 +26,7 @@ impl Fineness {
     /// For one loop.
     pub const FINE: Fineness = Fineness { from: 1e-4, up_to: 100.0, per_decade: 150.0 };
     /// For ten thousand: within a hundredth, of a loop with a gain margin above 1.1.
-    pub const COARSE: Fineness = Fineness { from: 1e-3, up_to: 20.0, per_decade: 50.0 };
+    pub const COARSE: Fineness = Fineness { from: 1e-3, up_to: 100.0, per_decade: 50.0 };
 }
 
 /// Power of the queue at `w`, rad/s, in packets^2 per rad/s: the variance is its integral over w from zero on, over pi. `closed` is
@@ -54,8 +54,6 @@ pub fn deviation(closed: &Loop, at: &OperatingPoint, fineness: Fineness) -> f64 
         variance += 0.5 * (before + here) * (next - w);
         (w, before) = (next, here);
     }
-    // What lies above falls with the square of the frequency.
-    variance += w * before;
     (variance / PI).sqrt()
 }
 
