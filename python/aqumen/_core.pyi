@@ -217,29 +217,30 @@ class Analysis:
     def sampled_poles(self, gain: float = 1.0) -> tuple[list[float], list[float]] | None: ...
     def map(
         self, x: tuple[str, Sequence[float]], y: tuple[str, Sequence[float]], threads: int
-    ) -> tuple[list[bool], list[bool], list[float], list[float], list[float]]: ...
+    ) -> tuple[list[bool], list[bool], list[bool], list[list[float]]]: ...
     def check(
         self,
         duration_s: float,
         flows: float | None = None,
         rtt: float | None = None,
         capacity: float | None = None,
-    ) -> tuple[float, float]: ...
+        start: float | None = None,
+    ) -> tuple[float, float, float | None]: ...
     def robust_pi(
         self,
         flows: tuple[float, float],
         rtt: tuple[float, float],
         capacity: tuple[float, float],
         frequency: float,
-        slowest: float | None = None,
-    ) -> tuple[float, float, float, float, float, float, float]: ...
+        aim: tuple[str, float, float],
+    ) -> tuple[list[float], list[float], list[float]]: ...
     def robust(
         self,
         flows: tuple[float, float],
         rtt: tuple[float, float],
         capacity: tuple[float, float],
-        slowest: float | None = None,
-    ) -> tuple[list[tuple[str, float]], float, float, float]: ...
+        aim: tuple[str, float, float],
+    ) -> tuple[list[tuple[str, float]], list[float], list[float]]: ...
 
 def analyse(scenario: Scenario, aqm: str, at_target: bool, model: str | None = None) -> Analysis: ...
 def run(

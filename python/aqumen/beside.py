@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from aqumen import _core
 from aqumen.errors import ScenarioError
 from aqumen.result import Result
 from aqumen.scenario import Scenario
+from aqumen.swings import Swing, swing
 
-if TYPE_CHECKING:
-    from aqumen.result import Floats
-
-__all__ = ["Beside", "beside", "explain", "oscillation_period_s", "predict"]
+__all__ = ["Beside", "beside", "explain", "predict"]
 
 QUANTITIES = (
     ("queue_mean_pkts", "queue, packets"),
     ("signal_ratio", "marked or lost, share"),
     ("utilization", "utilisation"),
     ("sojourn_mean_s", "sojourn, s"),
+    ("queue_std_pkts", "deviation of the queue, packets"),
+    ("qacd_pkts", "QACD, packets"),
+    ("queue_p95_pkts", "95th percentile of the queue, packets"),
 )
 """What is set side by side, with its title."""
 SMALL_WINDOW_PKTS = 4.0
@@ -45,10 +46,13 @@ class Beside:
     `oscillation_std_pkts`, `queue_std_pkts` (the noise of packets) if any."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
+    swing: Swing | None = None
+    """Whether the measured queue swings of itself, judged against the predicted noise; where loops were looked at."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        return {"predicted": self.predicted, "measured": self.measured, "point": self.point, "notes": self.notes}
+        told = {"predicted": self.predicted, "measured": self.measured, "point": self.point, "notes": self.notes}
+        return told if self.swing is None else {**told, "swing": asdict(self.swing)}
 
 
 def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops: bool = True) -> dict[str, Any]:
@@ -91,7 +95,7 @@ def explain(scenario: Scenario, result: Result, aqm: str | None = None, *, loops
                     window,
                     expected,
                     result.data["links"][link][window],
-                    _period_s(result, link, window) if loops else None,
+                    _swing(result, link, window, expected) if loops else None,
                     sum(t for t in timeouts if t is not None) if any(t is not None for t in timeouts) else None,
                     loops=loops,
                 )
@@ -104,7 +108,7 @@ def beside(
     window: str,
     expected: Mapping[str, Any],
     measured: Mapping[str, Any],
-    period_s: float | None,
+    seen_swing: Swing | None,
     timeouts: int | None,
     *,
     loops: bool = True,
@@ -116,7 +120,7 @@ def beside(
         window: The window.
         expected: A window of `predict`.
         measured: The metrics of the link in that window.
-        period_s: Period of the oscillation that was seen.
+        seen_swing: What the queue was seen to do.
         timeouts: Time-outs of all flows, where the engine counts them.
         loops: Whether the prediction says of margins.
     """
@@ -124,13 +128,16 @@ def beside(
     ratios = [measured[f"{kind}_ratio"] for kind in ("mark", "early_drop", "overflow_drop")]
     signalled = None if None in ratios else sum(ratios)
     wait = expected["queue_pkts"] / expected["capacity_pps"]
+    # What packets add to the equations' rest, where that is known.
+    noise: Mapping[str, Any] = analysis["noise"] if analysis is not None and analysis["noise"]["valid"] else {}
     predicted = {
         "queue_mean_pkts": expected["queue_pkts"],
         "signal_ratio": expected["probability"],
-        "utilization": expected["utilization"],
+        "utilization": expected["utilization"] - noise.get("utilization_lost", 0.0),
         "sojourn_mean_s": wait,
+        **{key: noise.get(key) for key in ("queue_std_pkts", "qacd_pkts", "queue_p95_pkts")},
     }
-    seen = {**{key: measured[key] for key, _ in QUANTITIES if key != "signal_ratio"}, "signal_ratio": signalled}
+    seen = {**{key: measured.get(key) for key, _ in QUANTITIES if key != "signal_ratio"}, "signal_ratio": signalled}
     point: dict[str, float] = {}
     if analysis is not None:
         rest = analysis["operating_point"]
@@ -145,15 +152,17 @@ def beside(
         ):
             if value is not None:
                 point[name] = value
-    notes = _notes(expected, measured, signalled, period_s, timeouts, loops)
-    return Beside(link=link, window=window, predicted=predicted, measured=seen, point=point, notes=notes)
+    notes = _notes(expected, measured, signalled, seen_swing, timeouts, loops)
+    return Beside(
+        link=link, window=window, predicted=predicted, measured=seen, point=point, notes=notes, swing=seen_swing
+    )
 
 
 def _notes(
     expected: Mapping[str, Any],
     measured: Mapping[str, Any],
     signalled: float | None,
-    period_s: float | None,
+    seen_swing: Swing | None,
     timeouts: int | None,
     loops: bool,
 ) -> list[str]:
@@ -166,10 +175,10 @@ def _notes(
     notes: list[str] = []
     rest, margins = analysis["operating_point"], analysis["margins"]
     queue, deviation = measured["queue_mean_pkts"], measured["queue_std_pkts"] or 0.0
-    # An engine that does not measure the deviation gives none. Packets alone make some.
-    noise = analysis["noise"]["queue_std_pkts"] if analysis["noise"]["valid"] else 0.0
-    swings = deviation > max(0.25 * max(queue or 0.0, 1.0), 1.3 * noise)
-    seen = f"seen {period_s:.2g} s, ±{deviation:.0f}" if period_s is not None and swings else "none seen"
+    swings = seen_swing is not None and seen_swing.oscillates
+    period_s = seen_swing.period_s if seen_swing is not None else None
+    often = f"{period_s:.2g} s" if period_s is not None else "without a clear period"
+    seen = f"seen {often}, ±{deviation:.0f}" if swings else "none seen"
     if not rest["feasible"]:
         notes.append(
             f"p0 = {rest['probability']:.2f} would have to be above 1: every packet is signalled, "
@@ -189,6 +198,7 @@ def _notes(
         notes.append(
             f"the loop has {least}, yet the queue swings by ±{deviation:.0f} packets"
             + (f" with period {period_s:.2g} s" if period_s is not None else "")
+            + (f" ({seen_swing.why})" if seen_swing is not None else "")
             + ": changes of the network in this window, or packets where the equations have averages"
         )
     if rest["window_pkts"] < SMALL_WINDOW_PKTS:
@@ -223,34 +233,9 @@ def _offset(
     return f"{said}: start-up and changes are part of this window, or the operating point is not reached in it"
 
 
-def _period_s(result: Result, link: str, window: str) -> float | None:
+def _swing(result: Result, link: str, window: str, expected: Mapping[str, Any]) -> Swing | None:
     series, (begin, end) = result.series(link), result.windows[window]
     inside = (series.t_s > begin) & (series.t_s <= end)
-    return oscillation_period_s(series.t_s[inside], series.queue_pkts[inside])
-
-
-def oscillation_period_s(t_s: Floats | Sequence[float], queue_pkts: Floats | Sequence[float]) -> float | None:
-    """The period at which a queue repeats itself; `None` if it does not.
-
-    Args:
-        t_s: Equally spaced times, seconds.
-        queue_pkts: Packets waiting.
-    """
-    import numpy as np
-
-    t, queue = np.asarray(t_s, dtype=float), np.asarray(queue_pkts, dtype=float)
-    if len(t) < 32:
-        return None
-    around = queue - queue.mean()
-    power = float(around @ around)
-    if power <= 1e-9 * len(t):
-        return None
-    spectrum = np.fft.rfft(around, 2 * len(t))
-    correlation = np.fft.irfft(spectrum * np.conj(spectrum))[: len(t) // 2] / power
-    below = np.flatnonzero(correlation < 0)
-    if not len(below):
-        return None
-    first = int(below[0])
-    peak = first + int(np.argmax(correlation[first:]))
-    # A quarter of what repeats is left over at the lag: noise alone leaves less.
-    return float((t[1] - t[0]) * peak) if correlation[peak] > 0.25 else None
+    analysis = expected["analysis"]
+    noise = None if analysis is None else analysis["noise"]["queue_std_pkts"]
+    return swing(series.t_s[inside], series.queue_pkts[inside], series.probability[inside], noise)

@@ -44,7 +44,7 @@ def textbook(design, w):
 
 def test_a_nyquist_plot_has_both_loops_the_circle_and_the_point(classic, drawn):
     (axes,) = drawn(lambda: classic.plot("nyquist"))
-    exact, plain, circle, point = axes.lines
+    exact, plain, circle, point, *mirrors = axes.lines
     w = classic.frequencies(6000)
     for line, is_exact in ((exact, True), (plain, False)):
         x, y = data(line)
@@ -56,7 +56,12 @@ def test_a_nyquist_plot_has_both_loops_the_circle_and_the_point(classic, drawn):
     assert data(point) == (-1, 0)
     assert axes.get_xlim() == axes.get_ylim() == (-2.2, 1.2)
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("Re L", "Im L", TITLE)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["exact", "textbook"]
+    told = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert told == ["exact: -1 is not encircled", "textbook: -1 is not encircled"]
+    # The half of negative frequencies is the mirror image.
+    for line, mirror in zip((exact, plain), mirrors, strict=True):
+        np.testing.assert_array_equal(data(mirror)[0], data(line)[0])
+        np.testing.assert_array_equal(data(mirror)[1], -np.asarray(data(line)[1]))
     assert exact.get_color() != plain.get_color()
     assert axes.get_aspect() == 1
 
@@ -157,6 +162,8 @@ def a_map(**more):
         "gain_margin": np.array([[0.5, 2.0, nan], [0.001, nan, 100.0]]),
         "phase_margin_deg": np.zeros((2, 3)),
         "modulus_margin": np.zeros((2, 3)),
+        "noise_valid": np.zeros((2, 3), dtype=bool),
+        **dict.fromkeys(("queue_std_pkts", "qacd_pkts", "queue_p95_pkts", "utilization_lost"), np.full((2, 3), nan)),
     }
     return StabilityMap(**{**made, **more})
 
@@ -211,7 +218,9 @@ def test_what_was_found_is_a_spec_to_run():
         zero_rad_s=0.5,
         worst_modulus_margin=0.5,
         slowest_crossover_rad_s=0.2,
+        worst_qacd_pkts=20.0,
         usual_worst_modulus_margin=-1.0,
+        usual_worst_qacd_pkts=None,
     )
     assert pi.spec == "pi:a=1.852800e-05,b=1.852100e-05,frequency=160Hz"
     assert pi.to_dict()["spec"] == pi.spec
@@ -221,7 +230,9 @@ def test_what_was_found_is_a_spec_to_run():
         values={"max_p": 0.1234567, "weight": 0.002},
         worst_modulus_margin=0.5,
         slowest_crossover_rad_s=0.2,
+        worst_qacd_pkts=17.0,
         given_worst_modulus_margin=0.1,
+        given_worst_qacd_pkts=None,
     )
     assert aqm.spec == "red:max_p=0.123457,weight=0.002"
     assert aqm.to_dict()["values"] == {"max_p": 0.1234567, "weight": 0.002}

@@ -9,7 +9,7 @@ import pytest
 
 import aqumen
 from aqumen import theory
-from aqumen.beside import beside, oscillation_period_s
+from aqumen.beside import beside
 from aqumen.cli import main
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "arm-pfc"
@@ -151,6 +151,58 @@ def test_without_an_approximation_the_loop_is_the_exact_one_and_interpolates(cla
         classic.to_control(pade=0)
 
 
+def test_exact_plant_and_sampled_controller_make_the_loop(classic):
+    pytest.importorskip("control")
+    plant, controller, loop = classic.to_control()
+    w = loop.omega[::50]
+    product = plant * controller
+    np.testing.assert_allclose(-product(1j * w), loop(1j * w), rtol=1e-6)
+    # The controller is its own difference equation: D = (a - b / z) / (1 - 1 / z).
+    a, b, period = classic.gains["a"], classic.gains["b"], 1 / classic.gains["frequency"]
+    back = np.exp(-1j * w * period)
+    np.testing.assert_allclose(controller(1j * w), (a - b * back) / (1 - back), rtol=1e-4)
+    # Far below the sampling frequency the hold is half a period of delay.
+    slow = w[w < 0.02 / period]
+    held = classic.plant_response(slow) * np.exp(-0.5j * slow * period)
+    np.testing.assert_allclose(plant(1j * slow), held, rtol=2e-3)
+
+
+def test_the_state_space_is_the_plant_and_goes_into_files(classic, tmp_path):
+    found = classic.state_space()
+    a, late, b, b_late = (np.array(found[name]) for name in ("A", "A_d", "B", "B_d"))
+    for w in (0.3, 2.0):
+        e = np.exp(-1j * w * found["delay_s"])
+        response = np.array(found["C"]) @ np.linalg.solve(1j * w * np.eye(2) - a - late * e, b + b_late * e)
+        assert response[0, 0] == pytest.approx(classic.plant_response([w])[0], rel=1e-9)
+    classic.save(tmp_path / "plant.json")
+    assert json.loads((tmp_path / "plant.json").read_text())["A"] == found["A"]
+    scipy_io = pytest.importorskip("scipy.io")
+    classic.save(tmp_path / "plant.mat", exact=False)
+    assert scipy_io.loadmat(tmp_path / "plant.mat")["delay_s"].item() == pytest.approx(found["delay_s"])
+    with pytest.raises(aqumen.ScenarioError, match=r"written as \.mat or \.json"):
+        classic.save(tmp_path / "plant.txt")
+
+
+def test_sensitivities_and_step_metrics(classic):
+    w = np.geomspace(0.01, 50, 400)
+    s, t = classic.sensitivities(w)
+    np.testing.assert_allclose(s + t, 1, rtol=1e-12)
+    # The largest sensitivity is one over the modulus margin.
+    assert 1 / np.abs(s).max() == pytest.approx(classic.margins["exact"]["modulus_margin"], rel=0.01)
+    told = classic.step_metrics()
+    assert 0 < told["rise_s"] < told["settling_s"]
+    assert 0 <= told["overshoot"] < 0.5
+
+
+def test_the_nu_gap_is_a_distance_of_plants(classic):
+    assert theory.nu_gap(classic, classic) == 0
+    network = {"capacity": "30Mbit", "r0": "246ms"}
+    near, far = (theory.design("pi", flows=flows, **network) for flows in (55, 15))
+    small, large = theory.nu_gap(classic, near), theory.nu_gap(classic, far)
+    assert 0 < small < large <= 1
+    assert theory.nu_gap(near, classic, weighted=False) == pytest.approx(theory.nu_gap(classic, near, weighted=False))
+
+
 def test_matlab_gets_the_dead_time_and_both_plants(classic):
     text = classic.to_matlab()
     point = classic.operating_point
@@ -173,7 +225,7 @@ def test_the_poles_of_the_sampled_loop_cross_the_circle_at_the_gain_margin(class
     assert below < 1 < above
 
 
-@pytest.mark.parametrize("kind", ["nyquist", "bode", "nichols", "step", "locus"])
+@pytest.mark.parametrize("kind", ["nyquist", "bode", "nichols", "step", "locus", "noise"])
 def test_every_plot_is_drawn(classic, kind, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot
@@ -201,8 +253,8 @@ def test_a_map_has_its_boundary_where_the_equations_swing(classic):
     assert not row[0]
     assert row[-1]
     edge = found.x[1][int(np.argmax(row))]
-    _, calm = classic.core.check(200.0, flows=edge * 1.4, rtt=0.4)
-    _, swinging = classic.core.check(200.0, flows=edge * 0.7, rtt=0.4)
+    _, calm, _ = classic.core.check(200.0, flows=edge * 1.4, rtt=0.4)
+    _, swinging, _ = classic.core.check(200.0, flows=edge * 0.7, rtt=0.4)
     assert calm < 2 < swinging
 
 
@@ -222,6 +274,35 @@ def test_a_robust_pi_holds_where_the_usual_one_does_not(capsys):
     # The SPEC that it prints can be run.
     again = theory.design(robust["spec"], capacity="10Mbit", flows=15, rtt="200ms", target="100pkt")
     assert again.margins["exact"]["stable"]
+
+
+def test_the_least_noise_at_a_margin_is_designed_for(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt"]
+    asked = ["design", "pi", *network, "--robust", "flows=40:150", "--margin", "0.6", "--json"]
+    assert main([*asked, "--aim", "noise"]) == 0
+    quiet = json.loads(capsys.readouterr().out)["robust"]
+    assert main(asked) == 0
+    fast = json.loads(capsys.readouterr().out)["robust"]
+    assert quiet["worst_modulus_margin"] >= 0.6
+    assert quiet["worst_qacd_pkts"] < fast["worst_qacd_pkts"] < fast["usual_worst_qacd_pkts"]
+    assert quiet["slowest_crossover_rad_s"] >= 0.499 * fast["slowest_crossover_rad_s"]
+    for wrong in (["--aim", "beauty"], ["--margin", "1.2"]):
+        assert main(["design", "pi", *network, "--robust", "flows=40:150", *wrong]) == 2
+    assert "unknown aim `beauty`" in capsys.readouterr().err
+
+
+def test_a_map_shows_noise_where_it_is_known(classic):
+    found = theory.stability_map(classic, "flows", np.geomspace(20, 600, 20), "rtt", [0.1, 0.2])
+    assert found.queue_std_pkts.shape == (2, 20)
+    # Where there is no margin there is no noise to be told, and windows below two packets are not told of.
+    assert np.isnan(found.qacd_pkts[found.modulus_margin < -0.2]).all()
+    assert np.isnan(found.queue_std_pkts[:, -1]).all()
+    assert found.noise_valid.any()
+    held = found.noise_valid
+    assert (found.queue_p95_pkts[held] > classic.operating_point["queue_pkts"]).all()
+    assert found.plot("qacd_pkts").axes
+    with pytest.raises(aqumen.errors.ScenarioError, match="does not show"):
+        found.plot("beauty")
 
 
 def test_other_aqms_are_made_robust_by_their_own_gains(capsys):
@@ -289,7 +370,9 @@ def test_margins_and_oscillations_wait_until_they_are_asked_for(capsys):
     rest = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
     assert main([*args, "--theory"]) == 0
     whole = json.loads(capsys.readouterr().out)["theory"]["bottleneck"]["steady"]
-    assert rest["predicted"] == whole["predicted"]
+    assert rest["predicted"]["queue_std_pkts"] is None
+    for key in ("queue_mean_pkts", "signal_ratio", "sojourn_mean_s"):
+        assert rest["predicted"][key] == whole["predicted"][key]
     assert set(rest["point"]) == {"window_pkts", "probability"}
     assert "gain_margin" in whole["point"]
     assert not any("gain" in note or "no operating point" in note for note in rest["notes"])
@@ -301,15 +384,6 @@ def test_an_aqm_without_a_law_is_refused_by_name_and_leaves_no_section(capsys):
     assert "codel has no linear law: it signals at moments" in capsys.readouterr().err
     assert main([*args, "--json"]) == 0
     assert "theory" not in json.loads(capsys.readouterr().out)
-
-
-def test_periods_are_found_in_what_repeats_and_not_in_noise():
-    t = np.arange(0, 60, 0.1)
-    noise = np.random.default_rng(1).normal(size=t.size)
-    assert oscillation_period_s(t, 100 + 30 * np.sin(2 * np.pi * t / 4.1) + 5 * noise) == pytest.approx(4.1, abs=0.1)
-    assert oscillation_period_s(t, noise) is None
-    assert oscillation_period_s(t, np.full(t.size, 7.0)) is None
-    assert oscillation_period_s(t[:5], noise[:5]) is None
 
 
 def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():

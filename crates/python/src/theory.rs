@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
-use aqumen_theory::design::{self, Depth, Place};
+use aqumen_theory::design::{self, Depth, Noise, Place};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
 use aqumen_theory::maps::{self, Axis};
-use aqumen_theory::{predict, robust};
+use aqumen_theory::predict;
+use aqumen_theory::robust::{self, Aim, Worth};
 use pyo3::prelude::*;
 
 use crate::cost::measured;
@@ -168,17 +169,28 @@ impl Analysis {
         let column = |of: fn(&Margins) -> Option<f64>| -> Vec<f64> {
             map.points.iter().map(|point| of(&point.margins).unwrap_or(f64::NAN)).collect()
         };
+        let noise = |of: fn(&Noise) -> Option<f64>| -> Vec<f64> {
+            map.points.iter().map(|point| of(&point.noise).unwrap_or(f64::NAN)).collect()
+        };
         Ok((
             map.points.iter().map(|point| point.feasible).collect(),
             map.points.iter().map(|point| point.margins.stable).collect(),
-            column(|margins| margins.gain_margin),
-            column(|margins| margins.phase_margin_deg),
-            column(|margins| Some(margins.modulus_margin)),
+            map.points.iter().map(|point| point.noise.valid).collect(),
+            vec![
+                column(|margins| margins.gain_margin),
+                column(|margins| margins.phase_margin_deg),
+                column(|margins| Some(margins.modulus_margin)),
+                noise(|noise| noise.queue_std_pkts),
+                noise(|noise| noise.qacd_pkts),
+                noise(|noise| noise.queue_p95_pkts),
+                noise(|noise| noise.utilization_lost),
+            ],
         ))
     }
 
-    /// Mean and standard deviation of the queue when the nonlinear equations run from the equilibrium, over the last third.
-    #[pyo3(signature = (duration_s, flows = None, rtt = None, capacity = None))]
+    /// What the nonlinear equations settle on over the last third, from `start` times the equilibrium, or from it with an AQM that has
+    /// seen nothing yet: mean and standard deviation of the queue, and its period, if it has one.
+    #[pyo3(signature = (duration_s, flows = None, rtt = None, capacity = None, start = None))]
     fn check(
         &self,
         py: Python<'_>,
@@ -186,18 +198,20 @@ impl Analysis {
         flows: Option<f64>,
         rtt: Option<f64>,
         capacity: Option<f64>,
-    ) -> PyResult<(f64, f64)> {
+        start: Option<f64>,
+    ) -> PyResult<(f64, f64, Option<f64>)> {
         let mut place = self.place;
         place.flows = flows.unwrap_or(place.flows);
         place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
         place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
         let (own, choice) = (self.scenario.clone(), self.choice.clone());
-        apart(py, move || own.watching(|| maps::check(&choice, &place, duration_s).map_err(error)))
+        let run = move || own.watching(|| maps::check(&choice, &place, duration_s, start).map_err(error));
+        apart(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
     }
 
-    /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b, K, z,
-    /// worst modulus margin, slowest crossover, worst modulus margin of the usual design.
-    #[pyo3(signature = (flows, rtt, capacity, frequency, slowest = None))]
+    /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b, K, z; what it
+    /// is worth, and what the usual design is. `aim` is `margin` with the slowest crossover, `speed` or `noise`
+    /// with the margin, and the share of the speed that is kept for little noise.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn robust_pi(
         &self,
@@ -206,18 +220,16 @@ impl Analysis {
         rtt: [f64; 2],
         capacity: [f64; 2],
         frequency: f64,
-        slowest: Option<f64>,
-    ) -> PyResult<(f64, f64, f64, f64, f64, f64, f64)> {
-        let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
+        aim: (String, f64, f64),
+    ) -> PyResult<([f64; 4], [f64; 3], [f64; 3])> {
+        let (range, aim) = (robust::Box { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
         let (place, queue_pkts) = (self.place, self.at.queue_pkts);
-        let found = apart(py, move || robust::pi(&place, &range, queue_pkts, frequency, slowest).map_err(error))?;
+        let found = apart(py, move || robust::pi(&place, &range, queue_pkts, frequency, aim).map_err(error))?;
         let (gains, pi) = (found.gains, found.controller);
-        Ok((gains.a(), gains.b(), pi.gain, pi.zero, found.worst, found.slowest_rad_s, found.usual_worst))
+        Ok(([gains.a(), gains.b(), pi.gain, pi.zero], row(found.worth), row(found.usual)))
     }
 
-    /// The AQM with its gain and speed best over the same ranges: names and values, worst modulus margin, slowest crossover, worst
-    /// modulus margin as it was given.
-    #[pyo3(signature = (flows, rtt, capacity, slowest = None))]
+    /// The AQM with its gain and speed best over the same ranges: names and values, what it is worth, what it is as it was given.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn robust(
         &self,
@@ -225,13 +237,32 @@ impl Analysis {
         flows: [f64; 2],
         rtt: [f64; 2],
         capacity: [f64; 2],
-        slowest: Option<f64>,
-    ) -> PyResult<(Vec<(&'static str, f64)>, f64, f64, f64)> {
-        let range = robust::Box { flows, rtt_s: rtt, capacity_pps: capacity };
+        aim: (String, f64, f64),
+    ) -> PyResult<(Vec<(&'static str, f64)>, [f64; 3], [f64; 3])> {
+        let (range, aim) = (robust::Box { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
         let (own, choice, place) = (self.scenario.clone(), self.choice.clone(), self.place);
-        let tune = move || own.watching(|| robust::tune(&choice, &place, &range, slowest).map_err(error));
+        let tune = move || own.watching(|| robust::tune(&choice, &place, &range, aim).map_err(error));
         let tuned = apart(py, tune)?;
-        Ok((tuned.found, tuned.worst, tuned.slowest_rad_s, tuned.given_worst))
+        Ok((tuned.found, row(tuned.worth), row(tuned.given)))
+    }
+}
+
+/// Worst modulus margin, slowest crossover, largest QACD.
+fn row(worth: Worth) -> [f64; 3] {
+    [worth.margin, worth.slowest_rad_s, worth.qacd_pkts]
+}
+
+fn aim_of((name, value, speed): &(String, f64, f64)) -> PyResult<Aim> {
+    let share = |name: &str, x: f64| match x > 0.0 && x < 1.0 || name == "speed" && x == 1.0 {
+        true => Ok(x),
+        false => Err(refuse(format!("{name} = {x}: must be above 0 and below 1"))),
+    };
+    match name.as_str() {
+        "margin" if *value > 0.0 && value.is_finite() => Ok(Aim::Margin { slowest_rad_s: *value }),
+        "margin" => Err(refuse(format!("the slowest crossover is {value} rad/s: must be above 0"))),
+        "speed" => Ok(Aim::Speed { margin: share("modulus margin", *value)? }),
+        "noise" => Ok(Aim::Noise { margin: share("modulus margin", *value)?, speed: share("speed", *speed)? }),
+        other => Err(refuse(format!("unknown aim `{other}`; there are: margin, speed, noise"))),
     }
 }
 
@@ -331,8 +362,9 @@ pub(crate) fn predict_json(
     })
 }
 
-/// A map's columns: feasible, stable, gain margin, phase margin in degrees, modulus margin; row by row, NaN where there is none.
-type MapColumns = (Vec<bool>, Vec<bool>, Vec<f64>, Vec<f64>, Vec<f64>);
+/// A map's columns: feasible, stable, noise valid; gain margin, phase margin in degrees, modulus margin, deviation of the queue, QACD, 95th
+/// percentile, utilization lost; row by row, NaN where there is none.
+type MapColumns = (Vec<bool>, Vec<bool>, Vec<bool>, Vec<Vec<f64>>);
 
 fn axis(name: &str) -> PyResult<Axis> {
     match name {

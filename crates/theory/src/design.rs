@@ -11,8 +11,11 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::fluid::Model;
-use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, noise, rightmost, spectral_radius};
+use crate::linear::noise::Fineness;
+use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius};
 use crate::maps;
+use crate::packet_noise::Held;
+pub use crate::packet_noise::{Noise, Spectrum};
 
 /// The network in which a design is to work; it need not be the one it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,34 +114,6 @@ pub struct Expected {
     pub oscillation_std_pkts: Option<f64>,
 }
 
-/// What packets do around the rest, of Reno's windows under random marks (model `reno`, whatever the model of the margins).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Noise {
-    /// Whether the figures hold.
-    pub valid: bool,
-    /// Why they do not.
-    pub why: Option<String>,
-    /// Mean window, packets, and share of the packets that is signalled at rest.
-    pub window_pkts: Option<f64>,
-    /// Share of the packets that is signalled.
-    pub probability: Option<f64>,
-    /// Standard deviation of the queue, packets.
-    pub queue_std_pkts: Option<f64>,
-    /// Root of the mean square of its distance from the target, packets.
-    pub qacd_pkts: Option<f64>,
-    /// The length that it stays below for 95 % of the time, packets.
-    pub queue_p95_pkts: Option<f64>,
-    /// Share of the capacity that is lost while it is empty.
-    pub utilization_lost: Option<f64>,
-}
-
-/// The 95th percentile of a normal variable in its deviations.
-pub(crate) const Z95: f64 = 1.644_853_626_951_472_6;
-/// Deviations in shares of the mean above which the queue runs empty too often for a linear answer.
-const DEVIATION_MAX: f64 = 0.5;
-/// Windows below this are time-outs' more than halvings'.
-const WINDOW_MIN: f64 = 2.0;
-
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
@@ -222,13 +197,15 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         }
     }
     warn((&at, &seen), place, target, (margins.as_ref(), &expected), &built, &mut warnings);
-    let noise = match place.model {
-        _ if depth == Depth::Rest => no_noise("the loop was not asked for".into()),
-        Model::Reno => {
+    let held = Held { target_pkts: target, buffer_pkts: place.buffer_pkts };
+    let noise = match (place.model, &closed) {
+        _ if depth == Depth::Rest => Noise::none("the loop was not asked for".into()),
+        (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
-            noise_around(place, target, at, closed.as_ref().map(|(closed, _)| (stable, closed)))
+            Noise::around(held, &at, Some((stable, closed)), Fineness::FINE).with_spectrum(&at, closed)
         }
-        _ => noise_of_reno(choice, place, target),
+        (Model::Reno, None) => Noise::around(held, &at, None, Fineness::FINE),
+        _ => noise_of(choice, place, Fineness::FINE),
     };
     let operating_point = Point {
         at,
@@ -239,73 +216,28 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
     Ok(Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, noise, warnings })
 }
 
-/// [`noise_around`] at the place as Reno's windows have it.
-fn noise_of_reno(choice: &AqmChoice, place: &Place, target: Option<f64>) -> Noise {
+/// What packets do around the rest of `choice` at `place`, as Reno's windows have it whatever the model there.
+pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) -> Noise {
     if place.model == Model::Drop {
-        return no_noise("signals are losses: time-outs rule, which the models do not have".into());
+        return Noise::of_losses();
     }
     let place = Place { model: Model::Reno, ..*place };
-    let (at, controller) = match linearise(choice, &place) {
+    let found = build(choice).and_then(|built| {
+        let target_pkts = target_pkts(choice, &settings(&built), &place);
+        let (built, _) = settled(built, &place)?;
+        let at = rest(&built, &place, target_pkts)?;
+        let controller = Controller::of_built(&built, choice, &at).map(|(controller, _)| controller);
+        Ok((at, controller, Held { target_pkts, buffer_pkts: place.buffer_pkts }))
+    });
+    let (at, controller, held) = match found {
         Ok(found) => found,
-        Err(error) => return no_noise(error.to_string()),
+        Err(error) => return Noise::none(error.to_string()),
     };
-    let closed = controller.map(|controller| Loop::new(Plant::exact(&at), controller));
-    let stable = closed.as_ref().is_some_and(|closed| closed.margins_at(Resolution::COARSE).stable);
-    noise_around(&place, target, at, closed.as_ref().map(|closed| (stable, closed)))
-}
-
-fn no_noise(why: String) -> Noise {
-    Noise {
-        valid: false,
-        why: Some(why),
-        window_pkts: None,
-        probability: None,
-        queue_std_pkts: None,
-        qacd_pkts: None,
-        queue_p95_pkts: None,
-        utilization_lost: None,
-    }
-}
-
-/// What packets do around `at`, in a loop and whether it is stable.
-fn noise_around(place: &Place, target: Option<f64>, at: OperatingPoint, closed: Option<(bool, &Loop)>) -> Noise {
-    let rest = |why: String| Noise {
-        window_pkts: Some(at.window_pkts),
-        probability: Some(at.probability.min(1.0)),
-        ..no_noise(why)
-    };
-    if !at.feasible {
-        return rest("every packet is signalled".into());
-    }
-    if at.window_pkts < WINDOW_MIN {
-        return rest(format!("windows of {:.2} packets: time-outs rule, which the models do not have", at.window_pkts));
-    }
-    let Some((stable, closed)) = closed else { return rest("there is no linear controller".into()) };
-    if !stable {
-        return rest("the loop is unstable: its swing is that of the nonlinear equations".into());
-    }
-    // Images of the spectrum add little to noise.
-    let plain = Loop { images: 0, ..closed.clone() };
-    let deviation = noise::deviation(&plain, &at);
-    let queue = at.queue_pkts;
-    let why = if deviation > DEVIATION_MAX * queue {
-        Some("the queue runs empty too often for a linear answer".into())
-    } else if queue + 2.0 * deviation > place.buffer_pkts {
-        Some("the buffer overflows too often for a linear answer".into())
-    } else {
-        None
-    };
-    Noise {
-        valid: why.is_none(),
-        why,
-        queue_std_pkts: Some(deviation),
-        qacd_pkts: target.map(|target| libm::hypot(queue - target, deviation)),
-        queue_p95_pkts: Some((queue + Z95 * deviation).min(place.buffer_pkts)),
-        // While the queue is empty the path is not full: what is under way is short of C T_p.
-        utilization_lost: Some(noise::shortfall(queue, deviation) / (at.capacity_pps * at.base_rtt_s).max(1.0)),
-        window_pkts: Some(at.window_pkts),
-        probability: Some(at.probability),
-    }
+    let Some(controller) = controller else { return Noise::around(held, &at, None, fineness) };
+    let closed = Loop::new(Plant::exact(&at), controller);
+    let stable = closed.margins_at(Resolution::COARSE).stable;
+    let noise = Noise::around(held, &at, Some((stable, &closed)), fineness);
+    if fineness == Fineness::FINE { noise.with_spectrum(&at, &closed) } else { noise }
 }
 
 /// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 - p), with the p

@@ -6,6 +6,7 @@
 //! - [`predict`]: the theory engine: a scenario's windows at rest;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
+//! - `packet_noise`: how far packets move a queue around its rest;
 //! - [`maps`], [`robust`]: stability over ranges of networks, and designs that hold all over one;
 //! - [`mmpp`]: bursty sources before a finite buffer, solved exactly; sources fitted to captures.
 //!
@@ -20,6 +21,7 @@ pub mod fluid;
 pub mod linear;
 pub mod maps;
 pub mod mmpp;
+mod packet_noise;
 pub mod predict;
 pub mod robust;
 mod window;

@@ -8,8 +8,11 @@ use aqumen_scenario::AqmChoice;
 
 use crate::Error;
 use crate::design::{Place, linearise};
+use crate::fluid::Model;
 use crate::fluid::{self, Class, Fluid, Network, Queue};
-use crate::linear::{Loop, Margins, OperatingPoint, Plant, Resolution};
+use crate::linear::noise::Fineness;
+use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution};
+use crate::packet_noise::{Held, Noise};
 
 /// A quantity that a map varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +30,14 @@ pub enum Axis {
 }
 
 /// One point of a map.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Whether a probability in [0, 1] holds the queue there.
     pub feasible: bool,
     /// Margins with the exact plant.
     pub margins: Margins,
+    /// How far packets move the queue there, without the spectrum.
+    pub noise: Noise,
 }
 
 /// A map, row by row: `points[j * x.len() + i]` is at (x_i, y_j).
@@ -64,6 +69,8 @@ pub fn map(
         return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
     };
     let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
+    // RED has no target: it rests where its curve says.
+    let targets = !matches!(choice.name.as_str(), "red" | "ared");
     let total = x.1.len() * y.1.len();
     let each = total.div_ceil(threads.max(1)).max(1);
     let point = |k: usize| -> Result<Point, Error> {
@@ -78,15 +85,31 @@ pub fn map(
                 Axis::Gain => gain = value,
             }
         }
-        let (at, controller) = if moving {
-            let (at, moved) = linearise(choice, &place)?;
-            (at, moved.unwrap_or_else(|| controller.clone()))
-        } else {
-            let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = place;
-            (OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?, controller.clone())
+        let around = |place: &Place| -> Result<(OperatingPoint, Loop), Error> {
+            let (at, controller): (_, Controller) = if moving {
+                let (at, moved) = linearise(choice, place)?;
+                (at, moved.unwrap_or_else(|| controller.clone()))
+            } else {
+                let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+                let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
+                (at, controller.clone())
+            };
+            Ok((at, Loop { plant: Plant::exact(&at), controller: controller.scaled(gain), images: 0 }))
         };
-        let closed = Loop { plant: Plant::exact(&at), controller: controller.scaled(gain), images: 0 };
-        Ok(Point { feasible: at.feasible, margins: closed.margins_at(Resolution::COARSE) })
+        let (at, closed) = around(&place)?;
+        let margins = closed.margins_at(Resolution::COARSE);
+        let held = Held { target_pkts: targets.then_some(queue), buffer_pkts: place.buffer_pkts };
+        let noise = match place.model {
+            Model::Reno => Noise::around(held, &at, Some((margins.stable, &closed)), Fineness::COARSE),
+            Model::Drop => Noise::of_losses(),
+            Model::Hollot | Model::Ecn => {
+                let (at, closed) = around(&Place { model: Model::Reno, ..place })?;
+                let stable = || closed.margins_at(Resolution::COARSE).stable;
+                let worth_it = at.feasible && at.window_pkts >= 1.0;
+                Noise::around(held, &at, Some((worth_it && stable(), &closed)), Fineness::COARSE)
+            }
+        };
+        Ok(Point { feasible: at.feasible, margins, noise })
     };
     // One worker needs no thread, which not every machine has.
     if each >= total {
@@ -133,10 +156,8 @@ pub struct Cycle {
     pub period_s: Option<f64>,
 }
 
-/// Mean and standard deviation of the queue in [`cycle`].
-///
-/// Refuses what takes more than [`STEPS_MAX`] steps.
-pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64, f64), Error> {
+/// [`cycle_from`], refusing what takes more than [`STEPS_MAX`] steps.
+pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64, start: Option<f64>) -> Result<Cycle, Error> {
     if let Some(Ok(mut aqm)) = choice.build() {
         let steps = check_steps(&mut aqm, place, duration_s);
         if steps > STEPS_MAX {
@@ -146,18 +167,30 @@ pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<(f64,
             )));
         }
     }
-    cycle(choice, place, duration_s).map(|cycle| (cycle.mean_pkts, cycle.std_pkts))
+    cycle_from(start, choice, place, duration_s)
 }
 
-/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from a start at the equilibrium.
+/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from windows and queue at the equilibrium
+/// and an AQM that has seen nothing yet.
 pub fn cycle(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
+    cycle_from(None, choice, place, duration_s)
+}
+
+/// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest may swing for
+/// ever from a large start.
+pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
+    if let Some(start) = start.filter(|start| !(*start > 0.0 && start.is_finite())) {
+        return Err(Error::Unsupported(format!("a start of {start} times the equilibrium: must be above 0")));
+    }
+    let share = start.unwrap_or(1.0);
     let (at, _) = linearise(choice, place)?;
     let class = Class {
-        initial_window: at.window_pkts.max(1.0),
+        initial_window: (share * at.window_pkts).max(1.0),
         ..Class::endless(place.model, place.flows, place.base_rtt_s, vec![0])
     };
     let queue = Queue {
-        initial_pkts: at.queue_pkts.min(place.buffer_pkts),
+        initial_pkts: (share * at.queue_pkts).min(place.buffer_pkts),
+        initial_average_pkts: start.map_or(0.0, |start| (start * at.queue_pkts).min(place.buffer_pkts)),
         unresponsive_pps: place.unresponsive_pps,
         ..Queue::new(place.capacity_pps, place.buffer_pkts, fluid::control("map", choice)?)
     };

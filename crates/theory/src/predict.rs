@@ -10,8 +10,9 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::design::{Analysis, Depth, Place, Z95, admitted_pps, analyse_to};
+use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to};
 use crate::fluid::{Load, Model, aqm_report, only_wires, time_on, unresponsive};
+use crate::packet_noise::Z95;
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,6 +1,6 @@
-//! Robust design: the PI (or the RED, REM, PAQM, ARM-PFC) whose worst margin over a box of networks is largest, as long as its loop is nowhere slower than
-//! asked; or, when no speed is asked for, the one that is fastest where it is slowest, as long as its worst margin is
-//! [`MARGIN`].
+//! Robust design: the PI (or the RED, REM, PAQM, ARM-PFC) that is best over a box of networks, in one of three senses ([`Aim`]):
+//! the largest worst margin, nowhere slower than asked; the fastest where it is slowest, at a worst margin; the least noise where
+//! packets move the queue most, at a worst margin.
 //!
 //! The largest margin by itself would be that of no gain at all. The margin is the modulus margin, the smallest distance of
 //! the loop from -1: one over the largest sensitivity.
@@ -9,11 +9,49 @@ use aqumen_aqm::{Aqm, Crossover, PiController, PiGains, TcpPlant, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
-use crate::design::{Place, linearise};
+use crate::design::{Place, linearise, noise_of};
+use crate::fluid::Model;
+use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
+use crate::packet_noise::{Held, Noise};
 
-/// Modulus margin that is kept when no speed is asked for: a largest sensitivity of two.
+/// Modulus margin that is kept unless another is asked for: a largest sensitivity of two.
 pub const MARGIN: f64 = 0.5;
+
+/// What is best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aim {
+    /// The largest worst margin, crossing over nowhere below `slowest_rad_s`.
+    Margin {
+        /// The slowest crossover that will do, rad/s.
+        slowest_rad_s: f64,
+    },
+    /// The fastest where it is slowest, with at least this worst modulus margin.
+    Speed {
+        /// The modulus margin that is kept.
+        margin: f64,
+    },
+    /// The least QACD where packets move the queue furthest, with at least this worst modulus margin, and crossing over nowhere below a
+    /// share of what [`Aim::Speed`] reaches: noise alone is least without any integral, which never comes to the target. With all of
+    /// that speed it is that design.
+    Noise {
+        /// The modulus margin that is kept.
+        margin: f64,
+        /// The share of the speed that is kept.
+        speed: f64,
+    },
+}
+
+/// What a design is worth over a box.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worth {
+    /// Smallest modulus margin; below zero where it is unstable.
+    pub margin: f64,
+    /// Slowest crossover, rad/s.
+    pub slowest_rad_s: f64,
+    /// Largest QACD that packets make, packets; infinite where nothing is known of it.
+    pub qacd_pkts: f64,
+}
 
 /// A range of networks: every corner and the centre are looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,52 +71,59 @@ pub struct Robust {
     pub controller: PiController,
     /// Its gains at the frequency asked for.
     pub gains: PiGains,
-    /// Its smallest modulus margin over the box.
-    pub worst: f64,
-    /// Its slowest crossover over the box, rad/s.
-    pub slowest_rad_s: f64,
-    /// Smallest modulus margin of the usual design for the centre; negative where it is unstable.
-    pub usual_worst: f64,
+    /// What it is worth over the box.
+    pub worth: Worth,
+    /// What the usual design for the centre is worth.
+    pub usual: Worth,
 }
 
 /// The PI that holds `target_pkts` and is sampled `frequency` times a second, best over `range`. Everything else is as at
-/// `place`. The loop shall nowhere cross over below `slowest_rad_s`.
-pub fn pi(
-    place: &Place,
-    range: &Box,
-    target_pkts: f64,
-    frequency: f64,
-    slowest_rad_s: Option<f64>,
-) -> Result<Robust, Error> {
-    let plants = corners(place, range, target_pkts)?;
-    let judge = |pi: PiController| -> Option<(f64, f64)> {
+/// `place`.
+pub fn pi(place: &Place, range: &Box, target_pkts: f64, frequency: f64, aim: Aim) -> Result<Robust, Error> {
+    let at = |place: &Place| {
+        let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+        OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, target_pkts)
+    };
+    let found = places(place, range)?;
+    let points = found.iter().map(at).collect::<Result<Vec<_>, _>>()?;
+    let quiet = found.iter().map(|place| at(&Place { model: Model::Reno, ..*place })).collect::<Result<Vec<_>, _>>()?;
+    let held = Held { target_pkts: Some(target_pkts), buffer_pkts: place.buffer_pkts };
+    let judge = |pi: PiController, noise: bool| -> Option<Worth> {
         let controller = Controller::of_pi(pi.sampled(frequency).ok()?, frequency);
-        let closed = |plant: &Plant| Loop { plant: *plant, controller: controller.clone(), images: 0 };
-        Some(worst_of(&plants.iter().map(closed).collect::<Vec<_>>()))
+        let closed = |at: &OperatingPoint| Loop { plant: Plant::exact(at), controller: controller.clone(), images: 0 };
+        let mut worth = worst_of(points.iter().map(closed));
+        if noise {
+            worth.qacd_pkts = quiet.iter().map(|at| qacd(held, at, &closed(at))).fold(0.0, f64::max);
+        }
+        Some(worth)
     };
     let middle = |[low, high]: [f64; 2]| (low * high).sqrt();
     let centre = (middle(range.flows), middle(range.capacity_pps), middle(range.rtt_s));
-    let usual = TcpPlant::new(centre.0, centre.1, centre.2 + target_pkts / centre.1)
+    let usual_pi = TcpPlant::new(centre.0, centre.1, centre.2 + target_pkts / centre.1)
         .map(|plant| PiController::design(&plant, Crossover::Lower))
         .map_err(|error| Error::Unsupported(error.to_string()))?;
     let refuse = || Error::Unsupported("no PI of this sampling frequency for these networks; sample faster".into());
-    let (usual_worst, _) = judge(usual).ok_or_else(refuse)?;
+    let usual = judge(usual_pi, true).ok_or_else(refuse)?;
 
-    let value = |[gain, zero]: [f64; 2]| {
-        let pi = PiController { gain: libm::exp(gain), zero: libm::exp(zero) };
-        let Some((worst, speed)) = judge(pi) else { return -10.0 };
-        worth(worst, speed, slowest_rad_s, centre.2 + target_pkts / centre.1)
-    };
-    let best = search([libm::log(usual.gain), libm::log(usual.zero)], value);
+    let scale = Scale { unit_s: centre.2 + target_pkts / centre.1, queue_pkts: target_pkts };
+    let best = aim.search([libm::log(usual_pi.gain), libm::log(usual_pi.zero)], scale, |[gain, zero], noise| {
+        judge(PiController { gain: libm::exp(gain), zero: libm::exp(zero) }, noise)
+    });
     let controller = PiController { gain: libm::exp(best[0]), zero: libm::exp(best[1]) };
-    let (worst, slowest_rad_s) = judge(controller).ok_or_else(refuse)?;
+    let worth = judge(controller, true).ok_or_else(refuse)?;
     let gains = controller.sampled(frequency).map_err(|error| Error::Unsupported(error.to_string()))?;
-    Ok(Robust { controller, gains, worst, slowest_rad_s, usual_worst })
+    aim.reached(worth)?;
+    Ok(Robust { controller, gains, worth, usual })
 }
 
-/// Where `value` is largest around `start`: a coarse look around, then ever smaller crosses, since it has kinks where slopes would
-/// mislead.
-fn search(start: [f64; 2], value: impl Fn([f64; 2]) -> f64) -> [f64; 2] {
+/// QACD of the loop at `at`, of Reno's windows.
+fn qacd(held: Held, at: &OperatingPoint, closed: &Loop) -> f64 {
+    let stable = closed.margins_at(Resolution::COARSE).stable;
+    Noise::around(held, at, Some((stable, closed)), Fineness::COARSE).distance_pkts()
+}
+
+/// Where `value` is largest on a coarse look around `start`.
+fn coarse(start: [f64; 2], value: impl Fn([f64; 2]) -> f64) -> [f64; 2] {
     let (mut best, mut reached) = (start, value(start));
     for i in -14..=4 {
         for j in -8..=4 {
@@ -89,6 +134,12 @@ fn search(start: [f64; 2], value: impl Fn([f64; 2]) -> f64) -> [f64; 2] {
             }
         }
     }
+    best
+}
+
+/// Where `value` is largest near `start`, by ever smaller crosses, since it has kinks where slopes would mislead.
+fn refined(start: [f64; 2], value: impl Fn([f64; 2]) -> f64) -> [f64; 2] {
+    let (mut best, mut reached) = (start, value(start));
     let mut step = 0.3;
     while step > 1e-4 {
         let around =
@@ -119,17 +170,15 @@ pub struct Tuned {
     pub choice: AqmChoice,
     /// Those parameters.
     pub found: Vec<(&'static str, f64)>,
-    /// Its smallest modulus margin over the box.
-    pub worst: f64,
-    /// Its slowest crossover over the box, rad/s.
-    pub slowest_rad_s: f64,
-    /// Smallest modulus margin as it was given; negative where it is unstable.
-    pub given_worst: f64,
+    /// What it is worth over the box.
+    pub worth: Worth,
+    /// What it is worth as it was given.
+    pub given: Worth,
 }
 
 /// `choice` with its gain and speed best over `range`, in the sense of [`pi`]: RED's max_p and weight, REM's gamma and alpha, PAQM's
 /// alpha, ARM-PFC's Psi.
-pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, slowest_rad_s: Option<f64>) -> Result<Tuned, Error> {
+pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, aim: Aim) -> Result<Tuned, Error> {
     let Some((_, knobs)) = KNOBS.iter().find(|(name, _)| *name == choice.name) else {
         let known: Vec<_> = KNOBS.iter().map(|(name, _)| *name).collect();
         let known = known.join(", ");
@@ -145,14 +194,19 @@ pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, slowest_rad_s: Optio
         }
         choice
     };
-    let judge = |choice: &AqmChoice| -> Option<(f64, f64)> {
+    let judge = |choice: &AqmChoice, noise: bool| -> Option<Worth> {
         let loops = places.iter().map(|place| {
             let (at, controller) = linearise(choice, place).ok()?;
             Some(Loop { plant: Plant::exact(&at), controller: controller?, images: 0 })
         });
-        Some(worst_of(&loops.collect::<Option<Vec<_>>>()?))
+        let mut worth = worst_of(loops.collect::<Option<Vec<_>>>()?.into_iter());
+        if noise {
+            let each = places.iter().map(|place| noise_of(choice, place, Fineness::COARSE).distance_pkts());
+            worth.qacd_pkts = each.fold(0.0, f64::max);
+        }
+        Some(worth)
     };
-    let (given_worst, _) = judge(choice)
+    let given = judge(choice, true)
         .ok_or_else(|| Error::Unsupported(format!("{} has no loop somewhere in these ranges", choice.name)))?;
     let mut start = [f64::NAN; 2];
     if let Some(Ok(aqm)) = choice.build() {
@@ -164,17 +218,14 @@ pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, slowest_rad_s: Optio
             }
         });
     }
-    let unit_s = place.base_rtt_s.max(1e-6);
-    let value = |x: [f64; 2]| match judge(&with(x)) {
-        Some((worst, speed)) => worth(worst, speed, slowest_rad_s, unit_s),
-        None => -10.0,
-    };
-    let best = search(start, value);
+    let scale = Scale { unit_s: place.base_rtt_s.max(1e-6), queue_pkts: choice.network.target_pkts.max(1.0) };
+    let best = aim.search(start, scale, |x, noise| judge(&with(x), noise));
     let choice = with(best);
-    let (worst, slowest_rad_s) = judge(&choice).unwrap_or((given_worst, 0.0));
+    let worth = judge(&choice, true).unwrap_or(given);
+    aim.reached(worth)?;
     let found = knobs.iter().zip(best).take(if single { 1 } else { 2 });
     let found = found.map(|(name, x)| (*name, from_axis(name, x))).collect();
-    Ok(Tuned { choice, found, worst, slowest_rad_s, given_worst })
+    Ok(Tuned { choice, found, worth, given })
 }
 
 /// Steps of the search are factors; Psi is searched by the rate of its decay.
@@ -187,10 +238,10 @@ fn from_axis(name: &str, x: f64) -> f64 {
     if name == "psi" { libm::exp(-value) } else { value }
 }
 
-/// Smallest margin and slowest crossover of some loops.
-fn worst_of(loops: &[Loop]) -> (f64, f64) {
-    let (mut worst, mut slowest) = (f64::INFINITY, f64::INFINITY);
-    for closed in loops {
+/// Smallest margin and slowest crossover of some loops, without their noise.
+fn worst_of(loops: impl Iterator<Item = Loop>) -> Worth {
+    let none = Worth { margin: f64::INFINITY, slowest_rad_s: f64::INFINITY, qacd_pkts: f64::INFINITY };
+    loops.fold(none, |worst, closed| {
         let margins = closed.margins_at(Resolution::COARSE);
         // How far beyond, where it is unstable, so that a search finds its way back.
         let margin = if margins.stable {
@@ -198,28 +249,62 @@ fn worst_of(loops: &[Loop]) -> (f64, f64) {
         } else {
             margins.gain_margin.map_or(-1.0, |g| g - 1.0).min(0.0)
         };
-        worst = worst.min(margin);
-        slowest = slowest.min(margins.crossover_rad_s.unwrap_or(0.0));
-    }
-    (worst, slowest)
+        Worth {
+            margin: worst.margin.min(margin),
+            slowest_rad_s: worst.slowest_rad_s.min(margins.crossover_rad_s.unwrap_or(0.0)),
+            ..worst
+        }
+    })
 }
 
-/// What a search makes larger: the margin, as long as the loop is as fast as asked; or the speed, as long as the margin is kept.
-fn worth(worst: f64, speed: f64, slowest_rad_s: Option<f64>, unit_s: f64) -> f64 {
-    match slowest_rad_s {
-        Some(slowest) => worst - 10.0 * (1.0 - speed / slowest).max(0.0),
-        None if worst < MARGIN => worst - MARGIN,
-        // In round trips, so that a step of the search means the same everywhere.
-        None => speed * unit_s,
-    }
+/// Units in which a step of a search means the same everywhere.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// A round trip, seconds.
+    unit_s: f64,
+    /// A queue, packets.
+    queue_pkts: f64,
 }
 
-fn corners(place: &Place, range: &Box, target_pkts: f64) -> Result<Vec<Plant>, Error> {
-    let at = |place: &Place| {
-        let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-        OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, target_pkts)
-    };
-    places(place, range)?.iter().map(|place| at(place).map(|at| Plant::exact(&at))).collect()
+impl Aim {
+    /// The best from `start` on; `judge` says what a design is worth, of its noise only where asked.
+    fn search(self, start: [f64; 2], scale: Scale, judge: impl Fn([f64; 2], bool) -> Option<Worth>) -> [f64; 2] {
+        let value = |aim: Aim, floor: f64, x: [f64; 2]| {
+            let Some(worth) = judge(x, false) else { return -1e3 };
+            aim.value(worth, scale, floor, || judge(x, true).map_or(f64::INFINITY, |worth| worth.qacd_pkts))
+        };
+        let Aim::Noise { margin, speed } = self else {
+            return refined(coarse(start, |x| value(self, 0.0, x)), |x| value(self, 0.0, x));
+        };
+        let fast = Aim::Speed { margin };
+        let fastest = refined(coarse(start, |x| value(fast, 0.0, x)), |x| value(fast, 0.0, x));
+        // What rounding takes from the speed is no reason to refuse it.
+        let floor = judge(fastest, false).map_or(0.0, |worth| speed * worth.slowest_rad_s * (1.0 - 1e-9));
+        refined(fastest, |x| value(self, floor, x))
+    }
+
+    /// What a search makes larger; `qacd` is asked for where the margin and a speed of `floor` are kept.
+    fn value(self, worth: Worth, scale: Scale, floor: f64, qacd: impl FnOnce() -> f64) -> f64 {
+        match self {
+            Aim::Margin { slowest_rad_s } => worth.margin - 10.0 * (1.0 - worth.slowest_rad_s / slowest_rad_s).max(0.0),
+            Aim::Speed { margin } | Aim::Noise { margin, .. } if worth.margin < margin => worth.margin - margin - 500.0,
+            Aim::Speed { .. } => worth.slowest_rad_s * scale.unit_s,
+            Aim::Noise { .. } if worth.slowest_rad_s < floor => worth.slowest_rad_s / floor - 450.0,
+            Aim::Noise { .. } => (-qacd() / scale.queue_pkts).max(-400.0),
+        }
+    }
+
+    /// Refuses a design that does not keep what it was to keep.
+    fn reached(self, worth: Worth) -> Result<(), Error> {
+        match self {
+            Aim::Noise { margin, .. } if worth.margin >= margin && !worth.qacd_pkts.is_finite() => Err(Error::Unsupported(
+                "nothing is known of the noise somewhere in these ranges: windows below two packets, an unstable loop, or a queue \
+                 that no probability holds; smaller ranges"
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Every corner of the box, and its centre.

@@ -36,7 +36,7 @@ MAP_POINTS = 100
 @click.option("--buffer", metavar="PKTS", help="Room of the queue.")
 @click.option("--model", default="hollot", show_default=True, metavar="MODEL", help="hollot, ecn, reno or drop.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Draw the loop into this file.")
-@click.option("--kind", default="nyquist", show_default=True, help="nyquist, bode, nichols, step or locus.")
+@click.option("--kind", default="nyquist", show_default=True, help="nyquist, bode, nichols, step, locus or noise.")
 @click.option(
     "--map",
     "map_",
@@ -49,6 +49,11 @@ MAP_POINTS = 100
     multiple=True,
     metavar="AXIS=FROM:TO",
     help="Gains that hold over ranges of flows, rtt, capacity: of pi, red, rem, paqm, arm-pfc.",
+)
+@click.option("--aim", default="speed", show_default=True, help="What --robust looks for: speed, or least noise.")
+@click.option("--margin", type=float, default=0.5, show_default=True, help="The modulus margin that --robust keeps.")
+@click.option(
+    "--show", default="gain_margin", show_default=True, help="What --map shows: queue_std_pkts, qacd_pkts, ..."
 )
 @json_option
 def design(
@@ -65,6 +70,9 @@ def design(
     kind: str,
     map_: tuple[str, ...],
     robust: tuple[str, ...],
+    aim: str,
+    margin: float,
+    show: str,
     as_json: bool,
 ) -> int:
     """Design an AQM for a network and show its margins."""
@@ -75,11 +83,11 @@ def design(
     )
     if map_ and plot is None:
         raise ScenarioError("--map needs --plot FILE to draw into")
-    best = _robust(found, robust) if robust else None
+    best = _robust(found, robust, aim, margin) if robust else None
     if best is not None:
         found.data["robust"] = best.to_dict()
     if plot is not None:
-        figure = _map(found, map_).plot() if map_ else found.plot(kind)
+        figure = _map(found, map_).plot(show) if map_ else found.plot(kind)
         try:
             figure.savefig(plot)
         except (OSError, ValueError) as error:
@@ -117,15 +125,15 @@ def _map(found: Design, axes: Sequence[str]) -> StabilityMap:
     return stability_map(found, x, np.geomspace(x_low, x_high, MAP_POINTS), y, np.geomspace(y_low, y_high, MAP_POINTS))
 
 
-def _robust(found: Design, ranges: Sequence[str]) -> RobustPi | RobustAqm:
+def _robust(found: Design, ranges: Sequence[str], aim: str, margin: float) -> RobustPi | RobustAqm:
     spans = {name: (low, high) for name, low, high in map(_span, ranges)}
     unknown = [name for name in spans if name not in ("flows", "rtt", "capacity")]
     if unknown:
         raise ScenarioError(f"--robust {unknown[0]}: there are flows, rtt (s), capacity (pkt/s)")
     flows, rtt_s, pps = spans.get("flows"), spans.get("rtt"), spans.get("capacity")
     if found.aqm == "pi":
-        return robust_pi(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps)
-    return robust_for(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps)
+        return robust_pi(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps, aim=aim, modulus_margin=margin)
+    return robust_for(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps, aim=aim, modulus_margin=margin)
 
 
 def _robust_table(best: RobustPi | RobustAqm) -> Table:
@@ -157,6 +165,14 @@ def tables_of(found: Design) -> list[Table | str]:
             margins.add_row(name, _plain(found.margins[name]), _plain(value))
         margins.add_row("spectral_radius", _plain(found.margins["spectral_radius"]), "")
         lines.append(margins)
+    noise = found.noise
+    if noise["queue_std_pkts"] is not None:
+        figures = talk.table("\nNoise that packets make", ["figure", "value"])
+        for name in ("queue_std_pkts", "qacd_pkts", "queue_p95_pkts", "utilization_lost", "probability"):
+            figures.add_row(name, _plain(noise[name]))
+        lines.append(figures)
+    if noise["why"] is not None:
+        lines.append(f"\nNoise that packets make: {noise['why']}")
     return lines
 
 

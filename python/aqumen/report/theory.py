@@ -16,6 +16,11 @@ COLUMNS = (
     ("utilization", "Utilisation, %", 100.0, 2),
     ("sojourn_mean_s", "Sojourn, ms", 1000.0, 1),
 )
+NOISE = (
+    ("queue_std_pkts", "Deviation, packets", 1.0, 1),
+    ("qacd_pkts", "QACD, packets", 1.0, 1),
+    ("queue_p95_pkts", "95th percentile, packets", 1.0, 1),
+)
 
 
 def theory_section(comparison: Comparison, window: str, *, loops: bool = False) -> str:
@@ -26,6 +31,7 @@ def theory_section(comparison: Comparison, window: str, *, loops: bool = False) 
         window: The window.
         loops: Also margins and oscillations, which may take seconds for each AQM.
     """
+    columns = COLUMNS + NOISE if loops else COLUMNS
     rows, notes = [], []
     for aqm in comparison.aqms:
         run = comparison.of(aqm)[0]
@@ -34,7 +40,7 @@ def theory_section(comparison: Comparison, window: str, *, loops: bool = False) 
         for each in explain(comparison.scenario, run, run.spec, loops=loops):
             if each.window != window:
                 continue
-            cells = "".join(f"<td>{_cell(each, key, factor, digits)}</td>" for key, _, factor, digits in COLUMNS)
+            cells = "".join(f"<td>{_cell(each, key, factor, digits)}</td>" for key, _, factor, digits in columns)
             margin = f"<td>{number(each.point.get('gain_margin'), 2)}</td>" if loops else ""
             rows.append(
                 f'<tr><th class="name">{escape(aqm)}</th><td>{escape(each.link)}</td>{cells}'
@@ -43,7 +49,7 @@ def theory_section(comparison: Comparison, window: str, *, loops: bool = False) 
             notes += [f"<li><b>{escape(aqm)}</b>: {escape(note)}.</li>" for note in each.notes]
     if not rows:
         return ""
-    head = "".join(f"<th>{title}</th>" for _, title, _, _ in COLUMNS)
+    head = "".join(f"<th>{title}</th>" for _, title, _, _ in columns)
     return (
         "<section>\n<h2>Theory beside measurement</h2>\n"
         '<div class="wide" role="region" tabindex="0" aria-label="Theory beside measurement"><table class="settle">'

@@ -9,7 +9,9 @@ theory.stability_map(design, "flows", range(10, 200), "rtt", [0.05, 0.1, 0.2, 0.
 """
 
 from aqumen.beside import Beside, explain, predict
+from aqumen.swings import Swing, swing
 from aqumen.theory.design import Design, design
+from aqumen.theory.interop import nu_gap
 from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap, robust, robust_pi, stability_map
 
 __all__ = [
@@ -18,10 +20,13 @@ __all__ = [
     "RobustAqm",
     "RobustPi",
     "StabilityMap",
+    "Swing",
     "design",
     "explain",
+    "nu_gap",
     "predict",
     "robust",
     "robust_pi",
     "stability_map",
+    "swing",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,19 +203,60 @@ class Design:
         return None if found is None else np.array(found[0]) + 1j * np.array(found[1])
 
     def to_control(self, pade: int | None = None) -> tuple[Any, Any, Any]:
-        """Plant, controller and open loop as systems of python-control.
+        """Plant, controller and loop as systems of python-control; the loop is minus plant times controller.
 
-        The plant is the textbook's (Hollot's two poles and a dead time), which design rules are made for. Of the loop:
-        without `pade` the exact response, a frequency response that interpolates, for `bode_plot`, `margin`,
-        `nyquist_plot`; with it controller and textbook's plant as a transfer function, for `step_response`, `poles`,
-        `root_locus`, `feedback` too. A system's name says which it is.
+        Without `pade` all three are exact frequency responses that interpolate, for `bode_plot`, `margin`,
+        `nyquist_plot`, products and feedback; a sampled controller's plant is what it sees through its hold. With it
+        they are transfer functions of the textbook's plant (Hollot's two poles and a dead time, which design rules are
+        made for), for `step_response`, `poles`, `root_locus`, `feedback` too. A system's name says which it is.
 
         Args:
-            pade: Order of the approximation of the plant's dead time; 6 where the plant alone needs one.
+            pade: Order of the approximation of the plant's dead time.
         """
         from aqumen.theory.interop import to_control
 
         return to_control(self, pade)
+
+    def state_space(self, *, exact: bool = True) -> dict[str, Any]:
+        """The plant's matrices with its delay, A, A_d, B, B_d, C, delay_s, and the controller's coefficients.
+
+        Args:
+            exact: The exact linearisation of the fluid model; else the textbook's.
+        """
+        from aqumen.theory.interop import state_space
+
+        return state_space(self, exact)
+
+    def save(self, path: str | Path, *, exact: bool = True) -> None:
+        """Write the state space and the controller as .mat or .json.
+
+        Args:
+            path: The file; its ending says which.
+            exact: The exact linearisation of the fluid model; else the textbook's.
+        """
+        from aqumen.theory.interop import save
+
+        save(self, Path(path), exact)
+
+    def sensitivities(self, w: ArrayLike, *, exact: bool = True) -> tuple[Complexes, Complexes]:
+        """S = 1 / (1 + L), the answer of the error, and T = L / (1 + L), that of the queue, to a change of the target.
+
+        Args:
+            w: Frequencies, rad/s.
+            exact: The exact linearisation of the fluid model; else the textbook's.
+        """
+        loop = self.loop_response(w, exact=exact)
+        return 1 / (1 + loop), loop / (1 + loop)
+
+    def step_metrics(self, band: float = 0.05) -> dict[str, float | None]:
+        """Of the answer to a step of the target: rise from 10 to 90 %, overshoot, time until it stays in a band.
+
+        Args:
+            band: Half the width of the band around the new target, in steps.
+        """
+        from aqumen.theory.plots import step_metrics
+
+        return step_metrics(self, band)
 
     def to_matlab(self) -> str:
         """A script for MATLAB: the textbook's plant with its dead time, the controller, the exact plant as a table."""
@@ -226,7 +268,7 @@ class Design:
         """Draw the loop.
 
         Args:
-            kind: `nyquist`, `bode`, `nichols`, `step` or `locus`.
+            kind: `nyquist`, `bode`, `nichols`, `step`, `locus` or `noise`.
         """
         from aqumen.theory.plots import plot
 

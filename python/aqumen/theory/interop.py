@@ -2,52 +2,139 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqumen.errors import ScenarioError
+from aqumen.errors import OutputError, ScenarioError
 from aqumen.tables import optional
 
 if TYPE_CHECKING:
     from aqumen.theory.design import Design
 
-__all__ = ["from_control", "matlab", "to_control"]
+__all__ = ["from_control", "matlab", "nu_gap", "save", "state_space", "to_control"]
 
 
 def to_control(design: Design, pade: int | None) -> tuple[Any, Any, Any]:
-    """Plant, controller and open loop of a design, as systems of python-control.
+    """Plant, controller and loop of a design, for python-control; the loop is minus plant times controller.
 
     Args:
         design: The design.
-        pade: Order of the approximation of the plant's delay; without one the loop is the exact response, which
-            interpolates between points.
+        pade: Order of the approximation of the plant's delay; without one all three are exact responses, which
+            interpolate between points.
     """
     control = optional("control", "control")
-    gain, poles, delay = _textbook(design)
-    order = 6 if pade is None else pade
-    if order < 1:
-        raise ScenarioError(f"pade = {order}: the order of an approximation is a whole number from 1 on")
     names = {"inputs": ["probability"], "outputs": ["queue"]}
-    rational = control.tf([gain], np.poly(poles))
-    plant = control.tf(rational * control.tf(*control.pade(delay, order)), name="textbook_plant", **names)
-    num, den, period = _controller(design)
     back = {"inputs": ["error"], "outputs": ["probability"], "name": "controller"}
-    if period is None:
-        controller = control.tf(num[::-1], den[::-1], **back)
-    else:
-        # Powers of 1/z, constant first, are powers of z, highest first, once both have the same length.
-        length = max(len(num), len(den))
-        controller = control.tf(_padded(num, length), _padded(den, length), period, **back)
+    num, den, period = _controller(design)
     if pade is None:
         w = design.frequencies()
-        return plant, controller, control.frd(design.loop_response(w), w, smooth=True, name="exact_loop")
+        loop = design.loop_response(w)
+        at = 1j * w if period is None else np.exp(-1j * w * period)
+        own = np.polynomial.polynomial.polyval(at, num) / np.polynomial.polynomial.polyval(at, den)
+        # A sampled controller sees the plant through its hold, with the images of the spectrum.
+        plant = control.frd(-loop / own, w, smooth=True, name="exact_plant", **names)
+        return plant, control.frd(own, w, smooth=True, **back), control.frd(loop, w, smooth=True, name="exact_loop")
+    if pade < 1:
+        raise ScenarioError(f"pade = {pade}: the order of an approximation is a whole number from 1 on")
+    gain, poles, delay = _textbook(design)
+    rational = control.tf([gain], np.poly(poles))
+    plant = control.tf(rational * control.tf(*control.pade(delay, pade)), name="textbook_plant", **names)
+    if period is None:
+        controller = control.tf(num[::-1], den[::-1], **back)
+        return plant, controller, control.tf(-control.series(controller, plant), name="textbook_loop")
+    # Powers of 1/z, constant first, are powers of z, highest first, once both have the same length.
+    length = max(len(num), len(den))
+    controller = control.tf(_padded(num, length), _padded(den, length), period, **back)
     # One kind of time for both: a sampled controller meets the plant as its hold shows it.
-    held = plant if period is None else control.sample_system(plant, period, method="zoh")
+    held = control.tf(control.sample_system(plant, period, method="zoh"))
     # More probability, less queue: the plant is negative, and the loop closes with 1 + loop.
-    loop = control.tf(-control.series(controller, control.tf(held)), name="textbook_loop")
+    loop = control.tf(-control.series(controller, held), name="textbook_loop")
     return plant, controller, loop
+
+
+def state_space(design: Design, exact: bool) -> dict[str, Any]:
+    """dx/dt = A x + A_d x(t - R0) + B p + B_d p(t - R0), queue = C x, x = (window, queue); and the controller.
+
+    Args:
+        design: The design.
+        exact: The exact linearisation of the fluid model; else the textbook's.
+    """
+    now, delayed, at_once, late, delay = design.core.plant(exact)
+    parts = design.core.controller()
+    controller = None
+    if parts is not None:
+        num, den, period = parts
+        controller = {"num": list(num), "den": list(den), "period_s": period}
+    return {
+        "A": [list(row) for row in now],
+        "A_d": [list(row) for row in delayed],
+        "B": [[x] for x in at_once],
+        "B_d": [[x] for x in late],
+        "C": [[0.0, 1.0]],
+        "delay_s": delay,
+        "states": ["window_pkts", "queue_pkts"],
+        "controller": controller,
+    }
+
+
+def save(design: Design, path: Path, exact: bool) -> None:
+    """Write the state space and the controller as MATLAB's .mat or as .json.
+
+    Args:
+        design: The design.
+        path: The file; its ending says which.
+        exact: The exact linearisation of the fluid model; else the textbook's.
+    """
+    found = state_space(design, exact)
+    try:
+        if path.suffix == ".json":
+            path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        elif path.suffix == ".mat":
+            own = found["controller"]
+            arrays = {name: np.array(found[name]) for name in ("A", "A_d", "B", "B_d", "C")}
+            told = {} if own is None else {key: np.array(own[key]) for key in ("num", "den")}
+            # MATLAB has no null: a continuous controller has the period 0.
+            period = {} if own is None else {"period_s": own["period_s"] or 0.0}
+            optional("scipy.io", "control").savemat(
+                path, {**arrays, "delay_s": found["delay_s"], "controller": {**told, **period}}
+            )
+        else:
+            raise ScenarioError(f"{path}: a state space is written as .mat or .json")
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error}") from None
+
+
+def nu_gap(one: Design, other: Design, *, weighted: bool = True, exact: bool = True, points: int = 4000) -> float:
+    """Vinnicombe's nu-gap between the plants of two designs: 0 for equal ones, 1 for the furthest apart.
+
+    A controller that holds the first with a generalised stability margin above the gap holds the second, too. Plants
+    have units, on which the gap depends: weighted by the first one's controller it compares loops.
+
+    Args:
+        one: The first.
+        other: The second.
+        weighted: Whether both plants are taken times the controller of the first.
+        exact: The exact linearisations of the fluid models; else the textbook's.
+        points: Frequencies.
+    """
+    w = np.geomspace(1e-4, 1e3, points) / one.operating_point["rtt_s"]
+    first, second = (design.plant_response(w, exact=exact) for design in (one, other))
+    if weighted:
+        num, den, period = _controller(one)
+        at = 1j * w if period is None else np.exp(-1j * w * period)
+        weight = np.polynomial.polynomial.polyval(at, num) / np.polynomial.polynomial.polyval(at, den)
+        # Above half the sampling frequency a sampled controller acts on images alone.
+        inside = np.ones_like(w, dtype=bool) if period is None else w < np.pi / period
+        first, second, w = (first * weight)[inside], (second * weight)[inside], w[inside]
+    # Neither plant has poles right of the axis: the turns of 1 + conj(P2) P1 must be none.
+    turns = 1 + np.conj(second) * first
+    if np.any(turns == 0) or round(float(np.unwrap(np.angle(turns))[-1] - np.angle(turns)[0]) / np.pi) != 0:
+        return 1.0
+    return float(np.max(np.abs(first - second) / np.sqrt((1 + np.abs(first) ** 2) * (1 + np.abs(second) ** 2))))
 
 
 def _textbook(design: Design) -> tuple[float, list[float], float]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _Span = tuple[float, float]
 
-__all__ = ["AXES", "RobustAqm", "RobustPi", "StabilityMap", "robust", "robust_pi", "stability_map"]
+__all__ = ["AXES", "SHOWN", "RobustAqm", "RobustPi", "StabilityMap", "robust", "robust_pi", "stability_map"]
 
 AXES = {
     "flows": "Flows",
@@ -33,6 +33,18 @@ AXES = {
 """What a map can vary, with the title of its axis."""
 MAP_POINTS_MAX = 1_000_000
 """Points of a map at most: some minutes, and 40 bytes each."""
+SHOWN = {
+    "gain_margin": "Gain margin",
+    "queue_std_pkts": "Deviation of the queue, packets",
+    "qacd_pkts": "QACD, packets",
+    "queue_p95_pkts": "95th percentile of the queue, packets",
+    "utilization_lost": "Utilization lost",
+}
+"""What a map can show, with its title."""
+MODULUS_MARGIN = 0.5
+"""Modulus margin that a robust design keeps unless another is asked for."""
+NOISE_SPEED = 0.5
+"""Share of the speed that a design of least noise keeps: without any, no integral brings the queue to its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,20 +67,44 @@ class StabilityMap:
     """Phase margin, degrees; negative where the loop is unstable."""
     modulus_margin: Floats
     """Smallest distance of the loop from -1; negative where the loop is unstable."""
+    noise_valid: NDArray[np.bool_]
+    """Whether the figures of noise hold; those that are there although they do not are estimates."""
+    queue_std_pkts: Floats
+    """Deviation of the queue as packets make it; NaN where nothing is known, in unstable loops above all."""
+    qacd_pkts: Floats
+    """Root of the mean square of its distance from the target; NaN also where there is no target."""
+    queue_p95_pkts: Floats
+    """The length that it stays below for 95 % of the time."""
+    utilization_lost: Floats
+    """Share of the capacity that is lost while it is empty."""
 
-    def plot(self) -> Figure:
-        """Gain margin in colour, the boundary of stability as a line, what is out of reach hatched."""
+    def plot(self, show: str = "gain_margin") -> Figure:
+        """A quantity in colour, the boundary of stability as a line, what is out of reach hatched.
+
+        Args:
+            show: `gain_margin`, `queue_std_pkts`, `qacd_pkts`, `queue_p95_pkts` or `utilization_lost`.
+        """
+        if show not in SHOWN:
+            raise ScenarioError(f"a map does not show `{show}`; there are: {', '.join(SHOWN)}")
         pyplot = optional("matplotlib.pyplot", "plot")
         figure, axes = pyplot.subplots(figsize=(6.4, 4.8), layout="constrained")
-        with np.errstate(invalid="ignore"):
-            # A loop without a largest stable gain is stable at any, or at none.
-            none = np.where(self.stable, 10.0, 0.1)
-            shown = np.clip(np.where(np.isnan(self.gain_margin), none, self.gain_margin), 0.1, 10.0)
-        levels = np.geomspace(0.1, 10, 41)
-        filled = axes.contourf(self.x[1], self.y[1], np.log10(shown), levels=np.log10(levels), cmap="RdYlGn")
-        bar = figure.colorbar(filled, ax=axes, ticks=np.log10([0.1, 0.3, 1, 3, 10]))
-        bar.ax.set_yticklabels(["0.1", "0.3", "1", "3", "10"])
-        bar.set_label("Gain margin")
+        if show == "gain_margin":
+            with np.errstate(invalid="ignore"):
+                # A loop without a largest stable gain is stable at any, or at none.
+                none = np.where(self.stable, 10.0, 0.1)
+                shown = np.clip(np.where(np.isnan(self.gain_margin), none, self.gain_margin), 0.1, 10.0)
+            levels = np.geomspace(0.1, 10, 41)
+            filled = axes.contourf(self.x[1], self.y[1], np.log10(shown), levels=np.log10(levels), cmap="RdYlGn")
+            bar = figure.colorbar(filled, ax=axes, ticks=np.log10([0.1, 0.3, 1, 3, 10]))
+            bar.ax.set_yticklabels(["0.1", "0.3", "1", "3", "10"])
+        else:
+            held = np.ma.masked_invalid(getattr(self, show))
+            if not held.count():
+                raise ScenarioError(f"nothing is known of {show} anywhere on this map: no stable loop, or no target")
+            bar = figure.colorbar(
+                axes.pcolormesh(self.x[1], self.y[1], held, cmap="viridis", shading="nearest"), ax=axes
+            )
+        bar.set_label(SHOWN[show])
         if self.stable.any() and not self.stable.all():
             axes.contour(self.x[1], self.y[1], self.stable.astype(float), levels=[0.5], colors="black", linewidths=1.4)
         if not self.feasible.all():
@@ -113,7 +149,8 @@ def stability_map(
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
     shape = (len(up), len(across))
-    feasible, stable, gain, phase, modulus = (np.array(column).reshape(shape) for column in columns)
+    feasible, stable, valid = (np.array(column).reshape(shape) for column in columns[:3])
+    gain, phase, modulus, deviation, qacd, p95, lost = (np.array(column).reshape(shape) for column in columns[3])
     return StabilityMap(
         aqm=design.aqm,
         x=(x, across),
@@ -123,6 +160,11 @@ def stability_map(
         gain_margin=gain,
         phase_margin_deg=phase,
         modulus_margin=modulus,
+        noise_valid=valid,
+        queue_std_pkts=deviation,
+        qacd_pkts=qacd,
+        queue_p95_pkts=p95,
+        utilization_lost=lost,
     )
 
 
@@ -144,8 +186,12 @@ class RobustPi:
     """Its smallest modulus margin over the ranges."""
     slowest_crossover_rad_s: float
     """Its slowest crossover over the ranges."""
+    worst_qacd_pkts: float | None
+    """Its largest QACD over the ranges, as packets make it; `None` where nothing is known of it somewhere."""
     usual_worst_modulus_margin: float
     """Smallest modulus margin of the usual design for the centre; negative where that is unstable."""
+    usual_worst_qacd_pkts: float | None
+    """Largest QACD of the usual design."""
 
     @property
     def spec(self) -> str:
@@ -166,10 +212,13 @@ def robust_pi(
     capacity_pps: tuple[float, float] | None = None,
     frequency_hz: float = 160.0,
     slowest_rad_s: float | None = None,
+    modulus_margin: float = MODULUS_MARGIN,
+    aim: str = "speed",
+    speed: float = NOISE_SPEED,
 ) -> RobustPi:
-    """The PI whose worst modulus margin over ranges of networks is largest, nowhere slower than asked.
+    """The PI that is best over ranges of networks: fastest where it is slowest, or of least noise, at a worst margin.
 
-    Without a demand on speed: the one that is fastest where it is slowest, with a worst margin of 0.5.
+    With `slowest_rad_s`: the one whose worst modulus margin is largest, nowhere slower than that.
 
     Args:
         design: A design, from which everything that has no range is taken.
@@ -178,10 +227,15 @@ def robust_pi(
         capacity_pps: Capacities, packets/s.
         frequency_hz: Samples per second.
         slowest_rad_s: The slowest crossover that will do, rad/s.
+        modulus_margin: The worst modulus margin that is kept otherwise.
+        aim: `speed`, or `noise` for the least QACD where packets move the queue furthest.
+        speed: With `noise`, the share of the fastest such design's speed that is kept; with 1 it is that design.
     """
     ranges = _ranges(design, flows, rtt_s, capacity_pps)
     try:
-        a, b, gain, zero, worst, slowest, usual = design.core.robust_pi(*ranges, frequency_hz, slowest_rad_s)
+        (a, b, gain, zero), (worst, slowest, qacd), (usual, _, usual_qacd) = design.core.robust_pi(
+            *ranges, frequency_hz, _aim(aim, slowest_rad_s, modulus_margin, speed)
+        )
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
     return RobustPi(
@@ -192,7 +246,9 @@ def robust_pi(
         zero_rad_s=zero,
         worst_modulus_margin=worst,
         slowest_crossover_rad_s=slowest,
+        worst_qacd_pkts=_known(qacd),
         usual_worst_modulus_margin=usual,
+        usual_worst_qacd_pkts=_known(usual_qacd),
     )
 
 
@@ -208,8 +264,13 @@ class RobustAqm:
     """Its smallest modulus margin over the ranges."""
     slowest_crossover_rad_s: float
     """Its slowest crossover over the ranges."""
+    worst_qacd_pkts: float | None
+    """Its largest QACD over the ranges, of an algorithm without a target the deviation, as packets make it; `None`
+    where nothing is known of it somewhere."""
     given_worst_modulus_margin: float
     """Smallest modulus margin as it was given; negative where that is unstable."""
+    given_worst_qacd_pkts: float | None
+    """Largest QACD as it was given."""
 
     @property
     def spec(self) -> str:
@@ -229,6 +290,9 @@ def robust(
     rtt_s: tuple[float, float] | None = None,
     capacity_pps: tuple[float, float] | None = None,
     slowest_rad_s: float | None = None,
+    modulus_margin: float = MODULUS_MARGIN,
+    aim: str = "speed",
+    speed: float = NOISE_SPEED,
 ) -> RobustAqm:
     """The design's AQM with the gain and speed that are best over ranges of networks, as `robust_pi` does for PI.
 
@@ -240,9 +304,14 @@ def robust(
         rtt_s: Base RTTs, seconds.
         capacity_pps: Capacities, packets/s.
         slowest_rad_s: The slowest crossover that will do, rad/s.
+        modulus_margin: The worst modulus margin that is kept otherwise.
+        aim: `speed`, or `noise` for the least QACD where packets move the queue furthest.
+        speed: With `noise`, the share of the fastest such design's speed that is kept; with 1 it is that design.
     """
     try:
-        found, worst, slowest, given = design.core.robust(*_ranges(design, flows, rtt_s, capacity_pps), slowest_rad_s)
+        found, (worst, slowest, qacd), (given, _, given_qacd) = design.core.robust(
+            *_ranges(design, flows, rtt_s, capacity_pps), _aim(aim, slowest_rad_s, modulus_margin, speed)
+        )
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
     return RobustAqm(
@@ -250,8 +319,20 @@ def robust(
         values=dict(found),
         worst_modulus_margin=worst,
         slowest_crossover_rad_s=slowest,
+        worst_qacd_pkts=_known(qacd),
         given_worst_modulus_margin=given,
+        given_worst_qacd_pkts=_known(given_qacd),
     )
+
+
+def _aim(aim: str, slowest_rad_s: float | None, modulus_margin: float, speed: float) -> tuple[str, float, float]:
+    if aim not in ("speed", "noise"):
+        raise ScenarioError(f"unknown aim `{aim}`; there are: speed, noise")
+    return (aim, modulus_margin, speed) if slowest_rad_s is None else ("margin", slowest_rad_s, speed)
+
+
+def _known(qacd: float) -> float | None:
+    return qacd if np.isfinite(qacd) else None
 
 
 def _ranges(design: Design, flows: _Span | None, rtt_s: _Span | None, pps: _Span | None) -> tuple[_Span, _Span, _Span]:

@@ -1,4 +1,4 @@
-"""The loop drawn: Nyquist, Bode, Nichols, step response, root locus."""
+"""The loop drawn: Nyquist, Bode, Nichols, step response, root locus, the noise of packets."""
 
 from __future__ import annotations
 
@@ -66,15 +66,54 @@ def step_response(design: Design, duration_s: float | None = None) -> tuple[Floa
     return t, y
 
 
+def step_metrics(design: Design, band: float) -> dict[str, float | None]:
+    """Rise, overshoot and settling of the answer to a step of the target; null what does not happen in time.
+
+    Args:
+        design: The design.
+        band: Half the width of the band around the new target, in steps.
+    """
+    t, y = step_response(design)
+
+    def first(level: float) -> float | None:
+        above = np.flatnonzero(y >= level)
+        return float(t[above[0]]) if len(above) else None
+
+    low, high = first(0.1), first(0.9)
+    outside = np.flatnonzero(np.abs(y - 1) > band)
+    last = int(outside[-1]) + 1 if len(outside) else 0
+    return {
+        "rise_s": None if low is None or high is None else high - low,
+        "overshoot": max(0.0, float(y.max()) - 1),
+        "settling_s": float(t[last]) if last < len(t) else None,
+    }
+
+
 def _nyquist(design: Design, figure: Any) -> None:
     axes = figure.subplots()
     w = design.frequencies(6000)
+    assert design.margins is not None
+    halves = []
     for exact, label, colour in ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1])):
         loop = design.loop_response(w, exact=exact)
-        axes.plot(loop.real, loop.imag, color=colour, label=label, linewidth=1.2)
+        turns = (design.margins["exact"] if exact else design.margins)["unstable_poles"]
+        named = f"{label}: {turns} poles closed right of the axis" if turns else f"{label}: -1 is not encircled"
+        axes.plot(loop.real, loop.imag, color=colour, label=named, linewidth=1.2)
+        halves.append((loop, colour))
+        here = int(np.argmin(np.abs(np.abs(loop) - 1)))
+        if 0 < here < len(loop) - 1:
+            axes.annotate(
+                "",
+                xy=(loop[here + 1].real, loop[here + 1].imag),
+                xytext=(loop[here - 1].real, loop[here - 1].imag),
+                arrowprops={"arrowstyle": "->", "color": colour},
+            )
     circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
     axes.plot(circle.real, circle.imag, color="#9aa3ad", linewidth=0.7, linestyle=":")
     axes.plot([-1], [0], "+", color="#3a4149", markersize=10)
+    for loop, colour in halves:
+        # The other half, of negative frequencies: only both together go round.
+        axes.plot(loop.real, -loop.imag, color=colour, linewidth=0.7, linestyle="--")
     axes.set(xlim=(-2.2, 1.2), ylim=(-2.2, 1.2), aspect="equal", xlabel="Re L", ylabel="Im L", title=_title(design))
     axes.legend(frameon=False)
 
@@ -114,9 +153,10 @@ def _step(design: Design, figure: Any) -> None:
 
 
 def _locus(design: Design, figure: Any) -> None:
-    if design.poles() is None:
-        raise ScenarioError(f"{design.aqm} is not sampled: there is no root locus in z to draw")
     axes = figure.subplots()
+    if design.poles() is None:
+        _locus_s(design, axes)
+        return
     for gain in np.geomspace(0.05, 5, 120):
         poles = design.poles(float(gain))
         assert poles is not None
@@ -130,6 +170,34 @@ def _locus(design: Design, figure: Any) -> None:
     axes.legend(frameon=False)
 
 
+def _locus_s(design: Design, axes: Any) -> None:
+    """Of a controller in continuous time, in s; the dead time by Pade's eighth order, whose own poles lie far left."""
+    control = optional("control", "control")
+    _, _, loop = design.to_control(pade=8)
+    gains = np.geomspace(0.05, 5, 120)
+    loci = control.root_locus_map(loop, gains=gains).loci
+    axes.plot(loci.real, loci.imag, ".", color=COLOURS[0], markersize=1.5)
+    own = control.root_locus_map(loop, gains=[1.0]).loci[0]
+    axes.plot(own.real, own.imag, "x", color=COLOURS[1], label="gain 1")
+    axes.axvline(0, color="#9aa3ad", linewidth=0.7)
+    edge = 6 / design.operating_point["rtt_s"]
+    axes.set(xlim=(-edge, 0.5 * edge), ylim=(-edge, edge), xlabel="Re s, 1/s", ylabel="Im s, 1/s", title=_title(design))
+    axes.legend(frameon=False)
+
+
+def _noise(design: Design, figure: Any) -> None:
+    noise = design.noise
+    if noise["spectrum"] is None:
+        raise ScenarioError(f"nothing is known of the noise: {noise['why']}")
+    axes = figure.subplots()
+    # Power times frequency: equal areas are equal parts of the variance.
+    w = np.array(noise["spectrum"]["w_rad_s"])
+    axes.semilogx(w, w * np.array(noise["spectrum"]["power_pkts2_s"]) / np.pi, color=COLOURS[0], linewidth=1.2)
+    axes.axvline(noise["spectrum"]["peak_rad_s"], color="#9aa3ad", linewidth=0.7, linestyle=":")
+    axes.set(xlabel="Frequency, rad/s", ylabel="Variance a unit of log frequency, packets²")
+    axes.set(title=f"{_title(design)}, deviation {noise['queue_std_pkts']:.3g} packets", ylim=(0, None))
+
+
 def _title(design: Design) -> str:
     point = design.operating_point
     return f"{design.aqm}: N = {point['flows']:g}, C = {point['capacity_pps']:g} pkt/s, R0 = {point['rtt_s']:.3g} s"
@@ -141,5 +209,6 @@ KINDS: dict[str, Callable[[Design, Any], None]] = {
     "nichols": _nichols,
     "step": _step,
     "locus": _locus,
+    "noise": _noise,
 }
 """The plots by name."""

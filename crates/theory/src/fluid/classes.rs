@@ -234,6 +234,7 @@ fn queue(plan: &Plan, number: usize) -> Result<Queue, Error> {
         packet_bytes: bytes,
         unresponsive_pps: 0.0,
         initial_pkts: 0.0,
+        initial_average_pkts: 0.0,
         control: control(&link.name, &link.aqm)?,
     })
 }

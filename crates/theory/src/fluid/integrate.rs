@@ -172,7 +172,7 @@ impl Fluid {
     /// The network at rest before its start, to be moved in steps of at most `step_s` seconds.
     pub fn new(network: Network, step_s: f64) -> Result<Self, Error> {
         check(&network, step_s)?;
-        let (n_classes, n_queues) = (network.classes.len(), network.queues.len());
+        let n_classes = network.classes.len();
         let mut agenda = Vec::new();
         for (k, class) in network.classes.iter().enumerate() {
             for (flow, join) in class.joins.iter().enumerate() {
@@ -245,7 +245,7 @@ impl Fluid {
             .collect();
         let mut state: Vec<f64> = classes.iter().map(|c| c.class.initial_window).collect();
         state.extend(queues.iter().map(|q| q.queue.initial_pkts));
-        state.extend(std::iter::repeat_n(0.0, n_queues));
+        state.extend(queues.iter().map(|q| q.queue.initial_average_pkts));
         let zeros = vec![0.0; state.len()];
         let mut fluid = Fluid {
             agenda,

@@ -80,6 +80,8 @@ pub struct Queue {
     pub unresponsive_pps: f64,
     /// Packets that wait at the start.
     pub initial_pkts: f64,
+    /// What an AQM that averages the queue takes for its average at the start.
+    pub initial_average_pkts: f64,
     /// Its AQM.
     pub control: Control,
 }
@@ -112,6 +114,7 @@ impl Queue {
             packet_bytes: 1000.0,
             unresponsive_pps: 0.0,
             initial_pkts: 0.0,
+            initial_average_pkts: 0.0,
             control,
         }
     }

@@ -5,7 +5,7 @@ use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::design::Place;
 use aqumen_theory::fluid::Model;
 use aqumen_theory::maps::{Axis, check, map};
-use aqumen_theory::robust::{self, Box};
+use aqumen_theory::robust::{self, Aim, Box};
 use aqumen_units::Rate;
 
 const RATE: Rate = Rate::from_bps(10_000_000);
@@ -55,7 +55,7 @@ fn the_boundary_of_a_map_is_where_the_equations_begin_to_swing() {
             let Some(edge) = stable.windows(2).position(|pair| !pair[0] && pair[1]) else { continue };
             for (factor, expect_stable) in [(0.75, false), (1.35, true)] {
                 let place = Place { flows: flows[edge] * factor, base_rtt_s, ..place() };
-                let (mean, deviation) = check(&choice, &place, 300.0).unwrap();
+                let (mean, deviation) = settled(&choice, &place, 300.0);
                 let case = format!("{name}, {:.1} flows, {base_rtt_s:.3} s: {mean:.1} +- {deviation:.2}", place.flows);
                 assert_eq!(deviation < 2.0, expect_stable, "{case}");
                 checked += 1;
@@ -85,40 +85,118 @@ fn what_cannot_be_mapped_is_refused() {
     assert!(map(&choice("pi", &[]), &place(), (Axis::Flows, &[-1.0]), (Axis::Rtt, &[0.1]), 1).is_err());
 }
 
+/// Mean and deviation of the queue from a start at rest.
+fn settled(choice: &AqmChoice, place: &Place, duration_s: f64) -> (f64, f64) {
+    let cycle = check(choice, place, duration_s, None).unwrap();
+    (cycle.mean_pkts, cycle.std_pkts)
+}
+
+#[test]
+fn red_swings_from_a_large_start_where_it_rests_from_a_small_one() {
+    // Fifty flows, .2 s, ecn: gain margin 1.34, and calm from 1.2 times its rest; swings from four times that.
+    let place = Place { model: Model::Ecn, flows: 50.0, ..place() };
+    let spec = choice("red", &[("min_th", 50.0), ("max_th", 150.0), ("max_p", 0.1), ("weight", 0.002)]);
+    let [calm, swinging] = [1.2, 4.0].map(|start| check(&spec, &place, 300.0, Some(start)).unwrap());
+    assert!(calm.std_pkts < 1.0, "{calm:?}");
+    assert!(swinging.std_pkts > 60.0 && swinging.period_s.is_some_and(|t| (2.0..4.0).contains(&t)), "{swinging:?}");
+    assert!(check(&spec, &place, 300.0, Some(0.0)).unwrap_err().to_string().contains("must be above 0"));
+}
+
+/// As fast as a modulus margin of a half allows.
+const SPEED: Aim = Aim::Speed { margin: robust::MARGIN };
+
+#[test]
+fn the_least_noise_at_a_margin_is_less_than_that_of_the_fastest_and_the_margin_is_kept() {
+    let range = Box { flows: [40.0, 100.0], rtt_s: [0.1, 0.2], capacity_pps: [1250.0, 1250.0] };
+    let aimed =
+        |margin: f64, speed: f64| robust::pi(&place(), &range, 100.0, 160.0, Aim::Noise { margin, speed }).unwrap();
+    let quiet = |margin: f64| aimed(margin, 0.5);
+    let (wide, half, fast) = (quiet(0.7), quiet(0.5), robust::pi(&place(), &range, 100.0, 160.0, SPEED).unwrap());
+    assert!(half.worth.margin >= 0.5 && wide.worth.margin >= 0.7, "{half:?} {wide:?}");
+    // No other design of that margin that is half as fast has less.
+    assert!(half.worth.qacd_pkts < fast.worth.qacd_pkts, "{half:?} {fast:?}");
+    // Half of the speed is kept; all of it leaves the fastest design.
+    assert!(half.worth.slowest_rad_s >= 0.499 * fast.worth.slowest_rad_s, "{half:?} {fast:?}");
+    let same = aimed(0.5, 1.0);
+    assert!((same.worth.slowest_rad_s / fast.worth.slowest_rad_s - 1.0).abs() < 1e-6, "{same:?} {fast:?}");
+    // It is what `analyse` predicts at the worst corner, and nowhere more.
+    let spec = choice("pi", &[("a", half.gains.a()), ("b", half.gains.b())]);
+    let corners = [(40.0, 0.1), (40.0, 0.2), (100.0, 0.1), (100.0, 0.2)];
+    let seen = corners.map(|(flows, base_rtt_s)| {
+        let place = Place { flows, base_rtt_s, ..place() };
+        aqumen_theory::design::analyse(&spec, &place).unwrap().noise.qacd_pkts.unwrap()
+    });
+    let largest = seen.into_iter().fold(0.0, f64::max);
+    assert!((largest / half.worth.qacd_pkts - 1.0).abs() < 0.01, "{seen:?} {half:?}");
+    // Twelve hundred flows have windows below two packets: nothing is known of their noise.
+    let crowded = Box { flows: [100.0, 1200.0], ..range };
+    let error =
+        robust::pi(&place(), &crowded, 100.0, 160.0, Aim::Noise { margin: 0.5, speed: 0.5 }).unwrap_err().to_string();
+    assert!(error.starts_with("nothing is known of the noise somewhere"), "{error}");
+}
+
+#[test]
+fn a_map_has_the_noise_that_a_design_has() {
+    let flows = [30.0, 60.0, 120.0];
+    for name in ["pi", "arm-pfc", "paqm", "red"] {
+        let spec = choice(name, &[]);
+        let found = map(&spec, &place(), (Axis::Flows, &flows), (Axis::Rtt, &[0.2]), 1).unwrap();
+        for (point, flows) in found.points.iter().zip(flows) {
+            let place = Place { flows, ..place() };
+            let alone = aqumen_theory::design::analyse(&spec, &place).unwrap().noise;
+            assert_eq!(point.noise.valid, alone.valid, "{name} {flows}: {:?} {alone:?}", point.noise);
+            for (a, b) in [
+                (point.noise.queue_std_pkts, alone.queue_std_pkts),
+                (point.noise.qacd_pkts, alone.qacd_pkts),
+                (point.noise.queue_p95_pkts, alone.queue_p95_pkts),
+            ] {
+                let close = match (a, b) {
+                    (Some(a), Some(b)) => (a / b - 1.0f64).abs() < 0.02,
+                    (a, b) => a == b,
+                };
+                assert!(close, "{name} {flows}: {:?} {alone:?}", point.noise);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_robust_pi_is_stable_where_the_usual_one_is_not() {
     let range = Box { flows: [15.0, 200.0], rtt_s: [0.1, 0.3], capacity_pps: [1250.0, 1250.0] };
-    let robust = robust::pi(&place(), &range, 100.0, 160.0, None).unwrap();
-    assert!(robust.usual_worst < 0.0 && robust.worst >= robust::MARGIN, "{robust:?}");
+    let robust = robust::pi(&place(), &range, 100.0, 160.0, SPEED).unwrap();
+    assert!(robust.usual.margin < 0.0 && robust.worth.margin >= robust::MARGIN, "{robust:?}");
     // Asked to be half as fast, it has more margin; asked for too much, less.
-    let asked = |share: f64| robust::pi(&place(), &range, 100.0, 160.0, Some(share * robust.slowest_rad_s)).unwrap();
+    let asked = |share: f64| {
+        let aim = Aim::Margin { slowest_rad_s: share * robust.worth.slowest_rad_s };
+        robust::pi(&place(), &range, 100.0, 160.0, aim).unwrap().worth
+    };
     let (slow, fast) = (asked(0.5), asked(1.5));
-    assert!(slow.worst > robust.worst && fast.worst < robust.worst, "{slow:?} {fast:?}");
-    assert!(slow.slowest_rad_s > 0.49 * robust.slowest_rad_s);
+    assert!(slow.margin > robust.worth.margin && fast.margin < robust.worth.margin, "{slow:?} {fast:?}");
+    assert!(slow.slowest_rad_s > 0.49 * robust.worth.slowest_rad_s);
     // Few flows and a long way: the hardest corner.
     let hard = Place { flows: 15.0, base_rtt_s: 0.3, ..place() };
     let gains = [("a", robust.gains.a()), ("b", robust.gains.b())];
-    let (mean, deviation) = check(&choice("pi", &gains), &hard, 600.0).unwrap();
+    let (mean, deviation) = settled(&choice("pi", &gains), &hard, 600.0);
     assert!((mean - 100.0).abs() < 2.0 && deviation < 2.0, "{mean} +- {deviation}");
-    let (_, swings) = check(&choice("pi", &[]), &hard, 600.0).unwrap();
+    let (_, swings) = settled(&choice("pi", &[]), &hard, 600.0);
     assert!(swings > 20.0, "{swings}");
     let backwards = Box { flows: [200.0, 15.0], ..range };
-    assert!(robust::pi(&place(), &backwards, 100.0, 160.0, None).is_err());
+    assert!(robust::pi(&place(), &backwards, 100.0, 160.0, SPEED).is_err());
 }
 
 #[test]
 fn other_aqms_are_made_robust_by_their_own_gains() {
     let range = Box { flows: [60.0, 150.0], rtt_s: [0.2, 0.2], capacity_pps: [1250.0, 1250.0] };
     for name in ["red", "rem", "paqm", "arm-pfc"] {
-        let tuned = robust::tune(&choice(name, &[]), &place(), &range, None).unwrap();
-        assert!(tuned.worst >= robust::MARGIN - 1e-3, "{name}: {tuned:?}");
-        assert!(tuned.slowest_rad_s > 0.0, "{name}: {tuned:?}");
+        let tuned = robust::tune(&choice(name, &[]), &place(), &range, SPEED).unwrap();
+        assert!(tuned.worth.margin >= robust::MARGIN - 1e-3, "{name}: {tuned:?}");
+        assert!(tuned.worth.slowest_rad_s > 0.0, "{name}: {tuned:?}");
         // The nonlinear equations rest at both ends.
         for flows in range.flows {
-            let (mean, deviation) = check(&tuned.choice, &Place { flows, ..place() }, 300.0).unwrap();
+            let (mean, deviation) = settled(&tuned.choice, &Place { flows, ..place() }, 300.0);
             assert!(deviation < 2.0, "{name}, {flows} flows: {mean} +- {deviation}, {tuned:?}");
         }
     }
-    let error = robust::tune(&choice("aqm-mo", &[]), &place(), &range, None).unwrap_err().to_string();
+    let error = robust::tune(&choice("aqm-mo", &[]), &place(), &range, SPEED).unwrap_err().to_string();
     assert!(error.starts_with("no robust design of aqm-mo"), "{error}");
 }

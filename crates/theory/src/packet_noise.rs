@@ -1,0 +1,148 @@
+//! How far packets move a queue around its rest, in the figures that a run measures: deviation, QACD, 95th percentile, what is lost
+//! while the queue is empty, the spectrum; and when a linear answer does not hold.
+
+use std::f64::consts::PI;
+
+use serde::Serialize;
+
+use crate::linear::noise::{self, Fineness};
+use crate::linear::{Loop, OperatingPoint};
+
+/// What packets do around the rest, of Reno's windows under random marks (model `reno`, whatever the model of the margins).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Noise {
+    /// Whether the figures hold.
+    pub valid: bool,
+    /// Why they do not.
+    pub why: Option<String>,
+    /// Mean window, packets, and share of the packets that is signalled at rest.
+    pub window_pkts: Option<f64>,
+    /// Share of the packets that is signalled.
+    pub probability: Option<f64>,
+    /// Standard deviation of the queue, packets.
+    pub queue_std_pkts: Option<f64>,
+    /// Root of the mean square of its distance from the target, packets.
+    pub qacd_pkts: Option<f64>,
+    /// The length that it stays below for 95 % of the time, packets.
+    pub queue_p95_pkts: Option<f64>,
+    /// Share of the capacity that is lost while it is empty.
+    pub utilization_lost: Option<f64>,
+    /// Power of the queue over frequency.
+    pub spectrum: Option<Spectrum>,
+}
+
+/// Power of the queue at some frequencies; its integral over w from zero on, over pi, is the variance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spectrum {
+    /// Frequencies, rad/s.
+    pub w_rad_s: Vec<f64>,
+    /// Power there, packets^2 per rad/s.
+    pub power_pkts2_s: Vec<f64>,
+    /// Where it is largest, rad/s.
+    pub peak_rad_s: f64,
+}
+
+/// The 95th percentile of a normal variable in its deviations.
+pub(crate) const Z95: f64 = 1.644_853_626_951_472_6;
+/// Deviations in shares of the mean above which the queue runs empty too often for a linear answer.
+const DEVIATION_MAX: f64 = 0.5;
+/// Windows below this are time-outs' more than halvings'.
+const WINDOW_MIN: f64 = 2.0;
+/// From what share of 1 / R on, up to which, and at how many frequencies a spectrum is told.
+const TOLD: (f64, f64, u32) = (1e-2, 30.0, 60);
+
+/// The queue that a figure is of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Held {
+    /// Where it is to be, packets.
+    pub(crate) target_pkts: Option<f64>,
+    /// Its room, packets.
+    pub(crate) buffer_pkts: f64,
+}
+
+impl Noise {
+    /// No figures.
+    pub(crate) fn none(why: String) -> Self {
+        Noise {
+            valid: false,
+            why: Some(why),
+            window_pkts: None,
+            probability: None,
+            queue_std_pkts: None,
+            qacd_pkts: None,
+            queue_p95_pkts: None,
+            utilization_lost: None,
+            spectrum: None,
+        }
+    }
+
+    /// No figures, since signals are losses.
+    pub(crate) fn of_losses() -> Self {
+        Noise::none("signals are losses: time-outs rule, which the models do not have".into())
+    }
+
+    /// What packets do around `at`, in a loop and whether it is stable. The spectrum is not told yet.
+    pub(crate) fn around(held: Held, at: &OperatingPoint, closed: Option<(bool, &Loop)>, fineness: Fineness) -> Self {
+        let rest = |why: String| Noise {
+            window_pkts: Some(at.window_pkts),
+            probability: Some(at.probability.min(1.0)),
+            ..Noise::none(why)
+        };
+        if !at.feasible {
+            return rest("every packet is signalled".into());
+        }
+        if at.window_pkts < WINDOW_MIN {
+            let window = at.window_pkts;
+            return rest(format!("windows of {window:.2} packets: time-outs rule, which the models do not have"));
+        }
+        let Some((stable, closed)) = closed else { return rest("there is no linear controller".into()) };
+        if !stable {
+            return rest("the loop is unstable: its swing is that of the nonlinear equations".into());
+        }
+        // Images of the spectrum add little to noise.
+        let deviation = noise::deviation(&Loop { images: 0, ..closed.clone() }, at, fineness);
+        let queue = at.queue_pkts;
+        let why = if deviation > DEVIATION_MAX * queue {
+            Some("the queue runs empty too often for a linear answer".into())
+        } else if queue + 2.0 * deviation > held.buffer_pkts {
+            Some("the buffer overflows too often for a linear answer".into())
+        } else {
+            None
+        };
+        Noise {
+            valid: why.is_none(),
+            why,
+            queue_std_pkts: Some(deviation),
+            qacd_pkts: held.target_pkts.map(|target| libm::hypot(queue - target, deviation)),
+            queue_p95_pkts: Some((queue + Z95 * deviation).min(held.buffer_pkts)),
+            // While the queue is empty the path is not full: what is under way is short of C T_p.
+            utilization_lost: Some(noise::shortfall(queue, deviation) / (at.capacity_pps * at.base_rtt_s).max(1.0)),
+            window_pkts: Some(at.window_pkts),
+            probability: Some(at.probability),
+            spectrum: None,
+        }
+    }
+
+    /// The same with the spectrum of `closed` at `at`, where there are figures.
+    pub(crate) fn with_spectrum(mut self, at: &OperatingPoint, closed: &Loop) -> Self {
+        if self.queue_std_pkts.is_some() {
+            let plain = Loop { images: 0, ..closed.clone() };
+            let (from, to, points) = TOLD;
+            // Beyond half the sampling frequency a sampled loop shows images.
+            let top = plain.controller.period_s().map_or(to / at.rtt_s, |period| (to / at.rtt_s).min(PI / period));
+            let ratio = libm::pow(top * at.rtt_s / from, 1.0 / f64::from(points - 1));
+            let w_rad_s: Vec<f64> =
+                std::iter::successors(Some(from / at.rtt_s), |w| Some(w * ratio)).take(points as usize).collect();
+            let power_pkts2_s: Vec<f64> = w_rad_s.iter().map(|&w| noise::power(&plain, at, w)).collect();
+            let largest = (0..w_rad_s.len()).max_by(|&a, &b| power_pkts2_s[a].total_cmp(&power_pkts2_s[b]));
+            let peak_rad_s = largest.map_or(f64::NAN, |k| w_rad_s[k]);
+            self.spectrum = Some(Spectrum { w_rad_s, power_pkts2_s, peak_rad_s });
+        }
+        self
+    }
+
+    /// The distance from the target, or from the rest where there is none; infinite where nothing is known.
+    pub(crate) fn distance_pkts(&self) -> f64 {
+        self.qacd_pkts.or(self.queue_std_pkts).unwrap_or(f64::INFINITY)
+    }
+}
