@@ -5,11 +5,10 @@
 //! engine ask through [`Aqm::theory`](crate::Aqm::theory) and name no algorithm.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use aqumen_units::Probability;
 
-use crate::{AnyAqm, RedLaw, TcpPlant};
+use crate::{RedLaw, TcpPlant, Transfer};
 
 /// What an AQM says of itself.
 pub trait Theory {
@@ -41,12 +40,6 @@ pub trait Theory {
 
     /// Of an algorithm whose parameters move: the queue around which they leave it alone, packets.
     fn settles_at_pkts(&self) -> Option<f64> {
-        None
-    }
-
-    /// As it acts there, where the share `p` of the packets holds the queue.
-    fn settled(&self, p: f64) -> Option<Settled> {
-        let _ = p;
         None
     }
 
@@ -82,15 +75,6 @@ pub trait Theory {
 /// An algorithm that says nothing of itself.
 impl Theory for () {}
 
-/// An algorithm whose parameters have moved to where they stay.
-#[derive(Debug)]
-pub struct Settled {
-    /// As which algorithm it then acts.
-    pub aqm: AnyAqm,
-    /// What has moved, and to what.
-    pub moved: (&'static str, f64),
-}
-
 /// Where the queue rests, and the network around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AtRest {
@@ -110,17 +94,6 @@ pub struct AtRest {
     pub probability: f64,
     /// Mean packet on the wire, bytes.
     pub packet_bytes: f64,
-}
-
-/// A linear controller from queue (packets) to probability, num / den, constant terms first.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Transfer {
-    /// Numerator.
-    pub num: Vec<f64>,
-    /// Denominator.
-    pub den: Vec<f64>,
-    /// Of one that is sampled: in z^-1, once a period, its answer held in between. Without it in s.
-    pub period_s: Option<f64>,
 }
 
 /// What drives the equations of a fluid.
@@ -193,21 +166,4 @@ impl Share {
             Share::Derandomized => 1.85 / ((1.85 - 0.85 * self.law(p)) * (1.85 - 0.85 * self.law(p))),
         }
     }
-}
-
-/// The product of polynomials.
-pub(crate) fn multiply(a: &[f64], b: &[f64]) -> Vec<f64> {
-    let mut product = alloc::vec![0.0; a.len() + b.len() - 1];
-    for (i, x) in a.iter().enumerate() {
-        for (j, y) in b.iter().enumerate() {
-            product[i + j] += x * y;
-        }
-    }
-    product
-}
-
-/// Their difference.
-pub(crate) fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
-    let at = |c: &[f64], k: usize| c.get(k).copied().unwrap_or(0.0);
-    (0..a.len().max(b.len())).map(|k| at(a, k) - at(b, k)).collect()
 }

@@ -300,8 +300,8 @@ fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error>
     let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok((aqm, None)) };
     let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
     let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?.probability;
-    match aqm.theory().settled(needed) {
-        Some(settled) => Ok((settled.aqm, Some(settled.moved))),
+    match aqm.settled(needed) {
+        Some((settled, moved)) => Ok((settled, Some(moved))),
         None => Ok((aqm, None)),
     }
 }

@@ -20,9 +20,8 @@
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Algorithm, AnyAqm, Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param,
-    ParamError, Red, RedAverage, RedCurve, RedLaw, RedParams, SampledLaw, Settings, Settled, Theory, Totals, Unit,
-    Value, Verdict, classics::red,
+    Algorithm, Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError,
+    Red, RedAverage, RedCurve, RedParams, SampledLaw, Settings, Theory, Totals, Unit, Value, Verdict, classics::red,
 };
 
 const DEFAULT_ALPHA: f64 = 0.01;
@@ -310,21 +309,23 @@ impl<R: MaxPRule> Theory for AdaptiveRed<R> {
         let curve = &self.red.params().curve;
         self.rule.range().map(|_| 0.5 * (curve.min_th() + curve.max_th()))
     }
+}
 
-    fn settled(&self, p: f64) -> Option<Settled> {
+impl<R: MaxPRule> AdaptiveRed<R> {
+    /// The RED that it is where the share `p` of the packets holds the queue around which the rule leaves max_p alone.
+    pub(crate) fn settled(&self, p: f64) -> Option<Red> {
         let (params, [bottom, top], middle) = (self.red.params(), self.rule.range()?, self.settles_at_pkts()?);
         let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
         let (mut low, mut high) = (bottom.min(params.curve.max_p()), top.max(params.curve.max_p()));
         for _ in 0..100 {
             let max_p = 0.5 * (low + high);
-            if RedLaw::new(&with(max_p)).probability(middle) < p {
+            if with(max_p).law().probability(middle) < p {
                 low = max_p;
             } else {
                 high = max_p;
             }
         }
-        let red = Red::new(with(high)).ok()?;
-        Some(Settled { moved: ("max_p_at_rest", red.params().curve.max_p()), aqm: AnyAqm::Red(red) })
+        Red::new(with(high)).ok()
     }
 }
 

@@ -36,7 +36,7 @@ use alloc::format;
 
 use crate::{
     Algorithm, Aqm, AtRest, Average, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param,
-    ParamError, RedLaw, Rests, Settings, TcpPlant, Theory, Told, Totals, Transfer, Unit, Value, Verdict,
+    ParamError, RedCurve, RedLaw, Rests, Settings, TcpPlant, Theory, Told, Totals, Transfer, Unit, Value, Verdict,
 };
 
 const DEFAULT_WEIGHT: f64 = 0.002;
@@ -137,19 +137,6 @@ pub(crate) const PARAMS: [Param; 18] = [
     Param::ECN,
 ];
 
-/// The probability of a signal over the average queue. The unit of both is free (packets or bytes).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedCurve {
-    min_th: f64,
-    max_th: f64,
-    max_p: f64,
-    slope: f64,
-    /// Where the steep part begins, at max_th: max_p, but for a curve whose steep part stays behind.
-    steep_start: f64,
-    steep_slope: f64,
-    gentle: bool,
-}
-
 /// The exponential average of the queue: avg <- (1 - w) avg + w q at each arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedAverage {
@@ -207,93 +194,16 @@ pub struct Red {
     spread: f64,
 }
 
-impl RedCurve {
-    /// Rises from zero at `min_th` to `max_p` at `max_th`; beyond that to one at 2 `max_th` if `gentle`, at once if not.
-    /// 0 <= `min_th` <= `max_th`, `max_th` > 0, `max_p` in [0, 1].
-    pub fn new(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Result<Self, ParamError> {
-        Param::check_positive("max_th", max_th, Unit::Packets)?;
-        if !(min_th >= 0.0 && min_th <= max_th) {
-            return Err(ParamError::relation("min_th", min_th, "must be at least 0 and not above max_th"));
+impl RedParams {
+    /// RED with these parameters, averaged over its packets.
+    pub fn law(&self) -> RedLaw {
+        RedLaw {
+            curve: self.curve,
+            decay: -libm::log1p(-self.weight.min(1.0 - 1e-12)),
+            wait: self.wait,
+            ecn: self.ecn,
+            mark_limit: (if self.use_mark_p { self.mark_p.get() } else { 1.0 }, self.curve.end()),
         }
-        if !(0.0..=1.0).contains(&max_p) {
-            return Err(ParamError::relation("max_p", max_p, "must be at least 0, at most 1"));
-        }
-        Ok(RedCurve::of(min_th, max_th, max_p, gentle))
-    }
-
-    fn of(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Self {
-        // ns-2: thresholds that meet are taken to be one apart.
-        let width = if max_th > min_th { max_th - min_th } else { 1.0 };
-        RedCurve {
-            min_th,
-            max_th,
-            max_p,
-            slope: max_p / width,
-            steep_start: max_p,
-            // An adapted max_p may pass one: the curve then stays there.
-            steep_slope: (1.0 - max_p).max(0.0) / max_th,
-            gentle,
-        }
-    }
-
-    /// The same curve with another `max_p`, at least zero. Above one, the probability reaches one below max_th.
-    pub fn with_max_p(&self, max_p: f64) -> Self {
-        RedCurve::of(self.min_th, self.max_th, max_p, self.gentle)
-    }
-
-    /// The same curve with another `max_p` between the thresholds only: above max_th it stays as it was, and jumps there.
-    pub fn with_max_p_below_max_th(&self, max_p: f64) -> Self {
-        RedCurve { steep_start: self.steep_start, steep_slope: self.steep_slope, ..self.with_max_p(max_p) }
-    }
-
-    /// The same curve over an average in another unit, of which one old unit holds `factor`.
-    pub fn scaled(&self, factor: f64) -> Self {
-        RedCurve::of(self.min_th * factor, self.max_th * factor, self.max_p, self.gentle)
-    }
-
-    /// The probability at `average`, before signals are spread out.
-    #[inline]
-    pub fn probability(&self, average: f64) -> f64 {
-        let p = if average < self.min_th {
-            0.0
-        } else if average < self.max_th {
-            self.slope * (average - self.min_th)
-        } else if self.gentle {
-            self.steep_start + self.steep_slope * (average - self.max_th)
-        } else {
-            1.0
-        };
-        p.min(1.0)
-    }
-
-    /// Where signals begin.
-    pub const fn min_th(&self) -> f64 {
-        self.min_th
-    }
-
-    /// Where the probability reaches `max_p`.
-    pub const fn max_th(&self) -> f64 {
-        self.max_th
-    }
-
-    /// Probability at `max_th`.
-    pub const fn max_p(&self) -> f64 {
-        self.max_p
-    }
-
-    /// Whether the probability rises on above `max_th` instead of jumping.
-    pub const fn is_gentle(&self) -> bool {
-        self.gentle
-    }
-
-    /// Slope between the thresholds, L_RED = max_p / (max_th - min_th).
-    pub const fn slope(&self) -> f64 {
-        self.slope
-    }
-
-    /// The average from which every packet is signalled.
-    pub fn end(&self) -> f64 {
-        if self.gentle { 2.0 * self.max_th } else { self.max_th }
     }
 }
 
@@ -516,7 +426,7 @@ impl Red {
         self.count_bytes += packet.bytes as u64;
 
         let average = self.average.value();
-        if average < self.curve.min_th || queue <= 1.0 {
+        if average < self.curve.min_th() || queue <= 1.0 {
             self.above_min = false;
             self.spread = 0.0;
             return Verdict::Pass;
@@ -544,8 +454,8 @@ impl Red {
     /// Linux, red_action.
     fn decide_as_linux<R: Draw>(&mut self, packet: &Packet, rng: &mut R) -> Verdict {
         let average = self.average.value();
-        if average < self.curve.min_th || average >= self.curve.end() {
-            (self.drawn, self.above_min, self.spread) = (None, average >= self.curve.min_th, 0.0);
+        if average < self.curve.min_th() || average >= self.curve.end() {
+            (self.drawn, self.above_min, self.spread) = (None, average >= self.curve.min_th(), 0.0);
             return if self.above_min { self.beyond(packet) } else { Verdict::Pass };
         }
         self.above_min = true;
@@ -617,11 +527,11 @@ impl Aqm for Red {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let RedParams { curve, weight, wait, bytes, queue_in_bytes, mean_packet, use_mark_p, mark_p, .. } = self.params;
-        visit("min_th", Value::Number(curve.min_th));
-        visit("max_th", Value::Number(curve.max_th));
-        visit("max_p", Value::Number(curve.max_p));
+        visit("min_th", Value::Number(curve.min_th()));
+        visit("max_th", Value::Number(curve.max_th()));
+        visit("max_p", Value::Number(curve.max_p()));
         visit("weight", Value::Number(weight));
-        visit("gentle", Value::Flag(curve.gentle));
+        visit("gentle", Value::Flag(curve.is_gentle()));
         visit("wait", Value::Flag(wait));
         visit("bytes", Value::Flag(bytes));
         visit("queue_in_bytes", Value::Flag(queue_in_bytes));
@@ -664,15 +574,15 @@ const WEIGHT_RULE: usize = 6;
 
 impl Theory for Red {
     fn average(&self) -> Average {
-        Average::Red(RedLaw::new(self.params()))
+        Average::Red(self.params().law())
     }
 
     fn rests(&self) -> Rests {
-        Rests::OnCurve(RedLaw::new(self.params()))
+        Rests::OnCurve(self.params().law())
     }
 
     fn linear(&self, at: &AtRest) -> Option<Transfer> {
-        Some(RedLaw::new(self.params()).linear(at.probability, at.capacity_pps))
+        Some(self.params().law().linear(at.probability, at.capacity_pps))
     }
 
     fn derive(&self, at: &AtRest, plant: &TcpPlant, told: &mut dyn Told) {

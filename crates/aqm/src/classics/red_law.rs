@@ -1,6 +1,19 @@
-//! RED as the average over its packets sees it: for fluids, and for the linear answer.
+//! RED's curve, and RED as the average over its packets sees it: for fluids, and for the linear answer.
 
-use crate::{RedCurve, RedParams, Transfer};
+use crate::{Param, ParamError, Transfer, Unit};
+
+/// The probability of a signal over the average queue. The unit of both is free (packets or bytes).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedCurve {
+    min_th: f64,
+    max_th: f64,
+    max_p: f64,
+    slope: f64,
+    /// Where the steep part begins, at max_th: max_p, but for a curve whose steep part stays behind.
+    steep_start: f64,
+    steep_slope: f64,
+    gentle: bool,
+}
 
 /// RED as the average over its packets sees it.
 ///
@@ -22,18 +35,97 @@ pub struct RedLaw {
     pub mark_limit: (f64, f64),
 }
 
-impl RedLaw {
-    /// The averaged law of RED with these parameters.
-    pub fn new(params: &RedParams) -> Self {
-        RedLaw {
-            curve: params.curve,
-            decay: -libm::log1p(-params.weight.min(1.0 - 1e-12)),
-            wait: params.wait,
-            ecn: params.ecn,
-            mark_limit: (if params.use_mark_p { params.mark_p.get() } else { 1.0 }, params.curve.end()),
+impl RedCurve {
+    /// Rises from zero at `min_th` to `max_p` at `max_th`; beyond that to one at 2 `max_th` if `gentle`, at once if not.
+    /// 0 <= `min_th` <= `max_th`, `max_th` > 0, `max_p` in [0, 1].
+    pub fn new(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Result<Self, ParamError> {
+        Param::check_positive("max_th", max_th, Unit::Packets)?;
+        if !(min_th >= 0.0 && min_th <= max_th) {
+            return Err(ParamError::relation("min_th", min_th, "must be at least 0 and not above max_th"));
+        }
+        if !(0.0..=1.0).contains(&max_p) {
+            return Err(ParamError::relation("max_p", max_p, "must be at least 0, at most 1"));
+        }
+        Ok(RedCurve::of(min_th, max_th, max_p, gentle))
+    }
+
+    fn of(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Self {
+        // ns-2: thresholds that meet are taken to be one apart.
+        let width = if max_th > min_th { max_th - min_th } else { 1.0 };
+        RedCurve {
+            min_th,
+            max_th,
+            max_p,
+            slope: max_p / width,
+            steep_start: max_p,
+            // An adapted max_p may pass one: the curve then stays there.
+            steep_slope: (1.0 - max_p).max(0.0) / max_th,
+            gentle,
         }
     }
 
+    /// The same curve with another `max_p`, at least zero. Above one, the probability reaches one below max_th.
+    pub fn with_max_p(&self, max_p: f64) -> Self {
+        RedCurve::of(self.min_th, self.max_th, max_p, self.gentle)
+    }
+
+    /// The same curve with another `max_p` between the thresholds only: above max_th it stays as it was, and jumps there.
+    pub fn with_max_p_below_max_th(&self, max_p: f64) -> Self {
+        RedCurve { steep_start: self.steep_start, steep_slope: self.steep_slope, ..self.with_max_p(max_p) }
+    }
+
+    /// The same curve over an average in another unit, of which one old unit holds `factor`.
+    pub fn scaled(&self, factor: f64) -> Self {
+        RedCurve::of(self.min_th * factor, self.max_th * factor, self.max_p, self.gentle)
+    }
+
+    /// The probability at `average`, before signals are spread out.
+    #[inline]
+    pub fn probability(&self, average: f64) -> f64 {
+        let p = if average < self.min_th {
+            0.0
+        } else if average < self.max_th {
+            self.slope * (average - self.min_th)
+        } else if self.gentle {
+            self.steep_start + self.steep_slope * (average - self.max_th)
+        } else {
+            1.0
+        };
+        p.min(1.0)
+    }
+
+    /// Where signals begin.
+    pub const fn min_th(&self) -> f64 {
+        self.min_th
+    }
+
+    /// Where the probability reaches `max_p`.
+    pub const fn max_th(&self) -> f64 {
+        self.max_th
+    }
+
+    /// Probability at `max_th`.
+    pub const fn max_p(&self) -> f64 {
+        self.max_p
+    }
+
+    /// Whether the probability rises on above `max_th` instead of jumping.
+    pub const fn is_gentle(&self) -> bool {
+        self.gentle
+    }
+
+    /// Slope between the thresholds, L_RED = max_p / (max_th - min_th).
+    pub const fn slope(&self) -> f64 {
+        self.slope
+    }
+
+    /// The average from which every packet is signalled.
+    pub fn end(&self) -> f64 {
+        if self.gentle { 2.0 * self.max_th } else { self.max_th }
+    }
+}
+
+impl RedLaw {
     /// Share of the packets that are signalled while the average is `average`.
     pub fn probability(&self, average: f64) -> f64 {
         let base = self.curve.probability(average);

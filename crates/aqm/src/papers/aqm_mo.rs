@@ -27,7 +27,7 @@ use aqumen_units::{Probability, Span};
 use crate::{
     Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, RoundTrip,
     Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
-    theory::{difference, multiply},
+    transfer::{difference, multiply},
 };
 use design::{Gains, Lags, Rule};
 

@@ -33,7 +33,7 @@ use alloc::{format, string::String, vec, vec::Vec};
 use crate::{
     Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Rests, Sampled,
     SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
-    theory::{difference, multiply},
+    transfer::{difference, multiply},
 };
 use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
 

@@ -5,7 +5,7 @@ use aqumen_aqm::{
     ArmPfc, ArmPfcParams, Network as Nominal, Pi, PiGains, Red, RedCurve, RedParams, SampledLaw, TcpPlant, Value,
     Variant,
 };
-use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue, RedLaw};
+use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue};
 use aqumen_theory::linear::OperatingPoint;
 use aqumen_units::{Probability, Rate};
 
@@ -256,7 +256,7 @@ fn red_asked_packet_by_packet_does_what_its_averaged_law_says() {
         })
         .unwrap()
     };
-    let law = Control::Red(RedLaw::new(red().params()));
+    let law = Control::Red(red().params().law());
     let asked = Control::Packets(AnyAqm::Red(red()));
     let late = |control| {
         statistics(&mut Fluid::new(one_class(Model::Ecn, 100.0, 1250.0, control), 1e-3).unwrap(), 0, 400, 500)

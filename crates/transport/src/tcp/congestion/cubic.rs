@@ -23,7 +23,7 @@
 use aqumen_units::{Instant, Span};
 
 use super::hystart::{Advice, Hystart};
-use super::hystart_linux::HystartLinux;
+use super::hystart_linux::{Heard, HystartLinux};
 use super::{Acked, Signal, TcpConfig, Window, count_towards, may_grow, whole_slow_start};
 
 /// C (segments/s^3), section 5.1.
@@ -127,8 +127,19 @@ impl Cubic {
 
     /// Whether Linux's HyStart ends slow start with this acknowledgement.
     fn linux_leaves(&mut self, cfg: &TcpConfig, acked: &Acked, window: &Window) -> bool {
-        let rtts = (Span::from_secs_f64(self.least_rtt_s), Span::from_secs_f64(self.rtt_s));
-        self.hystart_linux.as_mut().is_some_and(|hystart| hystart.ends(cfg, acked, window, rtts))
+        let (Some(hystart), Some(rtt)) = (&mut self.hystart_linux, acked.rtt) else { return false };
+        hystart.ends(&Heard {
+            now: acked.now,
+            una: acked.una,
+            high: acked.high,
+            rtt,
+            least: Span::from_secs_f64(self.least_rtt_s),
+            smoothed: Span::from_secs_f64(self.rtt_s),
+            cwnd: window.cwnd,
+            ssthresh: window.ssthresh,
+            payload_bytes: cfg.payload_bytes(),
+            paced: cfg.pacing,
+        })
     }
 
     fn slow_start(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {

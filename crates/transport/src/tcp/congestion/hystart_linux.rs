@@ -15,8 +15,6 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::{Acked, TcpConfig, Window};
-
 const LOW_WINDOW: f64 = 16.0;
 /// Acknowledgements at most so far apart are a train.
 const GAP: Span = Span::from_millis(2);
@@ -40,41 +38,49 @@ pub(super) struct HystartLinux {
     samples: u32,
 }
 
+/// What an acknowledgement in slow start tells it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) now: Instant,
+    /// The oldest segment outstanding after it.
+    pub(super) una: u32,
+    /// One past the highest segment sent.
+    pub(super) high: u32,
+    /// The round trip measured by it.
+    pub(super) rtt: Span,
+    /// The smallest round trip of the connection.
+    pub(super) least: Span,
+    /// The mean.
+    pub(super) smoothed: Span,
+    /// The window before it grows by this acknowledgement, segments.
+    pub(super) cwnd: f64,
+    pub(super) ssthresh: u32,
+    pub(super) payload_bytes: u16,
+    pub(super) paced: bool,
+}
+
 impl HystartLinux {
     pub(super) fn new() -> Self {
         HystartLinux { end: 0, round_start: Instant::ZERO, last: Instant::ZERO, current: Span::MAX, samples: 0 }
     }
 
-    /// Whether slow start is over, before the window grows by this acknowledgement. `least`: the smallest round trip of the
-    /// connection, `smoothed` the mean.
-    pub(super) fn ends(
-        &mut self,
-        cfg: &TcpConfig,
-        acked: &Acked,
-        window: &Window,
-        (least, smoothed): (Span, Span),
-    ) -> bool {
-        let Some(rtt) = acked.rtt else { return false };
-        if window.cwnd < LOW_WINDOW {
+    /// Whether slow start is over.
+    pub(super) fn ends(&mut self, heard: &Heard) -> bool {
+        let Heard { now, least, .. } = *heard;
+        if heard.cwnd < LOW_WINDOW {
             return false;
         }
-        if acked.una > self.end {
-            *self = HystartLinux {
-                end: acked.high,
-                round_start: acked.now,
-                last: acked.now,
-                current: Span::MAX,
-                samples: 0,
-            };
+        if heard.una > self.end {
+            *self = HystartLinux { end: heard.high, round_start: now, last: now, current: Span::MAX, samples: 0 };
         }
         let mut over = false;
-        if acked.now.saturating_since(self.last) <= GAP {
-            self.last = acked.now;
-            let whole = least + bursts(cfg, window, smoothed);
-            let threshold = if cfg.pacing { whole } else { whole / 2 };
-            over = acked.now.saturating_since(self.round_start) > threshold;
+        if now.saturating_since(self.last) <= GAP {
+            self.last = now;
+            let whole = least + heard.bursts();
+            let threshold = if heard.paced { whole } else { whole / 2 };
+            over = now.saturating_since(self.round_start) > threshold;
         }
-        self.current = self.current.min(rtt);
+        self.current = self.current.min(heard.rtt);
         if self.samples < SAMPLES {
             self.samples += 1;
         } else {
@@ -84,63 +90,72 @@ impl HystartLinux {
     }
 }
 
-/// What gathering segments may delay: twice the window a round trip in slow start, near its end 1.2 times.
-fn bursts(cfg: &TcpConfig, window: &Window, smoothed: Span) -> Span {
-    let ahead = if window.cwnd < f64::from(window.ssthresh / 2) { 2.0 } else { 1.2 };
-    let round_bytes = ahead * window.cwnd * f64::from(cfg.payload_bytes());
-    Span::from_secs_f64(smoothed.as_secs_f64() * BURSTS / round_bytes).min(MAX_BURSTS)
+impl Heard {
+    /// What gathering segments may delay: twice the window a round trip in slow start, near its end 1.2 times.
+    fn bursts(&self) -> Span {
+        let ahead = if self.cwnd < f64::from(self.ssthresh / 2) { 2.0 } else { 1.2 };
+        let round_bytes = ahead * self.cwnd * f64::from(self.payload_bytes);
+        Span::from_secs_f64(self.smoothed.as_secs_f64() * BURSTS / round_bytes).min(MAX_BURSTS)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::acked;
     use super::*;
 
     extern crate std;
 
-    const SLOW: Window = Window { cwnd: 100.0, ssthresh: 1_000_000 };
+    const SLOW: Heard = Heard {
+        now: Instant::ZERO,
+        una: 2,
+        high: 200,
+        rtt: Span::ZERO,
+        least: Span::ZERO,
+        smoothed: Span::ZERO,
+        cwnd: 100.0,
+        ssthresh: 1_000_000,
+        payload_bytes: 1448,
+        paced: false,
+    };
 
     /// Acknowledgements at these times (ms) of one round, each with its round trip (ms), of a connection whose smallest is
     /// `least`: the first that ends slow start.
-    fn first(cfg: &TcpConfig, least: u64, window: &Window, acks: &[(f64, u64)]) -> Option<usize> {
+    fn first(like: Heard, least: u64, acks: &[(f64, u64)]) -> Option<usize> {
         let mut hystart = HystartLinux::new();
         let least = Span::from_millis(least);
         acks.iter().position(|&(at_ms, rtt)| {
             let now = Instant::ZERO + Span::from_secs_f64(1.0 + at_ms / 1e3);
-            let one = Acked { now, una: 2, high: 200, rtt: Some(Span::from_millis(rtt)), ..acked() };
-            hystart.ends(cfg, &one, window, (least, least))
+            hystart.ends(&Heard { now, rtt: Span::from_millis(rtt), least, smoothed: least, ..like })
         })
     }
 
     #[test]
     fn a_train_of_half_the_round_trip_ends_slow_start() {
-        let cfg = TcpConfig::linux();
         // One a millisecond. Smallest round trip 40 ms, and 1 ms of bursts: 40 ms x 262144 / (2 x 100 x 1448) = 36 ms, at most 1.
         let train: std::vec::Vec<(f64, u64)> = (0..60).map(|k| (f64::from(k), 40)).collect();
-        assert_eq!(first(&cfg, 40, &SLOW, &train), Some(21));
+        assert_eq!(first(SLOW, 40, &train), Some(21));
         // Paced, the whole: beyond 41 ms.
-        assert_eq!(first(&TcpConfig { pacing: true, ..cfg }, 40, &SLOW, &train), Some(42));
+        assert_eq!(first(Heard { paced: true, ..SLOW }, 40, &train), Some(42));
         // Below a window of 16 nothing is asked.
-        assert_eq!(first(&cfg, 40, &Window { cwnd: 15.0, ..SLOW }, &train), None);
+        assert_eq!(first(Heard { cwnd: 15.0, ..SLOW }, 40, &train), None);
         // 3 ms apart is no train.
         let sparse: std::vec::Vec<(f64, u64)> = (0..60).map(|k| (3.0 * f64::from(k), 40)).collect();
-        assert_eq!(first(&cfg, 40, &SLOW, &sparse), None);
+        assert_eq!(first(SLOW, 40, &sparse), None);
     }
 
     #[test]
     fn nine_round_trips_an_eighth_longer_end_slow_start() {
-        let cfg = TcpConfig::linux();
         let with = |rtt| -> std::vec::Vec<(f64, u64)> { (0..20).map(|k| (3.0 * f64::from(k), rtt)).collect() };
         // 80 + 10 = 90 ms are not above the threshold, 91 are; eight samples are gathered first.
-        assert_eq!(first(&cfg, 80, &SLOW, &with(90)), None);
-        assert_eq!(first(&cfg, 80, &SLOW, &with(91)), Some(8));
+        assert_eq!(first(SLOW, 80, &with(90)), None);
+        assert_eq!(first(SLOW, 80, &with(91)), Some(8));
         // At least 4 ms, at most 16.
-        assert_eq!(first(&cfg, 8, &SLOW, &with(12)), None);
-        assert_eq!(first(&cfg, 8, &SLOW, &with(13)), Some(8));
-        assert_eq!(first(&cfg, 400, &SLOW, &with(417)), Some(8));
+        assert_eq!(first(SLOW, 8, &with(12)), None);
+        assert_eq!(first(SLOW, 8, &with(13)), Some(8));
+        assert_eq!(first(SLOW, 400, &with(417)), Some(8));
         // One short one among them: the path is not full.
         let mut mixed = with(91);
         mixed[5].1 = 80;
-        assert_eq!(first(&cfg, 80, &SLOW, &mixed), None);
+        assert_eq!(first(SLOW, 80, &mixed), None);
     }
 }
