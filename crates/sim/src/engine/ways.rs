@@ -169,7 +169,7 @@ impl Ways<'_> {
         match event.kept() {
             Some(Kept::Ack(index)) => drop(self.acks.take(index)),
             Some(Kept::Packet(index)) => drop(self.packets.take(index)),
-            None if !event.is_ack() => self.segments.lose(self.lanes.flow_of(self.lane_of(event))),
+            None if !event.is_ack() => self.segments.lose(self.lanes.flow_of(self.lane_of(event)), &event.as_segment()),
             None => {}
         }
     }

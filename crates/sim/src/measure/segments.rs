@@ -3,6 +3,7 @@
 //! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the distribution, and the
 //! change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
 
+use aqumen_network::measured::edges;
 use aqumen_result::{FlowMetrics, Histogram};
 use aqumen_scenario::Plan;
 use aqumen_transport::tcp::Segment;
@@ -16,12 +17,16 @@ pub(crate) struct Segments {
     latest: Vec<(u32, u64)>,
     /// Those that arrive after the next edge: when, group, delay and change.
     early: Vec<(u64, u32, u64, Option<u64>)>,
+    /// Where windows begin and end.
+    edges: Vec<u64>,
 }
 
 #[derive(Default)]
 struct Group {
     piece: Piece,
     pieces: Vec<Piece>,
+    /// By the piece in which they were sent.
+    lost: Vec<u64>,
 }
 
 /// Between two edges.
@@ -32,17 +37,18 @@ struct Piece {
     /// Sum of the changes of the delay, nanoseconds, and how many.
     change: u64,
     changes: u64,
-    lost: u64,
 }
 
 impl Segments {
     pub(crate) fn new(plan: &Plan) -> Self {
         let group_of: Vec<u32> = plan.flows.iter().map(|flow| flow.group).collect();
+        let edges = edges(plan);
         Segments {
-            groups: plan.groups.iter().map(|_| Group::default()).collect(),
+            groups: plan.groups.iter().map(|_| Group { lost: vec![0; edges.len() + 1], ..Group::default() }).collect(),
             latest: vec![(u32::MAX, 0); group_of.len()],
             group_of,
             early: Vec::new(),
+            edges,
         }
     }
 
@@ -66,9 +72,11 @@ impl Segments {
         }
     }
 
-    /// A segment of `flow` is lost, at a queue or on a wire.
-    pub(crate) fn lose(&mut self, flow: u32) {
-        self.groups[self.group_of[flow as usize] as usize].piece.lost += 1;
+    /// A segment of `flow` is lost, at a queue or on a wire. It counts where it was sent: of those a loss can be a share.
+    pub(crate) fn lose(&mut self, flow: u32, segment: &Segment) {
+        let sent = segment.sent_at.as_nanos();
+        let piece = self.edges.partition_point(|edge| *edge <= sent);
+        self.groups[self.group_of[flow as usize] as usize].lost[piece] += 1;
     }
 
     /// A window begins or ends.
@@ -86,11 +94,14 @@ impl Segments {
     /// Fills in what became of the segments of `group`, of which `sent` left, in the pieces with these numbers.
     pub(crate) fn fill(&self, metrics: &mut FlowMetrics, group: u32, pieces: impl Iterator<Item = usize>, sent: u64) {
         let of = &self.groups[group as usize];
-        let mut sum = Piece::default();
-        pieces.for_each(|k| sum.merge(&of.pieces[k]));
+        let (mut sum, mut lost) = (Piece::default(), 0);
+        for k in pieces {
+            sum.merge(&of.pieces[k]);
+            lost += of.lost[k];
+        }
         metrics.tell_delay(&sum.delay);
         metrics.jitter_mean_s = (sum.changes > 0).then(|| sum.change as f64 * 1e-9 / sum.changes as f64);
-        metrics.loss_ratio = (sent > 0).then(|| sum.lost as f64 / sent as f64);
+        metrics.loss_ratio = (sent > 0).then(|| lost as f64 / sent as f64);
     }
 }
 
@@ -105,6 +116,5 @@ impl Piece {
         self.delay.merge(&later.delay);
         self.change += later.change;
         self.changes += later.changes;
-        self.lost += later.lost;
     }
 }

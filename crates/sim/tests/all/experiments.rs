@@ -102,7 +102,9 @@ fn pi_designs_itself_in_every_experiment() {
         let scenario = Scenario::load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
         let variants = scenario.spec().variants.0.iter().map(|(name, _)| name.clone());
         let ids: Vec<String> = scenario.cells().into_iter().chain(variants).collect();
-        let cells = ids.iter().map(|id| scenario.cell(id).unwrap());
+        // Where an event gives an AQM other gains, only that one runs.
+        let ids = ids.iter().filter(|id| !id.contains("-retuned"));
+        let cells = ids.map(|id| scenario.cell(id).unwrap());
         for cell in std::iter::once(scenario.clone()).chain(cells) {
             let pi = cell.aqm("pi").unwrap();
             cell.plan(1, Some(&pi)).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

