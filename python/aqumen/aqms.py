@@ -665,6 +665,9 @@ class Stred(SingleQueueAqm):
     default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
     """T_d: waiting time at the middle of RED's range; instead of target (s; by default target / capacity; above 0)."""
+    patient: bool | None = None
+    """The load's estimate waits for the average: none below min_th, nor faster than K; false: tau_l alone, as the paper
+    has it (by default true)."""
     capacity: float | str | None = _in("bit/s")
     """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
     load: float | str | None = None
