@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
 from aqumen.errors import ScenarioError
 from aqumen.result import Result
 from aqumen.scenario import Scenario
-from aqumen.swings import Swing, swing
+
+if TYPE_CHECKING:
+    from aqumen.swings import Swing
 
 __all__ = ["Beside", "beside", "explain", "predict"]
 
@@ -234,6 +236,8 @@ def _offset(
 
 
 def _swing(result: Result, link: str, window: str, expected: Mapping[str, Any]) -> Swing | None:
+    from aqumen.swings import swing  # with numpy, which a run without --theory does not need
+
     series, (begin, end) = result.series(link), result.windows[window]
     inside = (series.t_s > begin) & (series.t_s <= end)
     analysis = expected["analysis"]

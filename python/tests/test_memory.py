@@ -58,28 +58,7 @@ def windows(number):
     return "[windows]\n" + "".join(f'w{k} = ["{k / number / 2}s", "{k / number / 2 + 0.4}s"]\n' for k in range(number))
 
 
-def overloaded(links):
-    nodes = [f"n{k}" for k in range(links + 1)]
-    access = '{ rate = "40Gbit", delay = "1ms" }'
-    text = f'name = "row"\nduration = "1s"\n[topology]\nnodes = {nodes}\naccess = {access}\n'
-    for k in range(links):
-        text += f'[[topology.links]]\nname = "l{k}"\nfrom = "n{k}"\nto = "n{k + 1}"\n'
-        text += f'rate = "{10 - 2 * k}Gbit"\ndelay = "1ms"\nbuffer = "3000000pkt"\naqm = "test"\n'
-    text += f'[[flows]]\nname = "cbr"\ncount = 10\ntransport = "udp"\nfrom = "n0"\nto = "n{links}"\n'
-    return f'{text}traffic = {{ kind = "cbr", rate = "1500Mbit", packet = "1000B" }}\n'
-
-
 SHAPES = {
-    "several queues with millions waiting": overloaded(4),
-    "a million packets that wait": dumbbell(
-        flows=8, rate="100Mbit", group='traffic = { kind = "cbr", rate = "1Gbit", packet = "1000B" }'
-    )
-    .replace('"ns2"', '"udp"')
-    .replace("100pkt", "9000000pkt")
-    .replace("1Gbit", "20Gbit", 1),
-    "a buffer that does not fill": dumbbell(flows=200, rate="1Gbit", duration="2s")
-    .replace("100pkt", "9000000pkt")
-    .replace('"ns2"', '{ preset = "ns2", receive_window = "1000000pkt" }'),
     "many flows": dumbbell(flows=8000, rate="1Gbit"),
     "many flows of today": dumbbell(flows=6000, rate="1Gbit").replace('"ns2"', '"linux"'),
     "fine samples": dumbbell(flows=120, more='record = { interval = "2us" }'),

@@ -116,7 +116,8 @@ def made_up(monkeypatch):
     asked = []
 
     class Made:
-        def __init__(self, wanted, seeds, folder):
+        def __init__(self, wanted, seeds, folder, prepare):
+            del prepare
             asked.append((wanted, list(seeds), folder))
             self.seeds, self.resumed, self.left, self.work_left = list(seeds), 2, 3, 1.0
 

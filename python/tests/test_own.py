@@ -215,7 +215,7 @@ def wrong(**members):
         (wrong(step=lambda self, seen: 0, name="Not A Name"), "the name `Not A Name` must be words of a-z and 0-9"),
         (wrong(step=lambda self, seen: 0, name="pi"), "an AQM called pi is built in"),
         (wrong(step=lambda self, seen: 0, gain=Param(1, unit="furlong")), 'Wrong.gain: unknown unit "furlong"'),
-        (wrong(step=lambda self, seen: 0, period=1e-9), "period = 0.000000001: must be from 1e-6 to 1e9 seconds"),
+        (wrong(step=lambda self, seen: 0, period=1e-9), "period = 1e-9: must be from 1e-6 to 1e9 seconds"),
     ],
 )
 def test_a_class_that_does_not_fit_is_refused_before_a_run(aqm, told):

@@ -318,7 +318,7 @@ def made_up(monkeypatch):
         def __init__(self, scenario, specs, seeds, engine, out=None):
             del scenario, engine, out
             self.jobs = [(spec, seed) for spec in specs for seed in range(1, seeds + 1)]
-            self.answers, self.resumed, self.store = {}, 0, None
+            self.answers, self.resumed, self.store, self.long = {}, 0, None, []
 
         def work(self, on_progress):
             for i, job in enumerate(self.jobs):
@@ -482,6 +482,8 @@ def test_a_column_s_factor_is_that_of_its_unit(column):
         **dict.fromkeys((f"queue_{each}" for each in ("p5_pkts", "p50_pkts", "p95_pkts")), "12"),
         **dict.fromkeys(("queue_iae_pkts_s", "queue_ise_pkts2_s"), "12"),
         **dict.fromkeys(("convergence_s", "rtt_mean_s", "delay_mean_s", "delay_p95_s", "delay_p99_s"), "12.3"),
+        **dict.fromkeys(("sojourn_mean_s", "sojourn_p99_s", "delay_variation_p95_s", "startup_mean_s"), "12.3"),
+        **dict.fromkeys(("loss_interval_mean_s", "loss_sync_ratio"), "12.3"),
         **dict.fromkeys(("sync_index", "fairness_mean", "jain_fairness", "goodput_bps", "throughput_bps"), "12.346"),
         **dict.fromkeys(("mean_s", "p50_s", "p95_s", "p99_s"), "12.346"),
     }.get(key, "12.35")

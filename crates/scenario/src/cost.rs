@@ -444,14 +444,13 @@ fn offered_alone(traffic: &Traffic) -> bool {
 }
 
 /// What the applications of a group ask for in so many seconds.
-pub(crate) struct Offer {
-    /// Packets; infinitely many of a bulk transfer.
-    pub(crate) packets: f64,
+struct Offer {
+    packets: f64,
     /// Changes of state of its sources.
     changes: f64,
 }
 
-pub(crate) fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
+fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
     let payload = f64::from(group.transport.config.payload_bytes().max(1));
     let count = f64::from(group.count);
     let of = |bytes: f64| (bytes / payload).ceil().max(1.0);

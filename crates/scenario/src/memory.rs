@@ -1,15 +1,13 @@
 //! How much memory a run will need, and whether the machine has it: known before anything is built.
 
-use aqumen_transport::tcp::Variant;
 use aqumen_units::{Rate, Span};
 
 use crate::Error;
-use crate::cost::{Runner, base_rtt_s, offered};
+use crate::cost::{Runner, base_rtt_s};
 use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
-use crate::traffic::Traffic;
 use crate::transport::Protocol;
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet engine both
@@ -17,13 +15,9 @@ use crate::transport::Protocol;
 const FLOW_BYTES: u64 = 5200;
 const FLUID_FLOW_BYTES: u64 = 2600;
 
-/// For one packet under way, with its share of what holds it, bytes. Measured: 32.
+/// For one packet under way, and for one that waits, with its share of what holds them, bytes. Measured: 32 and 14.
 const UNDER_WAY_BYTES: u64 = 40;
-/// For one that waits, with what its sender knows of it: of bulk TCP without and with selective acknowledgements, of all else. Measured,
-/// a packet that the bottleneck can carry: 47 to 75, 25 to 150; one that waits: 177 to 215.
-const WAITING_BYTES: u64 = 80;
-const WAITING_SACK_BYTES: u64 = 150;
-const WAITING_AGENT_BYTES: u64 = 240;
+const WAITING_BYTES: u64 = 28;
 
 /// For one sample of one recorded link: time, queue and probability twice, since Python gets copies; Jain's index, losses; bytes.
 /// Measured with `--out`: 82, of the fluid 100 to 125.
@@ -126,8 +120,8 @@ fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
     })
 }
 
-/// What packets take that may be under way at one time, bytes: no more than applications offer, the receivers' windows admit, or slow
-/// start reaches, nor than queues and wires hold; of TCP no more than acknowledgements have released. A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all
+/// What packets take that may be under way at one time, bytes: no more than the receivers' windows admit, nor than slow start reaches, nor
+/// than queues and wires hold. A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all
 /// but empty.
 fn packets(spec: &Spec, core: &Core) -> u64 {
     let smallest =
@@ -139,38 +133,16 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
     let wire = |rate: Rate, delay: Span| rate.amount_in(delay).0 / smallest;
     let mut waiting: u64 = core.links.iter().map(|link| room(link.buffer)).fold(0, u64::saturating_add);
     let mut under_way = core.links.iter().map(|link| wire(link.rate, link.delay)).fold(0, u64::saturating_add);
-    let duration_s = spec.duration.as_secs_f64();
     let mut admitted: u64 = 0;
-    // What may wait, by what each takes.
-    let mut may_wait: Vec<(u64, u64)> = Vec::new();
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
         let placed = &spec.flows[spec.host_group(i)];
         let (count, config) = (group.flows(), &group.transport.config);
         let first = u64::from(config.initial_window_pkts());
         let window = config.window_pkts().map_or(u64::MAX, u64::from).min(match config {
-            Protocol::Tcp(_) => grown(first, duration_s / base_rtt_s(spec, core, i)),
+            Protocol::Tcp(_) => grown(first, spec.duration.as_secs_f64() / base_rtt_s(spec, core, i)),
             _ => u64::MAX,
         });
-        let rtt_s = base_rtt_s(spec, core, i);
-        let alone = group.traffic == Traffic::Bulk;
-        let (each, most) = match config {
-            Protocol::Tcp(tcp) if alone => {
-                // An acknowledgement releases what it acknowledges, and no more than as much again.
-                let fastest = |link: &u32| {
-                    let rates = core.links[*link as usize].carries.rates.iter().map(|(_, rate)| rate.as_bps());
-                    let events = spec.events.iter().filter_map(|event| event.capacity).map(Rate::as_bps);
-                    rates.chain(events).max().unwrap_or(0)
-                };
-                let narrowest = way.path.iter().map(fastest).min().unwrap_or(0);
-                let released = narrowest as f64 * duration_s / (8.0 * f64::from(config.packet_bytes()));
-                let each = if tcp.variant == Variant::Sack { WAITING_SACK_BYTES } else { WAITING_BYTES };
-                (each, released)
-            }
-            _ => (WAITING_AGENT_BYTES, offered(group, duration_s, rtt_s).packets),
-        };
-        let in_network = count.saturating_mul(window).min((most as u64).saturating_add(count.saturating_mul(first)));
-        may_wait.push((each, in_network));
-        admitted = admitted.saturating_add(in_network);
+        admitted = admitted.saturating_add(count.saturating_mul(window));
         under_way = under_way.saturating_add(count.saturating_mul(first));
         let Some(access) = &way.access else { continue };
         let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate).min().unwrap_or(RATE_MAX);
@@ -182,16 +154,8 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
         }
     }
     let under_way = under_way.min(admitted);
-    let mut bytes = under_way.saturating_mul(UNDER_WAY_BYTES);
-    // The dear ones first.
-    may_wait.sort_unstable();
-    let mut room = waiting.min(admitted - under_way);
-    for (each, most) in may_wait.into_iter().rev() {
-        let here = most.min(room);
-        bytes = bytes.saturating_add(here.saturating_mul(each));
-        room -= here;
-    }
-    bytes
+    let waiting = waiting.min(admitted - under_way);
+    under_way.saturating_mul(UNDER_WAY_BYTES).saturating_add(waiting.saturating_mul(WAITING_BYTES))
 }
 
 /// What slow start makes of a first window in so many round trips, packets.

@@ -313,7 +313,9 @@ fn paqm_oscillates_at_light_load_and_long_delay_only() {
 fn stred_with_hollots_slow_average_chases_its_own_load_estimate() {
     // 60 flows at 3750 packets/s, target 175: with b_r = 0.1 a limit cycle of hundreds of packets, with 0.5 at rest.
     let run = |b_r: f64| {
-        let control = built("stred", &[("b_r", Value::Number(b_r))], 3750.0, 60.0, 0.2, 175.0, 800.0);
+        // As the paper has it: the load is estimated while the queue is short, too.
+        let settings = [("b_r", Value::Number(b_r)), ("patient", Value::Flag(false))];
+        let control = built("stred", &settings, 3750.0, 60.0, 0.2, 175.0, 800.0);
         let network = Network {
             classes: vec![Class::endless(Model::Hollot, 60.0, 0.2, vec![0])],
             queues: vec![Queue::new(3750.0, 800.0, control)],
