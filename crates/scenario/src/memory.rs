@@ -20,13 +20,14 @@ const UNDER_WAY_BYTES: u64 = 40;
 const WAITING_BYTES: u64 = 28;
 
 /// For one sample of one recorded link: time, queue and probability twice, since Python gets copies; Jain's index, losses; bytes.
-/// Measured with `--out`: 82, of the fluid 100 to 125.
+/// Measured with `--out`: 82, of the fluid 100 to 136.
 const SAMPLE_BYTES: u64 = 88;
-const FLUID_SAMPLE_BYTES: u64 = 132;
+const FLUID_SAMPLE_BYTES: u64 = 140;
 
-/// Where the flows that are watched stand, for each sample of the last second: so much, and for each flow, bytes.
-const STANDING_BYTES: u64 = 32;
-const STANDING_FLOW_BYTES: u64 = 4;
+/// For each sample of the last second a list of what was acknowledged, and for each flow in such a list, bytes. The lists hold no more
+/// than all watched flows, nor than the packets that the link carries in a second.
+const NEWS_BYTES: u64 = 48;
+const NEWS_FLOW_BYTES: u64 = 48;
 const WATCHED: u64 = 256;
 
 /// For a recorded link, in each window and in each piece between the edges of windows: histograms of waiting times and queue lengths
@@ -95,8 +96,9 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
         if !matches!(runner, Runner::Fluid | Runner::Theory { .. }) {
             // At least one, and those of the last second.
             let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(samples);
-            let standing = STANDING_BYTES + flows.min(WATCHED) * STANDING_FLOW_BYTES;
-            each = each.saturating_add(second.saturating_mul(standing));
+            let carried = core.links[link].rate.as_bps() / 8 / smallest_packet(spec);
+            let news = second.saturating_mul(flows.min(WATCHED)).min(carried);
+            each = each.saturating_add(second.saturating_mul(NEWS_BYTES)).saturating_add(news * NEWS_FLOW_BYTES);
         }
         bytes = bytes.saturating_add(each);
     }
@@ -120,12 +122,16 @@ fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
     })
 }
 
+/// The smallest data packet, bytes.
+fn smallest_packet(spec: &Spec) -> u64 {
+    spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1)
+}
+
 /// What packets take that may be under way at one time, bytes: no more than the receivers' windows admit, nor than slow start reaches, nor
 /// than queues and wires hold. A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all
 /// but empty.
 fn packets(spec: &Spec, core: &Core) -> u64 {
-    let smallest =
-        spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1);
+    let smallest = smallest_packet(spec);
     let room = |buffer: Buffer| match buffer {
         Buffer::Packets(packets) => u64::from(packets),
         Buffer::Bytes(bytes) => bytes.0 / smallest,

@@ -364,9 +364,9 @@ fn counts_and_memory_have_limits() {
     // An access link slower than its share of the bottleneck fills its queue, up to the window: 4 x 1000 packets of 28 B.
     let fast = with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"41Mbit\"\nreverse = { buffer = \"100pkt\" }");
     let rest = with(&fast, "rate = \"41Mbit\"", "rate = \"8Mbit\"");
-    // No queue forms at the bottleneck then, which saves 16 kB in each of two windows and two pieces.
+    // No queue forms at the bottleneck then, which saves 32 kB in each of two windows and two pieces.
     let of = |text: &str| parse(text).memory_estimate(Runner::Packet);
-    assert!(of(&fast) + 4 * 16_000 >= of(&rest) + 3_000 * 28);
+    assert!(of(&fast) + 4 * 32_000 >= of(&rest) + 3_000 * 28);
     // A hundred thousand flows fit on any machine where their access links are wide.
     let many = parse(&with(DUMBBELL, "count = 4", "count = 100000"));
     assert!(many.memory_estimate(Runner::Packet) < 1 << 30, "{}", many.memory_estimate(Runner::Packet));

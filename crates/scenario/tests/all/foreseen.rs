@@ -300,8 +300,9 @@ fn memory(text: &str) -> f64 {
 #[test]
 fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
     let sampled = |interval: &str| memory(&format!("{DUMBBELL}\n[record]\ninterval = \"{interval}\"\n"));
-    // 10000, 20000 and 40000 samples of one link.
-    let (once, twice, four) = (sampled("10ms"), sampled("5ms"), sampled("2500us"));
+    // 50000, 100000 and 200000 samples of one link; the packets of a second, 1000, are fewer than what four flows could do in the samples of
+    // one.
+    let (once, twice, four) = (sampled("2ms"), sampled("1ms"), sampled("500us"));
     assert!((((four - twice) / (twice - once)) - 2.0).abs() < 0.02, "{once} {twice} {four}");
     let windows = |n: usize| {
         let lines: String = (0..n).map(|i| format!("w{i} = [\"{}s\", \"{}s\"]\n", 10 + i, 50 + i)).collect();
