@@ -41,13 +41,23 @@ DESIGNS = (
 )
 
 
+def heard():
+    """In the foreground: a shell's background job would not hear the signal."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def stopped(*args, folder=None, begun=lambda: True):
     """What a program says, and its exit code, that got a SIGINT half a second after it said that it was ready."""
     words = ["-c", f"print('ready', flush=True); from aqumen.cli import main; raise SystemExit(main({list(args)}))"]
     if args[0] == "-c":
         words = list(args)
     program = subprocess.Popen(
-        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+        [sys.executable, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        preexec_fn=heard,
     )
     try:
         assert program.stdout.readline() == "ready\n"
