@@ -2,28 +2,10 @@
 
 use allocation_counter::measure;
 use aqumen_aqm::registry;
-use aqumen_aqm::{Draw, DropReason, Fates, Handle, Limit, Network, Packet, Qdisc};
-use aqumen_units::{Ecn, Instant, Rate, Span};
+use aqumen_aqm::{DropReason, Fates, Handle, Limit, Packet, Qdisc};
+use aqumen_units::{Ecn, Instant, Span};
 
-const NETWORK: Network = Network {
-    capacity: Rate::from_bps(10_000_000),
-    flows: 100.0,
-    base_rtt_s: 0.2,
-    target_pkts: 100.0,
-    packet_bytes: 1000.0,
-    link_rate: Rate::from_bps(10_000_000),
-    buffer_pkts: 300.0,
-};
-
-/// A multiplicative step, enough for the draws.
-struct Random(u64);
-
-impl Draw for Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use crate::random::{NETWORK, Random};
 
 #[derive(Default)]
 struct Counts {
