@@ -144,6 +144,8 @@ impl Flight {
         let Some(place) = seq.checked_sub(self.first) else { return };
         match self.records.get_mut(place as usize) {
             None => self.records.push_back(Record { sent_at: now, state: 0 }),
+            // A copy of what has arrived: nobody waits for it.
+            Some(record) if record.is(ARRIVED) => {}
             Some(record) => {
                 self.again += u32::from(!record.is(AGAIN));
                 record.state |= AGAIN | REPEATED;

@@ -335,3 +335,20 @@ fn a_linux_window_is_halved_to_whole_segments() {
     host.acknowledge(20_000, 2, &[], true, us(10_000));
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (7.0, 7));
 }
+
+#[test]
+fn a_tail_with_a_gap_is_not_probed() {
+    // Of segments 1 to 10, the last, nothing is heard: the probe leaves, then the timer goes off.
+    let cfg = TcpConfig { frto: true, tail_probe: true, ..TcpConfig::modern() };
+    let mut host = Host::ten_out(cfg, Some(10));
+    assert_eq!(host.expire().1, [10]);
+    let (at, again) = host.expire();
+    assert_eq!(again, [1]);
+    // The first 1 had only been late, by its timestamp: the timeout is undone, and a tail is out again.
+    let later = |millis: u64| at.as_nanos() / 1000 + 1000 * millis;
+    assert_eq!(host.acknowledge(later(1), 2, &[], false, us(10_000)), []);
+    // Then 10 arrives, first or second time: RACK learns nothing of 2 to 9 from it.
+    assert_eq!(host.acknowledge(later(2), 2, &[(10, 11)], false, us(10_000)), []);
+    // RFC 8985 section 7.2: the timer repairs what is missing; 10 has arrived, so it does not leave again.
+    assert_eq!(host.expire().1, [2]);
+}

@@ -187,7 +187,9 @@ impl Sender {
         if self.una > una || reopened {
             track.timeout_at = now.saturating_add(self.rto.timeout(cfg));
         }
-        if self.una > una || reopened || losses.due.is_some() || track.timer == Timer::Late || track.state != before {
+        // RFC 8985 section 7.2: what shows a gap leaves no tail to probe.
+        let stale = track.timer == Timer::Late || track.timer == Timer::Probe && track.flight.has_gaps();
+        if self.una > una || reopened || losses.due.is_some() || stale || track.state != before {
             self.set_timer(cfg, now, &mut track, losses.due);
         }
         self.keep(track);
