@@ -278,11 +278,15 @@ def listed_by(program: str, folder: Path, *more: str) -> list[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout.splitlines()
 
 
-def runs(tests: list[Test], folder: Path, env: dict[str, str], limit_s: float | None) -> str | None:
-    """Runs tests of one program; the first that fails, or None."""
+def runs(tests: list[Test], folder: Path, env: dict[str, str], limit_s: int | None) -> str | None:
+    """Runs tests of one program; the first that fails, or None.
+
+    The limit is one of processor time: how busy the machine is says nothing of a mutant.
+    """
     command = [tests[0].program, "--exact", "--test-threads=1", *(test.name for test in tests)]
+    limit_s = limit_s or 600
     with subprocess.Popen(
-        ["timeout", "-s", "KILL", str(limit_s or 600), *command],
+        ["prlimit", f"--cpu={limit_s}", "timeout", "-s", "KILL", str(30 * limit_s), *command],
         cwd=folder,
         env={**os.environ, "PROPTEST_MAX_SHRINK_ITERS": "0", "RUST_BACKTRACE": "0", **env},
         stdout=subprocess.PIPE,
@@ -311,7 +315,7 @@ def killer(number: int, tests: list[Test], late: list[str], folder: Path) -> str
         else:
             groups.append([test])
     for group in groups:
-        limit = 10 + 5 * sum(test.took_s for test in group)
+        limit = int(10 + 5 * sum(test.took_s for test in group))
         if (name := runs(group, folder, {"MUTANT": str(number)}, limit)) is not None:
             return name
     return None

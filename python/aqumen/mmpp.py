@@ -65,6 +65,7 @@ def solve(
         simulate: Whether to simulate the model packet by packet, too.
         foreseen: Hears how many seconds the solution is going to take.
     """
+    check_file(model)
     try:
         return QueueAnalysis(
             *_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate, _goes_on(foreseen))

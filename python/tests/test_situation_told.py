@@ -1,0 +1,258 @@
+"""What the verbs for everyday networks tell of an answer made up for it: order, ties, advice, commands."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from aqumen.cli import situation as verb
+from aqumen.cli import talk
+from aqumen.errors import ScenarioError
+from aqumen.experience import Felt, Scored
+from aqumen.situations import AS_IT_IS, Answer, Situation
+
+FELT = (
+    Felt(key="calls", title="Calls", unit="MOS", digits=2, of=lambda run: None, more=True),
+    Felt(key="pages", title="Page", unit="s", digits=1, of=lambda run: None),
+    Felt(key="upload", title="Upload", unit="Mbit/s", digits=1, of=lambda run: None, more=True),
+)
+
+
+def summary(mean, half=None):
+    ci95 = None if half is None else [mean - half, mean + half]
+    return {"mean": mean, "std": half, "ci95": ci95, "n": 5}
+
+
+def scored(aqm, place, score, *, tied=(), alone=(), half=1.5, values=(4.0, 1.5, 2.0)):
+    return Scored(
+        aqm=aqm,
+        place=place,
+        tied_with=tuple(tied),
+        score=score,
+        score_half=half,
+        by_senders={"cubic": score + 1, "bbr": score - 1},
+        values={f.key: summary(value, 0.25) for f, value in zip(FELT, values, strict=True)},
+        alone=frozenset(alone),
+    )
+
+
+FIRST = scored("fq-codel-linux", 1, 98.04, tied=("cake-linux",), alone=("calls", "pages"))
+EACH = frozenset({"calls", "pages", "upload"})
+SECOND = scored("cake-linux", 1, 97.0, tied=("fq-codel-linux",), values=(3.9, 1.75, 2.0))
+THIRD = scored("pi", 3, 55.0, alone=("upload",), values=(3.0, 2.5, 2.5))
+LAST = scored(AS_IT_IS, 4, 12.345, values=(1.5, 9.25, 2.25))
+
+SITUATION = Situation(
+    scenario=SimpleNamespace(name="home", title="A home", to_toml=lambda: "name\n"),
+    aqms=("fq-codel-linux",),
+    felt=FELT,
+    assumed=("a round trip of 40 ms (--rtt)", "no more"),
+    rates={"up": 1.9e6, "down": 18e6},
+    sent_bps=1.9e6,
+)
+ANSWER = Answer(
+    score=(FIRST, SECOND, THIRD, LAST),
+    weights={"calls": 1.0, "pages": 1.0, "upload": 0.0},
+    senders=("cubic", "bbr"),
+    seeds=5,
+    swings={},
+)
+
+
+def commands(spec):
+    return [f"tc one {spec}", "tc two"]
+
+
+def told(capsys, situation=SITUATION, answer=ANSWER, wide=True):
+    talk.show(*verb._told(situation, answer, commands), wide=wide)
+    return capsys.readouterr().out
+
+
+def rows_of(text, head):
+    lines = text.split("\n\n")
+    (block,) = [block for block in lines if head in block]
+    return block.splitlines()
+
+
+def test_the_answer_is_told_in_order(capsys):
+    out = told(capsys)
+    lines = out.splitlines()
+    assert lines[0] == "home: A home"
+    assert lines[1] == "4 AQMs, senders cubic, bbr, 5 seeds"
+    assert lines[2].startswith("Ranked by a score: the geometric mean of how ")
+    assert lines[3:5] == ["Assumed: a round trip of 40 ms (--rtt).", "Assumed: no more."]
+    table = rows_of(out, "Score  ")
+    assert table[0].split() == ["Score", "Calls", "Page", "Upload"]
+    assert table[1].split() == ["AQM", "%", "MOS", "s", "Mbit/s"]
+    assert [line.split() for line in table[2:]] == [
+        ["1=", "fq-codel-linux", "98.0±1.5", "4.00±0.25", "1.5±0.2", "2.0±0.2"],
+        ["1=", "cake-linux", "97.0±1.5", "3.90±0.25", "1.8±0.2", "2.0±0.2"],
+        ["3", "pi", "55.0±1.5", "3.00±0.25", "2.5±0.2", "2.5±0.2"],
+        ["4", "as", "it", "is", "12.3±1.5", "1.50±0.25", "9.2±0.2", "2.2±0.2"],
+    ]
+    assert "Mean ± half the 95 % interval over the seeds; = marks AQMs of which others are neither better nor" in out
+    by_senders = out.partition("\nScore with each kind of\nsenders, %\n")[2].splitlines()
+    assert by_senders[0].split() == ["AQM", "cubic", "bbr"]
+    assert by_senders[1].split() == ["fq-codel-linux", "99.0", "97.0"]
+
+
+def test_what_weighs_nothing_stands_last(capsys):
+    answer = replace(ANSWER, weights={"calls": 0.0, "pages": 2.0, "upload": 1.0})
+    table = rows_of(told(capsys, answer=answer), "Score  ")
+    assert table[0].split() == ["Score", "Page", "Upload", "Calls"]
+
+
+def test_one_seed_and_one_kind_of_senders(capsys):
+    alone = replace(ANSWER, seeds=1, senders=("cubic",), score=(replace(FIRST, score_half=None, alone=EACH), LAST))
+    out = told(capsys, answer=alone)
+    assert "2 AQMs, senders cubic, 1 seed\n" in out
+    assert "One seed gives no intervals, so the order says little: use --seeds 5." in out
+    assert "Score with each kind" not in out
+    # Ties of one seed say nothing.
+    row = rows_of(out, "Score  ")[2].split()
+    assert row[:3] == ["1", "fq-codel-linux", "98.0"]
+    assert "Not told apart" not in out
+
+
+def test_the_goal_is_said_in_words():
+    words = verb.goal(SITUATION, ANSWER)
+    calls, pages, upload = (verb.WORDS[key] for key in ("calls", "pages", "upload"))
+    assert words == (
+        f"Ranked by a score: the geometric mean of how {calls} and {pages} compare with the best; all weigh alike "
+        "(--weigh), as do the kinds of senders. Scores within 2 % count as alike."
+    )
+    weighed = verb.goal(SITUATION, replace(ANSWER, weights={"calls": 1.0, "pages": 0.5, "upload": 2.0}))
+    assert f"how {calls} (weight 1), {pages} (weight 0.5) and {upload} (weight 2) compare with" in weighed
+    assert "; weights by --weigh, as do" in weighed
+    one = verb.goal(SITUATION, replace(ANSWER, weights={"calls": 0.0, "pages": 3.0, "upload": 0.0}))
+    assert f"how {pages} compare with the best; all weigh alike" in one
+
+
+def test_what_the_weights_decide(capsys):
+    assert verb._alone(SITUATION, ANSWER) == (
+        "By one figure alone the best is: calls fq-codel-linux, pages fq-codel-linux, upload pi. "
+        "With any one weight halved or doubled the first place stays where it is."
+    )
+    swinging = replace(ANSWER, swings={"upload doubled": "pi", "calls halved": "cake-linux"})
+    assert verb._alone(SITUATION, swinging).endswith(
+        " First place changes with upload doubled: pi, calls halved: cake-linux."
+    )
+
+
+def test_the_first_is_advised_with_its_commands(capsys):
+    out = told(capsys)
+    assert "By this goal no AQM is better" not in out
+    assert "\nNot told apart from fq-codel-linux: cake-linux; more seeds may.\n" in out
+    since = verb.KERNEL["fq-codel-linux"][1]
+    advice = f"\nfq-codel-linux, Linux {since} and later, as root:\n  tc one fq-codel-linux\n  tc two\n"
+    assert advice in out
+    expect = rows_of(out, "What to expect")
+    assert expect[1].split() == ["as", "it", "is", "with", "fq-codel-linux"]
+    assert [line.split("  ")[0] for line in expect[2:]] == ["Calls, MOS", "Page, s", "Upload, Mbit/s"]
+    assert expect[2].split()[2:] == ["1.50", "±", "0.25", "4.00", "±", "0.25"]
+
+
+def test_a_line_that_is_best_as_it_is(capsys):
+    answer = replace(ANSWER, score=(replace(LAST, place=1), replace(FIRST, place=2, tied_with=()), THIRD))
+    out = told(capsys, answer=answer)
+    assert "\nBy this goal no AQM is better than the line as it is.\n" in out
+    assert verb.leader(answer) == "fq-codel-linux"
+    assert "Not told apart" not in out
+    assert "as root" in out
+    # With no AQM at all there is nothing to expect.
+    bare = replace(ANSWER, score=(replace(LAST, alone=EACH),))
+    assert verb.leader(bare) == AS_IT_IS
+    out = told(capsys, answer=bare)
+    assert "What to expect" not in out
+    assert "as root" not in out
+
+
+def test_what_the_kernel_lacks_has_no_commands(capsys):
+    answer = replace(ANSWER, score=(replace(THIRD, alone=EACH), SECOND))
+    out = told(capsys, answer=answer)
+    assert "as root" not in out
+    # Nothing stands for today.
+    assert "What to expect" not in out
+    with_droptail = replace(answer, score=(*answer.score, replace(LAST, aqm="droptail")))
+    assert "droptail" in rows_of(told(capsys, answer=with_droptail), "What to expect")[1]
+    # Parameters do not matter for whether the kernel has it.
+    given = replace(FIRST, aqm="fq-codel-linux:target=3ms", alone=EACH)
+    assert "fq-codel-linux:target=3ms, Linux" in told(capsys, answer=replace(ANSWER, score=(given,)))
+
+
+def test_the_answer_as_data():
+    data = verb._dict(SITUATION, ANSWER, commands, None)
+    assert {key: value for key, value in data.items() if key not in ("order", "goal")} == {
+        "schema": 1,
+        "scenario": "home",
+        "weights": ANSWER.weights,
+        "senders": ["cubic", "bbr"],
+        "seeds": 5,
+        "assumed": list(SITUATION.assumed),
+        "rates_to_set_bps": {"up": 1.9e6, "down": 18e6},
+        "first_place_changes_with": {},
+    }
+    assert [each["aqm"] for each in data["order"]] == ["fq-codel-linux", "cake-linux", "pi", AS_IT_IS]
+    assert [each["commands"] is None for each in data["order"]] == [False, False, True, True]
+    first = data["order"][0]
+    assert (first["place"], first["tied_with"], first["score_percent"]) == (1, ["cake-linux"], 98.04)
+    assert (first["score_half_interval"], first["score_by_senders"]) == (1.5, {"cubic": 99.04, "bbr": 97.04})
+    assert first["felt"]["pages"] == {"unit": "s", **summary(1.5, 0.25)}
+    assert first["commands"] == ["tc one fq-codel-linux", "tc two"]
+    offered = [{"spec": "pi", "total": {}}]
+    assert verb._dict(SITUATION, ANSWER, commands, offered)["capture"] == offered
+    assert json.dumps(data)
+
+
+def test_weights_are_read():
+    assert verb._weights([]) == {}
+    assert verb._weights(["upload=2, calls=0.5", "pages=0"]) == {"upload": 2.0, "calls": 0.5, "pages": 0.0}
+    for slip in ("upload", "upload=", "upload=two", "=", ""):
+        with pytest.raises(ScenarioError, match=f"--weigh {slip}: write it as WHAT=X"):
+            verb._weights([slip])
+
+
+def test_what_takes_long_is_said(capsys):
+    verb.foretell({("cubic", "a"): SimpleNamespace(long=["one", "two"]), ("bbr", "b"): SimpleNamespace(long=[])})
+    assert capsys.readouterr().err == "aqumen: a: one\naqumen: a: two\n"
+
+
+def test_a_capture_is_told_apart_from_the_ranking(capsys):
+    assert verb._capture_table(None) == []
+    total = {
+        "arrivals_pkts": 200,
+        "early_dropped_pkts": 3,
+        "overflow_dropped_pkts": 5,
+        "marked_pkts": 10,
+        "sojourn_mean_s": 0.0015,
+        "sojourn_p95_s": 0.02,
+        "sojourn_p99_s": None,
+    }
+    empty = {**total, "arrivals_pkts": 0, "early_dropped_pkts": 0, "overflow_dropped_pkts": 0, "marked_pkts": 0}
+    table, note = verb._capture_table([{"spec": "pi", "total": total}, {"spec": "red", "total": empty}])
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[0] == ["pi", "red"]
+    assert cells[1:3] == [["1.5", "1.5"], ["20.0", "20.0"]]
+    # Of 200 packets 8 were dropped, 10 marked; where none came none is.
+    assert [float(cell) for cell in cells[-2]] == [4.0, 0.0]
+    assert [float(cell) for cell in cells[-1]] == [5.0, 0.0]
+    # Nobody knows the 99th percentile, so it has no column.
+    assert [column.header for column in table.columns] == ["AQM", "Wait, mean ms", "p95 ms", "Dropped %", "Marked %"]
+    assert "This is not in the ranking." in note
+
+
+def test_a_capture_meets_each_aqm_at_the_rate_to_set(monkeypatch, tmp_path):
+    asked = []
+
+    class Made:
+        def __init__(self, file, rate, buffer):
+            asked.append((file, rate, buffer))
+
+        def run(self, spec):
+            return SimpleNamespace(data={"total": {"of": spec}})
+
+    monkeypatch.setattr(verb, "Capture", Made)
+    offered = verb._offered(tmp_path / "c", SITUATION, ["pi", "red"])
+    assert asked == [(tmp_path / "c", "1900000bit", "20000pkt")]
+    assert offered == [{"spec": "pi", "total": {"of": "pi"}}, {"spec": "red", "total": {"of": "red"}}]
