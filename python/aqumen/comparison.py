@@ -337,7 +337,8 @@ class Comparison:
             aqm: {key: summarize([judged(run, key, link, window) for run in self.of(aqm)]) for key in keys}
             for aqm in self.aqms
         }
-        return rank(summaries, link, window, self.rank_by)
+        nominal = self.scenario.plan(first.seed, first.spec)["nominal"] or {}
+        return rank(summaries, link, window, self.rank_by, base_rtt_s=nominal.get("base_rtt_s") or 0.0)
 
     def summary(self, aqm: str, metric: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
         """Mean, standard deviation, 95 % interval and number of runs of one metric of a link.
@@ -532,7 +533,7 @@ def _ranking_dict(ranking: Ranking) -> dict[str, Any]:
         "link": ranking.link,
         "window": ranking.window,
         "by": ranking.by,
-        "goal": ranking.goal.words,
+        "goal": ranking.words,
         "metric": ranking.figure.key,
         "order": places,
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aqumen import _core
-from aqumen.errors import Cancelled, EngineError, ScenarioError, listed
+from aqumen.errors import Cancelled, EngineError, ScenarioError, listed, meant
 from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
@@ -32,7 +32,7 @@ def check_engine(engine: str) -> None:
     """
     name, colon, model = engine.partition(":")
     if name not in ENGINES or (colon and name != "fluid"):
-        raise EngineError(f"unknown engine `{engine}`; there are: {listed(ENGINES)}")
+        raise EngineError(f"unknown engine `{engine}`{meant(name, ENGINES) or ';'} there are: {listed(ENGINES)}")
     if colon and model not in FLUID_MODELS:
         raise EngineError(f"unknown fluid model `{model}`; there are: {listed(FLUID_MODELS)}")
     if engine in PEERS:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError", "listed"]
+__all__ = [
+    "Cancelled",
+    "EngineError",
+    "Error",
+    "MissingExtra",
+    "OutputError",
+    "OwnError",
+    "ScenarioError",
+    "listed",
+    "meant",
+]
 
 LIST_CHARS_MAX = 200
 """Longest list of names in a message, characters."""
@@ -53,3 +63,17 @@ def listed(names: Iterable[str], command: str = "") -> str:
     left = len(names) - (shown.count(", ") + 1 if shown else 0)
     lists = f"; `{command}` lists all" if command else ""
     return f"{shown}, ... and {left} more{lists}" if shown else f"{left} of them{lists}"
+
+
+def meant(word: str, names: Iterable[str], *, least: float = 0.6) -> str:
+    """`; did you mean NAME?` for a message, of the name that a word is near to; nothing where none is.
+
+    Args:
+        word: What was said.
+        names: What there is.
+        least: How near it has to be, 0 to 1.
+    """
+    import difflib
+
+    near = difflib.get_close_matches(word, names, 1, least)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -6,7 +6,6 @@ it is installed.
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from aqumen import _core
+from aqumen.errors import meant
 
 __all__ = ["FORMER", "PAPERS", "Experiment", "cell_of", "data", "experiments", "find", "folder", "suggestion"]
 
@@ -128,9 +128,9 @@ def suggestion(name: str | os.PathLike[str]) -> str:
         name: What was asked for.
     """
     known = [*(one.name for one in experiments()), *FORMER]
-    near = difflib.get_close_matches(_plain(name), known, 1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    return f"no such file or experiment{meant}; `aqumen list scenarios` names the experiments"
+    return (
+        f"no such file or experiment{meant(_plain(name), known) or ';'} `aqumen list scenarios` names the experiments"
+    )
 
 
 def _plain(name: str | os.PathLike[str]) -> str:

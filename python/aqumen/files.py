@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from aqumen.errors import OutputError, ScenarioError
+from aqumen.errors import OutputError, ScenarioError, meant
 
 __all__ = ["check_file", "is_packed", "json_text", "replace", "unpacked", "write_text"]
 
@@ -46,12 +46,11 @@ def check_file(path: str | os.PathLike[str]) -> None:
     if asked.is_dir():
         raise ScenarioError(f"{asked}: is a folder, not a file")
     if not asked.exists():
-        import difflib
-
         folder = asked.parent
-        beside = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-        near = difflib.get_close_matches(asked.name, beside, 1)
-        raise ScenarioError(f"{asked}: no such file" + (f"; did you mean {folder / near[0]}?" if near else ""))
+        beside = [each for each in folder.iterdir() if each.is_file()] if folder.is_dir() else []
+        # Without their endings: all TOML files are near to one another by those.
+        near = [str(each) for each in beside if meant(asked.stem, [each.stem])]
+        raise ScenarioError(f"{asked}: no such file{meant(str(asked), near)}")
 
 
 def is_packed(path: str | os.PathLike[str]) -> bool:

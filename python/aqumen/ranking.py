@@ -39,11 +39,13 @@ class Goal:
     """What AQMs are ranked by: an AQM is better if it is clearly so in some figure, and clearly worse in none."""
 
     words: str
-    """The goal in words."""
+    """The goal in words; `{base}` stands for the round-trip time without queues."""
     figures: tuple[Figure, ...]
     """What it looks at, the figure that is shown first."""
     needs: str
     """What a scenario without such a figure lacks."""
+    power: bool = False
+    """Delay and utilisation, in this order, are weighed by power where one AQM is faster and the other fuller."""
 
 
 _DELAY = Figure(key="sojourn_mean_s", title="Sojourn, mean", unit="ms", factor=1000)
@@ -62,10 +64,11 @@ GOALS = {
         needs="this engine records no distribution of sojourn times",
     ),
     "delay-at-utilization": Goal(
-        words="delay at utilisation: nobody stands above an AQM that is as full and clearly faster, or as fast and "
-        f"clearly fuller (utilisations within {_FULL.alike * 100:g} % count as alike)",
+        words="delay at utilisation: the largest power, which is utilisation over round-trip time ({base} without "
+        "queues, and the mean sojourn time); nobody stands above an AQM that is as full and faster",
         figures=(_DELAY, _FULL),
         needs="no packet crossed the link",
+        power=True,
     ),
     "page-load": Goal(
         words="mean page load time, the shortest first",
@@ -114,6 +117,8 @@ class Ranking:
     """Of each AQM the figures that the goal looks at."""
     places: tuple[Place, ...]
     """The AQMs in order."""
+    base_rtt_s: float = 0.0
+    """The round-trip time without queues, where power decides."""
 
     @property
     def goal(self) -> Goal:
@@ -121,19 +126,35 @@ class Ranking:
         return GOALS[self.by]
 
     @property
+    def words(self) -> str:
+        """The goal in words."""
+        return self.goal.words.format(base=f"{self.base_rtt_s * 1000:.4g} ms")
+
+    @property
     def figure(self) -> Figure:
         """The figure that is shown first."""
         return self.goal.figures[0]
 
 
-def rank(summaries: Mapping[str, Mapping[str, Summary]], link: str, window: str, by: str | None = None) -> Ranking:
+def rank(
+    summaries: Mapping[str, Mapping[str, Summary]],
+    link: str,
+    window: str,
+    by: str | None = None,
+    *,
+    base_rtt_s: float = 0.0,
+) -> Ranking:
     """Rank AQMs by a goal; differences that lie within the 95 % intervals are none.
+
+    Delay and utilisation are two figures. That one AQM is faster and as full is proof enough. Where one is faster and
+    the other fuller, power decides: a rule without it has the fullest buffer among the best whatever it holds.
 
     Args:
         summaries: For each AQM the summary of each figure, of this link in this window.
         link: The link.
         window: The window.
         by: A name of `GOALS`; without one the queue's error where there is a target, else delay at utilisation.
+        base_rtt_s: The round-trip time without queues, seconds; power counts it beside the queue.
     """
     if by is None:
         has_target = all(metrics.get("qacd_pkts", {}).get("n", 0) > 0 for metrics in summaries.values())
@@ -145,7 +166,16 @@ def rank(summaries: Mapping[str, Mapping[str, Summary]], link: str, window: str,
     figures = GOALS[by].figures
     spans = {aqm: [_span(metrics.get(f.key), f) for f in figures] for aqm, metrics in summaries.items()}
     alike = [figure.alike for figure in figures]
-    beats = {a: {b for b in spans if _beats(spans[a], spans[b], alike)} for a in spans}
+    power = {aqm: _power(span, base_rtt_s) for aqm, span in spans.items()} if GOALS[by].power else {}
+
+    def clearly(a: str, b: str) -> bool:
+        if not power:
+            return _beats(spans[a], spans[b], alike)
+        # Never against the power of the means: so nobody beats, over others, who beats him.
+        above = power[a][1] <= power[b][1]
+        return above and (_beats(spans[a], spans[b], alike) or power[a][2] < power[b][0])
+
+    beats = {a: {b for b in spans if clearly(a, b)} for a in spans}
     # No worse in any mean and better in one: no proof, but nobody may stand above whoever is ahead of him in all.
     ahead = {a: {b for b in spans if _ahead(spans[a], spans[b])} for a in spans}
     below = _below({a: beats[a] | ahead[a] for a in spans})
@@ -154,7 +184,8 @@ def rank(summaries: Mapping[str, Mapping[str, Summary]], link: str, window: str,
     sure = len(spans) > 1 and all((m.get(f.key) or {}).get("ci95") for m in summaries.values() for f in figures)
 
     def order(aqm: str) -> tuple[int, list[float]]:
-        return len(better[aqm]), [mean for _, mean, _ in spans[aqm]]
+        first = [power[aqm][1]] if power else []
+        return len(better[aqm]), first + [mean for _, mean, _ in spans[aqm]]
 
     places = tuple(
         Place(
@@ -166,7 +197,7 @@ def rank(summaries: Mapping[str, Mapping[str, Summary]], link: str, window: str,
         for aqm in sorted(spans, key=order)
     )
     shown = {aqm: {f.key: metrics.get(f.key, _NONE) for f in figures} for aqm, metrics in summaries.items()}
-    return Ranking(link=link, window=window, by=by, summaries=shown, places=places)
+    return Ranking(link=link, window=window, by=by, summaries=shown, places=places, base_rtt_s=base_rtt_s)
 
 
 _NONE: Summary = {"mean": None, "std": None, "ci95": None, "n": 0}
@@ -188,6 +219,21 @@ def _beats(one: list[Span], other: list[Span], alike: list[float]) -> bool:
     better = [high + margin < low for (_, _, high), (low, _, _), margin in zip(one, other, alike, strict=True)]
     worse = [high + margin < low for (_, _, high), (low, _, _), margin in zip(other, one, alike, strict=True)]
     return any(better) and not any(worse)
+
+
+def _power(spans: list[Span], base_rtt_s: float) -> Span:
+    """Kleinrock's power, turned so that less is better: the time for which utilisation is paid.
+
+    L. Kleinrock, "Power and deterministic rules of thumb for probabilistic problems in computer communications",
+    ICC 1979: throughput over response time. As wide as the intervals of both figures allow.
+    """
+    (low, delay, high), (most, empty, least) = spans
+
+    def paid(delay_s: float, empty: float) -> float:
+        # Utilisation is turned: -1 is full.
+        return (base_rtt_s + delay_s) / -empty if empty < 0 else math.inf
+
+    return paid(max(low, 0.0), most), paid(delay, empty), paid(high, least)
 
 
 def _ahead(one: list[Span], other: list[Span]) -> bool:

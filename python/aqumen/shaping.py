@@ -11,9 +11,10 @@ from math import ceil
 
 from aqumen.errors import ScenarioError, listed
 
-__all__ = ["KERNEL", "LINES", "Line", "host_commands", "kernel_options", "shaper_commands"]
+__all__ = ["FULL_PACKET_B", "KERNEL", "LINES", "Line", "host_commands", "kernel_options", "shaper_commands"]
 
 FULL_PACKET_B = 1500
+"""Bytes of an IP packet of full size."""
 ETHERNET_B = 14
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 from aqumen.columns import SIZES
@@ -17,13 +18,15 @@ from aqumen.errors import ScenarioError, listed
 from aqumen.experience import Felt, Score, scores
 from aqumen.result import Result
 from aqumen.scenario import Scenario
-from aqumen.shaping import LINES
+from aqumen.shaping import FULL_PACKET_B, KERNEL, LINES
 
-__all__ = ["AS_IT_IS", "WORDS", "Answer", "Situation", "Study", "cell", "datacenter", "uplink"]
+__all__ = ["AS_IT_IS", "SLOW", "WORDS", "Answer", "Situation", "Study", "cell", "datacenter", "uplink"]
 
 AS_IT_IS = "as it is"
 """The name of the line without any AQM, where that is a network of its own."""
 WINDOW = "steady"
+SLOW = "fq-codel-slow"
+"""FQ-CoDel with the target that a slow line asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +45,19 @@ class Situation:
     """The variant that is the network as it is today, run with DropTail."""
     rates: Mapping[str, float] = field(default_factory=dict)
     """Rates to set, bit/s."""
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    """Short names of the scenario for AQMs of the kernel with parameters."""
     sent_bps: float | None = None
     """Rate before which packets that are sent wait, in bit/s of IP packets."""
+
+    def kernel(self, aqm: str) -> str | None:
+        """The SPEC of the kernel's AQM that a row stands for; `None` where the kernel has none.
+
+        Args:
+            aqm: The AQM as it was asked for.
+        """
+        spec = self.profiles.get(aqm, aqm)
+        return spec if spec.partition(":")[0] in KERNEL else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +296,8 @@ def uplink(
     page = min(1.0, net["down"] / 8 * 4 / 2.3e6)
     codec = "g711" if min(net.values()) >= 500e3 else "g729"
     film = min(5e6, net["down"] / 4)
+    slow = _slow(min(net[way] * kept[way] for way in net))
+    profiles = {} if slow is None else {SLOW: slow}
     # Ten times the line: what waits, waits there.
     wide = f"{10 * max(net.values()):.0f}bit"
     changes = {
@@ -300,10 +316,12 @@ def uplink(
         **{f"topology.links.line-{way}.buffer": f"{max(net[way] * waits / 8, room):.0f}B" for way in net},
         **{f"flows.{name}.rtt": rtt for name in _GROUPS},
     }
+    changes |= {f"aqms.{name}": _profile(spec) for name, spec in profiles.items()}
     scenario = _set(base, changes, {"rtt": rtt, "duration": length})
     return Situation(
         scenario=scenario,
-        aqms=KERNEL_AQMS,
+        aqms=(*KERNEL_AQMS[:2], *profiles, *KERNEL_AQMS[2:]),
+        profiles=profiles,
         felt=_household(_length(scenario)),
         before="now",
         rates={way: gross[way] * kept[way] for way in gross},
@@ -316,8 +334,22 @@ def uplink(
             f"all at once, all the time, {length} a run (--duration): two people surf (pages of {2.3 * page:.2g} MB), "
             f"a call ({codec}), a game, a film of {film / 1e6:.2g} Mbit/s, an upload, an update, each on a device of "
             "its own",
+            *(f"{name} is {spec}: a full packet alone takes longer than 5 ms" for name, spec in profiles.items()),
         ),
     )
+
+
+def _slow(bps: float) -> str | None:
+    """FQ-CoDel as a slow line asks for it: a target that a full packet alone does not exceed; `None` for other lines.
+
+    RFC 8290 section 5.2.2: the target is at least the time of a packet of full size. The interval grows by as much, as
+    in OpenWrt's shaping scripts.
+
+    Args:
+        bps: Rate of the slower shaper, in bit/s of full IP packets.
+    """
+    packet_ms = ceil(FULL_PACKET_B * 8 / bps * 1000)
+    return f"fq-codel-linux:target={packet_ms}ms,interval={95 + packet_ms}ms" if packet_ms > 5 else None
 
 
 def datacenter(
@@ -444,6 +476,13 @@ def cell(
             "2.5 Mbit/s, an upload, an update",
         ),
     )
+
+
+def _profile(spec: str) -> str:
+    """A SPEC as a profile of a scenario."""
+    name, _, given = spec.partition(":")
+    pairs = (pair.split("=") for pair in given.split(","))
+    return "{ " + ", ".join([f'algorithm = "{name}"', *(f'{key} = "{value}"' for key, value in pairs)]) + " }"
 
 
 def _set(base: Scenario, changes: Mapping[str, str], said: Mapping[str, str]) -> Scenario:

@@ -84,6 +84,45 @@ def test_a_mistyped_file_suggests_the_near_one(capsys, tmp_path):
     assert told(capsys, "run", tmp_path) == f"{tmp_path}: is a folder, not a file"
 
 
+def test_files_that_share_an_ending_are_not_near(capsys, tmp_path):
+    for name in ("deny.toml", "aqms"):
+        (tmp_path / name).mkdir() if name == "aqms" else (tmp_path / name).write_text("")
+    for missing in ("demo.toml", "aqm"):
+        said = told(capsys, "replay", tmp_path / missing, "--rate", "1Mbit", "--aqm", "codel")
+        assert said == f"{tmp_path / missing}: no such file"
+    # An ending alone may be wrong.
+    assert told(capsys, "mmpp", tmp_path / "deny.tml", "--buffer", "9pkt", "--link", "1Mbit").endswith("deny.toml?")
+
+
+def test_a_missing_model_is_told_as_any_missing_file(capsys, tmp_path):
+    (tmp_path / "model.toml").write_text("")
+    missing = tmp_path / "modle.toml"
+    assert told(capsys, "mmpp", missing) == f"{missing}: no such file; did you mean {tmp_path / 'model.toml'}?"
+    assert told(capsys, "mmpp", tmp_path / "far" / "x.toml") == f"{tmp_path / 'far' / 'x.toml'}: no such file"
+
+
+@pytest.mark.parametrize(
+    ("line", "expect"),
+    [
+        ("comapre x.toml --aqm pi", "comapre: no such command; did you mean compare? `aqumen --help` lists all"),
+        ("frobnicate", "frobnicate: no such command; `aqumen --help` lists all"),
+        ("list aqm", "aqm: there is no such word; did you mean aqms? there are: aqms, transports, traffic"),
+        ("validate ns4", "ns4: there is no such word; did you mean ns3? there are: ns2, ns3, vectors, live"),
+        (
+            "compare arm-pfc/exp1 --aqm pi --rank-by dellay",
+            "--rank-by dellay: there is no such word; did you mean delay?",
+        ),
+        ("run arm-pfc/exp1 --engine pakcet", "unknown engine `pakcet`; did you mean packet? there are: packet, fluid"),
+        ("reproduce arm-pcf", "no claims of a paper `arm-pcf`; did you mean arm-pfc? there are: arm-pfc, paqm"),
+        ("run arm-pfc/exp1 --aqm codel,pie", "--aqm codel,pie: run takes one AQM; `aqumen compare` takes several"),
+        ("run arm-pfc/exp99", "arm-pfc/exp99: no such file or experiment; did you mean arm-pfc/exp8? `aqumen list"),
+        ("run nothing/like-it", "nothing/like-it: no such file or experiment; `aqumen list scenarios` names"),
+    ],
+)
+def test_a_slip_of_the_hand_is_told_with_the_near_word(capsys, line, expect):
+    assert told(capsys, *line.split()).startswith(expect)
+
+
 def test_a_key_without_its_table_suggests_the_whole(capsys):
     expect = "--set rate=4Mbit: no such key; did you mean topology.bottleneck.rate or topology.access.rate?"
     assert told(capsys, "run", "arm-pfc/exp1", "--set", "rate=4Mbit") == expect
@@ -107,6 +146,19 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys, monkeypatch):
     assert "apt-get install ns2" in rows["engine ns2"]
     assert "https://rustup.rs" in rows["cargo"]
     assert rows["polars"].split() == ["polars", "here"]
+
+
+@pytest.mark.parametrize("columns", ["60", "80", ""])
+def test_doctor_cuts_no_path(capsys, monkeypatch, columns):
+    program = "/opt/somebody/with/a/long/name/.cache/aqumen/ns3/dumbbell-4ce1bee3486fc650"
+    monkeypatch.setattr("aqumen.engines.peer_program", lambda peer: program)
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert out.count(program) == 3
+    assert "…" not in out
+    if columns:
+        assert all(len(line) <= int(columns) for line in out.splitlines() if program not in line)
 
 
 def test_a_capture_may_be_compressed(capsys, tmp_path):

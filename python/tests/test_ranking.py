@@ -1,5 +1,7 @@
 """The order of the AQMs, on intervals written by hand and at random."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,23 +83,54 @@ def link(delay_ms, utilization, half=0.1):
 def test_as_full_and_faster_is_better_whatever_else_is_said():
     # The uplink of a household, 2 Mbit/s: CoDel is neither as full nor as fast as FQ-CoDel.
     each = {"codel": link(23.9, 0.954), "fq-codel": link(7.4, 0.997), "droptail": link(900.0, 0.998)}
-    ranking = rank(each, "uplink", "steady")
+    ranking = rank(each, "uplink", "steady", base_rtt_s=0.03)
     assert ranking.by == "delay-at-utilization"
-    assert order(ranking) == [("fq-codel", 1, True), ("codel", 2, False), ("droptail", 2, False)]
+    # Power, 1/s: 0.997 / 0.0374 = 26.7; 0.954 / 0.0539 = 17.7; 0.998 / 0.930 = 1.07.
+    assert order(ranking) == [("fq-codel", 1, True), ("codel", 2, False), ("droptail", 3, False)]
+    assert "utilisation over round-trip time (30 ms without queues" in ranking.words
 
 
-def test_faster_but_emptier_is_neither_better_nor_worse():
-    ranking = rank({"fast": link(5, 0.80), "full": link(50, 0.99)}, "l", "steady")
-    assert order(ranking) == [("fast", 1, False), ("full", 1, False)]
-    assert ranking.places[0].tied_with == ("full",)
+@pytest.mark.parametrize(
+    ("base_s", "first"),
+    [
+        # 0.80 / 0.025 = 32 against 0.99 / 0.070 = 14.1.
+        (0.02, "fast"),
+        # 0.80 / 1.005 = 0.796 against 0.99 / 1.050 = 0.943: beside a second on the way, 45 ms are little.
+        (1.0, "full"),
+    ],
+)
+def test_where_one_is_faster_and_the_other_fuller_power_decides(base_s, first):
+    ranking = rank({"fast": link(5, 0.80), "full": link(50, 0.99)}, "l", "steady", base_rtt_s=base_s)
+    assert order(ranking)[0] == (first, 1, True)
 
 
-@pytest.mark.parametrize(("utilization", "places"), [(0.9945, [1, 2]), (0.9955, [1, 2]), (0.980, [1, 1])])
-def test_half_a_percent_of_utilisation_is_as_full(utilization, places):
-    # 10 ms at a little less than 99 % against 20 ms at 99 %: faster, and as full unless the difference counts.
-    ranking = rank({"slow": link(20, 0.99), "fast": link(10, utilization)}, "l", "steady")
-    assert [place.place for place in ranking.places] == places
-    assert ranking.places[0].aqm == "fast"
+def test_powers_whose_intervals_overlap_are_a_tie():
+    # 0.90 / 0.100 = 9 and 0.99 / 0.110 = 9, each figure give or take a bit.
+    ranking = rank({"fast": link(60, 0.90), "full": link(70, 0.99)}, "l", "steady", base_rtt_s=0.04)
+    assert [place.place for place in ranking.places] == [1, 1]
+    assert ranking.places[0].tied_with == (ranking.places[1].aqm,)
+
+
+@pytest.mark.parametrize("utilization", [0.9945, 0.9955, 0.990, 0.986])
+def test_half_a_percent_of_utilisation_is_as_full(utilization):
+    # A second without queues: powers within a thousandth of one another but for the last, whose intervals overlap
+    # all the same; yet 1 ms against 4 ms, and as full, is proof.
+    slow, fast = link(4, 0.99, half=0.5), link(1, utilization, half=0.5)
+    ranking = rank({"slow": slow, "fast": fast}, "l", "steady", base_rtt_s=1.0)
+    assert ranking.places[0].aqm == ("fast" if utilization > 0.988 else "slow")
+    assert [place.place for place in ranking.places] == ([1, 2] if utilization > 0.988 else [1, 1])
+
+
+def test_a_full_buffer_is_never_among_the_best_for_being_full():
+    # As measured on a household's uplink: FQ-PIE is a little slower than FQ-CoDel and a little fuller.
+    each = {
+        "fq-codel": link(3.5, 0.707, half=0.3),
+        "fq-pie": link(4.8, 0.793, half=0.3),
+        "droptail": link(475, 0.965, half=30),
+        "sfq": link(703, 1.0, half=16),
+    }
+    places = {place.aqm: place.place for place in rank(each, "l", "steady", base_rtt_s=0.03).places}
+    assert max(places["fq-codel"], places["fq-pie"]) < places["droptail"] < places["sfq"]
 
 
 FIGURE = {
@@ -132,8 +165,8 @@ AQM = st.tuples(
 )
 
 
-@given(st.lists(AQM, min_size=2, max_size=7))
-def test_nobody_stands_above_an_aqm_that_is_as_full_and_faster(drawn):
+@given(st.lists(AQM, min_size=2, max_size=7), st.sampled_from([0.0, 0.03, 1.0]))
+def test_nobody_stands_above_an_aqm_that_is_as_full_and_faster(drawn, base_s):
     each = {
         f"aqm{i}": {
             "sojourn_mean_s": summary(delay / 100, delay_half / 100),
@@ -141,7 +174,7 @@ def test_nobody_stands_above_an_aqm_that_is_as_full_and_faster(drawn):
         }
         for i, (delay, full, delay_half, full_half) in enumerate(drawn)
     }
-    ranking = rank(each, "l", "steady", "delay-at-utilization")
+    ranking = rank(each, "l", "steady", "delay-at-utilization", base_rtt_s=base_s)
     at = {place.aqm: (i, place.place) for i, place in enumerate(ranking.places)}
     means = {aqm: (m["sojourn_mean_s"]["mean"], -m["utilization"]["mean"]) for aqm, m in each.items()}
     for a, (delay, empty) in means.items():
@@ -149,6 +182,9 @@ def test_nobody_stands_above_an_aqm_that_is_as_full_and_faster(drawn):
             if delay <= other_delay and empty <= other_empty and (delay, empty) != (other_delay, other_empty):
                 assert at[a][0] < at[b][0]
                 assert at[a][1] <= at[b][1]
+    # The order is that of the powers, wherever nobody is proven better.
+    for one, other in itertools.pairwise(ranking.places):
+        assert one.place <= other.place
     best = [place for place in ranking.places if place.clearly_best]
     assert len(best) <= 1
     if best:

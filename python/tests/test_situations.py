@@ -16,7 +16,7 @@ from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.experience import Felt, scores
 from aqumen.shaping import LINES, host_commands, kernel_options, shaper_commands
-from aqumen.situations import AS_IT_IS, KERNEL_AQMS, Study, uplink
+from aqumen.situations import AS_IT_IS, KERNEL_AQMS, SLOW, Study, uplink
 
 QUICK = ["--seeds", "2", "--senders", "cubic", "--aqm", "fq-codel-linux,codel-linux", "--duration", "20s"]
 
@@ -290,6 +290,29 @@ def test_the_presets_hold_from_slow_lines_to_fast_ones(rate):
     assert bps["up"] >= 10 * bps["line-up"]
     # What is constant leaves room for the rest, and the film fits.
     assert plan["duration_s"] >= 15
+
+
+@pytest.mark.parametrize(
+    ("down", "up", "options"),
+    [
+        # 1500 bytes at 95 % of 1 Mbit/s: 12.6 ms.
+        ("16Mbit", "1Mbit", "target 13ms interval 108ms"),
+        # At 90 % of 256 kbit/s: 52.1 ms.
+        ("256kbit", "1Mbit", "target 53ms interval 148ms"),
+        # At 95 % of 2.6 Mbit/s: 4.9 ms, less than Linux's 5 ms.
+        ("20Mbit", "2600kbit", None),
+    ],
+)
+def test_a_slow_line_is_tried_with_a_target_that_a_packet_fits_into(down, up, options):
+    """RFC 8290 section 5.2.2: the target is at least the time of a full packet, else one alone counts as a queue."""
+    situation = uplink(down, up)
+    assert (SLOW in situation.aqms) == (options is not None)
+    if options is not None:
+        commands = shaper_commands(situation.kernel(SLOW), LINES["measured"], 1e6, 1e6, "wan")
+        assert f"tc qdisc replace dev wan parent 1:1 fq_codel {options}" in commands
+        plan = situation.scenario.plan(1, SLOW)
+        (shaper,) = (link for link in plan["links"] if link["name"] == "up")
+        assert f"{1000 * shaper['aqm']['params']['target']:.0f}ms" == options.split()[1]
 
 
 @pytest.mark.slow

@@ -52,6 +52,9 @@ def test_design_for_people_names_margins_and_warnings(capsys):
     out, err = capsys.readouterr()
     assert "gain_margin" in out
     assert "L_RED" in out
+    # Two plants, and which is to be trusted.
+    assert re.search(r"margin +textbook plant +exact plant", out)
+    assert "the exact one is the linearisation of the fluid model with all that is delayed: trust that." in out
     assert "too fast for Hollot's rule" in err
 
 
@@ -149,6 +152,38 @@ def test_without_an_approximation_the_loop_is_the_exact_one_and_interpolates(cla
     assert phase == pytest.approx(exact["phase_margin_deg"], rel=1e-3)
     with pytest.raises(aqumen.ScenarioError, match="pade = 0"):
         classic.to_control(pade=0)
+
+
+NETWORKS = {
+    "arm-pfc": {"capacity": "10Mbit", "flows": 100, "rtt": "200ms", "target": "100pkt"},
+    "red": {"capacity": "20Mbit", "flows": 80, "rtt": "150ms", "target": "80pkt"},
+    "pie": {"capacity": "50Mbit", "flows": 40, "rtt": "60ms"},
+    "pi2": {"capacity": "50Mbit", "flows": 40, "rtt": "60ms"},
+    "aqm-mo": {"capacity": "10Mbit", "flows": 60, "rtt": "100ms", "target": "50pkt"},
+}
+
+
+# With that much in its polynomials python-control says that it searches by frequencies.
+@pytest.mark.filterwarnings("ignore:stability_margins. Falling back")
+@pytest.mark.parametrize("aqm", NETWORKS)
+def test_python_control_finds_the_margins_of_both_plants(aqm):
+    """By its own search on what `to_control` gives: sampled laws, continuous ones, stable loops and (RED's) another."""
+    control = pytest.importorskip("control")
+    design = theory.design(aqm, **NETWORKS[aqm])
+    for loop, ours, near in (
+        (design.to_control(pade=8)[2], design.margins, 2e-3),
+        (design.to_control()[2], design.margins["exact"], 1e-4),
+    ):
+        gain, phase, *_ = control.margin(loop)
+        assert gain == pytest.approx(ours["gain_margin"], rel=near)
+        assert phase == pytest.approx(ours["phase_margin_deg"], rel=near)
+    # MATLAB's script has the dead time as it is: its plant, with the delay written as Pade, is that of pade=8.
+    text = design.to_matlab()
+    gain, coefficients, delay = re.search(r"P = tf\((\S+), \[(.+?)\], 'InputDelay', (\S+),", text).groups()
+    plant = control.tf([float(gain)], [float(x) for x in coefficients.split()])
+    read = control.tf(plant * control.tf(*control.pade(float(delay), 8)))
+    w = np.array([0.3, 1.0, 3.0])
+    np.testing.assert_allclose(read(1j * w), design.to_control(pade=8)[0](1j * w), rtol=1e-6)
 
 
 def test_exact_plant_and_sampled_controller_make_the_loop(classic):

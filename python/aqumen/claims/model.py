@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aqumen import experiments
-from aqumen.errors import ScenarioError, listed
+from aqumen.errors import ScenarioError, listed, meant
 
 __all__ = ["VERDICTS", "Claim", "Paper", "Rule", "load_paper"]
 
@@ -89,7 +89,10 @@ def load_paper(name: str) -> Paper:
     """
     text = experiments.data(f"{name}/claims")
     if text is None:
-        raise ScenarioError(f"no claims of a paper `{name}`; there are: {listed(experiments.PAPERS)}")
+        raise ScenarioError(
+            f"no claims of a paper `{name}`{meant(name, experiments.PAPERS) or ';'} "
+            f"there are: {listed(experiments.PAPERS)}"
+        )
     file = f"{name}/claims.toml"
     try:
         said = tomllib.loads(text)

@@ -7,6 +7,7 @@ why), 130 stopped by Ctrl-C.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 import aqumen
 from aqumen.cli import talk
-from aqumen.errors import Error, OwnError
+from aqumen.errors import Error, OwnError, listed, meant
 
 __all__ = ["VERBS", "main"]
 
@@ -93,7 +94,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except Error as error:
         return talk.failed(str(error))
     except click.ClickException as error:
-        return talk.failed(error.format_message())
+        return talk.failed(_said(error))
     except (KeyboardInterrupt, click.Abort):
         talk.say("stopped")
         return talk.INTERRUPTED
@@ -118,6 +119,17 @@ def _answer(words: list[str]) -> int:
         return asked.exit_code
 
 
+def _said(error: click.ClickException) -> str:
+    """What click says of a command line; of words of a list, as all other messages say it."""
+    parameter = error.param if isinstance(error, click.BadParameter) else None
+    word = re.match(r"'(.*)' is not one of ", error.message)
+    if parameter is None or word is None or not isinstance(parameter.type, click.Choice):
+        return error.format_message()
+    names = [str(name) for name in parameter.type.choices]
+    option = f"{parameter.opts[0]} " if isinstance(parameter, click.Option) else ""
+    return f"{option}{word[1]}: there is no such word{meant(word[1], names) or ';'} there are: {listed(names)}"
+
+
 def _drop_output() -> None:
     """Let the interpreter write what is left to nowhere: it must not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -135,6 +147,15 @@ class _Verbs(click.Group):
         module, function, _ = VERBS[cmd_name]
         command: click.Command = getattr(import_module(f"aqumen.cli.{module}"), function)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not args[0].startswith("-") and args[0] not in VERBS:
+            raise click.UsageError(
+                f"{args[0]}: no such command{meant(args[0], VERBS) or ';'} `aqumen --help` lists all"
+            )
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(verb, help=VERBS[verb][2]) for verb in VERBS if verb.startswith(incomplete)]

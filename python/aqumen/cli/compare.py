@@ -177,7 +177,7 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
     heading = (
         f"{comparison.scenario.name}: {comparison.scenario.title}\n"
         f"{ranking.link}, window {ranking.window}, {len(comparison.results)} runs, engine {engines}\n"
-        f"Ranked by {ranking.goal.words}."
+        f"Ranked by {ranking.words}."
     )
     goal = [(f.key, f.title, f.unit, f.factor, f.digits) for f in ranking.goal.figures]
     columns = [*goal, *(column for column in HEADLINE if column[0] not in {key for key, *_ in goal})]

@@ -143,6 +143,13 @@ def _robust_table(best: RobustPi | RobustAqm) -> Table:
     return table
 
 
+PLANTS = (
+    "Rules of design and papers take the textbook plant, two poles and a dead time; the exact one is the linearisation "
+    "of the fluid model with all that is delayed: trust that."
+)
+"""Which plant is which, and why there are two."""
+
+
 def tables_of(found: Design) -> list[Table | str]:
     """The design as tables for people.
 
@@ -165,6 +172,7 @@ def tables_of(found: Design) -> list[Table | str]:
             margins.add_row(name, _plain(found.margins[name]), _plain(value))
         margins.add_row("spectral_radius", _plain(found.margins["spectral_radius"]), "")
         lines.append(margins)
+        lines.append(PLANTS)
     noise = found.noise
     if noise["queue_std_pkts"] is not None:
         figures = talk.table("\nNoise that packets make", ["figure", "value"])

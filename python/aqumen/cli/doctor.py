@@ -36,26 +36,25 @@ PROGRAMS = {
 @click.command()
 def doctor() -> int:
     """Say what is installed, what is missing, and how to get it."""
-    made = talk.table("", ["what", "state", "to get it"], figures=False)
-    made.add_row("aqumen", f"{aqumen.__version__}, engines {Path(_core.__file__).name}", "")
-    made.add_row("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", "")
-    made.add_row("processors", f"{engines.cores()} for this process", "")
     folder = experiments.folder()
-    made.add_row("experiments", str(folder) if folder else f"{len(_core.experiments())} compiled in", "")
+    rows = {
+        "aqumen": f"{aqumen.__version__}, engines {Path(_core.__file__).name}",
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "processors": f"{engines.cores()} for this process",
+        "experiments": str(folder) if folder else f"{len(_core.experiments())} compiled in",
+    }
     for peer in engines.PEERS:
         try:
-            made.add_row(f"engine {peer}", str(engines.peer_program(peer)), "")
+            rows[f"engine {peer}"] = str(engines.peer_program(peer))
         except EngineError as error:
-            made.add_row(f"engine {peer}", "missing", str(error))
+            rows[f"engine {peer}"] = f"missing: {error}"
     for program, (use, source) in PROGRAMS.items():
-        found = shutil.which(program)
-        made.add_row(program, found or "missing", "" if found else f"{source}; for {use}")
+        rows[program] = shutil.which(program) or f"missing: {source}; for {use}"
     for package, (extra, use) in PACKAGES.items():
-        there = find_spec(package) is not None
-        made.add_row(
-            package, "here" if there else "missing", "" if there else f"pip install 'aqumen[{extra}]'; for {use}"
+        rows[package] = (
+            "here" if find_spec(package) is not None else f"missing: pip install 'aqumen[{extra}]'; for {use}"
         )
-    talk.show(made)
+    talk.entries(rows)
     return 0
 
 

@@ -24,6 +24,7 @@ from aqumen.cli.options import (
     own_option,
     scenario_argument,
     set_option,
+    spec_list,
     target_option,
     theory_option,
     until_option,
@@ -90,6 +91,8 @@ def run(
     if pcap is not None and not (pcap.parent.is_dir()):
         raise aqumen.OutputError(f"cannot write {pcap}: the folder {pcap.parent} does not exist")
     if aqm is not None:
+        if len(spec_list([aqm])) > 1:
+            raise aqumen.ScenarioError(f"--aqm {aqm}: run takes one AQM; `aqumen compare` takes several")
         loaded.check_aqm(aqm)
     check_engine(engine)
     for runner in [engine, "theory"] if theory else [engine]:

@@ -354,11 +354,10 @@ def _advice(situation: Situation, answer: Answer, commands: Callable[[str], list
         lines.append("\nBy this goal no AQM is better than the line as it is.")
     if first.tied_with and answer.seeds > 1:
         lines.append(f"\nNot told apart from {first.aqm}: {', '.join(first.tied_with)}; more seeds may.")
-    if first.aqm.partition(":")[0] in KERNEL:
-        since = KERNEL[first.aqm.partition(":")[0]][1]
+    if (spec := situation.kernel(first.aqm)) is not None:
+        since = KERNEL[spec.partition(":")[0]][1]
         lines.append(
-            "\n"
-            + "\n".join([f"{first.aqm}, Linux {since} and later, as root:", *(f"  {c}" for c in commands(first.aqm))])
+            "\n" + "\n".join([f"{first.aqm}, Linux {since} and later, as root:", *(f"  {c}" for c in commands(spec))])
         )
     if today is not None and today.aqm != first.aqm:
         rows = [
@@ -386,7 +385,7 @@ def _dict(
             "score_half_interval": each.score_half,
             "score_by_senders": dict(each.by_senders),
             "felt": {f.key: {"unit": f.unit, **each.values[f.key]} for f in situation.felt},
-            "commands": commands(each.aqm) if each.aqm.partition(":")[0] in KERNEL else None,
+            "commands": None if (spec := situation.kernel(each.aqm)) is None else commands(spec),
         }
         for each in answer.score
     ]
@@ -411,9 +410,9 @@ def _write(out: Path, study: Study, answer: Answer, commands: Callable[[str], li
     write_text(out / "scenario.toml", study.situation.scenario.to_toml())
     write_text(out / "answer.json", json_text(_dict(study.situation, answer, commands, None), indent=2) + "\n")
     for each in answer.score:
-        if each.aqm.partition(":")[0] in KERNEL:
+        if (spec := study.situation.kernel(each.aqm)) is not None:
             name = "".join(character if character.isalnum() else "-" for character in each.aqm)
-            write_text(out / f"{name}.sh", "\n".join(["#!/bin/sh -e", *commands(each.aqm)]) + "\n")
+            write_text(out / f"{name}.sh", "\n".join(["#!/bin/sh -e", *commands(spec)]) + "\n")
     for gathering in study.gatherings.values():
         if gathering.store is not None:
             comparison = gathering.comparison()

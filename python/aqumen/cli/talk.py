@@ -8,14 +8,25 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-__all__ = ["CHECK_FAILED", "COULD_NOT_RUN", "INTERRUPTED", "failed", "filled", "progress", "say", "show", "table"]
+__all__ = [
+    "CHECK_FAILED",
+    "COULD_NOT_RUN",
+    "INTERRUPTED",
+    "entries",
+    "failed",
+    "filled",
+    "progress",
+    "say",
+    "show",
+    "table",
+]
 
 CHECK_FAILED = 1
 COULD_NOT_RUN = 2
@@ -109,6 +120,21 @@ def show(*items: Table | str, wide: bool = False) -> None:
     if lost:
         drawn.write(f"\nTables are cut to {width} columns; --wide prints them whole.\n")
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines()))
+
+
+def entries(rows: Mapping[str, str]) -> None:
+    """Print names and what is said of each on stdout, long lines broken between words; a path stays in one piece.
+
+    Args:
+        rows: What is said, by name.
+    """
+    width, names = _width(), max(map(len, rows))
+    for name, said in rows.items():
+        line = f"{name:{names}}  {said}"
+        if width is not None:
+            indent = " " * (names + 2)
+            line = textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        print(line)
 
 
 def _width() -> int | None:

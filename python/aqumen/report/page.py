@@ -139,7 +139,7 @@ def _verdict(data: dict[str, Any], ranking: Ranking) -> str:
     if len(first) == 1:
         return f"{name} {did} and leads, but is not clearly better than each of the others."
     tied = " and ".join(f"<b>{escape(place.aqm)}</b>" for place in first)
-    why = "their 95 % intervals overlap" if len(ranking.goal.figures) == 1 else "none is as full and clearly faster"
+    why = "their 95 % intervals overlap" if len(ranking.goal.figures) == 1 else "their powers are not told apart"
     return f"{tied} lead together: {why}. {name} {did}."
 
 
@@ -227,7 +227,7 @@ def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
 
 
 def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
-    what = f"Ranked by {ranking.goal.words}."
+    what = f"Ranked by {ranking.words}."
     if ranking.by == "queue-error":
         what += " It counts both a queue that stands off the target and one that swings about it."
     if len(comparison.seeds) == 1:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from aqumen import _core, tables
 from aqumen.report.template import render
-from aqumen.shaping import KERNEL
 
 if TYPE_CHECKING:
     from aqumen.situations import Answer, Study
@@ -37,7 +36,7 @@ def situation_html(
         commands: The commands that set an AQM up.
         command: The command that made it.
     """
-    known = first.partition(":")[0] in KERNEL
+    spec = study.situation.kernel(first)
     return render(
         "situation.html",
         scenario=study.situation.scenario,
@@ -48,7 +47,7 @@ def situation_html(
         goal=goal,
         alone=alone,
         first=first,
-        commands=commands(first) if known else [],
+        commands=[] if spec is None else commands(spec),
         command=command,
         spread=tables.spread,
         css=(files("aqumen.report") / "page.css").read_text("utf-8"),
