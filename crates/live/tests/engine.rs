@@ -47,7 +47,8 @@ fn valid_run(plan: &Plan) -> LiveResult {
     live
 }
 
-/// Enough transfers at a time that a few whose SYN is lost, and who try again after a second, do not decide how many are served.
+/// Enough flows and transfers at a time that a few whose SYN is lost, and who try again after a second, and then after two, do
+/// not decide what is served.
 const KINDS: &str = r#"
     [[flows]]
     name = "reno"
@@ -59,9 +60,10 @@ const KINDS: &str = r#"
     transport = { preset = "linux", ecn = false, packet = "1000B" }
     [[flows]]
     name = "bbr"
+    count = 4
     transport = "linux-bbr"
     start = "500ms"
-    stop = "2s"
+    stop = "3s"
     [[flows]]
     name = "transfers"
     count = 12
