@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aqumen import aqms
     from aqumen.comparison import Comparison, compare, run
     from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, OwnError, ScenarioError
-    from aqumen.own import Network, PacketAqm, Param, SampledLaw
+    from aqumen.own import Network, PacketAqm, Param, SampledLaw, TrafficSource
     from aqumen.ranking import Place, Ranking
     from aqumen.result import Result, Series, SojournCdf
     from aqumen.scenario import Scenario
@@ -46,6 +46,7 @@ __all__ = [
     "ScenarioError",
     "Series",
     "SojournCdf",
+    "TrafficSource",
     "Transient",
     "Transport",
     "__version__",
@@ -58,7 +59,7 @@ __all__ = [
 _HOMES = {
     "comparison": ("Comparison", "compare", "run"),
     "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError"),
-    "own": ("Network", "PacketAqm", "Param", "SampledLaw"),
+    "own": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource"),
     "ranking": ("Place", "Ranking"),
     "result": ("Result", "Series", "SojournCdf"),
     "scenario": ("Scenario",),

@@ -39,6 +39,20 @@ def check_engine(engine: str) -> None:
         peer_program(engine)
 
 
+def check_traffic(scenario: Scenario, engine: str) -> None:
+    """Raise `EngineError` for a source of traffic of one's own on an engine that cannot ask it.
+
+    Args:
+        scenario: The scenario.
+        engine: The engine.
+    """
+    if engine != "packet":
+        for group, name in scenario.own_traffic.items():
+            raise EngineError(
+                f"engine `{engine}` cannot run traffic of your own: group {group} has {name}; use engine `packet`"
+            )
+
+
 def peer_program(engine: str) -> Path:
     """The program that a peer is; raises `EngineError` where it is not on this machine.
 
@@ -102,6 +116,7 @@ def run_one(
         anyway: Run also what takes far too long.
     """
     check_engine(engine)
+    check_traffic(scenario, engine)
     aqm, seed = job
     if not anyway:
         foresee(scenario, [aqm], engine)
@@ -144,6 +159,7 @@ def run_many(
         on_done: Called with the index of a job and its answer; `False` leaves out the rest.
     """
     check_engine(engine)
+    check_traffic(scenario, engine)
     if engine in PEERS:
         # Two runs in real time would make each other late.
         _run_peers(scenario, jobs, engine, 1 if engine == "live" else threads, on_done)

@@ -1,4 +1,4 @@
-"""Your own AQM: a control law that is sampled, or an algorithm that decides packet by packet.
+"""Your own code: an AQM, as a control law that is sampled or deciding packet by packet, or a source of traffic.
 
 import aqumen
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -25,6 +26,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqumen import _core
@@ -33,7 +35,7 @@ from aqumen.errors import OwnError, ScenarioError
 if TYPE_CHECKING:
     from aqumen._core import PacketView, QueueView, Seen
 
-__all__ = ["Network", "OwnAqm", "PacketAqm", "Param", "SampledLaw", "from_file"]
+__all__ = ["Network", "OwnAqm", "PacketAqm", "Param", "SampledLaw", "TrafficSource", "from_file"]
 
 UNITS = ("", "pkt", "B", "s", "Hz", "bit/s", "1/pkt")
 """Units of a parameter. In a SPEC it is written with one of the same kind: `5ms` for seconds."""
@@ -68,13 +70,9 @@ class Param:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, instance: OwnAqm | None, owner: type) -> Any:
-        if instance is None:
-            return self
-        return instance.__dict__.get(self.name, self.default)
-
-    def __set__(self, instance: OwnAqm, value: float) -> None:
-        instance.__dict__[self.name] = value
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        # Only until the instance has an attribute of this name: from then on a step reads that, without a call.
+        return self if instance is None else self.default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +182,30 @@ class PacketAqm(OwnAqm):
         """
 
 
-Own = type[SampledLaw] | type[PacketAqm]
+class TrafficSource:
+    """What an application sends, as packets or as whatever the flow's transport makes of so many bytes at once.
+
+    An instance is made for each flow and run. It runs in the packet engine.
+    """
+
+    name: ClassVar[str] = ""
+    """Its name in a scenario; without one it follows from the class: `MySource` is `my-source`."""
+    random: Random
+    """Chances of this flow and seed, there when `start` is called: with no others equal seeds give equal results."""
+
+    def start(self) -> None:
+        """Called once, when all parameters are there: choose here what follows from them."""
+
+    def next(self) -> tuple[float, int] | None:
+        """How many seconds after the bytes before the next are sent, and how many; the first after the flow's start.
+
+        With 0 bytes it only waits; `None`: it sends no more.
+        """
+        raise NotImplementedError
+
+
+OwnAqmClass = type[SampledLaw] | type[PacketAqm]
+Own = OwnAqmClass | type[TrafficSource]
 
 
 def name_of(own: Own) -> str:
@@ -223,8 +244,8 @@ class _Row:
     title: str
     summary: str
     params: list[tuple[str, str, float | None, float | None, float | None, str]]
-    law: bool
-    make: Callable[[dict[str, float], dict[str, Any]], tuple[Any, ...]]
+    kind: str
+    make: Callable[[Any, dict[str, Any]], Any]
 
 
 def _row(own: Own) -> _Row:
@@ -234,32 +255,53 @@ def _row(own: Own) -> _Row:
             known = ", ".join(f'"{unit}"' for unit in UNITS)
             raise ScenarioError(f'{own.__name__}.{param.name}: unknown unit "{param.unit}"; there are: {known}')
     told = [(p.name, p.unit, _number(p.default), _number(p.low), _number(p.high), p.doc) for p in params]
-    asked = ("step",) if issubclass(own, SampledLaw) else ("on_arrival", "on_dequeue", "on_timer")
-    base = SampledLaw if issubclass(own, SampledLaw) else PacketAqm
+    base, kind, asked = next(each for each in _KINDS if issubclass(own, each[0]))
     if all(getattr(own, name) is getattr(base, name) for name in asked):
-        raise ScenarioError(f"{own.__name__}: it decides nothing; define {' or '.join(f'{name}()' for name in asked)}")
+        raise ScenarioError(f"{own.__name__}: it {_IDLE[kind]}; define {' or '.join(f'{name}()' for name in asked)}")
     summary = (inspect.getdoc(own) or "").partition("\n")[0]
-    law = issubclass(own, SampledLaw)
-    return _Row(name_of(own), own.__name__, summary, told, law, functools.partial(_make, own))
+    make: Any = _source if kind == "traffic" else _make
+    return _Row(name_of(own), own.__name__, summary, told, kind, functools.partial(make, own))
+
+
+_KINDS: tuple[tuple[type, str, tuple[str, ...]], ...] = (
+    (SampledLaw, "law", ("step",)),
+    (PacketAqm, "packets", ("on_arrival", "on_dequeue", "on_timer")),
+    (TrafficSource, "traffic", ("next",)),
+)
+"""What there is: the base class, what the core calls it, and the methods of which at least one is defined."""
+_IDLE = {"law": "decides nothing", "packets": "decides nothing", "traffic": "sends nothing"}
 
 
 def _number(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _make(own: Own, network: dict[str, float], values: dict[str, Any]) -> tuple[Any, ...]:
-    """An instance, as the core takes it."""
+def _started(own: Own, given: dict[str, Any], values: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
+    """An instance that has `given` and its parameters when it starts; and their values in force."""
     made = own()
-    made.network = Network(**network)
-    for name, value in values.items():
+    params = params_of(own)
+    for name, value in {**{param.name: param.default for param in params}, **values, **given}.items():
         setattr(made, name, value)
     made.start()
     force = []
-    for param in params_of(own):
+    for param in params:
         value = getattr(made, param.name)
         if value is None:
             raise TypeError(f"parameter {param.name} has no default, and start() gave it no value")
         force.append((param.name, float(value)))
+    return made, force
+
+
+def _source(own: type[TrafficSource], seed: int, values: dict[str, Any]) -> Callable[[], tuple[float, int] | None]:
+    """The `next` of an instance, as the core takes it."""
+    made, _ = _started(own, {"random": Random(seed)}, values)
+    asked: Callable[[], tuple[float, int] | None] = made.next
+    return asked
+
+
+def _make(own: OwnAqmClass, network: dict[str, float], values: dict[str, Any]) -> tuple[Any, ...]:
+    """An instance, as the core takes it."""
+    made, force = _started(own, {"network": Network(**network)}, values)
     if isinstance(made, SampledLaw):
         periods = list(made.period) if isinstance(made.period, tuple) else [made.period]
         if not 1 <= len(periods) <= 2:
@@ -276,7 +318,7 @@ def _make(own: Own, network: dict[str, float], values: dict[str, Any]) -> tuple[
 
 @functools.lru_cache(maxsize=64)
 def catalogue(own: tuple[Own, ...]) -> _core.Catalogue:
-    """The built-in AQMs and these.
+    """What is built in, and these.
 
     Args:
         own: The classes.
@@ -284,7 +326,7 @@ def catalogue(own: tuple[Own, ...]) -> _core.Catalogue:
     names = [name_of(each) for each in own]
     for name in names:
         if names.count(name) > 1:
-            raise ScenarioError(f"two AQMs of your own are called `{name}`; give one a `name`")
+            raise ScenarioError(f"two classes of your own are called `{name}`; give one a `name`")
     try:
         return _core.Catalogue([_row(each) for each in own])
     except _core.ScenarioError as error:
@@ -292,14 +334,21 @@ def catalogue(own: tuple[Own, ...]) -> _core.Catalogue:
 
 
 def as_own(thing: object) -> Own | None:
-    """`thing` if it is a class of one's own AQM.
+    """`thing` if it is a class of one's own AQM or source.
 
     Args:
         thing: Anything.
     """
-    if isinstance(thing, type) and issubclass(thing, (SampledLaw, PacketAqm)):
-        return thing
-    return None
+    return thing if isinstance(thing, type) and issubclass(thing, (SampledLaw, PacketAqm, TrafficSource)) else None
+
+
+def is_aqm(own: Own) -> bool:
+    """Whether it is an AQM, and no source of traffic.
+
+    Args:
+        own: The class.
+    """
+    return not issubclass(own, TrafficSource)
 
 
 def specs(aqms: Iterable[object]) -> tuple[list[str], list[Own]]:
@@ -309,42 +358,62 @@ def specs(aqms: Iterable[object]) -> tuple[list[str], list[Own]]:
         aqms: SPECs, objects of `aqumen.aqms`, classes.
     """
     found = [(as_own(aqm), aqm) for aqm in aqms]
+    for own, _ in found:
+        if own and not is_aqm(own):
+            raise ScenarioError(f"{own.__name__}: a source of traffic, no AQM; a scenario that knows it names it")
     return [name_of(own) if own else str(aqm) for own, aqm in found], [own for own, _ in found if own]
 
 
-def from_file(spec: str) -> Own:
-    """The class of an AQM in a file.
+def from_file(spec: str, *, traffic: bool = False) -> Own:
+    """The class of an AQM, or of a source of traffic, in a file.
 
     Args:
-        spec: The file and the class: `my_aqm.py:MyPi`. The class may be left out where the file has one alone.
+        spec: The file and the class: `my_aqm.py:MyPi`. The class may be left out where the file has one alone. A file
+            whose name does not end in .py is given with its folder: `./my_aqm:MyPi`.
+        traffic: Whether a source of traffic is meant.
     """
-    file, colon, wanted = spec.rpartition(":") if not spec.endswith(".py") else (spec, "", "")
+    file, wanted = _parts(spec)
     path = Path(file)
-    if not file or path.suffix != ".py":
-        raise ScenarioError(f"{spec}: name a Python file and a class in it: my_aqm.py:MyAqm")
+    if path.suffix != ".py" and "/" not in file and os.sep not in file:
+        example = "my_source.py:MySource" if traffic else "my_aqm.py:MyAqm"
+        raise ScenarioError(f"{spec}: name a Python file and a class in it: {example}")
     if not path.is_file():
-        raise ScenarioError(f"{path}: no such file")
+        raise ScenarioError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}")
     module = _module(path.resolve(), path.stat().st_mtime_ns)
-    here = {
+    every = {
         name: own
         for name, value in vars(module).items()
         if (own := as_own(value)) and value.__module__ == module.__name__
     }
+    here = {name: own for name, own in every.items() if is_aqm(own) is not traffic}
     if wanted in here:
         return here[wanted]
     known = ", ".join(here) or "none"
-    if colon:
-        raise ScenarioError(f"{path}: no AQM class {wanted} (of SampledLaw or PacketAqm); there are: {known}")
+    what, bases = ("source", "TrafficSource") if traffic else ("AQM", "SampledLaw or PacketAqm")
+    if wanted in every:
+        other = "--aqm-from" if traffic else "--traffic-from"
+        raise ScenarioError(f"{path}: {wanted} is no {what} but for {other}; there are: {known}")
+    if wanted:
+        raise ScenarioError(f"{path}: no {what} class {wanted} (of {bases}); there are: {known}")
     if len(here) != 1:
         raise ScenarioError(f"{path}: which class? Write {path}:CLASS; there are: {known}")
     return next(iter(here.values()))
+
+
+def _parts(spec: str) -> tuple[str, str]:
+    """The file and the class of FILE:CLASS, where the file's name may have colons too."""
+    file, _, wanted = spec.rpartition(":")
+    if not file or not wanted.isidentifier() or (Path(spec).is_file() and not Path(file).is_file()):
+        return spec.removesuffix(":"), ""
+    return file, wanted
 
 
 @functools.lru_cache(maxsize=64)
 def _module(path: Path, _changed_ns: int) -> Any:
     """The module in a file, run once for each of its versions."""
     name = f"aqumen_own_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = importlib.machinery.SourceFileLoader(name, os.fspath(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

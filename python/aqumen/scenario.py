@@ -29,7 +29,7 @@ class Scenario:
     core: _core.Scenario
     """The compiled scenario."""
     own: tuple[Own, ...] = ()
-    """AQMs of one's own that it knows beside the built-in ones."""
+    """AQMs and sources of traffic of one's own that it knows beside what is built in."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], own: Sequence[Own] = ()) -> Scenario:
@@ -38,7 +38,7 @@ class Scenario:
         Args:
             path: A TOML file; or, where there is none, the name of an experiment: `arm-pfc/exp1`. Behind an `@` stands
                 a cell of its sweep, with variants: `aqm-mo/rtt@464ms,ecn`.
-            own: Classes of your own AQMs, which it may name.
+            own: Classes of your own AQMs and sources of traffic, which it may name.
 
         Raises:
             ScenarioError: The file is absent, is no text, or is no scenario; the message names file, line and key.
@@ -68,7 +68,7 @@ class Scenario:
         Args:
             text: The TOML text.
             file: The name that error messages give it.
-            own: Classes of your own AQMs, which it may name.
+            own: Classes of your own AQMs and sources of traffic, which it may name.
         """
         try:
             return cls(_core.Scenario.parse(text, file, _catalogue(own)), tuple(own))
@@ -76,10 +76,10 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     def knowing(self, own: Sequence[Own]) -> Scenario:
-        """A copy that knows more AQMs.
+        """A copy that knows more AQMs and sources of traffic.
 
         Args:
-            own: Classes of your own AQMs. One of a name that it knows already takes that one's place.
+            own: Classes of your own. One of a name that it knows already takes that one's place.
         """
         more = [each for each in own if each not in self.own]
         if not more:
@@ -205,6 +205,11 @@ class Scenario:
     def aqms(self) -> list[str]:
         """Names of the AQMs that can run here: the scenario's profiles, and all known ones."""
         return self.core.aqm_names()
+
+    @property
+    def own_traffic(self) -> dict[str, str]:
+        """The groups of flows whose traffic is a source of one's own, and its name."""
+        return dict(self.core.own_traffic())
 
     @property
     def memory_bytes(self) -> int:

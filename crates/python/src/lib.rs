@@ -2,7 +2,7 @@
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is what
 //! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue;
-//! `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs.
+//! `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs and sources.
 
 mod catalogue;
 mod cost;
@@ -22,6 +22,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use aqumen_scenario::Traffic;
 use aqumen_scenario::cost::Runner;
 use aqumen_sim::Options;
 use aqumen_traffic::{Action, Ahead};
@@ -81,7 +82,7 @@ type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, 
 
 #[pymethods]
 impl Scenario {
-    /// Reads and checks the file at `path`, with the AQMs of a catalogue.
+    /// Reads and checks the file at `path`, with what a catalogue has.
     #[staticmethod]
     #[pyo3(signature = (path, own = None))]
     fn load(path: PathBuf, own: Option<&Catalogue>) -> PyResult<Self> {
@@ -133,7 +134,7 @@ impl Scenario {
         wrap(&self.0, || self.0.until(end))
     }
 
-    /// The same scenario with the AQMs of a catalogue.
+    /// The same scenario with what a catalogue has.
     fn knowing(&self, own: &Catalogue) -> PyResult<Self> {
         wrap(&own.0, || self.0.knowing((*own.0).clone()))
     }
@@ -193,6 +194,15 @@ impl Scenario {
         let own = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
         let built_in = catalogue::names().map(String::from);
         own.chain(self.0.catalogue().own().map(|row| row.name.to_string())).chain(built_in).collect()
+    }
+
+    /// The kinds of traffic from outside that it names, each with the group that sends it.
+    fn own_traffic(&self) -> Vec<(String, String)> {
+        let groups = self.0.spec().flows.iter().filter_map(|group| match &group.traffic {
+            Traffic::Own(own) => Some((group.name.0.clone(), own.name.clone())),
+            _ => None,
+        });
+        groups.collect()
     }
 
     /// Refuses a SPEC that this scenario cannot run.

@@ -1,40 +1,39 @@
-//! Someone's own AQMs, written in Python: control laws, and algorithms that decide packet by packet.
-//!
-//! An engine works without the interpreter's lock and takes it for each call. Nothing in an AQM can fail, so what Python raises
-//! (or a probability that is none) is kept in the [`Trouble`] of its catalogue; from then on the AQM does nothing, the engine is
-//! told to stop where it next asks, and the run answers with what was raised and at what simulated time.
+//! Someone's own code, written in Python: control laws, and algorithms that decide packet by packet; sources of traffic stand in
+//! `traffic`, and what any of them raises in `trouble`. An engine works without the interpreter's lock and takes it for each call.
+
+mod traffic;
+mod trouble;
 
 use std::collections::HashSet;
-use std::ops::Deref;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use aqumen_aqm::{
     Algorithm, AnyAqm, Aqm, Bound as End, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network,
     Observation, PERIOD_MIN, Param, ParamError, Requirement, SampledLaw, Settings, Totals, Unit, Value, Verdict,
 };
+use aqumen_scenario::Outside;
 use aqumen_units::{Ecn, Instant, Probability, Span};
-use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::refuse;
+pub(crate) use trouble::Known;
+use trouble::{Calls, Failure, Trouble, own_error, shown};
 
-import_exception!(aqumen.errors, OwnError);
-
-/// Names to algorithms: the built-in ones, and those of a list of Python classes.
+/// What scenarios may name: what is built in, and a list of Python classes.
 #[pyclass(frozen, module = "aqumen._core")]
-pub(crate) struct Catalogue(pub(crate) Known<aqumen_aqm::Catalogue>);
+pub(crate) struct Catalogue(pub(crate) Known<Outside>);
 
-/// What a Python class says of its AQM.
+/// What a Python class says of itself.
 #[derive(FromPyObject)]
 struct Row {
     name: String,
     title: String,
     summary: String,
     params: Vec<Own>,
-    /// Whether it is a control law; else it decides packet by packet.
-    law: bool,
-    /// Makes an instance from the nominal network and the values given.
+    /// What it is: `law`, a control law; `packets`, an AQM that decides packet by packet; `traffic`, a source.
+    kind: String,
+    /// Makes an instance: of an AQM from the nominal network and the values given, of a source from a seed and the values.
     make: Py<PyAny>,
 }
 
@@ -54,103 +53,22 @@ impl Catalogue {
     #[new]
     fn new(own: Vec<Row>) -> PyResult<Self> {
         let trouble = Trouble::default();
-        let mut catalogue = aqumen_aqm::Catalogue::BUILT_IN;
+        let mut all = Outside::default();
         for row in own {
             let algorithm = row.algorithm()?;
-            let (trouble, make, law) = (trouble.clone(), row.make, row.law);
+            if row.kind == "traffic" {
+                let kind = traffic::kind(algorithm.name, algorithm.params, row.make, &trouble);
+                all.traffic = all.traffic.with(kind).map_err(refuse)?;
+                continue;
+            }
+            let (trouble, make, law) = (trouble.clone(), row.make, row.kind == "law");
             let build = move |settings: &Settings<'_>, network: &Network| -> Result<AnyAqm, ParamError> {
                 let make = Maker { make: &make, algorithm: &algorithm, trouble: &trouble };
                 if law { make.law(settings, network) } else { make.per_packet(settings, network) }
             };
-            catalogue = catalogue.with(algorithm, build).map_err(refuse)?;
+            all.aqms = all.aqms.with(algorithm, build).map_err(refuse)?;
         }
-        Ok(Catalogue(Known { inner: Arc::new(catalogue), trouble }))
-    }
-}
-
-/// What knows own AQMs, a catalogue or a scenario, with what they raise.
-pub(crate) struct Known<T> {
-    inner: Arc<T>,
-    trouble: Trouble,
-}
-
-impl<T> Known<T> {
-    /// `inner`, whose own AQMs are those of `like`.
-    pub(crate) fn like<U>(like: &Known<U>, inner: T) -> Self {
-        Known { inner: Arc::new(inner), trouble: like.trouble.clone() }
-    }
-
-    /// `inner`, which has no own AQMs.
-    pub(crate) fn plain(inner: T) -> Self {
-        Known { inner: Arc::new(inner), trouble: Trouble::default() }
-    }
-
-    /// Looks out for trouble from now on.
-    pub(crate) fn watch(&self) -> Watch {
-        Watch { trouble: self.trouble.clone(), before: self.trouble.count() }
-    }
-
-    /// The answer of `work`, or what own code raised meanwhile.
-    pub(crate) fn watching<A>(&self, work: impl FnOnce() -> PyResult<A>) -> PyResult<A> {
-        let watch = self.watch();
-        watch.settle(work())
-    }
-}
-
-impl<T> Clone for Known<T> {
-    fn clone(&self) -> Self {
-        Known { inner: self.inner.clone(), trouble: self.trouble.clone() }
-    }
-}
-
-impl<T> Deref for Known<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.inner
-    }
-}
-
-/// What own code raised: how often, and what last.
-#[derive(Clone, Default)]
-struct Trouble(Arc<Mutex<(u64, Option<PyErr>)>>);
-
-impl Trouble {
-    fn count(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn raise(&self, error: PyErr) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = kept.1.replace(error);
-        kept.0 += 1;
-        // Who holds this lock must not wait for the interpreter's.
-        drop(kept);
-        drop(before);
-    }
-}
-
-/// Looks out for trouble since it was made.
-pub(crate) struct Watch {
-    trouble: Trouble,
-    before: u64,
-}
-
-impl Watch {
-    /// Whether there was none.
-    pub(crate) fn calm(&self) -> bool {
-        self.trouble.count() == self.before
-    }
-
-    /// `answer`, or what was raised meanwhile.
-    pub(crate) fn settle<A>(&self, answer: PyResult<A>) -> PyResult<A> {
-        if self.calm() {
-            return answer;
-        }
-        Python::attach(|py| {
-            let kept = self.trouble.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.1.as_ref().map_or(answer, |error| Err(error.clone_ref(py)))
-        })
+        Ok(Catalogue(Known::with(all, trouble)))
     }
 }
 
@@ -174,7 +92,7 @@ impl Row {
                 doc: kept(doc),
             });
         }
-        if self.law {
+        if self.kind == "law" {
             params.push(Param::ECN);
         }
         Ok(Algorithm {
@@ -216,7 +134,7 @@ impl Maker<'_> {
         for (period, given) in periods.iter_mut().zip(periods_s) {
             *period = Some(self.period(given)?);
         }
-        let calls = Calls { name: self.algorithm.name, trouble: self.trouble.clone(), failed: false };
+        let calls = Calls::new(self.algorithm.name, self.trouble);
         let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
         let law = PyLaw { calls, instance, step, periods, initial: Probability::clamp(initial), params };
         Ok(AnyAqm::own_law(law, ecn))
@@ -225,7 +143,7 @@ impl Maker<'_> {
     fn per_packet(&self, settings: &Settings<'_>, network: &Network) -> Result<AnyAqm, ParamError> {
         let (instance, arrival, head, timer, period_s, params): PerPacket = self.instance(settings, network)?;
         let period = self.period(if timer.is_some() { period_s } else { 1.0 })?;
-        let calls = Calls { name: self.algorithm.name, trouble: self.trouble.clone(), failed: false };
+        let calls = Calls::new(self.algorithm.name, self.trouble);
         let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
         let due = Instant::ZERO.saturating_add(period);
         Ok(AnyAqm::own(PyAqm { calls, instance, arrival, head, timer, period, due, params }))
@@ -277,60 +195,6 @@ impl Maker<'_> {
             Requirement::Relation("must be from 1e-6 to 1e9 seconds"),
         ))
     }
-}
-
-/// Calls of one AQM, and whether one has failed.
-struct Calls {
-    name: &'static str,
-    trouble: Trouble,
-    failed: bool,
-}
-
-impl Calls {
-    /// What `call` answers at `now`; `None` if it raised, now or before.
-    fn attempt<T>(&mut self, now: Instant, call: impl FnOnce(Python<'_>) -> Result<T, Failure>) -> Option<T> {
-        if self.failed {
-            return None;
-        }
-        Python::attach(call).map_err(|failure| self.fail(now, failure)).ok()
-    }
-
-    #[cold]
-    fn fail(&mut self, now: Instant, failure: Failure) {
-        self.failed = true;
-        let at = format!("{} at {} s", self.name, now.as_nanos() as f64 / 1e9);
-        self.trouble.raise(match failure {
-            Failure::Raised(error) => own_error(at, error),
-            Failure::Wrong(what) => OwnError::new_err(format!("{at}: {what}")),
-        });
-    }
-}
-
-/// Why a call gave no answer.
-enum Failure {
-    /// It raised.
-    Raised(PyErr),
-    /// It answered what is no answer.
-    Wrong(String),
-}
-
-impl From<PyErr> for Failure {
-    fn from(error: PyErr) -> Self {
-        Failure::Raised(error)
-    }
-}
-
-/// An error that says `at` and, shortly, what `error` says, which is its cause.
-fn own_error(at: String, error: PyErr) -> PyErr {
-    Python::attach(|py| {
-        let told = OwnError::new_err(format!("{at}: {error}"));
-        told.set_cause(py, Some(error));
-        told
-    })
-}
-
-fn shown(answer: &Bound<'_, PyAny>) -> String {
-    answer.repr().map_or_else(|_| "something without repr()".into(), |text| text.to_string())
 }
 
 /// What a law is shown.

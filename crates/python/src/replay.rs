@@ -18,7 +18,7 @@ use crate::own::{Catalogue, Known};
 pub(crate) struct Replay {
     capture: PathBuf,
     setup: Arc<Setup>,
-    own: Known<aqumen_aqm::Catalogue>,
+    own: Known<aqumen_scenario::Outside>,
 }
 
 /// A setting as Python gives it.
@@ -47,7 +47,7 @@ pub(crate) fn survey(
     let setup = listening(py, progress, move |worker| {
         replay::survey(&path, &settings, &mut |fraction| worker.hear(fraction)).map_err(error)
     })?;
-    let own = own.map_or_else(|| Known::plain(aqumen_aqm::Catalogue::BUILT_IN), |own| own.0.clone());
+    let own = own.map_or_else(|| Known::plain(aqumen_scenario::Outside::default()), |own| own.0.clone());
     Ok(Replay { setup: Arc::new(setup), capture, own })
 }
 
@@ -61,14 +61,14 @@ impl Replay {
 
     /// Refuses a SPEC that does not fit the queue.
     fn check_aqm(&self, spec: &str) -> PyResult<()> {
-        let aqm = AqmSpec::of(spec, &self.own).map_err(refuse)?;
+        let aqm = AqmSpec::of(spec, &self.own.aqms).map_err(refuse)?;
         self.own.watching(|| replay::check_aqm(&self.setup, &aqm).map_err(refuse))
     }
 
     /// Refuses a SPEC whose updates take far too long on this capture. A line that says how long the replay takes, where that is long.
     #[pyo3(signature = (spec, progress = None))]
     fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<Option<String>> {
-        let aqm = AqmSpec::of(spec, &self.own).map_err(refuse)?;
+        let aqm = AqmSpec::of(spec, &self.own.aqms).map_err(refuse)?;
         let (capture, setup) = (self.capture.clone(), self.setup.clone());
         listening(py, progress, move |worker| {
             replay::check_cost(&capture, &setup, &aqm, &mut |fraction| worker.hear(fraction)).map_err(error)
@@ -78,7 +78,7 @@ impl Replay {
     /// Replays the capture to a queue with the AQM of a SPEC; what leaves is written to `out`, a pcapng.
     #[pyo3(signature = (spec, out = None, progress = None))]
     fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-        let aqm = AqmSpec::of(spec, &self.own).map_err(refuse)?;
+        let aqm = AqmSpec::of(spec, &self.own.aqms).map_err(refuse)?;
         let (capture, setup, own) = (self.capture.clone(), self.setup.clone(), self.own.clone());
         listening(py, progress, move |worker| {
             let cpu = cpu_seconds();

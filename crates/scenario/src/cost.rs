@@ -12,7 +12,7 @@ use crate::Error;
 use crate::expand::written_link;
 use crate::field::TIME_MAX;
 use crate::network::{Core, CoreLink, limit};
-use crate::plan::{AqmChoice, Link, OwnedValue};
+use crate::plan::{AqmChoice, Link};
 use crate::scenario::{Scenario, locate};
 use crate::schema::{Group, Spec};
 use crate::spec::AqmSpec;
@@ -20,6 +20,7 @@ use crate::spread::Spread;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
 use crate::units::{show_span, show_value};
+use crate::value::OwnedValue;
 
 /// What runs a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use aqumen_aqm::{Limit, Network, ParamError};
 use aqumen_units::{Instant, Span};
 use serde_json::{Map, Value, json};
 
-use crate::OwnedValue;
 use crate::expand::resolved;
 use crate::plan::{AqmChoice, Link, Plan};
+use crate::value::OwnedValue;
 
 pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
     let links = plan.links.iter().map(link).collect::<Result<Vec<_>, _>>()?;

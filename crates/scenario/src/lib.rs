@@ -4,7 +4,7 @@
 //! mistake is an [`Error`] of one line that names file, line and key. `docs/formats/scenario.md` describes the format.
 //!
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
-//! - `schema` declares the tables, `parking_lot` one of its presets, `spread` the times that differ from flow to flow,
+//! - `value` are values of parameters, as written and as read; `schema` declares the tables, `parking_lot` one of its presets, `spread` the times that differ from flow to flow,
 //!   `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports, applications and AQMs;
 //! - `cells` has the variants and sweeps of one file, `until` its beginning alone;
 //! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
@@ -43,6 +43,7 @@ mod transport;
 mod tree;
 mod units;
 mod until;
+mod value;
 
 pub use cells::{Axis, Changes};
 pub use check::{FLOWS_MAX, SAMPLES_MAX};
@@ -50,10 +51,11 @@ pub use error::Error;
 pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, TIME_MAX};
 pub use files::Files;
 pub use line::{Line, Medium, Opportunities};
-pub use plan::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Window};
-pub use scenario::Scenario;
-pub use spec::{AqmSpec, Profile, Written};
+pub use plan::{AqmChoice, Flow, Group, Link, Plan, Window};
+pub use scenario::{Outside, Scenario};
+pub use spec::{AqmSpec, Profile};
 pub use spread::{Shape, Spread};
 pub use traffic::Traffic;
 pub use transport::{PRESETS, Preset, Protocol, Transport};
 pub use units::{read_bytes, read_packets, read_rate, read_span};
+pub use value::{OwnedValue, Written};

@@ -9,6 +9,7 @@ use aqumen_units::{Bytes, Instant, Rate, Span};
 use crate::Traffic;
 use crate::line::Line;
 use crate::transport::Protocol;
+use crate::value::OwnedValue;
 
 /// A scenario made explicit for one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,17 +95,6 @@ pub struct AqmChoice {
     pub catalogue: Catalogue,
 }
 
-/// A parameter's value that owns its text.
-#[derive(Clone, Debug, PartialEq)]
-pub enum OwnedValue {
-    /// A number in the parameter's unit.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
-    /// A word.
-    Choice(String),
-}
-
 /// Flows that share a transport and are reported together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
@@ -183,25 +173,5 @@ impl AqmChoice {
 
     fn values(&self) -> Vec<(&str, Value<'_>)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect()
-    }
-}
-
-impl OwnedValue {
-    /// A copy of `value`.
-    pub fn from_value(value: Value<'_>) -> Self {
-        match value {
-            Value::Number(x) => OwnedValue::Number(x),
-            Value::Flag(yes) => OwnedValue::Flag(yes),
-            Value::Choice(word) => OwnedValue::Choice(word.into()),
-        }
-    }
-
-    /// The value, borrowed.
-    pub fn as_value(&self) -> Value<'_> {
-        match self {
-            OwnedValue::Number(x) => Value::Number(*x),
-            OwnedValue::Flag(yes) => Value::Flag(*yes),
-            OwnedValue::Choice(word) => Value::Choice(word),
-        }
     }
 }

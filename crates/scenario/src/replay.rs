@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::Error;
 use crate::field::{At, Buffer, Field, Misfit, Packets, table};
 use crate::scenario::locate;
-use crate::spec::Written;
 use crate::tree::{Node, Value};
 use crate::units;
+use crate::value::Written;
 
 table! {
     /// The settings as given. The speed is `rate`, or follows from `load`.

@@ -11,15 +11,31 @@ use crate::files::{Files, bytes_of_file, text_of_bytes};
 use crate::network::{Core, Wrong};
 use crate::schema::Spec;
 use crate::spec::AqmSpec;
+use crate::traffic::OwnKinds;
 use crate::tree::{Node, Value};
 use crate::{Error, Plan};
+
+/// What a scenario may name beside what is built in: AQMs and kinds of traffic from outside.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outside {
+    /// The AQMs, those built in among them.
+    pub aqms: Catalogue,
+    /// The kinds of traffic.
+    pub traffic: OwnKinds,
+}
+
+impl From<Catalogue> for Outside {
+    fn from(aqms: Catalogue) -> Self {
+        Outside { aqms, traffic: OwnKinds::NONE }
+    }
+}
 
 /// A scenario that has been checked: every engine can run it.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     file: String,
     files: Files,
-    catalogue: Catalogue,
+    outside: Outside,
     tree: Node,
     spec: Spec,
     core: Core,
@@ -43,15 +59,15 @@ impl Scenario {
         for (key, value) in overrides {
             tree.set(&full_key(key), value, file)?;
         }
-        Scenario::from_tree(tree, file, Files::beside(file), Catalogue::BUILT_IN)
+        Scenario::from_tree(tree, file, Files::beside(file), Outside::default())
     }
 
-    /// Reads the file at `path`, with the AQMs of `catalogue` beside those built in.
-    pub fn load_knowing(path: impl AsRef<Path>, catalogue: Catalogue) -> Result<Scenario, Error> {
+    /// Reads the file at `path`, with what comes from `outside` beside what is built in.
+    pub fn load_knowing(path: impl AsRef<Path>, outside: impl Into<Outside>) -> Result<Scenario, Error> {
         let path = path.as_ref();
         let file = path.display().to_string();
         let bytes = bytes_of_file(path, &file, "a scenario")?;
-        Scenario::parse_knowing(text_of_bytes(&bytes, &file, "a scenario")?, &file, Files::beside(&file), catalogue)
+        Scenario::parse_knowing(text_of_bytes(&bytes, &file, "a scenario")?, &file, Files::beside(&file), outside)
     }
 
     /// Reads `text`; `file` is its name in messages.
@@ -64,10 +80,10 @@ impl Scenario {
         Scenario::parse_knowing(text, file, files, Catalogue::BUILT_IN)
     }
 
-    /// Reads `text`; the files that it names are found among `files`, the AQMs in `catalogue`.
-    pub fn parse_knowing(text: &str, file: &str, files: Files, catalogue: Catalogue) -> Result<Scenario, Error> {
+    /// Reads `text`; the files that it names are found among `files`, and what is not built in comes from `outside`.
+    pub fn parse_knowing(text: &str, file: &str, files: Files, outside: impl Into<Outside>) -> Result<Scenario, Error> {
         let text = text_of_bytes(text.as_bytes(), file, "a scenario")?;
-        Scenario::from_tree(Node::parse(text, file)?, file, files, catalogue)
+        Scenario::from_tree(Node::parse(text, file)?, file, files, outside.into())
     }
 
     /// The same scenario with the value at the dotted `key` replaced: `topology.bottleneck.rate` or `bottleneck.rate` for
@@ -85,24 +101,29 @@ impl Scenario {
         self.of_tree(tree)
     }
 
-    /// The same scenario with the AQMs of `catalogue`.
-    pub fn knowing(&self, catalogue: Catalogue) -> Result<Scenario, Error> {
-        Scenario::from_tree(self.tree.clone(), &self.file, self.files.clone(), catalogue)
+    /// The same scenario with what comes from `outside`.
+    pub fn knowing(&self, outside: impl Into<Outside>) -> Result<Scenario, Error> {
+        Scenario::from_tree(self.tree.clone(), &self.file, self.files.clone(), outside.into())
     }
 
-    /// The scenario of `tree`, with the file's name, the files and the AQMs of this one.
+    /// The scenario of `tree`, with the file's name, the files and all from outside of this one.
     pub(crate) fn of_tree(&self, tree: Node) -> Result<Scenario, Error> {
-        Scenario::from_tree(tree, &self.file, self.files.clone(), self.catalogue.clone())
+        Scenario::from_tree(tree, &self.file, self.files.clone(), self.outside.clone())
     }
 
-    fn from_tree(tree: Node, file: &str, files: Files, catalogue: Catalogue) -> Result<Scenario, Error> {
+    fn from_tree(tree: Node, file: &str, files: Files, outside: Outside) -> Result<Scenario, Error> {
         let mut spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
         for (i, group) in spec.flows.iter_mut().enumerate() {
             let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
             group.traffic.load(&files).map_err(at)?;
+            group.traffic.look_up(&outside.traffic).map_err(|(key, message)| {
+                let path = format!("flows.{i}.traffic");
+                let table = matches!(tree.nearest(&path).0.value, Value::Table(_));
+                locate(&tree, file, (if table { format!("{path}.{key}") } else { path }, message))
+            })?;
         }
-        let (core, fixed) = check(&spec, &files, &catalogue).map_err(|wrong| locate(&tree, file, wrong))?;
-        Ok(Scenario { file: file.into(), files, catalogue, tree, spec, core, fixed })
+        let (core, fixed) = check(&spec, &files, &outside.aqms).map_err(|wrong| locate(&tree, file, wrong))?;
+        Ok(Scenario { file: file.into(), files, outside, tree, spec, core, fixed })
     }
 
     /// What the scenario says.
@@ -112,7 +133,7 @@ impl Scenario {
 
     /// The AQMs that it may name.
     pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+        &self.outside.aqms
     }
 
     /// Its text with the lines of its values.
@@ -135,7 +156,7 @@ impl Scenario {
 
     /// The AQM of a SPEC, with the profiles of this scenario.
     pub fn aqm(&self, text: &str) -> Result<AqmSpec, Error> {
-        AqmSpec::parse(text, &self.spec.aqms, &self.catalogue).map_err(|message| Error::of_aqm(text, message))
+        AqmSpec::parse(text, &self.spec.aqms, &self.outside.aqms).map_err(|message| Error::of_aqm(text, message))
     }
 
     /// Names of the links under test.

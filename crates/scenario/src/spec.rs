@@ -1,12 +1,12 @@
 //! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
 
-use aqumen_aqm::{Algorithm, Catalogue, Kind, Network, Param, QueueKind, Requirement, Settings, threshold};
+use aqumen_aqm::{Algorithm, Catalogue, Network, QueueKind, threshold};
 
-use crate::error::{suggestion, suggestion_listed};
+use crate::error::suggestion_listed;
 use crate::field::{At, Field, Misfit, Named};
 use crate::tree::Value;
-use crate::units::Quantity;
-use crate::{AqmChoice, Error, OwnedValue};
+use crate::value::{self, OwnedValue, Written};
+use crate::{AqmChoice, Error};
 
 /// An AQM chosen by a SPEC: an algorithm with values, its profiles resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,17 +28,6 @@ pub struct Profile {
     pub algorithm: String,
     /// The values as written.
     pub values: Vec<(String, Written)>,
-}
-
-/// A value as written, before its parameter is known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Written {
-    /// A text: a number with a unit, or a word.
-    Text(String),
-    /// A bare number.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
 }
 
 /// A change of an AQM during the run.
@@ -177,54 +166,11 @@ fn put(values: &mut Vec<(String, OwnedValue)>, key: &str, value: OwnedValue) {
     }
 }
 
-/// Reads one value by its parameter's kind and unit, and checks its range.
+/// Reads a value of one of the algorithm's parameters.
 fn read_value(algorithm: &Algorithm, key: &str, written: &Written) -> Result<OwnedValue, String> {
     // Every algorithm of one queue takes the threshold function's parameters beside its own.
     let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
-    let params = || algorithm.params.iter().chain(common);
-    let Some(param) = params().find(|param| param.name == key) else {
-        let known = suggestion_listed(key, params().map(|param| param.name), "aqumen list aqms");
-        return Err(format!("not a parameter of {}{known}", algorithm.name));
-    };
-    let value = match param.kind {
-        Kind::Number { unit, .. } => {
-            let (quantity, scale) = Quantity::of(unit);
-            let text = match written {
-                Written::Text(text) => text.clone(),
-                Written::Number(number) => number.to_string(),
-                Written::Flag(_) => return Err(format!("must be a {}, such as {}", quantity.name, quantity.example)),
-            };
-            OwnedValue::Number(quantity.read(&text)? / scale)
-        }
-        Kind::Flag => match written {
-            Written::Flag(yes) => OwnedValue::Flag(*yes),
-            Written::Text(text) if text == "true" => OwnedValue::Flag(true),
-            Written::Text(text) if text == "false" => OwnedValue::Flag(false),
-            _ => return Err("must be true or false".into()),
-        },
-        Kind::Choice(words) => match written {
-            Written::Text(text) => OwnedValue::Choice(text.clone()),
-            _ => return Err(format!("must be one of {}", words.join(", "))),
-        },
-    };
-    in_range(param, &value).map(|()| value)
-}
-
-fn in_range(param: &Param, value: &OwnedValue) -> Result<(), String> {
-    let given = [(param.name, value.as_value())];
-    match Settings::check(&given, std::slice::from_ref(param)) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(match error.requirement {
-            Requirement::OneOf(words) => {
-                let word = match value {
-                    OwnedValue::Choice(word) => word.as_str(),
-                    _ => "",
-                };
-                format!("must be one of these{}", suggestion(word, words.iter().copied()))
-            }
-            requirement => requirement.to_string(),
-        }),
-    }
+    value::read(algorithm.name, algorithm.params.iter().chain(common), "aqumen list aqms", key, written)
 }
 
 impl Field for Profile {
@@ -287,30 +233,5 @@ impl Field for AqmChange {
     fn schema() -> serde_json::Value {
         let table = serde_json::json!({"type": "object", "additionalProperties": Written::schema()});
         serde_json::json!({"anyOf": [String::schema(), table]})
-    }
-}
-
-impl Field for Written {
-    const WHAT: &'static str = "a value";
-
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
-        match &at.node.value {
-            Value::Text(text) => Ok(Written::Text(text.clone())),
-            Value::Bool(yes) => Ok(Written::Flag(*yes)),
-            Value::Integer(_) | Value::Float(_) => f64::read(at).map(Written::Number),
-            _ => Err(at.misfit("must be a number, a text or true or false")),
-        }
-    }
-
-    fn write(&self) -> Option<toml::Value> {
-        match self {
-            Written::Text(text) => text.write(),
-            Written::Number(number) => number.write(),
-            Written::Flag(yes) => yes.write(),
-        }
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({"type": ["number", "string", "boolean"]})
     }
 }

@@ -5,6 +5,7 @@
 
 mod files;
 mod frames;
+mod own;
 mod tables;
 
 use serde_json::json;
@@ -18,6 +19,7 @@ use crate::tree::{Node, Value};
 use files::Part;
 pub use files::{FrameFile, ModelFile};
 pub use frames::Frames;
+pub use own::{Own, OwnKind, OwnSource};
 pub use tables::{
     Begin, Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar, Transfers, Video,
     Voip, Web,
@@ -46,6 +48,8 @@ pub enum Traffic {
     Mmpp(Mmpp),
     /// Frames of a trace.
     Video(Video),
+    /// A kind from outside.
+    Own(Own),
 }
 
 /// A key and what is wrong there.
@@ -108,9 +112,10 @@ macro_rules! kinds {
 
         impl Traffic {
             /// The name of its kind.
-            pub fn kind(&self) -> &'static str {
+            pub fn kind(&self) -> &str {
                 match self {
                     Traffic::Bulk => "bulk",
+                    Traffic::Own(own) => &own.name,
                     $( Traffic::$variant(_) => $name, )*
                 }
             }
@@ -118,7 +123,7 @@ macro_rules! kinds {
             /// What its values must be, one against another. Files have been read.
             pub(crate) fn check(&self) -> Result<(), Wrong> {
                 match self {
-                    Traffic::Bulk => Ok(()),
+                    Traffic::Bulk | Traffic::Own(_) => Ok(()),
                     $( Traffic::$variant(kind) => kind.check(), )*
                 }
             }
@@ -126,7 +131,7 @@ macro_rules! kinds {
             /// What may need a file, with its key.
             fn parts(&mut self) -> Vec<(&'static str, Part<'_>)> {
                 match self {
-                    Traffic::Bulk => Vec::new(),
+                    Traffic::Bulk | Traffic::Own(_) => Vec::new(),
                     $( Traffic::$variant(kind) => kind.parts(), )*
                 }
             }
@@ -134,6 +139,7 @@ macro_rules! kinds {
             fn parameters(&self) -> Option<toml::Value> {
                 match self {
                     Traffic::Bulk => None,
+                    Traffic::Own(own) => own.parameters(),
                     $( Traffic::$variant(kind) => kind.write(), )*
                 }
             }
@@ -155,7 +161,25 @@ kinds! {
     "video" Video "frames": "frames of the sizes in a trace", "Fitzek, Reisslein 2001";
 }
 
-/// Every kind of traffic.
+/// Kinds of traffic from outside, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnKinds(Vec<OwnKind>);
+
+impl OwnKinds {
+    /// None.
+    pub const NONE: OwnKinds = OwnKinds(Vec::new());
+
+    /// These, and `kind`. One of the same name that came from outside before makes way; the name of a built-in kind is refused.
+    pub fn with(&self, kind: OwnKind) -> Result<Self, String> {
+        if KINDS.iter().any(|known| known.name == kind.name) {
+            return Err(format!("a kind of traffic called {} is built in; give your own another name", kind.name));
+        }
+        let others = self.0.iter().filter(|known| known.name != kind.name);
+        Ok(OwnKinds(others.cloned().chain([kind.clone()]).collect()))
+    }
+}
+
+/// Every kind of traffic that is built in.
 pub fn kinds() -> &'static [Kind] {
     KINDS
 }
@@ -190,7 +214,7 @@ impl Traffic {
     }
 
     /// What a flow offers on average over periods ON and OFF, if it sends of itself whatever the network does; `None` for
-    /// transfers, and for video, whose rate is that of its frames.
+    /// transfers, for video, whose rate is that of its frames, and for kinds from outside, of which nothing is known.
     pub fn offered(&self) -> Option<Offered> {
         // The share of the time that a source is ON; laws of time are in nanoseconds.
         let share = |on: f64, off: f64| on / (on + off);
@@ -213,7 +237,7 @@ impl Traffic {
                 let chains = kind.chains().ok()?;
                 of(chains.iter().map(|chain| chain.per_second().0).sum(), kind.packet.0.mean())
             }
-            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Web(_) | Traffic::Video(_) => None,
+            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Web(_) | Traffic::Video(_) | Traffic::Own(_) => None,
         }
     }
 
@@ -237,6 +261,19 @@ impl Traffic {
     /// Reads the files that it names, among `files`.
     pub(crate) fn load(&mut self, files: &Files) -> Result<(), Wrong> {
         self.parts().into_iter().try_for_each(|(key, part)| part.load(files).map_err(|message| (key, message)))
+    }
+
+    /// Looks it up among `own` if it is not built in; the key at fault, and what is wrong there.
+    pub(crate) fn look_up(&mut self, own: &OwnKinds) -> Result<(), (String, String)> {
+        let Traffic::Own(traffic) = self else { return Ok(()) };
+        match own.0.iter().find(|known| known.name == traffic.name) {
+            Some(kind) => traffic.be(kind),
+            None => {
+                let names = KINDS.iter().map(|known| known.name).chain(own.0.iter().map(|known| known.name));
+                let known = suggestion_listed(&traffic.name, names, "aqumen list traffic");
+                Err(("kind".into(), format!("no such kind of traffic{known}")))
+            }
+        }
     }
 
     /// The traffic as the plan's JSON has it: as it is written in a scenario, and a digest of the files that it names, since
@@ -267,11 +304,12 @@ impl Field for Traffic {
             _ => (at.clone(), Node { value: Value::Table(Vec::new()), line: at.node.line }),
         };
         let name = String::read(&kind)?;
-        let Some(found) = KINDS.iter().find(|known| known.name == name) else {
-            let known = suggestion_listed(&name, KINDS.iter().map(|known| known.name), "aqumen list traffic");
-            return Err(kind.misfit(format!("no such kind of traffic{known}")));
-        };
-        (found.read)(&At { node: &rest, path: at.path.clone() })
+        let at = At { node: &rest, path: at.path.clone() };
+        match KINDS.iter().find(|known| known.name == name) {
+            Some(found) => (found.read)(&at),
+            // It is looked up among those from outside later on.
+            None => Own::read(name, &at).map(Traffic::Own),
+        }
     }
 
     fn write(&self) -> Option<toml::Value> {

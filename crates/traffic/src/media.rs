@@ -8,7 +8,7 @@ use aqumen_scenario::traffic::{self, Frames};
 use aqumen_units::{Instant, Span};
 
 use crate::draw::Draws;
-use crate::{Action, Source, Step, after};
+use crate::source::{Action, Source, Step, after};
 
 /// A codec with a frame each interval, which is sent if somebody talks at its end. It starts as if it had always been running.
 pub(super) struct Voip {

@@ -24,13 +24,14 @@ from aqumen.cli.options import (
     load,
     named_too,
     out_option,
-    own_aqms,
+    own_classes,
     own_option,
     scenario_argument,
     set_option,
     spec_list,
     target_option,
     theory_option,
+    traffic_option,
     until_option,
     wide_option,
 )
@@ -52,6 +53,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @scenario_argument
 @click.option("--aqm", multiple=True, shell_complete=complete.specs, metavar="SPEC", help="An AQM; repeat for each.")
 @own_option
+@traffic_option
 @click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="How many seeds: 1 to N.")
 @engines_option
 @set_option
@@ -69,6 +71,7 @@ def compare(
     scenario: Path,
     aqm: tuple[str, ...],
     aqm_from: tuple[str, ...],
+    traffic_from: tuple[str, ...],
     seeds: int,
     engine: tuple[str, ...],
     set_: tuple[str, ...],
@@ -93,7 +96,7 @@ def compare(
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
-    own = own_aqms(aqm_from)
+    own = own_classes(aqm_from, traffic_from)
     loaded = load(scenario, set_, until, target, own)
     specs = named_too(spec_list(aqm), own)
     gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)

@@ -30,13 +30,14 @@ __all__ = [
     "load",
     "named_too",
     "out_option",
-    "own_aqms",
+    "own_classes",
     "own_option",
     "scenario_argument",
     "set_option",
     "spec_list",
     "target_option",
     "theory_option",
+    "traffic_option",
     "until_option",
     "wide_option",
 ]
@@ -73,6 +74,13 @@ own_option = click.option(
     metavar="FILE:CLASS",
     help="An AQM of your own, a class in a Python file: my_aqm.py:MyPi, which SPECs then call my-pi; may be repeated.",
 )
+traffic_option = click.option(
+    "--traffic-from",
+    multiple=True,
+    metavar="FILE:CLASS",
+    help="A traffic source of your own, a class in a Python file: my_source.py:MySource, which the scenario names: "
+    "--set flows.GROUP.traffic=my-source; may be repeated.",
+)
 until_option = click.option(
     "--until", metavar="TIME", help="Run only the beginning; later events, windows and flows are left out."
 )
@@ -98,17 +106,19 @@ figures_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def own_aqms(files: Sequence[str]) -> list[Own]:
-    """The classes of `--aqm-from`.
+def own_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[Own]:
+    """The classes of `--aqm-from` and `--traffic-from`.
 
     Args:
-        files: Each as FILE:CLASS.
+        aqms: The AQMs, each as FILE:CLASS.
+        traffic: The sources of traffic likewise.
     """
-    if not files:
+    if not aqms and not traffic:
         return []
     from aqumen.own import from_file
 
-    return [from_file(file) for file in dict.fromkeys(files)]
+    sources = [from_file(file, traffic=True) for file in dict.fromkeys(traffic)]
+    return [*(from_file(file) for file in dict.fromkeys(aqms)), *sources]
 
 
 def named_too(specs: Sequence[str], own: Sequence[Own]) -> list[str]:
@@ -120,10 +130,10 @@ def named_too(specs: Sequence[str], own: Sequence[Own]) -> list[str]:
     """
     if not own:
         return list(specs)
-    from aqumen.own import name_of
+    from aqumen.own import is_aqm, name_of
 
     given = {spec.partition(":")[0].strip() for spec in specs}
-    return [*specs, *(name for name in map(name_of, own) if name not in given)]
+    return [*specs, *(name for name in map(name_of, filter(is_aqm, own)) if name not in given)]
 
 
 def load(
@@ -140,7 +150,7 @@ def load(
         changes: Each as KEY=VALUE.
         until: When it ends, if not at its own end.
         target: The target queue, if not its own.
-        own: Own AQMs that it may name.
+        own: Own AQMs that it may name, and own sources that it does name.
     """
     scenario = Scenario.load(path, own)
     pairs = []
@@ -159,11 +169,25 @@ def load(
                 if meant := " or ".join(each for each in keys_of(scenario) if each.endswith(f".{key}")):
                     raise ScenarioError(f"--set {key}={value}: no such key; did you mean {meant}?") from None
             raise
+    _all_named(scenario, own)
     if until is None:
         return scenario
     if re.fullmatch(r"[\d.]+", until):
         raise ScenarioError(f"--until {until}: needs a unit: {until}s for seconds, or {until}ms")
     return scenario.until(until)
+
+
+def _all_named(scenario: Scenario, own: Sequence[Own]) -> None:
+    """Refuses a source of traffic that no group of flows has."""
+    if not own:
+        return
+    from aqumen.own import is_aqm, name_of
+
+    for name in (name_of(each) for each in own if not is_aqm(each)):
+        if name not in scenario.own_traffic.values():
+            groups = [group["name"] for group in tomllib.loads(scenario.to_toml())["flows"]]
+            say = f"--set flows.{groups[0]}.traffic={name}"
+            raise ScenarioError(f"--traffic-from: no group of flows has traffic = {name}; say {say}")
 
 
 def keys_of(scenario: Scenario) -> list[str]:

@@ -10,7 +10,7 @@ import click
 
 from aqumen import tables
 from aqumen.cli import complete, talk
-from aqumen.cli.options import PATH, json_option, named_too, own_aqms, own_option, spec_list, wide_option
+from aqumen.cli.options import PATH, json_option, named_too, own_classes, own_option, spec_list, wide_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.files import json_text
 from aqumen.replay import Capture, Replay
@@ -98,7 +98,7 @@ def replay(
 
     Ctrl-C keeps the AQMs that are finished: they are printed, and the exit code is 130.
     """
-    own = own_aqms(aqm_from)
+    own = own_classes(aqm_from)
     specs = list(dict.fromkeys(named_too(spec_list(aqm), own)))
     if not specs:
         raise ScenarioError("which AQM? Give at least one --aqm, such as --aqm codel; `aqumen list aqms` shows all")

@@ -20,13 +20,14 @@ from aqumen.cli.options import (
     load,
     named_too,
     out_option,
-    own_aqms,
+    own_classes,
     own_option,
     scenario_argument,
     set_option,
     spec_list,
     target_option,
     theory_option,
+    traffic_option,
     until_option,
     wide_option,
 )
@@ -46,6 +47,7 @@ __all__ = ["run", "tables_of", "theory_of"]
 @scenario_argument
 @click.option("--aqm", shell_complete=complete.specs, metavar="SPEC", help="The AQM; else the scenario's own.")
 @own_option
+@traffic_option
 @engine_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
 @set_option
@@ -61,6 +63,7 @@ def run(
     scenario: Path,
     aqm: str | None,
     aqm_from: tuple[str, ...],
+    traffic_from: tuple[str, ...],
     engine: str,
     seed: int,
     set_: tuple[str, ...],
@@ -77,9 +80,9 @@ def run(
 
     SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
     """
-    own = own_aqms(aqm_from)
+    own = own_classes(aqm_from, traffic_from)
     loaded = load(scenario, set_, until, target, own)
-    if aqm is None and own:
+    if aqm is None and aqm_from:
         aqm, *others = named_too([], own)
         if others:
             raise aqumen.ScenarioError(f"which AQM is to run? Say --aqm {aqm} or --aqm {others[0]}")

@@ -1,0 +1,128 @@
+//! Values of parameters: as they are written, and as their kind and unit have them.
+
+use aqumen_aqm::{Kind, Param, Requirement, Settings, Value};
+
+use crate::error::{suggestion, suggestion_listed};
+use crate::field::{At, Field, Misfit};
+use crate::tree::Value as Node;
+use crate::units::Quantity;
+
+/// A value as written, before its parameter is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    /// A text: a number with a unit, or a word.
+    Text(String),
+    /// A bare number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// A parameter's value that owns its text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnedValue {
+    /// A number in the parameter's unit.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Choice(String),
+}
+
+impl OwnedValue {
+    /// A copy of `value`.
+    pub fn from_value(value: Value<'_>) -> Self {
+        match value {
+            Value::Number(x) => OwnedValue::Number(x),
+            Value::Flag(yes) => OwnedValue::Flag(yes),
+            Value::Choice(word) => OwnedValue::Choice(word.into()),
+        }
+    }
+
+    /// The value, borrowed.
+    pub fn as_value(&self) -> Value<'_> {
+        match self {
+            OwnedValue::Number(x) => Value::Number(*x),
+            OwnedValue::Flag(yes) => Value::Flag(*yes),
+            OwnedValue::Choice(word) => Value::Choice(word),
+        }
+    }
+}
+
+/// Reads the value of `of`'s parameter `key`, by that one's kind and unit, and checks its range. `lists` prints all of them.
+pub(crate) fn read<'a>(
+    of: &str,
+    params: impl Iterator<Item = &'a Param> + Clone,
+    lists: &str,
+    key: &str,
+    written: &Written,
+) -> Result<OwnedValue, String> {
+    let Some(param) = params.clone().find(|param| param.name == key) else {
+        let known = suggestion_listed(key, params.map(|param| param.name), lists);
+        return Err(format!("not a parameter of {of}{known}"));
+    };
+    let value = match param.kind {
+        Kind::Number { unit, .. } => {
+            let (quantity, scale) = Quantity::of(unit);
+            let text = match written {
+                Written::Text(text) => text.clone(),
+                Written::Number(number) => number.to_string(),
+                Written::Flag(_) => return Err(format!("must be a {}, such as {}", quantity.name, quantity.example)),
+            };
+            OwnedValue::Number(quantity.read(&text)? / scale)
+        }
+        Kind::Flag => match written {
+            Written::Flag(yes) => OwnedValue::Flag(*yes),
+            Written::Text(text) if text == "true" => OwnedValue::Flag(true),
+            Written::Text(text) if text == "false" => OwnedValue::Flag(false),
+            _ => return Err("must be true or false".into()),
+        },
+        Kind::Choice(words) => match written {
+            Written::Text(text) => OwnedValue::Choice(text.clone()),
+            _ => return Err(format!("must be one of {}", words.join(", "))),
+        },
+    };
+    in_range(param, &value).map(|()| value)
+}
+
+fn in_range(param: &Param, value: &OwnedValue) -> Result<(), String> {
+    let given = [(param.name, value.as_value())];
+    match Settings::check(&given, std::slice::from_ref(param)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(match error.requirement {
+            Requirement::OneOf(words) => {
+                let word = match value {
+                    OwnedValue::Choice(word) => word.as_str(),
+                    _ => "",
+                };
+                format!("must be one of these{}", suggestion(word, words.iter().copied()))
+            }
+            requirement => requirement.to_string(),
+        }),
+    }
+}
+
+impl Field for Written {
+    const WHAT: &'static str = "a value";
+
+    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+        match &at.node.value {
+            Node::Text(text) => Ok(Written::Text(text.clone())),
+            Node::Bool(yes) => Ok(Written::Flag(*yes)),
+            Node::Integer(_) | Node::Float(_) => f64::read(at).map(Written::Number),
+            _ => Err(at.misfit("must be a number, a text or true or false")),
+        }
+    }
+
+    fn write(&self) -> Option<toml::Value> {
+        match self {
+            Written::Text(text) => text.write(),
+            Written::Number(number) => number.write(),
+            Written::Flag(yes) => yes.write(),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({"type": ["number", "string", "boolean"]})
+    }
+}
