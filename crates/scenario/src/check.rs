@@ -3,7 +3,6 @@
 use aqumen_aqm::Catalogue;
 use aqumen_units::Span;
 
-use crate::Protocol;
 use crate::cells;
 use crate::channel::LinkState;
 use crate::error::suggestion;
@@ -131,8 +130,7 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if twin {
         return wrong("name", "there is another group of this name");
     }
-    if matches!(group.transport.config, Protocol::Udp(_)) && group.traffic == Traffic::Bulk && group.transfer.is_none()
-    {
+    if !group.transport.config.adapts() && group.traffic == Traffic::Bulk && group.transfer.is_none() {
         return wrong(
             "traffic",
             "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",

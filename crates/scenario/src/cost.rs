@@ -18,7 +18,6 @@ use crate::schema::{Group, Spec};
 use crate::spec::AqmSpec;
 use crate::spread::Spread;
 use crate::traffic::Traffic;
-use crate::transport::Protocol;
 use crate::units::{show_span, show_value};
 use crate::value::OwnedValue;
 
@@ -412,7 +411,7 @@ fn packets(cost: &mut Cost, spec: &Spec, core: &Core, links: &[Link]) {
             access.rate.as_bps() as f64 * f64::from(spec.flows[spec.host_group(i)].own_hosts()) * seconds / bits
         });
         let mut count = offered.packets.min(window.max(flows)).min(access);
-        let adapts = !matches!(config, Protocol::Udp(_));
+        let adapts = config.adapts();
         if adapts {
             let narrowest = way.path.iter().map(|link| carried(&links[*link as usize], duration_s));
             count = count.min(narrowest.fold(f64::INFINITY, f64::min) / bits);

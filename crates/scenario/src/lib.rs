@@ -3,9 +3,44 @@
 //! [`Scenario`] is the TOML file, read and checked; [`Scenario::plan`] makes it explicit for one seed as a [`Plan`]. Every
 //! mistake is an [`Error`] of one line that names file, line and key. `docs/formats/scenario.md` describes the format.
 //!
+//! ```
+//! use aqumen_scenario::Scenario;
+//!
+//! let text = r#"
+//!     name = "small"
+//!     duration = "10s"
+//!     aqm = "pie"
+//!
+//!     [topology]
+//!     preset = "dumbbell"
+//!     bottleneck = { rate = "10Mbit", delay = "20ms", buffer = "100pkt" }
+//!     access = { rate = "1Gbit", delay = "5ms" }
+//!
+//!     [[flows]]
+//!     name = "bulk"
+//!     count = 3
+//!     transport = "linux"
+//!     start = ["0s", "1s"]
+//! "#;
+//! let scenario = Scenario::parse(text, "small.toml")?;
+//!
+//! // A plan has every link and flow by itself, placed by the seed; AQMs come by SPEC.
+//! let plan = scenario.plan(1, Some(&scenario.aqm("codel:target=10ms")?))?;
+//! assert_eq!(plan.flows.len(), 3);
+//! let bottleneck = plan.links.iter().find(|link| link.record).expect("it is recorded");
+//! assert_eq!((bottleneck.aqm.name.as_str(), bottleneck.rates[0].1.as_bps()), ("codel", 10_000_000));
+//!
+//! // A value can be changed as on the command line; a mistake is told with its place.
+//! let wider = scenario.with("bottleneck.rate", "20Mbit")?;
+//! assert_eq!(Scenario::parse(&wider.to_toml(), "again.toml")?.plan(1, None)?, wider.plan(1, None)?);
+//! let mistake = scenario.with("bottleneck.rate", "20Mb").unwrap_err().to_string();
+//! assert!(mistake.contains("topology.bottleneck.rate = \"20Mb\": unknown unit"), "{mistake}");
+//! # Ok::<(), aqumen_scenario::Error>(())
+//! ```
+//!
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
-//! - `value` are values of parameters, as written and as read; `schema` declares the tables, `parking_lot` one of its presets, `spread` the times that differ from flow to flow,
-//!   `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports, applications and AQMs;
+//! - `value` are values of parameters, as written and as read; `schema` declares the tables, `parking_lot` one of its presets,
+//!   `spread` the times that differ from flow to flow, `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports, applications and AQMs;
 //! - `cells` has the variants and sweeps of one file, `until` its beginning alone;
 //! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
 //! - `channel` has the media and losses of links, `rates` reads their traces, `line` is what the plan holds of them;
@@ -56,6 +91,6 @@ pub use scenario::{Outside, Scenario};
 pub use spec::{AqmSpec, Profile};
 pub use spread::{Shape, Spread};
 pub use traffic::Traffic;
-pub use transport::{PRESETS, Preset, Protocol, Transport};
+pub use transport::{Ends, PRESETS, Preset, Protocol, Transport};
 pub use units::{read_bytes, read_packets, read_rate, read_span};
 pub use value::{OwnedValue, Written};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::traffic;
-use crate::transport::{PRESETS, Protocol, settings};
+use crate::transport::{PRESETS, Protocol};
 
 /// What a preset of a transport is and where it comes from; those that are not named are told by their protocol.
 const ABOUT: &[(&str, &str, &str)] = &[
@@ -38,17 +38,13 @@ const ABOUT: &[(&str, &str, &str)] = &[
 /// Every preset of a transport with its settings.
 pub fn transports() -> Value {
     let row = |(name, config): &(&'static str, fn() -> Protocol)| {
-        let (kind, summary, reference, params) = match config() {
-            Protocol::Tcp(config) => ("tcp", "TCP", "RFC 9293", settings::rows(config)),
-            Protocol::Udp(config) => {
-                ("udp", "UDP: datagrams, sent as they are written", "RFC 768", settings::rows(config))
-            }
-            Protocol::Rtp(config) => ("rtp", "RTP with RTCP receiver reports", "RFC 3550", settings::rows(config)),
-            Protocol::Sctp(config) => ("sctp", "SCTP", "RFC 9260", settings::rows(config)),
-        };
+        let protocol = config();
+        let (summary, reference) = protocol.about();
         let about = ABOUT.iter().find(|(known, ..)| known == name);
         let (summary, reference) = about.map_or((summary, reference), |(_, summary, reference)| (*summary, *reference));
-        json!({"name": name, "kind": kind, "summary": summary, "reference": reference, "params": params})
+        json!({
+            "name": name, "kind": protocol.kind(), "summary": summary, "reference": reference, "params": protocol.rows(),
+        })
     };
     PRESETS.iter().map(row).collect()
 }

@@ -8,7 +8,6 @@ use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
-use crate::transport::Protocol;
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet engine both
 /// ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.7 kB with `ns2`, 4.7 kB with `linux`.
@@ -144,9 +143,9 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
         let placed = &spec.flows[spec.host_group(i)];
         let (count, config) = (group.flows(), &group.transport.config);
         let first = u64::from(config.initial_window_pkts());
-        let window = config.window_pkts().map_or(u64::MAX, u64::from).min(match config {
-            Protocol::Tcp(_) => grown(first, spec.duration.as_secs_f64() / base_rtt_s(spec, core, i)),
-            _ => u64::MAX,
+        let window = config.window_pkts().map_or(u64::MAX, u64::from).min(match config.tcp() {
+            Some(_) => grown(first, spec.duration.as_secs_f64() / base_rtt_s(spec, core, i)),
+            None => u64::MAX,
         });
         admitted = admitted.saturating_add(count.saturating_mul(window));
         under_way = under_way.saturating_add(count.saturating_mul(first));

@@ -10,7 +10,7 @@ use crate::parking_lot::ParkingLot;
 use crate::spec::{AqmChange, Profile};
 use crate::spread::Spread;
 use crate::traffic::Traffic;
-use crate::transport::{Protocol, Transport};
+use crate::transport::Transport;
 
 table! {
     /// A scenario as written.
@@ -276,7 +276,7 @@ impl Group {
     /// Whether its flows are long-lived TCP flows, which a design for N of them means: not a transfer, nor one after another.
     pub(crate) fn is_long_lived_tcp(&self) -> bool {
         let finite = self.transfer.is_some() || matches!(self.traffic, Traffic::Transfers(_) | Traffic::Web(_));
-        matches!(self.transport.config, Protocol::Tcp(_)) && !finite
+        self.transport.config.tcp().is_some() && !finite
     }
 }
 

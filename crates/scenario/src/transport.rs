@@ -6,11 +6,13 @@ pub(crate) mod settings;
 mod tcp;
 mod udp;
 
-use aqumen_transport::rtp::RtpConfig;
-use aqumen_transport::sctp::SctpConfig;
+use aqumen_transport::rtp::{RtpConfig, RtpSink, RtpSource};
+use aqumen_transport::sctp::{SctpConfig, SctpSink, SctpSource};
 use aqumen_transport::tcp::TcpConfig;
-use aqumen_transport::udp::UdpConfig;
+use aqumen_transport::udp::{UdpConfig, UdpSink, UdpSource};
+use aqumen_transport::{Config, Endpoint};
 use serde_json::json;
+use settings::Settings;
 
 use crate::error::suggestion_listed;
 use crate::field::{At, Field, Misfit};
@@ -25,119 +27,148 @@ pub struct Transport {
     pub config: Protocol,
 }
 
-/// A transport protocol with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Protocol {
-    /// TCP.
-    Tcp(TcpConfig),
-    /// UDP.
-    Udp(UdpConfig),
-    /// RTP with RTCP.
-    Rtp(RtpConfig),
-    /// SCTP.
-    Sctp(SctpConfig),
+/// Declares the protocols: variant, name, configuration, the ends of a connection, what it says of itself; and its presets with what
+/// makes them.
+macro_rules! protocols {
+    ($( $(#[doc = $doc:literal])* $variant:ident $kind:literal $config:ident ($($source:ident $sink:ident)?) $summary:literal $reference:literal {
+        $( $preset:literal $make:ident; )*
+    } )*) => {
+        /// A transport protocol with its parameters.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum Protocol {
+            $( $(#[doc = $doc])* $variant($config), )*
+        }
+
+        /// The presets.
+        pub const PRESETS: &[Preset] = &[ $($( ($preset, || Protocol::$variant($config::$make())), )*)* ];
+
+        /// The name of each protocol, what it is, and where it comes from.
+        const ABOUT: &[(&str, &str, &str)] = &[ $( ($kind, $summary, $reference), )* ];
+
+        impl Protocol {
+            /// The name of the protocol itself.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $( Protocol::$variant(_) => $kind, )*
+                }
+            }
+
+            /// The parameters.
+            fn config(&self) -> &dyn Parameters {
+                match self {
+                    $( Protocol::$variant(config) => config, )*
+                }
+            }
+
+            /// Both ends of a new connection, source and sink; `None` for TCP, whose ends are not those of other transports.
+            pub fn ends(&self) -> Option<Ends> {
+                match self {
+                    $( Protocol::$variant(_config) => protocols!(@ends _config $($source $sink)?), )*
+                }
+            }
+
+            fn config_mut(&mut self) -> &mut dyn Parameters {
+                match self {
+                    $( Protocol::$variant(config) => config, )*
+                }
+            }
+        }
+    };
+    (@ends $config:ident) => { None };
+    (@ends $config:ident $source:ident $sink:ident) => {
+        Some((Box::new($source::new($config)), Box::new($sink::new($config))))
+    };
 }
+
+protocols! {
+    /// TCP.
+    Tcp "tcp" TcpConfig () "TCP" "RFC 9293" {
+        "ns2" ns2;
+        "modern" modern;
+        "linux" linux;
+        "linux-reno" linux_reno;
+        "linux-bbr" linux_bbr;
+        "cubic" cubic;
+        "cubic-ns2" cubic_ns2;
+        "dctcp" dctcp;
+        "prague" prague;
+        "bbr" bbr;
+        "vegas" vegas;
+        "ledbat" ledbat;
+    }
+    /// UDP.
+    Udp "udp" UdpConfig (UdpSource UdpSink) "UDP: datagrams, sent as they are written" "RFC 768" {
+        "udp" standard;
+    }
+    /// RTP with RTCP.
+    Rtp "rtp" RtpConfig (RtpSource RtpSink) "RTP with RTCP receiver reports" "RFC 3550" {
+        "rtp" standard;
+        "rtp-tfrc" tfrc;
+        "rtp-nada" nada;
+    }
+    /// SCTP.
+    Sctp "sctp" SctpConfig (SctpSource SctpSink) "SCTP" "RFC 9260" {
+        "sctp" standard;
+        "sctp-ns2" ns2;
+    }
+}
+
+/// The two ends of a connection, source and sink.
+pub type Ends = (Box<dyn Endpoint>, Box<dyn Endpoint>);
 
 /// A preset: its name, and the configuration it stands for.
 pub type Preset = (&'static str, fn() -> Protocol);
 
-/// The presets.
-pub const PRESETS: &[Preset] = &[
-    ("ns2", || Protocol::Tcp(TcpConfig::ns2())),
-    ("modern", || Protocol::Tcp(TcpConfig::modern())),
-    ("linux", || Protocol::Tcp(TcpConfig::linux())),
-    ("linux-reno", || Protocol::Tcp(TcpConfig::linux_reno())),
-    ("linux-bbr", || Protocol::Tcp(TcpConfig::linux_bbr())),
-    ("cubic", || Protocol::Tcp(TcpConfig::cubic())),
-    ("cubic-ns2", || Protocol::Tcp(TcpConfig::cubic_ns2())),
-    ("dctcp", || Protocol::Tcp(TcpConfig::dctcp())),
-    ("prague", || Protocol::Tcp(TcpConfig::prague())),
-    ("bbr", || Protocol::Tcp(TcpConfig::bbr())),
-    ("vegas", || Protocol::Tcp(TcpConfig::vegas())),
-    ("ledbat", || Protocol::Tcp(TcpConfig::ledbat())),
-    ("udp", || Protocol::Udp(UdpConfig::standard())),
-    ("rtp", || Protocol::Rtp(RtpConfig::standard())),
-    ("rtp-tfrc", || Protocol::Rtp(RtpConfig::tfrc())),
-    ("rtp-nada", || Protocol::Rtp(RtpConfig::nada())),
-    ("sctp", || Protocol::Sctp(SctpConfig::standard())),
-    ("sctp-ns2", || Protocol::Sctp(SctpConfig::ns2())),
-];
+/// What the parameters of any protocol can do here: tell of themselves, and be read and written.
+trait Parameters: Config + Settings {}
+
+impl<C: Config + Settings> Parameters for C {}
 
 impl Protocol {
     /// Size on the wire of a full packet of data, bytes.
     pub fn packet_bytes(&self) -> u16 {
-        match self {
-            Protocol::Tcp(config) => config.packet_bytes,
-            Protocol::Udp(config) => config.packet_bytes,
-            Protocol::Rtp(config) => config.packet_bytes,
-            Protocol::Sctp(config) => config.packet_bytes,
-        }
+        self.config().packet_bytes()
     }
 
     /// Of which headers, bytes.
     pub fn header_bytes(&self) -> u16 {
-        match self {
-            Protocol::Tcp(config) => config.header_bytes,
-            Protocol::Udp(config) => config.header_bytes,
-            Protocol::Rtp(config) => config.header_bytes,
-            Protocol::Sctp(config) => config.header_bytes,
-        }
+        self.config().header_bytes()
     }
 
     /// Data in a full packet, bytes.
     pub fn payload_bytes(&self) -> u16 {
-        self.packet_bytes() - self.header_bytes()
+        self.config().payload_bytes()
     }
 
     /// Whether its packets can be marked instead of dropped.
     pub fn ecn(&self) -> bool {
-        match self {
-            Protocol::Tcp(config) => config.ecn,
-            Protocol::Udp(_) => false,
-            Protocol::Rtp(config) => config.ecn,
-            Protocol::Sctp(config) => config.ecn,
-        }
+        self.config().ecn()
+    }
+
+    /// Whether it slows down where the network has less room; else it sends what is written, and nothing of its own.
+    pub fn adapts(&self) -> bool {
+        self.config().adapts()
     }
 
     /// Size on the wire of what the sink usually sends back, bytes; 0: nothing.
     pub fn ack_bytes(&self) -> u16 {
-        match self {
-            Protocol::Tcp(config) => config.ack_bytes,
-            Protocol::Udp(_) => 0,
-            Protocol::Rtp(_) => aqumen_transport::rtp::REPORT_BYTES,
-            // A SACK without blocks is as large as the headers of data.
-            Protocol::Sctp(config) => config.header_bytes,
-        }
+        self.config().ack_bytes()
     }
 
     /// Most packets of data that a flow can have under way; `None`: no bound.
     pub fn window_pkts(&self) -> Option<u32> {
-        match self {
-            Protocol::Tcp(config) => Some(config.receive_window),
-            Protocol::Udp(_) | Protocol::Rtp(_) => None,
-            // The window counts the headers of chunks: that of empty messages admits most packets.
-            Protocol::Sctp(config) => {
-                Some(config.receive_window_bytes / u32::from(aqumen_transport::sctp::CHUNK_HEADER))
-            }
-        }
+        self.config().window_pkts()
     }
 
     /// Packets that leave at once at the start of a flow.
     pub fn initial_window_pkts(&self) -> u32 {
-        match self {
-            Protocol::Tcp(config) => config.initial_window,
-            Protocol::Udp(_) | Protocol::Rtp(_) => 1,
-            Protocol::Sctp(config) => config.first_window().div_ceil(config.chunk_bytes()),
-        }
+        self.config().initial_window_pkts()
     }
 
     /// The parameters, if this is TCP.
     #[inline]
     pub fn tcp(&self) -> Option<&TcpConfig> {
-        match self {
-            Protocol::Tcp(config) => Some(config),
-            Protocol::Udp(_) | Protocol::Rtp(_) | Protocol::Sctp(_) => None,
-        }
+        if let Protocol::Tcp(config) = self { Some(config) } else { None }
     }
 
     /// The name of TCP's congestion control, as a scenario writes it; `None` for other transports.
@@ -145,16 +176,22 @@ impl Protocol {
         self.tcp().map(tcp::congestion_name)
     }
 
+    /// The protocol itself in a line, and where it comes from.
+    pub(crate) fn about(&self) -> (&'static str, &'static str) {
+        let about = ABOUT.iter().find(|(kind, ..)| *kind == self.kind());
+        about.map_or(("", ""), |(_, summary, reference)| (summary, reference))
+    }
+
+    /// Every setting with its value, for lists.
+    pub(crate) fn rows(&self) -> Vec<serde_json::Value> {
+        self.config().rows()
+    }
+
     /// The protocol as the plan's JSON has it: every field, times in seconds.
     pub(crate) fn to_json(self, preset: &str) -> serde_json::Value {
         let mut fields = serde_json::Map::new();
         fields.insert("preset".into(), preset.into());
-        match self {
-            Protocol::Tcp(config) => settings::to_json(config, &mut fields),
-            Protocol::Udp(config) => settings::to_json(config, &mut fields),
-            Protocol::Rtp(config) => settings::to_json(config, &mut fields),
-            Protocol::Sctp(config) => settings::to_json(config, &mut fields),
-        }
+        self.config().to_json(&mut fields);
         serde_json::Value::Object(fields)
     }
 }
@@ -191,24 +228,13 @@ impl Field for Transport {
             return Err(at.misfit(format!("preset is missing; it must be one of {}", known.join(", "))));
         };
         let mut transport = Transport::of_preset(&at.below("preset", preset))?;
-        match &mut transport.config {
-            Protocol::Tcp(config) => settings::read(at, config)?,
-            Protocol::Udp(config) => settings::read(at, config)?,
-            Protocol::Rtp(config) => settings::read(at, config)?,
-            Protocol::Sctp(config) => settings::read(at, config)?,
-        }
+        transport.config.config_mut().read(at)?;
         Ok(transport)
     }
 
     fn write(&self) -> Option<toml::Value> {
         let (_, preset) = PRESETS.iter().find(|(name, _)| *name == self.preset)?;
-        let different = match (self.config, preset()) {
-            (Protocol::Tcp(config), Protocol::Tcp(preset)) => settings::write(config, preset),
-            (Protocol::Udp(config), Protocol::Udp(preset)) => settings::write(config, preset),
-            (Protocol::Rtp(config), Protocol::Rtp(preset)) => settings::write(config, preset),
-            (Protocol::Sctp(config), Protocol::Sctp(preset)) => settings::write(config, preset),
-            _ => return None,
-        };
+        let different = settings::differences(self.config.config(), preset().config());
         let preset = toml::Value::String(self.preset.clone());
         if different.is_empty() {
             return Some(preset);
@@ -220,25 +246,24 @@ impl Field for Transport {
 
     fn schema() -> serde_json::Value {
         let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-        let (mut tcp, mut udp, mut rtp, mut sctp) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (name, config) in PRESETS {
-            match config() {
-                Protocol::Tcp(config) => tcp.push((*name, config)),
-                Protocol::Udp(config) => udp.push((*name, config)),
-                Protocol::Rtp(config) => rtp.push((*name, config)),
-                Protocol::Sctp(config) => sctp.push((*name, config)),
-            }
-        }
         let preset = json!({"enum": names, "description": "name of the preset"});
-        json!({"anyOf": [preset, table(&tcp), table(&udp), table(&rtp), table(&sctp)]})
+        let mut choices = vec![preset];
+        for (kind, ..) in ABOUT {
+            let all: Vec<(&str, Protocol)> = PRESETS.iter().map(|(name, make)| (*name, make())).collect();
+            let of_kind: Vec<_> = all.iter().filter(|(_, protocol)| protocol.kind() == *kind).collect();
+            choices.push(table(&of_kind));
+        }
+        json!({"anyOf": choices})
     }
 }
 
 /// The JSON Schema of the table that stands on one of `presets`, all of one protocol.
-fn table<C: settings::Config>(presets: &[(&str, C)]) -> serde_json::Value {
+fn table(presets: &[&(&str, Protocol)]) -> serde_json::Value {
     let names: Vec<&str> = presets.iter().map(|(name, _)| *name).collect();
     let mut properties = serde_json::Map::new();
     properties.insert("preset".into(), json!({"enum": names, "description": "name of the preset"}));
-    properties.extend(settings::schema(presets));
+    let configs: Vec<(&str, &dyn Settings)> =
+        presets.iter().map(|(name, protocol)| -> (&str, &dyn Settings) { (*name, protocol.config()) }).collect();
+    properties.extend(settings::schema(&configs));
     json!({"type": "object", "properties": properties, "required": ["preset"], "additionalProperties": false})
 }

@@ -29,6 +29,7 @@
 extern crate alloc;
 
 mod check;
+mod config;
 mod endpoint;
 pub mod rtp;
 pub mod sctp;
@@ -36,4 +37,5 @@ pub mod tcp;
 pub mod udp;
 
 pub use check::ConfigError;
+pub use config::Config;
 pub use endpoint::{Body, Delivery, Endpoint, Message, Packet, Stats};

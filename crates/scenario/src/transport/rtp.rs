@@ -2,11 +2,11 @@
 
 use aqumen_transport::rtp::{Control, RtpConfig};
 
-use super::settings::{Config, Setting, settings};
+use super::settings::{Setting, Table, settings};
 
 const CONTROLS: [Control; 4] = [Control::Fixed, Control::Aaqm, Control::Tfrc, Control::Nada];
 
-impl Config for RtpConfig {
+impl Table for RtpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "control" control Choice(
             &["fixed", "aaqm", "tfrc", "nada"],

@@ -2,9 +2,9 @@
 
 use aqumen_transport::sctp::{Recovery, SctpConfig};
 
-use super::settings::{Config, Setting, settings};
+use super::settings::{Setting, Table, settings};
 
-impl Config for SctpConfig {
+impl Table for SctpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "ecn" ecn Flag: "whether data packets are ECN-capable";
         "packet" packet_bytes Size: "size on the wire of a full packet";

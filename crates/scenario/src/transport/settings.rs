@@ -61,82 +61,103 @@ macro_rules! settings {
 }
 pub(crate) use settings;
 
-/// The parameters of a transport.
-pub(crate) trait Config: Copy + PartialEq + 'static {
+/// The settings of a transport's parameters.
+pub(crate) trait Table: Copy + PartialEq + 'static {
     /// Every setting, in the order of the fields.
     const SETTINGS: &'static [Setting<Self>];
     /// Checks every field: the first that is wrong, and what it must be.
     fn check(&self) -> Result<(), (&'static str, &'static str)>;
 }
 
-/// Reads the settings in the table `at`, `preset` apart, over `config`.
-pub(crate) fn read<C: Config>(at: &At<'_>, config: &mut C) -> Result<(), Misfit> {
-    let keys = C::SETTINGS.iter().map(|setting| setting.key);
-    let known: Vec<&str> = std::iter::once("preset").chain(keys).collect();
-    at.only(&known)?;
-    for (key, node) in at.entries()? {
-        if let Some(setting) = C::SETTINGS.iter().find(|setting| setting.key == key) {
-            setting.kind.read(&at.below(key, node), config)?;
+/// What can be done with parameters whatever the transport: they are read, told, and described, setting by setting.
+pub(crate) trait Settings {
+    /// Reads the settings in the table `at`, `preset` apart, over these.
+    fn read(&mut self, at: &At<'_>) -> Result<(), Misfit>;
+
+    /// Every setting as written in a scenario: its key and value, in the order of the fields.
+    fn written(&self) -> Vec<(&'static str, Option<toml::Value>)>;
+
+    /// Every field as the plan's JSON has it: times in seconds, under the field's name with `_s`, rates with `_bps`.
+    fn to_json(&self, fields: &mut serde_json::Map<String, serde_json::Value>);
+
+    /// The JSON Schema of each setting and one line on it, in the order of the fields.
+    fn described(&self) -> Vec<(serde_json::Value, &'static str)>;
+
+    /// Every setting with its value, for lists.
+    fn rows(&self) -> Vec<serde_json::Value> {
+        let rows = self.written().into_iter().zip(self.described()).map(|((key, value), (schema, doc))| {
+            let mut row = crate::list::param(key, &schema);
+            row["default"] = value.as_ref().map_or(serde_json::Value::Null, as_json);
+            row["doc"] = doc.into();
+            row
+        });
+        rows.collect()
+    }
+}
+
+impl<C: Table> Settings for C {
+    fn read(&mut self, at: &At<'_>) -> Result<(), Misfit> {
+        let keys = C::SETTINGS.iter().map(|setting| setting.key);
+        let known: Vec<&str> = std::iter::once("preset").chain(keys).collect();
+        at.only(&known)?;
+        for (key, node) in at.entries()? {
+            if let Some(setting) = C::SETTINGS.iter().find(|setting| setting.key == key) {
+                setting.kind.read(&at.below(key, node), self)?;
+            }
+        }
+        self.check().map_err(|(field, range)| {
+            // The transport names its field; the user wrote the key.
+            let key = C::SETTINGS.iter().find(|setting| setting.field == field).map_or(field, |setting| setting.key);
+            let node = at.node.get(key).unwrap_or(at.node);
+            at.below(key, node).misfit(format!("must be {range}"))
+        })
+    }
+
+    fn written(&self) -> Vec<(&'static str, Option<toml::Value>)> {
+        let mut config = *self;
+        C::SETTINGS.iter().map(|setting| (setting.key, setting.kind.write(&mut config))).collect()
+    }
+
+    fn to_json(&self, fields: &mut serde_json::Map<String, serde_json::Value>) {
+        let mut config = *self;
+        for setting in C::SETTINGS {
+            let suffix = match setting.kind {
+                Kind::Time(_) | Kind::TimeOrNone(_) => "_s",
+                Kind::Rate(_) => "_bps",
+                _ => "",
+            };
+            fields.insert(format!("{}{suffix}", setting.field), setting.kind.to_json(&mut config));
         }
     }
-    config.check().map_err(|(field, range)| {
-        // The transport names its field; the user wrote the key.
-        let key = C::SETTINGS.iter().find(|setting| setting.field == field).map_or(field, |setting| setting.key);
-        let node = at.node.get(key).unwrap_or(at.node);
-        at.below(key, node).misfit(format!("must be {range}"))
-    })
-}
 
-/// The settings in which `config` differs from `preset`.
-pub(crate) fn write<C: Config>(mut config: C, mut preset: C) -> toml::Table {
-    let mut table = toml::Table::new();
-    for setting in C::SETTINGS {
-        let value = setting.kind.write(&mut config);
-        if value != setting.kind.write(&mut preset) {
-            table.extend(value.map(|value| (setting.key.to_string(), value)));
-        }
-    }
-    table
-}
-
-/// Every field as the plan's JSON has it: times in seconds, under the field's name with `_s`, rates with `_bps`.
-pub(crate) fn to_json<C: Config>(mut config: C, fields: &mut serde_json::Map<String, serde_json::Value>) {
-    for setting in C::SETTINGS {
-        let suffix = match setting.kind {
-            Kind::Time(_) | Kind::TimeOrNone(_) => "_s",
-            Kind::Rate(_) => "_bps",
-            _ => "",
-        };
-        fields.insert(format!("{}{suffix}", setting.field), setting.kind.to_json(&mut config));
+    fn described(&self) -> Vec<(serde_json::Value, &'static str)> {
+        C::SETTINGS.iter().map(|setting| (setting.kind.schema(), setting.doc)).collect()
     }
 }
 
-/// The JSON Schema of each setting; `presets` tell the defaults, from the third on where they differ from the second.
-pub(crate) fn schema<C: Config>(presets: &[(&str, C)]) -> serde_json::Map<String, serde_json::Value> {
+/// The settings in which `config` differs from `preset`, of the same transport.
+pub(crate) fn differences<S: Settings + ?Sized>(config: &S, preset: &S) -> toml::Table {
+    let both = config.written().into_iter().zip(preset.written());
+    let different = both.filter(|((_, value), (_, usual))| value != usual);
+    different.filter_map(|((key, value), _)| Some((key.to_string(), value?))).collect()
+}
+
+/// The JSON Schema of each setting; `presets` tell the defaults.
+pub(crate) fn schema(presets: &[(&str, &dyn Settings)]) -> serde_json::Map<String, serde_json::Value> {
+    let written: Vec<_> = presets.iter().map(|(name, config)| (*name, config.written())).collect();
+    let described = presets.first().map(|(_, config)| config.described()).unwrap_or_default();
     let mut properties = serde_json::Map::new();
-    for setting in C::SETTINGS {
-        let mut schema = setting.kind.schema();
-        let show = |mut config: C| match setting.kind.write(&mut config) {
-            Some(toml::Value::String(text)) => text,
+    for (i, (mut schema, doc)) in described.into_iter().enumerate() {
+        let show = |value: &Option<toml::Value>| match value {
+            Some(toml::Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
             None => String::new(),
         };
-        let defaults: Vec<(&str, String)> = presets.iter().map(|(name, config)| (*name, show(*config))).collect();
-        schema["description"] = format!("{} ({})", setting.doc, summary(&defaults)).into();
-        properties.insert(setting.key.into(), schema);
+        let defaults: Vec<(&str, String)> = written.iter().map(|(name, all)| (*name, show(&all[i].1))).collect();
+        schema["description"] = format!("{doc} ({})", summary(&defaults)).into();
+        properties.insert(written[0].1[i].0.into(), schema);
     }
     properties
-}
-
-/// Every setting with its value in `config`, for lists.
-pub(crate) fn rows<C: Config>(mut config: C) -> Vec<serde_json::Value> {
-    let row = |setting: &Setting<C>| {
-        let mut row = crate::list::param(setting.key, &setting.kind.schema());
-        row["default"] = setting.kind.write(&mut config).as_ref().map_or(serde_json::Value::Null, as_json);
-        row["doc"] = setting.doc.into();
-        row
-    };
-    C::SETTINGS.iter().map(row).collect()
 }
 
 /// The value that each preset has, in few words: "ns2: 2pkt, others: 10pkt".

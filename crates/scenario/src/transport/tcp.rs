@@ -2,7 +2,7 @@
 
 use aqumen_transport::tcp::{Congestion, LossDetection, Reduction, RtoFloor, TcpConfig, Variant};
 
-use super::settings::{Config, Setting, settings};
+use super::settings::{Setting, Table, settings};
 
 const VARIANTS: [Variant; 3] = [Variant::Reno, Variant::NewReno, Variant::Sack];
 const VARIANT_NAMES: &[&str] = &["reno", "newreno", "sack"];
@@ -30,7 +30,7 @@ const DETECTION_NAMES: &[&str] = &["rfc6675", "fack", "rack"];
 const REDUCTIONS: [Reduction; 3] = [Reduction::AtOnce, Reduction::Proportional, Reduction::RateHalving];
 const REDUCTION_NAMES: &[&str] = &["at-once", "prr", "rate-halving"];
 
-impl Config for TcpConfig {
+impl Table for TcpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "variant" variant Choice (VARIANT_NAMES, variant_index, |config, index| config.variant = VARIANTS[index]): "how losses are repaired";
         "congestion" congestion Choice (CONGESTION_NAMES, congestion_index, |config, index| config.congestion = CONGESTIONS[index]):

@@ -2,9 +2,9 @@
 
 use aqumen_transport::udp::UdpConfig;
 
-use super::settings::{Config, Setting, settings};
+use super::settings::{Setting, Table, settings};
 
-impl Config for UdpConfig {
+impl Table for UdpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "packet" packet_bytes Size: "size on the wire of a full packet";
         "header" header_bytes Size: "of which headers";

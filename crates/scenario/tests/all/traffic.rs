@@ -54,7 +54,8 @@ fn every_kind_reads_back_and_reaches_the_plan() {
         let plan = scenario.plan(1, None).unwrap();
         assert_eq!(plan.groups[0].traffic, scenario.spec().flows[0].traffic);
     }
-    let kinds: Vec<&str> = RIGHT.iter().map(|value| traffic(value).kind()).collect();
+    let all: Vec<Traffic> = RIGHT.iter().map(|value| traffic(value)).collect();
+    let kinds: Vec<&str> = all.iter().map(Traffic::kind).collect();
     let listed = list::traffic();
     for row in listed.as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
@@ -199,7 +200,8 @@ fn files_stand_beside_the_scenario() {
 #[test]
 fn the_example_is_right() {
     let scenario = Scenario::load(format!("{ROOT}/examples/traffic/mix.toml"), &[]).unwrap();
-    let kinds: Vec<&str> = scenario.plan(1, None).unwrap().groups.iter().map(|group| group.traffic.kind()).collect();
+    let plan = scenario.plan(1, None).unwrap();
+    let kinds: Vec<&str> = plan.groups.iter().map(|group| group.traffic.kind()).collect();
     assert_eq!(kinds, ["web", "transfers", "voip", "video", "self-similar"]);
 }
 

@@ -2,9 +2,6 @@
 
 use aqumen_network::Carried;
 use aqumen_scenario::Protocol;
-use aqumen_transport::rtp::{RtpSink, RtpSource};
-use aqumen_transport::sctp::{SctpSink, SctpSource};
-use aqumen_transport::udp::{UdpSink, UdpSource};
 use aqumen_transport::{Endpoint, Message, Stats};
 use aqumen_units::Instant;
 
@@ -36,12 +33,7 @@ pub(super) enum Side {
 impl Agent {
     /// The ends of a flow of `protocol`; `None` for TCP.
     fn new(protocol: &Protocol) -> Option<Agent> {
-        let (source, sink): (Box<dyn Endpoint>, Box<dyn Endpoint>) = match protocol {
-            Protocol::Tcp(_) => return None,
-            Protocol::Udp(config) => (Box::new(UdpSource::new(config)), Box::new(UdpSink::new(config))),
-            Protocol::Rtp(config) => (Box::new(RtpSource::new(config)), Box::new(RtpSink::new(config))),
-            Protocol::Sctp(config) => (Box::new(SctpSource::new(config)), Box::new(SctpSink::new(config))),
-        };
+        let (source, sink) = protocol.ends()?;
         let end = |endpoint| End { endpoint, timer_at: NEVER };
         Some(Agent { source: end(source), sink: end(sink) })
     }

@@ -2,7 +2,11 @@
 
 use aqumen_units::{Rate, Span};
 
+use crate::Config;
 use crate::check::{ConfigError, number, span};
+
+/// Size on the wire of a receiver report: IPv4, UDP, RTCP header with SSRC, one report block (bytes).
+pub const REPORT_BYTES: u16 = 20 + 8 + 8 + 24;
 
 /// How the sender sets its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,5 +93,23 @@ impl RtpConfig {
         rate("min_rate", self.min_rate, 1_000, self.max_rate.as_bps(), "1 kbit/s to max_rate")?;
         let (least, most) = (self.min_rate.as_bps(), self.max_rate.as_bps());
         rate("initial_rate", self.initial_rate, least, most, "min_rate to max_rate")
+    }
+}
+
+impl Config for RtpConfig {
+    fn packet_bytes(&self) -> u16 {
+        self.packet_bytes
+    }
+
+    fn header_bytes(&self) -> u16 {
+        self.header_bytes
+    }
+
+    fn ecn(&self) -> bool {
+        self.ecn
+    }
+
+    fn ack_bytes(&self) -> u16 {
+        REPORT_BYTES
     }
 }

@@ -22,8 +22,8 @@ mod sink;
 mod source;
 mod tfrc;
 
-pub use config::{Control, RtpConfig};
-pub use sink::{REPORT_BYTES, RtpSink};
+pub use config::{Control, REPORT_BYTES, RtpConfig};
+pub use sink::RtpSink;
 pub use source::RtpSource;
 pub use tfrc::throughput;
 

@@ -6,7 +6,7 @@ use aqumen_units::{Ecn, Instant};
 
 use super::reception::Reception;
 use super::tfrc::LossHistory;
-use super::{Control, Feedback, Media, ReceiverReport, RtpConfig, nada, ticks};
+use super::{Control, Feedback, Media, REPORT_BYTES, ReceiverReport, RtpConfig, nada, ticks};
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
 /// The receiving end.
@@ -178,7 +178,5 @@ impl Endpoint for RtpSink {
     }
 }
 
-/// Size on the wire of a receiver report: IPv4, UDP, RTCP header with SSRC, one report block (bytes).
-pub const REPORT_BYTES: u16 = 20 + 8 + 8 + 24;
 /// What the rate control needs beside it: three numbers of 32 bits.
 const FEEDBACK_BYTES: u16 = 12;

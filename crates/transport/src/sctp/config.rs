@@ -3,6 +3,7 @@
 use aqumen_units::Span;
 
 use super::CHUNK_HEADER;
+use crate::Config;
 use crate::check::{ConfigError, number, span};
 
 /// The parameters of an SCTP, shared by all associations of a group.
@@ -119,5 +120,33 @@ impl SctpConfig {
         span("max_rto", self.max_rto, Span::from_micros(1), HOUR, "1 us to 1 h")?;
         span("min_rto", self.min_rto, Span::ZERO, self.max_rto, "0 s to max_rto")?;
         span("initial_rto", self.initial_rto, Span::from_micros(1), self.max_rto, "1 us to max_rto")
+    }
+}
+
+impl Config for SctpConfig {
+    fn packet_bytes(&self) -> u16 {
+        self.packet_bytes
+    }
+
+    fn header_bytes(&self) -> u16 {
+        self.header_bytes
+    }
+
+    fn ecn(&self) -> bool {
+        self.ecn
+    }
+
+    fn ack_bytes(&self) -> u16 {
+        // A SACK without blocks is as large as the headers of data.
+        self.header_bytes
+    }
+
+    fn window_pkts(&self) -> Option<u32> {
+        // The window counts the headers of chunks: that of empty messages admits most packets.
+        Some(self.receive_window_bytes / u32::from(CHUNK_HEADER))
+    }
+
+    fn initial_window_pkts(&self) -> u32 {
+        self.first_window().div_ceil(self.chunk_bytes())
     }
 }

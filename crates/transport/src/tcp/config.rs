@@ -3,6 +3,7 @@
 use aqumen_units::Span;
 
 use super::{Congestion, Reduction, RtoFloor, rto};
+use crate::Config;
 use crate::check::{ConfigError, number, secs, span};
 
 /// How a sender repairs losses.
@@ -390,6 +391,32 @@ impl TcpConfig {
             return Err(ConfigError { field: "min_window", value: self.min_window, range });
         }
         Ok(())
+    }
+}
+
+impl Config for TcpConfig {
+    fn packet_bytes(&self) -> u16 {
+        self.packet_bytes
+    }
+
+    fn header_bytes(&self) -> u16 {
+        self.header_bytes
+    }
+
+    fn ecn(&self) -> bool {
+        self.ecn
+    }
+
+    fn ack_bytes(&self) -> u16 {
+        self.ack_bytes
+    }
+
+    fn window_pkts(&self) -> Option<u32> {
+        Some(self.receive_window)
+    }
+
+    fn initial_window_pkts(&self) -> u32 {
+        self.initial_window
     }
 }
 

@@ -12,8 +12,8 @@ mod source;
 pub use sink::UdpSink;
 pub use source::UdpSource;
 
-use crate::Message;
 use crate::check::{ConfigError, number};
+use crate::{Config, Message};
 
 /// The parameters of UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,20 @@ impl UdpConfig {
     /// Data in a full packet (bytes).
     pub const fn payload_bytes(&self) -> u16 {
         self.packet_bytes - self.header_bytes
+    }
+}
+
+impl Config for UdpConfig {
+    fn packet_bytes(&self) -> u16 {
+        self.packet_bytes
+    }
+
+    fn header_bytes(&self) -> u16 {
+        self.header_bytes
+    }
+
+    fn adapts(&self) -> bool {
+        false
     }
 }
 
