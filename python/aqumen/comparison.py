@@ -145,7 +145,7 @@ class Gathering:
         if not self.engines:
             raise ScenarioError("no engine given; name at least one")
         for each in self.engines:
-            engines.check_engine(each)
+            engines.check_engine(each, scenario)
         if not aqms:
             raise ScenarioError("no AQM to compare; name at least one")
         for what, names in (("AQM", list(aqms)), ("engine", self.engines)):

@@ -6,12 +6,12 @@ the figures that people feel. Nothing here knows which AQM ought to win.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
+from aqumen import _core
 from aqumen.columns import SIZES
 from aqumen.comparison import Gathering
 from aqumen.errors import ScenarioError, listed
@@ -513,10 +513,10 @@ def _rate(base: Scenario, option: str, value: str) -> float:
 
 def _time(option: str, value: str, least: float) -> float:
     """A time in seconds."""
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min|h)", value)
-    if found is None:
-        raise ScenarioError(f"--{option} {value}: must be a time, such as 40ms")
-    seconds = float(found[1]) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}[found[2]]
+    try:
+        seconds = _core.quantity("time", value)
+    except _core.ScenarioError as error:
+        raise ScenarioError(f"--{option} {value}: {error}") from None
     if seconds < least:
         raise ScenarioError(f"--{option} {value}: at least {least:g}s")
     return seconds

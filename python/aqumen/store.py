@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
-from aqumen.engines import PEERS, Job, peer_program
+from aqumen.engines import Job, find
 from aqumen.errors import Error, OutputError
 from aqumen.files import json_text, replace, write_text
 from aqumen.result import Answer
@@ -213,11 +213,7 @@ def built(engine: str) -> str:
     Args:
         engine: The engine.
     """
-    files = [Path(_core.__file__)]
-    if engine in PEERS:
-        package = Path(__file__).parent
-        files += [package / "peers.py", *sorted((package / engine).glob("*.py")), peer_program(engine)]
-    return hashlib.sha256(b"".join(_sum(file.read_bytes()).encode() for file in files)).hexdigest()
+    return hashlib.sha256(b"".join(_sum(file.read_bytes()).encode() for file in find(engine).files())).hexdigest()
 
 
 def _sum(data: bytes | memoryview) -> str:

@@ -106,6 +106,9 @@ class Scenario:
     def aqm_names(self):
         return list(BEHAVIOUR)
 
+    def own_traffic(self):
+        return []
+
     def check_aqm(self, spec):
         name = spec.partition(":")[0]
         if name not in BEHAVIOUR:

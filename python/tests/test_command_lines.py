@@ -12,8 +12,8 @@ from aqumen.cli import main
 from aqumen.cli.mmpp import tables_of
 from aqumen.errors import Error
 from aqumen.ns2 import Ns2Unsupported
-from aqumen.ns2.plan import Aqm, Link
 from aqumen.ns2.tcl import _AQMS
+from aqumen.peers.plan import Aqm, Link
 
 DEFAULTS = {
     "run": {"--engine": "packet", "--seed": 1},

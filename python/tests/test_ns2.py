@@ -11,11 +11,13 @@ import pytest
 
 from aqumen.ns2 import Ns2Failed, Ns2Missing, Ns2Unsupported, run
 from aqumen.ns2.bench import ns2_cost, ns2_packets
-from aqumen.ns2.crosscheck import compare, measures, reference
+from aqumen.ns2.crosscheck import reference
 from aqumen.ns2.plan import Plan
 from aqumen.ns2.runner import execute
 from aqumen.ns2.tcl import script, trace_file
-from aqumen.ns2.trace import link_metrics, read_trace
+from aqumen.ns2.trace import read_trace
+from aqumen.peers.crosscheck import compare, measures
+from aqumen.peers.trace import link_metrics
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
 

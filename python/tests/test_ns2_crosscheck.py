@@ -11,20 +11,9 @@ from aqumen import engines
 from aqumen._core import student_quantile
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
-from aqumen.ns2 import crosscheck
-from aqumen.ns2.crosscheck import (
-    CELLS,
-    METRICS,
-    Cell,
-    Row,
-    compare,
-    measures,
-    reference,
-    report,
-    select,
-    table,
-    validate,
-)
+from aqumen.ns2.crosscheck import CELLS, reference
+from aqumen.peers import crosscheck
+from aqumen.peers.crosscheck import METRICS, Cell, Row, compare, measures, report, select, table, validate
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
 STILL = {"utilization": 1.0, "queue_mean_pkts": 100.0, "queue_std_pkts": 15.0, "mark_ratio": 0.1, "drop_ratio": 0.0}
@@ -129,10 +118,10 @@ def test_validate_runs_both_engines_on_every_cell() -> None:
     assert asked == [("packet", "DropTail"), ("ns2", "DropTail"), ("packet", "RED50mk"), ("ns2", "RED50mk")]
     # Five metrics over `all`, and all but utilisation over `steady`.
     assert len(rows) == 2 * (5 + 4)
-    answer = report(rows)
+    answer = report(rows, "ns2")
     assert answer["verdicts"] == {"equivalent": 14, "unclear": 0, "different": 4}
     assert {row["metric"] for row in answer["rows"] if row["verdict"] == "different"} == {"queue_mean_pkts"}
-    text = table(rows).splitlines()
+    text = table(rows, "ns-2").splitlines()
     assert len(text) == 1 + 18 + 1
     assert "+10.00 [+10.00, +10.00]" in text[2]
     assert text[-1] == "14 equivalent, 0 unclear, 4 different"
@@ -208,7 +197,7 @@ def test_what_is_finished_at_ctrl_c_is_printed(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(crosscheck, "validate", stopped)
-    monkeypatch.setattr(engines, "check_engine", lambda name: None)
+    monkeypatch.setattr(engines, "check_engine", lambda name, scenario=None: None)
     assert main(["validate", "ns2", "--cell", "sctp", "--cell", "mixed/RED30"]) == 130
     out, err = capsys.readouterr()
     assert out.splitlines()[-1] == "5 equivalent, 0 unclear, 0 different"

@@ -7,9 +7,9 @@ import pytest
 
 from aqumen import engines
 from aqumen.ns2 import Ns2Unsupported, run
-from aqumen.ns2.crosscheck import Cell, measures
 from aqumen.ns2.plan import Plan
 from aqumen.ns2.tcl import script
+from aqumen.peers.crosscheck import Cell, measures
 from aqumen.scenario import Scenario
 
 NETWORK = """

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import aqumen
-from aqumen.ns2.crosscheck import Cell, measures
 from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run
 from aqumen.ns3.build import _compile
 from aqumen.ns3.crosscheck import CELLS, METRICS, drawn
 from aqumen.ns3.describe import describe
 from aqumen.ns3.runner import _execute, read_trace
+from aqumen.peers.crosscheck import Cell, measures
 from aqumen.scenario import Scenario
 
 

@@ -290,6 +290,24 @@ def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["aqms"][0]["spec"] == "impatient"
 
 
+def test_it_is_designed_and_analysed_as_the_built_in_one(capsys):
+    place = ["--capacity", "10Mbit", "--flows", "100", "--r0", "280ms", "--target", "100pkt", "--json"]
+    take = ["--aqm-from", f"{MY_AQM}:MyPi"]
+    gains = "a=9.2e-4,b=9.1e-4"
+    told = []
+    for named in ([f"pi:{gains},frequency=150Hz"], [f"my-pi:{gains}", *take], ["my-pi", *take], take):
+        assert main(["design", *named, *place]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    built_in, mine, usual, alone = told
+    # Its loop is found by trying it: the same margins, to rounding.
+    for key in ("phase_margin_deg", "gain_margin", "modulus_margin"):
+        assert mine["margins"]["exact"][key] == pytest.approx(built_in["margins"]["exact"][key], rel=1e-3)
+    assert (alone["aqm"], alone["gains"]) == ("my-pi", usual["gains"])
+    assert usual["gains"]["a"] == 1.822e-5
+    assert main(["design", *place]) == 2
+    assert "name one AQM" in capsys.readouterr().err
+
+
 def test_the_command_line_shows_the_lines_that_raised(tmp_path, capsys):
     file = tmp_path / "mine.py"
     file.write_text("import aqumen\nclass Mine(aqumen.SampledLaw):\n    def step(self, seen):\n        return 1 / 0\n")

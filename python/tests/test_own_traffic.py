@@ -198,7 +198,7 @@ def test_other_engines_refuse_it_by_name(engine):
     known = scenario('"steady"', Steady)
     told = f"engine `{engine}` cannot run traffic of your own: group mine has steady; use engine `packet`"
     with pytest.raises(EngineError) as error:
-        engines.check_traffic(known, engine)
+        engines.find(engine).check(known)
     assert str(error.value) == told
     if engine in ("fluid", "theory"):
         with pytest.raises(EngineError, match="group mine has steady"):

@@ -8,7 +8,7 @@ import pytest
 
 from aqumen import ranking
 from aqumen.mismatch import averaged, mismatch
-from aqumen.ns2.crosscheck import EACH_GROUP, METRICS, Bound, Cell, compare, measures, report, table, validate
+from aqumen.peers.crosscheck import EACH_GROUP, METRICS, Bound, Cell, compare, measures, report, table, validate
 from aqumen.ranking import GOALS, rank
 
 # Equivalence.
@@ -145,7 +145,7 @@ def test_an_unclear_cell_gets_more_of_our_runs_and_keeps_theirs():
     asked["ours"].clear()
     (once,) = list(validate([cell], 3, ours, theirs))
     assert asked["ours"] == [[1, 2, 3]]
-    told = report(once)
+    told = report(once, "ns2")
     assert told["verdicts"] == {
         name: sum(row.verdict == name for row in once) for name in ("equivalent", "unclear", "different")
     }

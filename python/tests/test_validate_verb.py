@@ -9,8 +9,9 @@ from aqumen import engines, vectors
 from aqumen.cli import main
 from aqumen.cli import validate as verb
 from aqumen.live import crosscheck as live
-from aqumen.ns2 import crosscheck
+from aqumen.ns2 import crosscheck as with_ns2
 from aqumen.ns3 import crosscheck as with_ns3
+from aqumen.peers import crosscheck
 
 
 def metrics(queue, **more):
@@ -153,7 +154,7 @@ def test_an_installed_package_has_no_networks_to_compare_on(asked, capsys, monke
     )
 
 
-@pytest.mark.parametrize(("yardstick", "cells"), [("ns2", crosscheck), ("ns3", with_ns3), ("live", live)])
+@pytest.mark.parametrize(("yardstick", "cells"), [("ns2", with_ns2), ("ns3", with_ns3), ("live", live)])
 def test_cells_are_listed(capsys, yardstick, cells):
     assert main(["validate", yardstick, "--list"]) == 0
     names = [cell.name for cell in cells.CELLS]

@@ -1,10 +1,13 @@
-//! What there is, as data: AQMs, transports, traffic. `aqumen list --json` prints it, and the typed parameter tables are made of
+//! What there is, as data: AQMs, transports, traffic, keys of results, quantities with their units. `aqumen list --json` prints it, and the typed parameter tables are made of
 //! it.
 
 use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value, threshold};
+use aqumen_scenario::{read_bytes, read_packets, read_rate, read_span};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
+
+use crate::error::refuse;
 
 /// Every algorithm with its parameters and those that all of its kind take, then every built-in profile, as a JSON list.
 #[pyfunction]
@@ -50,6 +53,29 @@ pub(crate) fn list_transports_json() -> String {
 #[pyfunction]
 pub(crate) fn list_traffic_json() -> String {
     aqumen_scenario::list::traffic().to_string()
+}
+
+/// The value that `text` says, a `rate` (in bit/s), a `time` (s), a `size` (bytes) or a number of `packets`, by the rules of scenario
+/// files.
+#[pyfunction]
+pub(crate) fn quantity(kind: &str, text: &str) -> PyResult<f64> {
+    let value = match kind {
+        "rate" => read_rate(text).map(|rate| rate.as_bps() as f64),
+        "time" => read_span(text).map(|span| span.as_nanos() as f64 / 1e9),
+        "size" => read_bytes(text).map(|bytes| bytes.0 as f64),
+        "packets" => read_packets(text),
+        _ => Err(format!("no quantity {kind}; there are rate, time, size and packets")),
+    };
+    value.map_err(refuse)
+}
+
+/// The keys that a recorded link carries in each window of a result, and those of a flow group.
+#[pyfunction]
+pub(crate) fn metric_keys() -> PyResult<(Vec<String>, Vec<String>)> {
+    let keys = |metrics: Json| metrics.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
+    let link = serde_json::to_value(aqumen_result::LinkMetrics::default()).map_err(refuse)?;
+    let flow = serde_json::to_value(aqumen_result::FlowMetrics::default()).map_err(refuse)?;
+    Ok((keys(link), keys(flow)))
 }
 
 /// Names that a SPEC may start with in any scenario.

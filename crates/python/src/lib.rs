@@ -38,7 +38,9 @@ mod _core {
     #[pymodule_export]
     use super::{RunResult, Scenario, json_schema, run, run_many, student_quantile, summary, transient};
     #[pymodule_export]
-    use crate::catalogue::{experiments, list_aqms_json, list_traffic_json, list_transports_json};
+    use crate::catalogue::{
+        experiments, list_aqms_json, list_traffic_json, list_transports_json, metric_keys, quantity,
+    };
     #[pymodule_export]
     use crate::error::{Cancelled, ScenarioError};
     #[pymodule_export]

@@ -75,10 +75,9 @@ def engines(_context: click.Context, _parameter: click.Parameter, begun: str) ->
     Args:
         begun: What stands there.
     """
-    from aqumen.engines import ENGINES, FLUID_MODELS
+    from aqumen.engines import names
 
-    named = [*ENGINES, *(f"fluid:{model}" for model in FLUID_MODELS)]
-    return [CompletionItem(name) for name in named if name.startswith(begun)]
+    return [CompletionItem(name) for name in names() if name.startswith(begun)]
 
 
 def figures(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:

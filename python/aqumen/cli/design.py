@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from aqumen.cli import talk
-from aqumen.cli.options import PATH, json_option
+from aqumen.cli.options import PATH, json_option, named_too, own_classes, own_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
 from aqumen.theory import design as design_for
@@ -26,7 +26,8 @@ MAP_POINTS = 100
 
 
 @click.command()
-@click.argument("aqm", metavar="SPEC")
+@click.argument("aqm", metavar="SPEC", required=False)
+@own_option
 @click.option("--capacity", required=True, metavar="RATE", help="Capacity: 30Mbit.")
 @click.option("--flows", type=float, required=True, metavar="N", help="Long-lived flows.")
 @click.option("--rtt", metavar="TIME", help="Base RTT, without queueing.")
@@ -57,7 +58,8 @@ MAP_POINTS = 100
 )
 @json_option
 def design(
-    aqm: str,
+    aqm: str | None,
+    aqm_from: tuple[str, ...],
     capacity: str,
     flows: float,
     rtt: str | None,
@@ -75,11 +77,27 @@ def design(
     show: str,
     as_json: bool,
 ) -> int:
-    """Design an AQM for a network and show its margins."""
+    """Design an AQM for a network and show its margins.
+
+    SPEC may be left out where --aqm-from names the one AQM.
+    """
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either --rtt (without queueing) or --r0 (at the target)")
+    own = own_classes(aqm_from)
+    specs = named_too([], own) if aqm is None else [aqm]
+    if len(specs) != 1:
+        raise ScenarioError("name one AQM: aqumen design SPEC, perhaps with --aqm-from FILE:CLASS")
     found = design_for(
-        aqm, capacity=capacity, flows=flows, rtt=rtt, r0=r0, target=target, packet=packet, buffer=buffer, model=model
+        specs[0],
+        capacity=capacity,
+        flows=flows,
+        rtt=rtt,
+        r0=r0,
+        target=target,
+        packet=packet,
+        buffer=buffer,
+        model=model,
+        own=own,
     )
     if map_ and plot is None:
         raise ScenarioError("--map needs --plot FILE to draw into")

@@ -43,7 +43,7 @@ def doctor() -> int:
         "processors": f"{engines.cores()} for this process",
         "experiments": str(folder) if folder else f"{len(_core.experiments())} compiled in",
     }
-    for peer in engines.PEERS:
+    for peer in engines.peers():
         try:
             rows[f"engine {peer}"] = str(engines.peer_program(peer))
         except EngineError as error:

@@ -33,7 +33,7 @@ from aqumen.cli.options import (
 )
 from aqumen.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 from aqumen.comparison import run as run_one
-from aqumen.engines import check_engine, foresee
+from aqumen.engines import check_engine, find, foresee
 from aqumen.files import json_text, write_text
 from aqumen.result import Result
 
@@ -97,7 +97,7 @@ def run(
         if len(spec_list([aqm])) > 1:
             raise aqumen.ScenarioError(f"--aqm {aqm}: run takes one AQM; `aqumen compare` takes several")
         loaded.check_aqm(aqm)
-    check_engine(engine)
+    check_engine(engine, loaded)
     for runner in [engine, "theory"] if theory else [engine]:
         if (said := foresee(loaded, [aqm], runner, anyway=anyway)) is not None:
             talk.say(said)
@@ -113,7 +113,7 @@ def run(
         write_text(store.folder / "scenario.toml", loaded.to_toml())
         store.save((aqm, seed), result.answer, Digests(loaded, engine).of((aqm, seed)))
         talk.say(f"wrote {store.path((aqm, seed))}")
-    told = [] if engine == "theory" else explain(loaded, result, aqm, loops=theory)
+    told = explain(loaded, result, aqm, loops=theory) if find(engine).measures else []
     if as_json:
         beside: dict[str, dict[str, Any]] = {}
         for each in told:

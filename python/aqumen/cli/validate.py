@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +23,13 @@ from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 if TYPE_CHECKING:
-    from aqumen.ns2.crosscheck import Cell, Row
+    from aqumen.peers.crosscheck import Cell, Row
 
 __all__ = ["validate"]
 
 
 MORE = 4
-"""A cell that the seeds leave unclear is run again with so many times as many. A run of ns-3 takes a hundred times as
-long as one of ours: against it ours has so many times the seeds in any case."""
+"""A cell that the seeds leave unclear is run again with so many times as many."""
 
 
 class Yardstick(StrEnum):
@@ -85,8 +85,7 @@ def validate(
     if seeds < 2:
         raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
     seed_list(seeds)  # refuses what is a slip of the hand
-    from aqumen.ns2 import crosscheck
-    from aqumen.ns3 import crosscheck as with_ns3
+    from aqumen.peers import crosscheck
 
     peer = yardstick.value
     engines.check_engine(peer)
@@ -98,18 +97,17 @@ def validate(
         )
     if yardstick is Yardstick.live:
         return _live(experiments.parent / "validation", seeds, cell, as_json)
-    is_ns2 = yardstick is Yardstick.ns2
-    ours = 1 if is_ns2 else MORE
-    base = experiments if is_ns2 else experiments.parent / "validation"
+    check = _check(yardstick)
+    base = experiments.parent / check.FOLDER
     cells = _cells(yardstick)
     if drawn is not None:
-        if is_ns2 or drawn[1] < 1 or drawn[0] < 0:
+        if not hasattr(check, "drawn") or drawn[1] < 1 or drawn[0] < 0:
             raise ScenarioError(
                 f"--drawn {drawn[0]} {drawn[1]}: takes a seed and a number of cells from 1 on, with ns3 alone"
             )
-        cells = with_ns3.drawn(*drawn)
+        cells = check.drawn(*drawn)
     cells = crosscheck.select(cells, cell, f"aqumen validate {peer} --list")
-    bounds = crosscheck.METRICS if is_ns2 else with_ns3.METRICS
+    bounds, ours = check.METRICS, check.OURS
     rows: list[Row] = []
     done: list[Cell] = []
     code = 0
@@ -125,7 +123,7 @@ def validate(
             seeds,
             lambda cell, which: of("packet", cell, range(1, ours * len(which) + 1)),
             lambda cell, which: of(peer, cell, which),
-            windows=("all", "steady") if is_ns2 else with_ns3.WINDOWS,
+            windows=check.WINDOWS,
             bounds=bounds,
             more=MORE,
         )
@@ -144,25 +142,24 @@ def validate(
     if as_json:
         print(json_text(crosscheck.report(rows, peer, bounds), indent=2))
     else:
-        print(crosscheck.table(rows, "ns-2" if is_ns2 else "ns-3"), end="")
+        print(crosscheck.table(rows, engines.find(peer).title), end="")
     return code or (0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED)
 
 
 def _cells(yardstick: Yardstick) -> list[Cell]:
     """The experiments, each under an AQM, that are compared."""
-    if yardstick is Yardstick.live:
-        from aqumen.live.crosscheck import CELLS
-    elif yardstick is Yardstick.ns3:
-        from aqumen.ns3.crosscheck import CELLS
-    else:
-        from aqumen.ns2.crosscheck import CELLS
-    return list(CELLS)
+    return list(_check(yardstick).CELLS)
+
+
+def _check(yardstick: Yardstick) -> Any:
+    """The module that says what is compared with a peer: `CELLS`, `METRICS`, `WINDOWS`, `FOLDER`, `OURS`."""
+    return import_module(f"aqumen.{yardstick.value}.crosscheck")
 
 
 def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> int:
     """Run the kernel's TCP beside ours, in real time."""
     from aqumen.live import crosscheck as live
-    from aqumen.ns2 import crosscheck
+    from aqumen.peers import crosscheck
 
     cells = crosscheck.select(live.CELLS, wanted, "aqumen validate live --list")
     rows: list[Row] = []
@@ -180,7 +177,7 @@ def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> i
     if as_json:
         print(json_text(crosscheck.report(rows, "live", live.BOUNDS), indent=2))
     else:
-        print(crosscheck.table(rows, "kernel"), end="")
+        print(crosscheck.table(rows, engines.find("live").title), end="")
     passed = counted == len(cells) and all(row.verdict in ("equivalent", "-") for row in rows)
     return code or (0 if passed else talk.CHECK_FAILED)
 

@@ -2,7 +2,7 @@
 
 Two kinds of cells: under an AQM at a bottleneck (queue and utilisation), and at a given probability of marks or drops
 where nothing waits (the window over p of the senders alone). The comparison itself is that with ns-2: see
-`aqumen.ns2.crosscheck`.
+`aqumen.peers.crosscheck`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from aqumen import engines
 from aqumen.errors import ScenarioError
-from aqumen.ns2.crosscheck import Bound, Cell, Row, compare
+from aqumen.peers.crosscheck import Bound, Cell, Row, compare
 from aqumen.result import Answer
 from aqumen.scenario import Scenario
 

@@ -3,14 +3,15 @@
 What a group's plan says is checked here against what ns-2 can do, and written as Tcl.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from aqumen._core import quantity
+
 from .errors import Ns2Unsupported
 
-__all__ = ["Generator", "Sctp", "Udp", "quantity", "read_sctp", "read_udp", "sctp_sets", "udp_application"]
+__all__ = ["Generator", "Sctp", "Udp", "read_sctp", "read_udp", "sctp_sets", "udp_application"]
 
 
 @dataclass(frozen=True)
@@ -78,34 +79,19 @@ def read_udp(raw: Mapping[str, Any], traffic: Any, group: str) -> Udp:
     kind = traffic["kind"] if isinstance(traffic, Mapping) else traffic
     if not isinstance(traffic, Mapping) or kind not in ("cbr", "on-off"):
         raise Ns2Unsupported(f"group '{group}': over UDP ns-2 runs the traffic cbr and on-off here, not {kind}")
-    payload = int(quantity(traffic.get("packet", "1000B")))
+    payload = int(quantity("size", traffic.get("packet", "1000B")))
     periods: dict[str, float] = {}
     if kind == "on-off":
         for name in ("on", "off"):
             law = traffic[name]
             if not isinstance(law, Mapping) or law["law"] != "exponential":
                 raise Ns2Unsupported(f"group '{group}': the periods of an ON/OFF source are exponential in ns-2")
-            periods[f"{name}_s"] = quantity(law["mean"])
-    generator = Generator(quantity(traffic["rate"]), payload, **periods)
+            periods[f"{name}_s"] = quantity("time", law["mean"])
+    generator = Generator(quantity("rate", traffic["rate"]), payload, **periods)
     udp = Udp(int(raw["packet_bytes"]), int(raw["header_bytes"]), generator)
     if payload > udp.packet_bytes - udp.header_bytes:
         raise Ns2Unsupported(f"group '{group}': a message of ns-2's generators has to fit into one packet")
     return udp
-
-
-_UNITS = {
-    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0,
-    "bit": 1.0, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9,
-    "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9,
-}  # fmt: skip
-
-
-def quantity(text: str) -> float:
-    """A number with its unit, as scenarios write them, in seconds, bit/s or bytes."""
-    match = re.fullmatch(r"([0-9.e+-]+)([a-zA-Z]+)", text)
-    if match is None or match[2] not in _UNITS:
-        raise Ns2Unsupported(f"cannot read '{text}'")
-    return float(match[1]) * _UNITS[match[2]]
 
 
 def sctp_sets(sctp: Sctp) -> dict[str, Any]:

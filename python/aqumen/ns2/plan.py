@@ -5,63 +5,17 @@ file turns it into typed records and refuses what ns-2 cannot do before a line o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from aqumen.peers.plan import Aqm, Link
 
 from .errors import Ns2Unsupported
 from .others import Sctp, Udp, read_sctp, read_udp
 from .requests import Requests, read_requests
-from .wire import NO_LOSS, WireLoss, read_wire
+from .wire import read_wire
 
-__all__ = ["Aqm", "Flow", "Group", "Link", "Plan", "Transport"]
-
-
-@dataclass(frozen=True)
-class Aqm:
-    """An AQM by name, with its parameters (packets, seconds, Hz)."""
-
-    name: str
-    params: Mapping[str, Any]
-    given: Mapping[str, Any] = field(default_factory=dict)
-    """Of those, and of design rules, the ones that were given."""
-    nominal: Mapping[str, Any] = field(default_factory=dict)
-    """The network for which the others were designed."""
-
-    @staticmethod
-    def from_dict(raw: Mapping[str, Any]) -> "Aqm":
-        """Read an AQM of the scenario's expansion."""
-        return Aqm(raw["name"], dict(raw.get("params", {})), dict(raw.get("given", {})), dict(raw.get("nominal", {})))
-
-    def report(self) -> dict[str, Any]:
-        """The AQM as a result tells it."""
-        told = {"given": self.given, "params": self.params, "nominal": self.nominal}
-        return {"name": self.name, **{key: dict(values) for key, values in told.items()}}
-
-
-@dataclass(frozen=True)
-class Link:
-    """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]; the buffer counts waiting packets."""
-
-    name: str
-    tail: int
-    head: int
-    delay_s: float
-    rates: tuple[tuple[float, float], ...]
-    buffer_pkts: int
-    aqm: Aqm
-    target_pkts: float | None
-    record: bool
-    wire_loss: WireLoss = NO_LOSS
-    """What is lost after the queue."""
-
-    def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Capacity in force at the given times, bit/s."""
-        begins = np.array([begin for begin, _ in self.rates])
-        rates = np.array([rate for _, rate in self.rates])
-        return rates[np.searchsorted(begins, times_s, side="right") - 1]
+__all__ = ["Flow", "Group", "Plan", "Transport"]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ import numpy as np
 from .errors import Ns2Unsupported
 
 if TYPE_CHECKING:
-    from .plan import Flow, Link, Transport
+    from aqumen.peers.plan import Link
+
+    from .plan import Flow, Transport
 
 __all__ = ["PROCEDURES", "Ask", "Requests", "Served", "read_requests", "request_metrics", "source_lines"]
 

@@ -14,13 +14,14 @@ import numpy as np
 
 from aqumen import programs
 from aqumen._core import __version__
+from aqumen.peers.trace import link_metrics
 
 from .errors import Ns2Failed, Ns2Missing
 from .others import Udp
 from .plan import Plan, Transport
 from .requests import Served, request_metrics
 from .tcl import ANSWERS, script, trace_file
-from .trace import link_metrics, read_trace
+from .trace import read_trace
 
 __all__ = ["Output", "execute", "find_ns", "run"]
 

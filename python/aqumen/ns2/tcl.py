@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from aqumen.errors import listed
+from aqumen.peers.plan import Aqm, Link
 
 from . import requests, wire
 from .errors import Ns2Unsupported
 from .others import Sctp, sctp_sets, udp_application
-from .plan import Aqm, Flow, Group, Link, Plan, Transport
+from .plan import Flow, Group, Plan, Transport
 
 __all__ = ["ANSWERS", "script", "trace_file"]
 

@@ -5,29 +5,14 @@ time that 2 Mbit/s would need for it. Here a packet has been transmitted when it
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from aqumen._core import quantity
+from aqumen.peers.plan import NO_LOSS, WireLoss
+
 from .errors import Ns2Unsupported
-from .others import quantity
 
-__all__ = ["NO_LOSS", "PROCEDURES", "WireLoss", "read_wire", "wire_lines"]
-
-
-@dataclass(frozen=True)
-class WireLoss:
-    """What a wire loses. Probabilities, each of a packet or a bit; times in seconds."""
-
-    random: float = 0.0
-    bit_errors: float = 0.0
-    chain: tuple[float, float, float, float] | None = None
-    """Gilbert-Elliott from packet to packet: to bad, to good, loss in the good state, in the bad one."""
-    times: tuple[float, float] | None = None
-    """States that last for exponential times: means of the good and of the bad one, in which every packet is lost."""
-
-
-NO_LOSS = WireLoss()
-"""A wire that loses nothing."""
+__all__ = ["PROCEDURES", "read_wire", "wire_lines"]
 
 
 def read_wire(link: Mapping[str, Any]) -> WireLoss:
@@ -56,7 +41,7 @@ def _loss(loss: Any, link: str) -> WireLoss:
         if "to_bad" in burst:
             chain = (float(burst["to_bad"]), float(burst["to_good"]), good, bad)
         else:
-            times = (quantity(burst["mean_good"]), quantity(burst["mean_bad"]))
+            times = (quantity("time", burst["mean_good"]), quantity("time", burst["mean_bad"]))
             if (good, bad) != (0.0, 1.0):
                 raise Ns2Unsupported(
                     f"link '{link}': with states that last for times ns-2 loses every packet of the bad state and none "

@@ -1,13 +1,13 @@
 """What is compared with ns-3: AQMs and congestion controls that both have, and how large a difference counts as none.
 
-The comparison itself is that with ns-2: see `aqumen.ns2.crosscheck`.
+The comparison itself is that with any peer: see `aqumen.peers.crosscheck`.
 """
 
 import numpy as np
 
-from aqumen.ns2.crosscheck import Bound, Cell
+from aqumen.peers.crosscheck import Bound, Cell
 
-__all__ = ["CELLS", "METRICS", "WINDOWS", "drawn"]
+__all__ = ["CELLS", "FOLDER", "METRICS", "OURS", "WINDOWS", "drawn"]
 
 METRICS: dict[str, Bound] = {
     "utilization": Bound(0.0, 0.01),
@@ -23,6 +23,10 @@ The absolute ones are floors for figures near zero, a fifth of a packet and one 
 
 WINDOWS = ("steady",)
 """Not the start: how the hundreds of losses of slow start are repaired is the business of the TCPs."""
+FOLDER = "validation"
+"""Where the scenario files are."""
+OURS = 4
+"""How many seeds ours has for one of theirs: a run of ns-3 takes a hundred times as long as one of ours."""
 
 
 def _cells() -> list[Cell]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqumen.errors import listed
-from aqumen.ns2.plan import Aqm, Link
+from aqumen.peers.plan import Aqm, Link
 
 from .errors import Ns3Unsupported
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from aqumen import programs
 from aqumen._core import __version__
-from aqumen.ns2.trace import QueueTrace, length_at, link_metrics
+from aqumen.peers.trace import QueueTrace, length_at, link_metrics
 
 from .build import find_program
 from .describe import Run, describe

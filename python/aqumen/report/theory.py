@@ -6,6 +6,7 @@ from html import escape
 
 from aqumen.beside import Beside, explain
 from aqumen.comparison import Comparison
+from aqumen.engines import find
 from aqumen.tables import number
 
 __all__ = ["theory_section"]
@@ -35,7 +36,7 @@ def theory_section(comparison: Comparison, window: str, *, loops: bool = False) 
     rows, notes = [], []
     for aqm in comparison.aqms:
         run = comparison.of(aqm)[0]
-        if run.engine == "theory":
+        if not find(run.engine).measures:
             continue
         for each in explain(comparison.scenario, run, run.spec, loops=loops):
             if each.window != window:

@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from aqumen import _core
 from aqumen.errors import ScenarioError, listed
+from aqumen.own import catalogue, specs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from aqumen.aqms import Aqm
+    from aqumen.own import Own
     from aqumen.result import Floats
 
 __all__ = ["Design", "design"]
@@ -34,7 +37,7 @@ Complexes = NDArray[np.complex128]
 
 
 def design(
-    aqm: str,
+    aqm: str | Aqm | Own,
     *,
     capacity: str | float,
     flows: float,
@@ -44,11 +47,12 @@ def design(
     packet: str | float = "1000B",
     buffer: str | float | None = None,
     model: str = "hollot",
+    own: Sequence[Own] = (),
 ) -> Design:
     """Design an AQM for a network and analyse its loop.
 
     Args:
-        aqm: A SPEC: `pi`, `arm-pfc:h=7`.
+        aqm: A SPEC: `pi`, `arm-pfc:h=7`; an object of `aqumen.aqms`; or a class of your own.
         capacity: Capacity of the link: `30Mbit`, or bits per second.
         flows: Number of long-lived flows.
         rtt: Round-trip time without queueing: `200ms`, or seconds. Either this or `r0`.
@@ -57,7 +61,10 @@ def design(
         packet: Packet size on the wire: `1000B`, or bytes.
         buffer: Room of the queue: `300pkt`, or packets; without it three targets.
         model: Fluid model of the operating point: `hollot`, `ecn`, `reno` or `drop`.
+        own: Classes of your own AQMs, which the SPEC may name.
     """
+    (spec,), classes = specs([aqm])
+    known = catalogue((*own, *classes)) if own or classes else None
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either rtt (without queueing) or r0 (at the target)")
     if model not in MODELS:
@@ -70,17 +77,20 @@ def design(
     }
     if target is None:
         # The numbers behind the units are known to the parser alone.
-        nominal = json.loads(_network(given, "100pkt", "300pkt").plan_json(1, "droptail"))["nominal"]
+        nominal = json.loads(_network(given, "100pkt", "300pkt", None).plan_json(1, "droptail"))["nominal"]
         pps = nominal["capacity_bps"] / (8 * nominal["packet_bytes"])
         share = TARGET_SHARE if rtt is None else TARGET_SHARE / (1 - TARGET_SHARE)
         target = max(1.0, round(share * nominal["base_rtt_s"] * pps))
     target = _written(target, "pkt")
     if buffer is None:
-        number = re.match(r"[\d.eE+-]+", target)
-        buffer = BUFFER_TARGETS * float(number.group()) if number else target
-    scenario = _network(given, target, _written(buffer, "pkt"))
+        try:
+            buffer = BUFFER_TARGETS * _core.quantity("packets", target)
+        except _core.ScenarioError:
+            # Told of the target, below.
+            buffer = target
+    scenario = _network(given, target, _written(buffer, "pkt"), known)
     try:
-        return Design(_core.analyse(scenario, aqm, rtt is None, model))
+        return Design(_core.analyse(scenario, spec, rtt is None, model))
     except _core.ScenarioError as error:
         raise ScenarioError(_place(str(error))) from None
 
@@ -292,7 +302,7 @@ def _written(value: str | float | None, unit: str) -> str:
     return value if isinstance(value, str) else f"{value!r}{unit}"
 
 
-def _network(given: dict[str, str], target: str, buffer: str) -> _core.Scenario:
+def _network(given: dict[str, str], target: str, buffer: str, own: _core.Catalogue | None) -> _core.Scenario:
     # A scenario gives SPECs and units their one parser; only its nominal network matters.
     text = f"""
 name = "design"
@@ -310,7 +320,7 @@ packet = {json.dumps(given["packet"])}
 target = {json.dumps(target)}
 """
     try:
-        return _core.Scenario.parse(text, "design")
+        return _core.Scenario.parse(text, "design", own)
     except _core.ScenarioError as error:
         raise ScenarioError(_place(str(error))) from None
 

@@ -1,0 +1,71 @@
+"""AQMs and links of a plan, read from the scenario's expansion: what every simulator of packets is told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["NO_LOSS", "Aqm", "Link", "WireLoss"]
+
+
+@dataclass(frozen=True)
+class WireLoss:
+    """What a wire loses. Probabilities, each of a packet or a bit; times in seconds."""
+
+    random: float = 0.0
+    bit_errors: float = 0.0
+    chain: tuple[float, float, float, float] | None = None
+    """Gilbert-Elliott from packet to packet: to bad, to good, loss in the good state, in the bad one."""
+    times: tuple[float, float] | None = None
+    """States that last for exponential times: means of the good and of the bad one, in which every packet is lost."""
+
+
+NO_LOSS = WireLoss()
+"""A wire that loses nothing."""
+
+
+@dataclass(frozen=True)
+class Aqm:
+    """An AQM by name, with its parameters (packets, seconds, Hz)."""
+
+    name: str
+    params: Mapping[str, Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Of those, and of design rules, the ones that were given."""
+    nominal: Mapping[str, Any] = field(default_factory=dict)
+    """The network for which the others were designed."""
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> "Aqm":
+        """Read an AQM of the scenario's expansion."""
+        return Aqm(raw["name"], dict(raw.get("params", {})), dict(raw.get("given", {})), dict(raw.get("nominal", {})))
+
+    def report(self) -> dict[str, Any]:
+        """The AQM as a result tells it."""
+        told = {"given": self.given, "params": self.params, "nominal": self.nominal}
+        return {"name": self.name, **{key: dict(values) for key, values in told.items()}}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]; the buffer counts waiting packets."""
+
+    name: str
+    tail: int
+    head: int
+    delay_s: float
+    rates: tuple[tuple[float, float], ...]
+    buffer_pkts: int
+    aqm: Aqm
+    target_pkts: float | None
+    record: bool
+    wire_loss: WireLoss = NO_LOSS
+    """What is lost after the queue."""
+
+    def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Capacity in force at the given times, bit/s."""
+        begins = np.array([begin for begin, _ in self.rates])
+        rates = np.array([rate for _, rate in self.rates])
+        return rates[np.searchsorted(begins, times_s, side="right") - 1]

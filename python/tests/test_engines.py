@@ -1,0 +1,63 @@
+"""Engines as objects: found by name, saying what they can answer; the keys of their results."""
+
+import json
+
+import pytest
+
+from aqumen import EngineError, Scenario, engines
+from aqumen.peers import PeerAnswer, metric_keys
+
+
+def short():
+    return Scenario.load("arm-pfc/exp1").until("2s")
+
+
+def test_each_engine_is_found_by_its_names_and_no_other():
+    assert [engines.find(name).name for name in engines.names()] == engines.names()
+    assert engines.names()[:6] == ["packet", "fluid", "theory", "live", "ns2", "ns3"]
+    assert engines.find("fluid:reno").model == "reno"
+    assert engines.find("fluid").model is None
+    for name, told in [
+        ("pocket", "unknown engine `pocket`; did you mean packet?"),
+        ("packet:reno", "unknown engine `packet:reno`"),
+        ("fluid:renoo", "unknown fluid model `renoo`; there are: hollot, ecn, reno, drop"),
+        ("", "unknown engine ``"),
+    ]:
+        with pytest.raises(EngineError) as error:
+            engines.find(name)
+        assert told in str(error.value)
+
+
+def test_each_says_what_it_can_answer():
+    def those(question):
+        return [kind for kind in engines.ENGINES if question(engines.find(kind))]
+
+    assert those(lambda engine: engine.is_peer) == engines.peers() == ["live", "ns2", "ns3"]
+    assert those(lambda engine: engine.knows_packets) == ["packet"]
+    assert those(lambda engine: not engine.measures) == ["theory"]
+    assert those(lambda engine: not engine.foreseen) == ["live"]
+
+
+@pytest.mark.parametrize("engine", ["fluid:reno", "theory"])
+def test_a_trace_is_refused_where_there_are_no_packets(engine, tmp_path):
+    kind = engine.partition(":")[0]
+    with pytest.raises(EngineError, match=f"engine `{kind}` knows no packets; leave out --pcap or use engine `packet`"):
+        engines.run_one(short(), ("pi", 1), engine, pcap=str(tmp_path / "out.pcapng"))
+
+
+@pytest.mark.parametrize("engine", ["packet", "fluid", "theory"])
+def test_the_keys_of_metrics_are_those_of_a_run(engine):
+    answer = json.loads(engines.run_one(short(), ("pi", 1), engine).json)
+    for part, keys in metric_keys().items():
+        for windows in answer[part].values():
+            assert all(set(metrics) == set(keys) for metrics in windows.values())
+
+
+def test_what_a_peer_does_not_measure_is_null():
+    link = {"steady": {"utilization": 0.5}}
+    flows = {"ftp": {"steady": {"goodput_bps": 1e6}}}
+    told = json.loads(PeerAnswer({"links": {"l": link}, "flows": flows, "series": {}}).json)
+    for part, name, key in [("links", "l", "utilization"), ("flows", "ftp", "goodput_bps")]:
+        metrics = told[part][name]["steady"]
+        assert set(metrics) == set(metric_keys()[part])
+        assert [known for known, value in metrics.items() if value is not None] == [key]
