@@ -11,6 +11,66 @@
 //! The algorithms lie by their kind: `classics`, `papers`, `today` (what routers run now), `multi` (several queues); what designs
 //! and self-tuning are made of lies in `design`. [`registry`] lists them by name, with their parameters, and builds them.
 //!
+//! # A queue with an algorithm
+//!
+//! Whoever hosts a queue tells its discipline what arrives and when the link is free; it tells back what becomes of packets:
+//!
+//! ```
+//! use aqumen_aqm::registry::AnyQdisc;
+//! use aqumen_aqm::{Catalogue, Draw, DropReason, Fates, Handle, Limit, Network, Packet, Qdisc, Value};
+//! use aqumen_units::{Ecn, Instant, Rate, Span};
+//!
+//! /// The host's random numbers; CoDel draws none.
+//! struct Even;
+//! impl Draw for Even {
+//!     fn uniform(&mut self) -> f64 {
+//!         0.5
+//!     }
+//! }
+//!
+//! /// What became of packets.
+//! #[derive(Default)]
+//! struct Told {
+//!     marked: Vec<Handle>,
+//! }
+//! impl Fates for Told {
+//!     fn marked(&mut self, handle: Handle) {
+//!         self.marked.push(handle);
+//!     }
+//!     fn dropped(&mut self, _: Handle, _: DropReason) {}
+//! }
+//!
+//! let link = Rate::from_bps(1_000_000);
+//! let network = Network {
+//!     capacity: link,
+//!     flows: 1.0,
+//!     base_rtt_s: 0.1,
+//!     target_pkts: 10.0,
+//!     packet_bytes: 1000.0,
+//!     link_rate: link,
+//!     buffer_pkts: 100.0,
+//! };
+//! let values = [("target", Value::Number(0.005)), ("interval", Value::Number(0.1))];
+//! let built = Catalogue::BUILT_IN.build_qdisc("codel", &values, &network, Limit::packets(100));
+//! let mut queue: AnyQdisc = built.expect("it is built in").expect("the values fit");
+//!
+//! // Forty packets at once; the link takes one every 8 ms.
+//! let (mut told, mut now) = (Told::default(), Instant::ZERO);
+//! for handle in 0..40 {
+//!     let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
+//!     queue.enqueue(handle, &packet, now, &mut Even, &mut told);
+//! }
+//! while queue.dequeue(now, &mut Even, &mut told).is_some() {
+//!     now += Span::from_millis(8);
+//!     queue.transmitted(Span::from_millis(8), now);
+//! }
+//! // From 8 ms on they waited longer than the target; an interval later the first is marked, others follow.
+//! assert_eq!(told.marked[0], 14);
+//! assert_eq!(queue.totals().marked, told.marked.len() as u64);
+//! ```
+//!
+//! An algorithm of one's own implements [`Aqm`] or [`SampledLaw`] and gets a name by [`Catalogue::with`].
+//!
 //! Invariant: nothing here reads a clock, owns a random source, performs input or output, knows a packet's bytes, or
 //! allocates per packet; and nothing can fail per packet.
 
@@ -38,6 +98,8 @@ mod profiles;
 mod qdisc;
 pub mod registry;
 mod sampled;
+#[cfg(test)]
+mod testing;
 mod theory;
 pub mod threshold;
 mod timer;

@@ -60,7 +60,8 @@ pub(crate) mod testing {
 
     use aqumen_units::{Ecn, Rate};
 
-    use crate::{Draw, DropReason, Fates, Handle, Network, Packet};
+    pub(crate) use crate::testing::Fixed;
+    use crate::{DropReason, Fates, Handle, Network, Packet};
 
     /// A network of 1000 packets a second.
     pub(crate) const NETWORK: Network = Network {
@@ -72,15 +73,6 @@ pub(crate) mod testing {
         link_rate: Rate::from_bps(8_000_000),
         buffer_pkts: 1000.0,
     };
-
-    /// Draws the same number again and again.
-    pub(crate) struct Fixed(pub(crate) f64);
-
-    impl Draw for Fixed {
-        fn uniform(&mut self) -> f64 {
-            self.0
-        }
-    }
 
     /// What became of packets.
     #[derive(Default)]

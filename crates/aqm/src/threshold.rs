@@ -367,16 +367,9 @@ impl<A: Aqm> Theory for Thresholded<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Fixed, SplitMix};
     use crate::{DropReason, DropTail, Limit, Observation, Sampled, SampledLaw, Totals};
     use aqumen_units::Ecn;
-
-    struct Fixed(f64);
-
-    impl Draw for Fixed {
-        fn uniform(&mut self) -> f64 {
-            self.0
-        }
-    }
 
     /// The verdict on a packet that meets so many of 100 with this draw.
     fn verdict<A: Aqm>(aqm: &mut Thresholded<A>, waiting: u32, ecn: Ecn, draw: f64, at_s: u64) -> Verdict {
@@ -427,25 +420,12 @@ mod tests {
         }
     }
 
-    /// SplitMix64.
-    struct Random(u64);
-
-    impl Draw for Random {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        }
-    }
-
     #[test]
     fn the_greater_of_both_probabilities_rules() {
         let share = |p: f64, waiting: u32| {
             let totals = Totals::default();
             let mut aqm = Thresholded::new(Sampled::new(Always(p), true), Threshold::Fixed(0.5));
-            let mut rng = Random(1);
+            let mut rng = SplitMix(1);
             let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, segments: 1, ..Packet::default() };
             let mut marked = 0.0;
             for _ in 0..20_000 {

@@ -3,6 +3,33 @@
 //! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and gives a [`RunResult`]. The same plan gives the same
 //! bits on any machine; only the cost differs.
 //!
+//! ```
+//! use aqumen_scenario::Scenario;
+//! use aqumen_sim::{Options, run};
+//!
+//! let text = r#"
+//!     name = "small"
+//!     duration = "5s"
+//!     [topology]
+//!     preset = "dumbbell"
+//!     bottleneck = { rate = "4Mbit", delay = "10ms", buffer = "50pkt" }
+//!     access = { rate = "100Mbit", delay = "5ms" }
+//!     [[flows]]
+//!     name = "bulk"
+//!     count = 4
+//!     transport = "modern"
+//! "#;
+//! let scenario = Scenario::parse(text, "small.toml")?;
+//! let plan = scenario.plan(1, Some(&scenario.aqm("codel")?))?;
+//! // What hears of progress may stop a run.
+//! let result = run(&plan, Options::default(), &mut |_: f64| true)?;
+//! let bottleneck = &result.links["bottleneck"]["all"];
+//! assert!(bottleneck.utilization > Some(0.9));
+//! assert!(bottleneck.queue_mean_pkts < 25.0);
+//! assert!(result.flows["bulk"]["all"].goodput_bps > 3.4e6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports, and `lanes` between them), `inbox` (what
 //! is to happen at a place), `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`; ports,
 //! media and losses are in `aqumen-network`.

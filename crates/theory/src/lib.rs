@@ -10,6 +10,42 @@
 //! - [`maps`], [`robust`]: stability over ranges of networks, and designs that hold all over one;
 //! - [`mmpp`]: bursty sources before a finite buffer, solved exactly; sources fitted to captures.
 //!
+//! # A design and its margins
+//!
+//! ```
+//! use aqumen_aqm::Network;
+//! use aqumen_scenario::AqmChoice;
+//! use aqumen_theory::design::{Place, analyse};
+//! use aqumen_theory::fluid::Model;
+//! use aqumen_units::Rate;
+//!
+//! // 100 flows at 10 Mbit/s, 1250 packets/s; at a queue of 100 packets the round trip is 0.2 s + 0.08 s.
+//! let rate = Rate::from_bps(10_000_000);
+//! let network = Network {
+//!     capacity: rate,
+//!     flows: 100.0,
+//!     base_rtt_s: 0.2,
+//!     target_pkts: 100.0,
+//!     packet_bytes: 1000.0,
+//!     link_rate: rate,
+//!     buffer_pkts: 300.0,
+//! };
+//! let place = Place {
+//!     model: Model::Hollot,
+//!     flows: 100.0,
+//!     capacity_pps: 1250.0,
+//!     unresponsive_pps: 0.0,
+//!     base_rtt_s: 0.2,
+//!     buffer_pkts: 300.0,
+//! };
+//! let found = analyse(&AqmChoice::builtin("pi", Vec::new(), network), &place)?;
+//! // W = R C / N = 3.5 packets, p = 2 / W^2 = 16.3 %.
+//! assert!((found.operating_point.at.window_pkts - 3.5).abs() < 1e-9);
+//! assert!((found.operating_point.at.probability - 2.0 / 12.25).abs() < 1e-9);
+//! assert!(found.margins.expect("PI is a controller").exact.stable);
+//! # Ok::<(), aqumen_theory::Error>(())
+//! ```
+//!
 //! Invariant: nothing here knows packets but the simulation beside [`mmpp`]; control laws and their parameters come from
 //! `aqumen-aqm`.
 

@@ -613,19 +613,10 @@ impl Theory for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Fixed, Lehmer};
     use crate::{Limit, QueueView, Totals};
     use aqumen_units::Ecn;
     use std::collections::BTreeMap;
-
-    /// Minimal standard generator (Park, Miller): enough to draw gaps.
-    struct Lehmer(u64);
-
-    impl Draw for Lehmer {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0 * 48_271 % 0x7fff_ffff;
-            self.0 as f64 / 0x7fff_ffff as f64
-        }
-    }
 
     fn params() -> RedParams {
         RedParams {
@@ -764,18 +755,12 @@ mod tests {
     #[test]
     fn a_number_that_equals_the_probability_is_a_signal() {
         // Without wait, p_b = 1/4 (50 to 150, max_p 1, average 75) and count 2 give 0.25 / (1 - 0.5) = 1/2, drawn exactly.
-        struct Half;
-        impl Draw for Half {
-            fn uniform(&mut self) -> f64 {
-                0.5
-            }
-        }
         let curve = RedCurve::new(50.0, 150.0, 1.0, true).unwrap();
         let mut red = Red::new(RedParams { curve, wait: false, ..params() }).unwrap();
         let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
         let mut verdict = || {
             let queue = QueueView { packets: 75, bytes: 0, limit: Limit::packets(400), totals: &Totals::default() };
-            red.on_arrival(&packet, &mut Cx { now: Instant::ZERO, queue, rng: &mut Half })
+            red.on_arrival(&packet, &mut Cx { now: Instant::ZERO, queue, rng: &mut Fixed(0.5) })
         };
         assert_eq!([verdict(), verdict()], [Verdict::Pass, Verdict::Mark]);
     }

@@ -303,6 +303,7 @@ impl Theory for Rem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Fixed;
     use crate::{Limit, QueueView, Totals};
     use aqumen_units::Ecn;
 
@@ -356,15 +357,6 @@ mod tests {
         assert!((law.price() - 0.075).abs() < 1e-12);
     }
 
-    /// Always draws zero: every packet is chosen as soon as p is above zero.
-    struct Zero;
-
-    impl Draw for Zero {
-        fn uniform(&mut self) -> f64 {
-            0.0
-        }
-    }
-
     #[test]
     fn at_dequeue_only_packets_that_can_be_marked_are_signalled() {
         let mut law = RemLaw::new(params()).unwrap();
@@ -374,7 +366,7 @@ mod tests {
         let totals = Totals { arrivals: 110, ..Totals::default() };
         let queue = QueueView { packets: 20, bytes: 0, limit: Limit::packets(300), totals: &totals };
         let now = rem.next_timer().unwrap();
-        let cx = &mut Cx { now, queue, rng: &mut Zero };
+        let cx = &mut Cx { now, queue, rng: &mut Fixed(0.0) };
         rem.on_timer(cx);
         assert!(rem.probability().get() > 0.0);
         let packet = |ecn| Packet { bytes: 1000, ecn, ..Packet::default() };

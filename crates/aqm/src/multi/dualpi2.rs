@@ -588,6 +588,7 @@ impl Qdisc for DualPi2 {
 mod tests {
     use super::*;
     use crate::multi::testing::{Fixed, Log};
+    use crate::testing::Lehmer;
     use aqumen_units::Ecn;
     use std::vec::Vec;
 
@@ -685,13 +686,6 @@ mod tests {
             let mut dual = DualPi2::new(params, Limit::packets(100_000));
             dual.base = 0.2;
             let mut log = Log::default();
-            struct Lehmer(u64);
-            impl Draw for Lehmer {
-                fn uniform(&mut self) -> f64 {
-                    self.0 = self.0 * 48_271 % 0x7fff_ffff;
-                    self.0 as f64 / 0x7fff_ffff as f64
-                }
-            }
             let mut rng = Lehmer(1);
             for handle in 0..20_000 {
                 let ecn = [Ecn::Ect1, Ecn::Ect0][handle as usize % 2];

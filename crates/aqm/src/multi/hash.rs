@@ -64,15 +64,8 @@ fn finalize(mut x: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Fixed;
     use std::collections::BTreeSet;
-
-    struct Fixed(f64);
-
-    impl Draw for Fixed {
-        fn uniform(&mut self) -> f64 {
-            self.0
-        }
-    }
 
     #[test]
     fn the_finalizer_is_the_published_one() {

@@ -324,18 +324,10 @@ impl Theory for Cobalt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Fixed;
     use aqumen_units::Ecn;
 
     const DROP: Verdict = Verdict::Drop(DropReason::Early);
-
-    /// Draws the same number always.
-    struct Fixed(f64);
-
-    impl Draw for Fixed {
-        fn uniform(&mut self) -> f64 {
-            self.0
-        }
-    }
 
     fn at(ms: f64) -> Instant {
         Instant::from_nanos((ms * 1e6) as u64)

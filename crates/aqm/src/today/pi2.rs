@@ -246,6 +246,7 @@ impl Aqm for Pi2 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Fixed;
     use crate::{DropReason, Limit, QueueView, Totals};
 
     #[test]
@@ -271,14 +272,6 @@ mod tests {
         law.update(1.0);
         assert_eq!(law.root(), Probability::ONE);
         assert_eq!((law.classic().get(), law.scalable().get()), (0.25, 1.0));
-    }
-
-    struct Fixed(f64);
-
-    impl Draw for Fixed {
-        fn uniform(&mut self) -> f64 {
-            self.0
-        }
     }
 
     #[test]

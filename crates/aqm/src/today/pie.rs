@@ -651,6 +651,7 @@ impl Theory for Pie {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Fixed;
     use crate::{Limit, QueueView, Totals};
     use aqumen_units::{Bytes, Ecn};
 
@@ -725,14 +726,6 @@ mod tests {
         let mut at = law_at(0.2, 0.25);
         at.params.delay_boost = true;
         assert!(near(at.update(0.25).get(), 0.22));
-    }
-
-    struct Fixed(f64);
-
-    impl Draw for Fixed {
-        fn uniform(&mut self) -> f64 {
-            self.0
-        }
     }
 
     fn params() -> PieParams {
