@@ -3,18 +3,12 @@
 
 mod sources;
 
-use std::num::NonZeroU32;
-
-use aqumen_aqm::{Bound, DefaultValue, Kind as ParamKind, Param, Unit, Value};
 use aqumen_result::student_quantile;
 use aqumen_scenario::law::Law;
 use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_scenario::traffic::{OwnKind, OwnKinds, OwnSource};
-use aqumen_scenario::{Files, Outside, Scenario};
 use aqumen_traffic::{Action, Draws, ahead};
-use aqumen_units::{Instant, Span};
-use sources::{Packet, packets, steps, text_of, traffic};
+use sources::{Packet, packets, steps, traffic};
 
 /// Mean of `values`, and half the width of its interval by Student.
 fn interval(values: &[f64]) -> (f64, f64) {
@@ -501,66 +495,4 @@ fn the_same_seed_gives_the_same_packets() {
         assert_eq!(packets(&source, 5, 10.0), packets(&source, 5, 10.0));
         assert_ne!(packets(&source, 5, 10.0), packets(&source, 6, 10.0));
     }
-}
-
-/// So many bytes more each time, each so much later than the last.
-struct Growing {
-    gap: Span,
-    sent: u32,
-}
-
-impl OwnSource for Growing {
-    fn next(&mut self, _: Instant, _: &mut Stream) -> Option<(Span, NonZeroU32)> {
-        self.sent += 1;
-        (self.sent <= 3)
-            .then(|| (self.gap.saturating_mul(u64::from(self.sent)), NonZeroU32::new(100 * self.sent).unwrap()))
-    }
-}
-
-const GAP: Param = Param {
-    name: "gap",
-    kind: ParamKind::Number { unit: Unit::Seconds, min: Bound::Inclusive(1e-3), max: Bound::Open },
-    default: DefaultValue::Value(Value::Number(0.01)),
-    doc: "the first gap",
-};
-
-fn growing() -> OwnKind {
-    OwnKind::new("growing", &[GAP], |values| {
-        let gap_s = values.iter().find(|(name, _)| name == "gap").map_or(0.01, |(_, x)| *x);
-        match gap_s {
-            7.0 => Err("seven is not made".into()),
-            _ => Ok(Box::new(Growing { gap: Span::from_secs_f64(gap_s), sent: 0 })),
-        }
-    })
-}
-
-#[test]
-fn a_source_from_outside_is_known_by_name_and_asked_from_action_to_action() {
-    let outside = Outside { traffic: OwnKinds::NONE.with(growing()).unwrap(), ..Outside::default() };
-    let written =
-        |value: &str| Scenario::parse_knowing(&text_of(value), "t.toml", Files::beside("t.toml"), outside.clone());
-    // 0 + 20, then 40 and 60 ms later; then it is over.
-    let scenario = written("{ kind = \"growing\", gap = \"20ms\" }").unwrap();
-    let sent = packets(&scenario.spec().flows[0].traffic, 1, 10.0);
-    let expected = [(20, 100), (60, 200), (120, 300)].map(|(ms, bytes)| Packet { at_ns: ms * 1_000_000, bytes });
-    assert_eq!(sent, expected);
-    // It is written as it was read, and read again.
-    let again =
-        Scenario::parse_knowing(&scenario.to_toml(), "t.toml", Files::beside("t.toml"), outside.clone()).unwrap();
-    assert_eq!(packets(&again.spec().flows[0].traffic, 1, 10.0), expected);
-    assert_eq!(packets(&written("\"growing\"").unwrap().spec().flows[0].traffic, 1, 10.0)[0].at_ns, 10_000_000);
-    for (value, told) in [
-        ("\"grown\"", "flows.0.traffic = \"grown\": no such kind of traffic; did you mean growing?"),
-        ("{ kind = \"growing\", gap = \"20kB\" }", "flows.0.traffic.gap = \"20kB\": "),
-        ("{ kind = \"growing\", gap = \"1us\" }", "flows.0.traffic.gap = \"1us\": must be"),
-        ("{ kind = \"growing\", gap = \"7s\" }", "flows.0.traffic.kind = \"growing\": seven is not made"),
-        ("{ kind = \"growing\", size = 7 }", "flows.0.traffic.size = 7: not a parameter of growing"),
-    ] {
-        let error = written(value).map(drop).unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
-    }
-    // Without it nobody knows the name; that of a built-in kind cannot be taken.
-    assert!(scenario.knowing(Outside::default()).is_err());
-    let cbr = OwnKind::new("cbr", &[], |_| Err(String::new()));
-    assert!(OwnKinds::NONE.with(cbr).unwrap_err().contains("cbr is built in"));
 }

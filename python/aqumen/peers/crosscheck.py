@@ -41,7 +41,9 @@ class Bound:
     """The largest difference that counts as none: `relative` to the other's mean or `absolute`, whichever is larger."""
 
     relative: float
+    """Of the other's mean."""
     absolute: float
+    """In the figure's own unit."""
 
     def at(self, mean: float) -> float:
         """The bound where the other's mean is `mean`."""
@@ -76,10 +78,15 @@ class Cell:
     """One experiment under one AQM: a scenario file, what to set in it, and the AQM's SPEC as on the command line."""
 
     experiment: str
+    """What it is called."""
     scenario: str
+    """Its file."""
     settings: tuple[tuple[str, str], ...]
+    """Keys and values set in it."""
     label: str
+    """What the AQM is called."""
     aqm: str
+    """The AQM's SPEC."""
     flows: tuple[tuple[str, str], ...] = ()
     """Figures of `FLOW_METRICS` that are compared too: group and metric."""
     paired: bool = False
@@ -116,20 +123,35 @@ class Row:
     """One metric of one cell: both sides over their seeds, the difference ours - theirs, the bound and the verdict."""
 
     experiment: str
+    """The cell's experiment ..."""
     aqm: str
+    """... and the label of its AQM."""
     window: str
+    """The window."""
     metric: str
+    """The figure; of a flow group `group.figure`."""
     ours_mean: float
+    """Mean over our seeds."""
     ours_std: float
+    """Standard deviation over them."""
     ours_n: int
+    """How many there are."""
     theirs_mean: float
+    """Mean over the other's seeds."""
     theirs_std: float
+    """Standard deviation over them."""
     theirs_n: int
+    """How many there are."""
     difference: float
+    """Our mean less theirs."""
     low: float
+    """Lower end of its interval."""
     high: float
+    """Upper end."""
     bound: float
+    """Up to where it counts as none."""
     verdict: str
+    """`equivalent`, `unclear` or `different`."""
 
 
 def measures(

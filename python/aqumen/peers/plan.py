@@ -15,7 +15,9 @@ class WireLoss:
     """What a wire loses. Probabilities, each of a packet or a bit; times in seconds."""
 
     random: float = 0.0
+    """Of any packet."""
     bit_errors: float = 0.0
+    """Of a bit to be wrong."""
     chain: tuple[float, float, float, float] | None = None
     """Gilbert-Elliott from packet to packet: to bad, to good, loss in the good state, in the bad one."""
     times: tuple[float, float] | None = None
@@ -31,7 +33,9 @@ class Aqm:
     """An AQM by name, with its parameters (packets, seconds, Hz)."""
 
     name: str
+    """As users type it."""
     params: Mapping[str, Any]
+    """All in force."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Of those, and of design rules, the ones that were given."""
     nominal: Mapping[str, Any] = field(default_factory=dict)
@@ -53,14 +57,23 @@ class Link:
     """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]; the buffer counts waiting packets."""
 
     name: str
+    """As the scenario calls it."""
     tail: int
+    """The node where it begins."""
     head: int
+    """The node where it ends."""
     delay_s: float
+    """Propagation delay."""
     rates: tuple[tuple[float, float], ...]
+    """Capacity over time: from when, and bit/s."""
     buffer_pkts: int
+    """Room of its queue, the packet in transmission not counted."""
     aqm: Aqm
+    """What looks after its queue."""
     target_pkts: float | None
+    """Queue that the AQM is judged by."""
     record: bool
+    """Whether results tell of it."""
     wire_loss: WireLoss = NO_LOSS
     """What is lost after the queue."""
 

@@ -24,12 +24,15 @@ class QueueTrace:
     left_s: Floats
     """Packets that were taken for transmission."""
     left_bytes: Floats
+    """For each of these, its size on the wire."""
     wait_s: Floats
     """For each of these, how long it waited in the queue (its transmission not counted)."""
     marked: npt.NDArray[np.bool_]
     """For each of these, whether this queue marked it CE."""
     early_drop_s: Floats
+    """When the AQM dropped packets."""
     overflow_drop_s: Floats
+    """When packets were dropped for want of room."""
     lost: Floats
     """These in one order, a row each: when, the packet's number by arrival from 1, 1 if it was dropped early."""
     change_s: Floats

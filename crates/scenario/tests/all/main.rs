@@ -7,5 +7,6 @@ mod figures;
 mod foreseen;
 mod format;
 mod mmpp;
+mod own_traffic;
 mod plans;
 mod traffic;

@@ -14,17 +14,13 @@ pub(crate) struct Packet {
 
 /// The traffic that a scenario writes as `value`.
 pub(crate) fn traffic(value: &str) -> Traffic {
-    let scenario = Scenario::parse(&text_of(value), "t.toml").unwrap_or_else(|error| panic!("{error}"));
-    scenario.spec().flows[0].traffic.clone()
-}
-
-/// A scenario with one flow that has it.
-pub(crate) fn text_of(value: &str) -> String {
-    format!(
+    let text = format!(
         "name = \"t\"\nduration = \"1s\"\n[topology]\nnodes = [\"a\", \"b\"]\n\
          [[topology.links]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"0s\"\naqm = \"test\"\n\
          [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = \"modern\"\ntraffic = {value}\n"
-    )
+    );
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+    scenario.spec().flows[0].traffic.clone()
 }
 
 /// What a source does within `duration_s`.

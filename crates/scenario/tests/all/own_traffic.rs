@@ -1,0 +1,85 @@
+//! Kinds of traffic from outside: known by name, with parameters of their own, and by nobody who was not told of them.
+
+use std::num::NonZeroU32;
+
+use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Unit, Value};
+use aqumen_scenario::streams::{Kind as StreamKind, Stream};
+use aqumen_scenario::traffic::{OwnKind, OwnKinds, OwnSource};
+use aqumen_scenario::{Files, Outside, Scenario, Traffic};
+use aqumen_units::{Instant, Span};
+
+use crate::common::{DUMBBELL, with};
+
+fn scenario_with(traffic: &str) -> String {
+    with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\ntraffic = {traffic}"))
+}
+
+/// So many bytes more each time, each so much later than the last.
+struct Growing {
+    gap: Span,
+    sent: u32,
+}
+
+impl OwnSource for Growing {
+    fn next(&mut self, _: Instant, _: &mut Stream) -> Option<(Span, NonZeroU32)> {
+        self.sent += 1;
+        (self.sent <= 3)
+            .then(|| (self.gap.saturating_mul(u64::from(self.sent)), NonZeroU32::new(100 * self.sent).unwrap()))
+    }
+}
+
+const GAP: Param = Param {
+    name: "gap",
+    kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(1e-3), max: Bound::Open },
+    default: DefaultValue::Value(Value::Number(0.01)),
+    doc: "the first gap",
+};
+
+fn growing() -> OwnKind {
+    OwnKind::new("growing", &[GAP], |values| {
+        let gap_s = values.iter().find(|(name, _)| name == "gap").map_or(0.01, |(_, x)| *x);
+        match gap_s {
+            7.0 => Err("seven is not made".into()),
+            _ => Ok(Box::new(Growing { gap: Span::from_secs_f64(gap_s), sent: 0 })),
+        }
+    })
+}
+
+#[test]
+fn a_source_from_outside_is_known_by_name_and_asked_from_action_to_action() {
+    let outside = Outside { traffic: OwnKinds::NONE.with(growing()).unwrap(), ..Outside::default() };
+    let written = |value: &str| {
+        Scenario::parse_knowing(&scenario_with(value), "t.toml", Files::beside("t.toml"), outside.clone())
+    };
+    let sent = |scenario: &Scenario| {
+        let Traffic::Own(own) = &scenario.spec().flows[0].traffic else { panic!("a kind from outside") };
+        let mut source = own.source().unwrap();
+        let mut rng = Stream::new(1, StreamKind::Traffic, 0);
+        std::iter::from_fn(|| source.next(Instant::ZERO, &mut rng))
+            .map(|(wait, bytes)| (wait, bytes.get()))
+            .collect::<Vec<_>>()
+    };
+    // Waits of 20, 40 and 60 ms; then it is over.
+    let scenario = written("{ kind = \"growing\", gap = \"20ms\" }").unwrap();
+    let expected = [(20, 100), (40, 200), (60, 300)].map(|(ms, bytes)| (Span::from_millis(ms), bytes));
+    assert_eq!(sent(&scenario), expected);
+    // It is written as it was read, and read again.
+    let again =
+        Scenario::parse_knowing(&scenario.to_toml(), "t.toml", Files::beside("t.toml"), outside.clone()).unwrap();
+    assert_eq!(sent(&again), expected);
+    assert_eq!(sent(&written("\"growing\"").unwrap())[0].0, Span::from_millis(10));
+    for (value, told) in [
+        ("\"grown\"", "flows.0.traffic = \"grown\": no such kind of traffic; did you mean growing?"),
+        ("{ kind = \"growing\", gap = \"20kB\" }", "flows.0.traffic.gap = \"20kB\": "),
+        ("{ kind = \"growing\", gap = \"1us\" }", "flows.0.traffic.gap = \"1us\": must be"),
+        ("{ kind = \"growing\", gap = \"7s\" }", "flows.0.traffic.kind = \"growing\": seven is not made"),
+        ("{ kind = \"growing\", size = 7 }", "flows.0.traffic.size = 7: not a parameter of growing"),
+    ] {
+        let error = written(value).map(drop).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+    // Without it nobody knows the name; that of a built-in kind cannot be taken.
+    assert!(scenario.knowing(Outside::default()).is_err());
+    let cbr = OwnKind::new("cbr", &[], |_| Err(String::new()));
+    assert!(OwnKinds::NONE.with(cbr).unwrap_err().contains("cbr is built in"));
+}
