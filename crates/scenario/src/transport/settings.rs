@@ -44,7 +44,7 @@ pub(crate) struct Setting<C: 'static> {
     pub(crate) doc: &'static str,
 }
 
-/// Declares settings: key, field of the configuration, kind, and one line on what it does.
+/// Declares settings: key, field of the configuration, kind, and one line on what it does. A `Quirk` is a flag among the `quirks`.
 macro_rules! settings {
     ($( $key:literal $field:ident $kind:tt $(($($choice:tt)*))?: $doc:literal; )*) => {
         &[$( $crate::transport::settings::Setting {
@@ -57,6 +57,7 @@ macro_rules! settings {
     (@kind Choice $field:ident ($names:expr, $get:expr, $set:expr)) => {
         $crate::transport::settings::Kind::Choice($names, $get, $set)
     };
+    (@kind Quirk $field:ident) => { $crate::transport::settings::Kind::Flag(|config| &mut config.quirks.$field) };
     (@kind $kind:ident $field:ident) => { $crate::transport::settings::Kind::$kind(|config| &mut config.$field) };
 }
 pub(crate) use settings;

@@ -63,22 +63,22 @@ impl Table for TcpConfig {
         "halve_flight" halve_flight Flag: "whether a reduction halves what is in flight; else the window";
         "validate_window" validate_window Flag: "whether the window grows only while it limits the sender";
         "exit_by_flight" exit_by_flight Flag: "whether NewReno leaves recovery with what is in flight plus one";
-        "recovery_burst" recovery_burst Flag: "whether NewReno sends at most two segments for a duplicate acknowledgement in recovery";
+        "recovery_burst" recovery_burst Quirk: "whether NewReno sends at most two segments for a duplicate acknowledgement in recovery";
         "ect_retransmissions" ect_retransmissions Flag: "whether retransmissions are ECN-capable";
-        "cwr_retransmissions" cwr_retransmissions Flag: "whether a retransmission may carry CWR";
-        "timeout_after_mark_keeps_threshold" timeout_after_mark_keeps_threshold Flag:
+        "cwr_retransmissions" cwr_retransmissions Quirk: "whether a retransmission may carry CWR";
+        "timeout_after_mark_keeps_threshold" timeout_after_mark_keeps_threshold Quirk:
             "whether a timeout in the window of a reaction to a mark leaves the threshold alone";
-        "mark_after_timeout_counts" mark_after_timeout_counts Flag: "whether a mark echoed after a timeout counts";
-        "ecn_backoff" ecn_backoff Flag: "whether the timer stays backed off while marks come back to a window of one";
-        "forget_rtt" forget_rtt Flag: "whether the smoothed round trip is discarded after four backoffs";
-        "full_segments" full_segments Flag: "whether a transfer is rounded up to whole segments";
+        "mark_after_timeout_counts" mark_after_timeout_counts Quirk: "whether a mark echoed after a timeout counts";
+        "ecn_backoff" ecn_backoff Quirk: "whether the timer stays backed off while marks come back to a window of one";
+        "forget_rtt" forget_rtt Quirk: "whether the smoothed round trip is discarded after four backoffs";
+        "full_segments" full_segments Quirk: "whether a transfer is rounded up to whole segments";
         "initial_threshold" initial_threshold SegmentsOrNone: "slow-start threshold at the start; \"none\": the receive window";
         "loss_detection" loss_detection Choice (DETECTION_NAMES, detection_index, |config, index| config.loss_detection = DETECTIONS[index]):
             "which segments a sack sender takes for lost";
         "lost_retransmissions" lost_retransmissions Flag: "whether a sack sender notices that a retransmission was lost; with rack it does anyway";
         "reduction" reduction Choice (REDUCTION_NAMES, reduction_index, |config, index| config.reduction = REDUCTIONS[index]):
             "how a sack sender in recovery comes down to its reduced window";
-        "timer_on_any_ack" timer_on_any_ack Flag: "whether a sack sender restarts the timer with each acknowledgement";
+        "timer_on_any_ack" timer_on_any_ack Quirk: "whether a sack sender restarts the timer with each acknowledgement";
         "tail_probe" tail_probe Flag: "whether a segment leaves when nothing has come back for two round trips (TLP); read with rack";
         "frto" frto Flag: "whether a timeout that proves spurious is undone (F-RTO); read with rack";
         "whole_windows" whole_windows Flag: "whether windows are whole numbers of segments, as in Linux";

@@ -96,23 +96,8 @@ pub struct TcpConfig {
     /// Whether NewReno leaves recovery with no more than what is in flight plus one (RFC 6582 section 3.2 step 3,
     /// option 1); ns-2 (`exit_recovery_fix_` off) keeps the halved window.
     pub exit_by_flight: bool,
-    /// Whether NewReno sends at most two segments for each duplicate acknowledgement in recovery, as ns-2 does.
-    pub recovery_burst: bool,
     /// Whether retransmissions are ECN-capable; RFC 3168 section 6.1.5 forbids it, ns-2 does it.
     pub ect_retransmissions: bool,
-    /// Whether a retransmission may carry CWR (ns-2's `SetCWRonRetransmit_`); RFC 3168 asks for new data.
-    pub cwr_retransmissions: bool,
-    /// Whether a timeout leaves the threshold alone when the last reduction was for a mark, however long ago (ns-2).
-    pub timeout_after_mark_keeps_threshold: bool,
-    /// Whether a mark echoed after a timeout counts although it is of the window before (ns-2).
-    pub mark_after_timeout_counts: bool,
-    /// Whether the timer stays backed off while marks come back to a window of one, and backs off further with each
-    /// reaction (ns-2's `ecn_backoff_`).
-    pub ecn_backoff: bool,
-    /// Whether the smoothed round trip is discarded after four backoffs (ns-2, after 4.3BSD).
-    pub forget_rtt: bool,
-    /// Whether every segment is full, a transfer being rounded up to whole segments (ns-2).
-    pub full_segments: bool,
     /// Slow-start threshold at the start (segments), as a host may remember it from earlier connections (RFC 9040);
     /// `None`: the receive window.
     pub initial_threshold: Option<u32>,
@@ -123,9 +108,6 @@ pub struct TcpConfig {
     pub lost_retransmissions: bool,
     /// How a SACK sender in recovery comes down to its reduced window.
     pub reduction: Reduction,
-    /// Whether a SACK sender restarts the timer with each acknowledgement, as the TCP-Linux of ns-2 does, and not only with
-    /// those of new data (RFC 6298 rule 5.3).
-    pub timer_on_any_ack: bool,
     /// Whether a segment leaves when nothing has come back for two round trips (TLP, RFC 8985 section 7); read with
     /// [`LossDetection::Rack`].
     pub tail_probe: bool,
@@ -140,6 +122,57 @@ pub struct TcpConfig {
     pub ack_marks: bool,
     /// Segments in order that arrive within so long are acknowledged together, as a host with generic receive offload does.
     pub ack_merging: Span,
+    /// What only ns-2 does.
+    pub quirks: Quirks,
+}
+
+/// Habits of ns-2.35 that no RFC asks for and no host has: they are there so that runs can be held against it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quirks {
+    /// Whether NewReno sends at most two segments for each duplicate acknowledgement in recovery, as ns-2 does.
+    pub recovery_burst: bool,
+    /// Whether a retransmission may carry CWR (ns-2's `SetCWRonRetransmit_`); RFC 3168 asks for new data.
+    pub cwr_retransmissions: bool,
+    /// Whether a timeout leaves the threshold alone when the last reduction was for a mark, however long ago (ns-2).
+    pub timeout_after_mark_keeps_threshold: bool,
+    /// Whether a mark echoed after a timeout counts although it is of the window before (ns-2).
+    pub mark_after_timeout_counts: bool,
+    /// Whether the timer stays backed off while marks come back to a window of one, and backs off further with each
+    /// reaction (ns-2's `ecn_backoff_`).
+    pub ecn_backoff: bool,
+    /// Whether the smoothed round trip is discarded after four backoffs (ns-2, after 4.3BSD).
+    pub forget_rtt: bool,
+    /// Whether every segment is full, a transfer being rounded up to whole segments (ns-2).
+    pub full_segments: bool,
+    /// Whether a SACK sender restarts the timer with each acknowledgement, as the TCP-Linux of ns-2 does, and not only with
+    /// those of new data (RFC 6298 rule 5.3).
+    pub timer_on_any_ack: bool,
+}
+
+impl Quirks {
+    /// None of them.
+    pub const NONE: Quirks = Quirks {
+        recovery_burst: false,
+        cwr_retransmissions: false,
+        timeout_after_mark_keeps_threshold: false,
+        mark_after_timeout_counts: false,
+        ecn_backoff: false,
+        forget_rtt: false,
+        full_segments: false,
+        timer_on_any_ack: false,
+    };
+
+    /// Those of `Agent/TCP`.
+    pub const NS2: Quirks = Quirks {
+        recovery_burst: true,
+        cwr_retransmissions: true,
+        timeout_after_mark_keeps_threshold: true,
+        mark_after_timeout_counts: true,
+        ecn_backoff: true,
+        forget_rtt: true,
+        full_segments: true,
+        timer_on_any_ack: false,
+    };
 }
 
 impl TcpConfig {
@@ -178,25 +211,18 @@ impl TcpConfig {
             halve_flight: false,
             validate_window: false,
             exit_by_flight: false,
-            recovery_burst: true,
             ect_retransmissions: true,
-            cwr_retransmissions: true,
-            timeout_after_mark_keeps_threshold: true,
-            mark_after_timeout_counts: true,
-            ecn_backoff: true,
-            forget_rtt: true,
-            full_segments: true,
             initial_threshold: None,
             loss_detection: LossDetection::Rfc6675,
             lost_retransmissions: false,
             reduction: Reduction::AtOnce,
-            timer_on_any_ack: false,
             tail_probe: false,
             frto: false,
             whole_windows: false,
             quick_acks: 0,
             ack_marks: false,
             ack_merging: Span::ZERO,
+            quirks: Quirks::NS2,
         }
     }
 
@@ -234,25 +260,18 @@ impl TcpConfig {
             halve_flight: true,
             validate_window: true,
             exit_by_flight: true,
-            recovery_burst: false,
             ect_retransmissions: false,
-            cwr_retransmissions: false,
-            timeout_after_mark_keeps_threshold: false,
-            mark_after_timeout_counts: false,
-            ecn_backoff: false,
-            forget_rtt: false,
-            full_segments: false,
             initial_threshold: None,
             loss_detection: LossDetection::Rack,
             lost_retransmissions: false,
             reduction: Reduction::Proportional,
-            timer_on_any_ack: false,
             tail_probe: true,
             frto: false,
             whole_windows: false,
             quick_acks: 0,
             ack_marks: false,
             ack_merging: Span::ZERO,
+            quirks: Quirks::NONE,
         }
     }
 
@@ -303,7 +322,7 @@ impl TcpConfig {
             loss_detection: LossDetection::Fack,
             lost_retransmissions: true,
             reduction: Reduction::RateHalving,
-            timer_on_any_ack: true,
+            quirks: Quirks { timer_on_any_ack: true, ..Quirks::NS2 },
             ..TcpConfig::ns2()
         }
     }

@@ -16,7 +16,7 @@ mod sender;
 mod wire;
 
 pub use crate::check::ConfigError;
-pub use config::{LossDetection, TcpConfig, Variant};
+pub use config::{LossDetection, Quirks, TcpConfig, Variant};
 pub use congestion::Congestion;
 pub use receiver::Receiver;
 pub use reduction::Reduction;

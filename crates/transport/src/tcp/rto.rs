@@ -83,7 +83,7 @@ impl Rto {
         if self.doublings < 6 || self.timeout(cfg) < cfg.max_rto {
             self.doublings = (self.doublings + 1).min(20);
         }
-        if cfg.forget_rtt && self.doublings > 3 {
+        if cfg.quirks.forget_rtt && self.doublings > 3 {
             // The old estimate counts as deviation of the next (4.3BSD, ns-2).
             self.rttvar += self.srtt >> 3;
             self.srtt = 0;

@@ -505,7 +505,7 @@ impl Sender {
     /// section 6.1.5), so until then the receiver echoes a mark from before, which must not hold the window at one segment.
     #[cold]
     fn resends_after_timeout(&self, cfg: &TcpConfig, una: u32) -> bool {
-        self.last == Cause::Timeout && una < self.recover && !cfg.cwr_retransmissions
+        self.last == Cause::Timeout && una < self.recover && !cfg.quirks.cwr_retransmissions
     }
 
     /// Round-trip samples, and the end of backoff (RFC 6298 section 3, Karn's rule).
@@ -534,13 +534,13 @@ impl Sender {
         if self.control().is_some_and(Control::handles_marks) {
             return;
         }
-        let counts_anyway = cfg.mark_after_timeout_counts && self.last == Cause::Timeout;
+        let counts_anyway = cfg.quirks.mark_after_timeout_counts && self.last == Cause::Timeout;
         if ack <= self.recover && !counts_anyway {
             return;
         }
         self.recover = self.high;
         self.last = Cause::Mark;
-        if cfg.ecn_backoff {
+        if cfg.quirks.ecn_backoff {
             if self.cwnd > 1.0 {
                 self.flags &= !ECN_BACKOFF;
             } else if self.flags & ECN_BACKOFF != 0 {
@@ -696,7 +696,7 @@ impl Sender {
             cfg.packet_bytes
         };
         let capable = cfg.ecn && !syn && (!retransmission || cfg.ect_retransmissions);
-        let cwr = self.flags & CWR != 0 && cfg.ecn && (!retransmission || cfg.cwr_retransmissions);
+        let cwr = self.flags & CWR != 0 && cfg.ecn && (!retransmission || cfg.quirks.cwr_retransmissions);
         if cwr {
             self.flags &= !CWR;
         }
@@ -724,7 +724,7 @@ impl Sender {
                 if first {
                     self.reduce(cfg, Signal::Timeout);
                 }
-            } else if !(cfg.timeout_after_mark_keeps_threshold && self.last == Cause::Mark) {
+            } else if !(cfg.quirks.timeout_after_mark_keeps_threshold && self.last == Cause::Mark) {
                 let window = self.cwnd.max(1.0).min(f64::from(self.peer_window.max(1)));
                 if cfg.halve_flight {
                     if first {
@@ -780,7 +780,7 @@ impl Sender {
         let segments = bytes.div_ceil(payload).min(u64::from(u32::MAX - 1 - before)) as u32;
         self.limit = before + segments;
         let rest = bytes % payload;
-        self.last_bytes = if rest == 0 || cfg.full_segments { cfg.payload_bytes() } else { rest as u16 };
+        self.last_bytes = if rest == 0 || cfg.quirks.full_segments { cfg.payload_bytes() } else { rest as u16 };
     }
 
     #[inline]

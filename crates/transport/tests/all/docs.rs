@@ -2,7 +2,7 @@
 
 use aqumen_transport::rtp::RtpConfig;
 use aqumen_transport::sctp::SctpConfig;
-use aqumen_transport::tcp::TcpConfig;
+use aqumen_transport::tcp::{Quirks, TcpConfig};
 use aqumen_transport::udp::UdpConfig;
 use aqumen_units::Span;
 
@@ -55,26 +55,29 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         halve_flight,
         validate_window,
         exit_by_flight,
-        recovery_burst,
         ect_retransmissions,
-        cwr_retransmissions,
-        timeout_after_mark_keeps_threshold,
-        mark_after_timeout_counts,
-        ecn_backoff,
-        forget_rtt,
-        full_segments,
         initial_threshold,
         loss_detection,
         lost_retransmissions,
         reduction,
-        timer_on_any_ack,
         tail_probe,
         frto,
         whole_windows,
         quick_acks,
         ack_marks,
         ack_merging,
+        quirks,
     } = *cfg;
+    let Quirks {
+        recovery_burst,
+        cwr_retransmissions,
+        timeout_after_mark_keeps_threshold,
+        mark_after_timeout_counts,
+        ecn_backoff,
+        forget_rtt,
+        full_segments,
+        timer_on_any_ack,
+    } = quirks;
     vec![
         ("variant", format!("{variant:?}")),
         ("congestion", format!("{congestion:?}")),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use aqumen_transport::tcp::{Ack, Congestion, LossDetection, Receiver, Reduction, Segment, Sender, TcpConfig, Variant};
+use aqumen_transport::tcp::{
+    Ack, Congestion, LossDetection, Quirks, Receiver, Reduction, Segment, Sender, TcpConfig, Variant,
+};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 use proptest::prelude::*;
 
@@ -115,7 +117,7 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
     assert!(sender.is_finished(), "stuck at segment {} at {now}", sender.acknowledged_segments());
     assert_eq!(sender.next_timer(), None);
     let payload = u64::from(cfg.payload_bytes());
-    let expected = if cfg.full_segments { bytes.div_ceil(payload) * payload } else { bytes };
+    let expected = if cfg.quirks.full_segments { bytes.div_ceil(payload) * payload } else { bytes };
     assert_eq!(receiver.delivered_bytes(), Bytes(expected));
     assert_eq!(u64::from(receiver.delivered_segments()), bytes.div_ceil(payload));
 }
@@ -158,7 +160,7 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
             loss_detection,
             lost_retransmissions,
             reduction,
-            timer_on_any_ack,
+            quirks: Quirks { timer_on_any_ack, ..preset.quirks },
             tail_probe,
             frto,
             whole_windows: whole_windows && preset.min_window > 0.0,

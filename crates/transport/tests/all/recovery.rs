@@ -4,7 +4,7 @@
 //! (RFC 6675): with 1 to 12 out the window of 10 becomes 5, and 13 is the next new segment.
 
 use aqumen_transport::tcp::{
-    Ack, Congestion, Feedback, LossDetection, Reduction, SackBlocks, Sender, TcpConfig, Variant,
+    Ack, Congestion, Feedback, LossDetection, Quirks, Reduction, SackBlocks, Sender, TcpConfig, Variant,
 };
 use aqumen_units::{Instant, Span};
 
@@ -203,7 +203,7 @@ fn forward_acknowledgements_count_gaps_too() {
 #[test]
 fn the_timer_may_start_anew_with_any_acknowledgement() {
     for timer_on_any_ack in [false, true] {
-        let mut host = Host::ten_out(TcpConfig { timer_on_any_ack, ..reno() });
+        let mut host = Host::ten_out(TcpConfig { quirks: Quirks { timer_on_any_ack, ..reno().quirks }, ..reno() });
         let before = host.sender.next_timer().unwrap();
         host.on(1, &[(2, 3)]);
         let moved = host.sender.next_timer().unwrap().saturating_since(before);

@@ -19,7 +19,7 @@ impl Sender {
         } else if cfg.limited_transmit {
             self.flags |= ONE_MORE;
         }
-        if self.duplicates >= DUPLICATES && cfg.variant == Variant::NewReno && cfg.recovery_burst {
+        if self.duplicates >= DUPLICATES && cfg.variant == Variant::NewReno && cfg.quirks.recovery_burst {
             self.burst = self.burst.min(2);
         }
     }

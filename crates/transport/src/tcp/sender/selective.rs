@@ -39,7 +39,7 @@ impl Sender {
             }
             board.arrived.forget_before(self.una);
         } else if ack.ack == self.una {
-            if cfg.timer_on_any_ack {
+            if cfg.quirks.timer_on_any_ack {
                 self.arm(cfg, now);
             }
             if news > 0 && self.flags & RECOVERY == 0 {
