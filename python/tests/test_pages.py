@@ -143,7 +143,14 @@ def test_a_command_does_run(line, checkout, capsys):
         assert (checkout / out[1]).exists()
 
 
-SNIPPETS = {"README.md": 1, "docs/python.md": 3, "docs/replay.md": 1, "docs/engines/theory.md": 1, "docs/own-aqm.md": 1}
+SNIPPETS = {
+    "README.md": 1,
+    "docs/python.md": 3,
+    "docs/replay.md": 1,
+    "docs/engines/theory.md": 1,
+    "docs/own-aqm.md": 1,
+    "docs/traffic.md": 1,
+}
 """Pages with Python that are not done from top to bottom below, and how many snippets each has."""
 
 
