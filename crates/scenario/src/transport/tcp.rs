@@ -7,21 +7,9 @@ use super::settings::{Setting, Table, settings};
 const VARIANTS: [Variant; 3] = [Variant::Reno, Variant::NewReno, Variant::Sack];
 const VARIANT_NAMES: &[&str] = &["reno", "newreno", "sack"];
 
-const CONGESTIONS: [Congestion; 8] = [
-    Congestion::Reno,
-    Congestion::Cubic,
-    Congestion::Cubic21,
-    Congestion::Dctcp,
-    Congestion::Prague,
-    Congestion::Bbr,
-    Congestion::Vegas,
-    Congestion::Ledbat,
-];
-const CONGESTION_NAMES: &[&str] = &["reno", "cubic", "cubic-2.1", "dctcp", "prague", "bbr", "vegas", "ledbat"];
-
 /// The name of how its window follows acknowledgements, losses and marks.
 pub(super) fn congestion_name(config: &TcpConfig) -> &'static str {
-    CONGESTION_NAMES[congestion_index(config)]
+    Congestion::WORDS[congestion_index(config)]
 }
 
 const DETECTIONS: [LossDetection; 3] = [LossDetection::Rfc6675, LossDetection::Fack, LossDetection::Rack];
@@ -33,7 +21,7 @@ const REDUCTION_NAMES: &[&str] = &["at-once", "prr", "rate-halving"];
 impl Table for TcpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "variant" variant Choice (VARIANT_NAMES, variant_index, |config, index| config.variant = VARIANTS[index]): "how losses are repaired";
-        "congestion" congestion Choice (CONGESTION_NAMES, congestion_index, |config, index| config.congestion = CONGESTIONS[index]):
+        "congestion" congestion Choice (Congestion::WORDS, congestion_index, |config, index| config.congestion = Congestion::ALL[index]):
             "how the window follows acknowledgements, losses and marks";
         "hystart" hystart Flag: "whether CUBIC leaves slow start when the round trip grows; others do not read it";
         "reno_friendly" reno_friendly Flag: "whether CUBIC's window is never below what Reno's would be; others do not read it";
@@ -97,7 +85,7 @@ fn variant_index(config: &TcpConfig) -> usize {
 }
 
 fn congestion_index(config: &TcpConfig) -> usize {
-    CONGESTIONS.iter().position(|congestion| *congestion == config.congestion).unwrap_or(0)
+    Congestion::ALL.iter().position(|congestion| *congestion == config.congestion).unwrap_or(0)
 }
 
 fn detection_index(config: &TcpConfig) -> usize {

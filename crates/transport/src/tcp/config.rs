@@ -442,15 +442,16 @@ impl Config for TcpConfig {
 impl TcpConfig {
     /// What a congestion control cannot do without.
     fn check_congestion(&self) -> Result<(), ConfigError> {
-        let lacks = |field, range| Err(ConfigError { field, value: 0.0, range });
-        match self.congestion {
-            Congestion::Bbr if self.variant != Variant::Sack => lacks("variant", "sack: BBR counts what arrives"),
-            Congestion::Dctcp | Congestion::Prague if !self.ecn => lacks("ecn", "true: DCTCP and Prague live on marks"),
-            Congestion::Bbr | Congestion::Prague if !self.pacing => lacks("pacing", "true: BBR and Prague are paced"),
-            Congestion::Ledbat | Congestion::Vegas if !self.timestamps => {
-                lacks("timestamps", "true: LEDBAT and Vegas measure the delay of each segment")
-            }
-            _ => Ok(()),
+        let terms = self.congestion.terms();
+        let needs = [
+            ("variant", terms.sack, self.variant == Variant::Sack),
+            ("ecn", terms.ecn, self.ecn),
+            ("pacing", terms.pacing, self.pacing),
+            ("timestamps", terms.timestamps, self.timestamps),
+        ];
+        match needs.into_iter().find_map(|(field, why, given)| Some((field, why.filter(|_| !given)?))) {
+            Some((field, range)) => Err(ConfigError { field, value: 0.0, range }),
+            None => Ok(()),
         }
     }
 }

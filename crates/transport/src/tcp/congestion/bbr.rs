@@ -23,7 +23,7 @@
 use aqumen_units::{Instant, Span};
 
 use super::delivery::{Delivery, Sample};
-use super::{Acked, Signal, TcpConfig, Window};
+use super::{Acked, Controller, Segment, Signal, TcpConfig, Terms, Window};
 
 /// BBRHighGain, 2 / ln 2.
 const HIGH_GAIN: f64 = 2.885_390_081_777_927;
@@ -88,6 +88,14 @@ enum Repair {
 }
 
 impl Bbr {
+    pub(super) const TERMS: Terms = Terms {
+        sack: Some("sack: BBR counts what arrives"),
+        pacing: Some("true: BBR and Prague are paced"),
+        samples_delivery: true,
+        handles_marks: true,
+        ..Terms::USUAL
+    };
+
     pub(super) fn new(cfg: &TcpConfig) -> Self {
         let initial_window = f64::from(cfg.initial_window);
         Bbr {
@@ -376,6 +384,33 @@ impl Bbr {
     fn save_cwnd(&mut self, cwnd: f64) {
         let undisturbed = self.repair == Repair::No && self.state != State::ProbeRtt;
         self.prior_cwnd = if undisturbed { cwnd } else { self.prior_cwnd.max(cwnd) };
+    }
+}
+
+impl Controller for Bbr {
+    fn on_ack(&mut self, _cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        self.on_ack(acked, window);
+    }
+
+    fn on_congestion(&mut self, _cfg: &TcpConfig, signal: Signal, window: &mut Window) -> Option<f64> {
+        self.on_congestion(signal, window);
+        None
+    }
+
+    fn on_sent(&mut self, now: Instant, segment: &mut Segment, idle: bool) {
+        self.on_sent(now, segment.seq, idle);
+    }
+
+    fn on_arrival(&mut self, now: Instant, first: u32, end: u32) {
+        self.on_arrival(now, first, end);
+    }
+
+    fn on_exhausted(&mut self, in_flight: u32) {
+        self.on_exhausted(in_flight);
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        Some(self.pacing_rate())
     }
 }
 

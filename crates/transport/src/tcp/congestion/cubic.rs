@@ -24,7 +24,7 @@ use aqumen_units::{Instant, Span};
 
 use super::hystart::{Advice, Hystart};
 use super::hystart_linux::{Heard, HystartLinux};
-use super::{Acked, Signal, TcpConfig, Window, count_towards, may_grow, whole_slow_start};
+use super::{Acked, Controller, Signal, TcpConfig, Terms, Window, count_towards, may_grow, whole_slow_start};
 
 /// C (segments/s^3), section 5.1.
 const C: f64 = 0.4;
@@ -61,6 +61,8 @@ pub(super) struct Cubic {
 }
 
 impl Cubic {
+    pub(super) const TERMS: Terms = Terms::USUAL;
+
     pub(super) fn new(cfg: &TcpConfig) -> Self {
         Cubic {
             w_max: 0.0,
@@ -77,7 +79,7 @@ impl Cubic {
     }
 
     /// The factor for the window (section 4.6).
-    pub(super) fn on_congestion(&mut self, cfg: &TcpConfig, signal: Signal, cwnd: f64) -> f64 {
+    fn factor(&mut self, cfg: &TcpConfig, signal: Signal, cwnd: f64) -> f64 {
         let cwnd = if cfg.whole_windows { libm::floor(cwnd) } else { cwnd };
         let beta = if cfg.whole_windows { WHOLE_BETA } else { BETA };
         self.hystart = None;
@@ -96,33 +98,6 @@ impl Cubic {
             _ => cwnd,
         };
         beta
-    }
-
-    pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
-        if let Some(rtt) = acked.rtt {
-            // RFC 9438 section 4.2 leaves the choice; a smoothed value hides what one delayed acknowledgement adds.
-            let sample = rtt.as_secs_f64();
-            self.rtt_s = if self.rtt_s == 0.0 { sample } else { self.rtt_s + (sample - self.rtt_s) / 8.0 };
-            self.least_rtt_s = if self.least_rtt_s == 0.0 { sample } else { self.least_rtt_s.min(sample) };
-        }
-        if acked.segments == 0 || acked.opening {
-            return;
-        }
-        let since_last = acked.now.saturating_since(self.last_ack);
-        self.last_ack = acked.now;
-        if window.in_slow_start() && self.linux_leaves(cfg, acked, window) {
-            self.hystart_linux = None;
-            window.settle(window.cwnd);
-        }
-        if window.in_slow_start() {
-            self.slow_start(cfg, acked, window);
-        } else if acked.repairing || acked.held {
-            // The reduction has just happened.
-        } else if acked.window_was_used(cfg, window) {
-            self.avoid(cfg, acked, window);
-        } else if let Some(epoch) = &mut self.epoch {
-            *epoch = epoch.saturating_add(since_last);
-        }
     }
 
     /// Whether Linux's HyStart ends slow start with this acknowledgement.
@@ -223,6 +198,39 @@ impl Cubic {
     }
 }
 
+impl Controller for Cubic {
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        if let Some(rtt) = acked.rtt {
+            // RFC 9438 section 4.2 leaves the choice; a smoothed value hides what one delayed acknowledgement adds.
+            let sample = rtt.as_secs_f64();
+            self.rtt_s = if self.rtt_s == 0.0 { sample } else { self.rtt_s + (sample - self.rtt_s) / 8.0 };
+            self.least_rtt_s = if self.least_rtt_s == 0.0 { sample } else { self.least_rtt_s.min(sample) };
+        }
+        if acked.segments == 0 || acked.opening {
+            return;
+        }
+        let since_last = acked.now.saturating_since(self.last_ack);
+        self.last_ack = acked.now;
+        if window.in_slow_start() && self.linux_leaves(cfg, acked, window) {
+            self.hystart_linux = None;
+            window.settle(window.cwnd);
+        }
+        if window.in_slow_start() {
+            self.slow_start(cfg, acked, window);
+        } else if acked.repairing || acked.held {
+            // The reduction has just happened.
+        } else if acked.window_was_used(cfg, window) {
+            self.avoid(cfg, acked, window);
+        } else if let Some(epoch) = &mut self.epoch {
+            *epoch = epoch.saturating_add(since_last);
+        }
+    }
+
+    fn on_congestion(&mut self, cfg: &TcpConfig, signal: Signal, window: &mut Window) -> Option<f64> {
+        Some(self.factor(cfg, signal, window.cwnd))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use aqumen_units::Span;
@@ -244,7 +252,7 @@ mod tests {
 
     /// A reduction by the rules of [`super::super::Control`].
     fn reduce(cubic: &mut Cubic, window: &mut Window) {
-        let reduced = window.cwnd * cubic.on_congestion(&TcpConfig::cubic(), Signal::Loss, window.cwnd);
+        let reduced = window.cwnd * cubic.factor(&TcpConfig::cubic(), Signal::Loss, window.cwnd);
         window.settle(reduced);
     }
 
@@ -362,12 +370,12 @@ mod tests {
         });
         assert_eq!((after[18], after[19], after[38], after[39]), (100, 101, 101, 102));
         // 717/1024 of 102 is 71.4. A second one below it: 80 x 1741 / 2048 = 68.007, whole 68.
-        assert_eq!((102.0 * cubic.on_congestion(&cfg, Signal::Mark, 102.0)) as u32, 71);
+        assert_eq!((102.0 * cubic.factor(&cfg, Signal::Mark, 102.0)) as u32, 71);
         assert_eq!(cubic.w_max, 102.0);
-        cubic.on_congestion(&cfg, Signal::Mark, 80.0);
+        cubic.factor(&cfg, Signal::Mark, 80.0);
         assert_eq!(cubic.w_max, 68.0);
         // After a timeout there is no limit, and the smallest round trip is forgotten.
-        cubic.on_congestion(&cfg, Signal::Timeout, 50.0);
+        cubic.factor(&cfg, Signal::Timeout, 50.0);
         assert_eq!((cubic.w_max, cubic.least_rtt_s), (0.0, 0.0));
     }
 
@@ -375,7 +383,7 @@ mod tests {
     fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
         let cfg = TcpConfig::cubic();
         let mut cubic = Cubic::new(&cfg);
-        assert_eq!(cubic.on_congestion(&cfg, Signal::Timeout, 100.0), 0.7);
+        assert_eq!(cubic.factor(&cfg, Signal::Timeout, 100.0), 0.7);
         let mut window = Window { cwnd: 70.0, ssthresh: 70 };
         cubic.on_ack(&cfg, &one(5), &mut window);
         assert_eq!((cubic.w_max, cubic.k), (70.0, 0.0));

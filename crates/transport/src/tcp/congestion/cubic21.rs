@@ -18,7 +18,7 @@
 //!
 //! Deviation: the cube root is exact, not a table with one Newton step (0.2 % of K).
 
-use super::{Acked, Signal, TcpConfig, Window};
+use super::{Acked, Controller, Signal, TcpConfig, Terms, Window};
 
 /// Factor for the window (of 1024).
 const BETA: u32 = 717;
@@ -73,6 +73,8 @@ enum Repair {
 }
 
 impl Cubic21 {
+    pub(super) const TERMS: Terms = Terms { goes_first: true, ..Terms::USUAL };
+
     pub(super) fn new() -> Self {
         Cubic21 {
             count: 0,
@@ -88,48 +90,6 @@ impl Cubic21 {
             reno: 0,
             ratio: 32,
             repair: Repair::Done,
-        }
-    }
-
-    /// The window after a loss; after a timeout the threshold alone.
-    pub(super) fn on_congestion(&mut self, signal: Signal, window: &mut Window) {
-        let cwnd = window.cwnd as u32;
-        let reduced = (cwnd * BETA / SCALE).max(2);
-        window.ssthresh = reduced;
-        self.counted = 0;
-        if signal == Signal::Timeout {
-            *self = Cubic21 { repair: Repair::Begins, ..Cubic21::new() };
-            return;
-        }
-        window.cwnd = f64::from(reduced);
-        self.epoch = 0;
-        // Fast convergence.
-        self.last_max = if cwnd < self.last_max { cwnd * (SCALE + BETA) / (2 * SCALE) } else { cwnd };
-        self.has_lost = true;
-    }
-
-    pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
-        let repairs = self.repair != Repair::Done;
-        if self.repair == Repair::Begins {
-            self.repair = Repair::Until(acked.high);
-        }
-        if acked.segments == 0 {
-            return;
-        }
-        if matches!(self.repair, Repair::Until(end) if acked.una >= end) {
-            self.repair = Repair::Done;
-        }
-        let now = (acked.now.as_nanos() / 1_000_000) as u32;
-        if !repairs && !acked.repairing {
-            self.ratio += i64::from(acked.segments) - (self.ratio >> 4);
-            self.measure(now, acked);
-        }
-        if !acked.repairing && f64::from(acked.flight) >= window.cwnd {
-            self.grow(cfg, now, window);
-        }
-        if repairs && self.repair == Repair::Done && window.cwnd < f64::from(window.ssthresh) {
-            // The threshold at once, but no burst of more than three.
-            window.cwnd = f64::from(window.ssthresh.min(acked.in_flight + 3));
         }
     }
 
@@ -199,6 +159,51 @@ impl Cubic21 {
     }
 }
 
+impl Controller for Cubic21 {
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        let repairs = self.repair != Repair::Done;
+        if self.repair == Repair::Begins {
+            self.repair = Repair::Until(acked.high);
+        }
+        if acked.segments == 0 {
+            return;
+        }
+        if matches!(self.repair, Repair::Until(end) if acked.una >= end) {
+            self.repair = Repair::Done;
+        }
+        let now = (acked.now.as_nanos() / 1_000_000) as u32;
+        if !repairs && !acked.repairing {
+            self.ratio += i64::from(acked.segments) - (self.ratio >> 4);
+            self.measure(now, acked);
+        }
+        if !acked.repairing && f64::from(acked.flight) >= window.cwnd {
+            self.grow(cfg, now, window);
+        }
+        if repairs && self.repair == Repair::Done && window.cwnd < f64::from(window.ssthresh) {
+            // The threshold at once, but no burst of more than three.
+            window.cwnd = f64::from(window.ssthresh.min(acked.in_flight + 3));
+        }
+    }
+
+    /// The window after a loss; after a timeout the threshold alone.
+    fn on_congestion(&mut self, _cfg: &TcpConfig, signal: Signal, window: &mut Window) -> Option<f64> {
+        let cwnd = window.cwnd as u32;
+        let reduced = (cwnd * BETA / SCALE).max(2);
+        window.ssthresh = reduced;
+        self.counted = 0;
+        if signal == Signal::Timeout {
+            *self = Cubic21 { repair: Repair::Begins, ..Cubic21::new() };
+            return None;
+        }
+        window.cwnd = f64::from(reduced);
+        self.epoch = 0;
+        // Fast convergence.
+        self.last_max = if cwnd < self.last_max { cwnd * (SCALE + BETA) / (2 * SCALE) } else { cwnd };
+        self.has_lost = true;
+        None
+    }
+}
+
 /// The cube root, rounded down.
 fn cube_root(value: u64) -> u64 {
     let root = libm::cbrt(value as f64) as u64;
@@ -223,7 +228,7 @@ mod tests {
 
     fn after_a_loss_at(cwnd: f64) -> (Cubic21, Window) {
         let (mut cubic, mut window) = (Cubic21::new(), Window { cwnd, ssthresh: 4000 });
-        cubic.on_congestion(Signal::Loss, &mut window);
+        cubic.on_congestion(&TcpConfig::cubic_ns2(), Signal::Loss, &mut window);
         (cubic, window)
     }
 
@@ -266,7 +271,7 @@ mod tests {
     fn a_second_loss_below_the_first_leaves_room() {
         let (mut cubic, _) = after_a_loss_at(100.0);
         let mut window = Window { cwnd: 80.0, ssthresh: 70 };
-        cubic.on_congestion(Signal::Loss, &mut window);
+        cubic.on_congestion(&TcpConfig::cubic_ns2(), Signal::Loss, &mut window);
         // 80 x 1741 / 2048 = 68.008, and 80 x 717 / 1024 = 56.02.
         assert_eq!((cubic.last_max, window.cwnd, window.ssthresh), (68, 56.0, 56));
     }
@@ -275,7 +280,7 @@ mod tests {
     fn a_timeout_forgets_all_and_ends_with_the_threshold_at_once() {
         let cfg = TcpConfig::cubic_ns2();
         let (mut cubic, mut window) = after_a_loss_at(100.0);
-        cubic.on_congestion(Signal::Timeout, &mut window);
+        cubic.on_congestion(&TcpConfig::cubic_ns2(), Signal::Timeout, &mut window);
         assert_eq!((window.ssthresh, cubic.last_max, cubic.has_lost), (49, 0, false));
         window.cwnd = 1.0; // by the sender
         // 9 are out; slow start goes on until they are acknowledged. Then 49 at once, but three beyond what is in flight.

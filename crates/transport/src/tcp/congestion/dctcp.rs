@@ -13,7 +13,7 @@
 //! Deviations: data is counted in segments. Losses halve the window even if a mark has reduced it in the same window of data
 //! (section 3.5 asks for Reno's reaction).
 
-use super::{Acked, TcpConfig, Window, may_grow, reno_growth};
+use super::{Acked, Controller, Needs, Signal, TcpConfig, Terms, Window, may_grow, reno_growth};
 
 /// g, section 4.2.
 const GAIN: f64 = 1.0 / 16.0;
@@ -34,12 +34,21 @@ pub(super) struct Dctcp {
 }
 
 impl Dctcp {
+    pub(super) const TERMS: Terms = Terms {
+        asks: Needs::EachMark,
+        ecn: Some("true: DCTCP and Prague live on marks"),
+        handles_marks: true,
+        ..Terms::USUAL
+    };
+
     pub(super) fn new() -> Self {
         Dctcp { alpha: 1.0, acked: 0, marked: 0, end: 0, reduced: 0, held: 0 }
     }
+}
 
+impl Controller for Dctcp {
     /// Section 3.3.
-    pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
         if acked.opening {
             return;
         }
@@ -65,9 +74,9 @@ impl Dctcp {
     }
 
     /// A loss or a timeout, section 3.5: the factor by which it reduces the window.
-    pub(super) fn on_loss(&mut self) -> f64 {
+    fn on_congestion(&mut self, _cfg: &TcpConfig, _signal: Signal, _window: &mut Window) -> Option<f64> {
         self.held = 0;
-        0.5
+        Some(0.5)
     }
 }
 
@@ -122,7 +131,7 @@ mod tests {
         assert!(window.cwnd < 60.0);
         dctcp.on_ack(&cfg, &one(11, 110, 1, false), &mut window);
         let held = window.cwnd;
-        assert_eq!(dctcp.on_loss(), 0.5);
+        assert_eq!(dctcp.on_congestion(&cfg, Signal::Loss, &mut window), Some(0.5));
         window = Window { cwnd: 1.0, ssthresh: (held / 2.0) as u32 };
         dctcp.on_ack(&cfg, &one(12, 110, 1, false), &mut window);
         assert_eq!(window.cwnd, 2.0);

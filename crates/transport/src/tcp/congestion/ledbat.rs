@@ -15,7 +15,7 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::{Acked, Window};
+use super::{Acked, Controller, Needs, TcpConfig, Terms, Window};
 
 const TARGET_S: f64 = 0.1;
 const GAIN: f64 = 1.0;
@@ -38,30 +38,14 @@ pub(super) struct Ledbat {
 }
 
 impl Ledbat {
+    pub(super) const TERMS: Terms = Terms {
+        asks: Needs::Delay,
+        timestamps: Some("true: LEDBAT and Vegas measure the delay of each segment"),
+        ..Terms::USUAL
+    };
+
     pub(super) fn new() -> Self {
         Ledbat { base: [Span::MAX; BASE_HISTORY], current: [Span::MAX; CURRENT_FILTER], turn: 0, minute: Instant::ZERO }
-    }
-
-    /// Section 2.4.2: half, once a round trip.
-    pub(super) fn on_loss(&mut self) -> f64 {
-        0.5
-    }
-
-    pub(super) fn on_ack(&mut self, acked: &Acked, window: &mut Window) {
-        // The SYN is shorter than a data packet, and so is its delay.
-        if let Some(delay) = acked.delay.filter(|_| !acked.opening) {
-            self.note(acked.now, delay);
-        }
-        let Some(queuing_s) = self.queuing_delay_s() else { return };
-        if acked.segments == 0 || acked.repairing || acked.opening || acked.held {
-            return;
-        }
-        let off_target = (TARGET_S - queuing_s) / TARGET_S;
-        let segments = f64::from(acked.segments);
-        let grown = (window.cwnd + GAIN * off_target * segments / window.cwnd).max(window.cwnd / 2.0);
-        // Section 2.4.2: no further ahead of what is used than this, so that an idle sender does not grow.
-        let most = f64::from(acked.flight) + ALLOWED_INCREASE;
-        window.settle(grown.min(most).max(MIN_CWND));
     }
 
     /// `update_base_delay` and `update_current_delay` of section 2.4.2.
@@ -82,6 +66,25 @@ impl Ledbat {
     }
 }
 
+impl Controller for Ledbat {
+    fn on_ack(&mut self, _cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        // The SYN is shorter than a data packet, and so is its delay.
+        if let Some(delay) = acked.delay.filter(|_| !acked.opening) {
+            self.note(acked.now, delay);
+        }
+        let Some(queuing_s) = self.queuing_delay_s() else { return };
+        if acked.segments == 0 || acked.repairing || acked.opening || acked.held {
+            return;
+        }
+        let off_target = (TARGET_S - queuing_s) / TARGET_S;
+        let segments = f64::from(acked.segments);
+        let grown = (window.cwnd + GAIN * off_target * segments / window.cwnd).max(window.cwnd / 2.0);
+        // Section 2.4.2: no further ahead of what is used than this, so that an idle sender does not grow.
+        let most = f64::from(acked.flight) + ALLOWED_INCREASE;
+        window.settle(grown.min(most).max(MIN_CWND));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::acked;
@@ -96,12 +99,12 @@ mod tests {
     fn step(delay_ms: u64) -> f64 {
         let mut ledbat = Ledbat::new();
         let mut window = Window { cwnd: 10.0, ssthresh: 10 };
-        ledbat.on_ack(&one(1, 50), &mut window);
+        ledbat.on_ack(&TcpConfig::ledbat(), &one(1, 50), &mut window);
         for _ in 0..3 {
-            ledbat.on_ack(&one(1, delay_ms), &mut window);
+            ledbat.on_ack(&TcpConfig::ledbat(), &one(1, delay_ms), &mut window);
         }
         window = Window { cwnd: 10.0, ssthresh: 10 };
-        ledbat.on_ack(&one(1, delay_ms), &mut window);
+        ledbat.on_ack(&TcpConfig::ledbat(), &one(1, delay_ms), &mut window);
         window.cwnd
     }
 
@@ -132,7 +135,7 @@ mod tests {
     fn what_is_not_used_does_not_grow() {
         let mut ledbat = Ledbat::new();
         let mut window = Window { cwnd: 50.0, ssthresh: 50 };
-        ledbat.on_ack(&Acked { flight: 5, ..one(1, 50) }, &mut window);
+        ledbat.on_ack(&TcpConfig::ledbat(), &Acked { flight: 5, ..one(1, 50) }, &mut window);
         assert_eq!(window.cwnd, 6.0);
     }
 }

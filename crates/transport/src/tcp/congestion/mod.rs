@@ -2,7 +2,8 @@
 //!
 //! A [`Sender`](super::Sender) finds losses, repairs them and keeps the timer; a control only answers how large the window
 //! is after an acknowledgement, a loss, a mark or a timeout. Reno without pacing has no object here: the sender grows and
-//! halves its window by itself. One file for each algorithm; its head names the text it follows and where it departs.
+//! halves its window by itself. One file for each algorithm implements [`Controller`] and says on what `TERMS` it works; its head names
+//! the text it follows and where it departs.
 //!
 //! Windows are in segments, rates in segments a second, times in seconds unless a type says otherwise.
 
@@ -18,7 +19,7 @@ mod pacing;
 mod prague;
 mod vegas;
 
-use aqumen_units::{Ecn, Instant, Span};
+use aqumen_units::{Instant, Span};
 
 use super::{Segment, TcpConfig};
 use bbr::Bbr;
@@ -30,43 +31,170 @@ use pacing::Pacer;
 use prague::Prague;
 use vegas::Vegas;
 
-/// How a sender sets its congestion window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Congestion {
+/// Declares the congestion controls: variant and name, the word for it, what implements it, and how that is made.
+macro_rules! controls {
+    ($( $(#[doc = $doc:literal])* $variant:ident $word:literal $control:ident $make:expr; )*) => {
+        /// How a sender sets its congestion window.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Congestion {
+            $( $(#[doc = $doc])* $variant, )*
+        }
+
+        impl Congestion {
+            /// All of them.
+            pub const ALL: &[Congestion] = &[$( Congestion::$variant, )*];
+
+            /// The word for each of [`ALL`](Self::ALL), as lists show them.
+            pub const WORDS: &[&str] = &[$( $word, )*];
+
+            /// On what terms it works.
+            pub(super) const fn terms(self) -> Terms {
+                match self {
+                    $( Congestion::$variant => $control::TERMS, )*
+                }
+            }
+        }
+
+        #[derive(Clone, Debug)]
+        enum Algorithm {
+            $( $variant($control), )*
+        }
+
+        impl Algorithm {
+            fn new(cfg: &TcpConfig) -> Self {
+                match cfg.congestion {
+                    $( Congestion::$variant => {
+                        let make: fn(&TcpConfig) -> $control = $make;
+                        Algorithm::$variant(make(cfg))
+                    } )*
+                }
+            }
+
+            fn control(&self) -> &dyn Controller {
+                match self {
+                    $( Algorithm::$variant(control) => control, )*
+                }
+            }
+
+            fn control_mut(&mut self) -> &mut dyn Controller {
+                match self {
+                    $( Algorithm::$variant(control) => control, )*
+                }
+            }
+        }
+    };
+}
+
+controls! {
     /// One segment a round trip more, half after a loss or mark (RFC 5681).
-    Reno,
+    Reno "reno" PacedReno |_| PacedReno;
     /// A cubic of the time since the last reduction (RFC 9438).
-    Cubic,
+    Cubic "cubic" Cubic Cubic::new;
     /// CUBIC 2.1 as in Linux 2.6.22, in whole segments: that of ns-2.35.
-    Cubic21,
+    Cubic21 "cubic-2.1" Cubic21 |_| Cubic21::new();
     /// A reduction in proportion to the fraction of marked packets (RFC 8257).
-    Dctcp,
+    Dctcp "dctcp" Dctcp |_| Dctcp::new();
     /// The same for the Internet: ECT(1), paced, less dependent on the round trip (draft-briscoe-iccrg-prague-congestion-control).
-    Prague,
+    Prague "prague" Prague |_| Prague::new();
     /// A model of the path, bandwidth and round trip, instead of losses (draft-cardwell-iccrg-bbr-congestion-control-00).
-    Bbr,
+    Bbr "bbr" Bbr Bbr::new;
     /// A few packets in the queue, counted from the round trip (Brakmo and Peterson 1995).
-    Vegas,
+    Vegas "vegas" Vegas |_| Vegas::new();
     /// At most 100 ms of queue, and less than others get (RFC 6817).
-    Ledbat,
+    Ledbat "ledbat" Ledbat |_| Ledbat::new();
 }
 
 impl Congestion {
     /// What the receiver reports for it, beyond RFC 3168.
     pub(super) const fn needs(self) -> Needs {
-        match self {
-            Congestion::Dctcp => Needs::EachMark,
-            Congestion::Prague => Needs::CountOfMarks,
-            Congestion::Ledbat => Needs::Delay,
-            Congestion::Reno | Congestion::Cubic | Congestion::Cubic21 | Congestion::Bbr | Congestion::Vegas => {
-                Needs::Nothing
-            }
-        }
+        self.terms().asks
     }
 
     /// Whether it cannot do without pacing.
     pub const fn must_pace(self) -> bool {
-        matches!(self, Congestion::Bbr | Congestion::Prague)
+        self.terms().pacing.is_some()
+    }
+}
+
+/// On what terms a congestion control works. The texts say why it cannot do without, for who tries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// What it asks of the receiver.
+    asks: Needs,
+    /// It has to know what arrives beyond a gap: SACK.
+    pub(super) sack: Option<&'static str>,
+    /// It lives on marks.
+    pub(super) ecn: Option<&'static str>,
+    /// Its segments have to be paced.
+    pub(super) pacing: Option<&'static str>,
+    /// Each acknowledgement has to tell a round trip.
+    pub(super) timestamps: Option<&'static str>,
+    /// It must hear of each segment by itself, through [`on_sent`](Controller::on_sent) and [`on_arrival`](Controller::on_arrival).
+    samples_delivery: bool,
+    /// Marks are its own business: the reaction of RFC 3168 is not wanted.
+    handles_marks: bool,
+    /// It sets the window by an acknowledgement before the sender works that in, as Linux 2.6.22 does: one that shows a loss lets the
+    /// window grow first. `repairing` then tells of the time before.
+    goes_first: bool,
+}
+
+impl Terms {
+    /// None but those of RFC 5681.
+    const USUAL: Terms = Terms {
+        asks: Needs::Nothing,
+        sack: None,
+        ecn: None,
+        pacing: None,
+        timestamps: None,
+        samples_delivery: false,
+        handles_marks: false,
+        goes_first: false,
+    };
+}
+
+/// A congestion control. Each is one file, with its `TERMS`.
+trait Controller {
+    /// An acknowledgement was worked in.
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window);
+
+    /// A loss or mark to react to, once in a window of data, or a timeout: the factor by which what RFC 5681 would halve is reduced;
+    /// `None`: it has set the window by itself.
+    fn on_congestion(&mut self, _cfg: &TcpConfig, _signal: Signal, _window: &mut Window) -> Option<f64> {
+        Some(0.5)
+    }
+
+    /// A segment leaves; nothing was outstanding before, if `idle`.
+    fn on_sent(&mut self, _now: Instant, _segment: &mut Segment, _idle: bool) {}
+
+    /// Segments `first..end` have arrived, before [`on_ack`](Self::on_ack) of the acknowledgement that says so.
+    fn on_arrival(&mut self, _now: Instant, _first: u32, _end: u32) {}
+
+    /// The application has nothing more to send, with `in_flight` segments on their way.
+    fn on_exhausted(&mut self, _in_flight: u32) {}
+
+    /// Segments a second, where that does not follow from window and round trip.
+    fn pacing_rate(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// Reno that is paced; without pacing a sender does it by itself.
+#[derive(Clone, Debug)]
+struct PacedReno;
+
+impl PacedReno {
+    const TERMS: Terms = Terms::USUAL;
+}
+
+impl Controller for PacedReno {
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+        if !may_grow(cfg, acked, window) || acked.held {
+        } else if cfg.whole_windows {
+            let counted = acked.segments.min(cfg.growth_limit);
+            window.cwnd = whole_growth(window.cwnd, window.ssthresh, counted);
+        } else {
+            window.cwnd = reno_growth(window.cwnd, window.in_slow_start(), acked.counted(cfg));
+        }
     }
 }
 
@@ -202,6 +330,7 @@ fn count_towards(cwnd: f64, counted: u32, due: u32) -> f64 {
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     algorithm: Algorithm,
+    congestion: Congestion,
     pacer: Option<Pacer>,
     /// Segments that had arrived when last asked, those beyond a gap included.
     arrived: u32,
@@ -211,35 +340,22 @@ pub(super) struct Control {
     lost_to: u32,
 }
 
-#[derive(Clone, Debug)]
-enum Algorithm {
-    /// Paced Reno.
-    Reno,
-    Cubic(Cubic),
-    Cubic21(Cubic21),
-    Dctcp(Dctcp),
-    Prague(Prague),
-    Bbr(Bbr),
-    Vegas(Vegas),
-    Ledbat(Ledbat),
-}
-
 impl Control {
     /// The control that `cfg` asks for; `None` for Reno without pacing.
     pub(super) fn new(cfg: &TcpConfig) -> Option<Self> {
-        let algorithm = match cfg.congestion {
-            Congestion::Reno if !cfg.pacing => return None,
-            Congestion::Reno => Algorithm::Reno,
-            Congestion::Cubic => Algorithm::Cubic(Cubic::new(cfg)),
-            Congestion::Cubic21 => Algorithm::Cubic21(Cubic21::new()),
-            Congestion::Dctcp => Algorithm::Dctcp(Dctcp::new()),
-            Congestion::Prague => Algorithm::Prague(Prague::new()),
-            Congestion::Bbr => Algorithm::Bbr(Bbr::new(cfg)),
-            Congestion::Vegas => Algorithm::Vegas(Vegas::new()),
-            Congestion::Ledbat => Algorithm::Ledbat(Ledbat::new()),
-        };
+        // A sender does plain Reno by itself.
+        if cfg.congestion == Congestion::Reno && !cfg.pacing {
+            return None;
+        }
         let paced = cfg.pacing || cfg.congestion.must_pace();
-        Some(Control { algorithm, pacer: paced.then(Pacer::default), arrived: 0, marks: 0, lost_to: 0 })
+        Some(Control {
+            algorithm: Algorithm::new(cfg),
+            congestion: cfg.congestion,
+            pacer: paced.then(Pacer::default),
+            arrived: 0,
+            marks: 0,
+            lost_to: 0,
+        })
     }
 
     /// Segments that have arrived are `total` now: how many are new.
@@ -265,25 +381,23 @@ impl Control {
 
     /// Whether it must hear of each segment by itself, through [`on_sent`](Self::on_sent) and [`on_arrival`](Self::on_arrival).
     pub(super) fn samples_delivery(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Bbr(_))
+        self.congestion.terms().samples_delivery
     }
 
     /// Whether marks are its own business: the reaction of RFC 3168 is not wanted.
     pub(super) fn handles_marks(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Dctcp(_) | Algorithm::Prague(_) | Algorithm::Bbr(_))
+        self.congestion.terms().handles_marks
     }
 
     /// Whether it sets the window by an acknowledgement before the sender works that in, as Linux 2.6.22 does: one that
     /// shows a loss lets the window grow first. `repairing` then tells of the time before.
     pub(super) fn goes_first(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Cubic21(_))
+        self.congestion.terms().goes_first
     }
 
     /// Segments `first..end` have arrived, before [`on_ack`](Self::on_ack) of the acknowledgement that says so.
     pub(super) fn on_arrival(&mut self, now: Instant, first: u32, end: u32) {
-        if let Algorithm::Bbr(bbr) = &mut self.algorithm {
-            bbr.on_arrival(now, first, end);
-        }
+        self.algorithm.control_mut().on_arrival(now, first, end);
     }
 
     /// An acknowledgement was worked in.
@@ -291,24 +405,7 @@ impl Control {
         if let (Some(pacer), Some(rtt)) = (&mut self.pacer, acked.rtt) {
             pacer.on_rtt(rtt);
         }
-        match &mut self.algorithm {
-            Algorithm::Reno => {
-                if !may_grow(cfg, acked, window) || acked.held {
-                } else if cfg.whole_windows {
-                    let counted = acked.segments.min(cfg.growth_limit);
-                    window.cwnd = whole_growth(window.cwnd, window.ssthresh, counted);
-                } else {
-                    window.cwnd = reno_growth(window.cwnd, window.in_slow_start(), acked.counted(cfg));
-                }
-            }
-            Algorithm::Cubic(cubic) => cubic.on_ack(cfg, acked, window),
-            Algorithm::Cubic21(cubic) => cubic.on_ack(cfg, acked, window),
-            Algorithm::Dctcp(dctcp) => dctcp.on_ack(cfg, acked, window),
-            Algorithm::Prague(prague) => prague.on_ack(cfg, acked, window),
-            Algorithm::Bbr(bbr) => bbr.on_ack(acked, window),
-            Algorithm::Vegas(vegas) => vegas.on_ack(cfg, acked, window),
-            Algorithm::Ledbat(ledbat) => ledbat.on_ack(acked, window),
-        }
+        self.algorithm.control_mut().on_ack(cfg, acked, window);
     }
 
     /// A loss or mark to react to, once in a window of data, or a timeout (after which the sender sets the window to one
@@ -317,16 +414,7 @@ impl Control {
         if let (Some(pacer), Signal::Timeout) = (&mut self.pacer, signal) {
             pacer.release_now();
         }
-        let factor = match &mut self.algorithm {
-            Algorithm::Cubic(cubic) => cubic.on_congestion(cfg, signal, window.cwnd),
-            Algorithm::Cubic21(cubic) => return cubic.on_congestion(signal, window),
-            Algorithm::Bbr(bbr) => return bbr.on_congestion(signal, window),
-            Algorithm::Prague(prague) => prague.on_loss(),
-            Algorithm::Ledbat(ledbat) => ledbat.on_loss(),
-            Algorithm::Vegas(vegas) => vegas.on_loss(),
-            Algorithm::Dctcp(dctcp) => dctcp.on_loss(),
-            Algorithm::Reno => 0.5,
-        };
+        let Some(factor) = self.algorithm.control_mut().on_congestion(cfg, signal, window) else { return };
         let reduced = if cfg.whole_windows { libm::floor(libm::floor(base) * factor) } else { base * factor };
         window.ssthresh = (reduced as u32).max(2);
         if signal != Signal::Timeout {
@@ -336,16 +424,9 @@ impl Control {
 
     /// A segment leaves; nothing was outstanding before, if `idle`.
     pub(super) fn on_sent(&mut self, now: Instant, segment: &mut Segment, idle: bool, window: &Window) {
-        if matches!(self.algorithm, Algorithm::Prague(_)) && segment.ecn == Ecn::Ect0 {
-            segment.ecn = Ecn::Ect1; // RFC 9331 section 4.1
-        }
-        if let Algorithm::Bbr(bbr) = &mut self.algorithm {
-            bbr.on_sent(now, segment.seq, idle);
-        }
-        let rate = match &self.algorithm {
-            Algorithm::Bbr(bbr) => Some(bbr.pacing_rate()),
-            _ => self.pacer.as_ref().and_then(|pacer| pacer.rate_of(window)),
-        };
+        self.algorithm.control_mut().on_sent(now, segment, idle);
+        let own = self.algorithm.control().pacing_rate();
+        let rate = own.or_else(|| self.pacer.as_ref().and_then(|pacer| pacer.rate_of(window)));
         if let (Some(pacer), Some(rate)) = (&mut self.pacer, rate) {
             pacer.on_sent(now, rate);
         }
@@ -353,9 +434,7 @@ impl Control {
 
     /// The application has nothing more to send, with `in_flight` segments on their way.
     pub(super) fn on_exhausted(&mut self, in_flight: u32) {
-        if let Algorithm::Bbr(bbr) = &mut self.algorithm {
-            bbr.on_exhausted(in_flight);
-        }
+        self.algorithm.control_mut().on_exhausted(in_flight);
     }
 
     /// The earliest moment at which the next segment may leave.

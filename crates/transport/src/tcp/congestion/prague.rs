@@ -18,9 +18,9 @@
 //! - No window below [`min_window`](crate::tcp::TcpConfig::min_window), no fall-back for a bottleneck with classic ECN.
 //! - The count of marks is exact, not modulo 8 as in the header field ACE (RFC 9768 section 3.2.2).
 
-use aqumen_units::{Instant, Span};
+use aqumen_units::{Ecn, Instant, Span};
 
-use super::{Acked, TcpConfig, Window, may_grow};
+use super::{Acked, Controller, Needs, Segment, TcpConfig, Terms, Window, may_grow};
 
 const GAIN: f64 = 1.0 / 16.0;
 /// The round trip whose strength a shorter one takes.
@@ -43,6 +43,14 @@ pub(super) struct Prague {
 }
 
 impl Prague {
+    pub(super) const TERMS: Terms = Terms {
+        asks: Needs::CountOfMarks,
+        ecn: Some("true: DCTCP and Prague live on marks"),
+        pacing: Some("true: BBR and Prague are paced"),
+        handles_marks: true,
+        ..Terms::USUAL
+    };
+
     pub(super) fn new() -> Self {
         Prague {
             alpha: 1.0,
@@ -56,12 +64,26 @@ impl Prague {
         }
     }
 
-    /// Losses are answered as Reno does.
-    pub(super) fn on_loss(&mut self) -> f64 {
-        0.5
+    /// Growth a round trip (segments): (r / R)^2.
+    fn growth(&self) -> f64 {
+        let part = (self.srtt_s / VIRTUAL_RTT.as_secs_f64()).min(1.0);
+        part * part
     }
 
-    pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+    fn end_observation(&mut self, acked: &Acked) {
+        let round_over = acked.una > self.end && acked.now.saturating_since(self.since) >= VIRTUAL_RTT;
+        if !round_over || self.delivered == 0 {
+            return;
+        }
+        let fraction = (f64::from(self.marked) / f64::from(self.delivered)).min(1.0);
+        self.alpha += (fraction - self.alpha) * GAIN;
+        (self.delivered, self.marked) = (0, 0);
+        (self.since, self.end) = (acked.now, acked.high);
+    }
+}
+
+impl Controller for Prague {
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
         if let Some(rtt) = acked.rtt {
             let sample = rtt.as_secs_f64();
             self.srtt_s = if self.srtt_s == 0.0 { sample } else { self.srtt_s + (sample - self.srtt_s) / 8.0 };
@@ -92,21 +114,10 @@ impl Prague {
         }
     }
 
-    /// Growth a round trip (segments): (r / R)^2.
-    fn growth(&self) -> f64 {
-        let part = (self.srtt_s / VIRTUAL_RTT.as_secs_f64()).min(1.0);
-        part * part
-    }
-
-    fn end_observation(&mut self, acked: &Acked) {
-        let round_over = acked.una > self.end && acked.now.saturating_since(self.since) >= VIRTUAL_RTT;
-        if !round_over || self.delivered == 0 {
-            return;
+    fn on_sent(&mut self, _now: Instant, segment: &mut Segment, _idle: bool) {
+        if segment.ecn == Ecn::Ect0 {
+            segment.ecn = Ecn::Ect1; // RFC 9331 section 4.1
         }
-        let fraction = (f64::from(self.marked) / f64::from(self.delivered)).min(1.0);
-        self.alpha += (fraction - self.alpha) * GAIN;
-        (self.delivered, self.marked) = (0, 0);
-        (self.since, self.end) = (acked.now, acked.high);
     }
 }
 

@@ -13,7 +13,7 @@
 
 use aqumen_units::Span;
 
-use super::{Acked, TcpConfig, Window, may_grow, reno_growth};
+use super::{Acked, Controller, TcpConfig, Terms, Window, may_grow, reno_growth};
 
 const ALPHA: f64 = 2.0;
 const BETA: f64 = 4.0;
@@ -34,15 +34,16 @@ pub(super) struct Vegas {
 }
 
 impl Vegas {
+    pub(super) const TERMS: Terms =
+        Terms { timestamps: Some("true: LEDBAT and Vegas measure the delay of each segment"), ..Terms::USUAL };
+
     pub(super) fn new() -> Self {
         Vegas { base: Span::MAX, smallest: Span::MAX, samples: 0, end: 0, rests: false }
     }
+}
 
-    pub(super) fn on_loss(&mut self) -> f64 {
-        0.5
-    }
-
-    pub(super) fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+impl Controller for Vegas {
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
         // The SYN is shorter than a data packet: its round trip would count as one without a queue.
         if let Some(rtt) = acked.rtt.filter(|_| !acked.opening) {
             self.base = self.base.min(rtt);
