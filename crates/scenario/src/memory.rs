@@ -88,10 +88,10 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
     let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
     let fluid = matches!(runner, Runner::Fluid | Runner::Theory { .. });
     let (sample, busy) = if fluid { (FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES) } else { (SAMPLE_BYTES, PIECE_BYTES) };
-    let of_group = |group: &Group| match group.transport.config {
+    let of_group = |group: &Group| match group.transport.config.tcp() {
         _ if fluid => FLUID_FLOW_BYTES,
-        Protocol::Tcp(_) => FLOW_BYTES,
-        _ => OTHER_FLOW_BYTES,
+        Some(_) => FLOW_BYTES,
+        None => OTHER_FLOW_BYTES,
     };
     let piece = |link: usize| if queue_forms(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
     let of_flows = spec.flows.iter().map(|group| group.flows().saturating_mul(of_group(group)));
