@@ -96,7 +96,7 @@ const NONE: u32 = u32::MAX;
 
 impl<'a> Engine<'a> {
     pub(crate) fn new(plan: &'a Plan, style: Style, places: Places, trace: Option<Trace>) -> Result<Self, Error> {
-        let network = Network::new(plan, style)?;
+        let network = Network::new(plan, style, trace.is_some())?;
         let partition = Partition::new(plan, &network, places);
         let (ports, flows) = (network.ports.len() as u32, plan.flows.len() as u32);
         let service = ports + 2;
@@ -135,7 +135,7 @@ impl<'a> Engine<'a> {
             applications: Applications::default(),
             measures,
         };
-        let ways = Ways::new(post, lanes, configs, sinks, Segments::new(plan), log);
+        let ways = Ways::new(plan.duration.as_nanos(), post, lanes, configs, sinks, Segments::new(plan), log);
         hosts.add_agents();
         hosts.add_applications(&ways);
         let mut engine = Engine {
