@@ -29,6 +29,8 @@ mod ports;
 mod post;
 mod ways;
 
+use std::ops::RangeInclusive;
+
 use aqumen_network::Identities;
 use aqumen_network::port::{Port, Style};
 use aqumen_result::Series;
@@ -183,7 +185,7 @@ impl<'a> Engine<'a> {
                         return Err(Error::Cancelled);
                     }
                 }
-                window += 1;
+                window = self.next_window(window + 1..=self.ways.post.window_of(stop));
                 self.ways.post.open(window);
                 continue;
             }
@@ -204,6 +206,14 @@ impl<'a> Engine<'a> {
         }
         self.write_log();
         self.trace.take().map_or(Ok(()), Trace::finish)
+    }
+
+    /// A window is over: which of the `few` that follow is to be opened next. Those in which nothing is due are passed over, save the
+    /// last.
+    fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
+        let service = self.services.iter().fold(NEVER, |first, end| first.min(*end));
+        let last = self.ways.post.window_of(service).clamp(*few.start(), *few.end());
+        self.ways.post.next_window(*few.start()..=last)
     }
 
     /// All places go on up to, not including, the turn of `slot` at `until`.

@@ -42,8 +42,12 @@ impl Engine<'_> {
             if let Some(event) = self.ways.post.take(place, until) {
                 self.events += 1;
                 self.happen(event);
-            } else if !self.ways.post.step(place, until) {
-                return;
+            } else {
+                // Of the only port of a place, that knows when its transmission ends.
+                let due = only_port.map_or(NEVER, |port| self.services[port as usize]);
+                if !self.ways.post.step(place, until, due) {
+                    return;
+                }
             }
         }
     }
