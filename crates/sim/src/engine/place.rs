@@ -95,7 +95,7 @@ impl Place {
 
     /// No event comes sooner from the inbox, once all of the present step are done: the start of a step; `u64::MAX`: none comes.
     pub(super) fn next_due(&self) -> u64 {
-        self.inbox.next_window().checked_mul(1 << self.step_bits).unwrap_or(u64::MAX)
+        self.inbox.next_window().saturating_mul(1 << self.step_bits)
     }
 
     /// The first turn that is not in the present step.
