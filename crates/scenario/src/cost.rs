@@ -136,6 +136,8 @@ const STEP_CLASS_S: f64 = 120e-9;
 /// Steps of the fluid: a twentieth of the shortest round trip, at most this, seconds; then half of that, and half again.
 const STEP_MAX_S: f64 = 4e-3;
 const ATTEMPTS: f64 = 7.0;
+/// The fluid makes no more classes of a group's round trips.
+const FLUID_CLASSES_MAX: u64 = 8;
 /// A prediction of one link in one window, seconds.
 const REST_S: f64 = 50e-6;
 const LOOP_S: f64 = 0.2;
@@ -298,10 +300,8 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
     let flows: f64 = spec.flows.iter().map(|group| group.flows() as f64).sum();
     if runner == Runner::Fluid {
         attempts = ATTEMPTS;
-        let classes: f64 = spec.flows.iter().enumerate().map(|(i, group)| classes(spec, core, i, group)).sum();
-        let shortest = (0..spec.flows.len()).map(|i| base_rtt_s(spec, core, i)).fold(f64::INFINITY, f64::min);
-        let steps = attempts * duration_s / (shortest / 20.0).clamp(1e-9, STEP_MAX_S);
-        let each_s = STEP_S * links.len() as f64 / 2.0 + STEP_CLASS_S * classes;
+        let steps = attempts * duration_s / fluid_step_s(spec, core);
+        let each_s = STEP_S * links.len() as f64 / 2.0 + STEP_CLASS_S * fluid_classes(spec, core);
         cost.add("steps", steps, each_s, Cause::Key("duration".into()));
     } else {
         packets(&mut cost, spec, core, &links);
@@ -529,13 +529,24 @@ pub(crate) fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
     (delay.as_secs_f64() + transmission).max(1e-9)
 }
 
-/// Classes of flows that the fluid tells apart in a group: those of one round trip and one start.
+/// The first step of the fluid, seconds; the last is a quarter of it.
+pub(crate) fn fluid_step_s(spec: &Spec, core: &Core) -> f64 {
+    let shortest = (0..spec.flows.len()).map(|i| base_rtt_s(spec, core, i)).fold(f64::INFINITY, f64::min);
+    (shortest / 20.0).clamp(1e-9, STEP_MAX_S)
+}
+
+/// Classes of flows that the fluid tells apart.
+pub(crate) fn fluid_classes(spec: &Spec, core: &Core) -> f64 {
+    spec.flows.iter().enumerate().map(|(i, group)| classes(spec, core, i, group)).sum()
+}
+
+/// Classes of flows that the fluid tells apart in a group: those of one path, by round trip.
 fn classes(spec: &Spec, core: &Core, i: usize, group: &Group) -> f64 {
     let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
     let varies = |spread: &Spread| spread.low != spread.high;
     let delays = way.access.as_ref().is_some_and(|access| varies(&access.delay));
     let many = delays || varies(&placed.extra_rtt) || placed.rtt.as_ref().is_some_and(varies);
-    if many { group.flows().min(u64::from(placed.own_hosts())) as f64 } else { 1.0 }
+    if many { group.flows().min(u64::from(placed.own_hosts())).min(FLUID_CLASSES_MAX) as f64 } else { 1.0 }
 }
 
 /// A time for people: two digits, in the unit that fits.
