@@ -33,7 +33,7 @@ OPEN = {
         "measure/mod.rs measure/share.rs",
     ],
     "theory": ["design.rs maps.rs", "mmpp/counts.rs mmpp/source.rs"],  # each draws the other's figures
-    # Congestion controls and endpoints implement the traits that stand beside the lists of them.
+    # Congestion controls and endpoints implement traits that stand beside the lists of them.
     "transport": [
         "tcp/config.rs tcp/congestion/bbr.rs tcp/congestion/cubic.rs tcp/congestion/cubic21.rs "
         "tcp/congestion/dctcp.rs tcp/congestion/hystart.rs tcp/congestion/ledbat.rs tcp/congestion/mod.rs "

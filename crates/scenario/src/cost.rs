@@ -473,11 +473,24 @@ fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
             count * pages * (of(kind.main.0.mean()) + objects * (of(kind.embedded.0.mean()) + 2.0) + 2.0)
         }
         Traffic::Video(kind) => {
-            let trace = &kind.file.trace;
-            let schedule = trace.schedule(kind.fps);
-            let length_s = schedule.last().map_or(1.0, |last| *last as f64 / 1e9).max(1e-9);
-            let bytes = kind.rate.map_or(trace.total_bytes() as f64 / length_s, |rate| rate.as_bps() as f64 / 8.0);
-            count * seconds * (bytes / payload + trace.bytes.len() as f64 / length_s)
+            let (bytes, frames) = match &kind.file {
+                None => (kind.rate_of_law().as_bps() as f64 / 8.0, kind.fps_of_law()),
+                Some(file) => {
+                    let schedule = file.trace.schedule(kind.fps);
+                    let length_s = schedule.last().map_or(1.0, |last| *last as f64 / 1e9).max(1e-9);
+                    let own = file.trace.total_bytes() as f64 / length_s;
+                    let bytes = kind.rate.map_or(own, |rate| rate.as_bps() as f64 / 8.0);
+                    (bytes, file.trace.bytes.len() as f64 / length_s)
+                }
+            };
+            count * seconds * (bytes / payload + frames)
+        }
+        // At the best picture, as much as is watched and fetched ahead.
+        Traffic::AdaptiveVideo(kind) => {
+            let segments = (seconds + kind.buffer.as_secs_f64()) / kind.segment.as_secs_f64();
+            let segments = segments.min(kind.segments().map_or(f64::INFINITY, |segments| segments as f64));
+            let best = kind.ladder.last().map_or(0, |best| kind.segment_bytes(*best));
+            count * (1.0 + segments * of(best as f64))
         }
         other => {
             other.offered().map_or(f64::INFINITY, |offered| count * seconds * offered.per_second * of(offered.bytes))

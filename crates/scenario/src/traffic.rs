@@ -21,8 +21,8 @@ pub use files::{FrameFile, ModelFile};
 pub use frames::Frames;
 pub use own::{Own, OwnKind, OwnSource};
 pub use tables::{
-    Begin, Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar, Transfers, Video,
-    Voip, Web,
+    AdaptiveVideo, Begin, Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar,
+    Transfers, Video, Voip, Web,
 };
 
 /// What the applications of a flow group send.
@@ -46,8 +46,10 @@ pub enum Traffic {
     Voip(Voip),
     /// A Markov-modulated Poisson process.
     Mmpp(Mmpp),
-    /// Frames of a trace.
+    /// Frames of a trace, or of a law of sizes.
     Video(Video),
+    /// A film in segments, whose bit rate follows what comes.
+    AdaptiveVideo(AdaptiveVideo),
     /// A kind from outside.
     Own(Own),
 }
@@ -158,7 +160,10 @@ kinds! {
     "voip" Voip "frames": "voice: a codec's frames while somebody talks", "ITU-T P.59; RFC 3551";
     "mmpp" Mmpp "packets": "a Markov-modulated Poisson process, the same as in the queueing analysis",
         "Fischer, Meier-Hellstern 1993";
-    "video" Video "frames": "frames of the sizes in a trace", "Fitzek, Reisslein 2001";
+    "video" Video "frames": "frames of the sizes in a trace, or of a law of their sizes",
+        "Fitzek, Reisslein 2001; IEEE 802.11-14/0571";
+    "adaptive-video" AdaptiveVideo "transfers": "a film in segments, each at the bit rate that those before it suggest",
+        "Jiang, Sekar, Zhang 2012";
 }
 
 /// Kinds of traffic from outside, by name.
@@ -194,7 +199,7 @@ impl Kind {
 impl Traffic {
     /// Whether it asks for something finite, of which it can be said how long it took.
     pub fn asks(&self) -> bool {
-        matches!(self, Traffic::Transfers(_) | Traffic::Web(_))
+        matches!(self, Traffic::Transfers(_) | Traffic::Web(_) | Traffic::AdaptiveVideo(_))
     }
 
     /// Whose the arrivals are.
@@ -214,7 +219,7 @@ impl Traffic {
     }
 
     /// What a flow offers on average over periods ON and OFF, if it sends of itself whatever the network does; `None` for
-    /// transfers, for video, whose rate is that of its frames, and for kinds from outside, of which nothing is known.
+    /// transfers, segments among them, for video, whose rate is that of its frames, and for kinds from outside, of which nothing is known.
     pub fn offered(&self) -> Option<Offered> {
         // The share of the time that a source is ON; laws of time are in nanoseconds.
         let share = |on: f64, off: f64| on / (on + off);
@@ -237,7 +242,12 @@ impl Traffic {
                 let chains = kind.chains().ok()?;
                 of(chains.iter().map(|chain| chain.per_second().0).sum(), kind.packet.0.mean())
             }
-            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Web(_) | Traffic::Video(_) | Traffic::Own(_) => None,
+            Traffic::Bulk
+            | Traffic::Transfers(_)
+            | Traffic::Web(_)
+            | Traffic::Video(_)
+            | Traffic::AdaptiveVideo(_)
+            | Traffic::Own(_) => None,
         }
     }
 

@@ -5,13 +5,15 @@
 //! source of a scenario's [`Traffic`]; `docs/traffic.md` has the formulas.
 //!
 //! - `draw` draws from the laws of sizes, times and counts;
+//! - `source` is what they all are, and what they answer;
 //! - `transfers` are finite transfers, `web` sessions of pages;
 //! - `packets` are sources of packets: constant rate, Poisson, ON/OFF, self-similar; `mmpp` Markov-modulated ones;
-//! - `media` are voice and video, `own` sources from outside;
+//! - `media` are voice and video, `film` a film that adapts to what comes of it, `own` sources from outside;
 //! - `ahead` works out what a source will ask for, for other engines.
 
 mod ahead;
 mod draw;
+mod film;
 mod media;
 mod mmpp;
 mod own;
@@ -24,6 +26,7 @@ use aqumen_scenario::Traffic;
 
 pub use ahead::{Ahead, ahead};
 pub use draw::Draws;
+pub use film::film;
 pub use source::{Action, Source, Step};
 
 /// The source of `traffic`; `None` for a bulk transfer, which the flow's transport does by itself, and for a source from outside that
@@ -42,7 +45,11 @@ pub fn build(traffic: &Traffic) -> Option<Box<dyn Source + Send>> {
         Traffic::SelfSimilar(spec) => Box::new(packets::SelfSimilar::new(spec)),
         Traffic::Voip(spec) => Box::new(media::Voip::new(spec)),
         Traffic::Mmpp(spec) => Box::new(mmpp::Mmpp::new(spec)),
-        Traffic::Video(spec) => Box::new(media::Video::new(spec)),
+        Traffic::Video(spec) => match &spec.file {
+            Some(file) => Box::new(media::Video::new(spec, &file.trace)),
+            None => Box::new(media::RandomVideo::new(spec)),
+        },
+        Traffic::AdaptiveVideo(spec) => Box::new(film::AdaptiveVideo::new(spec, film(traffic)?)),
         Traffic::Own(spec) => Box::new(own::Outside(spec.source()?)),
     })
 }

@@ -1,4 +1,4 @@
-//! What a source of traffic answers, and the clock that those keep which have moments of their own.
+//! What every source is, and what it answers; the clock of those that keep moments of their own.
 
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Instant, Span};

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aqumen import flent as flent_files
 from aqumen import tables
 from aqumen.cli import complete, talk
 from aqumen.cli.options import (
     anyway_option,
     engines_option,
     figures_option,
+    flent_option,
     format_option,
     json_option,
     load,
@@ -64,6 +66,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @theory_option
 @anyway_option
 @figures_option
+@flent_option
 @wide_option
 @format_option
 @json_option
@@ -82,6 +85,7 @@ def compare(
     theory: bool,
     anyway: bool,
     figures: Path | None,
+    flent: Path | None,
     wide: bool,
     form: str,
     as_json: bool,
@@ -99,6 +103,8 @@ def compare(
     own = own_classes(aqm_from, traffic_from)
     loaded = load(scenario, set_, until, target, own)
     specs = named_too(spec_list(aqm), own)
+    if flent is not None:
+        flent_files.check(engine)
     gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
     for said in gathering.long:
         talk.say(said)
@@ -135,6 +141,9 @@ def compare(
     if figures is not None:
         made = write_figures(comparison, figures, talk.command())
         talk.say(f"wrote {len(made)} files into {figures}")
+    if flent is not None:
+        files = flent_files.write(loaded, [(run.spec, run.seed) for run in comparison.results], flent)
+        talk.say(f"wrote {len(files)} files for Flent into {flent}")
     if as_json:
         print(comparison.to_json())
     elif form == "csv":
