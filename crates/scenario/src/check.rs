@@ -3,6 +3,7 @@
 use aqumen_aqm::Catalogue;
 use aqumen_units::Span;
 
+use crate::Protocol;
 use crate::cells;
 use crate::channel::LinkState;
 use crate::error::suggestion;
