@@ -1,8 +1,8 @@
 //! What the headers of a captured packet say: link layers, IP, and the ports of the transport.
 //!
-//! Understood: Ethernet with 802.1Q and 802.1ad tags, raw IP, Linux "cooked" captures (SLL, SLL2), BSD loopback (NULL, LOOP).
-//! Headers that the capture cut off are as if they were not there. Deviation: tunnels are not opened; the outermost IP header
-//! is the one that a queue on the way would see.
+//! Understood: Ethernet with 802.1Q and 802.1ad tags, raw IP, Linux "cooked" captures (SLL, SLL2), BSD loopback (NULL,
+//! LOOP). Headers that the capture cut off are as if they were not there. Deviation: tunnels are not opened; the
+//! outermost IP header is the one that a queue on the way would see.
 
 use aqumen_units::Ecn;
 
@@ -34,7 +34,8 @@ pub struct Ip {
     pub destination: [u8; 16],
     /// Source and destination port, if the protocol has ports and this is no fragment.
     pub ports: Option<(u16, u16)>,
-    /// Whether this is a fragment. No fragment has ports, the first no more than the others: all of a packet's are then alike.
+    /// Whether this is a fragment. No fragment has ports, the first no more than the others: all of a packet's are then
+    /// alike.
     pub fragment: bool,
 }
 
@@ -156,8 +157,8 @@ fn ipv6(header: &[u8], at: usize) -> Option<Ip> {
     let traffic_class = header[0] << 4 | header[1] >> 4;
     let (mut protocol, mut next, mut fragment) = (header[6], 40, false);
     for _ in 0..DEPTH_MAX {
-        // RFC 8200 section 4 and RFC 4302: the next header is the first byte, the length the second, in units of 8 bytes
-        // beyond the first 8; a fragment header has 8 bytes, an authentication header counts in units of 4.
+        // RFC 8200 section 4 and RFC 4302: the next header is the first byte, the length the second, in units of 8
+        // bytes beyond the first 8; a fragment header has 8 bytes, an authentication header counts in units of 4.
         let Some(extension) = header.get(next..next + 4) else { break };
         let length = match protocol {
             0 | 43 | 60 | 135 | 139 | 140 => 8 * (usize::from(extension[1]) + 1),
@@ -199,8 +200,8 @@ fn word(data: &[u8], at: usize) -> Option<u16> {
 }
 
 impl Ip {
-    /// Sets CE (RFC 3168 section 5) in the packet's data, and for IPv4 what that changes in the header's checksum: a checksum
-    /// that was wrong stays as wrong as it was.
+    /// Sets CE (RFC 3168 section 5) in the packet's data, and for IPv4 what that changes in the header's checksum: a
+    /// checksum that was wrong stays as wrong as it was.
     pub fn mark(&self, data: &mut [u8]) {
         let Some(header) = data.get_mut(self.at as usize..) else { return };
         match (self.version, header) {

@@ -1,7 +1,7 @@
 //! The pcapng format (draft-ietf-opsawg-pcapng): blocks, each with its type and its length before and behind it.
 //!
-//! Sections may differ in byte order; each describes its interfaces anew. Blocks without packets are passed over without being
-//! held. Deviation: simple packet blocks, which have no time, are counted and left out.
+//! Sections may differ in byte order; each describes its interfaces anew. Blocks without packets are passed over
+//! without being held. Deviation: simple packet blocks, which have no time, are counted and left out.
 
 use std::io::Read;
 

@@ -23,8 +23,8 @@ pub struct Record<'a> {
     pub data: &'a [u8],
 }
 
-/// Longest packet, captured or original, and longest block that has to be looked at as a whole, bytes. Captures of networks
-/// have at most 256 KiB a packet.
+/// Longest packet, captured or original, and longest block that has to be looked at as a whole, bytes. Captures of
+/// networks have at most 256 KiB a packet.
 pub const LENGTH_MAX: u32 = 16 << 20;
 
 /// Reads the packets of a capture one after the other.

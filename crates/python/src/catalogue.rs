@@ -1,5 +1,5 @@
-//! What there is, as data: AQMs, transports, traffic, keys of results, quantities with their units. `aqumen list --json` prints it, and the typed parameter tables are made of
-//! it.
+//! What there is, as data: AQMs, transports, traffic, keys of results, quantities with their units. `aqumen list
+//! --json` prints it, and the typed parameter tables are made of it.
 
 use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value, threshold};
@@ -9,7 +9,8 @@ use serde_json::{Value as Json, json};
 
 use crate::error::refuse;
 
-/// Every algorithm with its parameters and those that all of its kind take, then every built-in profile, as a JSON list.
+/// Every algorithm with its parameters and those that all of its kind take, then every built-in profile, as a JSON
+/// list.
 #[pyfunction]
 pub(crate) fn list_aqms_json() -> String {
     let rows = algorithms().map(|algorithm| {
@@ -55,8 +56,8 @@ pub(crate) fn list_traffic_json() -> String {
     aqumen_scenario::list::traffic().to_string()
 }
 
-/// The value that `text` says, a `rate` (in bit/s), a `time` (s), a `size` (bytes) or a number of `packets`, by the rules of scenario
-/// files.
+/// The value that `text` says, a `rate` (in bit/s), a `time` (s), a `size` (bytes) or a number of `packets`, by the
+/// rules of scenario files.
 #[pyfunction]
 pub(crate) fn quantity(kind: &str, text: &str) -> PyResult<f64> {
     let value = match kind {

@@ -1,8 +1,8 @@
-//! Ctrl-C is answered within a moment, whatever an engine is at: it works on a thread of its own, while the caller's thread waits
-//! for it and looks for signals.
+//! Ctrl-C is answered within a moment, whatever an engine is at: it works on a thread of its own, while the caller's
+//! thread waits for it and looks for signals.
 //!
-//! A caller that leaves tells the worker so, and waits a moment: an engine stops where it next asks whether to go on, and takes a
-//! half-written file with it. What never asks ends with the program.
+//! A caller that leaves tells the worker so, and waits a moment: an engine stops where it next asks whether to go on,
+//! and takes a half-written file with it. What never asks ends with the program.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -60,7 +60,8 @@ pub(crate) fn apart<T: Send + 'static>(
     listening(py, None, |_| work())
 }
 
-/// The same, where `progress` hears how far `work` is. What it raises stops the work, and is raised; `False` from it stops the work.
+/// The same, where `progress` hears how far `work` is. What it raises stops the work, and is raised; `False` from it
+/// stops the work.
 pub(crate) fn listening<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
@@ -105,8 +106,8 @@ fn until_over(heard: &Receiver<f64>) {
     while heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
 }
 
-/// Begins `work` on a thread of its own. Python knows the thread all the while: own AQMs call it often, and to be introduced anew
-/// costs far more than a call.
+/// Begins `work` on a thread of its own. Python knows the thread all the while: own AQMs call it often, and to be
+/// introduced anew costs far more than a call.
 pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PyResult<thread::JoinHandle<T>> {
     let known = move || Python::attach(|py| py.detach(work));
     let thread = thread::Builder::new().name("aqumen".into()).stack_size(STACK_BYTES).spawn(known);

@@ -1,8 +1,8 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
-//! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is what
-//! needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue;
-//! `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs and sources.
+//! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is
+//! what needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C
+//! meanwhile, `error` is what Python raises, `own` are the user's own AQMs and sources.
 
 mod catalogue;
 mod cost;
@@ -171,8 +171,9 @@ impl Scenario {
         })
     }
 
-    /// For each group of the plan for `seed` what its sources of finite transfers ask for; `None` for other traffic. Each source is a
-    /// list of seconds since the last was served, "page", "transfer" or "read", bytes, and whether a connection is opened.
+    /// For each group of the plan for `seed` what its sources of finite transfers ask for; `None` for other traffic.
+    /// Each source is a list of seconds since the last was served, "page", "transfer" or "read", bytes, and whether a
+    /// connection is opened.
     #[pyo3(signature = (seed))]
     fn requests(&self, py: Python<'_>, seed: u64) -> PyResult<Vec<Option<Vec<Vec<Asked>>>>> {
         let source = |ahead: &Ahead| -> Vec<Asked> {
@@ -219,8 +220,8 @@ impl Scenario {
         self.0.memory_estimate(runner(engine, true))
     }
 
-    /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that says how long
-    /// `runs` such runs take, where that is long.
+    /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that
+    /// says how long `runs` such runs take, where that is long.
     #[pyo3(signature = (engine, aqm, runs, loops = true))]
     fn check_cost(&self, engine: &str, aqm: Option<&str>, runs: u64, loops: bool) -> PyResult<Option<String>> {
         let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
@@ -334,8 +335,8 @@ fn student_quantile(probability: f64, freedom: f64) -> PyResult<f64> {
     Ok(aqumen_result::student_quantile(probability, freedom))
 }
 
-/// Settling time in seconds, if it settles, and overshoot in packets of a sampled queue after `start_s` and until `stop_s`.
-/// `None` without a sample in between.
+/// Settling time in seconds, if it settles, and overshoot in packets of a sampled queue after `start_s` and until
+/// `stop_s`. `None` without a sample in between.
 #[pyfunction]
 fn transient(
     t_s: Vec<f64>,

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use crate::error::refuse;
 use crate::interrupt::listening;
 
-/// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside it.
-/// Answers JSON, and the model as explicit TOML. `foreseen` hears how many seconds the solution is going to take.
+/// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside
+/// it. Answers JSON, and the model as explicit TOML. `foreseen` hears how many seconds the solution is going to take.
 #[pyfunction]
 #[pyo3(signature = (path, overrides, simulate = false, foreseen = None))]
 pub(crate) fn mmpp_solve(

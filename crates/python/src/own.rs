@@ -1,5 +1,6 @@
-//! Someone's own code, written in Python: control laws, and algorithms that decide packet by packet; sources of traffic stand in
-//! `traffic`, and what any of them raises in `trouble`. An engine works without the interpreter's lock and takes it for each call.
+//! Someone's own code, written in Python: control laws, and algorithms that decide packet by packet; sources of traffic
+//! stand in `traffic`, and what any of them raises in `trouble`. An engine works without the interpreter's lock and
+//! takes it for each call.
 
 mod traffic;
 mod trouble;
@@ -33,18 +34,20 @@ struct Row {
     params: Vec<Own>,
     /// What it is: `law`, a control law; `packets`, an AQM that decides packet by packet; `traffic`, a source.
     kind: String,
-    /// Makes an instance: of an AQM from the nominal network and the values given, of a source from a seed and the values.
+    /// Makes an instance: of an AQM from the nominal network and the values given, of a source from a seed and the
+    /// values.
     make: Py<PyAny>,
 }
 
 /// A parameter: name, unit, default (`None`: the instance says what it is), least and greatest value, one line on it.
 type Own = (String, String, Option<f64>, Option<f64>, Option<f64>, String);
 
-/// An instance of a law: itself, `step`, the periods of its loops in seconds, the first probability, its parameters, whether it marks.
+/// An instance of a law: itself, `step`, the periods of its loops in seconds, the first probability, its parameters,
+/// whether it marks.
 type Law = (Py<PyAny>, Py<PyAny>, Vec<f64>, f64, Vec<(String, f64)>, bool);
 
-/// An instance that decides packet by packet: itself, what is called at an arrival, at the head, at the timer (`None`: it has none), its
-/// period in seconds, its parameters.
+/// An instance that decides packet by packet: itself, what is called at an arrival, at the head, at the timer (`None`:
+/// it has none), its period in seconds, its parameters.
 type PerPacket = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>, Option<Py<PyAny>>, f64, Vec<(String, f64)>);
 
 #[pymethods]

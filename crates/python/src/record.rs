@@ -12,9 +12,9 @@ pub(crate) struct QueueRecord(Record);
 
 #[pymethods]
 impl QueueRecord {
-    /// Moments are seconds. Rows of `taken`: when a packet was taken for transmission, when that ended, bytes, seconds waited, 1 if
-    /// marked here; of `lost`: when, number by arrival from 1, 1 if the AQM discarded it; of `changes`: when the queue changed, packets
-    /// waiting from then on. `rates` are (from, bit/s).
+    /// Moments are seconds. Rows of `taken`: when a packet was taken for transmission, when that ended, bytes, seconds
+    /// waited, 1 if marked here; of `lost`: when, number by arrival from 1, 1 if the AQM discarded it; of `changes`:
+    /// when the queue changed, packets waiting from then on. `rates` are (from, bit/s).
     #[new]
     #[pyo3(signature = (arrived, taken, lost, changes, rates, target_pkts, sample_interval_s))]
     fn new(

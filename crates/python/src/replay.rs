@@ -65,7 +65,8 @@ impl Replay {
         self.own.watching(|| replay::check_aqm(&self.setup, &aqm).map_err(refuse))
     }
 
-    /// Refuses a SPEC whose updates take far too long on this capture. A line that says how long the replay takes, where that is long.
+    /// Refuses a SPEC whose updates take far too long on this capture. A line that says how long the replay takes,
+    /// where that is long.
     #[pyo3(signature = (spec, progress = None))]
     fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<Option<String>> {
         let aqm = AqmSpec::of(spec, &self.own.aqms).map_err(refuse)?;

@@ -18,8 +18,8 @@ use crate::interrupt::{Worker, apart, listening};
 use crate::own::Known;
 use crate::{RunResult, Scenario, many, plan};
 
-/// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out: `reno` for
-/// ECN-capable flows, `drop` for others.
+/// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out:
+/// `reno` for ECN-capable flows, `drop` for others.
 ///
 /// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
 #[pyfunction]
@@ -80,8 +80,8 @@ fn error(error: Error) -> PyErr {
     }
 }
 
-/// A controller as Python gets and gives it: numerator, denominator, and the period in seconds for a sampled one (then in
-/// powers of 1/z, else of s; constant terms first).
+/// A controller as Python gets and gives it: numerator, denominator, and the period in seconds for a sampled one (then
+/// in powers of 1/z, else of s; constant terms first).
 type Parts = (Vec<f64>, Vec<f64>, Option<f64>);
 
 /// An AQM at a network, ready for questions: its gains, its loop, its margins.
@@ -154,7 +154,8 @@ impl Analysis {
         Some(linear::roots(&polynomial).into_iter().map(|z| (z.re, z.im)).unzip())
     }
 
-    /// The loop over all pairs of values of two axes, each one of `flows`, `rtt`, `capacity` (packets/s), `target`, `gain`.
+    /// The loop over all pairs of values of two axes, each one of `flows`, `rtt`, `capacity` (packets/s), `target`,
+    /// `gain`.
     fn map(
         &self,
         py: Python<'_>,
@@ -188,8 +189,8 @@ impl Analysis {
         ))
     }
 
-    /// What the nonlinear equations settle on over the last third, from `start` times the equilibrium, or from it with an AQM that has
-    /// seen nothing yet: mean and standard deviation of the queue, and its period, if it has one.
+    /// What the nonlinear equations settle on over the last third, from `start` times the equilibrium, or from it with
+    /// an AQM that has seen nothing yet: mean and standard deviation of the queue, and its period, if it has one.
     #[pyo3(signature = (duration_s, flows = None, rtt = None, capacity = None, start = None))]
     fn check(
         &self,
@@ -209,9 +210,9 @@ impl Analysis {
         apart(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
     }
 
-    /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b, K, z; what it
-    /// is worth, and what the usual design is. `aim` is `margin` with the slowest crossover, `speed` or `noise`
-    /// with the margin, and the share of the speed that is kept for little noise.
+    /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b,
+    /// K, z; what it is worth, and what the usual design is. `aim` is `margin` with the slowest crossover, `speed` or
+    /// `noise` with the margin, and the share of the speed that is kept for little noise.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn robust_pi(
         &self,
@@ -229,7 +230,8 @@ impl Analysis {
         Ok(([gains.a(), gains.b(), pi.gain, pi.zero], row(found.worth), row(found.usual)))
     }
 
-    /// The AQM with its gain and speed best over the same ranges: names and values, what it is worth, what it is as it was given.
+    /// The AQM with its gain and speed best over the same ranges: names and values, what it is worth, what it is as it
+    /// was given.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn robust(
         &self,
@@ -281,8 +283,8 @@ impl Analysis {
     }
 }
 
-/// The AQM of a SPEC for the network of a scenario's `[nominal]`, whose base RTT is the round-trip time at the target if
-/// `at_target`. `model` as in `run_fluid`, by default `hollot`.
+/// The AQM of a SPEC for the network of a scenario's `[nominal]`, whose base RTT is the round-trip time at the target
+/// if `at_target`. `model` as in `run_fluid`, by default `hollot`.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, at_target, model = None))]
 pub(crate) fn analyse(
@@ -342,8 +344,8 @@ pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>,
     })
 }
 
-/// The predictions behind `run_theory`, link by link and window by window, as JSON; without `loops` only where queues come to rest,
-/// which takes no time.
+/// The predictions behind `run_theory`, link by link and window by window, as JSON; without `loops` only where queues
+/// come to rest, which takes no time.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, seed, loops = true))]
 pub(crate) fn predict_json(
@@ -362,8 +364,8 @@ pub(crate) fn predict_json(
     })
 }
 
-/// A map's columns: feasible, stable, noise valid; gain margin, phase margin in degrees, modulus margin, deviation of the queue, QACD, 95th
-/// percentile, utilization lost; row by row, NaN where there is none.
+/// A map's columns: feasible, stable, noise valid; gain margin, phase margin in degrees, modulus margin, deviation of
+/// the queue, QACD, 95th percentile, utilization lost; row by row, NaN where there is none.
 type MapColumns = (Vec<bool>, Vec<bool>, Vec<bool>, Vec<Vec<f64>>);
 
 fn axis(name: &str) -> PyResult<Axis> {

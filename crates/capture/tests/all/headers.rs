@@ -112,7 +112,8 @@ fn ipv6_behind_its_extension_headers() {
 fn what_is_no_ip_is_none() {
     let arp = [&[0; 12][..], &[0x08, 0x06], &[0x45; 40]].concat();
     assert_eq!(decode(ETHERNET, &arp), Headers { ether_type: Some(0x0806), ip: None });
-    // Lengths of IEEE 802.3, versions of IP that are none, header lengths that are too small, a link type that is not known.
+    // Lengths of IEEE 802.3, versions of IP that are none, header lengths that are too small, a link type that is not
+    // known.
     assert_eq!(decode(ETHERNET, &[&[0; 12][..], &[0, 50], &[0x45; 40]].concat()).ip, None);
     assert_eq!(decode(RAW, &[0x55; 40]).ip, None);
     assert_eq!(decode(RAW, &[0x44; 40]).ip, None);

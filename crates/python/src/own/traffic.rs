@@ -49,7 +49,8 @@ fn instance(py: Python<'_>, make: &Py<PyAny>, seed: u64, values: &[(String, f64)
     make.call1(py, (seed, given))
 }
 
-/// A source in Python. Its instance is made when it is first asked, since its chances come from the flow's random stream.
+/// A source in Python. Its instance is made when it is first asked, since its chances come from the flow's random
+/// stream.
 struct PySource {
     calls: Calls,
     make: Arc<Py<PyAny>>,

@@ -1,6 +1,6 @@
-//! What own code raises. Nothing that an engine calls can fail, so what Python raises, or an answer that is none, is kept in the
-//! [`Trouble`] of its catalogue; from then on the code is not called, the engine is told to stop where it next asks, and the run
-//! answers with what was raised and at what simulated time.
+//! What own code raises. Nothing that an engine calls can fail, so what Python raises, or an answer that is none, is
+//! kept in the [`Trouble`] of its catalogue; from then on the code is not called, the engine is told to stop where it
+//! next asks, and the run answers with what was raised and at what simulated time.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
