@@ -73,6 +73,8 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         whole_windows,
         quick_acks,
         ack_marks,
+        adaptive_acks,
+        write,
         ack_merging,
     } = *cfg;
     vec![
@@ -122,6 +124,8 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         ("whole_windows", either(whole_windows)),
         ("quick_acks", limit(quick_acks)),
         ("ack_marks", either(ack_marks)),
+        ("adaptive_acks", either(adaptive_acks)),
+        ("write", limit(write)),
         ("ack_merging", ack_merging.to_string()),
     ]
 }

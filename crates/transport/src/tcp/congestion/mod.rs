@@ -7,6 +7,8 @@
 //! Windows are in segments, rates in segments a second, times in seconds unless a type says otherwise.
 
 mod bbr;
+mod bbr_aggregation;
+mod bbr_policer;
 mod cubic;
 mod cubic21;
 mod dctcp;
@@ -64,6 +66,11 @@ impl Congestion {
         }
     }
 
+    /// Whether it sets the window in a recovery by itself, and no [`Reduction`](super::Reduction) does.
+    pub(super) const fn recovers_by_itself(self) -> bool {
+        matches!(self, Congestion::Bbr)
+    }
+
     /// Whether it cannot do without pacing.
     pub const fn must_pace(self) -> bool {
         matches!(self, Congestion::Bbr | Congestion::Prague)
@@ -117,6 +124,8 @@ pub(super) struct Acked {
     pub(super) in_flight: u32,
     /// Segments found lost by it.
     pub(super) lost: u32,
+    /// Segments found lost by the timer since the one before.
+    pub(super) lost_before: u32,
     /// A round trip measured by it.
     pub(super) rtt: Option<Span>,
     /// It carries ECE.
@@ -133,8 +142,20 @@ pub(super) struct Acked {
     pub(super) high: u32,
     /// The sender repairs a loss.
     pub(super) repairing: bool,
+    /// What it is at after it.
+    pub(super) phase: Phase,
     /// It answers the SYN, whose acknowledgement sets the initial window.
     pub(super) opening: bool,
+}
+
+/// What a sender is at, for controls that set their window in a repair themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// In fast recovery.
+    Recovery,
+    /// It sends again what a timeout found outstanding.
+    Timeout,
 }
 
 impl Acked {
@@ -390,6 +411,8 @@ mod tests {
             una: 1,
             high: 2,
             repairing: false,
+            phase: Phase::Open,
+            lost_before: 0,
             opening: false,
         }
     }
