@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Collection
@@ -17,6 +18,8 @@ _waiting: dict[int, subprocess.Popen[Any]] = {}
 def wait(process: subprocess.Popen[Any]) -> Any:
     """Wait for a program's end and give what it used (`os.wait4`); where the wait is broken off the program ends too.
 
+    With it ends what it has started itself, if it leads a session of its own (`start_new_session`).
+
     Args:
         process: The program.
     """
@@ -25,7 +28,7 @@ def wait(process: subprocess.Popen[Any]) -> Any:
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
-        process.kill()
+        _end(process)
         process.wait()
         raise
     finally:
@@ -43,4 +46,11 @@ def stop(threads: Collection[int]) -> None:
     for thread in threads:
         process = _waiting.get(thread)
         if process is not None:
-            process.kill()
+            _end(process)
+
+
+def _end(process: subprocess.Popen[Any]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -124,6 +125,24 @@ def test_another_program_ends_too(verb, tmp_path, monkeypatch):
     assert ended == 130, said
     assert (tmp_path / "pids").read_text().split()
     for pid in (tmp_path / "pids").read_text().split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
+
+
+@pytest.mark.skipif(not Path("/usr/include/ns3/core-module.h").is_file(), reason="ns-3 is not installed")
+def test_a_compiler_ends_with_what_it_has_started(tmp_path, monkeypatch):
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f"#!/bin/sh\necho $$ >> {tmp_path}/pids\nsleep 600 &\necho $! >> {tmp_path}/pids\nwait\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.delenv("AQUMEN_NS3", raising=False)
+    pids = tmp_path / "pids"
+    words = ["validate", "ns3", "--seeds", "2", "--cell", "BBR"]
+    code = f"print('ready', flush=True); from aqumen.cli import main; raise SystemExit(main({words}))"
+    ended, said = stopped("-c", code, begun=lambda: pids.exists() and len(pids.read_text().split()) >= 2)
+    assert ended == 130, said
+    assert said.splitlines()[-1].startswith("aqumen: stopped after 0 of 1 cells"), said
+    for pid in pids.read_text().split():
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
 

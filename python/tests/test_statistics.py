@@ -134,7 +134,7 @@ def test_an_unclear_cell_gets_more_of_our_runs_and_keeps_theirs():
         return [result(20.9 + (seed % 3)) for seed in seeds]
 
     cell = Cell("x", "file", (), "pi", "pi")
-    (found,) = list(validate([cell], 3, ours, theirs, more=2))
+    (found,) = list(validate([cell], 3, ours, theirs, more=(2,)))
     assert asked == {"ours": [[1, 2, 3], [1, 2, 3, 4, 5, 6]], "theirs": [[1, 2, 3], [4, 5, 6]]}
     assert {row.ours_n for row in found} == {row.theirs_n for row in found} == {6}
     # Utilisation is compared over the first window alone.
@@ -142,6 +142,12 @@ def test_an_unclear_cell_gets_more_of_our_runs_and_keeps_theirs():
     assert ("all", "utilization") in seen
     assert ("steady", "utilization") not in seen
     assert len(seen) == 2 * len(METRICS) - 1
+    # Where that is not enough it goes on, and no further than it is told.
+    asked["ours"].clear()
+    asked["theirs"].clear()
+    list(validate([cell], 3, ours, theirs, more=(2, 3)))
+    assert asked["theirs"] == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert asked["ours"][-1] == list(range(1, 10))
     asked["ours"].clear()
     (once,) = list(validate([cell], 3, ours, theirs))
     assert asked["ours"] == [[1, 2, 3]]

@@ -198,6 +198,17 @@ pub trait Aqm {
         let _ = cx;
     }
 
+    /// Whether `on_timer`, with an empty queue, changes nothing from here on but `next_timer`: a discipline of many queues may then leave
+    /// those calls out, and makes up for them with [`wake`](Self::wake) before the next other call.
+    fn rests(&self) -> bool {
+        false
+    }
+
+    /// Calls of `on_timer` were left out; the next one is due at `due`.
+    fn wake(&mut self, due: Instant) {
+        let _ = due;
+    }
+
     /// The probability with which an arriving packet would be marked or dropped now, for traces.
     fn probability(&self) -> Probability {
         Probability::ZERO

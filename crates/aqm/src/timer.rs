@@ -32,6 +32,11 @@ impl Timer {
         self.due = last.saturating_add(self.period);
     }
 
+    /// It is due next when another of the same period is, whose beat it keeps.
+    pub(crate) fn catch_up(&mut self, due: Instant) {
+        self.due = self.due.max(due);
+    }
+
     /// When it is due next.
     pub(crate) const fn due(&self) -> Instant {
         self.due

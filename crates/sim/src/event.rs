@@ -37,7 +37,7 @@ pub(crate) enum Kept {
 const ECN_BITS: u16 = 0b11;
 const CWR: u16 = 1 << 2;
 const SYN: u16 = 1 << 3;
-const LAST: u16 = 1 << 4;
+const PUSH: u16 = 1 << 4;
 const RETRANSMISSION: u16 = 1 << 5;
 const ECE: u16 = 1 << 6;
 /// Set on acknowledgements and whatever else a sink sends, clear on segments.
@@ -68,7 +68,7 @@ impl Event {
             flags: segment.ecn as u16
                 | flag(segment.cwr, CWR)
                 | flag(segment.syn, SYN)
-                | flag(segment.last, LAST)
+                | flag(segment.push, PUSH)
                 | flag(segment.retransmission, RETRANSMISSION)
                 | epoch,
             ..Event::default()
@@ -109,7 +109,7 @@ impl Event {
             ecn: self.ecn(),
             cwr: self.flags & CWR != 0,
             syn: self.flags & SYN != 0,
-            last: self.flags & LAST != 0,
+            push: self.flags & PUSH != 0,
             retransmission: self.flags & RETRANSMISSION != 0,
             sent_at: Instant::from_nanos(self.stamp),
         }
@@ -202,7 +202,7 @@ mod tests {
             ecn: Ecn::Ect0,
             cwr: true,
             syn: false,
-            last: true,
+            push: true,
             retransmission: false,
             sent_at: Instant::from_nanos(5),
         };

@@ -89,7 +89,7 @@ impl Payload {
         tcp.syn = segment.syn;
         tcp.ack = !segment.syn;
         tcp.cwr = segment.cwr;
-        tcp.psh = segment.last;
+        tcp.psh = segment.push;
         tcp.acknowledgment_number = u32::from(!segment.syn);
         let payload = segment.bytes.saturating_sub(header);
         ip_and_tcp(out, sender_address(flow), receiver_address(flow), event, &tcp, payload);

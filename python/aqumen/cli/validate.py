@@ -29,7 +29,8 @@ __all__ = ["validate"]
 
 
 MORE = 4
-"""A cell that the seeds leave unclear is run again with so many times as many."""
+"""A cell that the seeds leave unclear is run again with so many times as many; against a peer of which ours has more
+seeds in any case, where it stays unclear, with the square of that."""
 
 
 class Yardstick(StrEnum):
@@ -125,7 +126,7 @@ def validate(
             lambda cell, which: of(peer, cell, which),
             windows=check.WINDOWS,
             bounds=bounds,
-            more=MORE,
+            more=(MORE,) if ours == 1 else (MORE, MORE * MORE),
         )
         try:
             for one, its_rows in zip(cells, found, strict=True):

@@ -99,6 +99,8 @@ _BUILT_IN: dict[str, Any] = {
     "whole_windows": False,
     "quick_acks": 0,
     "ack_marks": False,
+    "adaptive_acks": False,
+    "write": 0,
     "ack_merging_s": 0.0,
     "rto_floor": "timeout",
 }
@@ -121,6 +123,8 @@ _LINUX: dict[str, Any] = {
     "whole_windows": False,
     "quick_acks": 0,
     "ack_marks": False,
+    "adaptive_acks": False,
+    "write": 0,
     "ack_merging_s": 0.0,
 }
 # Of reactions to marks, which are off; and of NewReno.

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from aqumen import programs
+
 from .errors import Ns3Failed, Ns3Missing
 
 __all__ = ["find_program"]
@@ -54,8 +56,13 @@ def _compile(compiler: str, source: Path, program: Path) -> None:
         built = Path(folder, "dumbbell")
         libraries = [f"-lns3-{module}" for module in _MODULES]
         command = [compiler, *_FLAGS, str(source), "-o", str(built), *libraries]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip())
+        complaint = Path(folder, "err")
+        with complaint.open("wb") as err:
+            # A compiler is several programs: they end together.
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err, start_new_session=True)
+            programs.wait(process)
+        if process.returncode != 0:
+            text = complaint.read_text(encoding="utf-8", errors="replace")
+            said = next((line for line in text.splitlines() if "error" in line), text.strip())
             raise Ns3Failed(f"the ns-3 program does not compile: {said}")
         built.replace(program)

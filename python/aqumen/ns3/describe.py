@@ -37,6 +37,8 @@ BUILT_IN: dict[str, Any] = {
     "rto_floor": "timeout",
     "quick_acks": 0,
     "ack_marks": False,
+    "adaptive_acks": False,
+    "write": 0,
     "ack_merging_s": 0.0,
 }
 """What ns-3's senders always do; a scenario that says otherwise cannot be run."""

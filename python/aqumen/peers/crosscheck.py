@@ -265,14 +265,14 @@ def validate(
     link: str = "bottleneck",
     bounds: Mapping[str, Bound] = METRICS,
     standard_errors: float = 0.0,
-    more: int = 1,
+    more: Sequence[int] = (),
 ) -> Iterator[list[Row]]:
     """Run both engines on every cell and give the rows of one cell after the other.
 
     The engines are handed in as functions of a cell and its seeds, 1 to `seeds` (or `Cell.seeds` times as many).
 
-    A cell with a row that these leave unclear gets `more` times as many: all its rows then come from those. The runs of
-    the other engine, the slow one, are kept.
+    A cell with a row that these leave unclear gets so many times as many as `more` says first, then the next, until none
+    is unclear: all its rows then come from those. The runs of the other engine, the slow one, are kept.
 
     Utilisation is compared over the first window alone: over `steady`, the second, every saturated link has 1.
     """
@@ -301,9 +301,11 @@ def validate(
         few = range(1, seeds * cell.seeds + 1)
         own, other = packet(cell, few), list(theirs(cell, few))
         rows = rows_of(cell, own, other)
-        if more > 1 and any(row.verdict == "unclear" for row in rows):
-            many = range(1, more * len(few) + 1)
-            other += theirs(cell, many[len(few) :])
+        for times in more:
+            if all(row.verdict != "unclear" for row in rows):
+                break
+            many = range(1, times * len(few) + 1)
+            other += theirs(cell, many[len(other) :])
             rows = rows_of(cell, packet(cell, many), other)
         yield rows
 

@@ -16,7 +16,7 @@
 //! - p' is kept in [0, 1]; appendix A leaves this to the implementer. Without `overload` it is kept below 1/k, as in Linux, so that
 //!   p_CL stays below its limit and the L queue is never dropped from.
 //! - A packet is refused when it does not fit; appendix A.1 refuses one when an MTU would not.
-//! - `l4s = step` marks at one delay, as Linux does (1 ms), `l4s = packets` at so many packets left, which Linux can do; the default is the
+//! - `l4s = step` marks beyond one delay, as Linux does (1 ms), `l4s = packets` at so many packets left, which Linux can do; the default is the
 //!   ramp of appendix A. The delay is the packet's own sojourn time.
 //! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet arrives, and by default nothing.
 //! - `min_backlog` (Linux: 3028 B, two full packets; not in the RFC, and off): with less left in both queues together nothing is signalled
@@ -74,7 +74,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "l4s",
             kind: Kind::Choice(&["ramp", "step", "packets"]),
             default: DefaultValue::Value(Value::Choice("ramp")),
-            doc: "marking of the L queue by its own delay: from min_th on ever more (ramp), all from `step` on, or all with more than `step_packets` behind",
+            doc: "marking of the L queue by its own delay: from min_th on ever more (ramp), all beyond `step`, or all with more than `step_packets` behind",
         },
         delay("min_th", 800e-6, "delay of the L queue where the ramp begins, minTh"),
         delay("range", 400e-6, "length of the ramp"),
@@ -176,7 +176,7 @@ pub enum L4sMarking {
         /// How long it is.
         range: Span,
     },
-    /// All packets from this delay on.
+    /// All packets that waited for longer than this.
     Step(Span),
     /// All packets with more than so many behind them.
     Packets(u32),
@@ -376,7 +376,7 @@ impl DualPi2 {
             return 0.0;
         }
         match self.params.l4s {
-            L4sMarking::Step(step) => (sojourn >= step) as u8 as f64,
+            L4sMarking::Step(step) => (sojourn > step) as u8 as f64,
             L4sMarking::Packets(packets) => (self.store.queue(L4S).packets > packets) as u8 as f64,
             L4sMarking::Ramp { min_th, range } => {
                 let beyond = sojourn.saturating_sub(min_th).as_secs_f64();
@@ -670,7 +670,8 @@ mod tests {
         let (mut step, _) =
             dual(DualPi2Params { l4s: L4sMarking::Step(Span::from_millis(1)), ..DualPi2Params::default() });
         arrive(&mut step, &mut log, 0, &[(0, Ecn::Ect1)]);
-        assert_eq!([native(&step, 999), native(&step, 1000)], [0.0, 1.0]);
+        // Linux: `qdelay > step_thresh`.
+        assert_eq!([native(&step, 999), native(&step, 1000), native(&step, 1001)], [0.0, 0.0, 1.0]);
         // The last packet of the queue is not marked for its own delay (Th_len = 1). recur() counts to one with the first packet, and
         // past it with the second.
         let (mut three, mut log) = dual(DualPi2Params::default());
@@ -790,7 +791,7 @@ mod tests {
             // 3000 B are left of four packets, 4000 B of five.
             assert_eq!([marked(0, 0, ecn, 0), marked(3028, 3, ecn, 0), marked(3028, 4, ecn, 0)], [1, 0, 1]);
         }
-        assert_eq!(marked(3028, 0, Ecn::Ect1, 1000), 1);
+        assert_eq!([1000, 1001].map(|us| marked(3028, 0, Ecn::Ect1, us)), [0, 1]);
         assert_eq!(marked(3028, 0, Ecn::Ect0, 100_000), 0);
     }
 

@@ -139,8 +139,10 @@ pub struct FlowQueues<A: Aqm + Clone> {
     links: Links,
     new: List,
     old: List,
-    /// When the next timer of a queue is due.
+    /// When the timers of the queues are due next: they are alike.
     due: Option<Instant>,
+    /// The queues whose timers have something to do. Of thousands all but a few are empty, and their AQMs at rest.
+    awake: Vec<u32>,
     /// The queue whose packet is in transmission.
     serving: usize,
     /// Times that the limit was passed.
@@ -154,6 +156,8 @@ struct Flow<A> {
     list: Membership,
     /// Sojourn time of the packet that left this queue last.
     last_sojourn: Span,
+    /// Whether it stands in the list of those.
+    awake: bool,
     aqm: A,
 }
 
@@ -211,7 +215,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
     pub fn new(params: FqParams, aqm: A, limit: Limit) -> Self {
         let queues = params.queues.max(1);
         let due = aqm.next_timer();
-        let flow = Flow { credits: 0, list: Membership::None, last_sojourn: Span::ZERO, aqm };
+        let flow = Flow { credits: 0, list: Membership::None, last_sojourn: Span::ZERO, awake: due.is_some(), aqm };
         FlowQueues {
             params,
             store: Store::new(queues, params.within(limit)).within_memory(params.kernel()),
@@ -221,6 +225,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
             new: List::EMPTY,
             old: List::EMPTY,
             due,
+            awake: if due.is_some() { (0..queues as u32).collect() } else { Vec::new() },
             serving: 0,
             overlimits: 0,
         }
@@ -233,12 +238,15 @@ impl<A: Aqm + Clone> FlowQueues<A> {
 
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes() + self.flows.len() * (size_of::<Flow<A>>() + size_of::<(u32, u32)>())
+        self.store.memory_bytes()
+            + self.flows.len() * (size_of::<Flow<A>>() + size_of::<(u32, u32)>())
+            + self.awake.capacity() * size_of::<u32>()
     }
 
     /// Takes the parameters of `new`; each queue keeps the state of its AQM and what it may still send.
     pub(crate) fn retune(&mut self, mut new: Self, now: Instant) {
         let Some(Flow { aqm, .. }) = new.flows.pop() else { return };
+        (0..self.flows.len()).for_each(|queue| self.wake(queue));
         for flow in &mut self.flows {
             let before = core::mem::replace(&mut flow.aqm, aqm.clone());
             flow.aqm.take_over(Some(&before), now, self.store.totals());
@@ -247,6 +255,23 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         self.store.set_limit(new.store.limit());
         self.store.set_memory(self.params.kernel());
         self.due = self.flows.iter().filter_map(|flow| flow.aqm.next_timer()).min();
+        if self.due.is_some() {
+            self.flows.iter_mut().for_each(|flow| flow.awake = true);
+            self.awake.clear();
+            self.awake.extend(0..self.flows.len() as u32);
+        }
+    }
+
+    /// A packet arrives for a queue: its AQM gets its timer back.
+    #[inline]
+    fn wake(&mut self, queue: usize) {
+        let (Some(due), flow) = (self.due, &mut self.flows[queue]) else { return };
+        if !flow.awake {
+            flow.awake = true;
+            flow.aqm.wake(due);
+            // The list was made with room for all queues.
+            self.awake.push(queue as u32);
+        }
     }
 
     fn quantum(&self) -> i64 {
@@ -303,6 +328,17 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         None
     }
 
+    /// When the timers are due next, all queues being at rest: what the first one's would say.
+    #[cold]
+    fn beat<R: Draw>(&mut self, now: Instant, rng: &mut R) -> Option<Instant> {
+        let (due, totals) = (self.due?, Totals::default());
+        let aqm = &mut self.flows.first_mut()?.aqm;
+        aqm.wake(due);
+        let queue = QueueView { packets: 0, bytes: 0, limit: self.store.limit(), totals: &totals };
+        aqm.on_timer(&mut Cx { now, queue, rng });
+        aqm.next_timer()
+    }
+
     /// Every old queue had its turn and none had credits: gives all of them the quanta of the turns in which that would go on.
     #[cold]
     fn save_up(&mut self) {
@@ -322,6 +358,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
         let queue = self.hash.queue(packet.flow_hash, self.flows.len(), rng);
+        self.wake(queue);
         if self.params.overflow == Some(GivesWay::Arriving) && self.store.is_full(packet) {
             self.overlimits += 1;
             self.flows[queue].aqm.on_overflow(packet, &mut self.store.cx(queue, now, rng));
@@ -403,14 +440,23 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
         if self.due.is_none_or(|due| now < due) {
             return;
         }
-        for (queue, flow) in self.flows.iter_mut().enumerate() {
+        let mut next = None;
+        let (flows, store) = (&mut self.flows, &self.store);
+        self.awake.retain(|&queue| {
+            let flow = &mut flows[queue as usize];
             // A queue's AQM judges the delay of its own packets.
             let totals = Totals { last_sojourn: flow.last_sojourn, ..Totals::default() };
-            let Backlog { packets, bytes } = self.store.queue(queue);
-            let queue = QueueView { packets, bytes, limit: self.store.limit(), totals: &totals };
+            let Backlog { packets, bytes } = store.queue(queue as usize);
+            let queue = QueueView { packets, bytes, limit: store.limit(), totals: &totals };
             flow.aqm.on_timer(&mut Cx { now, queue, rng });
-        }
-        self.due = self.flows.iter().filter_map(|flow| flow.aqm.next_timer()).min();
+            next = flow.aqm.next_timer();
+            flow.awake = packets > 0 || !flow.aqm.rests();
+            flow.awake
+        });
+        self.due = match next {
+            None => self.beat(now, rng),
+            next => next,
+        };
     }
 
     /// The mean over the packets that wait of what their queues' AQMs would do.
@@ -457,6 +503,12 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
 }
 
 impl<A: Aqm + Clone> FlowQueues<A> {
+    /// The queues whose timers have something to do.
+    #[cfg(test)]
+    pub(crate) fn awake(&self) -> &[u32] {
+        &self.awake
+    }
+
     /// The new queues and the old ones, in order.
     #[cfg(test)]
     fn lists(&self) -> (Vec<usize>, Vec<usize>) {

@@ -51,8 +51,9 @@ impl FqPie {
 mod tests {
     use super::*;
     use crate::multi::testing::{Fixed, Log, NETWORK, flow};
-    use crate::{Handle, Qdisc};
-    use aqumen_units::{Instant, Span};
+    use crate::{Aqm, Cx, Draw, Handle, Packet, Qdisc, Totals, Verdict};
+    use aqumen_units::{Instant, Probability, Span};
+    use std::vec;
     use std::vec::Vec;
 
     #[test]
@@ -70,6 +71,119 @@ mod tests {
             let totals = fq.totals();
             assert_eq!((totals.arrivals, totals.overflow_dropped, fq.backlog().packets), (6, 2, 4), "{overflow}");
         }
+    }
+
+    /// PIE that never lets its discipline leave out a turn of the timer.
+    #[derive(Clone, Debug)]
+    struct Restless(Pie);
+
+    impl Aqm for Restless {
+        fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+            self.0.on_arrival(packet, cx)
+        }
+
+        fn on_overflow<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) {
+            self.0.on_overflow(packet, cx);
+        }
+
+        fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
+            self.0.on_dequeue(packet, sojourn, cx)
+        }
+
+        fn next_timer(&self) -> Option<Instant> {
+            self.0.next_timer()
+        }
+
+        fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
+            self.0.on_timer(cx);
+        }
+
+        fn probability(&self) -> Probability {
+            self.0.probability()
+        }
+
+        fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
+            self.0.take_over(old.map(|old| &old.0), now, totals);
+        }
+    }
+
+    /// What becomes of 20 s of bursts of four flows, with silences of up to two seconds, and the timers' beat; `other`: the parameters change
+    /// in the middle to these.
+    fn fates<A: Aqm + Clone>(aqm: A, other: A) -> (Log, Vec<(u64, f64)>) {
+        let params = FqParams { queues: 16, overflow: Some(GivesWay::Fattest), ..FqParams::default() };
+        let mut fq = FlowQueues::new(params, aqm, Limit::packets(40));
+        let (mut rng, mut log, mut seen) = (Lehmer(7), Log::default(), Vec::new());
+        let mut draws = Lehmer(99);
+        let (mut now, mut number) = (Instant::ZERO, 0);
+        while now < Instant::ZERO + Span::from_secs(20) {
+            now += Span::from_micros(1 + (draws.uniform() * 3_000.0) as u64);
+            if draws.uniform() < 0.002 {
+                now += Span::from_millis((draws.uniform() * 2_000.0) as u64);
+            }
+            if number == 6_000 {
+                fq.retune(FlowQueues::new(params, other.clone(), Limit::packets(40)), now);
+            }
+            while let Some(due) = fq.next_timer().filter(|due| *due <= now) {
+                fq.on_timer(due, &mut rng);
+            }
+            for _ in 0..(draws.uniform() * 4.0) as u32 {
+                fq.enqueue(number, &flow((draws.uniform() * 4.0) as u32, 1000), now, &mut rng, &mut log);
+                number += 1;
+            }
+            fq.dequeue(now, &mut rng, &mut log);
+            fq.transmitted(Span::from_micros(500), now);
+            seen.push((fq.next_timer().unwrap().as_nanos(), fq.probability().get()));
+        }
+        (log, seen)
+    }
+
+    struct Lehmer(u64);
+
+    impl Draw for Lehmer {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0 * 48_271 % 0x7fff_ffff;
+            self.0 as f64 / 2_147_483_647.0
+        }
+    }
+
+    #[test]
+    fn queues_at_rest_are_left_out_and_nothing_changes_by_that() {
+        for settings in [
+            vec![("ecn", Value::Flag(false))],
+            vec![("safeguards", Value::Choice("linux")), ("start", Value::Number(0.5))],
+            vec![("delay", Value::Choice("rate")), ("safeguards", Value::Choice("linux"))],
+            vec![("on_off", Value::Flag(true))],
+        ] {
+            let pie = |target| {
+                let mut given = settings.clone();
+                given.push(("target", Value::Number(target)));
+                Pie::in_a_bank(&Settings::check(&given, ALGORITHM.params).unwrap(), &NETWORK).unwrap()
+            };
+            let (lazy, beats) = fates(pie(0.005), pie(0.002));
+            let (restless, all) = fates(Restless(pie(0.005)), Restless(pie(0.002)));
+            assert!(lazy.dropped.len() + lazy.marked.len() > 100, "{settings:?}");
+            assert_eq!((lazy.marked, lazy.dropped), (restless.marked, restless.dropped), "{settings:?}");
+            assert_eq!(beats, all, "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn only_queues_with_something_to_do_have_a_turn() {
+        let settings = Settings::check(&[("queues", Value::Number(1024.0))], ALGORITHM.params).unwrap();
+        let mut fq = FqPie::from_settings(&settings, &NETWORK, Limit::packets(100)).unwrap();
+        let (mut rng, mut log) = (Fixed(0.5), Log::default());
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        assert_eq!(fq.awake().len(), 1024);
+        fq.on_timer(at(15), &mut rng);
+        assert!(fq.awake().is_empty());
+        fq.enqueue(0, &flow(1, 1000), at(20), &mut rng, &mut log);
+        fq.on_timer(at(30), &mut rng);
+        assert_eq!(fq.awake().len(), 1);
+        // It leaves, and the delay that PIE has seen is zero again with the next update.
+        fq.dequeue(at(31), &mut rng, &mut log);
+        fq.on_timer(at(45), &mut rng);
+        assert!(fq.awake().is_empty());
+        assert_eq!(fq.next_timer(), Some(at(60)));
     }
 
     #[test]

@@ -256,7 +256,7 @@ pub struct Pie {
 }
 
 /// RFC 8033 section 5.2: the time that a fixed number of bytes takes to leave, averaged over measurements with a long queue.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateMeter {
     /// When the measurement under way began, and the bytes that have left since.
     measuring: Option<(Instant, u64)>,
@@ -574,6 +574,18 @@ impl Aqm for Pie {
         if self.params.on_off && p == Probability::ZERO && self.delay_s == 0.0 && previous_s == 0.0 {
             self.active = false;
         }
+    }
+
+    fn rests(&self) -> bool {
+        let at_zero = self.law.p == Probability::ZERO && self.law.delay_s() == 0.0 && self.delay_s == 0.0;
+        let cleared =
+            !self.is_linux() || self.sum == 0.0 && self.left_at.is_none() && self.rate == RateMeter::default();
+        // An update that finds no delay twice restores the allowance, and switches off what can be.
+        !self.active || at_zero && cleared && self.burst == self.params.burst && !self.params.on_off
+    }
+
+    fn wake(&mut self, due: Instant) {
+        self.timer.catch_up(due);
     }
 
     fn probability(&self) -> Probability {

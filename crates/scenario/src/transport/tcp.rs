@@ -72,6 +72,8 @@ impl Table for TcpConfig {
         "whole_windows" whole_windows Flag: "whether windows are whole numbers of segments, as in Linux";
         "quick_acks" quick_acks Burst: "acknowledgements that the receiver does not hold back at the start; \"none\": all are";
         "ack_marks" ack_marks Flag: "whether a marked segment, the next one and one with CWR are acknowledged at once, as in Linux";
+        "adaptive_acks" adaptive_acks Flag: "whether acknowledgements wait as long as the pace of the data tells, and not at all at a write's end, after a silence or a copy, as in Linux";
+        "write" write Burst: "segments of one write of an application that always has data, the last with PSH; \"none\": no end";
         "ack_merging" ack_merging Time: "segments in order that arrive within so long are acknowledged together (GRO)";
     };
 

@@ -225,8 +225,8 @@ mod tests {
         let packet = |seq| {
             let (bytes, ecn, sent_at) = (1000, Ecn::NotEct, Instant::ZERO);
             let flags = (false, false, false, false);
-            let (cwr, syn, last, retransmission) = flags;
-            Event::segment(&Segment { seq, bytes, ecn, cwr, syn, last, retransmission, sent_at }, 0).moved(99, 7)
+            let (cwr, syn, push, retransmission) = flags;
+            Event::segment(&Segment { seq, bytes, ecn, cwr, syn, push, retransmission, sent_at }, 0).moved(99, 7)
         };
         let mut place = Place::new(STEP_BITS, 512, None);
         (0..3).for_each(|seq| place.post(packet(seq)));

@@ -120,6 +120,11 @@ pub struct TcpConfig {
     pub quick_acks: u8,
     /// Whether the receiver acknowledges at once the first marked segment and the next, and the one with CWR (as Linux does).
     pub ack_marks: bool,
+    /// Whether the receiver holds acknowledgements back as long as Linux does, by the pace of the data, and none at the end of a write, after a
+    /// silence or after a copy.
+    pub adaptive_acks: bool,
+    /// Segments of one write of an application that always has data; 0: its writes have no end.
+    pub write: u8,
     /// Segments in order that arrive within so long are acknowledged together, as a host with generic receive offload does.
     pub ack_merging: Span,
     /// What only ns-2 does.
@@ -221,6 +226,8 @@ impl TcpConfig {
             whole_windows: false,
             quick_acks: 0,
             ack_marks: false,
+            adaptive_acks: false,
+            write: 0,
             ack_merging: Span::ZERO,
             quirks: Quirks::NS2,
         }
@@ -270,6 +277,8 @@ impl TcpConfig {
             whole_windows: false,
             quick_acks: 0,
             ack_marks: false,
+            adaptive_acks: false,
+            write: 0,
             ack_merging: Span::ZERO,
             quirks: Quirks::NONE,
         }
@@ -283,7 +292,7 @@ impl TcpConfig {
     /// TCP as a Linux host runs it (6.x), with CUBIC; [`congestion`](Self::congestion) can be Reno or BBR too.
     ///
     /// Windows are whole segments, acknowledgements count in full, the first of them and those after marks are not held back, a
-    /// timeout that proves spurious is undone. ECN is on (sysctl `tcp_ecn` 1). As on most hosts nothing is paced but BBR: with `sch_fq`
+    /// timeout that proves spurious is undone. The application writes 64 KiB at a time. ECN is on (sysctl `tcp_ecn` 1). As on most hosts nothing is paced but BBR: with `sch_fq`
     /// it would be ([`pacing`](Self::pacing)), and a network card with receive offload would set [`ack_merging`](Self::ack_merging).
     pub const fn linux() -> Self {
         TcpConfig {
@@ -295,6 +304,8 @@ impl TcpConfig {
             whole_windows: true,
             quick_acks: 16,
             ack_marks: true,
+            adaptive_acks: true,
+            write: 45,
             ..TcpConfig::modern()
         }
     }

@@ -69,6 +69,8 @@ pub(super) struct Flight {
     highest: u32,
     /// RACK.reordering_seen.
     reordered: bool,
+    /// Segments that a timer has found lost and nobody was told of.
+    lost_by_timer: u32,
 }
 
 /// What an acknowledgement has told.
@@ -109,6 +111,7 @@ impl Flight {
             min_rtt: Span::MAX,
             highest: 0,
             reordered: false,
+            lost_by_timer: 0,
         }
     }
 
@@ -296,10 +299,21 @@ impl Flight {
             if record.is(ARRIVED) || !(place == 0 || overdue) {
                 continue;
             }
+            self.lost_by_timer += u32::from(record.is(AGAIN) || !record.is(LOST));
             self.again -= u32::from(record.is(AGAIN));
             self.lost += u32::from(!record.is(LOST));
             record.state = record.state & !AGAIN | LOST;
         }
+    }
+
+    /// A timer has found so many lost.
+    pub(super) fn count_lost_by_timer(&mut self, found: u32) {
+        self.lost_by_timer += found;
+    }
+
+    /// How many a timer has found lost since the last call.
+    pub(super) fn take_lost_by_timer(&mut self) -> u32 {
+        core::mem::take(&mut self.lost_by_timer)
     }
 
     /// Nothing was lost after all: what has not been sent again is under way.

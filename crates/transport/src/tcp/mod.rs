@@ -8,6 +8,7 @@ mod board;
 mod config;
 mod congestion;
 mod flight;
+mod patience;
 mod receiver;
 mod reduction;
 mod rto;

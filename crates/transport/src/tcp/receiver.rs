@@ -9,8 +9,9 @@
 //! - LEDBAT: the one-way delay of the last segment (RFC 6817 section 2.3).
 //!
 //! As Linux does it, on request: the first acknowledgements and those after a mark are not held back
-//! ([`quick_acks`](TcpConfig::quick_acks), [`ack_marks`](TcpConfig::ack_marks)), and segments that arrive together are acknowledged together
-//! ([`ack_merging`](TcpConfig::ack_merging)).
+//! ([`quick_acks`](TcpConfig::quick_acks), [`ack_marks`](TcpConfig::ack_marks)), nor those after a silence, a copy or a write's end, and the others for
+//! as long as the pace of the data tells ([`adaptive_acks`](TcpConfig::adaptive_acks), [`patience`](super::patience)); segments that arrive together are
+//! acknowledged together ([`ack_merging`](TcpConfig::ack_merging)).
 //!
 //! Deviations: segments beyond the window are discarded whole; the SYN of an ECN connection is not marked as such, the
 //! ends share their configuration.
@@ -21,6 +22,7 @@ use alloc::vec::Vec;
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 use super::congestion::Needs;
+use super::patience::{self, Patience};
 use super::scoreboard::Runs;
 use super::{Ack, Feedback, SackBlocks, Segment, TcpConfig, Variant};
 
@@ -53,6 +55,15 @@ struct Aside {
     feedback: Feedback,
     /// ECE is to say which segments were marked (RFC 8257).
     each_mark: bool,
+    /// With [`TcpConfig::adaptive_acks`].
+    patience: Option<Patience>,
+}
+
+impl Aside {
+    /// Whether it is needed when nothing is missing, too.
+    fn lasts(&self) -> bool {
+        self.each_mark || self.feedback != Feedback::None || self.patience.is_some()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -73,7 +84,8 @@ impl Receiver {
             Needs::CountOfMarks => (Feedback::Marks(0), false),
             Needs::Delay => (Feedback::Delay(0), false),
         };
-        let reports = each_mark || feedback != Feedback::None;
+        let aside =
+            Aside { early: Early::default(), feedback, each_mark, patience: cfg.adaptive_acks.then(Patience::new) };
         Receiver {
             delivered_bytes: 0,
             ack_due: Instant::MAX,
@@ -83,7 +95,7 @@ impl Receiver {
             ece: false,
             syn_seen: false,
             quick: cfg.quick_acks,
-            aside: reports.then(|| Box::new(Aside { feedback, each_mark, early: Early::default() })),
+            aside: aside.lasts().then(|| Box::new(aside)),
         }
     }
 
@@ -93,7 +105,7 @@ impl Receiver {
             return self.on_rare_segment(cfg, now, segment);
         }
         let held = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
-        self.hurry(cfg, segment);
+        self.hurry(cfg, now, segment);
         let ack = self.accept(cfg, segment);
         self.hold_back(cfg, now, segment, ack, held)
     }
@@ -113,20 +125,43 @@ impl Receiver {
         // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
         self.echo = held.map_or(self.echo, |(_, echo)| echo);
         let (quick, echo) = (self.quick > 0, self.echo);
-        if (quick || held.is_some()) && cfg.ack_merging == Span::ZERO {
-            self.quick -= u8::from(quick);
+        if patience::ends_write(cfg, segment) || (quick || held.is_some()) && cfg.ack_merging == Span::ZERO {
+            self.spend_quick();
             return Some(Ack { echo, ..ack });
         }
+        let delay = self.patience().map_or(delay, |patience| patience.delay());
         // What arrives within `ack_merging` of the segment that calls for an acknowledgement is covered by it too.
         let wait = if quick || held.is_some() { cfg.ack_merging } else { delay };
         self.ack_due = held.map_or(Instant::MAX, |(due, _)| due).min(now + wait);
         None
     }
 
+    fn patience(&mut self) -> Option<&mut Patience> {
+        self.aside.as_mut()?.patience.as_mut()
+    }
+
+    /// An acknowledgement leaves.
+    #[inline(always)]
+    fn spend_quick(&mut self) {
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0
+                && let Some(patience) = self.patience()
+            {
+                patience.settle();
+            }
+        }
+    }
+
     /// Linux acknowledges the first marked segment and the next at once, and the one that says that the window was reduced:
     /// the sender may have no more than one under way.
     #[inline(always)]
-    fn hurry(&mut self, cfg: &TcpConfig, segment: &Segment) {
+    fn hurry(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) {
+        let next = self.next;
+        if let Some(patience) = self.patience() {
+            let quick = patience.on_segment(cfg, now, segment, next);
+            self.quick = self.quick.max(quick);
+        }
         if cfg.ack_marks {
             if segment.ecn == Ecn::Ce && (!self.ece || segment.cwr) {
                 self.quick = self.quick.max(2);
@@ -162,10 +197,13 @@ impl Receiver {
     /// A segment out of order, or any to a receiver that reports more than ECE.
     #[cold]
     fn on_rare_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
-        self.hurry(cfg, segment);
+        self.hurry(cfg, now, segment);
         let earlier = self.follow_feedback(now, segment);
         let in_order = segment.seq == self.next && self.window > 0;
         if !in_order || self.aside.as_ref().is_some_and(|aside| !aside.early.runs.is_empty()) {
+            if cfg.adaptive_acks {
+                self.spend_quick();
+            }
             return Some(self.on_unusual(cfg, segment));
         }
         let held = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
@@ -217,7 +255,10 @@ impl Receiver {
     /// The acknowledgement held back until now, if there is one. Late calls are fine, early and extra ones do nothing.
     pub fn on_timer(&mut self, now: Instant) -> Option<Ack> {
         (self.ack_due != Instant::MAX && now >= self.ack_due).then(|| {
-            self.quick = self.quick.saturating_sub(1);
+            if let Some(patience) = self.patience() {
+                patience.on_timer();
+            }
+            self.spend_quick();
             self.acknowledge()
         })
     }
@@ -295,7 +336,7 @@ impl Receiver {
     /// Delivers the run that starts at `next`.
     fn advance(&mut self, cfg: &TcpConfig) {
         let Some(aside) = &mut self.aside else { return };
-        let reports = aside.each_mark || aside.feedback != Feedback::None;
+        let lasts = aside.lasts();
         let early = &mut aside.early;
         let Some((first, end)) = early.runs.run_with(self.next) else { return };
         let mut payload = u64::from(end - first) * u64::from(cfg.payload_bytes());
@@ -310,7 +351,7 @@ impl Receiver {
         self.next = end;
         early.runs.forget_before(end);
         early.recent.retain(|&seq| seq >= end);
-        if early.runs.is_empty() && !reports {
+        if early.runs.is_empty() && !lasts {
             self.aside = None;
         }
     }

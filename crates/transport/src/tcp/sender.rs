@@ -661,7 +661,7 @@ impl Sender {
                 ecn: Ecn::NotEct,
                 cwr: false,
                 syn: false,
-                last: false,
+                push: false,
                 retransmission: false,
                 sent_at: now,
             });
@@ -701,7 +701,8 @@ impl Sender {
             self.flags &= !CWR;
         }
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
-        Segment { seq, bytes, ecn, cwr, syn, last, retransmission, sent_at: now }
+        let push = last || cfg.write > 0 && seq > 0 && seq.is_multiple_of(u32::from(cfg.write));
+        Segment { seq, bytes, ecn, cwr, syn, push, retransmission, sent_at: now }
     }
 
     /// The retransmission timer went off (RFC 5681 section 3.1, RFC 6298 rules 5.4 to 5.6).

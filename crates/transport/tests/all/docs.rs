@@ -65,6 +65,8 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         whole_windows,
         quick_acks,
         ack_marks,
+        adaptive_acks,
+        write,
         ack_merging,
         quirks,
     } = *cfg;
@@ -125,6 +127,8 @@ fn rows(cfg: &TcpConfig) -> Vec<(&'static str, String)> {
         ("whole_windows", either(whole_windows)),
         ("quick_acks", limit(quick_acks)),
         ("ack_marks", either(ack_marks)),
+        ("adaptive_acks", either(adaptive_acks)),
+        ("write", limit(write)),
         ("ack_merging", ack_merging.to_string()),
     ]
 }

@@ -12,7 +12,7 @@ fn segment(seq: u32) -> Segment {
         ecn: Ecn::Ect0,
         cwr: false,
         syn: seq == 0,
-        last: false,
+        push: false,
         retransmission: false,
         sent_at: START + Span::from_millis(seq.into()),
     }
@@ -47,7 +47,7 @@ fn each_segment_is_acknowledged_and_gaps_repeat_the_last_number() {
 fn a_short_segment_that_came_early_counts_its_own_bytes() {
     let cfg = TcpConfig::ns2();
     let mut receiver = connected(&cfg);
-    receiver.on_segment(&cfg, START, &Segment { bytes: 140, last: true, ..segment(3) });
+    receiver.on_segment(&cfg, START, &Segment { bytes: 140, push: true, ..segment(3) });
     feed(&mut receiver, &cfg, &[2]);
     assert_eq!(receiver.delivered_bytes(), Bytes(0));
     feed(&mut receiver, &cfg, &[1]);
@@ -202,7 +202,7 @@ fn at_once(receiver: &mut Receiver, cfg: &TcpConfig, segments: &[Segment]) -> Ve
 
 #[test]
 fn a_linux_receiver_holds_none_of_the_first_sixteen_back() {
-    let cfg = TcpConfig::linux();
+    let cfg = TcpConfig { packet_bytes: 1000, ..TcpConfig::linux() };
     let mut receiver = connected(&cfg);
     let segments: Vec<_> = (1..=20).map(segment).collect();
     let acknowledged = at_once(&mut receiver, &cfg, &segments);
@@ -213,7 +213,7 @@ fn a_linux_receiver_holds_none_of_the_first_sixteen_back() {
 
 #[test]
 fn a_linux_receiver_hurries_after_a_mark_and_after_cwr() {
-    let cfg = TcpConfig { quick_acks: 0, ..TcpConfig::linux() };
+    let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ..TcpConfig::linux() };
     let mut receiver = connected(&cfg);
     let marked = |seq| Segment { ecn: Ecn::Ce, ..segment(seq) };
     // The first mark and the next segment; a second mark before CWR is no news.
@@ -231,7 +231,7 @@ fn a_linux_receiver_hurries_after_a_mark_and_after_cwr() {
 
 #[test]
 fn segments_that_arrive_together_are_acknowledged_together() {
-    let cfg = TcpConfig { quick_acks: 0, ack_merging: Span::from_micros(20), ..TcpConfig::linux() };
+    let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ack_merging: Span::from_micros(20), ..TcpConfig::linux() };
     let mut receiver = connected(&cfg);
     let at = |micros| START + Span::from_micros(micros);
     // 1 alone waits for 40 ms; with 2 the acknowledgement is due 20 us later, and 3 and 4 still come in time.
@@ -246,4 +246,97 @@ fn segments_that_arrive_together_are_acknowledged_together() {
     assert_eq!((ack.ack, ack.echo), (5, segment(1).sent_at));
     // What is out of order waits for nothing.
     assert_eq!(receiver.on_segment(&cfg, at(130), &segment(6)).map(|ack| ack.ack), Some(5));
+}
+
+/// A receiver whose handshake took a round trip of `rtt_ms`, and that has no acknowledgement to hurry with.
+fn paced(cfg: &TcpConfig, rtt_ms: u64) -> (Receiver, u64) {
+    let mut receiver = Receiver::new(cfg);
+    let syn = Segment { syn: true, ecn: Ecn::NotEct, ..segment(0) };
+    receiver.on_segment(cfg, START, &syn).unwrap();
+    (receiver, rtt_ms)
+}
+
+/// How long the acknowledgement of segment `seq`, which arrives `at_ms`, is held back (ms); 0: not at all.
+fn wait(receiver: &mut Receiver, cfg: &TcpConfig, at_ms: u64, one: Segment) -> u64 {
+    let now = START + Span::from_millis(at_ms);
+    match receiver.on_segment(cfg, now, &one) {
+        Some(_) => 0,
+        None => (receiver.next_timer().unwrap() - now).as_nanos() / 1_000_000,
+    }
+}
+
+#[test]
+fn a_linux_receiver_waits_longer_the_longer_data_take_to_come_but_no_longer_than_a_round_trip() {
+    let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ..TcpConfig::linux() };
+    let (mut receiver, mut at) = paced(&cfg, 100);
+    let mut lone = |gap| {
+        at += gap;
+        let seq = receiver.delivered_segments() + 1;
+        let waited = wait(&mut receiver, &cfg, at, segment(seq));
+        if let Some(due) = receiver.next_timer() {
+            receiver.on_timer(due).unwrap();
+        }
+        waited
+    };
+    // 40 ms at first. Each time nothing comes it doubles: 80, then 160, of which the round trip of 100 ms is the most.
+    assert_eq!([lone(0), lone(150), lone(170)], [40, 80, 100]);
+    // The timer has made it 300 (the timeout: 100 + 200); 150 ms after the last it is 300 / 2 + 150 = 300 still, and held to 100.
+    assert_eq!(lone(150), 100);
+    // Gaps of 20 ms and less: half and 20 ms more each time, doubled by the timer in between: 170 -> 300 ..., then pairs bring it down.
+    for pair in 0..8 {
+        let seq = receiver.delivered_segments() + 1;
+        let now = 1_000 + 10 * pair;
+        wait(&mut receiver, &cfg, now, segment(seq));
+        assert_eq!(wait(&mut receiver, &cfg, now + 5, segment(seq + 1)), 0);
+    }
+    let seq = receiver.delivered_segments() + 1;
+    assert!((40..=42).contains(&wait(&mut receiver, &cfg, 1_085, segment(seq))));
+}
+
+#[test]
+fn a_linux_receiver_answers_the_end_of_a_write_at_once() {
+    let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ..TcpConfig::linux() };
+    let mut receiver = connected(&cfg);
+    let push = |seq| Segment { push: true, ..segment(seq) };
+    let short = |seq| Segment { bytes: 200, ..segment(seq) };
+    // 1 waits, 2 is the second; 3 ends a write, and 4 is not full.
+    let arrived = [segment(1), segment(2), push(3), short(4), segment(5)];
+    assert_eq!(at_once(&mut receiver, &cfg, &arrived), [false, true, true, true, false]);
+    let modern = TcpConfig { packet_bytes: 1000, ..TcpConfig::modern() };
+    let mut receiver = connected(&modern);
+    assert_eq!(at_once(&mut receiver, &modern, &[push(1), short(2), push(3)]), [false, true, false]);
+}
+
+#[test]
+fn a_linux_receiver_hurries_again_after_a_silence_a_copy_and_what_was_sent_again() {
+    let cfg = TcpConfig { quick_acks: 3, packet_bytes: 1000, ..TcpConfig::linux() };
+    let quick = |receiver: &mut Receiver, at_ms: u64| {
+        let now = START + Span::from_millis(at_ms);
+        let seq = receiver.delivered_segments() + 1;
+        receiver.on_segment(&cfg, now, &segment(seq)).is_some()
+    };
+    let start = || {
+        let (mut receiver, at) = paced(&cfg, 100);
+        for expected in [true, true, true, false] {
+            assert_eq!(quick(&mut receiver, at), expected);
+        }
+        assert!(quick(&mut receiver, at), "the second");
+        receiver
+    };
+    // The timeout of a round trip of 100 ms is 300 ms: a gap of that is none, one of 301 ms is.
+    let mut receiver = start();
+    assert!(!quick(&mut receiver, 400) && quick(&mut receiver, 400));
+    let after = [701, 701, 701, 701].map(|at| quick(&mut receiver, at));
+    assert_eq!(after, [true, true, true, false]);
+    // A copy of what arrived: three more, of which its own acknowledgement is one.
+    let mut receiver = start();
+    receiver.on_segment(&cfg, START + Span::from_millis(110), &segment(2)).unwrap();
+    let after = [110, 110, 110, 110].map(|at| quick(&mut receiver, at));
+    assert_eq!(after, [true, true, false, true]);
+    // What cannot carry marks where others could was sent again: its own acknowledgement and the next.
+    let mut receiver = start();
+    let again = Segment { ecn: Ecn::NotEct, ..segment(6) };
+    assert!(receiver.on_segment(&cfg, START + Span::from_millis(110), &again).is_some());
+    let after = [110, 110, 110].map(|at| quick(&mut receiver, at));
+    assert_eq!(after, [true, false, true]);
 }

@@ -450,7 +450,7 @@ fn a_finite_transfer_ends_with_a_short_segment_and_a_silent_timer() {
     let mut host = Host::connected(cfg, Some(Bytes(3000)));
     host.sender.on_ack(&cfg, host.now, &ack(1));
     let sent = host.segments();
-    let sizes: Vec<_> = sent.iter().map(|one| (one.seq, one.bytes, one.last)).collect();
+    let sizes: Vec<_> = sent.iter().map(|one| (one.seq, one.bytes, one.push)).collect();
     assert_eq!(sizes, [(1, 1500, false), (2, 1500, false), (3, 52 + 104, true)]);
     host.on(ack(3));
     assert!(!host.sender.is_finished() && host.sender.next_timer().is_some());
@@ -462,7 +462,7 @@ fn a_finite_transfer_ends_with_a_short_segment_and_a_silent_timer() {
         let mut host = Host::connected(cfg, Some(Bytes(bytes)));
         host.sender.on_ack(&cfg, host.now, &ack(1));
         let sent = host.segments();
-        assert_eq!((sent.len(), sent[1].bytes, sent[1].last), (2, last, true));
+        assert_eq!((sent.len(), sent[1].bytes, sent[1].push), (2, last, true));
     }
     // Nothing to send: the connection opens and is done.
     let mut host = Host::connected(cfg, Some(Bytes(0)));

@@ -17,7 +17,8 @@
 //! - With [`whole_windows`](crate::tcp::TcpConfig::whole_windows) the arithmetic is Linux's: windows, targets, limits and numbers of segments to
 //!   wait for are whole, the reduction is to 717/1024, the target is that of the smallest round trip ahead, Reno's pace is 8/15 of a segment a
 //!   round trip also beyond the old window, and growth is at most half a segment for each that is acknowledged. Before a loss has set a limit,
-//!   after HyStart and after a timeout, it is at least a twentieth; a timeout also forgets the smallest round trip.
+//!   after HyStart and after a timeout, it is at least a twentieth; a timeout also forgets the smallest round trip. While the window stays as it is,
+//!   all this is worked out once in 1/32 s. Not as there: time is not counted in ticks.
 //! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
 
 use aqumen_units::{Instant, Span};
@@ -35,6 +36,9 @@ const WHOLE_BETA: f64 = 717.0 / 1024.0;
 /// alpha_cubic, section 4.3: the growth with which Reno and a factor of 0.7 reach Reno's mean window.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
+/// For so long Linux keeps to what it has worked out, unless the window changes (HZ / 32).
+const KEPT: Span = Span::from_micros(31_250);
+
 /// State of CUBIC.
 #[derive(Clone, Debug)]
 pub(super) struct Cubic {
@@ -44,6 +48,10 @@ pub(super) struct Cubic {
     prior: f64,
     /// W_est.
     w_est: f64,
+    /// In whole windows: segments acknowledged that `w_est` has not counted.
+    acked: u32,
+    /// In whole windows: so many acknowledged segments make one, worked out for a window at a moment.
+    due: (u32, f64, Instant),
     /// K (s).
     k: f64,
     /// When this stage of congestion avoidance began; `None`: it has not.
@@ -68,6 +76,8 @@ impl Cubic {
             w_max: 0.0,
             prior: 0.0,
             w_est: 0.0,
+            acked: 0,
+            due: (0, 0.0, Instant::ZERO),
             k: 0.0,
             epoch: None,
             last_ack: Instant::ZERO,
@@ -86,7 +96,7 @@ impl Cubic {
         self.epoch = None;
         self.prior = cwnd;
         if cfg.whole_windows && signal == Signal::Timeout {
-            self.least_rtt_s = 0.0;
+            (self.least_rtt_s, self.due) = (0.0, (0, 0.0, Instant::ZERO));
             self.hystart_linux = cfg.hystart.then(HystartLinux::new);
         }
         // Section 4.8: after a timeout the next stage begins at the window it finds.
@@ -141,7 +151,7 @@ impl Cubic {
         let epoch = *self.epoch.get_or_insert_with(|| {
             if cfg.whole_windows {
                 self.prior = self.w_max.max(cwnd);
-                (self.k, self.w_est) = (libm::cbrt((self.prior - cwnd) / C), cwnd);
+                (self.k, self.w_est, self.acked) = (libm::cbrt((self.prior - cwnd) / C), cwnd, 0);
                 return acked.now;
             }
             if self.w_max == 0.0 {
@@ -169,26 +179,38 @@ impl Cubic {
         }
     }
 
-    /// The same in whole segments; `w_est` counts the acknowledged ones of Reno's pace in its fraction.
+    /// The same in whole segments.
     fn avoid_whole(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window, t: f64) {
         let whole = libm::floor(window.cwnd);
+        self.acked += acked.segments;
+        let (_, of, at) = self.due;
+        if of != whole || acked.now.saturating_since(at) > KEPT {
+            self.due = (self.segments_due(cfg, whole, t), whole, acked.now);
+        }
+        window.cwnd = count_towards(window.cwnd, acked.segments.min(cfg.growth_limit), self.due.0);
+    }
+
+    /// So many acknowledged segments make one (bictcp_update).
+    fn segments_due(&mut self, cfg: &TcpConfig, whole: f64, t: f64) -> u32 {
         let x = t + self.least_rtt_s - self.k;
         let distance = libm::floor(C * (x * x * x).abs());
         let target = if x < 0.0 { self.prior - distance } else { self.prior + distance };
-        // So many acknowledged segments make one.
         let mut due = if target > whole { libm::floor(whole / (target - whole)) } else { 100.0 * whole };
         if self.w_max == 0.0 {
             due = due.min(20.0);
         }
         if cfg.reno_friendly {
-            let round = libm::floor(whole * 15.0 / 8.0) as u32;
-            self.w_est = count_towards(self.w_est, acked.segments, round);
-            let ahead = libm::floor(self.w_est) - whole;
+            // Reno's window takes its step when more than a round has been acknowledged.
+            let round = libm::floor(whole * 15.0 / 8.0).max(1.0) as u32;
+            let steps = self.acked.saturating_sub(1) / round;
+            self.acked -= steps * round;
+            self.w_est += f64::from(steps);
+            let ahead = self.w_est - whole;
             if ahead > 0.0 {
                 due = due.min(libm::floor(whole / ahead));
             }
         }
-        window.cwnd = count_towards(window.cwnd, acked.segments.min(cfg.growth_limit), due.max(2.0) as u32);
+        due.max(2.0) as u32
     }
 
     /// Equation 1.
@@ -345,17 +367,41 @@ mod tests {
             cubic.on_ack(&cfg, &one(0), &mut window);
             assert_eq!(window.cwnd as u32, 7 + u32::from(counted == 7), "{counted}");
         }
-        // 8 is the target now; Reno's pace has counted 7 of floor(7 x 15 / 8) = 13. From 8 on it waits for 15: at the eighth
-        // acknowledgement it has 15 and is 8 too, at the 23rd it is 9, one ahead of 8, and 8 segments make one.
-        for counted in 8..=22 {
-            cubic.on_ack(&cfg, &one(0), &mut window);
+        // 8 is the target now; let the cubic be far away. Reno's pace takes a step of floor(8 x 15 / 8) = 15 when more than that has been
+        // acknowledged: with the 16th it is at 8, with the 31st at 9, one ahead: 8 segments make one, and 24 have been counted.
+        cubic.k = 1000.0;
+        for counted in 8..=30 {
+            cubic.on_ack(&cfg, &one(40 * (counted - 7)), &mut window);
             assert_eq!(window.cwnd as u32, 8, "{counted}");
         }
-        for counted in 23..=31 {
-            cubic.on_ack(&cfg, &one(0), &mut window);
-            assert!(window.cwnd as u32 >= 8, "{counted}");
+        cubic.on_ack(&cfg, &one(40 * 24), &mut window);
+        assert_eq!((window.cwnd as u32, cubic.w_est), (9, 9.0));
+    }
+
+    #[test]
+    fn what_is_worked_out_holds_for_a_thirty_second_of_a_second_or_until_the_window_changes() {
+        let cfg = TcpConfig { hystart: false, reno_friendly: false, ..TcpConfig::linux() };
+        // The plateau of 100 is 0 s away: K = 0, and at 1.9 s W = 100 + 0.4 x 2^3 = 103, whole, with the 100 ms ahead.
+        let fresh = || {
+            let mut cubic = Cubic { least_rtt_s: 0.1, epoch: Some(at(0)), ..Cubic::new(&cfg) };
+            (cubic.w_max, cubic.prior) = (100.0, 100.0);
+            (cubic, Window { cwnd: 100.0, ssthresh: 50 })
+        };
+        let (mut cubic, mut window) = fresh();
+        cubic.on_ack(&cfg, &one(100), &mut window);
+        // 0.4 x 0.2^3 is nothing: 100 x 100. That holds 31 ms later, however far the cubic is by then, and no longer.
+        assert_eq!(cubic.due.0, 10_000);
+        cubic.epoch = Some(at(0));
+        for (millis, due) in [(131, 10_000), (1_900, 33), (1_931, 33), (4_900, 2)] {
+            cubic.on_ack(&cfg, &one(millis), &mut window);
+            assert_eq!(cubic.due.0, due, "{millis}");
         }
-        assert_eq!(window.cwnd as u32, 9);
+        let (mut cubic, mut window) = fresh();
+        cubic.on_ack(&cfg, &one(100), &mut window);
+        window.cwnd = 99.0;
+        cubic.on_ack(&cfg, &one(101), &mut window);
+        // One below the plateau: 99.
+        assert_eq!(cubic.due.0, 99);
     }
 
     #[test]

@@ -23,6 +23,8 @@ struct Record {
     sent_at: Instant,
     limited: bool,
     arrived: bool,
+    /// It left more than once: which of the copies arrived nobody knows.
+    repeated: bool,
 }
 
 /// A sample (the `rs.` variables).
@@ -32,8 +34,8 @@ pub(super) struct Sample {
     pub(super) rate: Option<f64>,
     /// Segments that had arrived when the newest segment acknowledged left.
     pub(super) prior_delivered: u32,
-    /// Round trip of that segment.
-    pub(super) rtt: Span,
+    /// Round trip of the latest segment that left once only.
+    pub(super) rtt: Option<Span>,
     /// The application had nothing to send then.
     pub(super) limited: bool,
 }
@@ -52,6 +54,8 @@ pub(super) struct Delivery {
     limited_until: u32,
     /// Of the segments that arrived since the last sample, the one sent with the most delivered.
     newest: Option<Record>,
+    /// When the last of them left that left once only.
+    original_sent_at: Option<Instant>,
 }
 
 impl Delivery {
@@ -64,6 +68,7 @@ impl Delivery {
             first_sent_at: Instant::ZERO,
             limited_until: 0,
             newest: None,
+            original_sent_at: None,
         }
     }
 
@@ -80,13 +85,14 @@ impl Delivery {
             sent_at: now,
             limited: self.limited_until != 0,
             arrived: false,
+            repeated: false,
         };
         let place = seq.wrapping_sub(self.first) as usize;
         if seq < self.first {
             return; // acknowledged before: a copy tells nothing
         }
         match self.records.get_mut(place) {
-            Some(old) => *old = record,
+            Some(old) => *old = Record { repeated: true, ..record },
             None => self.records.push_back(record),
         }
     }
@@ -102,6 +108,9 @@ impl Delivery {
             self.delivered += 1;
             self.delivered_at = now;
             let record = *record;
+            if !record.repeated {
+                self.original_sent_at = self.original_sent_at.max(Some(record.sent_at));
+            }
             if self.newest.is_none_or(|newest| record.delivered >= newest.delivered) {
                 self.first_sent_at = record.sent_at;
                 self.newest = Some(record);
@@ -126,7 +135,7 @@ impl Delivery {
         Some(Sample {
             rate: usable.then(|| segments / interval.as_secs_f64()),
             prior_delivered: newest.delivered,
-            rtt: now.saturating_since(newest.sent_at),
+            rtt: self.original_sent_at.take().map(|sent_at| now.saturating_since(sent_at)),
             limited: newest.limited,
         })
     }
@@ -160,7 +169,7 @@ mod tests {
         // The first: 1 segment in the 100 ms since the start, 10 a second.
         delivery.on_arrival(ms(100), 0, 1);
         let sample = delivery.sample(ms(100), 1, Span::MAX).unwrap();
-        assert_eq!((sample.rate, sample.rtt, sample.prior_delivered), (Some(10.0), Span::from_millis(100), 0));
+        assert_eq!((sample.rate, sample.rtt, sample.prior_delivered), (Some(10.0), Some(Span::from_millis(100)), 0));
         delivery.on_sent(ms(100), 4, false);
         for seq in 1..4 {
             delivery.on_arrival(ms(100 + 10 * u64::from(seq)), seq, seq + 1);

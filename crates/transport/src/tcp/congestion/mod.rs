@@ -8,6 +8,8 @@
 //! Windows are in segments, rates in segments a second, times in seconds unless a type says otherwise.
 
 mod bbr;
+mod bbr_aggregation;
+mod bbr_policer;
 mod cubic;
 mod cubic21;
 mod dctcp;
@@ -110,6 +112,11 @@ impl Congestion {
         self.terms().asks
     }
 
+    /// Whether it sets the window in a recovery by itself, and no [`Reduction`](super::Reduction) does.
+    pub(super) const fn recovers_by_itself(self) -> bool {
+        self.terms().recovers_by_itself
+    }
+
     /// Whether it cannot do without pacing.
     pub const fn must_pace(self) -> bool {
         self.terms().pacing.is_some()
@@ -133,6 +140,8 @@ pub(super) struct Terms {
     samples_delivery: bool,
     /// Marks are its own business: the reaction of RFC 3168 is not wanted.
     handles_marks: bool,
+    /// It sets the window in a recovery by itself, and no [`Reduction`](super::Reduction) does.
+    recovers_by_itself: bool,
     /// It sets the window by an acknowledgement before the sender works that in, as Linux 2.6.22 does: one that shows a loss lets the
     /// window grow first. `repairing` then tells of the time before.
     goes_first: bool,
@@ -148,6 +157,7 @@ impl Terms {
         timestamps: None,
         samples_delivery: false,
         handles_marks: false,
+        recovers_by_itself: false,
         goes_first: false,
     };
 }
@@ -245,6 +255,8 @@ pub(super) struct Acked {
     pub(super) in_flight: u32,
     /// Segments found lost by it.
     pub(super) lost: u32,
+    /// Segments found lost by the timer since the one before.
+    pub(super) lost_before: u32,
     /// A round trip measured by it.
     pub(super) rtt: Option<Span>,
     /// It carries ECE.
@@ -261,8 +273,20 @@ pub(super) struct Acked {
     pub(super) high: u32,
     /// The sender repairs a loss.
     pub(super) repairing: bool,
+    /// What it is at after it.
+    pub(super) phase: Phase,
     /// It answers the SYN, whose acknowledgement sets the initial window.
     pub(super) opening: bool,
+}
+
+/// What a sender is at, for controls that set their window in a repair themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// In fast recovery.
+    Recovery,
+    /// It sends again what a timeout found outstanding.
+    Timeout,
 }
 
 impl Acked {
@@ -469,6 +493,8 @@ mod tests {
             una: 1,
             high: 2,
             repairing: false,
+            phase: Phase::Open,
+            lost_before: 0,
             opening: false,
         }
     }

@@ -2,8 +2,8 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::{Aside, RECOVERY, Sender, Track};
-use crate::tcp::congestion::{Acked, Control, Window};
+use super::{Aside, Cause, RECOVERY, Sender, Track};
+use crate::tcp::congestion::{Acked, Control, Phase, Window};
 use crate::tcp::{Ack, Feedback, Segment, TcpConfig};
 
 impl Sender {
@@ -19,6 +19,11 @@ impl Sender {
         self.work_in(cfg, now, ack, recovered);
         let repairing = self.flags & RECOVERY != 0 || self.inflation > 0;
         let held = ack.ece && cfg.ecn && !self.resends_after_timeout(cfg, una);
+        let phase = match self.last {
+            _ if repairing => Phase::Recovery,
+            Cause::Timeout if self.una < self.recover => Phase::Timeout,
+            _ => Phase::Open,
+        };
         let Some(Aside { board, control: Some(control), .. }) = self.aside.as_deref_mut() else { return };
         let (mut sacked, mut lost) = (0, 0);
         if let Some(board) = board {
@@ -38,6 +43,7 @@ impl Sender {
             flight,
             in_flight,
             lost,
+            lost_before: 0,
             rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
             echo: ack.ece && cfg.ecn,
             held,
@@ -46,6 +52,7 @@ impl Sender {
             una: self.una,
             high: self.high,
             repairing,
+            phase,
             opening: cfg.syn && una == 0 && self.una > 0,
         };
         let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
@@ -68,6 +75,7 @@ impl Sender {
             flight,
             in_flight: self.next.max(una) - una,
             lost: 0,
+            lost_before: 0,
             rtt: ack.sack.is_empty().then(|| now.saturating_since(ack.echo)),
             echo: ack.ece && cfg.ecn,
             held: ack.ece && cfg.ecn,
@@ -76,6 +84,7 @@ impl Sender {
             una,
             high: self.high,
             repairing,
+            phase: if repairing { Phase::Recovery } else { Phase::Open },
             opening: cfg.syn && self.una == 0 && una > 0,
         };
         let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };

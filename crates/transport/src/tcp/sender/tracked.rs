@@ -20,7 +20,7 @@ use aqumen_units::{Instant, Span};
 
 use super::probe::Probe;
 use super::{Cause, RETRANSMIT, STOPPED, SYN_LOST, Sender};
-use crate::tcp::congestion::{Acked, Control, Signal, Window};
+use crate::tcp::congestion::{Acked, Control, Phase, Signal, Window};
 use crate::tcp::flight::{Flight, Losses, News};
 use crate::tcp::reduction::Descent;
 use crate::tcp::{Ack, Feedback, Reduction, Segment, TcpConfig};
@@ -85,7 +85,7 @@ impl Track {
     /// Whether what leaves is what the reduction allows, and not the window.
     fn comes_down(&self, cfg: &TcpConfig) -> bool {
         match self.state {
-            State::Recovery => true,
+            State::Recovery => !cfg.congestion.recovers_by_itself(),
             State::Reducing => cfg.reduction == Reduction::Proportional,
             State::Open | State::Loss => false,
         }
@@ -93,6 +93,15 @@ impl Track {
 
     pub(super) fn is_recovering(&self) -> bool {
         self.state == State::Recovery
+    }
+
+    /// What a congestion control that recovers by itself is to know.
+    fn phase(&self) -> Phase {
+        match self.state {
+            State::Open | State::Reducing => Phase::Open,
+            State::Recovery => Phase::Recovery,
+            State::Loss => Phase::Timeout,
+        }
     }
 
     fn repairs(&self) -> bool {
@@ -169,6 +178,7 @@ impl Sender {
             },
             in_flight: track.flight.in_network(),
             lost: losses.found,
+            lost_before: track.flight.take_lost_by_timer(),
             rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
             echo: ack.ece && cfg.ecn,
             held: ack.ece && cfg.ecn && track.state != State::Loss,
@@ -177,6 +187,7 @@ impl Sender {
             una: self.una,
             high: self.high,
             repairing,
+            phase: track.phase(),
             opening,
         };
         self.follow(cfg, &acked);
@@ -335,6 +346,7 @@ impl Sender {
             Timer::Late => {
                 let losses = track.flight.find_losses(now, track.repairs(), self.rto.smoothed(cfg));
                 let lost = losses.found > 0;
+                track.flight.count_lost_by_timer(losses.found);
                 if lost && matches!(track.state, State::Open | State::Reducing)
                     || losses.again && track.state == State::Loss
                 {

@@ -1,0 +1,182 @@
+//! Whether BBR's path is policed: a token bucket that drops all beyond its rate shows as two intervals of much loss with one rate. That rate then
+//! holds for 48 rounds, and nothing probes for more (`bbr_lt_bw_sampling` of Linux; not in the draft).
+//!
+//! ```text
+//!            first loss             four rounds, a loss, 20 % lost         the next interval has the same rate
+//!   waiting ------------> sampling --------------------------------> one rate ------------------> policed
+//!      ^                     |  more than 16 rounds, or limited             | another rate: it counts   | 48 rounds of ProbeBW
+//!      +---------------------+----------------------------------------------+---------------------------+
+//! ```
+
+use aqumen_units::Instant;
+
+use super::Acked;
+
+/// Linux: bbr_lt_intvl_min_rtts, and four times that.
+const ROUNDS_MIN: u32 = 4;
+const ROUNDS_MAX: u32 = 16;
+/// Linux: bbr_lt_loss_thresh, of what was delivered.
+const LOSS_SHARE: f64 = 50.0 / 256.0;
+/// Linux: bbr_lt_bw_ratio, and bbr_lt_bw_diff (bytes/s).
+const SAME_SHARE: f64 = 0.125;
+const SAME_BYTES: f64 = 500.0;
+/// Linux: bbr_lt_bw_max_rtts.
+const HELD_ROUNDS: u32 = 48;
+
+/// What one connection knows of a policer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Policer {
+    /// Rate of the last interval (segments/s), if there was one.
+    last: Option<f64>,
+    policed: bool,
+    sampling: bool,
+    /// Rounds of the interval, or of the time since the policer was found.
+    rounds: u32,
+    /// When the interval began, what had arrived then, and what was lost since.
+    since: Instant,
+    delivered: u32,
+    lost: u32,
+}
+
+impl Policer {
+    /// One that was found just now.
+    #[cfg(test)]
+    pub(super) fn found(rate: f64) -> Self {
+        Policer { last: Some(rate), policed: true, ..Policer::default() }
+    }
+
+    /// The policer's rate (segments/s), if there seems to be one.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.last.filter(|_| self.policed)
+    }
+
+    /// An acknowledgement with a sample, perhaps one that the application limits: `delivered` segments have arrived in all.
+    pub(super) fn on_ack(
+        &mut self,
+        acked: &Acked,
+        delivered: u32,
+        limited: bool,
+        round_start: bool,
+        probing: bool,
+        payload_bytes: f64,
+    ) {
+        let (now, lost) = (acked.now, acked.lost);
+        if self.policed {
+            self.rounds += u32::from(probing && round_start);
+            if self.rounds >= HELD_ROUNDS {
+                *self = Policer::default();
+            }
+            return;
+        }
+        if !self.sampling {
+            // The tokens have to be used up first.
+            if lost > 0 {
+                self.begin(now, delivered);
+                self.sampling = true;
+            }
+        } else {
+            self.lost += lost + acked.lost_before;
+        }
+        if !self.sampling {
+            return;
+        }
+        if limited {
+            *self = Policer::default();
+            return;
+        }
+        self.rounds += u32::from(round_start);
+        if self.rounds < ROUNDS_MIN {
+            return;
+        }
+        if self.rounds > ROUNDS_MAX {
+            *self = Policer::default();
+            return;
+        }
+        let (arrived, time_s) = (f64::from(delivered - self.delivered), now.saturating_since(self.since).as_secs_f64());
+        if lost == 0 || arrived == 0.0 || f64::from(self.lost) < LOSS_SHARE * arrived || time_s < 1e-3 {
+            return;
+        }
+        self.end(now, delivered, arrived / time_s, payload_bytes);
+    }
+
+    /// Linux: bbr_lt_bw_interval_done.
+    fn end(&mut self, now: Instant, delivered: u32, rate: f64, payload_bytes: f64) {
+        if let Some(last) = self.last {
+            let difference = (rate - last).abs();
+            if difference <= SAME_SHARE * last || difference * payload_bytes <= SAME_BYTES {
+                self.last = Some((rate + last) / 2.0);
+                (self.policed, self.rounds) = (true, 0);
+                return;
+            }
+        }
+        self.last = Some(rate);
+        self.begin(now, delivered);
+    }
+
+    fn begin(&mut self, now: Instant, delivered: u32) {
+        (self.since, self.delivered, self.lost, self.rounds) = (now, delivered, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use aqumen_units::Span;
+
+    use super::super::tests::acked;
+    use super::*;
+
+    /// A path of rounds of 100 ms, in each of which `delivered` segments arrive and then `lost` are found lost.
+    struct Path {
+        policer: Policer,
+        round: u64,
+        delivered: u32,
+    }
+
+    impl Path {
+        fn new() -> Path {
+            Path { policer: Policer::default(), round: 0, delivered: 0 }
+        }
+
+        fn round(&mut self, delivered: u32, lost: u32) -> Option<f64> {
+            self.round += 1;
+            self.delivered += delivered;
+            let now = Instant::ZERO + Span::from_millis(100 * self.round);
+            self.policer.on_ack(&Acked { now, lost, ..acked() }, self.delivered, false, true, true, 1448.0);
+            self.policer.rate()
+        }
+    }
+
+    #[test]
+    fn two_intervals_of_one_rate_with_a_fifth_lost_are_a_policer() {
+        let mut path = Path::new();
+        // 20 of 25: lost 5 / 20 of what arrived, above 50 / 256. The first loss opens the interval and is its first round; the fourth round
+        // ends it, 300 ms later: 60 segments, 200 a second. The next one ends with the fourth round after that.
+        let seen: Vec<_> = (0..8).map(|_| path.round(20, 5)).collect();
+        assert_eq!(seen, [None, None, None, None, None, None, None, Some(200.0)]);
+        // It holds for 48 rounds of ProbeBW.
+        let held = (0..60).take_while(|_| path.round(20, 5).is_some()).count();
+        assert_eq!(held, 47);
+    }
+
+    #[test]
+    fn less_loss_another_rate_or_a_limited_sender_are_none() {
+        // 3 / 20 is below 50 / 256 (3.9 of 20).
+        let mut path = Path::new();
+        assert!((0..40).all(|_| path.round(20, 3).is_none()));
+        // Intervals at 200, 100, 200 ... segments/s.
+        let mut path = Path::new();
+        for number in 0..40 {
+            let delivered = if number / 4 % 2 == 0 { 20 } else { 10 };
+            assert_eq!(path.round(delivered, 5), None, "{number}");
+        }
+        // An application that pauses ends the interval each time.
+        let mut policer = Policer::default();
+        for round in 1..40u32 {
+            let now = Instant::ZERO + Span::from_millis(100 * u64::from(round));
+            policer.on_ack(&Acked { now, lost: 5, ..acked() }, 20 * round, round % 3 == 0, true, true, 1448.0);
+            assert_eq!(policer.rate(), None, "{round}");
+        }
+    }
+}
