@@ -103,7 +103,9 @@ impl Log {
         } else if runs.len() > 1 {
             merged.clear();
             // Of equal turns that of the earlier run.
-            while let Some(first) = runs.iter_mut().filter(|run| run.start < run.end).min_by_key(|run| turns[run.start].0) {
+            while let Some(first) =
+                runs.iter_mut().filter(|run| run.start < run.end).min_by_key(|run| turns[run.start].0)
+            {
                 merged.push(turns[first.start]);
                 first.start += 1;
             }
