@@ -40,7 +40,13 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
     ]
     for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
         parts += _situation(situation.title, {m.key: m for m in situation.measures}, picked)
-    parts += ["## All networks", ""]
+    parts += [
+        "## All networks",
+        "",
+        "Delay, utilisation and losses are those of the first link under test, all packets together. Under fair queues"
+        " that hides how short a sparse flow waits: the situations above tell it, this order does not.",
+        "",
+    ]
     for which in (OWN, TARGET):
         parts += _ranking(which, data["rankings"][which])
     parts += _moved(data["rankings"])
