@@ -321,8 +321,8 @@ def validate(
 
     The engines are handed in as functions of a cell and its seeds, 1 to `seeds` (or `Cell.seeds` times as many).
 
-    A cell with a row that these leave unclear gets so many times as many as `more` says first, then the next, until none
-    is unclear: all its rows then come from those. The runs of the other engine, the slow one, are kept.
+    A cell with a row that these leave unclear gets so many times as many as `more` says first, then the next, until
+    none is unclear: all its rows then come from those. The runs of the other engine, the slow one, are kept.
 
     Utilisation is compared over the first window alone: over `steady`, the second, every saturated link has 1.
     """

@@ -874,7 +874,11 @@ mod tests {
         }
         assert_eq!(cake.misses, misses);
         let rivals: u64 = fell_on.iter().filter(|&&flows| over(flows) > 0).sum();
-        assert!((beyond..=rivals).contains(&(cake.collisions - collisions)), "{} of {rivals}", cake.collisions - collisions);
+        assert!(
+            (beyond..=rivals).contains(&(cake.collisions - collisions)),
+            "{} of {rivals}",
+            cake.collisions - collisions
+        );
     }
 
     /// Packets of each flow among the first `packets` sent: flows 1 and 2 of one source, 3 of another; all to hosts of their own.
