@@ -150,7 +150,7 @@ def test_what_is_unclear_gets_more_seeds_and_the_other_side_runs_none_twice() ->
         return answer
 
     cell = replace(CELLS[0], seeds=2)
-    (rows,) = validate([cell], 2, engine("packet"), engine("ns2"), more=50)
+    (rows,) = validate([cell], 2, engine("packet"), engine("ns2"), more=(50,))
     assert asked == [
         ("packet", [1, 2, 3, 4]),
         ("ns2", [1, 2, 3, 4]),
