@@ -30,8 +30,9 @@ pub(crate) struct Inbox<T> {
     /// A ring of windows; that of the present window holds what was posted since it was opened.
     windows: Vec<Vec<T>>,
     mask: u64,
-    /// A bit for each of them: whether something lies there.
+    /// A bit for each of them: whether something lies there; and a bit for each word of those: whether it has one.
     filled: Vec<u64>,
+    filled_words: u64,
     /// Number of the window that is open.
     present: u64,
     /// The first window that is not in the ring, and what lies there or later, as it came.
@@ -51,7 +52,8 @@ const WORD: u64 = u64::BITS as u64;
 impl<T: Moment> Inbox<T> {
     /// An inbox with windows of 2^`width_bits` nanoseconds, most of what is posted less than `horizon_ns` ahead.
     pub(crate) fn new(width_bits: u32, horizon_ns: u64) -> Self {
-        const MAX_WINDOWS: u64 = 1 << 12;
+        // As many as the bits of one word can tell apart, word by word.
+        const MAX_WINDOWS: u64 = WORD * WORD;
         // Twice as many, so that it is enough to look through what is far once in half a turn.
         let windows = (2 * (horizon_ns >> width_bits) + 4).next_power_of_two().clamp(WORD, MAX_WINDOWS);
         Inbox {
@@ -59,6 +61,7 @@ impl<T: Moment> Inbox<T> {
             windows: (0..windows).map(|_| Vec::new()).collect(),
             mask: windows - 1,
             filled: vec![0; (windows / WORD) as usize],
+            filled_words: 0,
             present: 0,
             limit: windows,
             far: Vec::new(),
@@ -81,6 +84,7 @@ impl<T: Moment> Inbox<T> {
             grow(bucket, &mut self.spare);
             let place = window & self.mask;
             self.filled[(place / WORD) as usize] |= 1 << (place % WORD);
+            self.filled_words |= 1 << (place / WORD);
         }
         bucket.push(item);
     }
@@ -120,12 +124,18 @@ impl<T: Moment> Inbox<T> {
     }
 
     /// The same from `window` on, whose word it begins.
-    #[inline(never)]
     fn next_in_other_words(&self, window: u64) -> u64 {
-        let starts = (window..window + self.mask + 1).step_by(WORD as usize);
-        let mut words = starts.map(|start| (start, self.filled[((start & self.mask) / WORD) as usize]));
-        let filled = words.find(|(_, word)| *word != 0);
-        filled.map_or(self.first_far, |(start, word)| start + u64::from(word.trailing_zeros()))
+        let words = self.filled.len() as u64;
+        let first = (window & self.mask) / WORD;
+        // Those from the first on, then those before it: the ring goes round.
+        let (later, earlier) = (self.filled_words >> first, self.filled_words);
+        let ahead = match (later, earlier) {
+            (_, 0) => return self.first_far,
+            (0, earlier) => words - first + u64::from(earlier.trailing_zeros()),
+            (later, _) => u64::from(later.trailing_zeros()),
+        };
+        let word = self.filled[((first + ahead) % words) as usize];
+        window + ahead * WORD + u64::from(word.trailing_zeros())
     }
 
     /// Whether nothing lies in the present window.
@@ -136,7 +146,9 @@ impl<T: Moment> Inbox<T> {
     /// Puts what lies in the present window at the end of `into`.
     pub(crate) fn take(&mut self, into: &mut Vec<T>) {
         let place = self.present & self.mask;
-        self.filled[(place / WORD) as usize] &= !(1 << (place % WORD));
+        let word = &mut self.filled[(place / WORD) as usize];
+        *word &= !(1 << (place % WORD));
+        self.filled_words &= !(u64::from(*word == 0) << (place / WORD));
         let bucket = &mut self.windows[place as usize];
         if into.is_empty() {
             std::mem::swap(into, bucket);

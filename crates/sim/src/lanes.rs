@@ -22,8 +22,9 @@ pub(crate) struct Lanes {
     known: BTreeMap<Kind, u32>,
     /// Private links where a lane has more than one; a lane owns a run of them.
     hops: Vec<Hop>,
-    /// What waits for those that can overflow.
+    /// What waits for those that can overflow, and the place of that of each lane with one link that can.
     rooms: Vec<Room>,
+    room_of: Vec<u32>,
     /// A flow has numbers for 2^flow_bits lanes.
     flow_bits: u32,
     routes: Vec<Route>,
@@ -57,6 +58,8 @@ enum Hops {
     None,
     /// One, of this rate.
     One(Rate),
+    /// The same of one that can overflow, and the size that most packets have, for one of which there is room.
+    OneBounded(Rate, u16),
     /// This many, kept in the table.
     Many(u8),
 }
@@ -140,6 +143,7 @@ impl Lanes {
             known: BTreeMap::new(),
             hops: Vec::new(),
             rooms: Vec::new(),
+            room_of: Vec::new(),
             flow_bits,
             routes: Vec::with_capacity(flows),
         }
@@ -159,12 +163,22 @@ impl Lanes {
         let (kind_of_hops, delay, usual_tx) = match hops {
             [] => (Hops::None, 0, 0),
             [only] if only.fits_lane(usual_bytes) => {
-                (Hops::One(only.rate), only.delay as u32, tx(only.rate, usual_bytes) as u32)
+                let hops = match self.rooms.get(only.room as usize) {
+                    None => Hops::One(only.rate),
+                    Some(room) => {
+                        Hops::OneBounded(only.rate, if room.has_for_one(usual_bytes) { usual_bytes } else { 0 })
+                    }
+                };
+                (hops, only.delay as u32, tx(only.rate, usual_bytes) as u32)
             }
             many => (Hops::Many(many.len() as u8), self.hops.len() as u32, 0),
         };
         if let Hops::Many(_) = kind_of_hops {
             self.hops.extend(hops);
+        }
+        if let (Hops::OneBounded(..), [only]) = (kind_of_hops, hops) {
+            self.room_of.resize(self.lanes.len(), UNBOUNDED);
+            self.room_of[lane as usize] = only.room;
         }
         let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
         let kind = self.place_of(Kind { leads: Leads::to(target), usual_tx, usual_bytes, hops: kind_of_hops });
@@ -235,11 +249,24 @@ impl Lanes {
     #[inline(never)]
     fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
         let it = &mut self.lanes[self.skipped + lane as usize];
-        let Kind { leads, hops, .. } = self.kinds[it.kind as usize];
+        let Kind { leads, hops, usual_tx, .. } = self.kinds[it.kind as usize];
         match hops {
             Hops::None => (now, leads),
             Hops::One(rate) => {
                 it.free_at = it.free_at.max(now) + tx(rate, bytes);
+                (it.free_at + u64::from(it.delay), leads)
+            }
+            // Nothing waits for an idle link.
+            Hops::OneBounded(_, usual_bytes) if it.free_at <= now && bytes == usual_bytes => {
+                it.free_at = now + u64::from(usual_tx);
+                (it.free_at + u64::from(it.delay), leads)
+            }
+            Hops::OneBounded(rate, _) => {
+                let start = it.free_at.max(now);
+                if !self.rooms[self.room_of[lane as usize] as usize].admit(now, start, bytes) {
+                    return (now, Leads::to(Target::Nowhere));
+                }
+                it.free_at = start + tx(rate, bytes);
                 (it.free_at + u64::from(it.delay), leads)
             }
             Hops::Many(n) => {
@@ -312,9 +339,9 @@ impl Leads {
 }
 
 impl Hop {
-    /// Whether a lane can do without the table: it never overflows, and its times fit the narrower fields.
+    /// Whether its times fit the narrower fields of a lane.
     fn fits_lane(&self, usual_bytes: u16) -> bool {
-        self.room == UNBOUNDED && self.delay <= u32::MAX as u64 && tx(self.rate, usual_bytes) <= u32::MAX as u64
+        self.delay <= u32::MAX as u64 && tx(self.rate, usual_bytes) <= u32::MAX as u64
     }
 
     fn tx(&mut self, bytes: u16) -> u64 {
@@ -326,6 +353,11 @@ impl Hop {
 }
 
 impl Room {
+    /// Whether a packet of `bytes` may wait where nothing else does.
+    fn has_for_one(&self, bytes: u16) -> bool {
+        self.limit.packets > 0 && u64::from(bytes) <= self.limit.bytes.0
+    }
+
     /// Whether a packet of `bytes` that arrives at `now` may wait until its transmission can start.
     fn admit(&mut self, now: u64, start: u64, bytes: u16) -> bool {
         while let Some(&(start, bytes)) = self.waiting.front()
@@ -384,13 +416,13 @@ mod tests {
         assert_eq!((lanes.target(2), lanes.target(1)), (Target::LoneSender, Target::PromptReceiver));
     }
 
-    /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, then over one of 80 Mbit/s: when
-    /// each arrives, microseconds, or when it finds no room.
-    fn sent(limit: Limit, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
+    /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, perhaps then over one of
+    /// 80 Mbit/s: when each arrives, microseconds, or when it finds no room.
+    fn sent(limit: Limit, second: bool, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
         let mut lanes = Lanes::new(1, 1);
         let (rate, delay) = (Rate::from_bps(8_000_000), Span::from_millis(1));
         let hops = [lanes.hop(rate, delay, Some(limit)), lanes.hop(Rate::from_bps(80_000_000), Span::ZERO, None)];
-        lanes.set(0, &hops, Target::Sender, 1000);
+        lanes.set(0, &hops[..1 + usize::from(second)], Target::Sender, 1000);
         let cross = |&(bytes, at): &(u16, u64)| {
             let (reach, leads) = lanes.cross(0, at * 1000, bytes);
             match leads.target() {
@@ -401,19 +433,31 @@ mod tests {
         packets.iter().map(cross).collect()
     }
 
+    /// The same alone and before the second link, on which a byte takes 100 ns; says what the second gives.
+    fn sent_over_both(limit: Limit, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
+        let (one, both) = (sent(limit, false, packets), sent(limit, true, packets));
+        let later: Vec<_> =
+            one.iter().zip(packets).map(|(reach, (bytes, _))| reach.map(|at| at + u64::from(*bytes) / 10)).collect();
+        assert_eq!(later, both);
+        both
+    }
+
     #[test]
     fn a_private_link_drops_what_it_has_no_room_for() {
         // 1000 bytes take 1000 us, then 100 us: of four at once the first is in transmission, two wait. At 1000 us the second starts, and
-        // one has room again, which reaches the end at 4000 + 1000 + 100 us.
+        // one has room again, which reaches the end at 4000 + 1000 + 100 us. At 9000 us nothing waits.
         let two = Limit::packets(2);
-        let at_once = [(1000, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 999), (1000, 1000), (1000, 1000)];
-        let expected = [Ok(2100), Ok(3100), Ok(4100), Err(0), Err(999), Ok(5100), Err(1000)];
-        assert_eq!(sent(two, &at_once), expected);
+        let at_once =
+            [(1000, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 999), (1000, 1000), (1000, 1000), (1000, 9000)];
+        let expected = [Ok(2100), Ok(3100), Ok(4100), Err(0), Err(999), Ok(5100), Err(1000), Ok(11_100)];
+        assert_eq!(sent_over_both(two, &at_once), expected);
         // 1500 bytes have room: 1000 and 500, or 500 three times.
-        let bytes = Limit { packets: u32::MAX, bytes: Bytes(1500) };
+        let bytes = |most| Limit { packets: u32::MAX, bytes: Bytes(most) };
         let sizes =
-            [(1000, 0), (1000, 0), (1000, 0), (500, 0), (1, 0), (500, 1000), (500, 1000), (500, 1000), (500, 1000)];
+            [(1000, 0), (1000, 0), (1000, 0), (500, 0), (10, 0), (500, 1000), (500, 1000), (500, 1000), (500, 1000)];
         let expected = [Ok(2100), Ok(3100), Err(0), Ok(3550), Err(0), Ok(4050), Ok(4550), Err(1000), Err(1000)];
-        assert_eq!(sent(bytes, &sizes), expected);
+        assert_eq!(sent_over_both(bytes(1500), &sizes), expected);
+        // What is larger than all the room never enters, idle or not.
+        assert_eq!(sent_over_both(bytes(999), &[(1000, 0), (990, 5000)]), [Err(0), Ok(7089)]);
     }
 }

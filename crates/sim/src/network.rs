@@ -18,8 +18,6 @@ pub(crate) struct Network {
     pub(crate) lanes: Lanes,
     /// The port of each link of the plan that has one.
     pub(crate) port_of: Vec<Option<u32>>,
-    /// What every link's users can have under way.
-    users: Vec<Users>,
     style: Style,
 }
 
@@ -52,7 +50,7 @@ impl Network {
         let ports_on = |path: &[u32]| path.iter().filter(|&&link| port_of[link as usize].is_some()).count();
         let lanes_of = |flow: &Flow| ports_on(&flow.path) + ports_on(&flow.return_path) + 2;
         let lanes = Lanes::new(plan.flows.len(), plan.flows.iter().map(lanes_of).max().unwrap_or(0));
-        let mut network = Network { ports, identities, port_links, lanes, port_of, users, style };
+        let mut network = Network { ports, identities, port_links, lanes, port_of, style };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
@@ -62,8 +60,8 @@ impl Network {
                 None => (Target::AgentSink, Target::AgentSource),
             };
             let first = network.lanes.first_of(number as u32);
-            let acks = network.set_lanes(plan, first, &flow.path, packet_bytes, sink);
-            let end = network.set_lanes(plan, acks, &flow.return_path, ack_bytes, source);
+            let acks = network.set_lanes((plan, &users), first, &flow.path, packet_bytes, sink);
+            let end = network.set_lanes((plan, &users), acks, &flow.return_path, ack_bytes, source);
             network.lanes.add_route(acks, end);
         }
         Ok(network)
@@ -77,7 +75,14 @@ impl Network {
     }
 
     /// Sets the lanes of one direction of a flow from `lane` on, and returns the lane after the last.
-    fn set_lanes(&mut self, plan: &Plan, lane: u32, path: &[u32], usual_bytes: u16, end: Target) -> u32 {
+    fn set_lanes(
+        &mut self,
+        (plan, users): (&Plan, &[Users]),
+        lane: u32,
+        path: &[u32],
+        usual_bytes: u16,
+        end: Target,
+    ) -> u32 {
         let (mut lane, mut hops) = (lane, Vec::new());
         for &link in path {
             match self.port_of[link as usize] {
@@ -87,7 +92,7 @@ impl Network {
                     lane += 1;
                 }
                 None => {
-                    let (link, users) = (&plan.links[link as usize], &self.users[link as usize]);
+                    let (link, users) = (&plan.links[link as usize], &users[link as usize]);
                     let limit = users.can_overflow(link).then_some(link.limit);
                     hops.push(self.lanes.hop(link.rates[0].1, link.delay, limit));
                 }

@@ -114,7 +114,9 @@ def sections() -> list[Section]:
         Section("8.2.6", "capacity that varies", _cells("varying-capacity"), capacity),
         Section("9.1", "a mix of traffic", _cells("mix")),
         Section("9.2", "traffic both ways", _cells("bidirectional")),
-        Section("10", "an AQM after an AQM", _cells("two-aqms")),
+        Section(
+            "10", "an AQM after an AQM; delay and utilisation of the first link, then of the second", _cells("two-aqms")
+        ),
     ]
 
 
@@ -535,12 +537,12 @@ def page(
             parts.append(_picture([r for r in own if (r["cell"], r["window"]) == (cell, window)], names, cell, window))
         shown = [m for m in MEASURES if any(row["measured"][m[0]]["n"] for row in own)]
         heads = "".join(f"<th>{escape(title)}<br>{escape(unit)}</th>" for _, title, unit, _, _ in shown)
-        parts.append(f"</div><table><tr><th>cell, window</th><th>AQM</th>{heads}</tr>")
+        parts.append(f"</div><div class=wide><table><tr><th>cell, window</th><th>AQM</th>{heads}</tr>")
         for row in own:
             cells = "".join(f"<td class=n>{_spread(row['measured'][key], f, d)}</td>" for key, _, _, f, d in shown)
             place = f"{row['cell'].partition('/')[2]}, {row['window']}"
             parts.append(f"<tr><td class=id>{escape(place)}</td><td>{escape(row['aqm'])}</td>{cells}</tr>")
-        parts.append("</table>")
+        parts.append("</table></div>")
     parts.append(_cost_table({aqm: spent[aqm] for aqm in (REFERENCE, *aqms) if aqm in spent}))
     parts.append(_knob_tables(aqms))
     parts.append(_safe_tables({aqm: safe[aqm] for aqm in aqms if safe.get(aqm)}))
@@ -629,14 +631,14 @@ def _safe_tables(safe: Mapping[str, Sequence[dict[str, Any]]]) -> str:
         )
         for knob in knobs_:
             tried = "; ".join(
-                f"{one['value']:.3g}: {one['delay_s'] * 1e3:.1f}, {one['utilization'] * 100:.1f}"
+                f"{one['value']:.5g}: {one['delay_s'] * 1e3:.1f}, {one['utilization'] * 100:.1f}"
                 + ("" if one["safe"] else " ✗")
                 for one in knob["tried"]
             )
-            low, high = (f"{knob[end]:.3g}{' …' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
+            low, high = (f"{knob[end]:.5g}{' …' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
             parts.append(
                 f"<tr><td class=id>{escape(knob['knob'])}</td><td>{escape(knob['unit'])}</td>"
-                f"<td class=n>{knob['default']:.3g}</td><td class=n>{low}</td><td class=n>{high}</td>"
+                f"<td class=n>{knob['default']:.5g}</td><td class=n>{low}</td><td class=n>{high}</td>"
                 f"<td>{tried}</td></tr>"
             )
         parts.append("</table>")

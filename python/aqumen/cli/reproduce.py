@@ -205,8 +205,8 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
     for aqm, turned in safe.items():
         made = talk.table(f"\n12 {aqm}: each knob by itself", ["knob", "unit", "if not set", "safe from", "to"])
         for knob in turned:
-            ends = (f"{knob[end]:.3g}{'…' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
-            made.add_row(knob["knob"], knob["unit"], f"{knob['default']:.3g}", *ends)
+            ends = (f"{knob[end]:.5g}{'…' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
+            made.add_row(knob["knob"], knob["unit"], f"{knob['default']:.5g}", *ends)
         shown_tables.append(made)
     if form == "text":
         talk.show(*shown_tables)

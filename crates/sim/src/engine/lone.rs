@@ -22,10 +22,12 @@ pub(super) struct Lone {
     timers: Inbox<(u64, u32)>,
     timers_now: Vec<(u64, u32)>,
     round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
+    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window. Empty where no
+    /// sender waits before it sends.
     next_acks: Vec<u32>,
-    /// The same for each flow, in the pass that finds them.
-    first_acks: Vec<u32>,
+    /// The same for each flow, in the pass that finds them: of which pass, and when.
+    first_acks: Vec<(u32, u32)>,
+    pass: u32,
 }
 
 /// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and hardly any goes
@@ -47,12 +49,13 @@ const RECEIVER: u32 = 1 << 31;
 const NO_MORE: u32 = u32::MAX;
 
 impl Lone {
-    /// `timeout`: no sender's timer is due sooner than this after what sets it.
+    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if a sender may wait
+    /// for a random time before it sends; none otherwise.
     pub(super) fn new(
         width_bits: u32,
         horizon_ns: u64,
         timer_horizon_ns: u64,
-        flows: usize,
+        waiting: usize,
         timeout: Option<Span>,
     ) -> Self {
         // A window in which a timer could be set and go off is too long.
@@ -66,7 +69,8 @@ impl Lone {
             timers: Inbox::new(width_bits, timer_horizon_ns),
             timers_now: Vec::new(),
             next_acks: Vec::new(),
-            first_acks: vec![NO_MORE; flows],
+            first_acks: vec![(0, NO_MORE); waiting],
+            pass: 0,
         }
     }
 
@@ -126,17 +130,20 @@ impl Lone {
             });
             self.packets_now = std::mem::replace(&mut events, early);
         }
-        let (mut next_acks, first_acks) = (std::mem::take(&mut self.next_acks), &mut self.first_acks);
+        let mut next_acks = std::mem::take(&mut self.next_acks);
         next_acks.clear();
-        next_acks.resize(events.len(), NO_MORE);
-        for (event, next) in events.iter().zip(&mut next_acks).rev() {
-            if let Some(first) = first_acks.get_mut(event.slot as usize) {
-                *next = std::mem::replace(first, (event.at - start) as u32);
+        if !self.first_acks.is_empty() {
+            next_acks.resize(events.len(), NO_MORE);
+            if self.pass == u32::MAX {
+                self.first_acks.fill((0, NO_MORE));
+                self.pass = 0;
             }
-        }
-        for event in &events {
-            if let Some(first) = first_acks.get_mut(event.slot as usize) {
-                *first = NO_MORE;
+            self.pass += 1;
+            for (event, next) in events.iter().zip(&mut next_acks).rev() {
+                if let Some(first) = self.first_acks.get_mut(event.slot as usize) {
+                    let (pass, at) = std::mem::replace(first, (self.pass, (event.at - start) as u32));
+                    *next = if pass == self.pass { at } else { NO_MORE };
+                }
             }
         }
         (events, next_acks)
@@ -146,10 +153,12 @@ impl Lone {
     fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u32>) {
         self.next_acks = next_acks;
         events.clear();
-        if self.packets_now.is_empty() && self.packets_now.capacity() < events.capacity() {
-            std::mem::swap(&mut self.packets_now, &mut events);
+        // What was not taken at the first time has memory of its own; else the inbox wants it back.
+        if self.packets_now.capacity() == 0 {
+            self.packets_now = events;
+        } else {
+            self.spare = events;
         }
-        self.spare = events;
     }
 }
 
@@ -213,7 +222,7 @@ impl Hosts<'_> {
         let (length, end) = ways.post.window();
         let start = end - length;
         let goes_round = ways.post.lone.next_round() != NEVER;
-        while let (Some(event), Some(&next)) = (events.get(*place), next_acks.get(*place)) {
+        while let Some(event) = events.get(*place) {
             if ways.far && place.is_multiple_of(STEP) {
                 self.read_senders(ways, &events[*place..]);
             }
@@ -226,6 +235,7 @@ impl Hosts<'_> {
             if state.timer_at.min(state.send_at) <= now {
                 return Stop::Clock(now);
             }
+            let next = next_acks.get(*place).copied().unwrap_or(NO_MORE);
             *place += 1;
             if event.kept().is_some() {
                 return Stop::Packet(*event);

@@ -68,15 +68,17 @@ impl Engine<'_> {
     #[inline(never)]
     fn run_served(&mut self, place: usize, number: u32, until: Turn) -> u64 {
         let slot = self.ways.post.slots.service + number;
+        let lanes = self.ways.post.slots.lanes;
+        let mut limit = until.min(self.ways.post.places[place].step_end());
         let mut done = 0;
         loop {
             let here = &mut self.ways.post.places[place];
-            let limit = until.min(here.next_own()).min(here.step_end());
+            limit = limit.min(here.next_own());
             let end = (self.services[number as usize], slot);
             match here.batch.next_before(limit.min(end)) {
-                Some(event) if event.slot >= self.ways.post.slots.lanes => {
+                Some(event) if event.slot >= lanes => {
                     here.batch.advance();
-                    let flow = self.ways.lanes.flow_of(self.ways.lane_of(&event));
+                    let flow = self.ways.lanes.flow_of(event.slot - lanes);
                     self.arrive_at_served(number, flow, &event);
                 }
                 None if end < limit => self.on_service_end(end.0, number),

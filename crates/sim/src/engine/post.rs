@@ -60,7 +60,9 @@ impl Post {
             plan.flows.iter().zip(&of_sender).filter(|(_, place)| **place == LONE).map(|(flow, _)| flow.group);
         let mut groups: Vec<u32> = lone_groups.collect();
         groups.dedup();
-        let timeout_of = |group: u32| plan.groups[group as usize].transport.tcp()?.least_timeout();
+        let config_of = |group: u32| plan.groups[group as usize].transport.tcp();
+        let waits = groups.iter().any(|&group| config_of(group).is_some_and(|tcp| tcp.send_overhead > Span::ZERO));
+        let timeout_of = |group: u32| config_of(group)?.least_timeout();
         let timeout = groups.into_iter().map(timeout_of).try_fold(Span::MAX, |least, own| Some(least.min(own?)));
         let hosted = of_sender.iter().filter(|place| **place != LONE).count();
         let rate = (expected_rate(plan) * hosted as f64 / plan.flows.len().max(1) as f64).max(1e3);
@@ -74,7 +76,7 @@ impl Post {
         Post {
             slots,
             places: ports_of.into_iter().zip(ends_at).map(place).collect(),
-            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, plan.flows.len(), timeout),
+            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, if waits { plan.flows.len() } else { 0 }, timeout),
             of_port,
             of_sender,
             of_receiver,
