@@ -141,10 +141,15 @@ def test_a_compiler_ends_with_what_it_has_started(tmp_path, monkeypatch):
     code = f"print('ready', flush=True); from aqumen.cli import main; raise SystemExit(main({words}))"
     ended, said = stopped("-c", code, begun=lambda: pids.exists() and len(pids.read_text().split()) >= 2)
     assert ended == 130, said
-    assert said.splitlines()[-1].startswith("aqumen: stopped after 0 of 1 cells"), said
-    for pid in pids.read_text().split():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(pid), 0)
+    assert said.splitlines()[-1].startswith("aqumen: stopped"), said
+    # An orphan that has ended may wait for somebody to ask how.
+    states = [Path(f"/proc/{pid}/stat") for pid in pids.read_text().split()]
+    for _ in range(100):
+        if all(not one.exists() or one.read_text().rpartition(")")[2].split()[0] == "Z" for one in states):
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail(f"still at work: {pids.read_text().split()}")
 
 
 @pytest.mark.parametrize("code", [MANY_WINDOWS, LARGE_MAP, DESIGNS], ids=["theory", "map", "design"])

@@ -32,6 +32,7 @@ KERNEL = {
 MODERN = {"preset": "modern"}
 WHOLE = {"whole_windows": "true", "halve_flight": "false"}
 LINUX = {"preset": "linux-reno"}
+LATE = {"adaptive_acks": "false", "write": "none"}
 
 ROWS: dict[str, dict[str, str]] = {
     "`modern` with RFC 6675, window reduced at once": MODERN | {"loss_detection": "rfc6675", "reduction": "at-once"},
@@ -39,7 +40,8 @@ ROWS: dict[str, dict[str, str]] = {
     "and whole windows": MODERN | WHOLE,
     "and `growth_limit` of Linux": MODERN | WHOLE | {"growth_limit": "1073741824pkt"},
     "and quick acknowledgements": MODERN | WHOLE | {"growth_limit": "1073741824pkt", "quick_acks": "16pkt"},
-    "and F-RTO: `linux-reno` without `ack_marks`": LINUX | {"ack_marks": "false"},
+    "and F-RTO: `linux-reno` without `ack_marks`": LINUX | LATE | {"ack_marks": "false"},
+    "and `ack_marks`": LINUX | LATE,
     "`linux-reno`": LINUX,
     "`linux-reno`, paced": LINUX | {"pacing": "true"},
     "`cubic`": {"preset": "cubic"},
