@@ -3,7 +3,7 @@
 use aqumen_units::{Rate, Span};
 
 use crate::Error;
-use crate::cost::{Runner, base_rtt_s, fluid_classes, fluid_step_s};
+use crate::cost::{Runner, base_rtt_s, fluid_classes, fluid_step_s, round_trip};
 use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
 use crate::scenario::Scenario;
@@ -131,9 +131,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
 fn past(spec: &Spec, core: &Core) -> u64 {
     let least = spec.events.iter().filter_map(|event| event.capacity).min().unwrap_or(RATE_MAX);
     let reach_s = |(i, group): (usize, &Group)| {
-        let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
-        let access = way.access.as_ref().map_or(Span::ZERO, |access| (access.delay.high + placed.extra_rtt.high) * 4);
-        let delay = placed.rtt.as_ref().map_or(core.written_delay(way) + access, |rtt| rtt.high);
+        let (way, delay) = (&core.ways[i], round_trip(spec, core, i, true));
         let packet = f64::from(group.transport.config.packet_bytes());
         let full = way.path.iter().filter(|link| queue_forms(spec, core, **link as usize)).map(|link| {
             let link = &core.links[*link as usize];

@@ -7,7 +7,7 @@ use aqumen_network::{Error, Identities};
 use aqumen_scenario::{Flow, Group, Link, Plan, Traffic};
 
 use crate::event::Event;
-use crate::lanes::{Hop, Lanes, Target};
+use crate::lanes::{Lanes, Target};
 
 pub(crate) struct Network {
     pub(crate) ports: Vec<Port<Event>>,
@@ -18,14 +18,19 @@ pub(crate) struct Network {
     pub(crate) lanes: Lanes,
     /// The port of each link of the plan that has one.
     pub(crate) port_of: Vec<Option<u32>>,
+    /// What every link's users can have under way.
+    users: Vec<Users>,
     style: Style,
 }
 
 impl Network {
-    pub(crate) fn new(plan: &Plan, style: Style) -> Result<Self, Error> {
+    /// `traced`: a capture shows the packets of all links that can overflow, and so they all have ports.
+    pub(crate) fn new(plan: &Plan, style: Style, traced: bool) -> Result<Self, Error> {
         let users = users(plan);
-        let private: Vec<bool> =
-            plan.links.iter().zip(&users).map(|(link, users)| style.collapse && is_private(link, users)).collect();
+        let is_private = |(link, users): (&Link, &Users)| {
+            style.collapse && is_private(link, users) && !(traced && users.can_overflow(link))
+        };
+        let private: Vec<bool> = plan.links.iter().zip(&users).map(is_private).collect();
         let (edges, identities) = (edges(plan), Identities::new(plan));
         let classes = identities.classes();
         let mut ports = Vec::new();
@@ -47,7 +52,7 @@ impl Network {
         let ports_on = |path: &[u32]| path.iter().filter(|&&link| port_of[link as usize].is_some()).count();
         let lanes_of = |flow: &Flow| ports_on(&flow.path) + ports_on(&flow.return_path) + 2;
         let lanes = Lanes::new(plan.flows.len(), plan.flows.iter().map(lanes_of).max().unwrap_or(0));
-        let mut network = Network { ports, identities, port_links, lanes, port_of, style };
+        let mut network = Network { ports, identities, port_links, lanes, port_of, users, style };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
@@ -82,8 +87,9 @@ impl Network {
                     lane += 1;
                 }
                 None => {
-                    let link = &plan.links[link as usize];
-                    hops.push(Hop::new(link.rates[0].1, link.delay));
+                    let (link, users) = (&plan.links[link as usize], &self.users[link as usize]);
+                    let limit = users.can_overflow(link).then_some(link.limit);
+                    hops.push(self.lanes.hop(link.rates[0].1, link.delay, limit));
                 }
             }
         }
@@ -119,11 +125,16 @@ fn users(plan: &Plan) -> Vec<Users> {
     users
 }
 
-/// Whether a link's queue can be computed without events: one user, a plain queue that can never overflow, one rate,
-/// and nobody who wants to see it.
+impl Users {
+    /// Whether more can wait for `link` than there is room for.
+    fn can_overflow(&self, link: &Link) -> bool {
+        // Retransmissions can repeat what is under way: twice the window is more than is ever there at once.
+        let most = 2 * self.window_pkts;
+        most > u64::from(link.limit.packets) || most.saturating_mul(self.largest) > link.limit.bytes.0
+    }
+}
+
+/// Whether a link's queue can be computed without events: one user, a plain queue, one rate, and nobody who wants to see it.
 fn is_private(link: &Link, users: &Users) -> bool {
-    // Retransmissions can repeat what is under way: twice the window is more than is ever there at once.
-    let most = 2 * users.window_pkts;
-    let fits = most <= link.limit.packets as u64 && most.saturating_mul(users.largest) <= link.limit.bytes.0;
-    users.flows == 1 && link.is_plain() && fits && link.rates.len() == 1
+    users.flows == 1 && link.is_plain() && link.rates.len() == 1
 }

@@ -10,6 +10,8 @@ use crate::event::Event;
 use crate::inbox::Inbox;
 
 pub(super) struct Lone {
+    /// A window is 2^width_bits nanoseconds long.
+    width_bits: u32,
     /// Packets that reach an end: a flow's sender, or with `RECEIVER` its receiver, is in the place of the slot.
     packets: Inbox<Event>,
     /// Those of the present window.
@@ -56,6 +58,7 @@ impl Lone {
         // A window in which a timer could be set and go off is too long.
         let every = timeout.map(Span::as_nanos).filter(|every| 2 << width_bits <= *every).unwrap_or(NEVER);
         Lone {
+            width_bits,
             round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
             packets: Inbox::new(width_bits, horizon_ns),
             packets_now: Vec::new(),
@@ -84,7 +87,9 @@ impl Lone {
         self.timers.post((at, flow));
     }
 
-    pub(super) fn open(&mut self, window: u64) {
+    /// Opens `window`, which begins at `start`; nothing happens before.
+    pub(super) fn open(&mut self, window: u64, start: u64) {
+        self.round.now = start;
         self.packets.open(window, &mut self.packets_now);
         self.timers.open(window, &mut self.timers_now);
     }
@@ -93,6 +98,11 @@ impl Lone {
     #[inline(always)]
     pub(super) fn next_round(&self) -> u64 {
         self.round.next
+    }
+
+    /// The next window in which an end may have something to do, or a round comes.
+    pub(super) fn next_window(&self) -> u64 {
+        self.packets.next_window().min(self.timers.next_window()).min(self.round.next >> self.width_bits)
     }
 
     /// Whether there is nothing to do in the present window.

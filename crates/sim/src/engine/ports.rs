@@ -42,8 +42,12 @@ impl Engine<'_> {
             if let Some(event) = self.ways.post.take(place, until) {
                 self.events += 1;
                 self.happen(event);
-            } else if !self.ways.post.step(place, until) {
-                return;
+            } else {
+                // Of the only port of a place, that knows when its transmission ends.
+                let due = only_port.map_or(NEVER, |port| self.services[port as usize]);
+                if !self.ways.post.step(place, until, due) {
+                    return;
+                }
             }
         }
     }
@@ -114,6 +118,8 @@ impl Engine<'_> {
             }
             Target::AgentSink => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Sink, &event),
             Target::AgentSource => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Source, &event),
+            // Known when it entered the lane.
+            Target::Nowhere => {}
         }
     }
 

@@ -1,5 +1,7 @@
 //! The post: takes what is to happen to the place where it belongs.
 
+use std::ops::RangeInclusive;
+
 use super::batch::Turn;
 use super::lone::Lone;
 use super::partition::{LONE, Partition, expected_horizon, expected_rate};
@@ -106,15 +108,21 @@ impl Post {
         place.take(until)
     }
 
-    /// Begins the next step of `place`, if it begins before `until`.
+    /// Begins the next step of `place` in which something is due, if it begins before `until`; something that the post does not know of
+    /// is due there at `due`.
     #[inline(always)]
-    pub(super) fn step(&mut self, place: usize, until: Turn) -> bool {
-        self.places[place].step(until, &mut self.counts)
+    pub(super) fn step(&mut self, place: usize, until: Turn, due: u64) -> bool {
+        self.places[place].step(until, due, &mut self.counts)
     }
 
     /// How long the present window is, nanoseconds, and when it ends.
     pub(super) fn window(&self) -> (u64, u64) {
         (1 << self.width_bits, self.window_end)
+    }
+
+    /// The number of the window in which `at` lies.
+    pub(super) fn window_of(&self, at: u64) -> u64 {
+        at >> self.width_bits
     }
 
     /// `packet` will reach `port`.
@@ -165,9 +173,22 @@ impl Post {
         }
     }
 
-    /// Opens window number `window`, the one after the present one or the first.
+    /// The present window is over: the next in which something may happen, among the `few` windows that follow, or the last of these.
+    pub(super) fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
+        let first = *few.start();
+        let mut next = self.lone.next_window().min(*few.end());
+        for place in &self.places {
+            if next <= first {
+                return first;
+            }
+            next = next.min(place.next_due() >> self.width_bits);
+        }
+        next.max(first)
+    }
+
+    /// Opens window number `window`, the first or a later one than the present one; nothing happens between them.
     pub(super) fn open(&mut self, window: u64) {
         self.window_end = (window + 1) << self.width_bits;
-        self.lone.open(window);
+        self.lone.open(window, window << self.width_bits);
     }
 }

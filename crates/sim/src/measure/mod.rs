@@ -7,7 +7,7 @@ pub(crate) mod classes;
 pub(crate) mod segments;
 pub(crate) mod share;
 
-use aqumen_result::{FlowMetrics, Requests};
+use aqumen_result::{FlowMetrics, Requests, tell_films};
 use aqumen_scenario::{Plan, Traffic, Window};
 
 use classes::Classes;
@@ -70,8 +70,13 @@ impl Measures {
         if of.traffic.asks() {
             let window = window.start.as_nanos()..window.end.as_nanos();
             let pages = matches!(of.traffic, Traffic::Web(_));
-            self.requests
-                .fill(metrics, (group, of.flows.clone()), window, pages, |flow, bytes| plan.alone_ns(flow, bytes));
+            self.requests.fill(metrics, (group, of.flows.clone()), window.clone(), pages, |flow, bytes| {
+                plan.alone_ns(flow, bytes)
+            });
+            if let Some(film) = aqumen_traffic::film(&of.traffic) {
+                let segments = self.requests.transfers.iter();
+                tell_films(metrics, film, of.flows.clone(), window, segments, |flow| plan.ends_ns(flow));
+            }
         }
     }
 }
