@@ -72,13 +72,17 @@ pub(crate) fn line(status: &Json) -> String {
     }
     let number = |path: &str| status.pointer(path).and_then(Json::as_f64).unwrap_or(f64::NAN);
     let regulating = if status["regulating"] == true { "" } else { ", NOT REGULATING" };
+    // A link whose rate changes has another than its shaper.
+    let (shaper_bps, link_bps) = (number("/shaper/rate_bps"), number("/now/link_bps"));
+    let apart = (link_bps / shaper_bps - 1.0).abs() > 0.05;
+    let link = if apart { format!(", lets through {:.2}", link_bps / 1e6) } else { String::new() };
     let mut lines = format!(
-        "{}: {} above {} {} ({:.2} Mbit/s): {:.1} ms in the queue (target {:.1}), p {:.4}, {:.2} Mbit/s, marked {}, dropped {} early and {} for want of room{regulating}",
+        "{}: {} above {} {} ({:.2} Mbit/s{link}): {:.1} ms in the queue (target {:.1}), p {:.4}, {:.2} Mbit/s, marked {}, dropped {} early and {} for want of room{regulating}",
         text("device"),
         text("aqm"),
         status["shaper"]["kind"].as_str().unwrap_or("?"),
         status["shaper"]["handle"].as_str().unwrap_or("?"),
-        number("/shaper/rate_bps") / 1e6,
+        shaper_bps / 1e6,
         1e3 * number("/last_second/sojourn_s"),
         1e3 * number("/target_s"),
         number("/last_second/probability"),

@@ -132,6 +132,21 @@ fn a_flow_without_competition_fills_the_link_and_no_more() {
 }
 
 #[test]
+fn a_receive_window_limits_what_is_under_way() {
+    if common::skipped("receive windows in the live engine") {
+        return;
+    }
+    // 4 packets a round trip of 30 ms, each with 1448 bytes of data: 1.54 Mbit/s. Without, each had a third of the link: 3.86 Mbit/s.
+    let flows =
+        "[[flows]]\nname = \"narrow\"\ncount = 3\ntransport = { preset = \"linux-reno\", receive_window = \"4pkt\" }\n";
+    let live = valid_run(&plan(&scenario("4s", flows).replace("aqm = \"pi\"", "aqm = \"droptail\"")));
+    let narrow = &live.result.flows["narrow"]["steady"];
+    let each = narrow.goodput_bps / 3.0;
+    let most = 4.0 * 1448.0 * 8.0 / 0.030;
+    assert!(each < 1.02 * most && each > 0.5 * most, "{each} bit/s, at most {most}");
+}
+
+#[test]
 fn calls_and_frames_are_rated() {
     if common::skipped("calls and frames in the live engine") {
         return;

@@ -2,7 +2,8 @@
 //!
 //! A radio sends in bursts and falls silent: a cell serves others, a grant comes late. Silence is no rate, and no congestion either, so
 //! the estimate is of bytes over the time from burst to burst, over a window long enough to hold several, and a silence longer than
-//! the window leaves it as it was. The AQM is designed anew when the estimate has moved by a tenth.
+//! the window leaves it as it was. A link that has become faster may have no backlog for long, since the AQM still signals for the slower
+//! one: what it carries in a window is then the least that its rate can be. The AQM is designed anew when the estimate has moved by a tenth.
 
 use aqumen_units::Rate;
 
@@ -21,47 +22,71 @@ pub(crate) struct Autorate {
     range: Range,
     /// What the AQM is designed for, bit/s.
     used_bps: f64,
+    /// Of the time in which something waited.
+    waiting: Recent,
+    /// Of all time.
+    carried: Recent,
+    silent_s: f64,
+}
+
+/// What left, and in how much time, of which the past counts less and less.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
     bits: f64,
     time_s: f64,
-    silent_s: f64,
+}
+
+impl Recent {
+    fn add(&mut self, time_s: f64, bytes: u64) {
+        let kept = (-time_s / WINDOW_S).exp();
+        self.bits = self.bits * kept + 8.0 * bytes as f64;
+        self.time_s = self.time_s * kept + time_s;
+    }
+
+    /// bit/s, once there was time enough.
+    fn bps(&self) -> Option<f64> {
+        (self.time_s >= 0.5 * WINDOW_S).then(|| self.bits / self.time_s)
+    }
 }
 
 impl Autorate {
     /// Begins at `rate`.
     pub(crate) fn new(rate: Rate, range: Range) -> Self {
-        Autorate { range, used_bps: rate.as_bps() as f64, bits: 0.0, time_s: 0.0, silent_s: 0.0 }
+        let nothing = Recent::default();
+        Autorate { range, used_bps: rate.as_bps() as f64, waiting: nothing, carried: nothing, silent_s: 0.0 }
     }
 
     /// In `interval_s` so many bytes left; `waited`: something waited all along. The new rate, if it is another.
     pub(crate) fn see(&mut self, interval_s: f64, departed_bytes: u64, waited: bool) -> Option<Rate> {
+        self.carried.add(interval_s, departed_bytes);
         if !waited {
             self.silent_s = 0.0;
-            return None;
+            let carried_bps = self.carried.bps().filter(|bps| *bps > self.used_bps)?;
+            let rate = self.adopt(carried_bps)?;
+            // What waited before waited at another rate.
+            self.waiting.bits = self.used_bps * self.waiting.time_s;
+            return Some(rate);
         }
         if departed_bytes == 0 {
             self.silent_s += interval_s;
             return None;
         }
         // A short gap belongs to the rate; a long one says nothing of it but for as much as a short one.
-        self.add(interval_s + self.silent_s.min(SILENCE_S), departed_bytes);
+        self.waiting.add(interval_s + self.silent_s.min(SILENCE_S), departed_bytes);
         self.silent_s = 0.0;
-        if self.time_s < 0.5 * WINDOW_S {
-            return None;
-        }
+        self.waiting.bps().and_then(|bps| self.adopt(bps))
+    }
+
+    /// Takes `bps`, within the range, if that is another rate.
+    fn adopt(&mut self, bps: f64) -> Option<Rate> {
         let floor = self.range.floor.map_or(0.0, |rate| rate.as_bps() as f64);
         let ceiling = self.range.ceiling.map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
-        let seen_bps = (self.bits / self.time_s).max(floor).min(ceiling).max(8000.0);
+        let seen_bps = bps.max(floor).min(ceiling).max(8000.0);
         if (seen_bps / self.used_bps - 1.0).abs() < STEP {
             return None;
         }
         self.used_bps = seen_bps;
         Some(Rate::from_bps(seen_bps as u64))
-    }
-
-    fn add(&mut self, time_s: f64, bytes: u64) {
-        let kept = (-time_s / WINDOW_S).exp();
-        self.bits = self.bits * kept + 8.0 * bytes as f64;
-        self.time_s = self.time_s * kept + time_s;
     }
 
     /// bit/s.

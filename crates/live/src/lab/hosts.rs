@@ -248,7 +248,12 @@ impl<'a> Hosts<'a> {
         let (kind, number) = (data & 3, (data >> 2) as usize);
         match kind {
             LISTENER => {
-                while let Some(inbound) = tcp::accept(&self.listener) {
+                while let Some(mut inbound) = tcp::accept(&self.listener) {
+                    let flow = self.plan.flows.get(inbound.flow as usize);
+                    let needs = flow.and_then(|flow| self.sockets[flow.group as usize].tcp.as_ref());
+                    if let Some(bytes) = needs.and_then(|tcp| tcp.receive_window_bytes) {
+                        inbound.offer_at_most(bytes)?;
+                    }
                     let place = gap(&mut self.inbound);
                     watch(&self.epoll, &inbound, INBOUND, place, epoll::EventFlags::IN | epoll::EventFlags::RDHUP)?;
                     self.inbound[place] = Some(inbound);

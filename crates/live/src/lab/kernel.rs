@@ -39,13 +39,15 @@ pub struct Tcp {
     pub timestamps: bool,
     /// Whether a pause brings the window down to its start.
     pub restarts: bool,
+    /// What the receiver offers at most, bytes, where it is not the kernel's own.
+    pub receive_window_bytes: Option<u32>,
 }
 
 /// The presets that stand for the kernel's own TCP, and the congestion control of each.
 const OWN: [(&str, &str); 3] = [("linux", "cubic"), ("linux-reno", "reno"), ("linux-bbr", "bbr")];
 
 /// Settings of TCP that are carried over to the kernel. What else differs from the preset is refused.
-const CARRIED: [&str; 10] = [
+const CARRIED: [&str; 11] = [
     "preset",
     "ecn",
     "pacing",
@@ -56,10 +58,14 @@ const CARRIED: [&str; 10] = [
     "min_rto_s",
     "timestamps",
     "restart_window",
+    "receive_window",
 ];
 
 /// Segments that the kernel accepts (`TCP_MAXSEG`).
 const SEGMENT_BYTES: std::ops::RangeInclusive<u16> = 88..=32_767;
+
+/// The largest window that TCP can offer (RFC 7323, section 2.2).
+const WINDOW_BYTES_MAX: u32 = 1 << 30;
 
 /// Packets that a window must have room for if marks or losses are to regulate it: below, TCP sits at its least window.
 pub const WINDOW_PKTS_MIN: f64 = 4.0;
@@ -152,6 +158,10 @@ fn of_group(group: &Group, described: &Value, own: &Value) -> Result<Sockets, Fa
         min_rto_ms: (tcp.min_rto != own_min_rto).then(|| (tcp.min_rto.as_nanos() / 1_000_000).max(1) as u32),
         timestamps: tcp.timestamps,
         restarts: tcp.restart_window.is_some(),
+        receive_window_bytes: (described["receive_window"] != own["receive_window"]).then(|| {
+            let payload = u32::from(tcp.packet_bytes - tcp.header_bytes);
+            tcp.receive_window.saturating_mul(payload).min(WINDOW_BYTES_MAX)
+        }),
     })))
 }
 
@@ -262,6 +272,9 @@ mod tests {
         let reno = taken("{ preset = \"linux-reno\", ecn = false, initial_window = \"3pkt\", min_rto = \"50ms\" }");
         assert_eq!((reno.congestion, reno.ecn, reno.initial_window, reno.min_rto_ms), ("reno", false, 3, Some(50)));
         assert!(!taken("\"linux-bbr\"").ecn);
+        // 20 segments of 1500 - 52 bytes.
+        let narrow = taken("{ preset = \"linux\", receive_window = \"20pkt\" }");
+        assert_eq!((narrow.receive_window_bytes, reno.receive_window_bytes), (Some(28_960), None));
     }
 
     #[test]
@@ -273,7 +286,6 @@ mod tests {
             ("{ preset = \"linux\", rto_tick = \"10ms\" }", "rto_tick", "no such choice"),
             ("{ preset = \"linux\", ack = \"40B\" }", "ack", "52B"),
             ("{ preset = \"linux\", delayed_ack = \"none\" }", "delayed_ack", "no such choice"),
-            ("{ preset = \"linux\", receive_window = \"20pkt\" }", "receive_window", "no such choice"),
             ("\"sctp\"", "transport", "SCTP"),
             ("{ preset = \"udp\", header = \"8B\" }", "header", "28"),
         ] {

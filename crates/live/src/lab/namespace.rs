@@ -27,6 +27,8 @@ pub struct Route {
     pub min_rto_ms: Option<u32>,
     /// Whether connections ask for ECN.
     pub ecn: bool,
+    /// What this end offers at most, bytes.
+    pub receive_window: Option<u32>,
 }
 
 /// Index of the loopback device in every namespace.
@@ -138,6 +140,7 @@ fn set_link(netlink: &mut Netlink, index: u32, mtu: Option<u32>, queue_pkts: Opt
 mod metric {
     /// Which of the others the kernel must not learn otherwise.
     pub(super) const LOCK: u16 = 1;
+    pub(super) const WINDOW: u16 = 3;
     pub(super) const INITIAL_WINDOW: u16 = 11;
     pub(super) const FEATURES: u16 = 12;
     pub(super) const MIN_RTO: u16 = 13;
@@ -149,7 +152,7 @@ impl Route {
     /// The addresses from `first` on, of which `bits` leading bits count, by `device`; `None`: they are our own.
     pub fn new(first: impl Into<IpAddr>, bits: u8, device: Option<u32>) -> Self {
         let to = (first.into(), bits);
-        Route { to, device, initial_window: None, min_rto_ms: None, ecn: false }
+        Route { to, device, initial_window: None, min_rto_ms: None, ecn: false, receive_window: None }
     }
 
     fn request(&self) -> Request {
@@ -174,6 +177,7 @@ impl Route {
         let metrics: Vec<(u16, u32)> = [
             // The kernel reads it only where it is locked.
             (metric::LOCK, self.min_rto_ms.map(|_| 1 << metric::MIN_RTO)),
+            (metric::WINDOW, self.receive_window),
             (metric::INITIAL_WINDOW, self.initial_window),
             (metric::MIN_RTO, self.min_rto_ms),
             (metric::FEATURES, self.ecn.then_some(metric::FEATURE_ECN)),

@@ -75,6 +75,7 @@ impl World {
         }
         let tuns: [Tun; 2] = tuns.try_into().expect("a device for each of two namespaces");
         senders.add_routes(&routes(plan, sockets, tuns[0].index))?;
+        receivers.add_routes(&routes_back(plan, sockets, tuns[1].index))?;
         Ok((World { senders, receivers, sysctls, mtu: mtu as usize }, tuns))
     }
 }
@@ -85,6 +86,15 @@ fn routes(plan: &Plan, sockets: &[Sockets], device: u32) -> Vec<Route> {
         let tcp = sockets[flow.group as usize].tcp.as_ref()?;
         let usual = Route::new(receiver(number), 32, Some(device));
         Some(Route { initial_window: Some(tcp.initial_window), min_rto_ms: tcp.min_rto_ms, ecn: tcp.ecn, ..usual })
+    };
+    plan.flows.iter().zip(0..).filter_map(of_flow).collect()
+}
+
+/// A route back to each flow's sender whose receiver is to offer less than the kernel would.
+fn routes_back(plan: &Plan, sockets: &[Sockets], device: u32) -> Vec<Route> {
+    let of_flow = |(flow, number): (&aqumen_scenario::Flow, u32)| {
+        let window = sockets[flow.group as usize].tcp.as_ref()?.receive_window_bytes?;
+        Some(Route { receive_window: Some(window), ..Route::new(sender(number), 32, Some(device)) })
     };
     plan.flows.iter().zip(0..).filter_map(of_flow).collect()
 }

@@ -61,6 +61,32 @@ fn an_idle_link_keeps_its_rate_and_the_range_holds() {
     assert!(autorate.rate_bps() > 8e6 * (1.0 - STEP) && autorate.rate_bps() <= 8e6, "{}", autorate.rate_bps());
 }
 
+#[test]
+fn a_link_that_became_faster_shows_by_what_it_carries_though_nothing_waits() {
+    let mut autorate = Autorate::new(mbit(3.0), Range { floor: None, ceiling: Some(mbit(9.0)) });
+    let second = |autorate: &mut Autorate, bytes, waited| {
+        for _ in 0..100 {
+            autorate.see(0.01, bytes, waited);
+        }
+        autorate.rate_bps() / 1e6
+    };
+    // 3750 bytes each 10 ms are 3 Mbit/s; then 7 Mbit/s pass without waiting: three seconds later all but exp(-3) is known.
+    assert_eq!(second(&mut autorate, 3750, true), 3.0);
+    second(&mut autorate, 8750, false);
+    second(&mut autorate, 8750, false);
+    let seen = second(&mut autorate, 8750, false);
+    assert!((seen - 7.0).abs() < 0.7, "{seen}");
+    // The first packets that wait do not bring the old rate back, and a ceiling holds here too.
+    autorate.see(0.01, 8750, true);
+    assert!((autorate.rate_bps() / 1e6 - 7.0).abs() < 0.7, "{}", autorate.rate_bps());
+    second(&mut autorate, 20_000, false);
+    second(&mut autorate, 20_000, false);
+    let most = second(&mut autorate, 20_000, false);
+    assert!(most > 9.0 * (1.0 - STEP) && most <= 9.0, "{most}");
+    // Less traffic is no slower link.
+    assert_eq!(second(&mut autorate, 100, false), most);
+}
+
 /// Packets that could leave in each 10 ms.
 fn lte() -> Vec<u64> {
     let trace = include_str!("../../../vectors/lte-uplink.txt");

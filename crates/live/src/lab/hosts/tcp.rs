@@ -56,6 +56,8 @@ pub struct Inbound {
     pub port: u16,
     /// Bytes that arrived in order.
     pub received: u64,
+    /// What it offers at most.
+    window_bytes: Option<u32>,
 }
 
 /// What a look at a socket brought.
@@ -86,7 +88,7 @@ pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
                 let peer = SocketAddr::try_from(peer?).ok()?;
                 let SocketAddr::V4(peer) = peer else { return None };
                 let flow = u32::from(*peer.ip()).checked_sub(u32::from(world::sender(0)))?;
-                return Some(Inbound { socket, flow, port: peer.port(), received: 0 });
+                return Some(Inbound { socket, flow, port: peer.port(), received: 0, window_bytes: None });
             }
             Err(Errno::INTR | Errno::CONNABORTED) => {}
             Err(_) => return None,
@@ -170,8 +172,25 @@ impl Connection {
 }
 
 impl Inbound {
+    /// Offers `bytes` at most from now on. The route said so for the start.
+    pub fn offer_at_most(&mut self, bytes: u32) -> Result<(), Failure> {
+        // A buffer of a given size stays as it is: with room for what segments cost in memory, the window alone limits.
+        let buffer = bytes.saturating_mul(4).saturating_add(1 << 16).min(1 << 30);
+        set_number(&self.socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
+        self.window_bytes = Some(bytes);
+        self.clamp()
+    }
+
+    /// The kernel sets the bound anew from the buffer whenever it learns what a segment costs in memory (since Linux 6.9).
+    fn clamp(&self) -> Result<(), Failure> {
+        let Some(bytes) = self.window_bytes else { return Ok(()) };
+        set_number(&self.socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
+    }
+
     /// Reads all there is.
     pub fn read(&mut self) -> Look {
+        // One that has just failed has nothing to offer.
+        let _ = self.clamp();
         let mut read = 0;
         let mut room = [MaybeUninit::<u8>::uninit(); 1];
         loop {
