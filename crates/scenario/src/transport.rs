@@ -8,7 +8,7 @@ mod udp;
 
 use aqumen_transport::rtp::RtpConfig;
 use aqumen_transport::sctp::SctpConfig;
-use aqumen_transport::tcp::TcpConfig;
+use aqumen_transport::tcp::{LossDetection, Reduction, TcpConfig, Variant};
 use aqumen_transport::udp::UdpConfig;
 use serde_json::json;
 
@@ -143,6 +143,15 @@ impl Protocol {
     /// The name of TCP's congestion control, as a scenario writes it; `None` for other transports.
     pub fn congestion(&self) -> Option<&'static str> {
         self.tcp().map(tcp::congestion_name)
+    }
+
+    /// Whether a mark is answered in proportion to what arrives (PRR, where losses are found by time), not at once.
+    pub fn answers_marks_in_proportion(&self) -> bool {
+        self.tcp().is_some_and(|config| {
+            config.variant == Variant::Sack
+                && config.loss_detection == LossDetection::Rack
+                && config.reduction == Reduction::Proportional
+        })
     }
 
     /// The protocol as the plan's JSON has it: every field, times in seconds.

@@ -4,7 +4,7 @@
 //! `loops` closes the loop and takes its margins, `noise` says what packets make the queue do in it, `sampled` finds the poles of the sampled loop
 //! with the textbook's plant, `roots` the rightmost root of any loop.
 
-mod complex;
+pub(crate) mod complex;
 mod controller;
 mod loops;
 pub mod noise;
@@ -17,6 +17,6 @@ pub use controller::{Controller, Probe};
 pub use loops::{Loop, Margins, Resolution};
 pub use num_complex::Complex64;
 pub use plant::Plant;
-pub use point::OperatingPoint;
+pub use point::{OperatingPoint, Windows};
 pub use roots::rightmost;
 pub use sampled::{closed_loop, roots, spectral_radius};
