@@ -164,7 +164,10 @@ def _coupled_tables(both: dict[str, Any]) -> list[Table | str]:
         f"queue {both['queue_pkts']:.4g} pkt in both, deviation of the classic delay "
         f"{_plain(both['delay_std_s'])} s, gain margin {_plain(both['gain_margin'])}"
     )
-    return [table, about] + ([f"Noise in both: {both['noise']['why']}"] if both["noise"]["why"] else [])
+    lines: list[Table | str] = [table, about]
+    if both["noise"]["why"]:
+        lines.append(f"Noise in both: {both['noise']['why']}")
+    return lines
 
 
 PLANTS = (

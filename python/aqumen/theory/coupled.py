@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -77,4 +76,4 @@ target = "{max(1, round(0.015 * bits / (8 * size)))}pkt"
         raise ScenarioError(f"{aqm} has no two coupled queues: scalable flows need dualpi2")
     noise = found["analysis"]["noise"]
     told = {key: noise[key] for key in ("valid", "why", "queue_std_pkts", "queue_p95_pkts")}
-    return json.loads(json.dumps({**found["coupled"], "queue_pkts": found["queue_pkts"], "noise": told}))
+    return {**found["coupled"], "queue_pkts": found["queue_pkts"], "noise": told}

@@ -288,9 +288,7 @@ def _parts(controller: Any) -> tuple[Sequence[float], Sequence[float], float | N
     return from_control(controller)
 
 
-def nominal_network(
-    *, capacity: str | float, flows: float, rtt: str | float, packet: str | float
-) -> dict[str, Any]:
+def nominal_network(*, capacity: str | float, flows: float, rtt: str | float, packet: str | float) -> dict[str, Any]:
     """The numbers behind the units of a network: `capacity_bps`, `base_rtt_s`, `packet_bytes`, ...
 
     Args:
