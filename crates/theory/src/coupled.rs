@@ -25,9 +25,9 @@ use aqumen_aqm::{DualPi2Params, L4sMarking};
 use num_complex::Complex64;
 use serde::Serialize;
 
-use crate::linear::Windows;
 use crate::linear::complex::exp;
 use crate::response::{Answer, Sender, Table};
+use crate::window::Windows;
 
 /// Flows alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -297,11 +297,11 @@ impl<'a> Noisy<'a> {
     }
 
     /// Frequencies from slow to half the sampling frequency.
-    fn frequencies(&self) -> impl Iterator<Item = f64> + use<> {
+    fn frequencies(&self) -> Vec<f64> {
         let top = PI / self.params.tupdate.as_secs_f64();
         let from = 1e-4 / self.rtt_s;
         let ratio: f64 = 1.02;
-        std::iter::successors(Some(from), move |w| Some(w * ratio)).take_while(move |w| *w < top)
+        std::iter::successors(Some(from), move |w| Some(w * ratio)).take_while(move |w| *w < top).collect()
     }
 
     /// How much larger the gain could be: from the first crossing of -180 degrees.

@@ -17,6 +17,6 @@ pub use controller::{Controller, Probe};
 pub use loops::{Loop, Margins, Resolution};
 pub use num_complex::Complex64;
 pub use plant::Plant;
-pub use point::{OperatingPoint, Windows};
+pub use point::OperatingPoint;
 pub use roots::rightmost;
 pub use sampled::{closed_loop, roots, spectral_radius};

@@ -16,7 +16,7 @@
 use aqumen_scenario::Protocol;
 use num_complex::Complex64;
 
-use crate::linear::Windows;
+use crate::window::Windows;
 
 /// How a sender's window answers to signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,17 +6,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::fluid::Model;
 use crate::response::Sender;
-
-/// How many windows around their rest answer, in model `reno`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Windows {
-    /// Slopes of what a window gains a round trip, in window and share.
-    pub slopes: (f64, f64),
-    /// Noise that the reductions of one window are, packets^2 a round trip.
-    pub noise: f64,
-    /// Share of a round trip by which packets run ahead of a queue that follows the windows' mean rate.
-    pub lead: f64,
-}
+use crate::window::Windows;
 
 /// An equilibrium of flows at one bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -135,16 +125,6 @@ impl OperatingPoint {
     pub fn saturated_queue_pkts(&self) -> Option<f64> {
         let least = self.least_window_pkts;
         (!self.feasible).then(|| self.capacity_pps * (least * self.flows / self.tcp_pps() - self.base_rtt_s))
-    }
-}
-
-impl Windows {
-    fn of_reno(window_pkts: f64) -> Self {
-        Windows {
-            slopes: crate::window::slopes(window_pkts),
-            noise: crate::window::halving_noise(window_pkts),
-            lead: crate::window::LEAD,
-        }
     }
 }
 
