@@ -26,6 +26,9 @@ LINK_COLUMNS: Sequence[Column] = (
     ("rtt_fairness_slope", "RTT fairness", "slope", 1, 2),
     ("fairness_mean", "Fairness in 1 s", "Jain", 1, 3),
     ("convergence_s", "Fair after", "s", 1, 1),
+    ("queue_empty_ratio", "Empty", "% of the time", 100, 1),
+    ("queue_below_target_ratio", "Below target", "% of the time", 100, 1),
+    ("probability_mean", "Probability", "%", 100, 2),
 )
 FLOW_COLUMNS: Sequence[Column] = (
     ("goodput_bps", "Goodput", "Mbit/s", 1e-6, 3),
@@ -42,6 +45,11 @@ FLOW_COLUMNS: Sequence[Column] = (
     ("loss_ratio", "Lost", "%", 100, 2),
     ("frame_loss_ratio", "Frames lost", "%", 100, 2),
     ("page_load_p95_s", "Page load, p95", "s", 1, 2),
+    ("video_stalled_ratio", "Film stalled", "%", 100, 1),
+    ("video_bitrate_mean_bps", "Film", "Mbit/s", 1e-6, 2),
+    ("video_stalls", "Stalls", "", 1, 0),
+    ("video_startup_mean_s", "First picture", "s", 1, 1),
+    ("video_switches", "Switches", "", 1, 0),
     ("startup_mean_s", "First byte, mean", "ms", 1000, 1),
     ("retransmitted_ratio", "Resent", "%", 100, 2),
     ("jain_fairness", "Jain", "", 1, 3),

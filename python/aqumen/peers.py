@@ -51,6 +51,12 @@ FLOW_METRICS = (
     "page_load_p50_s",
     "page_load_p95_s",
     "page_load_p99_s",
+    "video_began",
+    "video_startup_mean_s",
+    "video_stalls",
+    "video_stalled_ratio",
+    "video_bitrate_mean_bps",
+    "video_switches",
     *(
         f"fct_{size}_{what}"
         for size in ("under_10kB", "10kB_100kB", "100kB_1MB", "over_1MB")
@@ -66,6 +72,9 @@ LINK_METRICS = (
     "queue_p50_pkts",
     "queue_p75_pkts",
     "queue_p95_pkts",
+    "queue_empty_ratio",
+    "queue_below_target_ratio",
+    "probability_mean",
     "queue_iae_pkts_s",
     "queue_ise_pkts2_s",
     "settling_s",

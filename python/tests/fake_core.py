@@ -243,6 +243,9 @@ class RunResult:
             "early_drop_ratio": 0.0,
             "overflow_drop_ratio": overflow / arrivals,
             **{f"queue_p{share}_pkts": float(np.quantile(queue, share / 100)) for share in (5, 25, 50, 75, 95)},
+            "queue_empty_ratio": float(np.mean(queue == 0)),
+            "queue_below_target_ratio": float(np.mean(queue < TARGET_PKTS)),
+            "probability_mean": BEHAVIOUR[self.name][4],
             "queue_iae_pkts_s": float(np.abs(queue - TARGET_PKTS).sum()) * 0.1,
             "queue_ise_pkts2_s": float(np.square(queue - TARGET_PKTS).sum()) * 0.1,
             "settling_s": None,
@@ -279,6 +282,8 @@ class RunResult:
             **dict.fromkeys(("startup_mean_s", "startup_p50_s", "startup_p95_s")),
             **dict.fromkeys(("pages", "page_load_mean_s", "page_load_p50_s")),
             **dict.fromkeys(("page_load_p95_s", "page_load_p99_s")),
+            **dict.fromkeys(("video_began", "video_startup_mean_s", "video_stalls")),
+            **dict.fromkeys(("video_stalled_ratio", "video_bitrate_mean_bps", "video_switches")),
             **{
                 f"fct_{size}_{what}": value if size == "10kB_100kB" else 0 if what == "count" else None
                 for size in ("under_10kB", "10kB_100kB", "100kB_1MB", "over_1MB")

@@ -33,9 +33,7 @@ OPEN = {
         "measure/mod.rs measure/share.rs",
     ],
     "theory": ["design.rs maps.rs", "mmpp/counts.rs mmpp/source.rs"],  # each draws the other's figures
-    # Sources implement the trait that stands beside the list of sources.
-    "traffic": ["lib.rs media.rs mmpp.rs packets.rs transfers.rs web.rs"],
-    # As sources: congestion controls and endpoints beside the lists of them.
+    # Congestion controls and endpoints implement traits that stand beside the lists of them.
     "transport": [
         "tcp/config.rs tcp/congestion/bbr.rs tcp/congestion/cubic.rs tcp/congestion/cubic21.rs "
         "tcp/congestion/dctcp.rs tcp/congestion/hystart.rs tcp/congestion/ledbat.rs tcp/congestion/mod.rs "

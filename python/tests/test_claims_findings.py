@@ -361,10 +361,14 @@ class Kept:
         return list(enumerate(self.by_aqm[aqm])) if cell == self.cell else []
 
 
-def test_each_run_is_told_by_fifteen_figures():
+def test_each_run_is_told_by_twenty_figures():
     run = rfc_run(0.02)
     run["flows"]["web"] = {"steady": group(0.5e6, load=1.5, mos=None)}
     run["flows"]["call"] = {"steady": group(0.0, load=9.0, mos=4.1)}
+    run["flows"]["film"] = {
+        "steady": {**group(0.0), "video_bitrate_mean_bps": 2e6, "video_stalled_ratio": 0.0, "frame_loss_ratio": None}
+    }
+    run["links"]["after"] = {"steady": link(0.05, utilization=0.7)}
     assert evaluation.figures(run, "steady") == {
         "goodput_bps": 5e6,
         "utilization": 0.9,
@@ -379,7 +383,13 @@ def test_each_run_is_told_by_fifteen_figures():
         **dict.fromkeys(LATER),
         "loss_interval_mean_s": None,
         "loss_sync_ratio": None,
+        "frame_loss_ratio": None,
+        "video_bitrate_mean_bps": 2e6,
+        "video_stalled_ratio": 0.0,
+        "second_sojourn_mean_s": 0.05,
+        "second_utilization": 0.7,
     }
+    assert evaluation.figures(rfc_run(0.02), "steady")["second_sojourn_mean_s"] is None
     assert evaluation.figures(rfc_run(0.02, early=None), "steady")["loss_ratio"] is None
     assert evaluation.figures(rfc_run(0.02, overflow=None), "steady")["loss_ratio"] is None
     assert evaluation.figures(rfc_run(0.02, goodputs=(1e6,)), "steady")["goodput_ratio"] is None
@@ -387,19 +397,90 @@ def test_each_run_is_told_by_fifteen_figures():
     assert evaluation.figures(rfc_run(0.02, goodputs=(2e6, 1e6)), "steady")["goodput_ratio"] == 0.5
 
 
-def test_all_but_two_of_three_round_trips_is_quick():
+def test_a_quick_evaluation_has_fewer_round_trips_pairs_and_turns():
     quick, whole = (evaluation.wanted(["pie", "droptail", "pie"], quick=each) for each in (True, False))
-    (fair,) = [each.cells for each in evaluation.sections() if each.number == "6"]
-    assert set(whole) - set(quick) == set(fair) - set(fair[::3])
+    by_number = {each.number: each.cells for each in evaluation.sections()}
+    fair, pairs = by_number["6"], by_number["10"]
+    assert set(whole) - set(quick) == (set(fair) - set(fair[::3])) | (set(pairs) - set(pairs[::3]))
     assert len(fair) >= 4
+    # Both links with the AQM under test, another before it, another after it.
+    assert {"rfc7928/two-aqms", "rfc7928/two-aqms@codel-before", "rfc7928/two-aqms@codel-after"} < set(pairs)
+    turned = {each: [knob.spec for knob in evaluation.varied("pie", each)] for each in (True, False)}
     sensitive = whole.pop("rfc7928/congestion@medium")
-    assert sensitive == ["droptail", "pie", "pie:target=5ms", "pie:target=15ms", "pie:target=45ms"]
+    plain = ["droptail", "pie", "pie:target=5ms", "pie:target=15ms", "pie:target=45ms"]
+    assert sensitive == [*plain, *turned[False]]
+    assert quick["rfc7928/congestion@medium"] == [*plain, *turned[True]]
+    assert set(turned[True]) < set(turned[False])
     assert all(specs == ["droptail", "pie"] for specs in whole.values())
     assert {each.windows for each in evaluation.sections()} == {
         ("steady",),
         ("mild", "medium", "heavy", "mild-again"),
         ("steady", "narrow", "wide", "narrow-again"),
     }
+
+
+def test_every_section_with_ends_that_can_runs_with_ecn_on_and_off():
+    for section in evaluation.sections():
+        if not section.targets:
+            marks = {"ecn" in cell.partition("@")[2].split(",") for cell in section.cells}
+            assert marks == {True, False}, section.number
+
+
+def test_a_knob_is_turned_by_itself_and_keeps_what_was_given():
+    turned = evaluation.varied("codel:target=20ms", quick=True)
+    assert {(each.knob, each.spec) for each in turned} >= {
+        ("target", "codel:target=0.01s"),
+        ("target", "codel:target=0.04s"),
+        ("interval", "codel:target=20ms,interval=0.05s"),
+    }
+    # Words, switches, and numbers that stand at 0 are no knobs; packets and bytes stay whole.
+    assert {each.knob for each in turned} == {"target", "interval", "mtu"}
+    assert evaluation.varied("droptail", quick=True) == []
+    values = [each.value for each in evaluation.varied("pie:limit=5pkt", quick=True) if each.knob == "limit"]
+    assert values == [2, 10]
+    # What an AQM does not accept is left out: the largest probability of a signal is 1.
+    assert [each.value for each in evaluation.varied("red:max_p=0.4", quick=False) if each.knob == "max_p"] == [
+        *(0.05, 0.1, 0.2, 0.8),
+    ]
+
+
+def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
+    turned = {each.value: each.spec for each in evaluation.varied("codel", False) if each.knob == "target"}
+    # The default is 5 ms. Below it the delay falls by 10 % and by 11 %; above it utilisation leaves first.
+    told = {
+        0.000625: (0.010, 0.9),
+        0.00125: (0.0089, 0.9),
+        0.0025: (0.0091, 0.9),
+        0.01: (0.0109, 0.95),
+        0.02: (0.0109, 1.0),
+        0.04: (0.010, 0.9),
+    }
+    runs = {"codel": [rfc_run(0.010)]}
+    runs |= {turned[value]: [rfc_run(delay, utilization=used)] for value, (delay, used) in told.items()}
+
+    class Known(Kept):
+        def of(self, cell, aqm):
+            return super().of(cell, aqm) if aqm in self.by_aqm else []
+
+    found = evaluation.safe_ranges(Known("rfc7928/congestion@medium", runs), ["codel", "pie"], quick=False)
+    assert list(found) == ["codel"]
+    knob = next(each for each in found["codel"] if each["knob"] == "target")
+    # 1/0.9 of the utilisation is more than a tenth above it; beyond what is not safe nothing is.
+    assert (knob["low"], knob["default"], knob["high"]) == (0.0025, 0.005, 0.01)
+    assert (knob["low_is_end"], knob["high_is_end"]) == (False, False)
+    assert [one["safe"] for one in knob["tried"]] == [True, False, True, True, True, False, True]
+    interval = next(each for each in found["codel"] if each["knob"] == "interval")
+    assert (interval["low"], interval["high"], interval["low_is_end"], interval["high_is_end"]) == (
+        0.1,
+        0.1,
+        True,
+        True,
+    )
+    page = evaluation.page([], ["codel"], 1, "c", safe=found)
+    row = next(line for line in page.split("<tr>") if line.startswith("<td class=id>target</td><td>s</td><td class=n>"))
+    assert "<td class=n>0.005</td><td class=n>0.0025</td><td class=n>0.01</td>" in row
+    assert "0.02: 10.9, 100.0 ✗; 0.04: 10.0, 90.0</td>" in row
+    assert "<td class=n>0.1</td><td class=n>0.1 …</td><td class=n>0.1 …</td>" in page
 
 
 def test_the_page_has_a_table_and_a_picture_of_each_cell():

@@ -9,7 +9,7 @@ from aqumen.cli import main
 from aqumen.experiments import FORMER, PAPERS, experiments
 
 # Long enough for the sources of the AAQM paper, which begin at 25 s; the network of 622 Mbit/s needs less.
-SHORTENED = {"self-tuning/full": "3s"}
+SHORTENED = {"self-tuning/full": "3s", "everyday/backbone": "3s", "everyday/datacenter": "100ms"}
 NAMES = [one.name for one in experiments()]
 
 

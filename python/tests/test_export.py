@@ -95,7 +95,7 @@ def test_figures_for_print_are_the_same_each_time(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--format", "yaml"], "'yaml' is not one of"),
+        (["--format", "yaml"], "--format yaml: there is no such word; there are: text, csv, latex"),
         (["--figures", "/dev/null/x"], "cannot write /dev/null/x: Not a dir"),
     ],
 )

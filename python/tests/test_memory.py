@@ -67,6 +67,20 @@ SHAPES = {
     "many links": row(60, "5s", "1ms"),
     "many windows": dumbbell(flows=20, more=windows(500)),
     "windows and flows": dumbbell(flows=2000, rate="1Gbit", more=windows(120)),
+    "many events": dumbbell(
+        flows=20,
+        duration="20s",
+        more="".join(
+            f'[[events]]\nat = "{1 + k / 100:.2f}s"\nlink = "bottleneck"\ncapacity = "{8 + k % 3}Mbit"\n'
+            for k in range(1000)
+        ),
+    ),
+    "a long past": dumbbell(flows=20, duration="8000s"),
+    "a past of many round trips": dumbbell(
+        flows=200, duration="50s", rate="1Mbit", group='rtt = ["40ms", "2s"]'
+    ).replace('"100pkt"', '"10000pkt"'),
+    "associations": dumbbell(flows=2000, rate="1Gbit", duration="2s").replace('"ns2"', '"sctp"'),
+    "voices": dumbbell(flows=2000, rate="1Gbit", duration="2s", group='traffic = "voip"').replace('"ns2"', '"rtp"'),
     "calls": dumbbell(
         flows=3000, rate="100Mbit", group='traffic = { kind = "cbr", rate = "100kbit" }', duration="2s"
     ).replace('"ns2"', '"udp"'),
@@ -77,7 +91,9 @@ SHAPES = {
 @pytest.mark.parametrize(
     ("shape", "engine"),
     [
-        *((shape, "packet") for shape in SHAPES),
+        *((shape, "packet") for shape in SHAPES if "past" not in shape),
+        ("a long past", "fluid"),
+        ("a past of many round trips", "fluid"),
         ("many flows", "fluid"),
         ("fine samples of few", "fluid"),
         ("many windows", "fluid"),

@@ -224,7 +224,7 @@ def test_a_bad_model_is_one_line_and_exit_code_2(cli, tmp_path, change, message)
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("absent.toml",), "absent.toml: cannot read"),
+        (("absent.toml",), "absent.toml: no such file"),
         (("absent.pcap",), "absent.pcap: a capture needs a queue: give --buffer 100pkt and --link 10Mbit"),
         (("absent.pcap", "--buffer", "9pkt", "--link", "1Mbit"), "absent.pcap: no such file"),
         ((REFERENCE, "--set", "nonsense"), "write it as KEY=VALUE"),

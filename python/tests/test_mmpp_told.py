@@ -1,5 +1,6 @@
 """The queueing analysis as it is told: tables, plot and warnings, from an answer written by hand."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -229,17 +230,20 @@ def test_a_capture_becomes_a_model_by_its_name(solved, tmp_path):
         mmpp.predict(packed, {})
 
 
-def test_a_model_is_solved_as_it_stands(solved):
+def test_a_model_is_solved_as_it_stands(solved, tmp_path):
     heard = []
-    mmpp.solve("m.toml")
-    mmpp.solve("m.toml", {"a": "1", "b": "2"}, True, heard.append)
-    assert solved.calls[0] == ("m.toml", [], False, None)
-    assert solved.calls[1][:3] == ("m.toml", [("a", "1"), ("b", "2")], True)
+    model = tmp_path / "m.toml"
+    model.touch()
+    mmpp.solve(model)
+    mmpp.solve(model, {"a": "1", "b": "2"}, True, heard.append)
+    assert solved.calls[0] == (str(model), [], False, None)
+    assert solved.calls[1][:3] == (str(model), [("a", "1"), ("b", "2")], True)
 
 
 def test_options_become_settings(solved, tmp_path, capsys):
-    out = tmp_path / "m.toml"
-    args = ["mmpp", "m.toml", "--buffer", "9pkt", "--link", "1Mbit", "--set", " queue.stages = 2 ", "--json"]
+    model, out = str(tmp_path / "given.toml"), tmp_path / "m.toml"
+    Path(model).touch()
+    args = ["mmpp", model, "--buffer", "9pkt", "--link", "1Mbit", "--set", " queue.stages = 2 ", "--json"]
     assert main([*args, "--save", str(out)]) == 0
     captured = capsys.readouterr()
     assert captured.out == '{"model": "x", "total": {"loss_ratio": 0.0123456789}}\n'
@@ -247,7 +251,7 @@ def test_options_become_settings(solved, tmp_path, capsys):
     assert out.read_text() == "name = 1\n"
     assert solved.calls[0][1] == [("queue.buffer", '"9pkt"'), ("queue.link", '"1Mbit"'), ("queue.stages", "2")]
     for wrong in ("=1", "key"):
-        assert main(["mmpp", "m.toml", "--set", wrong]) == 2
+        assert main(["mmpp", model, "--set", wrong]) == 2
         assert f"--set {wrong}: write it as KEY=VALUE" in capsys.readouterr().err
     # A capture needs both a buffer and a rate of either kind.
     (tmp_path / "c.pcap").write_bytes(b"x")

@@ -79,6 +79,7 @@ SHORTER = (
     ("aqumen run", ["--until", "10s"]),
     ("aqumen compare", ["--seeds", "2", "--until", "12s"]),
     ("aqumen reproduce rfc7928", ["--quick", "--seeds", "2"]),
+    ("aqumen reproduce ranking", ["--seeds", "1", "--aqm", "pie"]),
     ("aqumen reproduce", ["--seeds", "2"]),
     ("aqumen validate ns2", ["--seeds", "2", "--cell", "arm-pfc/exp1/pi-x1000"]),
 )

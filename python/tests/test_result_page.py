@@ -46,9 +46,9 @@ def scenario(fake_core):
 def test_every_key_of_a_run_is_defined(scenario):
     found = set(run_keys(aqumen.run(scenario, aqm="pi").data))
     assert {key for key in found if f"`{key}`" not in PAGE} == set()
-    # Ten at the top, four of the AQM, four of the cost, 40 of a link, 28 of a flow group and 4 x 6 of its transfers;
+    # Ten at the top, four of the AQM, four of the cost, 43 of a link, 34 of a flow group and 4 x 6 of its transfers;
     # none twice but for the sojourn times, which are called alike.
-    assert len(found) == 10 + 4 + 4 + 40 + 28 + 4 * 6
+    assert len(found) == 10 + 4 + 4 + 43 + 34 + 4 * 6
 
 
 def test_every_key_of_a_comparison_is_defined(scenario):

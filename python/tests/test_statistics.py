@@ -203,8 +203,8 @@ def test_utilizations_within_half_a_percent_are_alike():
 
     # As full and faster.
     assert places(a=of(0.010, 0.990), b=of(0.020, 0.9949)) == {"a": 1, "b": 2}
-    # Faster and less full: neither.
-    assert places(a=of(0.010, 0.980), b=of(0.020, 0.990)) == {"a": 1, "b": 1}
+    # Faster and less full: power decides, utilisation over response time, here without a base RTT.
+    assert places(a=of(0.010, 0.980), b=of(0.020, 0.990)) == {"a": 1, "b": 2}
     # As fast and fuller.
     assert places(a=of(0.010, 0.980), b=of(0.0101, 0.990)) == {"a": 2, "b": 1}
 

@@ -20,7 +20,7 @@ ARROWS = {
     "transport": {"units"},
     "scenario": {"units", "aqm", "transport"},
     "result": {"units"},
-    "traffic": {"units", "scenario"},
+    "traffic": {"units", "scenario", "result"},
     "network": {"units", "aqm", "capture", "scenario", "result"},
     "sim": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "network"},
     "theory": {"units", "aqm", "capture", "scenario", "result"},

@@ -53,10 +53,10 @@ impl<W: Write> Writer<W> {
 
     /// A packet of `original` bytes at `at_ns` nanoseconds since 1970, of which `data` was captured.
     pub fn packet(&mut self, interface: u32, at_ns: u64, original: u32, data: &[u8]) -> io::Result<()> {
-        self.begin(ENHANCED_PACKET);
-        for word in [interface, (at_ns >> 32) as u32, at_ns as u32, data.len() as u32, original] {
-            self.word(word);
-        }
+        // The head of the block at once, since captures are long; its length is known at the end.
+        let head = [ENHANCED_PACKET, 0, interface, (at_ns >> 32) as u32, at_ns as u32, data.len() as u32, original];
+        self.block.clear();
+        self.block.extend_from_slice(head.map(u32::to_le_bytes).as_flattened());
         self.padded(data);
         self.end()
     }

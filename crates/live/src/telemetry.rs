@@ -69,8 +69,18 @@ pub(crate) struct Status {
     /// Where the live page is.
     pub(crate) page: Option<String>,
     pub(crate) now: Sample,
+    pub(crate) last_second: Means,
     pub(crate) totals: Totals,
     pub(crate) warnings: Vec<String>,
+}
+
+/// Means over the last second of samples: one sample alone says little.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Means {
+    pub(crate) backlog_pkts: f64,
+    pub(crate) sojourn_s: f64,
+    pub(crate) probability: f64,
+    pub(crate) rate_bps: f64,
 }
 
 /// The shaper.
@@ -122,6 +132,32 @@ pub(crate) const SCHEMA: u32 = 1;
 /// For so long an order is in force.
 pub(crate) const DEADLINE: std::time::Duration = std::time::Duration::from_millis(200);
 
+impl Means {
+    /// Over the last second of `samples`, each of which stands for the time since the one before.
+    fn of(samples: &VecDeque<Sample>) -> Self {
+        let Some(last) = samples.back() else { return Means::default() };
+        let first = samples.partition_point(|sample| sample.t_s <= last.t_s - 1.0).max(1);
+        let (mut sums, mut time_s) = (Means::default(), 0.0);
+        for (before, sample) in samples.range(first - 1..).zip(samples.range(first..)) {
+            let since_s = sample.t_s - before.t_s;
+            sums.backlog_pkts += since_s * sample.backlog_pkts;
+            sums.sojourn_s += since_s * sample.sojourn_s;
+            sums.probability += since_s * sample.probability;
+            sums.rate_bps += since_s * sample.rate_bps;
+            time_s += since_s;
+        }
+        if time_s <= 0.0 {
+            return Means::default();
+        }
+        Means {
+            backlog_pkts: sums.backlog_pkts / time_s,
+            sojourn_s: sums.sojourn_s / time_s,
+            probability: sums.probability / time_s,
+            rate_bps: sums.rate_bps / time_s,
+        }
+    }
+}
+
 impl Board {
     /// What is attached.
     pub(crate) fn begin(&self, status: Status) {
@@ -151,6 +187,7 @@ impl Board {
     pub(crate) fn status(&self) -> Status {
         let shown = self.lock();
         let mut status = shown.status.clone();
+        status.last_second = Means::of(&shown.samples);
         if let Some(at) = shown.at {
             status.now.age_s += at.elapsed().as_secs_f64();
             status.regulating = at.elapsed() < DEADLINE;
@@ -178,5 +215,28 @@ impl Board {
     fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {
         // A reader that panicked left only a copy undone.
         self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_of_the_last_second_by_time() {
+        let board = Board::default();
+        let show = |t_s, rate_bps| {
+            let sample = Sample { t_s, rate_bps, sojourn_s: rate_bps / 1e9, ..Sample::default() };
+            board.show(sample, Totals::default(), &[]);
+        };
+        assert_eq!(board.status().last_second, Means::default());
+        show(8.0, 77e6);
+        assert_eq!(board.status().last_second, Means::default(), "one sample has no length");
+        show(9.0, 50e6);
+        // 20 Mbit/s for 0.75 s, 40 Mbit/s for 0.25 s.
+        show(9.75, 20e6);
+        show(10.0, 40e6);
+        let means = board.status().last_second;
+        assert!((means.rate_bps - 25e6).abs() < 1.0 && (means.sojourn_s - 0.025).abs() < 1e-9, "{means:?}");
     }
 }

@@ -174,8 +174,12 @@ impl LinkMetrics {
         self.queue_p95_pkts = queue.quantile(0.95);
     }
 
-    /// Fills in what the series says of a window: how the queue settled at its target.
+    /// Fills in what the series says of a window: the mean probability, and how the queue settled at its target.
     pub fn tell_series(&mut self, series: &Series, target_pkts: Option<f64>, start_s: f64, end_s: f64) {
+        let mut inside = Moments::default();
+        let samples = series.t_s.iter().zip(&series.probability);
+        samples.filter(|(t_s, p)| (start_s..end_s).contains(*t_s) && p.is_finite()).for_each(|(_, p)| inside.add(*p));
+        self.probability_mean = (inside.n > 0).then(|| inside.sum / inside.n as f64);
         let seen = target_pkts.and_then(|target| transient(&series.t_s, &series.queue_pkts, target, start_s, end_s));
         if let Some(seen) = seen {
             self.settling_s = seen.settling_s;
@@ -290,8 +294,23 @@ mod tests {
         let mut metrics = LinkMetrics::default();
         metrics.tell_series(&series, None, 0.0, 10.0);
         assert_eq!((metrics.settling_s, metrics.overshoot_pkts), (None, None));
+        assert_eq!(metrics.probability_mean, Some(0.0));
         metrics.tell_series(&series, Some(35.0), 2.0, 10.0);
         assert!((metrics.settling_s.unwrap() - 0.1).abs() < 1e-9);
         assert_eq!(metrics.overshoot_pkts, Some(5.0));
+    }
+
+    #[test]
+    fn the_probability_of_a_window_is_the_mean_of_the_samples_in_it() {
+        let t_s = vec![0.0, 1.0, 2.0, 3.0, 4.0];
+        let probability = vec![0.9, 0.1, f64::NAN, 0.3, 0.7];
+        let series = Series { queue_pkts: vec![0.0; 5], probability, t_s, ..Series::default() };
+        let mean = |start_s, end_s| {
+            let mut metrics = LinkMetrics::default();
+            metrics.tell_series(&series, None, start_s, end_s);
+            metrics.probability_mean
+        };
+        // From its start up to, not including, its end; a sample without a probability does not count.
+        assert_eq!((mean(1.0, 4.0), mean(2.0, 3.0), mean(4.5, 9.0)), (Some(0.2), None, None));
     }
 }

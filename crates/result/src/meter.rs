@@ -44,6 +44,10 @@ pub struct LinkPiece {
     pub area_squared: u128,
     /// Integral of its distance from the target.
     pub distance: f64,
+    /// Nanoseconds during which nobody waited.
+    pub empty_ns: u64,
+    /// Nanoseconds during which fewer packets waited than the target.
+    pub below_target_ns: u64,
     /// The longest queue that lasted for any time.
     pub longest: u64,
     /// Queue lengths, counted by the nanoseconds that each lasted.
@@ -219,6 +223,8 @@ impl Meter {
             self.piece.area += level as u128 * time as u128;
             self.piece.area_squared += (level * level) as u128 * time as u128;
             self.piece.distance += (level as f64 - target).abs() * time as f64;
+            self.piece.empty_ns += if level == 0 { time } else { 0 };
+            self.piece.below_target_ns += if (level as f64) < target { time } else { 0 };
             self.piece.queue.record_many(level, time);
         }
         let mut groups: Vec<Histogram> = self.sojourns.iter_mut().map(std::mem::take).collect();
@@ -239,6 +245,8 @@ impl LinkPiece {
         self.area += later.area;
         self.area_squared += later.area_squared;
         self.distance += later.distance;
+        self.empty_ns += later.empty_ns;
+        self.below_target_ns += later.below_target_ns;
         self.longest = self.longest.max(later.longest);
         self.queue.merge(&later.queue);
         self.losses.merge(&later.losses);
@@ -279,6 +287,9 @@ impl LinkPiece {
         metrics.tell_queue(&self.queue);
         metrics.wire_lost_pkts = Some(self.wire_lost);
         metrics.queue_iae_pkts_s = target_pkts.map(|_| self.distance * 1e-9);
+        let share = |ns: u64| (length_ns > 0).then(|| ns as f64 / length_ns as f64);
+        metrics.queue_empty_ratio = share(self.empty_ns);
+        metrics.queue_below_target_ratio = target_pkts.and_then(|_| share(self.below_target_ns));
         metrics.loss_run_mean_pkts = self.losses.mean();
         metrics.loss_run_max_pkts = self.losses.longest();
         metrics.tell_losses(&self.spacing);
@@ -327,6 +338,11 @@ mod tests {
         assert_eq!(whole.sampled.rms_about(4.0), Some(2.0));
         // 3, 1 and 1 packets off the target for 10, 5 and 5 ns, then 1 for 10 ns.
         assert_eq!((first.distance, second.distance, whole.distance), (40.0, 10.0, 50.0));
+        // Empty for 10 ns of the first piece; below the target then and for 5 ns of 2 packets, and for all of the second.
+        assert_eq!((first.empty_ns, first.below_target_ns, whole.empty_ns, whole.below_target_ns), (10, 15, 10, 25));
+        let seen = whole.metrics(30, 1.0, Some(3.0));
+        assert_eq!((seen.queue_empty_ratio, seen.queue_below_target_ratio), (Some(10.0 / 30.0), Some(25.0 / 30.0)));
+        assert_eq!(whole.metrics(30, 1.0, None).queue_below_target_ratio, None);
         // Half of the 30 ns with 2 packets, a third with none.
         assert_eq!([0.3, 0.4, 0.8, 0.9].map(|q| whole.queue.quantile(q).unwrap()), [0.0, 2.0, 2.0, 4.0]);
     }

@@ -132,6 +132,12 @@ pub struct LinkMetrics {
     pub queue_p75_pkts: Option<f64>,
     /// For 95 % of the time.
     pub queue_p95_pkts: Option<f64>,
+    /// Share of the time during which no packet waited.
+    pub queue_empty_ratio: Option<f64>,
+    /// Share of the time during which fewer packets waited than the target.
+    pub queue_below_target_ratio: Option<f64>,
+    /// Mean of the samples of the probability in force.
+    pub probability_mean: Option<f64>,
     /// Integral over time of the absolute value of queue minus target, packets x seconds.
     pub queue_iae_pkts_s: Option<f64>,
     /// Integral over time of its square, packets^2 x seconds.
@@ -233,6 +239,18 @@ pub struct FlowMetrics {
     pub page_load_p95_s: Option<f64>,
     /// Its 99th percentile.
     pub page_load_p99_s: Option<f64>,
+    /// Films in segments: viewers whose picture has moved by the end of the window.
+    pub video_began: Option<u64>,
+    /// Mean time from the first request to the first picture, of those that began in the window, seconds.
+    pub video_startup_mean_s: Option<f64>,
+    /// Stalls that began in the window.
+    pub video_stalls: Option<u64>,
+    /// Time stalled / time from the first picture to the last.
+    pub video_stalled_ratio: Option<f64>,
+    /// Mean bit rate of the segments that came in the window.
+    pub video_bitrate_mean_bps: Option<f64>,
+    /// Segments that came in the window with another bit rate than the one before.
+    pub video_switches: Option<u64>,
     /// Times of finite transfers, by size.
     #[serde(flatten)]
     pub completions: CompletionMetrics,

@@ -138,6 +138,10 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
             "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",
         );
     }
+    let tells = matches!(group.transport.config, Protocol::Tcp(_) | Protocol::Sctp(_));
+    if matches!(group.traffic, Traffic::AdaptiveVideo(_)) && !tells {
+        return wrong("traffic", "adaptive-video goes by when a segment has arrived: take TCP or SCTP");
+    }
     if group.count == 0 {
         return wrong("count", "must be at least 1");
     }

@@ -136,6 +136,9 @@ const STEP_CLASS_S: f64 = 120e-9;
 /// Steps of the fluid: a twentieth of the shortest round trip, at most this, seconds; then half of that, and half again.
 const STEP_MAX_S: f64 = 4e-3;
 const ATTEMPTS: f64 = 7.0;
+/// Flows of a group whose round trips are within this ratio are one class of the fluid's, and it makes no more than so many of a group.
+const FLUID_RTT_RATIO: f64 = 1.25;
+const FLUID_CLASSES_MAX: f64 = 8.0;
 /// A prediction of one link in one window, seconds.
 const REST_S: f64 = 50e-6;
 const LOOP_S: f64 = 0.2;
@@ -298,10 +301,8 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
     let flows: f64 = spec.flows.iter().map(|group| group.flows() as f64).sum();
     if runner == Runner::Fluid {
         attempts = ATTEMPTS;
-        let classes: f64 = spec.flows.iter().enumerate().map(|(i, group)| classes(spec, core, i, group)).sum();
-        let shortest = (0..spec.flows.len()).map(|i| base_rtt_s(spec, core, i)).fold(f64::INFINITY, f64::min);
-        let steps = attempts * duration_s / (shortest / 20.0).clamp(1e-9, STEP_MAX_S);
-        let each_s = STEP_S * links.len() as f64 / 2.0 + STEP_CLASS_S * classes;
+        let steps = attempts * duration_s / fluid_step_s(spec, core);
+        let each_s = STEP_S * links.len() as f64 / 2.0 + STEP_CLASS_S * fluid_classes(spec, core);
         cost.add("steps", steps, each_s, Cause::Key("duration".into()));
     } else {
         packets(&mut cost, spec, core, &links);
@@ -472,11 +473,24 @@ fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
             count * pages * (of(kind.main.0.mean()) + objects * (of(kind.embedded.0.mean()) + 2.0) + 2.0)
         }
         Traffic::Video(kind) => {
-            let trace = &kind.file.trace;
-            let schedule = trace.schedule(kind.fps);
-            let length_s = schedule.last().map_or(1.0, |last| *last as f64 / 1e9).max(1e-9);
-            let bytes = kind.rate.map_or(trace.total_bytes() as f64 / length_s, |rate| rate.as_bps() as f64 / 8.0);
-            count * seconds * (bytes / payload + trace.bytes.len() as f64 / length_s)
+            let (bytes, frames) = match &kind.file {
+                None => (kind.rate_of_law().as_bps() as f64 / 8.0, kind.fps_of_law()),
+                Some(file) => {
+                    let schedule = file.trace.schedule(kind.fps);
+                    let length_s = schedule.last().map_or(1.0, |last| *last as f64 / 1e9).max(1e-9);
+                    let own = file.trace.total_bytes() as f64 / length_s;
+                    let bytes = kind.rate.map_or(own, |rate| rate.as_bps() as f64 / 8.0);
+                    (bytes, file.trace.bytes.len() as f64 / length_s)
+                }
+            };
+            count * seconds * (bytes / payload + frames)
+        }
+        // At the best picture, as much as is watched and fetched ahead.
+        Traffic::AdaptiveVideo(kind) => {
+            let segments = (seconds + kind.buffer.as_secs_f64()) / kind.segment.as_secs_f64();
+            let segments = segments.min(kind.segments().map_or(f64::INFINITY, |segments| segments as f64));
+            let best = kind.ladder.last().map_or(0, |best| kind.segment_bytes(*best));
+            count * (1.0 + segments * of(best as f64))
         }
         other => {
             other.offered().map_or(f64::INFINITY, |offered| count * seconds * offered.per_second * of(offered.bytes))
@@ -508,21 +522,39 @@ fn carried(link: &Link, duration_s: f64) -> f64 {
 
 /// The shortest round trip of a group without queueing, seconds; the transmission of a packet at the least.
 pub(crate) fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
-    let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
-    let access = way.access.as_ref().map_or(Span::ZERO, |access| access.delay.low * 4 + placed.extra_rtt.low);
-    let delay = placed.rtt.as_ref().map_or(core.written_delay(way) + access, |rtt| rtt.low);
+    let (way, delay) = (&core.ways[i], round_trip(spec, core, i, false));
     let bits = 8.0 * f64::from(spec.flows[i].transport.config.packet_bytes());
     let transmission: f64 = way.path.iter().map(|link| bits / (core.links[*link as usize].rate.as_bps() as f64)).sum();
     (delay.as_secs_f64() + transmission).max(1e-9)
 }
 
-/// Classes of flows that the fluid tells apart in a group: those of one round trip and one start.
+/// The first step of the fluid, seconds; the last is a quarter of it.
+pub(crate) fn fluid_step_s(spec: &Spec, core: &Core) -> f64 {
+    let shortest = (0..spec.flows.len()).map(|i| base_rtt_s(spec, core, i)).fold(f64::INFINITY, f64::min);
+    (shortest / 20.0).clamp(1e-9, STEP_MAX_S)
+}
+
+/// Classes of flows that the fluid tells apart.
+pub(crate) fn fluid_classes(spec: &Spec, core: &Core) -> f64 {
+    spec.flows.iter().enumerate().map(|(i, group)| classes(spec, core, i, group)).sum()
+}
+
+/// Classes of flows that the fluid tells apart in a group: those of one path, by round trip.
 fn classes(spec: &Spec, core: &Core, i: usize, group: &Group) -> f64 {
+    let placed = &spec.flows[spec.host_group(i)];
+    let shortest = base_rtt_s(spec, core, i);
+    let longest =
+        shortest + round_trip(spec, core, i, true).as_secs_f64() - round_trip(spec, core, i, false).as_secs_f64();
+    let apart = ((longest / shortest).ln() / FLUID_RTT_RATIO.ln()).ceil().clamp(1.0, FLUID_CLASSES_MAX);
+    apart.min(group.flows().min(u64::from(placed.own_hosts())).max(1) as f64)
+}
+
+/// The propagation delay there and back of the flow of group `i` that has the shortest, or the longest.
+pub(crate) fn round_trip(spec: &Spec, core: &Core, i: usize, longest: bool) -> Span {
+    let end = |spread: &Spread| if longest { spread.high } else { spread.low };
     let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
-    let varies = |spread: &Spread| spread.low != spread.high;
-    let delays = way.access.as_ref().is_some_and(|access| varies(&access.delay));
-    let many = delays || varies(&placed.extra_rtt) || placed.rtt.as_ref().is_some_and(varies);
-    if many { group.flows().min(u64::from(placed.own_hosts())) as f64 } else { 1.0 }
+    let access = way.access.as_ref().map_or(Span::ZERO, |access| end(&access.delay) * 4 + end(&placed.extra_rtt));
+    placed.rtt.as_ref().map_or_else(|| core.written_delay(way) + access, end)
 }
 
 /// A time for people: two digits, in the unit that fits.

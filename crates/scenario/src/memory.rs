@@ -3,7 +3,7 @@
 use aqumen_units::{Rate, Span};
 
 use crate::Error;
-use crate::cost::{Runner, base_rtt_s};
+use crate::cost::{Runner, base_rtt_s, fluid_classes, fluid_step_s, round_trip};
 use crate::field::{Buffer, RATE_MAX};
 use crate::network::Core;
 use crate::scenario::Scenario;
@@ -11,9 +11,14 @@ use crate::schema::{Group, Spec};
 use crate::transport::Protocol;
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet engine both
-/// ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.7 kB with `ns2`, 4.7 kB with `linux`.
+/// ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.7 kB with `ns2`, 4.7 kB with `linux`; of other
+/// transports 5.7 kB with `udp`, 6.6 kB with `sctp`, 7.5 kB with `rtp`.
 const FLOW_BYTES: u64 = 5200;
+const OTHER_FLOW_BYTES: u64 = 8200;
 const FLUID_FLOW_BYTES: u64 = 2600;
+
+/// For one channel of the fluid's past, in a list that grows: three of a class of flows, and its time.
+const PAST_BYTES: f64 = 10.0;
 
 /// For one packet under way, and for one that waits, with its share of what holds them, bytes. Measured: 32 and 14.
 const UNDER_WAY_BYTES: u64 = 40;
@@ -35,6 +40,10 @@ const WATCHED: u64 = 256;
 const PIECE_BYTES: u64 = 26_000;
 const FLUID_PIECE_BYTES: u64 = 42_000;
 const IDLE_PIECE_BYTES: u64 = 10_000;
+
+/// For what a change of the network leads to, its transient and what Python makes of its window, bytes. Measured with the piece that it
+/// begins: 110 to 137 kB.
+const EVENT_BYTES: u64 = 65_000;
 
 /// For the waiting times of each group of flows in each of these, where a queue forms, bytes: the histogram alone.
 const GROUP_PIECE_BYTES: u64 = 16_000;
@@ -78,12 +87,19 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
     // A window begins and ends; those of events end where the next begins.
     let edges = (2 * spec.windows.0.len() + spec.events.len() + 2) as u64;
     let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
-    let (flow, sample, busy) = match runner {
-        Runner::Packet | Runner::Ns2 | Runner::Ns3 => (FLOW_BYTES, SAMPLE_BYTES, PIECE_BYTES),
-        Runner::Fluid | Runner::Theory { .. } => (FLUID_FLOW_BYTES, FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES),
+    let fluid = matches!(runner, Runner::Fluid | Runner::Theory { .. });
+    let (sample, busy) = if fluid { (FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES) } else { (SAMPLE_BYTES, PIECE_BYTES) };
+    let of_group = |group: &Group| match group.transport.config {
+        _ if fluid => FLUID_FLOW_BYTES,
+        Protocol::Tcp(_) => FLOW_BYTES,
+        _ => OTHER_FLOW_BYTES,
     };
     let piece = |link: usize| if queue_forms(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
-    let mut bytes = BASE_BYTES.saturating_add(flows.saturating_mul(flow));
+    let of_flows = spec.flows.iter().map(|group| group.flows().saturating_mul(of_group(group)));
+    let mut bytes = of_flows.fold(BASE_BYTES, u64::saturating_add);
+    if runner == Runner::Fluid {
+        bytes = bytes.saturating_add(past(spec, core));
+    }
     for link in recorded {
         let mut of_piece = piece(link);
         if runner == Runner::Packet && queue_forms(spec, core, link) {
@@ -91,9 +107,10 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
             // One group alone is the link's own histogram once more.
             of_piece += here as u64 * GROUP_PIECE_BYTES;
         }
-        let of_windows = (windows + edges).saturating_mul(of_piece);
+        let of_events = (spec.events.len() as u64).saturating_mul(EVENT_BYTES);
+        let of_windows = (windows + edges).saturating_mul(of_piece).saturating_add(of_events);
         let mut each = samples.saturating_mul(sample).saturating_add(of_windows);
-        if !matches!(runner, Runner::Fluid | Runner::Theory { .. }) {
+        if !fluid {
             // At least one, and those of the last second.
             let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(samples);
             let carried = core.links[link].rate.as_bps() / 8 / smallest_packet(spec);
@@ -102,11 +119,34 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
         }
         bytes = bytes.saturating_add(each);
     }
-    if !matches!(runner, Runner::Fluid | Runner::Theory { .. }) {
+    if !fluid {
         let pieces = flows.saturating_mul(edges).saturating_mul(FLOW_PIECE_BYTES);
         bytes = bytes.saturating_add(pieces).saturating_add(packets(spec, core));
     }
     bytes
+}
+
+/// What the fluid keeps of its past, bytes: as far back as the longest round trip that can come about, and once more before what nobody
+/// needs is dropped.
+fn past(spec: &Spec, core: &Core) -> u64 {
+    let least = spec.events.iter().filter_map(|event| event.capacity).min().unwrap_or(RATE_MAX);
+    let reach_s = |(i, group): (usize, &Group)| {
+        let (way, delay) = (&core.ways[i], round_trip(spec, core, i, true));
+        let packet = f64::from(group.transport.config.packet_bytes());
+        let full = way.path.iter().filter(|link| queue_forms(spec, core, **link as usize)).map(|link| {
+            let link = &core.links[*link as usize];
+            let bytes = match link.buffer {
+                Buffer::Packets(packets) => f64::from(packets) * packet,
+                Buffer::Bytes(bytes) => bytes.0 as f64,
+            };
+            8.0 * bytes / link.rate.min(least).as_bps() as f64
+        });
+        full.fold(delay.as_secs_f64(), |sum, each| sum + each)
+    };
+    let reach_s = spec.flows.iter().enumerate().map(reach_s).fold(0.0, f64::max);
+    let kept_s = (2.0 * reach_s).min(spec.duration.as_secs_f64());
+    let rows = (kept_s / (fluid_step_s(spec, core) / 4.0)).max(1024.0);
+    (rows * (3.0 * fluid_classes(spec, core) + 1.0) * PAST_BYTES) as u64
 }
 
 /// Whether packets wait at the link: it is narrower than what comes before it on the way of some group.

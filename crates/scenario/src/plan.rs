@@ -44,6 +44,12 @@ impl Plan {
         flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
     }
 
+    /// When the application of `flow` ends for good, nanoseconds; of one that does not, later than any run.
+    pub fn ends_ns(&self, flow: u32) -> u64 {
+        let last = self.flows[flow as usize].on.last();
+        last.and_then(|(_, until)| *until).map_or(u64::MAX, |until| until.as_nanos())
+    }
+
     /// How long the bytes of a transfer take on the way of `flow` where there is nobody else: the delay of the links, and the bytes at
     /// the rate of the slowest; nanoseconds, above 0.
     pub fn alone_ns(&self, flow: u32, bytes: u64) -> f64 {

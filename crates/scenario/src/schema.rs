@@ -275,7 +275,7 @@ impl Group {
 
     /// Whether its flows are long-lived TCP flows, which a design for N of them means: not a transfer, nor one after another.
     pub(crate) fn is_long_lived_tcp(&self) -> bool {
-        let finite = self.transfer.is_some() || matches!(self.traffic, Traffic::Transfers(_) | Traffic::Web(_));
+        let finite = self.transfer.is_some() || self.traffic.asks();
         matches!(self.transport.config, Protocol::Tcp(_)) && !finite
     }
 }

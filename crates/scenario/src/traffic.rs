@@ -19,8 +19,8 @@ use files::Part;
 pub use files::{FrameFile, ModelFile};
 pub use frames::Frames;
 pub use tables::{
-    Begin, Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar, Transfers, Video,
-    Voip, Web,
+    AdaptiveVideo, Begin, Cbr, Codec, Connection, Mmpp, OnOff, PACKET_BYTES_MAX, PerSecond, Poisson, SelfSimilar,
+    Transfers, Video, Voip, Web,
 };
 
 /// What the applications of a flow group send.
@@ -44,8 +44,10 @@ pub enum Traffic {
     Voip(Voip),
     /// A Markov-modulated Poisson process.
     Mmpp(Mmpp),
-    /// Frames of a trace.
+    /// Frames of a trace, or of a law of sizes.
     Video(Video),
+    /// A film in segments, whose bit rate follows what comes.
+    AdaptiveVideo(AdaptiveVideo),
 }
 
 /// A key and what is wrong there.
@@ -152,7 +154,10 @@ kinds! {
     "voip" Voip "frames": "voice: a codec's frames while somebody talks", "ITU-T P.59; RFC 3551";
     "mmpp" Mmpp "packets": "a Markov-modulated Poisson process, the same as in the queueing analysis",
         "Fischer, Meier-Hellstern 1993";
-    "video" Video "frames": "frames of the sizes in a trace", "Fitzek, Reisslein 2001";
+    "video" Video "frames": "frames of the sizes in a trace, or of a law of their sizes",
+        "Fitzek, Reisslein 2001; IEEE 802.11-14/0571";
+    "adaptive-video" AdaptiveVideo "transfers": "a film in segments, each at the bit rate that those before it suggest",
+        "Jiang, Sekar, Zhang 2012";
 }
 
 /// Every kind of traffic.
@@ -170,7 +175,7 @@ impl Kind {
 impl Traffic {
     /// Whether it asks for something finite, of which it can be said how long it took.
     pub fn asks(&self) -> bool {
-        matches!(self, Traffic::Transfers(_) | Traffic::Web(_))
+        matches!(self, Traffic::Transfers(_) | Traffic::Web(_) | Traffic::AdaptiveVideo(_))
     }
 
     /// Whose the arrivals are.
@@ -190,7 +195,7 @@ impl Traffic {
     }
 
     /// What a flow offers on average over periods ON and OFF, if it sends of itself whatever the network does; `None` for
-    /// transfers, and for video, whose rate is that of its frames.
+    /// transfers, segments among them, and for video, whose rate is that of its frames.
     pub fn offered(&self) -> Option<Offered> {
         // The share of the time that a source is ON; laws of time are in nanoseconds.
         let share = |on: f64, off: f64| on / (on + off);
@@ -213,7 +218,9 @@ impl Traffic {
                 let chains = kind.chains().ok()?;
                 of(chains.iter().map(|chain| chain.per_second().0).sum(), kind.packet.0.mean())
             }
-            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Web(_) | Traffic::Video(_) => None,
+            Traffic::Bulk | Traffic::Transfers(_) | Traffic::Web(_) | Traffic::Video(_) | Traffic::AdaptiveVideo(_) => {
+                None
+            }
         }
     }
 

@@ -29,6 +29,8 @@ mod ports;
 mod post;
 mod ways;
 
+use std::ops::RangeInclusive;
+
 use aqumen_network::Identities;
 use aqumen_network::port::{Port, Style};
 use aqumen_result::Series;
@@ -96,7 +98,7 @@ const NONE: u32 = u32::MAX;
 
 impl<'a> Engine<'a> {
     pub(crate) fn new(plan: &'a Plan, style: Style, places: Places, trace: Option<Trace>) -> Result<Self, Error> {
-        let network = Network::new(plan, style)?;
+        let network = Network::new(plan, style, trace.is_some())?;
         let partition = Partition::new(plan, &network, places);
         let (ports, flows) = (network.ports.len() as u32, plan.flows.len() as u32);
         let service = ports + 2;
@@ -135,7 +137,7 @@ impl<'a> Engine<'a> {
             applications: Applications::default(),
             measures,
         };
-        let ways = Ways::new(post, lanes, configs, sinks, Segments::new(plan), log);
+        let ways = Ways::new(plan.duration.as_nanos(), post, lanes, configs, sinks, Segments::new(plan), log);
         hosts.add_agents();
         hosts.add_applications(&ways);
         let mut engine = Engine {
@@ -183,7 +185,7 @@ impl<'a> Engine<'a> {
                         return Err(Error::Cancelled);
                     }
                 }
-                window += 1;
+                window = self.next_window(window + 1..=self.ways.post.window_of(stop));
                 self.ways.post.open(window);
                 continue;
             }
@@ -204,6 +206,14 @@ impl<'a> Engine<'a> {
         }
         self.write_log();
         self.trace.take().map_or(Ok(()), Trace::finish)
+    }
+
+    /// A window is over: which of the `few` that follow is to be opened next. Those in which nothing is due are passed over, save the
+    /// last.
+    fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
+        let service = self.services.iter().fold(NEVER, |first, end| first.min(*end));
+        let last = self.ways.post.window_of(service).clamp(*few.start(), *few.end());
+        self.ways.post.next_window(*few.start()..=last)
     }
 
     /// All places go on up to, not including, the turn of `slot` at `until`.

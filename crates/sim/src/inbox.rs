@@ -30,28 +30,42 @@ pub(crate) struct Inbox<T> {
     /// A ring of windows; that of the present window holds what was posted since it was opened.
     windows: Vec<Vec<T>>,
     mask: u64,
+    /// A bit for each of them: whether something lies there; and a bit for each word of those: whether it has one.
+    filled: Vec<u64>,
+    filled_words: u64,
     /// Number of the window that is open.
     present: u64,
     /// The first window that is not in the ring, and what lies there or later, as it came.
     limit: u64,
     far: Vec<T>,
+    /// The first window of those, or `NO_WINDOW`.
+    first_far: u64,
     /// An empty window's memory, for the next that begins to fill: what is written lies in the cache.
     spare: Vec<Vec<T>>,
 }
 
+/// After all windows.
+pub(crate) const NO_WINDOW: u64 = u64::MAX;
+
+const WORD: u64 = u64::BITS as u64;
+
 impl<T: Moment> Inbox<T> {
     /// An inbox with windows of 2^`width_bits` nanoseconds, most of what is posted less than `horizon_ns` ahead.
     pub(crate) fn new(width_bits: u32, horizon_ns: u64) -> Self {
-        const MAX_WINDOWS: u64 = 1 << 12;
+        // As many as the bits of one word can tell apart, word by word.
+        const MAX_WINDOWS: u64 = WORD * WORD;
         // Twice as many, so that it is enough to look through what is far once in half a turn.
-        let windows = (2 * (horizon_ns >> width_bits) + 4).next_power_of_two().min(MAX_WINDOWS);
+        let windows = (2 * (horizon_ns >> width_bits) + 4).next_power_of_two().clamp(WORD, MAX_WINDOWS);
         Inbox {
             width_bits,
             windows: (0..windows).map(|_| Vec::new()).collect(),
             mask: windows - 1,
+            filled: vec![0; (windows / WORD) as usize],
+            filled_words: 0,
             present: 0,
             limit: windows,
             far: Vec::new(),
+            first_far: NO_WINDOW,
             spare: Vec::new(),
         }
     }
@@ -66,7 +80,11 @@ impl<T: Moment> Inbox<T> {
         }
         let bucket = &mut self.windows[(window & self.mask) as usize];
         if bucket.len() == bucket.capacity() {
+            // An empty window has no memory, so that each comes by here when it begins to fill.
             grow(bucket, &mut self.spare);
+            let place = window & self.mask;
+            self.filled[(place / WORD) as usize] |= 1 << (place % WORD);
+            self.filled_words |= 1 << (place / WORD);
         }
         bucket.push(item);
     }
@@ -74,18 +92,50 @@ impl<T: Moment> Inbox<T> {
     #[cold]
     #[inline(never)]
     fn post_far(&mut self, item: T) {
+        self.first_far = self.first_far.min(item.at() >> self.width_bits);
         self.far.push(item);
     }
 
-    /// Opens `window`, the one after the present one or the first, and puts what lies in it at the end of `into`.
+    /// Opens `window`, the first or a later one than the present one, with nothing between them, and puts what lies in it at the end of
+    /// `into`.
     pub(crate) fn open(&mut self, window: u64, into: &mut Vec<T>) {
         self.present = window;
         if window + self.mask / 2 >= self.limit {
             // Before anything can be posted to the windows that come into reach: what came first stays first.
             self.limit = window + self.mask + 1;
+            self.first_far = NO_WINDOW;
             std::mem::take(&mut self.far).into_iter().for_each(|item| self.post(item));
         }
         self.take(into);
+    }
+
+    /// The next window after the present one in which something lies, or `NO_WINDOW`.
+    #[inline]
+    pub(crate) fn next_window(&self) -> u64 {
+        debug_assert!(self.is_idle(), "something lies in the present window");
+        let next = self.present + 1;
+        let from = next & self.mask;
+        let word = from / WORD;
+        // The rest of the word in which the next one is, mostly enough.
+        match self.filled[word as usize] >> (from % WORD) {
+            0 => self.next_in_other_words(next + WORD - from % WORD),
+            rest => next + u64::from(rest.trailing_zeros()),
+        }
+    }
+
+    /// The same from `window` on, whose word it begins.
+    fn next_in_other_words(&self, window: u64) -> u64 {
+        let words = self.filled.len() as u64;
+        let first = (window & self.mask) / WORD;
+        // Those from the first on, then those before it: the ring goes round.
+        let (later, earlier) = (self.filled_words >> first, self.filled_words);
+        let ahead = match (later, earlier) {
+            (_, 0) => return self.first_far,
+            (0, earlier) => words - first + u64::from(earlier.trailing_zeros()),
+            (later, _) => u64::from(later.trailing_zeros()),
+        };
+        let word = self.filled[((first + ahead) % words) as usize];
+        window + ahead * WORD + u64::from(word.trailing_zeros())
     }
 
     /// Whether nothing lies in the present window.
@@ -95,7 +145,11 @@ impl<T: Moment> Inbox<T> {
 
     /// Puts what lies in the present window at the end of `into`.
     pub(crate) fn take(&mut self, into: &mut Vec<T>) {
-        let bucket = &mut self.windows[(self.present & self.mask) as usize];
+        let place = self.present & self.mask;
+        let word = &mut self.filled[(place / WORD) as usize];
+        *word &= !(1 << (place % WORD));
+        self.filled_words &= !(u64::from(*word == 0) << (place / WORD));
+        let bucket = &mut self.windows[place as usize];
         if into.is_empty() {
             std::mem::swap(into, bucket);
         } else {
@@ -124,22 +178,52 @@ mod tests {
 
     #[test]
     fn every_item_comes_in_its_window_in_the_order_of_posting() {
-        // Windows of 16 ns, a ring of 8: 15 lies in window 0, 16 to 31 in window 1, 1000 in window 62, far beyond.
+        // Windows of 16 ns, a ring of 64: 15 lies in window 0, 16 to 31 in window 1, 2000 in window 125, far beyond.
         let mut inbox = Inbox::new(4, 32);
-        let items = [(31, 0), (15, 1), (1000, 2), (16, 3), (31, 4), (1001, 5)];
+        let items = [(31, 0), (15, 1), (2000, 2), (16, 3), (31, 4), (2001, 5)];
         items.iter().for_each(|&item| inbox.post(item));
         let mut open = |window| {
             let mut seen = Vec::new();
             inbox.open(window, &mut seen);
-            if window == 60 {
-                inbox.post((1000, 6));
+            if window == 120 {
+                inbox.post((2000, 6));
             }
             seen
         };
-        let seen: Vec<_> = (0..64).map(&mut open).collect();
+        let seen: Vec<_> = (0..128).map(&mut open).collect();
         assert_eq!((&seen[0][..], &seen[1][..]), (&[(15, 1)][..], &[(31, 0), (16, 3), (31, 4)][..]));
-        assert_eq!(seen[62], [(1000, 2), (1001, 5), (1000, 6)]);
+        assert_eq!(seen[125], [(2000, 2), (2001, 5), (2000, 6)]);
         assert_eq!(seen.iter().map(Vec::len).sum::<usize>(), 7);
+    }
+
+    /// Posts each item when the clock is where it says, goes from one filled window to the next, and says what came in which.
+    fn hop(items: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let (mut inbox, mut seen, mut window) = (Inbox::new(4, 32), Vec::new(), 0);
+        let mut items = items.iter().peekable();
+        loop {
+            let mut taken: Vec<(u64, u32)> = Vec::new();
+            inbox.open(window, &mut taken);
+            seen.extend(taken.iter().map(|&(at, _)| (window, at)));
+            while let Some((_, at)) = items.next_if(|(when, _)| when >> 4 <= window) {
+                inbox.post((*at, 0));
+            }
+            window = inbox.next_window();
+            if window == NO_WINDOW {
+                return seen;
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_filled_window_is_found_in_the_ring_and_beyond() {
+        // Windows of 16 ns: 100 is in the 7th, 16 x 63 in the 64th and last of the ring, 16 x 64 beyond it, 16 x 1000 far beyond.
+        let far: Vec<(u64, u64)> = [100, 1008, 1024, 16_000, 16_017].iter().map(|&at| (0, at)).collect();
+        assert_eq!(hop(&far), [(6, 100), (63, 1008), (64, 1024), (1000, 16_000), (1001, 16_017)]);
+        // From window 1000, on place 40 of the ring, 1001 to 1063 lie ahead round its end.
+        for ahead in [1, 23, 24, 25, 62, 63, 64, 500] {
+            let at = 16 * (1000 + ahead);
+            assert_eq!(hop(&[(0, 16_000), (16_000, at)]), [(1000, 16_000), (1000 + ahead, at)], "{ahead} ahead");
+        }
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //!
 //! The links on a lane that its flow alone uses have no queue that anybody else could join, so a packet's way through them is
 //! computed when it enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without
-//! events.
+//! events. Where more could wait than there is room for, the link keeps count of what waits, and the way of a packet that finds it full
+//! ends there.
 //!
 //! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from flow to flow is
 //! small, and that of a flow with two lanes each way lies on one cache line; what flows have in common is kept once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
+use aqumen_aqm::Limit;
 use aqumen_units::{Bytes, Rate, Span};
 
 pub(crate) struct Lanes {
@@ -20,6 +22,9 @@ pub(crate) struct Lanes {
     known: BTreeMap<Kind, u32>,
     /// Private links where a lane has more than one; a lane owns a run of them.
     hops: Vec<Hop>,
+    /// What waits for those that can overflow, and the place of that of each lane with one link that can.
+    rooms: Vec<Room>,
+    room_of: Vec<u32>,
     /// A flow has numbers for 2^flow_bits lanes.
     flow_bits: u32,
     routes: Vec<Route>,
@@ -53,6 +58,8 @@ enum Hops {
     None,
     /// One, of this rate.
     One(Rate),
+    /// The same of one that can overflow, and the size that most packets have, for one of which there is room.
+    OneBounded(Rate, u16),
     /// This many, kept in the table.
     Many(u8),
 }
@@ -70,6 +77,22 @@ pub(crate) struct Hop {
     free_at: u64,
     rate: Rate,
     delay: u64,
+    /// The last size asked for, and the time that it takes.
+    known_bytes: u16,
+    known_tx: u64,
+    /// Place of its room, or `UNBOUNDED`: it never overflows.
+    room: u32,
+}
+
+const UNBOUNDED: u32 = u32::MAX;
+
+/// The room for packets that wait for a private link, as a port without AQM has it.
+struct Room {
+    limit: Limit,
+    /// When the transmission of each that waits starts, and its size.
+    waiting: VecDeque<(u64, u16)>,
+    /// Their bytes.
+    bytes: u64,
 }
 
 /// Where a lane leads.
@@ -89,6 +112,8 @@ pub(crate) enum Target {
     AgentSink,
     /// Its source.
     AgentSource,
+    /// A private link on the lane has no room for the packet.
+    Nowhere,
 }
 
 /// A target in four bytes: the number of a port, or one of those below.
@@ -102,6 +127,7 @@ const AGENT_SINK: u32 = u32::MAX - 3;
 const AGENT_SOURCE: u32 = u32::MAX - 4;
 const LONE_RECEIVER: u32 = u32::MAX - 5;
 const LONE_SENDER: u32 = u32::MAX - 6;
+const NOWHERE: u32 = u32::MAX - 7;
 
 impl Lanes {
     /// For so many flows, none with more than `most` lanes.
@@ -116,9 +142,20 @@ impl Lanes {
             kinds: Vec::new(),
             known: BTreeMap::new(),
             hops: Vec::new(),
+            rooms: Vec::new(),
+            room_of: Vec::new(),
             flow_bits,
             routes: Vec::with_capacity(flows),
         }
+    }
+
+    /// A private link, of which `limit` bounds what waits for it if it can overflow.
+    pub(crate) fn hop(&mut self, rate: Rate, delay: Span, limit: Option<Limit>) -> Hop {
+        let room = limit.map_or(UNBOUNDED, |limit| {
+            self.rooms.push(Room { limit, waiting: VecDeque::new(), bytes: 0 });
+            self.rooms.len() as u32 - 1
+        });
+        Hop { free_at: 0, rate, delay: delay.as_nanos(), known_bytes: 0, known_tx: 0, room }
     }
 
     /// `lane` leads over `hops` to `target`.
@@ -126,12 +163,22 @@ impl Lanes {
         let (kind_of_hops, delay, usual_tx) = match hops {
             [] => (Hops::None, 0, 0),
             [only] if only.fits_lane(usual_bytes) => {
-                (Hops::One(only.rate), only.delay as u32, only.tx(usual_bytes) as u32)
+                let hops = match self.rooms.get(only.room as usize) {
+                    None => Hops::One(only.rate),
+                    Some(room) => {
+                        Hops::OneBounded(only.rate, if room.has_for_one(usual_bytes) { usual_bytes } else { 0 })
+                    }
+                };
+                (hops, only.delay as u32, tx(only.rate, usual_bytes) as u32)
             }
             many => (Hops::Many(many.len() as u8), self.hops.len() as u32, 0),
         };
         if let Hops::Many(_) = kind_of_hops {
             self.hops.extend(hops);
+        }
+        if let (Hops::OneBounded(..), [only]) = (kind_of_hops, hops) {
+            self.room_of.resize(self.lanes.len(), UNBOUNDED);
+            self.room_of[lane as usize] = only.room;
         }
         let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
         let kind = self.place_of(Kind { leads: Leads::to(target), usual_tx, usual_bytes, hops: kind_of_hops });
@@ -186,7 +233,7 @@ impl Lanes {
         }
     }
 
-    /// When a packet of `bytes` that enters `lane` at `now` reaches its end, and where that is.
+    /// When a packet of `bytes` that enters `lane` at `now` reaches its end, and where that is; or when it finds no room.
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
         let it = &mut self.lanes[self.skipped + lane as usize];
@@ -202,19 +249,41 @@ impl Lanes {
     #[inline(never)]
     fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
         let it = &mut self.lanes[self.skipped + lane as usize];
-        let Kind { leads, hops, .. } = self.kinds[it.kind as usize];
-        let reach = match hops {
-            Hops::None => now,
+        let Kind { leads, hops, usual_tx, .. } = self.kinds[it.kind as usize];
+        match hops {
+            Hops::None => (now, leads),
             Hops::One(rate) => {
                 it.free_at = it.free_at.max(now) + tx(rate, bytes);
-                it.free_at + u64::from(it.delay)
+                (it.free_at + u64::from(it.delay), leads)
             }
-            Hops::Many(n) => self.hops[it.delay as usize..][..n as usize].iter_mut().fold(now, |at, hop| {
-                hop.free_at = hop.free_at.max(at) + hop.tx(bytes);
-                hop.free_at + hop.delay
-            }),
-        };
-        (reach, leads)
+            // Nothing waits for an idle link.
+            Hops::OneBounded(_, usual_bytes) if it.free_at <= now && bytes == usual_bytes => {
+                it.free_at = now + u64::from(usual_tx);
+                (it.free_at + u64::from(it.delay), leads)
+            }
+            Hops::OneBounded(rate, _) => {
+                let start = it.free_at.max(now);
+                if !self.rooms[self.room_of[lane as usize] as usize].admit(now, start, bytes) {
+                    return (now, Leads::to(Target::Nowhere));
+                }
+                it.free_at = start + tx(rate, bytes);
+                (it.free_at + u64::from(it.delay), leads)
+            }
+            Hops::Many(n) => {
+                let mut at = now;
+                for hop in &mut self.hops[it.delay as usize..][..n as usize] {
+                    let start = hop.free_at.max(at);
+                    if let Some(room) = self.rooms.get_mut(hop.room as usize)
+                        && !room.admit(at, start, bytes)
+                    {
+                        return (at, Leads::to(Target::Nowhere));
+                    }
+                    hop.free_at = start + hop.tx(bytes);
+                    at = hop.free_at + hop.delay;
+                }
+                (at, leads)
+            }
+        }
     }
 
     /// Reads `lane`, so that it lies in the cache, where there is such a lane.
@@ -243,13 +312,14 @@ impl Leads {
             Target::AgentSource => AGENT_SOURCE,
             Target::LoneReceiver => LONE_RECEIVER,
             Target::LoneSender => LONE_SENDER,
+            Target::Nowhere => NOWHERE,
         })
     }
 
     /// The port, if it is one.
     #[inline(always)]
     pub(crate) fn port(self) -> Option<u32> {
-        (self.0 < LONE_SENDER).then_some(self.0)
+        (self.0 < NOWHERE).then_some(self.0)
     }
 
     #[inline(always)]
@@ -262,23 +332,49 @@ impl Leads {
             AGENT_SOURCE => Target::AgentSource,
             LONE_RECEIVER => Target::LoneReceiver,
             LONE_SENDER => Target::LoneSender,
+            NOWHERE => Target::Nowhere,
             port => Target::Port(port),
         }
     }
 }
 
 impl Hop {
-    pub(crate) fn new(rate: Rate, delay: Span) -> Self {
-        Hop { free_at: 0, rate, delay: delay.as_nanos() }
-    }
-
     /// Whether its times fit the narrower fields of a lane.
     fn fits_lane(&self, usual_bytes: u16) -> bool {
-        self.delay <= u32::MAX as u64 && self.tx(usual_bytes) <= u32::MAX as u64
+        self.delay <= u32::MAX as u64 && tx(self.rate, usual_bytes) <= u32::MAX as u64
     }
 
-    fn tx(&self, bytes: u16) -> u64 {
-        tx(self.rate, bytes)
+    fn tx(&mut self, bytes: u16) -> u64 {
+        if self.known_bytes != bytes {
+            (self.known_bytes, self.known_tx) = (bytes, tx(self.rate, bytes));
+        }
+        self.known_tx
+    }
+}
+
+impl Room {
+    /// Whether a packet of `bytes` may wait where nothing else does.
+    fn has_for_one(&self, bytes: u16) -> bool {
+        self.limit.packets > 0 && u64::from(bytes) <= self.limit.bytes.0
+    }
+
+    /// Whether a packet of `bytes` that arrives at `now` may wait until its transmission can start.
+    fn admit(&mut self, now: u64, start: u64, bytes: u16) -> bool {
+        while let Some(&(start, bytes)) = self.waiting.front()
+            && start <= now
+        {
+            self.bytes -= u64::from(bytes);
+            self.waiting.pop_front();
+        }
+        let with_it = self.bytes + u64::from(bytes);
+        if self.waiting.len() >= self.limit.packets as usize || with_it > self.limit.bytes.0 {
+            return false;
+        }
+        if start > now {
+            self.waiting.push_back((start, bytes));
+            self.bytes = with_it;
+        }
+        true
     }
 }
 
@@ -300,8 +396,8 @@ mod tests {
     #[test]
     fn packets_wait_for_their_own_link_and_cross_it_at_its_rate() {
         // 1000 bytes at 8 Mbit/s take 1 ms, 40 bytes 40 us; then 10 ms on the way.
-        let hop = Hop::new(Rate::from_bps(8_000_000), Span::from_millis(10));
         let mut lanes = Lanes::new(2, 3);
+        let hop = lanes.hop(Rate::from_bps(8_000_000), Span::from_millis(10), None);
         lanes.set(0, &[hop], Target::Port(7), 1000);
         lanes.set(1, &[], Target::PromptReceiver, 1000);
         lanes.set(2, &[hop, hop], Target::Sender, 40);
@@ -318,5 +414,50 @@ mod tests {
         assert_eq!((lanes.first_of(1), lanes.flow_of(3), lanes.flow_of(4), lanes.acks_of(0)), (4, 0, 1, 2));
         lanes.end_alone(0, true, true);
         assert_eq!((lanes.target(2), lanes.target(1)), (Target::LoneSender, Target::PromptReceiver));
+    }
+
+    /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, perhaps then over one of
+    /// 80 Mbit/s: when each arrives, microseconds, or when it finds no room.
+    fn sent(limit: Limit, second: bool, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
+        let mut lanes = Lanes::new(1, 1);
+        let (rate, delay) = (Rate::from_bps(8_000_000), Span::from_millis(1));
+        let hops = [lanes.hop(rate, delay, Some(limit)), lanes.hop(Rate::from_bps(80_000_000), Span::ZERO, None)];
+        lanes.set(0, &hops[..1 + usize::from(second)], Target::Sender, 1000);
+        let cross = |&(bytes, at): &(u16, u64)| {
+            let (reach, leads) = lanes.cross(0, at * 1000, bytes);
+            match leads.target() {
+                Target::Nowhere => Err(reach / 1000),
+                _ => Ok(reach / 1000),
+            }
+        };
+        packets.iter().map(cross).collect()
+    }
+
+    /// The same alone and before the second link, on which a byte takes 100 ns; says what the second gives.
+    fn sent_over_both(limit: Limit, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
+        let (one, both) = (sent(limit, false, packets), sent(limit, true, packets));
+        let later: Vec<_> =
+            one.iter().zip(packets).map(|(reach, (bytes, _))| reach.map(|at| at + u64::from(*bytes) / 10)).collect();
+        assert_eq!(later, both);
+        both
+    }
+
+    #[test]
+    fn a_private_link_drops_what_it_has_no_room_for() {
+        // 1000 bytes take 1000 us, then 100 us: of four at once the first is in transmission, two wait. At 1000 us the second starts, and
+        // one has room again, which reaches the end at 4000 + 1000 + 100 us. At 9000 us nothing waits.
+        let two = Limit::packets(2);
+        let at_once =
+            [(1000, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 999), (1000, 1000), (1000, 1000), (1000, 9000)];
+        let expected = [Ok(2100), Ok(3100), Ok(4100), Err(0), Err(999), Ok(5100), Err(1000), Ok(11_100)];
+        assert_eq!(sent_over_both(two, &at_once), expected);
+        // 1500 bytes have room: 1000 and 500, or 500 three times.
+        let bytes = |most| Limit { packets: u32::MAX, bytes: Bytes(most) };
+        let sizes =
+            [(1000, 0), (1000, 0), (1000, 0), (500, 0), (10, 0), (500, 1000), (500, 1000), (500, 1000), (500, 1000)];
+        let expected = [Ok(2100), Ok(3100), Err(0), Ok(3550), Err(0), Ok(4050), Ok(4550), Err(1000), Err(1000)];
+        assert_eq!(sent_over_both(bytes(1500), &sizes), expected);
+        // What is larger than all the room never enters, idle or not.
+        assert_eq!(sent_over_both(bytes(999), &[(1000, 0), (990, 5000)]), [Err(0), Ok(7089)]);
     }
 }

@@ -42,7 +42,7 @@ impl<F: FnMut(f64) -> bool> Progress for F {
 /// How to run a plan. The answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// Write the packets that cross shared links to this file (pcapng).
+    /// Write the packets that cross shared links, and links that can overflow, to this file (pcapng).
     pub trace: Option<&'a Path>,
     /// Give every link its events, where otherwise links that one flow alone uses are computed without. Slower; for checking
     /// that nothing changes.

@@ -7,7 +7,7 @@ use aqumen_network::{Error, Identities};
 use aqumen_scenario::{Flow, Group, Link, Plan, Traffic};
 
 use crate::event::Event;
-use crate::lanes::{Hop, Lanes, Target};
+use crate::lanes::{Lanes, Target};
 
 pub(crate) struct Network {
     pub(crate) ports: Vec<Port<Event>>,
@@ -22,10 +22,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(plan: &Plan, style: Style) -> Result<Self, Error> {
+    /// `traced`: a capture shows the packets of all links that can overflow, and so they all have ports.
+    pub(crate) fn new(plan: &Plan, style: Style, traced: bool) -> Result<Self, Error> {
         let users = users(plan);
-        let private: Vec<bool> =
-            plan.links.iter().zip(&users).map(|(link, users)| style.collapse && is_private(link, users)).collect();
+        let is_private = |(link, users): (&Link, &Users)| {
+            style.collapse && is_private(link, users) && !(traced && users.can_overflow(link))
+        };
+        let private: Vec<bool> = plan.links.iter().zip(&users).map(is_private).collect();
         let (edges, identities) = (edges(plan), Identities::new(plan));
         let classes = identities.classes();
         let mut ports = Vec::new();
@@ -57,8 +60,8 @@ impl Network {
                 None => (Target::AgentSink, Target::AgentSource),
             };
             let first = network.lanes.first_of(number as u32);
-            let acks = network.set_lanes(plan, first, &flow.path, packet_bytes, sink);
-            let end = network.set_lanes(plan, acks, &flow.return_path, ack_bytes, source);
+            let acks = network.set_lanes((plan, &users), first, &flow.path, packet_bytes, sink);
+            let end = network.set_lanes((plan, &users), acks, &flow.return_path, ack_bytes, source);
             network.lanes.add_route(acks, end);
         }
         Ok(network)
@@ -72,7 +75,14 @@ impl Network {
     }
 
     /// Sets the lanes of one direction of a flow from `lane` on, and returns the lane after the last.
-    fn set_lanes(&mut self, plan: &Plan, lane: u32, path: &[u32], usual_bytes: u16, end: Target) -> u32 {
+    fn set_lanes(
+        &mut self,
+        (plan, users): (&Plan, &[Users]),
+        lane: u32,
+        path: &[u32],
+        usual_bytes: u16,
+        end: Target,
+    ) -> u32 {
         let (mut lane, mut hops) = (lane, Vec::new());
         for &link in path {
             match self.port_of[link as usize] {
@@ -82,8 +92,9 @@ impl Network {
                     lane += 1;
                 }
                 None => {
-                    let link = &plan.links[link as usize];
-                    hops.push(Hop::new(link.rates[0].1, link.delay));
+                    let (link, users) = (&plan.links[link as usize], &users[link as usize]);
+                    let limit = users.can_overflow(link).then_some(link.limit);
+                    hops.push(self.lanes.hop(link.rates[0].1, link.delay, limit));
                 }
             }
         }
@@ -119,11 +130,16 @@ fn users(plan: &Plan) -> Vec<Users> {
     users
 }
 
-/// Whether a link's queue can be computed without events: one user, a plain queue that can never overflow, one rate,
-/// and nobody who wants to see it.
+impl Users {
+    /// Whether more can wait for `link` than there is room for.
+    fn can_overflow(&self, link: &Link) -> bool {
+        // Retransmissions can repeat what is under way: twice the window is more than is ever there at once.
+        let most = 2 * self.window_pkts;
+        most > u64::from(link.limit.packets) || most.saturating_mul(self.largest) > link.limit.bytes.0
+    }
+}
+
+/// Whether a link's queue can be computed without events: one user, a plain queue, one rate, and nobody who wants to see it.
 fn is_private(link: &Link, users: &Users) -> bool {
-    // Retransmissions can repeat what is under way: twice the window is more than is ever there at once.
-    let most = 2 * users.window_pkts;
-    let fits = most <= link.limit.packets as u64 && most.saturating_mul(users.largest) <= link.limit.bytes.0;
-    users.flows == 1 && link.is_plain() && fits && link.rates.len() == 1
+    users.flows == 1 && link.is_plain() && link.rates.len() == 1
 }

@@ -32,6 +32,9 @@ struct Payload {
     header: u16,
 }
 
+/// A packet of a trace takes some hundred bytes, a call of the system as long as a packet of the run.
+const BUFFER_BYTES: usize = 1 << 18;
+
 const SENDER_PORT: u16 = 5001;
 const RECEIVER_PORT: u16 = 80;
 
@@ -46,7 +49,8 @@ impl Trace {
         // A packet is reported when its transmission ends, at the latest.
         let slack = slowest.map_or(0, |rate| rate.time_for(Bytes(u16::MAX as u64)).as_nanos());
         let links = plan.links.iter().map(|link| link.name.as_str());
-        let out = File::create(file).and_then(|out| aqumen_network::Trace::new(BufWriter::new(out), links, slack));
+        let out = File::create(file)
+            .and_then(|out| aqumen_network::Trace::new(BufWriter::with_capacity(BUFFER_BYTES, out), links, slack));
         Ok(Trace {
             file: file.to_path_buf(),
             out: out.map_err(failed)?,

@@ -7,8 +7,8 @@ use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic::{self, Frames};
 use aqumen_units::{Instant, Span};
 
-use crate::draw::Draws;
-use crate::{Action, Source, Step, after};
+use crate::draw::{Draws, exponential};
+use crate::source::{Action, Source, Step, after};
 
 /// A codec with a frame each interval, which is sent if somebody talks at its end. It starts as if it had always been running.
 pub(super) struct Voip {
@@ -92,8 +92,8 @@ pub(super) struct Video {
 }
 
 impl Video {
-    pub(super) fn new(spec: &traffic::Video) -> Self {
-        let frames = Arc::clone(&spec.file.trace);
+    pub(super) fn new(spec: &traffic::Video, trace: &Arc<Frames>) -> Self {
+        let frames = Arc::clone(trace);
         let schedule_ns = frames.schedule(spec.fps);
         let seconds = schedule_ns.last().map_or(1.0, |end| *end as f64 / 1e9);
         let mean_bps = frames.total_bytes() as f64 * 8.0 / seconds;
@@ -139,5 +139,42 @@ impl Source for Video {
 
     fn on_rate(&mut self, bits_per_second: f64) {
         self.scale = bits_per_second.max(0.0) / self.mean_bps;
+    }
+}
+
+/// Frames of independent random sizes, at equal intervals: Weibull of the shape that the evaluation methodology of IEEE 802.11ax
+/// has for video (IEEE 802.11-14/0571, appendix 2), scaled to the rate. Frames of several flows are not in step.
+pub(super) struct RandomVideo {
+    fps: f64,
+    interval_ns: f64,
+    /// Scale of the law, bytes.
+    scale: f64,
+    started: bool,
+}
+
+/// Shape of the law of sizes.
+const SHAPE: f64 = 0.8099;
+
+impl RandomVideo {
+    pub(super) fn new(spec: &traffic::Video) -> Self {
+        let fps = spec.fps_of_law();
+        let mut video = RandomVideo { fps, interval_ns: 1e9 / fps, scale: 0.0, started: false };
+        video.on_rate(spec.rate_of_law().as_bps() as f64);
+        video
+    }
+}
+
+impl Source for RandomVideo {
+    fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
+        let wait = if self.started { 1.0 } else { rng.uniform() };
+        self.started = true;
+        // P(X > x) = exp(-(x / scale)^shape).
+        let bytes = self.scale * libm::pow(exponential(rng), 1.0 / SHAPE);
+        Step::At(after(now, wait * self.interval_ns), Action::Write((bytes + 0.5).max(1.0) as u32))
+    }
+
+    fn on_rate(&mut self, bits_per_second: f64) {
+        // The mean of the law is its scale times Gamma(1 + 1 / shape).
+        self.scale = bits_per_second.max(0.0) / 8.0 / self.fps / libm::tgamma(1.0 + 1.0 / SHAPE);
     }
 }

@@ -8,7 +8,7 @@ use aqumen_units::Instant;
 
 use crate::draw::exponential;
 use crate::packets::PacketSize;
-use crate::{Clock, Source, Step};
+use crate::source::{Clock, Source, Step};
 
 /// Independent processes in one flow.
 pub(super) struct Mmpp {

@@ -10,7 +10,7 @@ use aqumen_scenario::traffic::{self, Begin};
 use aqumen_units::{Instant, Span};
 
 use crate::draw::{Draws, exponential};
-use crate::{Action, Clock, Source, Step, after};
+use crate::source::{Action, Clock, Source, Step, after};
 
 /// Constant bit rate: the first packet with the flow, no drift.
 pub(super) struct Cbr {

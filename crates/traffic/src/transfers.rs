@@ -6,7 +6,7 @@ use aqumen_scenario::traffic::Transfers;
 use aqumen_units::Instant;
 
 use crate::draw::{Draws, exponential};
-use crate::{Action, Source, Step, after};
+use crate::source::{Action, Source, Step, after};
 
 /// Transfers that begin at the moments of a Poisson process, whatever has become of those before: the open loop of a group.
 pub(super) struct Poisson {

@@ -8,7 +8,7 @@ use aqumen_scenario::traffic::{self, Connection};
 use aqumen_units::Instant;
 
 use crate::draw::Draws;
-use crate::{Action, Source, Step, after};
+use crate::source::{Action, Source, Step, after};
 
 /// A session.
 pub(super) struct Web {

@@ -496,3 +496,66 @@ fn the_same_seed_gives_the_same_packets() {
         assert_ne!(packets(&source, 5, 10.0), packets(&source, 6, 10.0));
     }
 }
+
+/// The host of these tests delivers a segment after 10 ms, whatever its size.
+#[test]
+fn a_player_fills_its_buffer_and_then_fetches_as_it_shows() {
+    let film = "{ kind = \"adaptive-video\", ladder = [\"1Mbit\", \"2Mbit\"], segment = \"1s\", buffer = \"3s\", \
+        play_at = \"1s\", length = \"4500ms\" }";
+    let segment = |at_ms: u64, bytes| (at_ms * 1_000_000, Action::Transfer { bytes, fresh: false, connection: 0 });
+    // 1 s of 1 Mbit/s is 125 kB, which came at 100 Mbit/s; then 250 kB. Played from 10 ms on: 1.99 s are there at 20 ms, 2.98 s at
+    // 30 ms, of which 2 leave room for one more at 1.01 s; at 1.02 s there are 2.99, so the next at 2.01 s. 4.5 s are five segments.
+    let expected = [
+        segment(0, 125_000),
+        segment(10, 250_000),
+        segment(20, 250_000),
+        segment(1010, 250_000),
+        segment(2010, 250_000),
+    ];
+    assert_eq!(steps(&traffic(film), 1, 100.0), expected);
+}
+
+#[test]
+fn a_bit_rate_takes_its_share_of_the_harmonic_mean_of_the_last_segments() {
+    // Each segment takes 10 ms here: 1 Mbit/s of 10 ms comes at 1 Mbit/s, the double at the double.
+    let bytes = |more: &str| -> Vec<u64> {
+        let film = format!(
+            "{{ kind = \"adaptive-video\", ladder = [\"1Mbit\", \"1250kbit\", \"1400kbit\", \"1600kbit\"], \
+             segment = \"12500us\", buffer = \"1s\", play_at = \"12500us\", {more} }}"
+        );
+        let done = steps(&traffic(&film), 1, 0.055);
+        done.iter().map(|(_, action)| if let Action::Transfer { bytes, .. } = action { *bytes } else { 0 }).collect()
+    };
+    // 12.5 ms of film in 10 ms: 1.25 times its rate. 1562 bytes (1 Mbit/s) came at 1.2496 Mbit/s: not enough for all of 1.25.
+    assert_eq!(bytes("share = 1.0")[..2], [1562, 1562]);
+    // From 1.01 Mbit/s of film on it would be: of the last alone 1.26, 1.58 and up; the mean of five rises more slowly.
+    let film = |memory: u32| {
+        let ladder = "ladder = [\"1010kbit\", \"1250kbit\", \"1400kbit\", \"1550kbit\"]";
+        let film = format!(
+            "{{ kind = \"adaptive-video\", {ladder}, segment = \"12500us\", buffer = \"1s\", play_at = \"12500us\", \
+             share = 1.0, memory = {memory} }}"
+        );
+        let done = steps(&traffic(&film), 1, 0.045);
+        let of = |action: &Action| if let Action::Transfer { bytes, .. } = action { *bytes } else { 0 };
+        done.iter().map(|(_, action)| of(action)).collect::<Vec<_>>()
+    };
+    // Bytes: 1010 kbit/s 1578, 1250 1953, 1400 2187, 1550 2421; they come at 1.2624, 1.5624, 1.7496 Mbit/s.
+    assert_eq!(film(1), [1578, 1953, 2421, 2421, 2421]);
+    // Means of 1.2624 and 1.5624: 1.396; with another 1.5624: 1.447.
+    assert_eq!(film(5)[..4], [1578, 1953, 1953, 2187]);
+}
+
+#[test]
+fn random_frames_have_the_mean_and_the_spread_of_their_law() {
+    // 30 frames per second at 4 Mbit/s: 16667 bytes. Weibull of shape 0.8099: Gamma(1 + 2 / 0.8099) / Gamma(1 + 1 / 0.8099)^2 = 2.551.
+    let frames = packets(&traffic("\"video\""), 1, 1000.0);
+    let bytes: Vec<f64> = frames.iter().map(|frame| f64::from(frame.bytes)).collect();
+    assert_mean("frames", &bytes, 4e6 / 8.0 / 30.0);
+    let squares: Vec<f64> = bytes.iter().map(|x| x * x).collect();
+    assert_mean("their squares", &squares, 2.551 * (4e6 / 8.0 / 30.0) * (4e6 / 8.0 / 30.0));
+    assert!(frames.windows(2).all(|pair| (pair[1].at_ns - pair[0].at_ns).abs_diff(33_333_333) <= 1));
+    // Two flows are not in step.
+    assert!(frames[0].at_ns < 33_333_334 && frames[0].at_ns != packets(&traffic("\"video\""), 2, 1.0)[0].at_ns);
+    let slow = packets(&traffic("{ kind = \"video\", rate = \"1Mbit\", fps = 10.0 }"), 1, 1000.0);
+    assert_mean("slow", &slow.iter().map(|frame| f64::from(frame.bytes)).collect::<Vec<_>>(), 12_500.0);
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib.resources import files
@@ -21,6 +21,7 @@ from aqumen.claims.ranks import pareto, ranks
 from aqumen.claims.records import SAMPLE, Records, Wanted
 from aqumen.columns import Column
 from aqumen.comparison import summarize
+from aqumen.errors import Error
 from aqumen.scenario import Scenario
 
 __all__ = [
@@ -31,9 +32,11 @@ __all__ = [
     "at_target",
     "page",
     "rows",
+    "safe_ranges",
     "sampled",
     "sections",
     "standing",
+    "varied",
     "wanted",
 ]
 
@@ -41,6 +44,14 @@ REFERENCE = "droptail"
 TARGETS = ("5ms", "15ms", "45ms")
 STEP_S = 1.0
 """Length of the samples of delay and goodput: ten of the usual round trips."""
+BESIDE_CELLS = {"two-aqms"}
+"""Scenarios that are a case of their own beside their cells: both links with the AQM under test."""
+KNOB_CELL = "rfc7928/congestion@medium"
+FACTORS = (1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)
+QUICK_FACTORS = (1 / 2, 2.0)
+"""What section 12 multiplies each knob by, one at a time."""
+SAFE = 0.1
+"""Within this share of the default's delay and utilisation a knob's value is safe."""
 COLOURS = ["#555b6e", "#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226"]
 
 
@@ -75,10 +86,14 @@ class Section:
 def _cells(name: str) -> tuple[str, ...]:
     scenario = Scenario.load(f"rfc7928/{name}")
     found = [f"rfc7928/{name}@{cell}" for cell in scenario.cells] or [f"rfc7928/{name}"]
+    if scenario.cells and name in BESIDE_CELLS:
+        found.insert(0, f"rfc7928/{name}")
     for variant in scenario.variants:
-        # ECN and other initial windows at the whole scenario; at the points of an axis they would be many and alike.
         if not scenario.cells or name == "congestion":
             found += [f"{cell}{',' if '@' in cell else '@'}{variant}" for cell in found if variant not in cell]
+        else:
+            # ECN on as well at the scenario as it stands; at each point of an axis it would be many and alike.
+            found.append(f"rfc7928/{name}@{variant}")
     return tuple(dict.fromkeys(found))
 
 
@@ -99,7 +114,9 @@ def sections() -> list[Section]:
         Section("8.2.6", "capacity that varies", _cells("varying-capacity"), capacity),
         Section("9.1", "a mix of traffic", _cells("mix")),
         Section("9.2", "traffic both ways", _cells("bidirectional")),
-        Section("10", "an AQM after an AQM", _cells("two-aqms")),
+        Section(
+            "10", "an AQM after an AQM; delay and utilisation of the first link, then of the second", _cells("two-aqms")
+        ),
     ]
 
 
@@ -119,6 +136,11 @@ MEASURES: Sequence[Column] = (
     ("fct_10kB_100kB_mean_s", "transfer of 10 to 100 kB", "ms", 1000, 0),
     ("page_load_mean_s", "page load", "s", 1, 2),
     ("mos", "voice, MOS", "", 1, 2),
+    ("frame_loss_ratio", "frames lost", "%", 100, 2),
+    ("video_bitrate_mean_bps", "film", "Mbit/s", 1e-6, 2),
+    ("video_stalled_ratio", "film stalled", "%", 100, 1),
+    ("second_sojourn_mean_s", "delay at the second link", "ms", 1000, 1),
+    ("second_utilization", "utilisation of it", "%", 100, 1),
 )
 """Key, title, unit, factor, digits of what is told of each run."""
 
@@ -140,9 +162,12 @@ def at_target(spec: str, delay: str) -> str | None:
         spec: The AQM, without a target.
         delay: The target, such as `15ms`.
     """
-    known = {row["name"]: row["params"] for row in json.loads(_core.list_aqms_json())}
-    name = spec.partition(":")[0]
-    units = {param["name"]: param["unit"] for param in known.get(name, ())}
+    known = {row["name"]: row for row in json.loads(_core.list_aqms_json())}
+    row = known.get(spec.partition(":")[0], {})
+    # What a profile sets stays: a second target beside it would be refused.
+    if {"target", "target_delay", "min_th", "thresholds"} & set(row.get("settings", ())):
+        return None
+    units = {param["name"]: param["unit"] for param in known.get(row.get("algorithm"), row).get("params", ())}
     key = "target_delay" if "target_delay" in units else "target" if units.get("target") == "s" else None
     if key is None:
         return None
@@ -230,14 +255,123 @@ def wanted(aqms: Sequence[str], quick: bool) -> Wanted:
 
     Args:
         aqms: The AQMs, beside the reference.
-        quick: Leave out two of three round-trip times.
+        quick: Leave out two of three round-trip times and pairs of AQMs, and the far values of the knobs.
     """
     found: Wanted = {}
     for section in sections():
-        cells = section.cells[::3] if quick and section.number == "6" else section.cells
+        cells = section.cells[::3] if quick and section.number in ("6", "10") else section.cells
         for cell in cells:
             found[cell] = list(dict.fromkeys([*found.get(cell, []), *section.specs(aqms)]))
+    specs = [knob.spec for aqm in aqms for knob in varied(aqm, quick)]
+    found[KNOB_CELL] = list(dict.fromkeys([*found.get(KNOB_CELL, []), *specs]))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """An AQM with one of its knobs turned."""
+
+    knob: str
+    """The parameter."""
+    unit: str
+    """Its unit."""
+    default: float
+    """What it is if it is not turned."""
+    value: float
+    """What it is."""
+    spec: str
+    """The AQM so."""
+
+
+def varied(aqm: str, quick: bool) -> list[Varied]:
+    """The AQM with each of its numbers turned, one at a time; what it does not accept is left out.
+
+    Args:
+        aqm: The AQM.
+        quick: Turn them less often.
+    """
+    scenario = Scenario.load(KNOB_CELL)
+    rows = {row["name"]: row for row in json.loads(_core.list_aqms_json())}
+    name, _, text = aqm.partition(":")
+    row = rows.get(name, {})
+    table = rows.get(row.get("algorithm"), row).get("params", ())
+    report = next(link["aqm"] for link in scenario.plan(1, aqm)["links"] if link["record"])
+    given = dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+    found = []
+    for param in table:
+        default = report["params"].get(param["name"])
+        if isinstance(default, bool) or not isinstance(default, int | float) or not default or param["choices"]:
+            continue
+        for factor in QUICK_FACTORS if quick else FACTORS:
+            value = default * factor
+            # What is counted stays whole.
+            if param["unit"] in ("pkt", "B") and default == int(default):
+                value = float(max(1, round(value)))
+            changed = {**given, param["name"]: f"{value:.9g}{param['unit']}"}
+            spec = f"{name}:{','.join(f'{key}={each}' for key, each in changed.items())}"
+            try:
+                scenario.plan(1, spec)
+            except Error:
+                continue
+            found.append(Varied(param["name"], param["unit"], float(default), value, spec))
+    return found
+
+
+def safe_ranges(records: Records, aqms: Sequence[str], quick: bool) -> dict[str, list[dict[str, Any]]]:
+    """Section 12: for each knob of an AQM what delay and utilisation come to as it is turned, and between which of the
+    values tried, next to one another, both stay within a tenth of what they are if it is not.
+
+    Args:
+        records: The runs.
+        aqms: The AQMs.
+        quick: Whether the knobs were turned less often.
+    """
+
+    def means(spec: str) -> tuple[float, float] | None:
+        each = [figures(run, "steady") for _, run in records.of(KNOB_CELL, spec)]
+        pairs = [(one["sojourn_mean_s"], one["utilization"]) for one in each]
+        known = [(delay, used) for delay, used in pairs if delay is not None and used is not None]
+        return (sum(d for d, _ in known) / len(known), sum(u for _, u in known) / len(known)) if known else None
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for aqm in aqms:
+        base = means(aqm)
+        if base is None:
+            continue
+        by_knob: dict[str, list[Varied]] = {}
+        for each in varied(aqm, quick):
+            by_knob.setdefault(each.knob, []).append(each)
+        found[aqm] = [_safe(turned, base, means) for turned in by_knob.values()]
+    return found
+
+
+def _safe(
+    turned: Sequence[Varied], base: tuple[float, float], means: Callable[[str], tuple[float, float] | None]
+) -> dict[str, Any]:
+    """One knob: every value that was tried, and the ends of the safe range about the default."""
+    first = turned[0]
+    tried = [{"value": first.default, "delay_s": base[0], "utilization": base[1], "safe": True}]
+    for each in turned:
+        if (seen := means(each.spec)) is not None:
+            near = all(abs(is_ - was) <= SAFE * abs(was) for is_, was in zip(seen, base, strict=True))
+            tried.append({"value": each.value, "delay_s": seen[0], "utilization": seen[1], "safe": near})
+    tried.sort(key=lambda one: one["value"])
+    middle = next(k for k, one in enumerate(tried) if one["value"] == first.default)
+    low = high = middle
+    while low > 0 and tried[low - 1]["safe"]:
+        low -= 1
+    while high + 1 < len(tried) and tried[high + 1]["safe"]:
+        high += 1
+    return {
+        "knob": first.knob,
+        "unit": first.unit,
+        "default": first.default,
+        "low": tried[low]["value"],
+        "high": tried[high]["value"],
+        "low_is_end": low == 0,
+        "high_is_end": high == len(tried) - 1,
+        "tried": tried,
+    }
 
 
 def sampled(scenario: Scenario) -> Scenario:
@@ -272,12 +406,13 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
         run: The run.
         window: The window.
     """
-    link = next(iter(run["links"].values()))[window]
+    link, *others = (windows[window] for windows in run["links"].values())
+    second = others[0] if others else {}
     flows = {name: windows[window] for name, windows in run["flows"].items()}
     goodputs = [group["goodput_bps"] for group in flows.values()]
 
     def first(key: str) -> float | None:
-        return next((group[key] for group in flows.values() if group[key] is not None), None)
+        return next((group[key] for group in flows.values() if group.get(key) is not None), None)
 
     return {
         "goodput_bps": sum(goodputs),
@@ -295,6 +430,11 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
         "goodput_ratio": goodputs[1] / goodputs[0] if len(goodputs) > 1 and goodputs[0] else None,
         "page_load_mean_s": first("page_load_mean_s"),
         "mos": first("mos"),
+        "frame_loss_ratio": first("frame_loss_ratio"),
+        "video_bitrate_mean_bps": first("video_bitrate_mean_bps"),
+        "video_stalled_ratio": first("video_stalled_ratio"),
+        "second_sojourn_mean_s": second.get("sojourn_mean_s"),
+        "second_utilization": second.get("utilization"),
     }
 
 
@@ -365,6 +505,7 @@ def page(
     seeds: int,
     command: str,
     spent: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    safe: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
 ) -> str:
     """The report as one HTML file: for each section delay against goodput, and the table.
 
@@ -374,6 +515,7 @@ def page(
         seeds: How many seeds.
         command: The command that made it.
         spent: What each costs, where that was measured.
+        safe: The safe range of each knob, where that was measured.
     """
     names = list(dict.fromkeys([REFERENCE, *aqms, *(row["aqm"] for row in table)]))
     css = (files("aqumen.claims") / "page.css").read_text("utf-8")
@@ -395,14 +537,15 @@ def page(
             parts.append(_picture([r for r in own if (r["cell"], r["window"]) == (cell, window)], names, cell, window))
         shown = [m for m in MEASURES if any(row["measured"][m[0]]["n"] for row in own)]
         heads = "".join(f"<th>{escape(title)}<br>{escape(unit)}</th>" for _, title, unit, _, _ in shown)
-        parts.append(f"</div><table><tr><th>cell, window</th><th>AQM</th>{heads}</tr>")
+        parts.append(f"</div><div class=wide><table><tr><th>cell, window</th><th>AQM</th>{heads}</tr>")
         for row in own:
             cells = "".join(f"<td class=n>{_spread(row['measured'][key], f, d)}</td>" for key, _, _, f, d in shown)
             place = f"{row['cell'].partition('/')[2]}, {row['window']}"
             parts.append(f"<tr><td class=id>{escape(place)}</td><td>{escape(row['aqm'])}</td>{cells}</tr>")
-        parts.append("</table>")
+        parts.append("</table></div>")
     parts.append(_cost_table({aqm: spent[aqm] for aqm in (REFERENCE, *aqms) if aqm in spent}))
     parts.append(_knob_tables(aqms))
+    parts.append(_safe_tables({aqm: safe[aqm] for aqm in aqms if safe.get(aqm)}))
     parts.append(f"<h2>Made by</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
     return "".join(parts)
 
@@ -468,6 +611,35 @@ def _knob_tables(aqms: Sequence[str]) -> str:
             parts.append(
                 f"<tr><td class=id>{escape(param['name'])}</td><td>{escape(param['unit'])}</td>"
                 f"<td>{escape(str(default))}</td><td>{escape(_range(param))}</td><td>{escape(param['doc'])}</td></tr>"
+            )
+        parts.append("</table>")
+    return "".join(parts)
+
+
+def _safe_tables(safe: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+    if not safe:
+        return ""
+    parts = [
+        f"<h2>12 safe ranges</h2><p>Each knob turned by itself at {escape(KNOB_CELL)}: from the lowest to the highest"
+        f" of the values tried, next to one another, at which queueing delay and utilisation stay within {SAFE:.0%} of"
+        " what they are if nobody turns it. An end with … is the last value that was tried.</p>"
+    ]
+    for aqm, knobs_ in safe.items():
+        parts.append(
+            f"<h3>{escape(aqm)}</h3><table><tr><th>parameter</th><th>unit</th><th>if not set</th><th>safe from</th>"
+            "<th>to</th><th>value: queueing delay in ms, utilisation in %</th></tr>"
+        )
+        for knob in knobs_:
+            tried = "; ".join(
+                f"{one['value']:.5g}: {one['delay_s'] * 1e3:.1f}, {one['utilization'] * 100:.1f}"
+                + ("" if one["safe"] else " ✗")
+                for one in knob["tried"]
+            )
+            low, high = (f"{knob[end]:.5g}{' …' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
+            parts.append(
+                f"<tr><td class=id>{escape(knob['knob'])}</td><td>{escape(knob['unit'])}</td>"
+                f"<td class=n>{knob['default']:.5g}</td><td class=n>{low}</td><td class=n>{high}</td>"
+                f"<td>{tried}</td></tr>"
             )
         parts.append("</table>")
     return "".join(parts)

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aqumen import flent as flent_files
 from aqumen import tables
 from aqumen.cli import complete, talk
 from aqumen.cli.options import (
     anyway_option,
     engines_option,
     figures_option,
+    flent_option,
     format_option,
     json_option,
     load,
@@ -62,6 +64,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @theory_option
 @anyway_option
 @figures_option
+@flent_option
 @wide_option
 @format_option
 @json_option
@@ -79,6 +82,7 @@ def compare(
     theory: bool,
     anyway: bool,
     figures: Path | None,
+    flent: Path | None,
     wide: bool,
     form: str,
     as_json: bool,
@@ -96,6 +100,8 @@ def compare(
     own = own_aqms(aqm_from)
     loaded = load(scenario, set_, until, target, own)
     specs = named_too(spec_list(aqm), own)
+    if flent is not None:
+        flent_files.check(engine)
     gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
     for said in gathering.long:
         talk.say(said)
@@ -132,6 +138,9 @@ def compare(
     if figures is not None:
         made = write_figures(comparison, figures, talk.command())
         talk.say(f"wrote {len(made)} files into {figures}")
+    if flent is not None:
+        files = flent_files.write(loaded, [(run.spec, run.seed) for run in comparison.results], flent)
+        talk.say(f"wrote {len(files)} files for Flent into {flent}")
     if as_json:
         print(comparison.to_json())
     elif form == "csv":

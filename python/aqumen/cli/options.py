@@ -24,6 +24,7 @@ __all__ = [
     "engine_option",
     "engines_option",
     "figures_option",
+    "flent_option",
     "format_option",
     "json_option",
     "keys_of",
@@ -84,6 +85,12 @@ out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for al
 anyway_option = click.option("--anyway", is_flag=True, help="Run also what takes hours, which is refused otherwise.")
 theory_option = click.option(
     "--theory", is_flag=True, help="Set margins and oscillations beside the result too, which may take seconds."
+)
+flent_option = click.option(
+    "--flent",
+    type=PATH,
+    metavar="DIR",
+    help="Write each run for Flent into this folder, as .flent.gz; each runs once more for it.",
 )
 format_option = click.option(
     "--format",

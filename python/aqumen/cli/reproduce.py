@@ -1,5 +1,5 @@
 """`aqumen reproduce`: a paper's experiments run, its claims judged by their rules, and the verdicts held against the
-record."""
+record; RFC 7928's evaluation; AQMs ranked over many networks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aqumen import experiments, tables
-from aqumen.claims import evaluation
+from aqumen.claims import across, advice, evaluation
 from aqumen.claims.figures import write_paper_figures
 from aqumen.claims.markdown import page as markdown_page
 from aqumen.claims.model import VERDICTS, load_paper
@@ -41,8 +41,13 @@ SAY_EACH_S = 20.0
 
 
 @click.command()
-@click.argument("paper", metavar="PAPER|all|rfc7928")
-@click.option("--aqm", multiple=True, metavar="SPEC", help="An AQM that rfc7928 is to characterise; repeat for each.")
+@click.argument("paper", metavar="PAPER|all|rfc7928|ranking")
+@click.option(
+    "--aqm",
+    multiple=True,
+    metavar="SPEC",
+    help="An AQM that rfc7928 is to characterise, or of those that are ranked; repeat for each.",
+)
 @click.option(
     "--target", metavar="TIME", help="rfc7928: run each AQM at this target delay as well, apart from its own."
 )
@@ -54,7 +59,11 @@ SAY_EACH_S = 20.0
 @figures_option
 @format_option
 @json_option
-@click.option("--record", is_flag=True, help="Keep the verdicts as those on record, in this checkout.")
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Keep the verdicts as those on record, in this checkout; ranking: write docs/which-aqm.md.",
+)
 def reproduce(
     paper: str,
     aqm: tuple[str, ...],
@@ -71,7 +80,8 @@ def reproduce(
 
     With --out a report and every finished run are written, and runs there are reused. The exit code is 1 if a verdict
     differs from the record. A quick run says which claims it cannot judge. rfc7928 has no claims: it characterises the
-    AQMs given, beside DropTail.
+    AQMs given, beside DropTail. ranking has none either: it ranks all AQMs and profiles over many networks, and picks
+    one for a household, a data centre and a provider.
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
@@ -85,6 +95,10 @@ def reproduce(
         return _evaluate(specs, quick, seeds, out, form, as_json)
     if target is not None:
         raise ScenarioError("--target is for rfc7928; a paper's claims name their AQMs")
+    if paper == "ranking":
+        if figures is not None:
+            raise OutputError("--figures is for the papers")
+        return _rank(spec_list(aqm), quick, seeds, out, form, as_json, record)
     if aqm:
         raise ScenarioError("--aqm is for rfc7928; a paper's claims name their AQMs")
     if record and experiments.folder() is None:
@@ -162,14 +176,16 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
     data["standing"] = evaluation.standing(table)
     data["costs"] = spent = evaluation.costs(records, aqms)
     data["knobs"] = evaluation.knobs(aqms)
+    data["safe_ranges"] = safe = evaluation.safe_ranges(records, aqms, quick)
     if out is not None:
         write_text(Path(out) / "rfc7928.json", json_text(data, indent=1) + "\n")
-        write_text(Path(out) / "report.html", evaluation.page(table, aqms, len(numbers), talk.command(), spent))
+        write_text(Path(out) / "report.html", evaluation.page(table, aqms, len(numbers), talk.command(), spent, safe))
         for aqm in aqms:
             mine = {spec for section in evaluation.sections() for spec in section.specs([aqm])}
             own = [row for row in table if row["aqm"] in mine]
             name = re.sub(r"[^A-Za-z0-9.=-]+", "_", aqm)
-            write_text(Path(out) / f"{name}.html", evaluation.page(own, [aqm], len(numbers), talk.command(), spent))
+            text = evaluation.page(own, [aqm], len(numbers), talk.command(), spent, safe)
+            write_text(Path(out) / f"{name}.html", text)
         talk.say(f"wrote {Path(out) / 'report.html'} and a page for each AQM")
     if as_json:
         print(json_text(data, indent=1))
@@ -186,6 +202,12 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
             made.add_row(f"{row['cell'].partition('/')[2]}, {row['window']}", row["aqm"], *cells)
         shown_tables.append(made)
+    for aqm, turned in safe.items():
+        made = talk.table(f"\n12 {aqm}: each knob by itself", ["knob", "unit", "if not set", "safe from", "to"])
+        for knob in turned:
+            ends = (f"{knob[end]:.5g}{'…' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
+            made.add_row(knob["knob"], knob["unit"], f"{knob['default']:.5g}", *ends)
+        shown_tables.append(made)
     if form == "text":
         talk.show(*shown_tables)
     elif form == "parquet":
@@ -196,6 +218,65 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
         sys.stdout.buffer.write(rows_parquet(flat, keys))
     else:
         print(written(shown_tables, form), end="")
+    return 0
+
+
+def _rank(
+    aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool, record: bool
+) -> int:
+    """All AQMs over all places: two rankings, three picks."""
+    folder = experiments.folder()
+    if record and (folder is None or aqms):
+        raise OutputError("--record needs a checkout with the folder experiments, and all AQMs")
+    numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
+    study = across.Study(numbers, quick=quick, out=out, aqms=aqms)
+    for name, why in study.refused.items():
+        talk.say(f"{name} is not ranked: {why}")
+    if not _work(study.records, out):
+        return talk.INTERRUPTED
+    data = study.to_dict()
+    command = f"aqumen reproduce ranking{' --quick' if quick else ''} --seeds {len(numbers)}"
+    text = advice.page(data, command, datetime.now(UTC).strftime("%Y-%m-%d"))
+    if out is not None:
+        write_text(Path(out) / "ranking.json", json_text(data, indent=1) + "\n")
+        write_text(Path(out) / "which-aqm.md", text)
+        talk.say(f"wrote {Path(out) / 'which-aqm.md'}")
+    if record:
+        assert folder is not None
+        write_text(folder.parent / "docs" / "which-aqm.md", text)
+        talk.say(f"wrote {folder.parent / 'docs' / 'which-aqm.md'}")
+    if as_json:
+        print(json_text(data, indent=1))
+        return 0
+    if form == "parquet":
+        rows = [
+            {"ranking": which, "criterion": key, "aqm": name, "mean_rank": rank}
+            for which, found in data["rankings"].items()
+            for key, told in found["by"].items()
+            if told is not None
+            for name, rank in told["means"].items()
+        ]
+        sys.stdout.buffer.write(rows_parquet(rows, ["ranking", "criterion", "aqm", "mean_rank"]))
+        return 0
+    shown: list[Table | str] = []
+    for which, found in data["rankings"].items():
+        first = found["by"][across.CRITERIA[0][0]]
+        if first is None:
+            continue
+        heads = ["AQM", *(f"rank by\n{words}" for _, words, _ in across.CRITERIA)]
+        made = talk.table(f"\nAQMs {advice.NAMES[which]}", heads)
+        for name in first["means"]:
+            told = [found["by"][key] for key, _, _ in across.CRITERIA]
+            made.add_row(name, *(tables.number(None if one is None else one["means"][name], 1) for one in told))
+        shown.append(made)
+    picks = talk.table("\nPicks", ["situation", "AQM", "of Linux"], figures=False)
+    for situation, picked in zip(across.SITUATIONS, data["situations"], strict=True):
+        picks.add_row(situation.title, picked["pick"] or "not run", picked["kernel"] or "–")
+    shown.append(picks)
+    if form == "text":
+        talk.show(*shown)
+    else:
+        print(written(shown, form), end="")
     return 0
 
 

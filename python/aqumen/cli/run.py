@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import aqumen
+from aqumen import flent as flent_files
 from aqumen import tables
 from aqumen.beside import Beside, explain
 from aqumen.cli import complete, talk
@@ -16,6 +17,7 @@ from aqumen.cli.options import (
     PATH,
     anyway_option,
     engine_option,
+    flent_option,
     json_option,
     load,
     named_too,
@@ -53,6 +55,7 @@ __all__ = ["run", "tables_of", "theory_of"]
 @target_option
 @out_option
 @click.option("--pcap", type=PATH, metavar="FILE", help="Write the packets as pcapng.")
+@flent_option
 @theory_option
 @anyway_option
 @wide_option
@@ -68,6 +71,7 @@ def run(
     target: str | None,
     out: Path | None,
     pcap: Path | None,
+    flent: Path | None,
     theory: bool,
     anyway: bool,
     wide: bool,
@@ -95,6 +99,8 @@ def run(
             raise aqumen.ScenarioError(f"--aqm {aqm}: run takes one AQM; `aqumen compare` takes several")
         loaded.check_aqm(aqm)
     check_engine(engine)
+    if flent is not None:
+        flent_files.check([engine])
     for runner in [engine, "theory"] if theory else [engine]:
         if (said := foresee(loaded, [aqm], runner, anyway=anyway)) is not None:
             talk.say(said)
@@ -110,6 +116,9 @@ def run(
         write_text(store.folder / "scenario.toml", loaded.to_toml())
         store.save((aqm, seed), result.answer, Digests(loaded, engine).of((aqm, seed)))
         talk.say(f"wrote {store.path((aqm, seed))}")
+    if flent is not None:
+        (made,) = flent_files.write(loaded, [(aqm, seed)], flent)
+        talk.say(f"wrote {made}")
     told = [] if engine == "theory" else explain(loaded, result, aqm, loops=theory)
     if as_json:
         beside: dict[str, dict[str, Any]] = {}

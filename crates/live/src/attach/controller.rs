@@ -2,13 +2,14 @@
 //!
 //! A reading becomes what an AQM is told of its queue: packets are the backlog's bytes over the measured mean packet, since the kernel
 //! counts a super-packet as one; the sojourn time is the backlog over the rate of departures; transmissions are busy while something
-//! waits. The AQM is stepped by its own timer.
+//! waits. The AQM is stepped by its own timer, once it has begun: see [`Phase`].
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Cx, Draw, Limit, QueueView, Totals};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use super::marker::Counts;
+use super::start::Start;
 use crate::netlink::tc::Stats;
 
 /// Over how much time the mean packet is taken, seconds.
@@ -37,6 +38,18 @@ pub(crate) struct Controller {
     rate: Departures,
     /// The link falls silent now and then without being congested.
     radio: bool,
+    phase: Phase,
+}
+
+/// Whether the AQM regulates yet. One that does not is not stepped: it would wind up.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Everything passes.
+    Held,
+    /// The queue that was found is brought down.
+    Start(Start),
+    /// It regulates.
+    Begun,
 }
 
 /// What a reading meant.
@@ -98,7 +111,30 @@ impl Controller {
             packet: Mean { bytes: 2.0 * packet_bytes, packets: 2.0 },
             rate: Departures { nominal: rate, bytes: 0.0, busy_s: 0.0 },
             radio: false,
+            phase: Phase::Begun,
         }
+    }
+
+    /// Brings down the queue that it finds before the AQM begins.
+    pub(crate) fn after(mut self, start: Start) -> Self {
+        self.phase = Phase::Start(start);
+        self
+    }
+
+    /// From now on everything passes, or (`start`) no longer.
+    pub(crate) fn hold(&mut self, hold: bool, start: Option<Start>, now: Instant) {
+        match (hold, self.phase, start) {
+            (true, ..) => self.phase = Phase::Held,
+            (false, Phase::Held, Some(start)) => self.phase = Phase::Start(start),
+            (false, Phase::Held, None) => self.begin(now),
+            (false, ..) => {}
+        }
+    }
+
+    /// The AQM begins, knowing nothing of before.
+    fn begin(&mut self, now: Instant) {
+        self.aqm.take_over(None, now, &self.totals);
+        self.phase = Phase::Begun;
     }
 
     /// Takes a time in which packets wait and none leaves as silence of a radio: the AQM is not stepped, and the link is not busy.
@@ -109,7 +145,7 @@ impl Controller {
 
     /// When the AQM wants to be stepped.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.aqm.next_timer()
+        self.aqm.next_timer().filter(|_| matches!(self.phase, Phase::Begun))
     }
 
     /// What the AQM is told.
@@ -139,7 +175,14 @@ impl Controller {
         let sojourn_s = 8.0 * backlog / link_bps;
         self.totals.last_sojourn = Span::from_secs_f64(sojourn_s);
         let silent = self.radio && state.waited && state.departed_bytes == 0;
-        if !silent && self.aqm.next_timer().is_some_and(|due| due <= new.at) {
+        let mut p = 0.0;
+        if let Phase::Start(start) = &mut self.phase {
+            match start.see(state.interval_s, backlog_pkts) {
+                Some(signals) => p = signals,
+                None => self.begin(new.at),
+            }
+        }
+        if !silent && self.next_timer().is_some_and(|due| due <= new.at) {
             self.aqm.on_timer(&mut Cx {
                 now: new.at,
                 queue: QueueView {
@@ -155,7 +198,7 @@ impl Controller {
             backlog_bytes: new.queue.backlog_bytes,
             backlog_pkts,
             sojourn_s,
-            p: self.aqm.probability().get(),
+            p: if matches!(self.phase, Phase::Begun) { self.aqm.probability().get() } else { p },
             link_bps,
             packet_bytes,
             ..state
@@ -299,6 +342,46 @@ mod tests {
         let last = seen.iter().take(101).last().unwrap();
         assert_eq!((last.queue_pkts, last.arrivals_pkts, last.departures_pkts), (40.0, 20.0, 20.0));
         assert!((last.busy_s - 0.01).abs() < 1e-9 && last.idle_s < 1e-9, "{last:?}");
+    }
+
+    #[test]
+    fn an_aqm_that_is_held_is_not_stepped_and_begins_anew() {
+        let (mut controller, seen) = controller();
+        controller.hold(true, None, Instant::ZERO);
+        for step in 0..100 {
+            let state = controller.read(&reading(10 * step, 20 * step + 40, 20 * step));
+            assert_eq!((state.p, controller.next_timer()), (0.0, None));
+        }
+        assert!(seen.try_recv().is_err(), "it was stepped while it was held");
+        controller.hold(false, None, Instant::from_nanos(990_000_000));
+        controller.read(&reading(1000, 20 * 100 + 40, 20 * 100));
+        let first = seen.try_recv().unwrap();
+        // What it hears is of the 10 ms since it began, not of the second before.
+        assert_eq!((first.queue_pkts, first.departures_pkts, first.interval_s), (40.0, 20.0, 0.01));
+    }
+
+    #[test]
+    fn a_long_queue_is_brought_down_before_the_aqm_begins() {
+        let network = aqumen_aqm::Network {
+            capacity: Rate::from_bps(8_000_000),
+            flows: 10.0,
+            base_rtt_s: 0.1,
+            target_pkts: 20.0,
+            packet_bytes: 500.0,
+            link_rate: Rate::from_bps(8_000_000),
+            buffer_pkts: 400.0,
+        };
+        let (controller, seen) = controller();
+        let mut controller = controller.after(Start::new(&network));
+        controller.read(&reading(0, 300, 0));
+        // 2000 packets a second and 100 ms: 200 in flight and 300 that wait. The mean packet has 500 bytes after the first reading.
+        let state = controller.read(&reading(10, 320, 20));
+        assert!((state.p - 0.02).abs() < 0.005 && seen.try_recv().is_err(), "{state:?}");
+        // 40 wait, twice the target: the AQM's turn, which is its first step 10 ms later.
+        controller.read(&reading(20, 340, 300));
+        assert!(seen.try_recv().is_err());
+        // The mean packet is still a little above 500 bytes.
+        assert!((controller.read(&reading(30, 360, 320)).p - 0.04).abs() < 0.003);
     }
 
     #[test]

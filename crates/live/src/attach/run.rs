@@ -1,6 +1,7 @@
 //! The loop of `aqumend attach`: read, step, order, every few milliseconds, until told to end or until what it stands on is gone.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::options::{Options, Target};
 use super::rollback::{Comparison, Verdict};
 use super::service::{self, Manager, Signals};
 use super::shaper::{self, Shaper};
+use super::start::Start;
 use super::{device, sampled};
 use crate::netlink::Netlink;
 use crate::netlink::tc::Device;
@@ -88,6 +90,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let marks = sampled::is_marking(&aqm);
     let controller = Controller::new(aqm, limit, network.packet_bytes, network.link_rate);
     let controller = if options.autorate.is_some() { controller.of_radio() } else { controller };
+    let controller = match start(options, &network) {
+        Some(start) => controller.after(start),
+        None => controller,
+    };
     Loop {
         options,
         network,
@@ -102,6 +108,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         spent: Spent::default(),
     }
     .run(&signals)
+}
+
+/// How the AQM begins; a probability that never changes has no queue that it aims at.
+fn start(options: &Options, network: &Network) -> Option<Start> {
+    (options.aqm.algorithm != "fixed").then(|| Start::new(network))
 }
 
 fn serve(
@@ -347,10 +358,7 @@ impl Loop<'_> {
                 let interval = sampled.map_or(Span::ZERO, |at| now.saturating_since(at));
                 sampled = Some(now);
                 let age = Span::from_nanos(service::now_ns() - read_ns);
-                match self.sample(now, interval, age, &state) {
-                    Ok(()) => {}
-                    Err(failure) => break Err(failure),
-                }
+                self.sample(now, interval, age, &state);
             }
             if now >= look {
                 look = now + LOOK;
@@ -371,8 +379,8 @@ impl Loop<'_> {
             }
         };
         manager.tell("STOPPING=1");
-        if let Some(recording) = self.recording.take() {
-            recording.end().or_refuse(|| "--record".into())?;
+        if let Some(Err(error)) = self.recording.take().map(Recording::end) {
+            self.recording_failed(&error);
         }
         outcome
     }
@@ -387,8 +395,11 @@ impl Loop<'_> {
         if let Some(comparison) = &mut self.comparison {
             let bits = 8.0 * state.departed_bytes as f64;
             match comparison.see(state.interval_s, state.sojourn_s, bits, state.p) {
-                Verdict::Wait => state.p = 0.0,
-                Verdict::Go => {}
+                Verdict::Wait => {
+                    state.p = 0.0;
+                    self.controller.hold(true, None, now);
+                }
+                Verdict::Go => self.controller.hold(false, start(self.options, &self.network), now),
                 Verdict::Worse(why) => {
                     return Err(Failure::Check(format!("{}: rolled back: {why}", device.name)));
                 }
@@ -416,7 +427,7 @@ impl Loop<'_> {
         }
     }
 
-    fn sample(&mut self, now: Instant, interval: Span, age: Span, state: &State) -> Result<(), Failure> {
+    fn sample(&mut self, now: Instant, interval: Span, age: Span, state: &State) {
         let totals = *self.controller.totals();
         let interval_s = interval.as_secs_f64();
         let departed = totals.departed_bytes - self.board.departed_bytes();
@@ -447,11 +458,23 @@ impl Loop<'_> {
             steps: self.spent.steps,
             missed_steps: self.spent.missed,
         };
-        if let Some(recording) = &mut self.recording {
-            recording.add(&sample).map_err(|error| Failure::lost(format!("--record: {error}")))?;
+        if let Some(Err(error)) = self.recording.as_mut().map(|recording| recording.add(&sample)) {
+            self.recording = None;
+            self.recording_failed(&error);
         }
-        let warnings = self.watch.see(&sample, interval_s);
-        self.board.show(sample, shown, warnings);
-        Ok(())
+        self.board.show(sample, shown, self.watch.see(&sample, interval_s));
+        for news in self.watch.news() {
+            self.say(&format!("warning: {news}"));
+        }
+    }
+
+    /// A queue is not left to itself because a disk is full.
+    fn recording_failed(&self, error: &std::io::Error) {
+        self.say(&format!("--record: it ends here: {error}; the AQM does not"));
+    }
+
+    /// A line on standard error, for a log; nobody may listen any more.
+    fn say(&self, line: &str) {
+        let _ = writeln!(std::io::stderr(), "aqumend: {}: {line}", self.attached.device.name);
     }
 }

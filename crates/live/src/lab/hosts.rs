@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::OwnedFd;
 
-use aqumen_result::{FlowMetrics, Requests, Served, jain};
+use aqumen_result::{FlowMetrics, Requests, Served, jain, tell_films};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic, Window};
@@ -600,6 +600,10 @@ impl Seen {
             self.requests.fill(&mut metrics, (group, of.flows.clone()), start..end, pages, |flow, bytes| {
                 plan.alone_ns(flow, bytes)
             });
+            if let Some(film) = aqumen_traffic::film(&of.traffic) {
+                let segments = self.requests.transfers.iter();
+                tell_films(&mut metrics, film, of.flows.clone(), start..end, segments, |flow| plan.ends_ns(flow));
+            }
         }
         metrics
     }

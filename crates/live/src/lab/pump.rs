@@ -35,6 +35,8 @@ pub struct Pump<'a, S> {
 struct Desk {
     tuns: [Tun; 2],
     clock: Clock,
+    /// The time, if nothing but the reading of a packet came since the clock was read: reading it costs as much as a discipline does.
+    moment: Option<u64>,
     shelf: Shelf,
     /// What waits to be joined before it is written to each device.
     joiners: [Joiner; 2],
@@ -46,7 +48,7 @@ struct Desk {
 /// How late packets were written, and how often the program slept too long.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
-    /// From when a packet came out of the network until it was written, nanoseconds.
+    /// From when a packet came out of the network until it had been written, nanoseconds.
     pub writes: Histogram,
     /// Times that the program woke more than [`MISSED_NS`] after something was due.
     pub missed_steps: u64,
@@ -81,6 +83,7 @@ impl<'a, S: Sorter> Pump<'a, S> {
         let desk = Desk {
             tuns,
             clock,
+            moment: None,
             shelf: Shelf::new(mtu),
             joiners: Default::default(),
             lateness: Lateness::default(),
@@ -116,6 +119,7 @@ impl<'a, S: Sorter> Pump<'a, S> {
     pub fn turn(&mut self) -> Result<usize, Failure> {
         let Pump { network, desk, .. } = self;
         let now = desk.clock.now();
+        desk.moment = Some(now);
         network.advance(now, &mut |when, packet, end| desk.finish(when, &packet, end));
         desk.flush();
         Ok(self.read(0).map_err(lost)? + self.read(1).map_err(lost)?)
@@ -194,7 +198,7 @@ impl<'a, S: Sorter> Pump<'a, S> {
         };
         let ack = ip::pure_ack(bytes);
         let packet = Packet { slot, bytes: length as u32, ecn, ack, who, route, passed: 0 };
-        let now = desk.clock.now();
+        let now = desk.moment.take().unwrap_or_else(|| desk.clock.now());
         network.enter(now, packet, &mut |when, packet, end| desk.finish(when, &packet, end));
     }
 
@@ -238,8 +242,10 @@ impl Desk {
                     self.flush();
                 }
             } else {
-                self.lateness.writes.record(self.clock.now().saturating_sub(when));
                 self.lateness.refused_pkts += u64::from(self.tuns[to].write(bytes).is_err());
+                let now = self.clock.now();
+                self.lateness.writes.record(now.saturating_sub(when));
+                self.moment = Some(now);
             }
         }
         self.shelf.give_back(packet.slot);

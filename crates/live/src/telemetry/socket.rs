@@ -15,6 +15,8 @@ use crate::{Failure, Tried};
 const PREFIX: &str = "aqumend/";
 /// Nobody may keep the socket waiting longer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// What is so where nobody answers.
+const SILENT: &str = "it does not answer: it was stopped or hangs, and everything passes unregulated";
 
 fn address(device: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("{PREFIX}{device}"))
@@ -76,6 +78,13 @@ pub(crate) fn devices() -> Result<Vec<String>, Failure> {
 
 /// What the aqumend of `device` answers to `request`; `None` if there is none.
 pub(crate) fn ask(device: &str, request: &str) -> io::Result<Option<String>> {
+    talk(device, request).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(io::ErrorKind::TimedOut, SILENT),
+        _ => error,
+    })
+}
+
+fn talk(device: &str, request: &str) -> io::Result<Option<String>> {
     let mut stream = match UnixStream::connect_addr(&address(device)?) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(None),
         other => other?,

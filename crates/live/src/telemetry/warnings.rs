@@ -18,6 +18,9 @@ pub(crate) struct Watch {
     start: Sample,
     sums: Sums,
     found: Vec<String>,
+    /// Which of the warnings hold, and those that did not before the last look.
+    holds: [bool; 2],
+    news: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +42,14 @@ impl Watch {
             start: Sample::default(),
             sums: Sums::default(),
             found: Vec::new(),
+            holds: [false; 2],
+            news: Vec::new(),
         }
+    }
+
+    /// What holds since the last time this was asked, and did not before: for a log.
+    pub(crate) fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
     }
 
     /// One sample more, `interval_s` after the one before. The warnings that hold.
@@ -58,24 +68,33 @@ impl Watch {
     }
 
     fn judge(&mut self, end: &Sample, passed_s: f64) {
-        self.found.clear();
         let sums = self.sums;
         let rate_bps = sums.bits / passed_s;
-        if sums.waited == 0 && rate_bps > IN_USE * self.rate_bps {
-            self.found.push(format!(
+        let marked = end.marked_pkts - self.start.marked_pkts;
+        let dropped = end.early_dropped_pkts - self.start.early_dropped_pkts;
+        let holds = [
+            sums.waited == 0 && rate_bps > IN_USE * self.rate_bps,
+            f64::from(sums.vain) > 0.9 * f64::from(sums.samples) && marked > 10 * dropped,
+        ];
+        let texts = [
+            format!(
                 "no packet waited in {passed_s:.0} s at {:.1} Mbit/s of {:.1}: the bottleneck is elsewhere, and its queue too; give a lower --rate",
                 rate_bps / 1e6,
                 self.rate_bps / 1e6
-            ));
-        }
-        let marked = end.marked_pkts - self.start.marked_pkts;
-        let dropped = end.early_dropped_pkts - self.start.early_dropped_pkts;
-        if f64::from(sums.vain) > 0.9 * f64::from(sums.samples) && marked > 10 * dropped {
-            self.found.push(format!(
+            ),
+            format!(
                 "marks change nothing: {marked} in {passed_s:.0} s, and the queue stays above twice its target; senders do not respond, \
                  or ECN is bleached on the way; try the AQM with ecn=false"
-            ));
+            ),
+        ];
+        self.found.clear();
+        for ((text, holds), held) in texts.into_iter().zip(holds).zip(self.holds) {
+            if holds {
+                self.news.extend((!held).then(|| text.clone()));
+                self.found.push(text);
+            }
         }
+        self.holds = holds;
     }
 }
 
@@ -116,5 +135,18 @@ mod tests {
         assert!(found.len() == 1 && found[0].contains("marks change nothing"), "{found:?}");
         assert_eq!(after(|i| Sample { backlog_pkts: 30.0, ..vain(i) }), [""; 0], "the queue is near its target");
         assert_eq!(after(|i| Sample { marked_pkts: 0, early_dropped_pkts: i, ..vain(i) }), [""; 0], "these are drops");
+    }
+
+    #[test]
+    fn a_warning_that_goes_on_is_news_once() {
+        let mut watch = Watch::new(20e6, 20.0);
+        let mut news = Vec::new();
+        for i in 0..6000 {
+            // Packets wait in the fourth of six stretches of ten seconds.
+            let backlog_bytes = if i / 1000 == 3 { 3000 } else { 0 };
+            watch.see(&Sample { t_s: i as f64 * 0.01, rate_bps: 15e6, backlog_bytes, ..Sample::default() }, 0.01);
+            news.extend(watch.news());
+        }
+        assert_eq!(news.len(), 2, "{news:?}");
     }
 }

@@ -118,8 +118,14 @@ fn traffic_flows_whatever_happens_to_controller_marker_and_shaper() {
 
     attached.signal(libc::SIGSTOP);
     flowing("stopped");
-    let status = lab.router.aqumend("detach r1");
-    assert!(!status.status.success(), "a stopped aqumend cannot detach");
+    for command in ["detach r1", "status", "status r1 --json"] {
+        let output = lab.router.aqumend(command);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("r1: its aqumend: it does not answer") && said.lines().count() == 1, "{command}: {said}");
+        assert_eq!(output.status.code(), Some(if command == "detach r1" { 2 } else { 1 }), "{command}");
+    }
+    let shown = lab.router.aqumend("top --count 1");
+    assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("it does not answer"));
     attached.signal(libc::SIGCONT);
     let (code, said) = attached.end();
     assert_eq!((code, said.as_str()), (Some(0), ""), "it heard `detach` when it went on");
@@ -146,6 +152,23 @@ fn traffic_flows_whatever_happens_to_controller_marker_and_shaper() {
     assert!(said.contains("htb 1:10 is gone"), "{said}");
     flowing("shaper removed");
     assert_eq!(lab.router.sh("tc qdisc show dev r1").trim(), "qdisc noqueue 0: root refcnt 2");
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_nothing_else() {
+    let Some(_alone) = can_run() else { return };
+    let router = veth();
+    // A disk of one page, in a mount namespace that goes with its shell.
+    let line = format!(
+        "mount -t tmpfs -o size=4k none /mnt && exec {} attach r1 --aqm pi --rate 20Mbit --listen no --record /mnt/full --duration 6s",
+        env!("CARGO_BIN_EXE_aqumend")
+    );
+    let output = router.within(|| Command::new("unshare").args(["--mount", "sh", "-c", &line]).output().unwrap());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[1].starts_with("aqumend: r1: --record: it ends here: No space left on device"), "{said}");
 }
 
 #[test]

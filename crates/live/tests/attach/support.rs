@@ -162,8 +162,15 @@ impl Attached {
 
     /// Tells it to end, and that it did well.
     pub(crate) fn detach(self) {
+        assert_eq!(self.detach_said(), "");
+    }
+
+    /// The same; what it had said since it attached.
+    pub(crate) fn detach_said(self) -> String {
         self.signal(libc::SIGTERM);
-        assert_eq!(self.end(), (Some(0), String::new()));
+        let (code, said) = self.end();
+        assert_eq!(code, Some(0), "{said}");
+        said
     }
 }
 

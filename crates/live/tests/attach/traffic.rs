@@ -90,17 +90,20 @@ fn who_attaches_hears_what_is_wrong_with_the_traffic() {
             // No burst that the bucket's tokens do not cover.
             let _half = Datagrams::start(&router, 8.0, 0, 0.004);
             warned(&router, "the bottleneck is elsewhere");
-            attached.detach();
+            let said = attached.detach_said();
+            assert_eq!(said.matches("the bottleneck is elsewhere").count(), 1, "{said}");
         });
         scope.spawn(|| {
             let (router, _receiver) = pair();
             let attached = router.attach("r1 --aqm fixed:p=1 --rate 20Mbit --target 10pkt --listen no");
             let _deaf = Datagrams::start(&router, 30.0, ECT0, 0.05);
             warned(&router, "marks change nothing");
-            attached.detach();
+            let said = attached.detach_said();
+            assert_eq!(said.matches("marks change nothing").count(), 1, "{said}");
         });
         scope.spawn(a_rate_that_changes_is_followed);
         scope.spawn(an_aqm_that_costs_throughput_leaves);
+        scope.spawn(a_full_queue_is_brought_down_without_leaving_the_link_idle);
     });
 }
 
@@ -143,6 +146,25 @@ fn an_aqm_that_costs_throughput_leaves() {
     assert!(said.contains("rolled back: throughput"), "{said}");
     let rate = flows.rate_over(Duration::from_secs(3));
     assert!(rate > 0.7 * RATE * PAYLOAD, "{rate} Mbit/s after it left");
+}
+
+fn a_full_queue_is_brought_down_without_leaving_the_link_idle() {
+    let lab = Lab::new(Duration::from_millis(20));
+    lab.router.sh(TBF);
+    let flows = lab.flows(20);
+    thread::sleep(Duration::from_secs(4));
+    let record = Scratch::new("full");
+    let line = "r1 --aqm stpi --target 10ms --flows 20 --rtt 60ms --listen no --record";
+    let attached = lab.router.attach(&format!("{line} {}", record.0.display()));
+    let seconds: Vec<f64> = (0..6).map(|_| flows.rate_over(Duration::from_secs(1)) / (RATE * PAYLOAD)).collect();
+    attached.detach();
+    let sojourn_s = Samples::read(&record.0).column("sojourn_s", 0.0);
+    eprintln!("attached over {:.0} ms: {seconds:.2?} of the rate", 1e3 * sojourn_s[0]);
+    // Room for 240 ms at the start, and 10 ms to be had.
+    assert!(sojourn_s[0] > 0.1, "the queue was not full: {} s", sojourn_s[0]);
+    let late = mean(&sojourn_s[sojourn_s.len() / 2..]);
+    assert!(late < 0.03, "{late} s in the queue in the last three seconds");
+    assert!(seconds.iter().all(|second| *second > 0.8), "{seconds:?} of the rate");
 }
 
 #[test]

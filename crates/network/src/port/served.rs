@@ -144,7 +144,15 @@ impl<P: Carried + Copy> ServedPort<P> {
     }
 
     /// Hands the packets dropped in the call under way, at `now`, to `to`.
+    #[inline]
     fn release_dropped(&mut self, now: u64, to: &mut Vec<(P, DropReason)>) {
+        if !self.packets.dropped.is_empty() {
+            self.release_all(now, to);
+        }
+    }
+
+    #[inline(never)]
+    fn release_all(&mut self, now: u64, to: &mut Vec<(P, DropReason)>) {
         if let Some(meter) = &mut self.meter {
             let lost = self.packets.dropped.iter().map(|(handle, _)| &self.packets.kept[*handle as usize]);
             lost.for_each(|packet| meter.lost(packet.number, now, packet.flow));

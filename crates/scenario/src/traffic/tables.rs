@@ -9,7 +9,7 @@ use crate::error::suggestion;
 use crate::field::{At, Field, Misfit, Name, table};
 use crate::law::{Count, Law, Size, Time};
 use crate::mmpp::{self, Chain, Minisources, PacketRate, Preset, choice};
-use crate::units;
+use crate::units::{self, show_span};
 
 table! {
     /// Finite transfers. New ones come at random moments, whatever has become of the others (`rate` or `load`: open loop), or
@@ -201,13 +201,13 @@ table! {
 }
 
 table! {
-    /// Video: frames of the sizes in a trace.
+    /// Video: frames of the sizes in a trace; without one, frames of random sizes.
     pub struct Video("video") {
-        /// The trace, relative to the scenario's file.
-        pub file: FrameFile,
-        /// Frames per second; those of the times in the trace if absent.
+        /// The trace, relative to the scenario's file; random sizes (Weibull) if absent.
+        pub file: Option<FrameFile>,
+        /// Frames per second; those of the times in the trace if absent, 30 without a trace.
         pub fps: Option<f64>,
-        /// Mean rate to which the frames are scaled; that of the trace if absent.
+        /// Mean rate to which the frames are scaled; that of the trace if absent, 4Mbit without one.
         pub rate: Option<Rate>,
         /// Whether the trace begins anew at its end; else each frame is sent once.
         pub repeat: bool = true,
@@ -215,6 +215,29 @@ table! {
         pub random_start: bool = true,
     }
 }
+
+table! {
+    /// A film that is watched while it is fetched, one segment after another, each at the bit rate that those before it suggest.
+    pub struct AdaptiveVideo("a film in segments") {
+        /// The bit rates that there are, rising. The default is a ladder of Netflix.
+        pub ladder: Vec<Rate> = LADDER_KBPS.map(|kbps| Rate::from_bps(kbps * 1000)).to_vec(),
+        /// How much of the film a segment holds.
+        pub segment: Span = Span::from_secs(4),
+        /// How much of the film is fetched ahead at most.
+        pub buffer: Span = Span::from_secs(30),
+        /// How much of it must be there for the picture to begin, and to go on after a stall.
+        pub play_at: Span = Span::from_secs(4),
+        /// The last so many segments tell the rate: the harmonic mean of theirs.
+        pub memory: u32 = 5,
+        /// What share of that rate a bit rate may take: above 0, at most 1.
+        pub share: f64 = 0.8,
+        /// Length of the film, in whole segments; without end if absent.
+        pub length: Option<Span>,
+    }
+}
+
+/// Bit rates of films, kbit/s: A. Aaron, Z. Li, M. Manohara, J. De Cock, D. Ronca, "Per-title encode optimization", 2015.
+const LADDER_KBPS: [u64; 10] = [235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800];
 
 /// Events per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -235,6 +258,11 @@ const CHANGES_PER_PACKET_MAX: f64 = 1e4;
 const SOURCES_MAX: u32 = 10_000;
 const CONNECTIONS_MAX: u32 = 64;
 const FPS_MAX: f64 = 1000.0;
+const RUNGS_MAX: usize = 100;
+const MEMORY_MAX: u32 = 1000;
+
+/// Largest mean size of a random frame: single ones may be 50 times as large.
+const FRAME_BYTES_MEAN_MAX: f64 = 1e7;
 
 impl Field for PerSecond {
     const WHAT: &'static str = "a number per second, such as \"20/s\"";
@@ -445,16 +473,79 @@ impl Video {
             Some(fps) if !(fps > 0.0 && fps <= FPS_MAX) => {
                 return Err(("fps", format!("must be above 0, at most {FPS_MAX}")));
             }
-            None if !self.file.trace.timed() => {
+            None if self.file.as_ref().is_some_and(|file| !file.trace.timed()) => {
                 return Err(("fps", "missing; this trace has no times, so say how many frames per second".into()));
             }
             _ => {}
+        }
+        let of_a_trace = [("repeat", self.repeat), ("random_start", self.random_start)];
+        match of_a_trace.into_iter().find(|(_, default)| self.file.is_none() && !default) {
+            Some((key, _)) => Err((key, "belongs to a file; random frames have no beginning and no end".into())),
+            None if self.file.is_none()
+                && self.rate_of_law().as_bps() as f64 > FRAME_BYTES_MEAN_MAX * 8.0 * self.fps_of_law() =>
+            {
+                Err(("rate", format!("gives frames of more than {FRAME_BYTES_MEAN_MAX} bytes on average")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Mean rate without a trace.
+    pub fn rate_of_law(&self) -> Rate {
+        self.rate.unwrap_or(Rate::from_bps(4_000_000))
+    }
+
+    /// Frames per second without a trace.
+    pub fn fps_of_law(&self) -> f64 {
+        self.fps.unwrap_or(30.0)
+    }
+
+    pub(super) fn parts(&mut self) -> Vec<(&'static str, Part<'_>)> {
+        self.file.iter_mut().map(|file| ("file", Part::Frames(file))).collect()
+    }
+}
+
+impl AdaptiveVideo {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        if self.ladder.is_empty() || !self.ladder.is_sorted_by(|low, high| low < high) {
+            return Err(("ladder", "must have one bit rate or more, each above the one before".into()));
+        }
+        if self.ladder.len() > RUNGS_MAX {
+            return Err(("ladder", format!("must have at most {RUNGS_MAX} bit rates")));
+        }
+        let segments_max = self.buffer.as_nanos() / self.segment.as_nanos().max(1);
+        if self.segment == Span::ZERO || segments_max == 0 {
+            return Err(("segment", format!("must be above 0s, at most the buffer, {}", show_span(self.buffer))));
+        }
+        let whole = self.segment * segments_max;
+        if self.play_at > whole {
+            return Err(("play_at", format!("must be at most {}, the whole segments in the buffer", show_span(whole))));
+        }
+        if !(1..=MEMORY_MAX).contains(&self.memory) {
+            return Err(("memory", format!("must be 1 to {MEMORY_MAX}")));
+        }
+        if !(self.share > 0.0 && self.share <= 1.0) {
+            return Err(("share", "must be above 0, at most 1".into()));
+        }
+        if self.length == Some(Span::ZERO) {
+            return Err(("length", "must be above 0s".into()));
         }
         Ok(())
     }
 
     pub(super) fn parts(&mut self) -> Vec<(&'static str, Part<'_>)> {
-        vec![("file", Part::Frames(&mut self.file))]
+        Vec::new()
+    }
+
+    /// How many segments the film has; `None`: without end.
+    pub fn segments(&self) -> Option<u64> {
+        self.length.map(|length| length.as_nanos().div_ceil(self.segment.as_nanos()))
+    }
+
+    /// Bytes of a segment at a bit rate, at least 1.
+    pub fn segment_bytes(&self, rate: Rate) -> u64 {
+        let bits = u128::from(rate.as_bps()) * u128::from(self.segment.as_nanos()) / 1_000_000_000;
+        u64::try_from(bits / 8).unwrap_or(u64::MAX).max(1)
     }
 }
 

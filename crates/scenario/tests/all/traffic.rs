@@ -42,6 +42,11 @@ const RIGHT: &[&str] = &[
     "{ kind = \"voip\", codec = \"g729\", talk = { law = \"erlang\", mean = \"1s\", stages = 2 }, suppress = false }",
     "{ kind = \"mmpp\", preset = \"paper8\", source = \"www-ftp\" }",
     "{ kind = \"mmpp\", rates = [\"10pkt/s\", \"0pkt/s\"], generator = [[-1.0, 1.0], [0.5, -0.5]], packet = \"500B\" }",
+    "\"adaptive-video\"",
+    "{ kind = \"adaptive-video\", ladder = [\"1Mbit\", \"3Mbit\"], segment = \"2s\", buffer = \"8s\", play_at = \"8s\", \
+     memory = 1, share = 1.0, length = \"9s\" }",
+    "\"video\"",
+    "{ kind = \"video\", rate = \"2Mbit\", fps = 25.0 }",
     "{ kind = \"mmpp\", minisources = { count = 10, on = \"1s\", off = \"2s\", rate = \"5pkt/s\" } }",
 ];
 
@@ -58,7 +63,7 @@ fn every_kind_reads_back_and_reaches_the_plan() {
     let listed = list::traffic();
     for row in listed.as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
-        assert!(kinds.contains(&name) || name == "video", "{name} is not tried here");
+        assert!(kinds.contains(&name), "{name} is not tried here");
     }
 }
 
@@ -138,6 +143,32 @@ fn what_does_not_fit_is_told_in_one_line() {
             "{ kind = \"mmpp\", rates = [\"1pkt/s\", \"0pkt/s\"], generator = [[-1e8, 1e8], [1e8, -1e8]] }",
             "traffic: at most 1e9 packets per second, and 10000 changes of state for a packet",
         ),
+        (
+            "{ kind = \"adaptive-video\", ladder = [\"2Mbit\", \"1Mbit\"] }",
+            "traffic.ladder = [\"2Mbit\", \"1Mbit\"]: must have one bit rate or more, each above the one before",
+        ),
+        ("{ kind = \"adaptive-video\", ladder = [] }", "traffic.ladder = []: must have one bit rate or more"),
+        (
+            "{ kind = \"adaptive-video\", segment = \"31s\" }",
+            "traffic.segment = \"31s\": must be above 0s, at most the buffer, 30s",
+        ),
+        ("{ kind = \"adaptive-video\", segment = \"0s\" }", "traffic.segment = \"0s\": must be above 0s"),
+        (
+            "{ kind = \"adaptive-video\", play_at = \"29s\" }",
+            "traffic.play_at = \"29s\": must be at most 28s, the whole segments in the buffer",
+        ),
+        ("{ kind = \"adaptive-video\", memory = 0 }", "traffic.memory = 0: must be 1 to 1000"),
+        ("{ kind = \"adaptive-video\", share = 1.1 }", "traffic.share = 1.1: must be above 0, at most 1"),
+        ("{ kind = \"adaptive-video\", share = 0.0 }", "traffic.share = 0: must be above 0, at most 1"),
+        ("{ kind = \"adaptive-video\", length = \"0s\" }", "traffic.length = \"0s\": must be above 0s"),
+        (
+            "{ kind = \"video\", repeat = false }",
+            "traffic.repeat = false: belongs to a file; random frames have no beginning and no end",
+        ),
+        (
+            "{ kind = \"video\", rate = \"1Tbit\" }",
+            "traffic.rate = \"1Tbit\": gives frames of more than 10000000 bytes",
+        ),
         ("{ kind = \"video\", file = \"nowhere.txt\" }", "traffic.file = \"nowhere.txt\": nowhere.txt: cannot read"),
         ("{ kind = \"video\", file = \"/dev/zero\" }", "traffic.file = \"/dev/zero\": /dev/zero: not a file"),
         (
@@ -148,6 +179,8 @@ fn what_does_not_fit_is_told_in_one_line() {
         let found = wrong(value);
         assert!(found.starts_with(message), "{value}\n   {found}\n   {message}");
     }
+    let over_udp = scenario("\"adaptive-video\"").replace("\"ns2\"", "\"udp\"");
+    assert!(error(&over_udp).contains("adaptive-video goes by when a segment has arrived: take TCP or SCTP"));
     let both = scenario("\"web\"").replace("traffic = ", "transfer = \"1MB\"\ntraffic = ");
     assert!(error(&both).contains("transfer = \"1MB\": belongs to bulk traffic"));
 }

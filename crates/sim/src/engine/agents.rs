@@ -140,7 +140,7 @@ impl Hosts<'_> {
         }
         packet.ecn = event.ecn();
         if side == Side::Sink {
-            self.measures.classes.on_arrival(self.plan, flow, &packet, instant(event.at));
+            self.measures.receptions.on_arrival(self.plan, flow, &packet, instant(event.at));
         }
         self.agent(flow).end(side).endpoint.on_packet(instant(event.at), &packet);
         self.pump_agent(ways, flow, side, event.at);
@@ -186,7 +186,7 @@ impl Hosts<'_> {
         let mut delivered = false;
         while let Some(delivery) = end.endpoint.poll_delivery() {
             delivered = true;
-            self.measures.classes.on_delivery(self.plan, flow, &delivery);
+            self.measures.receptions.on_delivery(self.plan, flow, &delivery);
         }
         let due = end.endpoint.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < end.timer_at {

@@ -362,7 +362,7 @@ impl Hosts<'_> {
         sink.epoch = state.epoch;
         if let Some(agent) = self.agents.get_mut(state.agent as usize) {
             agent.renew(&self.plan.groups[state.group as usize].transport);
-            self.measures.classes.on_new_connection(flow);
+            self.measures.receptions.on_new_connection(flow);
             return;
         }
         // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.

@@ -10,6 +10,8 @@ use crate::event::Event;
 use crate::inbox::Inbox;
 
 pub(super) struct Lone {
+    /// A window is 2^width_bits nanoseconds long.
+    width_bits: u32,
     /// Packets that reach an end: a flow's sender, or with `RECEIVER` its receiver, is in the place of the slot.
     packets: Inbox<Event>,
     /// Those of the present window.
@@ -20,10 +22,12 @@ pub(super) struct Lone {
     timers: Inbox<(u64, u32)>,
     timers_now: Vec<(u64, u32)>,
     round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
+    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window. Empty where no
+    /// sender waits before it sends.
     next_acks: Vec<u32>,
-    /// The same for each flow, in the pass that finds them.
-    first_acks: Vec<u32>,
+    /// The same for each flow, in the pass that finds them: of which pass, and when.
+    first_acks: Vec<(u32, u32)>,
+    pass: u32,
 }
 
 /// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and hardly any goes
@@ -45,17 +49,19 @@ const RECEIVER: u32 = 1 << 31;
 const NO_MORE: u32 = u32::MAX;
 
 impl Lone {
-    /// `timeout`: no sender's timer is due sooner than this after what sets it.
+    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if a sender may wait
+    /// for a random time before it sends; none otherwise.
     pub(super) fn new(
         width_bits: u32,
         horizon_ns: u64,
         timer_horizon_ns: u64,
-        flows: usize,
+        waiting: usize,
         timeout: Option<Span>,
     ) -> Self {
         // A window in which a timer could be set and go off is too long.
         let every = timeout.map(Span::as_nanos).filter(|every| 2 << width_bits <= *every).unwrap_or(NEVER);
         Lone {
+            width_bits,
             round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
             packets: Inbox::new(width_bits, horizon_ns),
             packets_now: Vec::new(),
@@ -63,7 +69,8 @@ impl Lone {
             timers: Inbox::new(width_bits, timer_horizon_ns),
             timers_now: Vec::new(),
             next_acks: Vec::new(),
-            first_acks: vec![NO_MORE; flows],
+            first_acks: vec![(0, NO_MORE); waiting],
+            pass: 0,
         }
     }
 
@@ -84,7 +91,9 @@ impl Lone {
         self.timers.post((at, flow));
     }
 
-    pub(super) fn open(&mut self, window: u64) {
+    /// Opens `window`, which begins at `start`; nothing happens before.
+    pub(super) fn open(&mut self, window: u64, start: u64) {
+        self.round.now = start;
         self.packets.open(window, &mut self.packets_now);
         self.timers.open(window, &mut self.timers_now);
     }
@@ -93,6 +102,11 @@ impl Lone {
     #[inline(always)]
     pub(super) fn next_round(&self) -> u64 {
         self.round.next
+    }
+
+    /// The next window in which an end may have something to do, or a round comes.
+    pub(super) fn next_window(&self) -> u64 {
+        self.packets.next_window().min(self.timers.next_window()).min(self.round.next >> self.width_bits)
     }
 
     /// Whether there is nothing to do in the present window.
@@ -116,17 +130,20 @@ impl Lone {
             });
             self.packets_now = std::mem::replace(&mut events, early);
         }
-        let (mut next_acks, first_acks) = (std::mem::take(&mut self.next_acks), &mut self.first_acks);
+        let mut next_acks = std::mem::take(&mut self.next_acks);
         next_acks.clear();
-        next_acks.resize(events.len(), NO_MORE);
-        for (event, next) in events.iter().zip(&mut next_acks).rev() {
-            if let Some(first) = first_acks.get_mut(event.slot as usize) {
-                *next = std::mem::replace(first, (event.at - start) as u32);
+        if !self.first_acks.is_empty() {
+            next_acks.resize(events.len(), NO_MORE);
+            if self.pass == u32::MAX {
+                self.first_acks.fill((0, NO_MORE));
+                self.pass = 0;
             }
-        }
-        for event in &events {
-            if let Some(first) = first_acks.get_mut(event.slot as usize) {
-                *first = NO_MORE;
+            self.pass += 1;
+            for (event, next) in events.iter().zip(&mut next_acks).rev() {
+                if let Some(first) = self.first_acks.get_mut(event.slot as usize) {
+                    let (pass, at) = std::mem::replace(first, (self.pass, (event.at - start) as u32));
+                    *next = if pass == self.pass { at } else { NO_MORE };
+                }
             }
         }
         (events, next_acks)
@@ -136,10 +153,12 @@ impl Lone {
     fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u32>) {
         self.next_acks = next_acks;
         events.clear();
-        if self.packets_now.is_empty() && self.packets_now.capacity() < events.capacity() {
-            std::mem::swap(&mut self.packets_now, &mut events);
+        // What was not taken at the first time has memory of its own; else the inbox wants it back.
+        if self.packets_now.capacity() == 0 {
+            self.packets_now = events;
+        } else {
+            self.spare = events;
         }
-        self.spare = events;
     }
 }
 
@@ -203,7 +222,7 @@ impl Hosts<'_> {
         let (length, end) = ways.post.window();
         let start = end - length;
         let goes_round = ways.post.lone.next_round() != NEVER;
-        while let (Some(event), Some(&next)) = (events.get(*place), next_acks.get(*place)) {
+        while let Some(event) = events.get(*place) {
             if ways.far && place.is_multiple_of(STEP) {
                 self.read_senders(ways, &events[*place..]);
             }
@@ -216,6 +235,7 @@ impl Hosts<'_> {
             if state.timer_at.min(state.send_at) <= now {
                 return Stop::Clock(now);
             }
+            let next = next_acks.get(*place).copied().unwrap_or(NO_MORE);
             *place += 1;
             if event.kept().is_some() {
                 return Stop::Packet(*event);

@@ -48,7 +48,7 @@ impl Partition {
     pub(super) fn new(plan: &Plan, network: &Network, places: Places) -> Self {
         let mut sets = Sets::new(plan, network);
         let mut ways = [0; MOST_BITS as usize + 2];
-        for_each_way(plan, network, &mut |delay, _, _| ways[class(delay)] += 1);
+        for_each_way(plan, network, &mut |delay, _, _| ways[bits_of(delay)] += 1);
         let rate = expected_rate(plan);
         let mut draw = Draw::of(places);
         let least_bits = match places {
@@ -65,7 +65,7 @@ impl Partition {
             // No two places may be closer than a window is long.
             if ways[bits as usize] > 0 {
                 for_each_way(plan, network, &mut |delay, from, to| {
-                    if class(delay) == bits as usize {
+                    if bits_of(delay) == bits as usize {
                         sets.unite_way(from, to);
                     }
                 });
@@ -86,8 +86,8 @@ impl Partition {
     }
 }
 
-/// Ways are classed by their delay: class k is shorter than 2^k nanoseconds, and not shorter than half of that.
-fn class(delay: u64) -> usize {
+/// Of the delay of a way: k where it is shorter than 2^k nanoseconds, and not shorter than half of that.
+fn bits_of(delay: u64) -> usize {
     delay.checked_ilog2().map_or(0, |bits| bits + 1).min(MOST_BITS + 1) as usize
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It does so in steps, as long as the window or shorter. What others posted, and what the place itself put off to a later step, lies
 //! in its inbox and is sorted when the step begins; what it makes itself within a step waits in a heap, which is small. The order
-//! is that of moments, then of slots, then first come first served.
+//! is that of moments, then of slots, then first come first served. Steps in which nothing is due are passed over.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -73,18 +73,29 @@ impl Place {
         self.own.put(Made(self.made, event));
     }
 
-    /// Begins the next step, if it begins before `until`.
+    /// Begins the next step in which something is due, if it begins before `until`: what lies in the inbox, or what the place knows by
+    /// other means to be due at `due`.
     #[inline(never)]
-    pub(super) fn step(&mut self, until: Turn, counts: &mut Vec<u32>) -> bool {
-        if (self.step_end, 0) >= until {
+    pub(super) fn step(&mut self, until: Turn, due: u64, counts: &mut Vec<u32>) -> bool {
+        // What is due in this step, and not before `until`, comes before all in the inbox.
+        if (self.step_end, 0) >= until || due < self.step_end {
+            return false;
+        }
+        let step = self.inbox.next_window().min(due >> self.step_bits);
+        if step > until.0 >> self.step_bits || (step << self.step_bits, 0) >= until {
             return false;
         }
         debug_assert!(self.own.next == NO_TURN, "something was left over");
-        self.step += 1;
+        self.step = step;
         self.made = 0;
-        self.step_end += 1 << self.step_bits;
+        self.step_end = (step + 1) << self.step_bits;
         self.batch.open(&mut self.inbox, self.step, self.step_bits, counts);
         true
+    }
+
+    /// No event comes sooner from the inbox, once all of the present step are done: the start of a step; `u64::MAX`: none comes.
+    pub(super) fn next_due(&self) -> u64 {
+        self.inbox.next_window().saturating_mul(1 << self.step_bits)
     }
 
     /// The first turn that is not in the present step.
@@ -180,7 +191,7 @@ mod tests {
     fn take(place: &mut Place, until: Turn) -> Option<Event> {
         loop {
             let event = place.take(until);
-            if event.is_some() || !place.step(until, &mut Vec::new()) {
+            if event.is_some() || !place.step(until, u64::MAX, &mut Vec::new()) {
                 return event;
             }
         }
@@ -235,6 +246,28 @@ mod tests {
         assert!(until((4, 2)).is_empty());
         assert_eq!(until((4, 6)), [2, 5]);
         assert_eq!(until((5, 0)), [8]);
+    }
+
+    #[test]
+    fn a_place_passes_over_steps_in_which_nothing_is_due() {
+        // Steps of 64 ns.
+        let mut place = Place::new(STEP_BITS, 512, None);
+        [(10, 2), (6400, 2), (1 << 40, 2)].iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
+        let mut next = |due| {
+            let until = (1 << 41, 0);
+            let event = place.take(until);
+            let goes_on = event.is_some() || place.step(until, due, &mut Vec::new());
+            (event.map(|event| event.at), goes_on, place.step_end().0)
+        };
+        assert_eq!(next(u64::MAX), (Some(10), true, 64));
+        assert_eq!(next(u64::MAX), (None, true, 6464));
+        assert_eq!(next(u64::MAX), (Some(6400), true, 6464));
+        // What the place itself knows of: in this step, then in a later one.
+        assert_eq!(next(6463), (None, false, 6464));
+        assert_eq!(next(7000), (None, true, 7040));
+        assert_eq!(next(u64::MAX), (None, true, (1 << 40) + 64));
+        assert_eq!(next(u64::MAX), (Some(1 << 40), true, (1 << 40) + 64));
+        assert_eq!(next(u64::MAX), (None, false, (1 << 40) + 64));
     }
 
     proptest! {

@@ -42,8 +42,12 @@ impl Engine<'_> {
             if let Some(event) = self.ways.post.take(place, until) {
                 self.events += 1;
                 self.happen(event);
-            } else if !self.ways.post.step(place, until) {
-                return;
+            } else {
+                // Of the only port of a place, that knows when its transmission ends.
+                let due = only_port.map_or(NEVER, |port| self.services[port as usize]);
+                if !self.ways.post.step(place, until, due) {
+                    return;
+                }
             }
         }
     }
@@ -64,15 +68,17 @@ impl Engine<'_> {
     #[inline(never)]
     fn run_served(&mut self, place: usize, number: u32, until: Turn) -> u64 {
         let slot = self.ways.post.slots.service + number;
+        let lanes = self.ways.post.slots.lanes;
+        let mut limit = until.min(self.ways.post.places[place].step_end());
         let mut done = 0;
         loop {
             let here = &mut self.ways.post.places[place];
-            let limit = until.min(here.next_own()).min(here.step_end());
+            limit = limit.min(here.next_own());
             let end = (self.services[number as usize], slot);
             match here.batch.next_before(limit.min(end)) {
-                Some(event) if event.slot >= self.ways.post.slots.lanes => {
+                Some(event) if event.slot >= lanes => {
                     here.batch.advance();
-                    let flow = self.ways.lanes.flow_of(self.ways.lane_of(&event));
+                    let flow = self.ways.lanes.flow_of(event.slot - lanes);
                     self.arrive_at_served(number, flow, &event);
                 }
                 None if end < limit => self.on_service_end(end.0, number),
@@ -114,6 +120,8 @@ impl Engine<'_> {
             }
             Target::AgentSink => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Sink, &event),
             Target::AgentSource => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Source, &event),
+            // Known when it entered the lane.
+            Target::Nowhere => {}
         }
     }
 

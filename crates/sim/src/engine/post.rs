@@ -1,5 +1,7 @@
 //! The post: takes what is to happen to the place where it belongs.
 
+use std::ops::RangeInclusive;
+
 use super::batch::Turn;
 use super::lone::Lone;
 use super::partition::{LONE, Partition, expected_horizon, expected_rate};
@@ -58,7 +60,9 @@ impl Post {
             plan.flows.iter().zip(&of_sender).filter(|(_, place)| **place == LONE).map(|(flow, _)| flow.group);
         let mut groups: Vec<u32> = lone_groups.collect();
         groups.dedup();
-        let timeout_of = |group: u32| plan.groups[group as usize].transport.tcp()?.least_timeout();
+        let config_of = |group: u32| plan.groups[group as usize].transport.tcp();
+        let waits = groups.iter().any(|&group| config_of(group).is_some_and(|tcp| tcp.send_overhead > Span::ZERO));
+        let timeout_of = |group: u32| config_of(group)?.least_timeout();
         let timeout = groups.into_iter().map(timeout_of).try_fold(Span::MAX, |least, own| Some(least.min(own?)));
         let hosted = of_sender.iter().filter(|place| **place != LONE).count();
         let rate = (expected_rate(plan) * hosted as f64 / plan.flows.len().max(1) as f64).max(1e3);
@@ -72,7 +76,7 @@ impl Post {
         Post {
             slots,
             places: ports_of.into_iter().zip(ends_at).map(place).collect(),
-            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, plan.flows.len(), timeout),
+            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, if waits { plan.flows.len() } else { 0 }, timeout),
             of_port,
             of_sender,
             of_receiver,
@@ -106,15 +110,21 @@ impl Post {
         place.take(until)
     }
 
-    /// Begins the next step of `place`, if it begins before `until`.
+    /// Begins the next step of `place` in which something is due, if it begins before `until`; something that the post does not know of
+    /// is due there at `due`.
     #[inline(always)]
-    pub(super) fn step(&mut self, place: usize, until: Turn) -> bool {
-        self.places[place].step(until, &mut self.counts)
+    pub(super) fn step(&mut self, place: usize, until: Turn, due: u64) -> bool {
+        self.places[place].step(until, due, &mut self.counts)
     }
 
     /// How long the present window is, nanoseconds, and when it ends.
     pub(super) fn window(&self) -> (u64, u64) {
         (1 << self.width_bits, self.window_end)
+    }
+
+    /// The number of the window in which `at` lies.
+    pub(super) fn window_of(&self, at: u64) -> u64 {
+        at >> self.width_bits
     }
 
     /// `packet` will reach `port`.
@@ -165,9 +175,22 @@ impl Post {
         }
     }
 
-    /// Opens window number `window`, the one after the present one or the first.
+    /// The present window is over: the next in which something may happen, among the `few` windows that follow, or the last of these.
+    pub(super) fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
+        let first = *few.start();
+        let mut next = self.lone.next_window().min(*few.end());
+        for place in &self.places {
+            if next <= first {
+                return first;
+            }
+            next = next.min(place.next_due() >> self.width_bits);
+        }
+        next.max(first)
+    }
+
+    /// Opens window number `window`, the first or a later one than the present one; nothing happens between them.
     pub(super) fn open(&mut self, window: u64) {
         self.window_end = (window + 1) << self.width_bits;
-        self.lone.open(window);
+        self.lone.open(window, window << self.width_bits);
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Ways<'a> {
     /// The next edge of a window over which metrics are taken, and the next moment of the agenda.
     pub(super) next_edge: u64,
     pub(super) next_control: u64,
+    /// When the run ends.
+    end: u64,
     /// Deliveries computed ahead of the next edge, which they follow: when, flow, payload.
     early_deliveries: Vec<(u64, u32, u32)>,
     /// What becomes of TCP's segments.
@@ -75,7 +77,7 @@ impl Ways<'_> {
         }
         let (flow, target) = (self.lanes.flow_of(lane), leads.target());
         if target != Target::PromptReceiver {
-            return self.post.post_to_end(slot, reach, flow, target, event);
+            return self.send_to_end(slot, reach, flow, target, event);
         }
         let sink = &mut self.sinks[flow as usize];
         let config = self.configs[sink.group as usize];
@@ -91,7 +93,24 @@ impl Ways<'_> {
         let (back, leads) = self.lanes.cross(lane + 1, reach, config.ack_bytes);
         match leads.port() {
             Some(port) => self.post.post_to_port(port, ack.moved(back, slot + 1)),
-            None => self.post.post_to_end(slot + 1, back, flow, leads.target(), &ack),
+            None => self.send_to_end(slot + 1, back, flow, leads.target(), &ack),
+        }
+    }
+
+    /// A packet of `flow` will reach the end of the lane in `slot`, which is `target`, at `reach`; or is lost there then.
+    #[inline(always)]
+    fn send_to_end(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
+        if target == Target::Nowhere {
+            return self.lose_ahead(event.moved(reach, slot));
+        }
+        self.post.post_to_end(slot, reach, flow, target, event);
+    }
+
+    /// A packet finds no room at a moment that may lie ahead, perhaps beyond the end of the run.
+    #[cold]
+    fn lose_ahead(&mut self, event: Event) {
+        if event.at < self.end {
+            self.discard(&event);
         }
     }
 
@@ -193,6 +212,7 @@ impl Ways<'_> {
 
 impl<'a> Ways<'a> {
     pub(super) fn new(
+        end: u64,
         post: Post,
         mut lanes: Lanes,
         configs: Vec<&'a TcpConfig>,
@@ -213,6 +233,7 @@ impl<'a> Ways<'a> {
             packets: Table::default(),
             next_edge: 0,
             next_control: 0,
+            end,
             early_deliveries: Vec::new(),
             segments,
             log,

@@ -1,21 +1,21 @@
 //! What is measured of flows beside the counts that their ends keep.
 //!
-//! [`classes`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's segments, [`share`] how endless TCP transfers
+//! [`receptions`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's segments, [`share`] how endless TCP transfers
 //! share a recorded link.
 
-pub(crate) mod classes;
+pub(crate) mod receptions;
 pub(crate) mod segments;
 pub(crate) mod share;
 
-use aqumen_result::{FlowMetrics, Requests};
+use aqumen_result::{FlowMetrics, Requests, tell_films};
 use aqumen_scenario::{Plan, Traffic, Window};
 
-use classes::Classes;
+use receptions::Receptions;
 use share::Share;
 
 /// All of it.
 pub(crate) struct Measures {
-    pub(crate) classes: Classes,
+    pub(crate) receptions: Receptions,
     pub(crate) requests: Requests,
     /// For each recorded link, by number.
     pub(crate) shares: Vec<(u32, Share)>,
@@ -34,7 +34,7 @@ impl Measures {
     pub(crate) fn new(plan: &Plan) -> Self {
         let recorded = (0u32..).zip(&plan.links).filter(|(_, link)| link.record);
         Measures {
-            classes: Classes::new(plan),
+            receptions: Receptions::new(plan),
             requests: Requests::default(),
             shares: recorded.map(|(number, _)| (number, Share::new(plan, number))).collect(),
         }
@@ -52,7 +52,7 @@ impl Measures {
 
     /// A window begins or ends.
     pub(crate) fn edge(&mut self) {
-        self.classes.edge();
+        self.receptions.edge();
         self.shares.iter_mut().for_each(|(_, share)| share.edge());
     }
 
@@ -65,13 +65,18 @@ impl Measures {
         pieces: impl Iterator<Item = usize>,
         window: &Window,
     ) {
-        self.classes.fill(metrics, group, pieces, (window.end - window.start).as_secs_f64());
+        self.receptions.fill(metrics, group, pieces, (window.end - window.start).as_secs_f64());
         let of = &plan.groups[group as usize];
         if of.traffic.asks() {
             let window = window.start.as_nanos()..window.end.as_nanos();
             let pages = matches!(of.traffic, Traffic::Web(_));
-            self.requests
-                .fill(metrics, (group, of.flows.clone()), window, pages, |flow, bytes| plan.alone_ns(flow, bytes));
+            self.requests.fill(metrics, (group, of.flows.clone()), window.clone(), pages, |flow, bytes| {
+                plan.alone_ns(flow, bytes)
+            });
+            if let Some(film) = aqumen_traffic::film(&of.traffic) {
+                let segments = self.requests.transfers.iter();
+                tell_films(metrics, film, of.flows.clone(), window, segments, |flow| plan.ends_ns(flow));
+            }
         }
     }
 }

@@ -134,3 +134,45 @@ fn what_a_session_had_planned_when_it_was_stopped_comes_when_it_goes_on() {
         assert!((web.page_load_mean_s.unwrap() * 1e3 - (asked_ms + 91.296)).abs() < 1e-3, "{web:?}");
     }
 }
+
+/// A viewer of a film, and more of the scenario.
+fn film(secs: u32, kind: &str, more: &str) -> RunResult {
+    let flows = format!(
+        "[[flows]]\nname = \"film\"\ntransport = {{ preset = \"modern\", packet = \"1000B\" }}\n\
+        traffic = {{ kind = \"adaptive-video\", {kind} }}\n{more}"
+    );
+    run(secs, 1, &flows)
+}
+
+#[test]
+fn a_film_takes_the_highest_bit_rate_that_it_can_have() {
+    // 8 Mbit/s carry at most 7.6 of data, of which a share of 0.8 is 6.1: 6.2 is out of reach. A first segment of 4 Mbit comes at more
+    // than 5 Mbit/s though its window has to open, so that the next ones have 4.
+    let kind = "ladder = [\"1Mbit\", \"4Mbit\", \"6200kbit\"], segment = \"4s\", buffer = \"20s\", play_at = \"8s\"";
+    let result = film(100, kind, "[windows]\nlate = [\"40s\", \"100s\"]\n");
+    let [all, late] = ["all", "late"].map(|window| &result.flows["film"][window]);
+    assert_eq!((all.video_began, all.video_stalls, all.video_stalled_ratio), (Some(1), Some(0), Some(0.0)));
+    assert!((late.video_bitrate_mean_bps.unwrap() - 4e6).abs() < 1e-3 && late.video_switches == Some(0), "{late:?}");
+    assert_eq!(all.video_switches, Some(1));
+    // In the long run as much comes as is shown: 15 segments in 60 s, or one less or more.
+    assert!((late.goodput_bps - 4e6).abs() <= 4e6 / 15.0, "{late:?}");
+    // Segments of 4 and 16 Mbit at 8 Mbit/s are 2.5 s; handshake and slow start come on top.
+    assert!(all.video_startup_mean_s.is_some_and(|s| (2.5..3.5).contains(&s)), "{all:?}");
+    assert!(late.video_startup_mean_s.is_none() && late.video_began == Some(1));
+}
+
+#[test]
+fn a_film_stalls_where_the_link_is_slower_than_its_lowest_bit_rate() {
+    // 1 Mbit/s of film over a link that carries 0.5 from 10 s on: it is shown half of the time at most.
+    let kind = "ladder = [\"1Mbit\", \"2Mbit\"], segment = \"1s\", buffer = \"5s\", play_at = \"2s\"";
+    let slower = "[[events]]\nat = \"10s\"\ncapacity = \"500kbit\"\n[windows]\nlate = [\"20s\", \"100s\"]\n";
+    let result = film(100, kind, slower);
+    let late = &result.flows["film"]["late"];
+    let shown = 1.0 - late.video_stalled_ratio.unwrap();
+    assert!((shown - late.goodput_bps / 1e6).abs() < 0.05 && shown < 0.5, "{late:?}");
+    // Two segments are shown after each stall: some 4 s from one to the next.
+    assert!(late.video_stalls.is_some_and(|stalls| (17..=22).contains(&stalls)), "{late:?}");
+    assert!((late.video_bitrate_mean_bps.unwrap() - 1e6).abs() < 1e-3, "{late:?}");
+    // Other groups have nothing of it.
+    assert_eq!(flow(&run(10, 1, WEB), "web").video_stalls, None);
+}

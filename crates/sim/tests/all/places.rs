@@ -1,5 +1,6 @@
 //! Partitions: however a network is parted into places that go through windows of time by themselves, the answers and the trace
-//! are the same bits.
+//! are the same bits. So they are where links that one flow alone uses are computed without events, which a trace hinders where such a
+//! link can overflow.
 
 use std::path::PathBuf;
 
@@ -62,6 +63,9 @@ const AQMS: [&str; 9] = ["droptail", "red", "pi", "arm-pfc", "codel", "pie", "fq
 
 const DELAYS: [&str; 5] = ["0s", "20us", "1ms", "[\"1ms\", \"9ms\"]", "30ms"];
 
+/// Room for what waits at the access links. The small ones overflow when a window opens.
+const ROOMS: [&str; 4] = ["", ", buffer = \"3pkt\"", ", buffer = \"5000B\"", ", buffer = \"30pkt\""];
+
 /// The files that groups name.
 fn files() -> Files {
     let frames: &[u8] = include_bytes!("../../../../examples/traces/life.txt");
@@ -72,13 +76,14 @@ fn scenario(
     row: bool,
     line: &str,
     delays: [&str; 2],
+    room: &str,
     groups: &[(&str, u32, Option<u32>)],
     event: &str,
     interval: u32,
 ) -> String {
     let quoted = |delay: &str| if delay.starts_with('[') { delay.to_string() } else { format!("\"{delay}\"") };
     let between = if delays[0].starts_with('[') { "\"5ms\"".to_string() } else { quoted(delays[0]) };
-    let access = format!("access = {{ rate = \"20Mbit\", delay = {} }}", quoted(delays[1]));
+    let access = format!("access = {{ rate = \"20Mbit\", delay = {}{room} }}", quoted(delays[1]));
     let topology = if row {
         format!(
             "preset = \"parking-lot\"\nrate = [\"4Mbit\", \"3Mbit\", \"6Mbit\"]\ndelay = {between}\nbuffer = \"30pkt\"\n{access}\n"
@@ -111,41 +116,50 @@ prop_compose! {
         row in any::<bool>(),
         line in select(&LINES[..]),
         delays in [select(&DELAYS[..]), select(&DELAYS[..])],
+        room in select(&ROOMS[..]),
         groups in prop::collection::vec((select(&GROUPS[..]), 1u32..5, prop::option::weighted(0.2, 1u32..2)), 1..5),
         event in select(&EVENTS[..]),
         interval in select(vec![7u32, 100]),
         aqm in select(&AQMS[..]),
         seed in 0u64..1000,
     ) -> (String, Plan) {
-        let text = scenario(row, line, delays, &groups, event, interval);
+        let text = scenario(row, line, delays, room, &groups, event, interval);
         let scenario = Scenario::parse_with(&text, "t.toml", files()).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let plan = scenario.plan(seed, Some(&scenario.aqm(aqm).unwrap())).unwrap_or_else(|error| panic!("{error}\n{text}"));
         (format!("{text}\n# {aqm}, seed {seed}"), plan)
     }
 }
 
-/// All that a run answers, and the trace that it writes. Equal texts are equal bits.
-fn answer(plan: &Plan, options: Options<'_>, name: &str) -> (String, Vec<u8>) {
+/// All that a run answers. Equal texts are equal bits.
+fn answer(plan: &Plan, options: Options<'_>) -> String {
+    let result = run(plan, options, &mut |_| true).unwrap();
+    format!("{:?}", (result.links, result.flows, result.series, result.sojourn, result.queue))
+}
+
+/// The same, and the trace that the run writes.
+fn traced(plan: &Plan, options: Options<'_>, name: &str) -> (String, Vec<u8>) {
     let file: PathBuf = std::env::temp_dir().join(format!("aqumen-places-{}-{name}.pcapng", std::process::id()));
-    let result = run(plan, Options { trace: Some(&file), ..options }, &mut |_| true).unwrap();
+    let answer = answer(plan, Options { trace: Some(&file), ..options });
     let trace = std::fs::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    (format!("{:?}", (result.links, result.flows, result.series, result.sojourn, result.queue)), trace)
+    (answer, trace)
 }
 
 fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
-    let in_order = answer(plan, Options { places: Places::One, ..Options::default() }, name);
+    let in_order = traced(plan, Options { places: Places::One, ..Options::default() }, name);
     let parted = [Places::Paying, Places::Apart, Places::Drawn(seeds[0]), Places::Drawn(seeds[1])];
     for places in parted {
-        let other = answer(plan, Options { places, ..Options::default() }, name);
+        let other = traced(plan, Options { places, ..Options::default() }, name);
         assert!(other.0 == in_order.0, "{places:?}: other answers\n{text}\n{}\n{}", in_order.0, other.0);
         assert!(other.1 == in_order.1, "{places:?}: another trace\n{text}");
+        let untraced = answer(plan, Options { places, ..Options::default() });
+        assert!(untraced == in_order.0, "{places:?}, no trace: other answers\n{text}\n{}\n{untraced}", in_order.0);
     }
     // With events at each hop and for each transmission, packets that reach one queue at the same moment may change places: the
     // numbers of lanes are others. So this compares such runs with each other.
     let every = Options { every_hop: true, every_service: true, ..Options::default() };
-    let in_order = answer(plan, Options { places: Places::One, ..every }, name);
-    let other = answer(plan, Options { places: Places::Drawn(seeds[0]), ..every }, name);
+    let in_order = traced(plan, Options { places: Places::One, ..every }, name);
+    let other = traced(plan, Options { places: Places::Drawn(seeds[0]), ..every }, name);
     assert!(other == in_order, "every hop, drawn: others\n{text}");
 }
 

@@ -6,18 +6,20 @@ pub(crate) struct History {
     channels: usize,
     t: Vec<f64>,
     rows: Vec<f64>,
+    /// Rows at which those that nobody needs are dropped.
+    full: usize,
 }
 
 /// Where a reader was last. Delays hardly ever point backwards from there, so a lookup is a step or two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor(usize);
 
-/// Rows kept at least, before the past that no cursor needs is dropped.
-const KEEP: usize = 1 << 14;
+/// So many rows are kept before any is dropped.
+const KEEP: usize = 1 << 10;
 
 impl History {
     pub(crate) fn new(channels: usize) -> Self {
-        History { channels, t: Vec::new(), rows: Vec::new() }
+        History { channels, t: Vec::new(), rows: Vec::new(), full: KEEP }
     }
 
     /// Adds the row at `t`, not before the last; `fill` gets its channels.
@@ -62,22 +64,19 @@ impl History {
         self.rows[at * self.channels + channel]
     }
 
-    /// Drops rows that lie before every cursor, now and then.
-    pub(crate) fn forget(&mut self, cursors: &mut [Cursor]) {
-        if self.t.len() < 2 * KEEP {
+    /// Drops the rows that nobody who looks no further back than `from` needs, now and then.
+    pub(crate) fn forget(&mut self, from: f64, cursors: &mut [Cursor]) {
+        if self.t.len() < self.full {
             return;
         }
-        let oldest = cursors.iter().map(|cursor| cursor.0).min().unwrap_or(0);
-        // A capacity that falls points further back: a margin is kept.
-        let drop = oldest.saturating_sub(KEEP);
-        if drop < KEEP / 2 {
-            return;
-        }
+        // The row at or before `from` stands for the time until the next.
+        let drop = self.t.partition_point(|&t| t <= from).saturating_sub(1);
         self.t.drain(..drop);
         self.rows.drain(..drop * self.channels);
         for cursor in cursors {
-            cursor.0 -= drop;
+            cursor.0 = cursor.0.saturating_sub(drop);
         }
+        self.full = KEEP.max(2 * self.t.len());
     }
 }
 
@@ -103,5 +102,25 @@ mod tests {
             let at = history.find(t, &mut cursor);
             assert_eq!((history.linear(at, 0), history.held(at, 1)), (linear, held), "at {t}");
         }
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_dropped_and_the_rest_answers_as_before() {
+        let mut history = History::new(1);
+        // The second reads nothing: it holds nobody up.
+        let mut cursors = [Cursor::default(); 2];
+        for k in 0..100_000 {
+            let t = f64::from(k);
+            history.push(t, &[10.0 * t]);
+            let from = t - 300.5;
+            if from > 0.0 {
+                let at = history.find(from, &mut cursors[0]);
+                assert_eq!(history.linear(at, 0), 10.0 * from, "at {t}");
+            }
+            history.forget(from, &mut cursors);
+            assert!(history.t.len() <= KEEP.max(2 * 302), "{} rows", history.t.len());
+        }
+        let at = history.find(99_700.0, &mut cursors[1]);
+        assert_eq!(history.linear(at, 0), 997_000.0);
     }
 }

@@ -33,6 +33,8 @@ pub struct Fluid {
     /// Windows, then queues, then average queues.
     state: Vec<f64>,
     history: History,
+    /// How far back anyone ever looks, seconds.
+    reach_s: f64,
     cursors: Vec<Cursor>,
     scratch: Scratch,
 }
@@ -187,6 +189,7 @@ impl Fluid {
         agenda.sort_by_key(|&(at, event)| (at, event.rank()));
         agenda.reverse();
 
+        let reach_s = reach_s(&network);
         let mut channels = 3 * n_classes;
         let mut cursors = 2 * n_classes;
         let queue_bytes: Vec<f64> = network.queues.iter().map(|queue| queue.packet_bytes).collect();
@@ -253,6 +256,7 @@ impl Fluid {
             step_ns: ((step_s * 1e9).round() as u64).max(1),
             steps: 0,
             history: History::new(channels),
+            reach_s,
             cursors: vec![Cursor::default(); cursors],
             scratch: Scratch { first: zeros.clone(), second: zeros.clone(), trial: zeros, row: vec![0.0; channels] },
             state,
@@ -471,7 +475,7 @@ impl Fluid {
         self.now_ns = end_ns;
         self.steps += 1;
         self.finish_transfers(h);
-        self.history.forget(&mut self.cursors);
+        self.history.forget(end_ns as f64 * 1e-9 - self.reach_s, &mut self.cursors);
     }
 
     /// The slopes of a state at `t`, and on the way all rates.
@@ -708,6 +712,15 @@ impl Event {
             Event::Join { class, flow } => (2, class, flow),
         }
     }
+}
+
+/// The longest round trip that can come about, seconds: every queue of a way is full, at the least capacity that it ever has.
+fn reach_s(network: &Network) -> f64 {
+    let full_s =
+        |queue: &Queue| queue.buffer_pkts / queue.rates.iter().map(|rate| rate.1).fold(f64::INFINITY, f64::min);
+    let round_trip_s =
+        |class: &Class| class.path.iter().fold(class.base_rtt_s, |rtt, &queue| rtt + full_s(&network.queues[queue]));
+    network.classes.iter().map(round_trip_s).fold(0.0, f64::max)
 }
 
 fn check(network: &Network, step_s: f64) -> Result<(), Error> {

@@ -7,18 +7,18 @@ use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
 
 /// The measurements of all groups.
-pub(crate) struct Classes {
-    groups: Vec<Class>,
+pub(crate) struct Receptions {
+    groups: Vec<Group>,
     /// What each flow's receiver remembers from packet to packet; empty where all flows are of TCP.
-    receptions: Vec<Remembered>,
+    remembered: Vec<Remembered>,
 }
 
 /// One group.
-struct Class {
+struct Group {
     media: Media,
-    piece: ClassPiece,
+    piece: Piece,
     /// Finished pieces, in order.
-    pieces: Vec<ClassPiece>,
+    pieces: Vec<Piece>,
 }
 
 /// What a receiver remembers.
@@ -31,7 +31,7 @@ struct Remembered {
 
 /// What a group's receivers saw in one piece.
 #[derive(Clone, Debug, Default)]
-struct ClassPiece {
+struct Piece {
     packets: Received,
     /// Frames up to the highest number of one that arrived, and those of them that were whole in time.
     frames: u64,
@@ -52,43 +52,43 @@ enum Media {
 /// One-way delay beyond which a conversation with pictures is no longer one: ITU-T G.1010, table I.1.
 const FRAME_DEADLINE: Span = Span::from_millis(400);
 
-impl Classes {
+impl Receptions {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let class = |media| Class { media, piece: ClassPiece::default(), pieces: Vec::new() };
+        let of = |media| Group { media, piece: Piece::default(), pieces: Vec::new() };
         let any = plan.groups.iter().any(|group| group.transport.tcp().is_none());
-        Classes {
-            groups: plan.groups.iter().map(|group| class(Media::of(&group.traffic))).collect(),
-            receptions: vec![Remembered::default(); if any { plan.flows.len() } else { 0 }],
+        Receptions {
+            groups: plan.groups.iter().map(|group| of(Media::of(&group.traffic))).collect(),
+            remembered: vec![Remembered::default(); if any { plan.flows.len() } else { 0 }],
         }
     }
 
     /// A packet of `flow` arrives at its receiver.
     pub(crate) fn on_arrival(&mut self, plan: &Plan, flow: u32, packet: &Packet, now: Instant) {
-        let reception = &mut self.receptions[flow as usize].packets;
+        let reception = &mut self.remembered[flow as usize].packets;
         let piece = &mut self.groups[plan.flows[flow as usize].group as usize].piece;
         piece.packets.on_arrival(reception, packet.seq, packet.bytes.into(), (now - packet.sent_at).as_nanos());
     }
 
     /// A message of `flow` reached the application.
     pub(crate) fn on_delivery(&mut self, plan: &Plan, flow: u32, delivery: &Delivery) {
-        let class = &mut self.groups[plan.flows[flow as usize].group as usize];
-        let Media::Video(deadline) = class.media else { return };
-        let (message, next) = (&delivery.message, &mut self.receptions[flow as usize].next_message);
+        let group = &mut self.groups[plan.flows[flow as usize].group as usize];
+        let Media::Video(deadline) = group.media else { return };
+        let (message, next) = (&delivery.message, &mut self.remembered[flow as usize].next_message);
         if let Some(missing) = message.number.checked_sub(*next) {
-            class.piece.frames += u64::from(missing) + 1;
+            group.piece.frames += u64::from(missing) + 1;
             *next = message.number + 1;
         }
         let whole = delivery.bytes == message.bytes && delivery.complete_at <= message.created_at + deadline;
-        class.piece.whole_frames += u64::from(whole);
+        group.piece.whole_frames += u64::from(whole);
     }
 
     /// The packets of `flow` are numbered from 0 again.
     pub(crate) fn on_new_connection(&mut self, flow: u32) {
-        self.receptions[flow as usize] = Remembered::default();
+        self.remembered[flow as usize] = Remembered::default();
     }
 
     pub(crate) fn edge(&mut self) {
-        self.groups.iter_mut().for_each(|class| class.pieces.push(std::mem::take(&mut class.piece)));
+        self.groups.iter_mut().for_each(|group| group.pieces.push(std::mem::take(&mut group.piece)));
     }
 
     /// Fills in what happened to `group` in the pieces with these numbers, `length_s` seconds in all.
@@ -99,10 +99,10 @@ impl Classes {
         pieces: impl Iterator<Item = usize>,
         length_s: f64,
     ) {
-        let class = &self.groups[group as usize];
-        let mut sum = ClassPiece::default();
-        pieces.for_each(|k| sum.merge(&class.pieces[k]));
-        sum.fill(metrics, class.media, length_s);
+        let group = &self.groups[group as usize];
+        let mut sum = Piece::default();
+        pieces.for_each(|k| sum.merge(&group.pieces[k]));
+        sum.fill(metrics, group.media, length_s);
     }
 }
 
@@ -126,8 +126,8 @@ impl Media {
     }
 }
 
-impl ClassPiece {
-    fn merge(&mut self, later: &ClassPiece) {
+impl Piece {
+    fn merge(&mut self, later: &Piece) {
         self.packets.merge(&later.packets);
         self.frames += later.frames;
         self.whole_frames += later.whole_frames;
@@ -165,7 +165,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// One flow whose packets mean `media`.
-    fn classes(media: Media) -> (Plan, Classes) {
+    fn receptions(media: Media) -> (Plan, Receptions) {
         let text = r#"
             name = "one"
             duration = "1s"
@@ -179,9 +179,9 @@ mod tests {
             traffic = { kind = "cbr", rate = "100kbit" }
         "#;
         let plan = Scenario::parse(text, "one").unwrap().plan(1, None).unwrap();
-        let mut classes = Classes::new(&plan);
-        classes.groups[0].media = media;
-        (plan, classes)
+        let mut receptions = Receptions::new(&plan);
+        receptions.groups[0].media = media;
+        (plan, receptions)
     }
 
     fn message(number: u32) -> Message {
@@ -189,27 +189,27 @@ mod tests {
     }
 
     /// Packet `seq`, sent each 20 ms, after `delay_ms` on its way.
-    fn arrive(plan: &Plan, classes: &mut Classes, seq: u32, delay_ms: u64) {
+    fn arrive(plan: &Plan, receptions: &mut Receptions, seq: u32, delay_ms: u64) {
         let sent_at = Instant::from_nanos(20 * MS * u64::from(seq));
         let body = Body::Datagram(Datagram { message: message(seq), offset: 0, payload: 100 });
         let packet = Packet { bytes: 128, ecn: Ecn::NotEct, seq, sent_at, body };
-        classes.on_arrival(plan, 0, &packet, sent_at + Span::from_millis(delay_ms));
+        receptions.on_arrival(plan, 0, &packet, sent_at + Span::from_millis(delay_ms));
     }
 
-    fn metrics(mut classes: Classes) -> FlowMetrics {
-        classes.edge();
+    fn metrics(mut receptions: Receptions) -> FlowMetrics {
+        receptions.edge();
         let mut metrics = FlowMetrics::default();
-        classes.fill(&mut metrics, 0, 0..1, 1.0);
+        receptions.fill(&mut metrics, 0, 0..1, 1.0);
         metrics
     }
 
     #[test]
     fn what_is_missing_up_to_the_highest_number_is_lost() {
-        let (plan, mut classes) = classes(Media::None);
+        let (plan, mut receptions) = receptions(Media::None);
         // Of 0 to 9 lost: 2, 5, 6; 8 comes after 9, with a delay of 26 ms where all others have 10 ms.
-        [0, 1, 3, 4, 7, 9].iter().for_each(|&seq| arrive(&plan, &mut classes, seq, 10));
-        arrive(&plan, &mut classes, 8, 26);
-        let seen = metrics(classes);
+        [0, 1, 3, 4, 7, 9].iter().for_each(|&seq| arrive(&plan, &mut receptions, seq, 10));
+        arrive(&plan, &mut receptions, 8, 26);
+        let seen = metrics(receptions);
         assert!((seen.loss_ratio.unwrap() - 0.3).abs() < 1e-12);
         // Gaps of 1, 2 and 1 when they were noticed.
         assert_eq!(seen.loss_burst_mean_pkts, Some(4.0 / 3.0));
@@ -220,21 +220,21 @@ mod tests {
 
     #[test]
     fn a_new_connection_counts_from_nothing() {
-        let (plan, mut classes) = classes(Media::None);
-        (0..5).for_each(|seq| arrive(&plan, &mut classes, seq, 10));
-        classes.on_new_connection(0);
-        (0..5).for_each(|seq| arrive(&plan, &mut classes, seq, 90));
-        let seen = metrics(classes);
+        let (plan, mut receptions) = receptions(Media::None);
+        (0..5).for_each(|seq| arrive(&plan, &mut receptions, seq, 10));
+        receptions.on_new_connection(0);
+        (0..5).for_each(|seq| arrive(&plan, &mut receptions, seq, 90));
+        let seen = metrics(receptions);
         assert_eq!((seen.loss_ratio, seen.jitter_mean_s), (Some(0.0), Some(0.0)));
     }
 
     #[test]
     fn a_call_is_rated_by_delay_and_loss() {
-        let (plan, mut classes) = classes(Media::Voice(Codec::G711, Span::from_millis(20)));
+        let (plan, mut receptions) = receptions(Media::Voice(Codec::G711, Span::from_millis(20)));
         // 2 of 100 lost, one by one; 80 ms and 20 ms of filling: Id of 100 ms is 2.69, Ie,eff = 95 * 2 / (2 / 0.98 + 25.1) = 7.000,
         // for single losses come in bursts of 1, independent ones of 1 / 0.98.
-        (0..100).filter(|seq| *seq != 30 && *seq != 60).for_each(|seq| arrive(&plan, &mut classes, seq, 80));
-        let seen = metrics(classes);
+        (0..100).filter(|seq| *seq != 30 && *seq != 60).for_each(|seq| arrive(&plan, &mut receptions, seq, 80));
+        let seen = metrics(receptions);
         assert!((seen.r_factor.unwrap() - (93.355 - 2.69 - 7.000)).abs() < 0.05, "{:?}", seen.r_factor);
         // R = 83.66: 1 + 2.928 + 83.66 * 23.66 * 16.34 * 7e-6 = 4.155.
         assert!((seen.mos.unwrap() - 4.155).abs() < 0.003, "{:?}", seen.mos);
@@ -242,18 +242,18 @@ mod tests {
 
     #[test]
     fn frames_that_miss_a_packet_or_come_late_are_lost() {
-        let (plan, mut classes) = classes(Media::Video(Span::from_millis(400)));
+        let (plan, mut receptions) = receptions(Media::Video(Span::from_millis(400)));
         let mut deliver = |number, delay_ms, bytes| {
-            arrive(&plan, &mut classes, number, 10);
+            arrive(&plan, &mut receptions, number, 10);
             let complete_at = message(number).created_at + Span::from_millis(delay_ms);
-            classes.on_delivery(&plan, 0, &Delivery { message: message(number), complete_at, bytes });
+            receptions.on_delivery(&plan, 0, &Delivery { message: message(number), complete_at, bytes });
         };
         // Of frames 0 to 5, 1 and 2 never came, 3 was late, 4 came in part.
         deliver(0, 30, 100);
         deliver(3, 401, 100);
         deliver(4, 30, 60);
         deliver(5, 400, 100);
-        let seen = metrics(classes);
+        let seen = metrics(receptions);
         assert_eq!((seen.frames, seen.frame_loss_ratio), (Some(6), Some(4.0 / 6.0)));
     }
 }

@@ -1,0 +1,368 @@
+"""Which AQM is ahead across many networks: `aqumen reproduce ranking`.
+
+Every AQM and profile runs in the same places twice: as it comes, and at the target of the place, since most of what
+tells two AQMs apart is the delay that they are set to. The first ranking says what to install, the second which law is
+the better one. Ranks are those of Friedman's test with Nemenyi's critical difference; a place is one network, its
+figures are means over the seeds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aqumen import _core
+from aqumen.claims import evaluation
+from aqumen.claims.quantities import Run
+from aqumen.claims.ranks import pareto, ranks
+from aqumen.claims.records import Records, Wanted
+from aqumen.comparison import summarize
+from aqumen.errors import Error
+from aqumen.scenario import Scenario
+from aqumen.shaping import KERNEL
+
+__all__ = ["CRITERIA", "OWN", "PLACES", "SITUATIONS", "TARGET", "Measure", "Place", "Situation", "Study", "candidates"]
+
+REFERENCE = "droptail"
+OWN, TARGET = "own", "target"
+"""The two rankings: AQMs as they come, and at the target of each place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A network in which AQMs are compared."""
+
+    cell: str
+    """The scenario, with its cell."""
+    target: str
+    """The delay at which all run in the second ranking: that of the scenario where it has one."""
+    slow: bool = False
+    """Whether a quick ranking leaves it out."""
+
+
+PLACES = (
+    Place(cell="rfc7928/tcp-friendly", target="15ms"),
+    Place(cell="rfc7928/aggressive", target="15ms", slow=True),
+    Place(cell="rfc7928/unresponsive@udp-half,beside", target="15ms"),
+    Place(cell="rfc7928/less-than-best-effort", target="15ms", slow=True),
+    Place(cell="rfc7928/rtt-fairness@20ms", target="15ms", slow=True),
+    Place(cell="rfc7928/rtt-fairness@250ms", target="15ms", slow=True),
+    Place(cell="rfc7928/bursts", target="15ms"),
+    Place(cell="rfc7928/congestion@mild", target="15ms"),
+    Place(cell="rfc7928/congestion@medium", target="15ms", slow=True),
+    Place(cell="rfc7928/congestion@heavy", target="15ms"),
+    Place(cell="rfc7928/congestion@heavy,ecn", target="15ms"),
+    Place(cell="rfc7928/varying-load", target="15ms", slow=True),
+    Place(cell="rfc7928/varying-capacity", target="15ms", slow=True),
+    Place(cell="rfc7928/mix@x1", target="15ms"),
+    Place(cell="rfc7928/mix@x4", target="15ms"),
+    Place(cell="rfc7928/bidirectional", target="15ms"),
+    Place(cell="rfc7928/two-aqms", target="15ms", slow=True),
+    Place(cell="arm-pfc/exp1", target="100ms"),
+    Place(cell="arm-pfc/exp6-small", target="100ms", slow=True),
+    Place(cell="arm-pfc/exp6-large", target="80ms"),
+    Place(cell="paqm/load", target="53ms", slow=True),
+    Place(cell="everyday/uplink@cubic", target="15ms"),
+    Place(cell="everyday/uplink@cubic-ecn", target="15ms"),
+    Place(cell="everyday/uplink@bbr", target="15ms", slow=True),
+    Place(cell="everyday/datacenter@cubic", target="100us"),
+    Place(cell="everyday/datacenter@cubic-ecn", target="100us", slow=True),
+    Place(cell="everyday/datacenter@dctcp", target="100us"),
+    Place(cell="everyday/backbone@cubic", target="15ms"),
+    Place(cell="everyday/backbone@cubic-ecn", target="15ms"),
+)
+"""Where AQMs are compared. The targets are the scenario's own where it has one (arm-pfc 100 packets of 1000 B, paqm 200
+of them), else 15 ms, RFC 8033's; in the data centre a round trip."""
+
+CRITERIA = (
+    ("power", "utilisation over response time", True),
+    ("sojourn_p95_s", "queueing delay, p95", False),
+    ("utilization", "utilisation", True),
+    ("loss_ratio", "losses", False),
+)
+"""By what AQMs are ranked over the places: key, words, whether more is better. The first one counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What people feel in a situation."""
+
+    key: str
+    """Its name."""
+    words: str
+    """What it is, with the unit."""
+    of: Callable[[Run], float | None]
+    """The figure of a run, in that unit."""
+    more: bool = False
+    """Whether more is better."""
+    digits: int = 1
+    """Digits behind the point."""
+    worst: float = 0.0
+    """What stands for it where nothing of it came to pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """One of the three networks for which an AQM is picked."""
+
+    key: str
+    """Its name."""
+    title: str
+    """What it is, in words."""
+    cells: tuple[str, ...]
+    """Places that are it."""
+    measures: tuple[Measure, ...]
+    """What counts there."""
+
+
+def _flow(group: str, key: str, factor: float) -> Callable[[Run], float | None]:
+    def of(run: Run) -> float | None:
+        value = run["flows"][group]["steady"].get(key)
+        return None if value is None else float(value) * factor
+
+    return of
+
+
+def _link(key: str, factor: float) -> Callable[[Run], float | None]:
+    def of(run: Run) -> float | None:
+        value = next(iter(run["links"].values()))["steady"].get(key)
+        return None if value is None else float(value) * factor
+
+    return of
+
+
+def _lost(run: Run) -> float | None:
+    link = next(iter(run["links"].values()))["steady"]
+    early, overflow = link["early_drop_ratio"], link["overflow_drop_ratio"]
+    return None if early is None or overflow is None else 100 * (early + overflow)
+
+
+HOME = (
+    Measure(key="call", words="call upwards, MOS", of=_flow("call-up", "mos", 1), more=True, digits=2, worst=1),
+    Measure(key="game", words="game upwards, p99 of the delay, ms", of=_flow("game-up", "delay_p99_s", 1e3), worst=1e6),
+    Measure(key="page", words="page load, s", of=_flow("web", "page_load_mean_s", 1), digits=2, worst=1e6),
+    Measure(key="upload", words="upload, Mbit/s", of=_flow("upload", "goodput_bps", 1e-6), more=True, digits=2),
+    Measure(key="update", words="download, Mbit/s", of=_flow("update", "goodput_bps", 1e-6), more=True, digits=2),
+)
+PORT = (
+    Measure(
+        key="p99", words="request, p99, ms", of=_flow("requests", "fct_10kB_100kB_p99_s", 1e3), digits=2, worst=1e6
+    ),
+    Measure(
+        key="mean", words="request, mean, ms", of=_flow("requests", "fct_10kB_100kB_mean_s", 1e3), digits=3, worst=1e6
+    ),
+    Measure(key="bulk", words="long transfers, Gbit/s", of=_flow("bulk", "goodput_bps", 1e-9), more=True, digits=2),
+)
+PROVIDER = (
+    Measure(key="delay", words="queueing delay, p95, ms", of=_link("sojourn_p95_s", 1e3), worst=1e6),
+    Measure(key="used", words="utilisation, %", of=_link("utilization", 100), more=True),
+    Measure(key="lost", words="lost, %", of=_lost, digits=2, worst=100),
+    Measure(
+        key="short",
+        words="transfer of 10 to 100 kB, ms",
+        of=_flow("short", "fct_10kB_100kB_mean_s", 1e3),
+        digits=0,
+        worst=1e6,
+    ),
+    Measure(
+        key="fair", words="fairness of the long ones, Jain", of=_flow("long", "jain_fairness", 1), more=True, digits=3
+    ),
+)
+SITUATIONS = (
+    Situation(
+        key="uplink",
+        title="A household's line: 20 Mbit/s down, 2 Mbit/s up",
+        cells=("everyday/uplink@cubic", "everyday/uplink@cubic-ecn", "everyday/uplink@bbr"),
+        measures=HOME,
+    ),
+    Situation(
+        key="datacenter",
+        title="A port of a switch in a data centre: 10 Gbit/s",
+        cells=("everyday/datacenter@cubic", "everyday/datacenter@cubic-ecn", "everyday/datacenter@dctcp"),
+        measures=PORT,
+    ),
+    Situation(
+        key="backbone",
+        title="A provider's link with many flows: 100 Mbit/s, 100 long transfers and many short ones",
+        cells=("everyday/backbone@cubic", "everyday/backbone@cubic-ecn"),
+        measures=PROVIDER,
+    ),
+)
+
+
+def candidates() -> list[str]:
+    """Every AQM and profile, DropTail first; without the constant probability, which is none."""
+    return [row["name"] for row in json.loads(_core.list_aqms_json()) if row["name"] != "fixed"]
+
+
+def at_target(spec: str, target: str) -> str:
+    """The AQM at a target; one that has none, or of which a profile says the target, as it is.
+
+    Args:
+        spec: The AQM.
+        target: The target, such as `15ms`.
+    """
+    return evaluation.at_target(spec, target) or spec
+
+
+class Study:
+    """The runs of a ranking, and what came of them."""
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        *,
+        quick: bool = False,
+        out: Any = None,
+        aqms: Sequence[str] = (),
+        places: Sequence[Place] = PLACES,
+    ) -> None:
+        """Say what is to be run.
+
+        Args:
+            seeds: The seeds.
+            quick: Leave out the places that are slow.
+            out: A folder for finished runs.
+            aqms: What is compared; none: all of them.
+            places: Where.
+        """
+        self.places = [place for place in places if not (quick and place.slow)]
+        self.quick = quick
+        self.aqms = list(dict.fromkeys([REFERENCE, *(aqms or candidates())]))
+        self.refused: dict[str, str] = {}
+        scenarios = {place.cell: Scenario.load(place.cell) for place in self.places}
+        for aqm in list(self.aqms):
+            for place in self.places:
+                try:
+                    for spec in (aqm, at_target(aqm, place.target)):
+                        scenarios[place.cell].plan(seeds[0], spec)
+                except Error as error:
+                    # A rank needs every place.
+                    self.refused[aqm] = f"{place.cell}: {error}"
+                    self.aqms.remove(aqm)
+                    break
+        wanted: Wanted = {
+            place.cell: list(dict.fromkeys(spec for aqm in self.aqms for spec in (aqm, at_target(aqm, place.target))))
+            for place in self.places
+        }
+        self.records = Records(wanted, seeds, out)
+
+    def runs(self, place: Place, aqm: str, which: str) -> list[Run]:
+        """The runs of an AQM at a place, by seed.
+
+        Args:
+            place: The place.
+            aqm: The AQM.
+            which: `own` or `target`.
+        """
+        spec = aqm if which == OWN else at_target(aqm, place.target)
+        return [run for _, run in self.records.of(place.cell, spec)]
+
+    def figures(self, which: str) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
+        """By place, AQM and criterion the summary over the seeds.
+
+        Args:
+            which: `own` or `target`.
+        """
+        found: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
+        for place in self.places:
+            found[place.cell] = {}
+            for aqm in self.aqms:
+                each = [_judged(run) for run in self.runs(place, aqm, which)]
+                keys = (*(key for key, _, _ in CRITERIA), "sojourn_mean_s")
+                found[place.cell][aqm] = {key: summarize([one[key] for one in each]) for key in keys}
+        return found
+
+    def ranking(self, which: str) -> dict[str, Any]:
+        """Mean ranks by each criterion, delay and utilisation of each AQM, and the front of the two.
+
+        Args:
+            which: `own` or `target`.
+        """
+        figures = self.figures(which)
+        by: dict[str, Any] = {}
+        for key, _, more in CRITERIA:
+            table = [
+                {aqm: one[key]["mean"] for aqm, one in place.items()}
+                for place in figures.values()
+                if all(one[key]["n"] for one in place.values())
+            ]
+            ranked = ranks(table, more=more)
+            by[key] = None if ranked is None else {**asdict(ranked), "tied_with_best": ranked.tied_with_best()}
+        points = {}
+        for aqm in self.aqms:
+            # Relative to DropTail's, since a data centre's delays and a household's have no common mean.
+            pairs = [
+                (own["sojourn_mean_s"]["mean"] / base["sojourn_mean_s"]["mean"], own["utilization"]["mean"])
+                for place in figures.values()
+                if (own := place[aqm])["sojourn_mean_s"]["n"]
+                and (base := place[REFERENCE])["sojourn_mean_s"]["n"]
+                and base["sojourn_mean_s"]["mean"] > 0
+            ]
+            if pairs:
+                points[aqm] = (sum(x for x, _ in pairs) / len(pairs), sum(y for _, y in pairs) / len(pairs))
+        return {
+            "by": by,
+            "tradeoff": {aqm: {"delay_of_droptail": x, "utilization": y} for aqm, (x, y) in points.items()},
+            "front": pareto({aqm: (x, -y) for aqm, (x, y) in points.items()}),
+        }
+
+    def pick(self, situation: Situation) -> dict[str, Any]:
+        """Who is ahead in a situation, as the AQMs come: mean ranks over its cells and measures, and the figures.
+
+        Args:
+            situation: The situation.
+        """
+        places = [place for place in self.places if place.cell in situation.cells]
+        table, shown = [], []
+        for place in places:
+            runs = {aqm: self.runs(place, aqm, OWN) for aqm in self.aqms}
+            for measure in situation.measures:
+                told = {aqm: summarize([measure.of(run) for run in each]) for aqm, each in runs.items()}
+                means = {aqm: one["mean"] if one["n"] else measure.worst for aqm, one in told.items()}
+                table.append({aqm: -mean if measure.more else mean for aqm, mean in means.items()})
+                shown.append({"cell": place.cell, "measure": measure.key, "figures": told})
+        ranked = ranks(table)
+        if ranked is None:
+            return {"key": situation.key, "pick": None, "kernel": None, "ranks": None, "figures": shown}
+        kernel = next((aqm for aqm in ranked.means if aqm.partition(":")[0] in KERNEL), None)
+        return {
+            "key": situation.key,
+            "pick": next(iter(ranked.means)),
+            "kernel": kernel,
+            "ranks": {**asdict(ranked), "tied_with_best": ranked.tied_with_best()},
+            "figures": shown,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `aqumen reproduce ranking --json` prints."""
+        return {
+            "schema": 1,
+            "aqumen": _core.__version__,
+            "seeds": len(self.records.seeds),
+            "quick": self.quick,
+            "places": [{"cell": place.cell, "target": place.target} for place in self.places],
+            "aqms": self.aqms,
+            "refused": self.refused,
+            "rankings": {which: self.ranking(which) for which in (OWN, TARGET)},
+            "figures": {which: self.figures(which) for which in (OWN, TARGET)},
+            "situations": [self.pick(situation) for situation in SITUATIONS],
+        }
+
+
+def _judged(run: Run) -> dict[str, float | None]:
+    """The criteria's figures of a run, of the first link."""
+    link: Mapping[str, Any] = next(iter(run["links"].values()))["steady"]
+    used, waits = link["utilization"], link["sojourn_mean_s"]
+    base = float(run["aqm"]["nominal"]["base_rtt_s"])
+    lost = _lost(run)
+    return {
+        # Kleinrock's power: throughput over response time.
+        "power": None if used is None or waits is None else used / (base + waits),
+        "sojourn_mean_s": waits,
+        "sojourn_p95_s": link["sojourn_p95_s"],
+        "utilization": used,
+        "loss_ratio": None if lost is None else lost / 100,
+    }

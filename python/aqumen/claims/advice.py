@@ -1,0 +1,160 @@
+"""The page `docs/which-aqm.md`: three situations, three picks, and the rankings behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aqumen.claims.across import CRITERIA, OWN, SITUATIONS, TARGET
+
+__all__ = ["NAMES", "page"]
+
+ROWS = 8
+"""How many AQMs a situation's table shows."""
+NAMES: Mapping[str, str] = {OWN: "as they come", TARGET: "at the target of each place"}
+
+
+def page(data: Mapping[str, Any], command: str, date: str) -> str:
+    """The page.
+
+    Args:
+        data: What `aqumen reproduce ranking --json` prints.
+        command: The command that made it.
+        date: The day, as 2026-11-22.
+    """
+    count = len(data["places"])
+    parts = [
+        "# Which AQM?",
+        "",
+        f"Written by `{command} --record` on {date}, version {data['aqumen']}: {len(data['aqms'])} AQMs and profiles,"
+        f" {count} networks, {data['seeds']} seeds each. Three situations with a pick each, then all networks together."
+        " Nothing here was tuned, and no AQM was given a value of its own: each is as `aqumen list aqms` has it. For a"
+        " line, a port or a cell of your own run `aqumen uplink`, `aqumen datacenter` or `aqumen cell`"
+        " ([a network of every day](everyday.md)).",
+        "",
+        "How to read it: in each network and for each figure the AQMs are ranked, 1 for the best. The *mean rank* is"
+        " over all of them. Mean ranks that differ by less than the *critical difference* (Nemenyi, 95 % for all pairs"
+        " together) are not told apart by so few networks. Behind ± stands half of Student's 95 % interval over the"
+        " seeds.",
+        "",
+    ]
+    for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
+        parts += _situation(situation.title, {m.key: m for m in situation.measures}, picked)
+    parts += [
+        "## All networks",
+        "",
+        "Delay, utilisation and losses are those of the first link under test, all packets together. Under fair queues"
+        " that hides how short a sparse flow waits: the situations above tell it, this order does not.",
+        "",
+    ]
+    for which in (OWN, TARGET):
+        parts += _ranking(which, data["rankings"][which])
+    parts += _moved(data["rankings"])
+    parts += ["## The networks", "", "| network | target of the second ranking |", "|---|---|"]
+    parts += [f"| `{place['cell']}` | {place['target']} |" for place in data["places"]]
+    if data["refused"]:
+        parts += ["", "Not ranked, since a network refuses it:", ""]
+        parts += [f"- `{aqm}`: {why}" for aqm, why in data["refused"].items()]
+    return "\n".join(parts) + "\n"
+
+
+def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any]) -> list[str]:
+    ranked = picked["ranks"]
+    if ranked is None:
+        return [f"## {title}", "", "Not run.", ""]
+    means: Mapping[str, float] = ranked["means"]
+    tied = [aqm for aqm in ranked["tied_with_best"] if aqm != picked["pick"]]
+    kernel = picked["kernel"]
+    of_linux = (
+        ""
+        if kernel in (None, picked["pick"])
+        else f" Of what a Linux kernel has: **`{kernel}`** (mean rank {means[kernel]:.1f})."
+    )
+    parts = [
+        f"## {title}",
+        "",
+        f"Pick: **`{picked['pick']}`**, mean rank {means[picked['pick']]:.1f} over {ranked['places']} figures"
+        f" (critical difference {ranked['critical_difference']:.1f}).{of_linux}"
+        + (
+            f" Not told apart from it: {len(tied)} others, {_list(tied[:6])}{' and more' if len(tied) > 6 else ''}."
+            if tied
+            else ""
+        ),
+        "",
+    ]
+    chosen = list(means)[:ROWS]
+    chosen += [aqm for aqm in (kernel, "droptail") if aqm is not None and aqm not in chosen]
+    for cell in dict.fromkeys(row["cell"] for row in picked["figures"]):
+        rows = [row for row in picked["figures"] if row["cell"] == cell]
+        heads = [measures[row["measure"]].words for row in rows]
+        parts += [f"`{cell}`:", "", f"| AQM | mean rank | {' | '.join(heads)} |", "|---" * (len(heads) + 2) + "|"]
+        for aqm in chosen:
+            cells = [_spread(row["figures"][aqm], measures[row["measure"]].digits) for row in rows]
+            parts.append(f"| `{aqm}` | {means[aqm]:.1f} | {' | '.join(cells)} |")
+        parts.append("")
+    return parts
+
+
+def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
+    parts = [f"### AQMs {NAMES[which]}", ""]
+    main = found["by"][CRITERIA[0][0]]
+    if main is None:
+        return [*parts, "Not enough networks.", ""]
+    differences = ", ".join(
+        f"{words} {found['by'][key]['critical_difference']:.1f}"
+        for key, words, _ in CRITERIA
+        if found["by"][key] is not None
+    )
+    front = [aqm for aqm in found["front"] if aqm in main["means"]]
+    parts += [
+        f"In order of {CRITERIA[0][1]} (Kleinrock's power). Critical differences: {differences}. Friedman's statistic"
+        f" of the first: {main['friedman']:.0f} over {main['places']} networks. On the front of delay against"
+        f" utilisation, where nobody is better in one without being worse in the other: {_list(front)}.",
+        "",
+        f"| AQM | {' | '.join(f'rank by {words}' for _, words, _ in CRITERIA)} | delay / DropTail's | utilisation |",
+        "|---" * (len(CRITERIA) + 3) + "|",
+    ]
+    for aqm in main["means"]:
+        ranks = [found["by"][key] for key, _, _ in CRITERIA]
+        cells = ["–" if one is None else f"{one['means'][aqm]:.1f}" for one in ranks]
+        point = found["tradeoff"].get(aqm)
+        rest = (
+            ["–", "–"]
+            if point is None
+            else [f"{point['delay_of_droptail']:.2f}", f"{100 * point['utilization']:.1f} %"]
+        )
+        parts.append(f"| `{aqm}` | {' | '.join([*cells, *rest])} |")
+    return [*parts, ""]
+
+
+def _moved(rankings: Mapping[str, Any]) -> list[str]:
+    """What the target alone explains: who moves most from one ranking to the other."""
+    main = CRITERIA[0][0]
+    if any(rankings[which]["by"][main] is None for which in (OWN, TARGET)):
+        return []
+    places = {
+        which: {aqm: k + 1 for k, aqm in enumerate(rankings[which]["by"][main]["means"])} for which in (OWN, TARGET)
+    }
+    moves = sorted(places[OWN], key=lambda aqm: -abs(places[TARGET][aqm] - places[OWN][aqm]))[:6]
+    told = [
+        f"`{aqm}` from {places[OWN][aqm]} to {places[TARGET][aqm]}"
+        for aqm in moves
+        if places[OWN][aqm] != places[TARGET][aqm]
+    ]
+    if not told:
+        return []
+    return [
+        f"Who moves most from the first order to the second, by what its target alone did for it: {', '.join(told)}.",
+        "",
+    ]
+
+
+def _spread(summary: Mapping[str, Any], digits: int) -> str:
+    if not summary["n"]:
+        return "none"
+    half = "" if summary["ci95"] is None else f" ± {(summary['ci95'][1] - summary['ci95'][0]) / 2:.{digits}f}"
+    return f"{summary['mean']:.{digits}f}{half}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,165 @@
+"""AQMs ranked over many networks: ranks, fronts, picks and the page, from runs made up by hand."""
+
+import json
+
+import pytest
+
+from aqumen.claims import across, advice
+from aqumen.cli import main
+from aqumen.cli import reproduce as verb
+from aqumen.scenario import Scenario
+
+
+def made(delay_s, used, flows=None, lost=0.01):
+    """A run of one link with this mean delay, and half as much again at p95."""
+    link = {
+        "utilization": used,
+        "sojourn_mean_s": delay_s,
+        "sojourn_p95_s": 1.5 * delay_s,
+        "early_drop_ratio": lost,
+        "overflow_drop_ratio": 0.0,
+    }
+    groups = {name: {"steady": group} for name, group in (flows or {}).items()}
+    return {"aqm": {"nominal": {"base_rtt_s": 0.1}}, "links": {"l": {"steady": link}}, "flows": groups}
+
+
+PLACES = [
+    across.Place(cell="rfc7928/aggressive", target="15ms"),
+    across.Place(cell="rfc7928/bursts", target="15ms", slow=True),
+    across.Place(cell="everyday/backbone@cubic", target="20ms"),
+]
+PROVIDED = {"short": {"fct_10kB_100kB_mean_s": 0.2}, "long": {"jain_fairness": 0.9}}
+# As they come PIE is the quickest; at one target CoDel is, by a little.
+DELAYS = {"droptail": 0.1, "pie": 0.005, "codel": 0.02, "pie:target": 0.03, "codel:target": 0.02}
+
+
+class Made:
+    def __init__(self, wanted, seeds, folder):
+        self.wanted, self.seeds, self.folder = wanted, list(seeds), folder
+        self.resumed = self.left = 0
+        self.work_left = 1.0
+
+    def work(self, advance):
+        pass
+
+    def of(self, cell, spec):
+        assert spec in self.wanted[cell]
+        delay = DELAYS[spec.partition("=")[0]]
+        used = {"droptail": 1.0, "pie": 0.9, "codel": 0.8}[spec.partition(":")[0]]
+        return [(seed, made(delay + 0.001 * seed, used, PROVIDED)) for seed in self.seeds]
+
+
+@pytest.fixture
+def study(monkeypatch):
+    monkeypatch.setattr(across, "Records", Made)
+    return across.Study([1, 2, 3], aqms=["pie", "codel"], places=PLACES)
+
+
+def test_each_aqm_runs_as_it_comes_and_at_the_target_of_the_place(study):
+    wanted = study.records.wanted
+    assert wanted["rfc7928/aggressive"] == ["droptail", "pie", "pie:target=15ms", "codel", "codel:target=15ms"]
+    assert wanted["everyday/backbone@cubic"][2] == "pie:target=20ms"
+    # A profile that says its target keeps it; one that does not takes the other.
+    assert across.at_target("rem-ns2", "15ms") == "rem-ns2"
+    assert across.at_target("red50", "15ms") == "red50"
+    assert across.at_target("pie-linux", "15ms") == "pie-linux:target=15ms"
+    assert across.at_target("droptail", "15ms") == "droptail"
+
+
+def test_a_quick_ranking_leaves_out_what_is_slow(monkeypatch):
+    monkeypatch.setattr(across, "Records", Made)
+    quick = across.Study([1], quick=True, aqms=["pie"], places=PLACES)
+    assert list(quick.records.wanted) == ["rfc7928/aggressive", "everyday/backbone@cubic"]
+    # Each situation is run in a quick one, too.
+    cells = {place.cell for place in across.PLACES if not place.slow}
+    assert all(cells & set(situation.cells) for situation in across.SITUATIONS)
+    assert all(set(situation.cells) <= {place.cell for place in across.PLACES} for situation in across.SITUATIONS)
+
+
+def test_the_target_alone_can_turn_the_order(study):
+    own, target = (study.ranking(which) for which in (across.OWN, across.TARGET))
+    # Utilisation over response time: PIE 0.9 / 0.107, CoDel 0.8 / 0.122, DropTail 1 / 0.202.
+    assert own["by"]["power"]["means"] == {"pie": 1, "codel": 2, "droptail": 3}
+    # At the target 0.9 / 0.132 is still more than 0.8 / 0.122, but CoDel waits less.
+    assert target["by"]["sojourn_p95_s"]["means"] == {"codel": 1, "pie": 2, "droptail": 3}
+    assert own["by"]["utilization"]["means"] == {"droptail": 1, "pie": 2, "codel": 3}
+    assert own["by"]["loss_ratio"]["means"] == {"droptail": 2, "pie": 2, "codel": 2}
+    # CoDel waits longer than PIE and carries less; at the target it waits less.
+    assert (own["front"], target["front"]) == (["pie", "droptail"], ["codel", "pie", "droptail"])
+    assert own["tradeoff"]["pie"] == pytest.approx({"delay_of_droptail": 7 / 102, "utilization": 0.9})
+
+
+def test_a_pick_is_the_first_by_mean_rank_of_what_counts(study):
+    situation = next(each for each in across.SITUATIONS if each.key == "backbone")
+    picked = study.pick(situation)
+    # Delay: PIE, CoDel, DropTail; utilisation: DropTail, PIE, CoDel; the rest alike: (1 + 2 + 2 + 2 + 2) / 5.
+    assert picked["pick"] == "pie"
+    assert picked["ranks"]["means"] == pytest.approx({"pie": 1.8, "droptail": 2.0, "codel": 2.2})
+    assert picked["kernel"] == "droptail"
+    delay = next(row for row in picked["figures"] if row["measure"] == "delay")
+    assert delay["figures"]["pie"]["mean"] == pytest.approx(1.5 * 7)
+    # Where nothing came to pass, it is as bad as can be.
+    missing = {**PROVIDED, "short": {"fct_10kB_100kB_mean_s": None}}
+    study.records.of = lambda cell, spec: [(1, made(0.01, 0.9, missing if spec == "pie" else PROVIDED))]
+    short = {**study.pick(situation)}["ranks"]["means"]
+    assert short["pie"] == max(short.values())
+    # A situation none of whose cells ran has no pick.
+    assert study.pick(across.SITUATIONS[0])["pick"] is None
+
+
+def test_an_aqm_that_a_place_refuses_is_named_and_not_ranked(monkeypatch):
+    monkeypatch.setattr(across, "Records", Made)
+    kept = Scenario.plan
+
+    def plan(self, seed=1, aqm=None):
+        if aqm == "codel" and "aggressive" in self.name:
+            raise verb.ScenarioError("no")
+        return kept(self, seed, aqm)
+
+    monkeypatch.setattr(Scenario, "plan", plan)
+    study = across.Study([1, 2], aqms=["codel", "pie"], places=PLACES)
+    assert study.refused == {"codel": "rfc7928/aggressive: no"}
+    assert study.aqms == ["droptail", "pie"]
+
+
+def test_all_but_the_constant_probability_are_candidates():
+    names = across.candidates()
+    assert names[0] == "droptail"
+    assert "fixed" not in names
+    assert {"pie", "fq-codel-linux", "arm-pfc-printed"} <= set(names)
+
+
+def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
+    text = advice.page(study.to_dict(), "aqumen reproduce ranking --seeds 3", "2026-11-22")
+    assert "Written by `aqumen reproduce ranking --seeds 3 --record` on 2026-11-22" in text
+    assert "Pick: **`pie`**, mean rank 1.8 over 5 figures" in text
+    assert "Of what a Linux kernel has: **`droptail`** (mean rank 2.0)." in text
+    # Student's quantile for two degrees is 4.303; of 9, 10.5 and 12 ms the deviation is 1.5 ms.
+    assert "| `pie` | 1.8 | 10.5 ± 3.7 | 90.0 ± 0.0 |" in text
+    assert text.index("### AQMs as they come") < text.index("### AQMs at the target of each place")
+    assert "| `everyday/backbone@cubic` | 20ms |" in text
+    assert text.count("Not run.") == 2
+    # Every line of a table has as many columns as its head.
+    for block in text.split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in rows}) <= 1
+
+
+def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(across, "Records", Made)
+    monkeypatch.setattr(
+        across.Study.__init__, "__kwdefaults__", {**across.Study.__init__.__kwdefaults__, "places": PLACES}
+    )
+    command = ["reproduce", "ranking", "--aqm", "pie", "--aqm", "codel", "--seeds", "2"]
+    assert main([*command, "--json", "--out", str(tmp_path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["rankings"]["own"]["by"]["power"]["means"]["pie"] == 1
+    assert json.loads((tmp_path / "ranking.json").read_text()) == told
+    assert (tmp_path / "which-aqm.md").read_text().startswith("# Which AQM?")
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "AQMs as they come" in out
+    assert "AQMs at the target of each place" in out
+    assert main([*command, "--record"]) == 2
+    assert "--record needs a checkout with the folder experiments, and all AQMs" in capsys.readouterr().err
+    assert main([*command, "--figures", str(tmp_path)]) == 2
