@@ -134,6 +134,11 @@ def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
     assert "Written by `aqumen reproduce ranking --seeds 3 --record` on 2026-11-22" in text
     assert "Pick: **`pie`**, mean rank 1.8 over 5 figures" in text
     assert "Of what a Linux kernel has: **`droptail`** (mean rank 2.0)." in text
+    # 3 AQMs, 5 figures: 3.314 sqrt(3 4 / (6 5)) / sqrt(2) = 1.5, more than they are apart.
+    assert "(critical difference 1.5)" in text
+    assert "So few figures tell it apart from no other" in text
+    assert advice._told_apart([], 2) == " It is told apart from every other."
+    assert advice._told_apart(["pie"], 2) == " Not told apart from it: 1 of the other 2, `pie`."
     # Student's quantile for two degrees is 4.303; of 9, 10.5 and 12 ms the deviation is 1.5 ms.
     assert "| `pie` | 1.8 | 10.5 ± 3.7 | 90.0 ± 0.0 |" in text
     assert text.index("### AQMs as they come") < text.index("### AQMs at the target of each place")

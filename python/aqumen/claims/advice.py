@@ -74,12 +74,7 @@ def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any
         f"## {title}",
         "",
         f"Pick: **`{picked['pick']}`**, mean rank {means[picked['pick']]:.1f} over {ranked['places']} figures"
-        f" (critical difference {ranked['critical_difference']:.1f}).{of_linux}"
-        + (
-            f" Not told apart from it: {len(tied)} others, {_list(tied[:6])}{' and more' if len(tied) > 6 else ''}."
-            if tied
-            else ""
-        ),
+        f" (critical difference {ranked['critical_difference']:.1f}).{of_linux}" + _told_apart(tied, len(means) - 1),
         "",
     ]
     chosen = list(means)[:ROWS]
@@ -93,6 +88,16 @@ def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any
             parts.append(f"| `{aqm}` | {means[aqm]:.1f} | {' | '.join(cells)} |")
         parts.append("")
     return parts
+
+
+def _told_apart(tied: Sequence[str], others: int) -> str:
+    """Of how many the pick is not told apart, which is what it is worth."""
+    if not tied:
+        return " It is told apart from every other."
+    if len(tied) == others:
+        return " So few figures tell it apart from no other: the order below is a lean, not a finding."
+    more = " and more" if len(tied) > 6 else ""
+    return f" Not told apart from it: {len(tied)} of the other {others}, {_list(tied[:6])}{more}."
 
 
 def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:

@@ -261,7 +261,7 @@ class Plan:
                 head=link["to"],
                 delay_s=float(link["delay_s"]),
                 rates=tuple((float(t), float(rate)) for t, rate in link["rates"]),
-                buffer_pkts=int(link["buffer_pkts"]),
+                buffer_pkts=_buffer_pkts(link),
                 aqm=Aqm.from_dict(link["aqm"]),
                 target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
@@ -323,3 +323,9 @@ class Plan:
                             f"'{self.nodes[destination]}' over different links"
                         )
         return [(at, destination, number) for (at, destination), number in table.items()]
+
+
+def _buffer_pkts(link: Mapping[str, Any]) -> int:
+    if link["buffer_pkts"] is None:
+        raise Ns2Unsupported(f"link '{link['name']}': ns-2 here has buffers in packets, not bytes")
+    return int(link["buffer_pkts"])
