@@ -327,6 +327,7 @@ fn analysis(
         unresponsive_pps: 0.0,
         base_rtt_s: network.base_rtt_s,
         buffer_pkts: network.buffer_pkts,
+        sender: aqumen_theory::response::Sender::reno(),
     };
     let analysis = design::analyse(&choice, &place).map_err(error)?;
     let (at, controller) = design::linearise(&choice, &place).map_err(error)?;

@@ -8,7 +8,7 @@ mod udp;
 
 use aqumen_transport::rtp::{RtpConfig, RtpSink, RtpSource};
 use aqumen_transport::sctp::{SctpConfig, SctpSink, SctpSource};
-use aqumen_transport::tcp::TcpConfig;
+use aqumen_transport::tcp::{LossDetection, Reduction, TcpConfig, Variant};
 use aqumen_transport::udp::{UdpConfig, UdpSink, UdpSource};
 use aqumen_transport::{Config, Endpoint};
 use serde_json::json;
@@ -185,6 +185,15 @@ impl Protocol {
     /// Every setting with its value, for lists.
     pub(crate) fn rows(&self) -> Vec<serde_json::Value> {
         self.config().rows()
+    }
+
+    /// Whether a mark is answered in proportion to what arrives (PRR, where losses are found by time), not at once.
+    pub fn answers_marks_in_proportion(&self) -> bool {
+        self.tcp().is_some_and(|config| {
+            config.variant == Variant::Sack
+                && config.loss_detection == LossDetection::Rack
+                && config.reduction == Reduction::Proportional
+        })
     }
 
     /// The protocol as the plan's JSON has it: every field, times in seconds.

@@ -16,6 +16,7 @@ use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution
 use crate::maps;
 use crate::packet_noise::Held;
 pub use crate::packet_noise::{Noise, Spectrum};
+use crate::response::Sender;
 
 /// The network in which a design is to work; it need not be the one it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +33,8 @@ pub struct Place {
     pub base_rtt_s: f64,
     /// Room of the queue, packets.
     pub buffer_pkts: f64,
+    /// Whose windows model `reno` has.
+    pub sender: Sender,
 }
 
 /// A quantity of a design.
@@ -168,6 +171,8 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
 
     let controller = match depth {
         Depth::Rest => None,
+        // Windows without a slope of their own close no loop.
+        Depth::Loop if at.windows.is_none() => None,
         Depth::Loop => Controller::of_built(&built, choice, &at),
     };
     let closed = controller.map(|(controller, probe)| (Loop::new(Plant::exact(&at), controller), probe));
@@ -200,6 +205,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
     let held = Held { target_pkts: target, buffer_pkts: place.buffer_pkts };
     let noise = match (place.model, &closed) {
         _ if depth == Depth::Rest => Noise::none("the loop was not asked for".into()),
+        _ if at.windows.is_none() => Noise::none("no linear loop of DCTCP's alpha is known".into()),
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
             Noise::around(held, &at, Some((stable, closed)), Fineness::FINE).with_spectrum(&at, closed)
@@ -299,7 +305,8 @@ type Moved = (&'static str, f64);
 fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error> {
     let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok((aqm, None)) };
     let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-    let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?.probability;
+    let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
+    let needed = needed.held_by(&place.sender).probability;
     match aqm.settled(needed) {
         Some((settled, moved)) => Ok((settled, Some(moved))),
         None => Ok((aqm, None)),
@@ -362,13 +369,17 @@ fn plant_of(at: &OperatingPoint) -> Result<TcpPlant, Error> {
 fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
     let at = |queue: f64| {
         let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-        OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)
+        let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
+        Ok::<_, Error>(at.held_by(&place.sender))
     };
+    // A response function by its chain takes milliseconds, and is nearly exact: it is asked less often.
+    let quick = place.model != Model::Reno || place.sender.has_closed_form();
+    let (halvings, rounds) = if quick { (100, 200) } else { (24, 24) };
     match (aqm.theory().rests(), target) {
         (Rests::OnCurve(red), _) => {
             // The curve rises with the queue, the probability that holds the queue falls with it.
             let (mut low, mut high) = (0.0, place.buffer_pkts.min(red.curve.end()));
-            for _ in 0..100 {
+            for _ in 0..halvings {
                 let queue = 0.5 * (low + high);
                 if red.probability(queue) < at(queue)?.probability {
                     low = queue;
@@ -380,7 +391,7 @@ fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoi
         }
         (Rests::BesideTarget, Some(target)) => {
             let mut queue = target;
-            for _ in 0..200 {
+            for _ in 0..rounds {
                 let p = aqumen_units::Probability::clamp(at(queue)?.probability);
                 queue = 0.5 * (queue + (target + aqm.theory().offset_pkts(p)).clamp(0.0, place.buffer_pkts));
             }

@@ -30,7 +30,7 @@ mod report;
 use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
 
-pub(crate) use classes::{Load, base_rtt_s, known_traffic, only_wires, packet_bytes, time_on, unresponsive};
+pub(crate) use classes::{Load, base_rtt_s, known_applications, only_wires, packet_bytes, time_on, unresponsive};
 pub use classes::{control, network};
 pub use control::{Control, RedLaw, Share};
 pub use integrate::Fluid;

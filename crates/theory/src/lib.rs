@@ -4,6 +4,8 @@
 //!   packet engine;
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network;
 //! - [`predict`]: the theory engine: a scenario's windows at rest;
+//! - [`response`]: the windows that senders of each kind hold at a share of signals;
+//! - `coupled`: two queues whose signals are coupled, DualPI2;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
 //! - `packet_noise`: how far packets move a queue around its rest;
@@ -51,6 +53,7 @@
 
 #![forbid(unsafe_code)]
 
+mod coupled;
 pub mod design;
 mod error;
 pub mod fluid;
@@ -59,6 +62,7 @@ pub mod maps;
 pub mod mmpp;
 mod packet_noise;
 pub mod predict;
+pub mod response;
 pub mod robust;
 mod window;
 

@@ -4,7 +4,7 @@
 //! `loops` closes the loop and takes its margins, `noise` says what packets make the queue do in it, `sampled` finds the poles of the sampled loop
 //! with the textbook's plant, `roots` the rightmost root of any loop.
 
-mod complex;
+pub(crate) mod complex;
 mod controller;
 mod loops;
 pub mod noise;

@@ -4,15 +4,19 @@
 //! base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity. The operating point there is the answer; whether the loop is stable there
 //! says how far to trust it.
 
+use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
+use aqumen_aqm::{Aqm, Limit, Rests, Value};
 use aqumen_result::{Cost, FlowMetrics, LinkMetrics, LinkPoint, RunResult, Series};
-use aqumen_scenario::{Flow, Plan, Window};
+use aqumen_scenario::{AqmChoice, Flow, Plan, Window};
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
+use crate::coupled::{self, Class, Coupled};
 use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to};
 use crate::fluid::{Load, Model, aqm_report, only_wires, time_on, unresponsive};
-use crate::packet_noise::Z95;
+use crate::packet_noise::{Noise, Z95};
+use crate::response::{Law, Sender, Table};
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,8 +45,17 @@ pub struct LinkPrediction {
     pub queue_pkts: f64,
     /// Share of the packets that are marked or lost.
     pub probability: f64,
-    /// The linear analysis; null where no flow is held back.
+    /// The linear analysis; null where no flow is held back. Of coupled queues that of the classic one.
     pub analysis: Option<Analysis>,
+    /// Two coupled queues at rest, where there are such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coupled: Option<Coupled>,
+    /// What each group has where they differ: its number, a flow's window, packets, and its wait, seconds.
+    #[serde(skip)]
+    own: Vec<(u32, f64, f64)>,
+    /// Shares of the packets that are marked and dropped early, where the AQM makes a difference between flows.
+    #[serde(skip)]
+    signalled: Option<[f64; 2]>,
 }
 
 /// Predictions of each recorded link in each window.
@@ -55,7 +68,13 @@ pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
 
 /// As [`predict`], with analyses that go no further than `depth`.
 pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
-    crate::fluid::known_traffic(plan)?;
+    crate::fluid::known_applications(plan)?;
+    for group in plan.groups.iter().filter(|group| unresponsive(group).is_none()) {
+        Sender::of(&group.transport).map_err(|why| {
+            let law = group.transport.congestion().unwrap_or("none");
+            Error::Unsupported(format!("group {}: congestion = \"{law}\": {why}; use engine packet", group.name))
+        })?;
+    }
     let mut prediction = Prediction::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();
@@ -209,6 +228,9 @@ fn at_link(
         queue_pkts: 0.0,
         probability: 0.0,
         analysis: None,
+        coupled: None,
+        own: Vec::new(),
+        signalled: None,
     };
     let overloaded = || {
         Error::Unsupported(format!(
@@ -240,9 +262,37 @@ fn at_link(
     if all <= capacity_pps {
         return Ok(idle(all / capacity_pps));
     }
+    let groups = groups_of(plan, &held);
+    let sender =
+        groups.iter().max_by(|a, b| a.class.flows.total_cmp(&b.class.flows)).map_or(Sender::reno(), |g| g.class.sender);
+    if let Some(AnyQdisc::DualPi2(dual)) = link.aqm.build_qdisc(Limit::packets(u32::MAX)).and_then(Result::ok)
+        && groups.iter().any(|group| group.class.scalable || dual.params().any_ect && group.ecn)
+    {
+        let any_ect = dual.params().any_ect;
+        let classes: Vec<Class> = groups
+            .iter()
+            .map(|group| Class { scalable: group.class.scalable || any_ect && group.ecn, ..group.class })
+            .collect();
+        if unresponsive_pps > 0.0 || classes.iter().all(|class| class.scalable) {
+            let what = if unresponsive_pps > 0.0 { "unresponsive load" } else { "scalable flows alone" };
+            return Err(Error::Unsupported(format!(
+                "link {}: {what} in coupled queues: no operating point is known; use engine packet",
+                link.name
+            )));
+        }
+        let at = coupled::rest(dual.params(), capacity_pps, &classes);
+        return in_coupled_queues(&groups, &classes, at, idle(1.0), buffer_pkts, analysed);
+    }
     let model = if ecn && !tail { Model::Reno } else { Model::Drop };
+    if let (Model::Drop, Some(group)) = (model, groups.iter().find(|group| group.class.sender.law != Law::Reno)) {
+        return Err(Error::Unsupported(format!(
+            "group {}: where signals are losses only Reno's windows are known, not congestion = \"{}\"; use ECN or engine packet",
+            plan.groups[group.number as usize].name,
+            plan.groups[group.number as usize].transport.congestion().unwrap_or("none")
+        )));
+    }
     // With flows of `weight` each, windows are in packets of their own while the rest is in packets of the link.
-    let place = Place { model, flows: flows * weight, capacity_pps, unresponsive_pps, base_rtt_s, buffer_pkts };
+    let place = Place { model, flows: flows * weight, capacity_pps, unresponsive_pps, base_rtt_s, buffer_pkts, sender };
     let place = match model {
         _ if unresponsive_pps == 0.0 => place,
         Model::Drop if unresponsive_pps >= capacity_pps => return Err(overloaded()),
@@ -253,6 +303,9 @@ fn at_link(
         }
     };
     let analysis = analysed(&place)?;
+    if model == Model::Reno && groups.iter().any(|group| group.class.sender != sender) {
+        return shared_by_laws(&link.aqm, &link.name, &groups, &place, analysis, idle(1.0));
+    }
     Ok(LinkPrediction {
         utilization: 1.0,
         queue_pkts: analysis.expected.queue_pkts,
@@ -261,6 +314,188 @@ fn at_link(
         analysis: Some(analysis),
         ..idle(1.0)
     })
+}
+
+/// Flows of one group that a link holds back.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    number: u32,
+    class: Class,
+    ecn: bool,
+}
+
+fn groups_of(plan: &Plan, held: &[(&Flow, f64)]) -> Vec<Held> {
+    let mut groups: Vec<Held> = Vec::new();
+    // Sums of flows, and of their inverse round trips.
+    for (flow, on) in held {
+        let transport = &plan.groups[flow.group as usize].transport;
+        let Ok(sender) = Sender::of(transport) else { continue };
+        let inverse = on / crate::fluid::base_rtt_s(plan, flow);
+        match groups.iter_mut().find(|group| group.number == flow.group) {
+            Some(group) => {
+                group.class.flows += on;
+                group.class.base_rtt_s += inverse;
+            }
+            None => {
+                let scalable = sender.law == Law::Prague;
+                let class = Class { flows: *on, base_rtt_s: inverse, sender, scalable };
+                groups.push(Held { number: flow.group, class, ecn: transport.ecn() });
+            }
+        }
+    }
+    for group in &mut groups {
+        group.class.base_rtt_s = group.class.flows / group.class.base_rtt_s;
+    }
+    groups
+}
+
+/// A link with two coupled queues at rest: the analysis is that of the classic one on what the other leaves.
+fn in_coupled_queues(
+    groups: &[Held],
+    classes: &[Class],
+    at: Coupled,
+    idle: LinkPrediction,
+    buffer_pkts: f64,
+    analysed: &mut dyn FnMut(&Place) -> Result<Analysis, Error>,
+) -> Result<LinkPrediction, Error> {
+    let classic: Vec<&Class> = classes.iter().filter(|class| !class.scalable).collect();
+    let largest =
+        classic.iter().max_by(|a, b| a.flows.total_cmp(&b.flows)).map_or(Sender::reno(), |class| class.sender);
+    let flows = at.classic.flows;
+    let place = Place {
+        model: Model::Reno,
+        flows,
+        capacity_pps: at.classic.rate_pps,
+        unresponsive_pps: 0.0,
+        base_rtt_s: flows / classic.iter().map(|class| class.flows / class.base_rtt_s).sum::<f64>(),
+        buffer_pkts,
+        sender: largest,
+    };
+    let mut analysis = analysed(&place)?;
+    let waiting = |side: &coupled::Side| side.rate_pps * side.delay_s;
+    let queue_pkts = waiting(&at.classic) + waiting(&at.low_latency);
+    let share = |side: &coupled::Side| side.rate_pps / idle.capacity_pps;
+    let marks = groups.iter().zip(classes).filter(|(_, class)| !class.scalable).all(|(group, _)| group.ecn);
+    let (classic_signals, low_signals) =
+        (share(&at.classic) * at.classic.probability, share(&at.low_latency) * at.low_latency.probability);
+    let signalled = if marks { [classic_signals + low_signals, 0.0] } else { [low_signals, classic_signals] };
+    analysis.warnings.retain(|warning| !warning.starts_with("this is of its classic queue"));
+    // The classic queue's own loop lacks the flows of the other.
+    analysis.margins = None;
+    analysis.expected.queue_pkts = queue_pkts;
+    let why = match at.delay_std_s {
+        _ if !at.feasible => Some("p' is at 1/k, where marks no longer regulate"),
+        None => Some("the loop is unstable, or the law of a class has no slope that is known"),
+        Some(deviation) if deviation > 0.5 * at.classic.delay_s => {
+            Some("the queue runs empty too often for a linear answer")
+        }
+        Some(_) if !marks => Some("signals are losses: time-outs rule, which the models do not have"),
+        Some(_) => None,
+    };
+    analysis.noise = Noise::none(why.unwrap_or_default().into());
+    if let (None, Some(deviation)) = (why, at.delay_std_s) {
+        let deviation = deviation * at.classic.rate_pps;
+        analysis.noise = Noise {
+            valid: true,
+            why: None,
+            window_pkts: Some(at.classic.window_pkts),
+            probability: Some(at.classic.probability),
+            queue_std_pkts: Some(deviation),
+            queue_p95_pkts: Some(queue_pkts + Z95 * deviation),
+            ..analysis.noise
+        };
+    }
+    let own = groups.iter().zip(classes).zip(&at.windows).map(|((group, class), (window, _))| {
+        (group.number, *window, if class.scalable { at.low_latency.delay_s } else { at.classic.delay_s })
+    });
+    Ok(LinkPrediction {
+        queue_pkts,
+        probability: classic_signals + low_signals,
+        admitted_pps: 0.0,
+        own: own.collect(),
+        signalled: Some(signalled),
+        analysis: Some(analysis),
+        coupled: Some(at),
+        ..idle
+    })
+}
+
+/// A queue that rests at its target and that flows of several laws share: the share that lets them fill the link.
+fn shared_by_laws(
+    choice: &AqmChoice,
+    link: &str,
+    groups: &[Held],
+    place: &Place,
+    mut analysis: Analysis,
+    idle: LinkPrediction,
+) -> Result<LinkPrediction, Error> {
+    let built = choice.build().and_then(Result::ok);
+    if !built.as_ref().is_some_and(|aqm| aqm.theory().rests() == Rests::AtTarget) {
+        return Err(Error::Unsupported(format!(
+            "link {link}: flows of different laws under {}, whose queue rests where their share says; use engine packet",
+            choice.name
+        )));
+    }
+    let coupling = built.as_ref().and_then(|aqm| coupling_of(aqm, &choice.name));
+    let queue_pkts = analysis.operating_point.at.queue_pkts.min(place.buffer_pkts);
+    let wait = queue_pkts / place.capacity_pps;
+    let known: Vec<(&Held, f64, Table)> = groups
+        .iter()
+        .map(|group| {
+            let rtt_s = group.class.base_rtt_s + wait;
+            (group, rtt_s, group.class.sender.table(rtt_s))
+        })
+        .collect();
+    // PI2 marks ECT(1) with k times the root.
+    let signal = |group: &Held, p: f64| match coupling {
+        Some(k) if group.class.scalable => (k * p.sqrt()).min(1.0),
+        _ => p,
+    };
+    let left = place.capacity_pps - place.unresponsive_pps;
+    let rate = |p: f64| -> f64 {
+        known.iter().map(|(group, rtt_s, table)| group.class.flows * table.window(signal(group, p)) / rtt_s).sum()
+    };
+    let (mut least, mut most) = (1e-10_f64, 1.0_f64);
+    for _ in 0..60 {
+        let p = (least * most).sqrt();
+        if rate(p) > left {
+            least = p;
+        } else {
+            most = p;
+        }
+    }
+    let p = (least * most).sqrt();
+    let signals = known.iter().map(|(group, rtt_s, table)| {
+        let p = signal(group, p);
+        p * group.class.flows * table.window(p) / rtt_s
+    });
+    let probability = signals.sum::<f64>() / rate(p);
+    analysis.margins = None;
+    analysis.expected.probability = probability;
+    analysis.expected.oscillation_period_s = None;
+    analysis.expected.oscillation_std_pkts = None;
+    analysis.operating_point.at.probability = p;
+    analysis.noise = Noise::none("flows of different laws share the queue".into());
+    analysis.warnings.retain(|warning| !warning.starts_with("unstable") && !warning.starts_with("little margin"));
+    Ok(LinkPrediction {
+        queue_pkts,
+        probability,
+        admitted_pps: idle.unresponsive_pps * (1.0 - p),
+        own: known.iter().map(|(group, _, table)| (group.number, table.window(signal(group, p)), wait)).collect(),
+        analysis: Some(analysis),
+        ..idle
+    })
+}
+
+/// k of an AQM that marks ECT(1) with k times the root of what others meet: PI2.
+fn coupling_of(aqm: &AnyAqm, name: &str) -> Option<f64> {
+    let mut found = None;
+    aqm.settings(&mut |key, value| {
+        if let (true, "coupling", Value::Number(k)) = (name == "pi2", key, value) {
+            found = Some(k);
+        }
+    });
+    found
 }
 
 /// The 99th percentile of a normal variable in its deviations.
@@ -282,6 +517,7 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
         |z: f64| noise.and_then(|noise| noise.queue_std_pkts).map(|deviation| at.queue_pkts + z * deviation);
     let departures = at.utilization * at.capacity_pps * length_s;
     let (marked, early, overflow) = match (at.tail, at.ecn) {
+        _ if at.signalled.is_some() => at.signalled.map_or((0.0, 0.0, 0.0), |[marked, early]| (marked, early, 0.0)),
         (true, _) => (0.0, 0.0, at.probability),
         (false, false) => (0.0, at.probability, 0.0),
         // Of those that arrive, unresponsive load is dropped and the others are marked.
@@ -336,7 +572,15 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
         let wait = at.queue_pkts / at.capacity_pps;
         let (own, mean) = (crate::fluid::base_rtt_s(plan, flow) + wait, at.base_rtt_s + wait);
         let left = at.utilization * at.capacity_pps - at.admitted_pps;
-        let rate = on * left / (at.weight * at.flows) * mean / own * payload * 8.0;
+        let of_group = at.own.iter().find(|(number, ..)| *number == group);
+        let (own, per_s) = match of_group {
+            Some((_, window, wait)) => {
+                let own = crate::fluid::base_rtt_s(plan, flow) + wait;
+                (own, window / own)
+            }
+            None => (own, left / (at.weight * at.flows) * mean / own),
+        };
+        let rate = on * per_s * payload * 8.0;
         goodput += rate;
         squares += rate * rate;
         rtts += rate * own;

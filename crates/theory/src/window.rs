@@ -18,6 +18,24 @@ pub(crate) const SPREAD: f64 = 1.3098 * 1.3098 / 2.0;
 /// Share of a round trip by which packets run ahead of a queue that follows the windows' mean rate.
 pub(crate) const LEAD: f64 = 0.75;
 
+/// How many windows around their rest answer, in model `reno`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Windows {
+    /// Slopes of what a window gains a round trip, in window and share.
+    pub slopes: (f64, f64),
+    /// Noise that the reductions of one window are, packets^2 a round trip.
+    pub noise: f64,
+    /// Share of a round trip by which packets run ahead of a queue that follows the windows' mean rate.
+    pub lead: f64,
+}
+
+impl Windows {
+    /// Those of Reno as ns-2 has it, where the mean window is `window_pkts`.
+    pub(crate) fn of_reno(window_pkts: f64) -> Self {
+        Windows { slopes: slopes(window_pkts), noise: halving_noise(window_pkts), lead: LEAD }
+    }
+}
+
 /// Share of the packets that holds the mean window at `window`: p = 2 SPREAD h / W^2.
 pub(crate) fn probability(window: f64) -> f64 {
     2.0 * SPREAD / (window * (window + 2.0))

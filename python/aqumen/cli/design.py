@@ -13,6 +13,7 @@ from aqumen.cli import talk
 from aqumen.cli.options import PATH, json_option, named_too, own_classes, own_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
+from aqumen.theory import coupled as coupled_for
 from aqumen.theory import design as design_for
 from aqumen.theory import robust as robust_for
 
@@ -56,6 +57,9 @@ MAP_POINTS = 100
 @click.option(
     "--show", default="gain_margin", show_default=True, help="What --map shows: queue_std_pkts, qacd_pkts, ..."
 )
+@click.option(
+    "--scalable", type=int, metavar="N", help="Flows of Prague beside --flows of Reno: where dualpi2 holds both."
+)
 @json_option
 def design(
     aqm: str | None,
@@ -75,6 +79,7 @@ def design(
     aim: str,
     margin: float,
     show: str,
+    scalable: int | None,
     as_json: bool,
 ) -> int:
     """Design an AQM for a network and show its margins.
@@ -99,6 +104,11 @@ def design(
         model=model,
         own=own,
     )
+    if scalable is not None:
+        if rtt is None:
+            raise ScenarioError("--scalable needs --rtt: both queues have a round trip of their own at the target")
+        both = coupled_for(aqm, capacity=capacity, flows=int(flows), scalable=scalable, rtt=rtt, packet=packet)
+        found.data["coupled"] = both
     if map_ and plot is None:
         raise ScenarioError("--map needs --plot FILE to draw into")
     best = _robust(found, robust, aim, margin) if robust else None
@@ -115,6 +125,8 @@ def design(
         print(found.json)
     else:
         talk.show(*tables_of(found))
+        if scalable is not None:
+            talk.show(*_coupled_tables(both))
         if best is not None:
             talk.show(_robust_table(best))
         for warning in found.warnings:
@@ -159,6 +171,21 @@ def _robust_table(best: RobustPi | RobustAqm) -> Table:
     for name, value in best.to_dict().items():
         table.add_row(name, _plain(value))
     return table
+
+
+def _coupled_tables(both: dict[str, Any]) -> list[Table | str]:
+    table = talk.table("\nBoth queues", ["", "classic", "low latency"])
+    for name in both["classic"]:
+        table.add_row(name, _plain(both["classic"][name]), _plain(both["low_latency"][name]))
+    about = (
+        f"\np' = {both['base_probability']:.4g}, k p' = {both['coupled_probability']:.4g}, "
+        f"queue {both['queue_pkts']:.4g} pkt in both, deviation of the classic delay "
+        f"{_plain(both['delay_std_s'])} s, gain margin {_plain(both['gain_margin'])}"
+    )
+    lines: list[Table | str] = [table, about]
+    if both["noise"]["why"]:
+        lines.append(f"Noise in both: {both['noise']['why']}")
+    return lines
 
 
 PLANTS = (

@@ -10,6 +10,7 @@ theory.stability_map(design, "flows", range(10, 200), "rtt", [0.05, 0.1, 0.2, 0.
 
 from aqumen.beside import Beside, explain, predict
 from aqumen.swings import Swing, swing
+from aqumen.theory.coupled import coupled
 from aqumen.theory.design import Design, design
 from aqumen.theory.interop import nu_gap
 from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap, robust, robust_pi, stability_map
@@ -21,6 +22,7 @@ __all__ = [
     "RobustPi",
     "StabilityMap",
     "Swing",
+    "coupled",
     "design",
     "explain",
     "nu_gap",

@@ -298,6 +298,24 @@ def _parts(controller: Any) -> tuple[Sequence[float], Sequence[float], float | N
     return from_control(controller)
 
 
+def nominal_network(*, capacity: str | float, flows: float, rtt: str | float, packet: str | float) -> dict[str, Any]:
+    """The numbers behind the units of a network: `capacity_bps`, `base_rtt_s`, `packet_bytes`, ...
+
+    Args:
+        capacity: Capacity of the link.
+        flows: Number of flows.
+        rtt: Round-trip time without queueing.
+        packet: Packet size on the wire.
+    """
+    given = {
+        "capacity": _written(capacity, "bit"),
+        "flows": repr(float(flows)),
+        "base_rtt": _written(rtt, "s"),
+        "packet": _written(packet, "B"),
+    }
+    return dict(json.loads(_network(given, "100pkt", "300pkt").plan_json(1, "droptail"))["nominal"])
+
+
 def _written(value: str | float | None, unit: str) -> str:
     return value if isinstance(value, str) else f"{value!r}{unit}"
 

@@ -44,14 +44,22 @@ pub(crate) fn unresponsive(group: &Group) -> Option<Load> {
 /// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive, or whose windows follow another
 /// law than Reno's: the equations are those of its windows and of constant rates.
 pub(crate) fn known_traffic(plan: &Plan) -> Result<(), Error> {
+    for group in &plan.groups {
+        if let Some(law) = group.transport.congestion().filter(|law| *law != "reno") {
+            return Err(Error::Unsupported(format!(
+                "group {}: the equations know Reno's windows alone, not congestion = \"{law}\"; use engine packet",
+                group.name
+            )));
+        }
+    }
+    known_applications(plan)
+}
+
+/// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive.
+pub(crate) fn known_applications(plan: &Plan) -> Result<(), Error> {
     let udp = |group: &Group| matches!(group.transport, Protocol::Udp(_));
     for group in &plan.groups {
         let name = &group.name;
-        if let Some(law) = group.transport.congestion().filter(|law| *law != "reno") {
-            return Err(Error::Unsupported(format!(
-                "group {name}: the equations know Reno's windows alone, not congestion = \"{law}\"; use engine packet"
-            )));
-        }
         if unresponsive(group).is_some() || !udp(group) && group.traffic == Traffic::Bulk {
             continue;
         }

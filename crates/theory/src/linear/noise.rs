@@ -1,6 +1,6 @@
 //! What the queue does around its rest: the noise that packets make, through the loop.
 //!
-//! Two white noises enter. A window's halvings come at random, [`halving_noise`] packets^2 a round trip each; the windows filter
+//! Two white noises enter. A window's reductions come at random, so many packets^2 a round trip each; the windows filter
 //! it as they do any push, with their pole, and the queue follows with a lag of R. Packets arrive at random, C of them a second; a
 //! surplus goes away within R, since those that wait longer come back later. Both are answered by the loop, 1 / (1 + L).
 
@@ -9,7 +9,6 @@ use std::f64::consts::PI;
 use super::complex::abs;
 use super::loops::Loop;
 use super::point::OperatingPoint;
-use crate::window::{halving_noise, slopes};
 
 /// How finely noise is summed up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,10 +31,11 @@ impl Fineness {
 /// Power of the queue at `w`, rad/s, in packets^2 per rad/s: the variance is its integral over w from zero on, over pi. `closed` is
 /// the loop at `at`, of many windows under random marks.
 pub fn power(closed: &Loop, at: &OperatingPoint, w: f64) -> f64 {
-    let OperatingPoint { flows, capacity_pps, rtt_s: r, window_pkts, .. } = *at;
-    let pole = slopes(window_pkts).0 / r;
+    let OperatingPoint { flows, capacity_pps, rtt_s: r, windows, .. } = *at;
+    let (slope, noise) = windows.map_or((-1.0, 0.0), |windows| (windows.slopes.0, windows.noise));
+    let pole = slope / r;
     let lag = 1.0 + (w * r) * (w * r);
-    let halvings = flows * halving_noise(window_pkts) / r / ((w * w + pole * pole) * lag);
+    let halvings = flows * noise / r / ((w * w + pole * pole) * lag);
     let arrivals = capacity_pps * r * r / lag;
     let answered = abs(closed.response(w) + 1.0);
     (halvings + arrivals) / (answered * answered)
@@ -70,6 +70,7 @@ mod tests {
     use super::super::{Controller, Plant};
     use super::*;
     use crate::fluid::Model;
+    use crate::window::{halving_noise, slopes};
 
     #[test]
     fn without_a_loop_the_variance_is_that_of_windows_and_arrivals() {

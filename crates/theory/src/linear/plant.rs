@@ -9,7 +9,6 @@ use num_complex::Complex64;
 use super::complex::exp;
 use super::point::OperatingPoint;
 use crate::fluid::Model;
-use crate::window::{LEAD, slopes};
 
 /// A linear plant with one delay, from probability to queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +39,7 @@ impl Plant {
                 input_delayed[0] = -0.5 * w * w / r;
             }
             Model::Reno => {
-                let (in_window, in_p) = slopes(w);
+                let (in_window, in_p) = at.windows.map_or((0.0, 0.0), |windows| windows.slopes);
                 now[0][0] = in_window / r;
                 input_delayed[0] = in_p / r;
             }
@@ -52,10 +51,10 @@ impl Plant {
         }
         let keeps = if at.model == Model::Drop { 1.0 - p } else { 1.0 };
         now[1] = [keeps * n / r, -keeps * n * w / (r * r * c)];
-        if at.model == Model::Reno {
+        if let (Model::Reno, Some(windows)) = (at.model, at.windows) {
             // What the window's slope sends ahead.
-            now[1][0] += LEAD * n * now[0][0];
-            input_delayed[1] = LEAD * n * input_delayed[0];
+            now[1][0] += windows.lead * n * now[0][0];
+            input_delayed[1] = windows.lead * n * input_delayed[0];
         }
         if at.model == Model::Drop {
             input_now[1] = -(n * w / r + at.unresponsive_pps);
@@ -140,6 +139,7 @@ impl Plant {
 mod tests {
     use super::super::complex::{abs, arg};
     use super::*;
+    use crate::window::LEAD;
 
     fn point(model: Model, flows: f64, capacity: f64, unresponsive: f64) -> OperatingPoint {
         OperatingPoint::new(model, flows, capacity, unresponsive, 0.2, 100.0).unwrap()

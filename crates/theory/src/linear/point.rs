@@ -5,6 +5,8 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::fluid::Model;
+use crate::response::Sender;
+use crate::window::Windows;
 
 /// An equilibrium of flows at one bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -30,6 +32,12 @@ pub struct OperatingPoint {
     pub probability: f64,
     /// Whether a probability in [0, 1] holds the queue there.
     pub feasible: bool,
+    /// How the windows answer around there; `None`: no law of one slope, as DCTCP's, whose alpha has a lag of its own.
+    #[serde(skip)]
+    pub windows: Option<Windows>,
+    /// The window that is left where every packet is signalled, packets.
+    #[serde(skip)]
+    pub least_window_pkts: f64,
 }
 
 impl OperatingPoint {
@@ -82,7 +90,29 @@ impl OperatingPoint {
             window_pkts,
             probability,
             feasible: probability <= 1.0,
+            windows: Some(Windows::of_reno(window_pkts)),
+            least_window_pkts: match model {
+                Model::Reno => crate::window::window(1.0),
+                _ => std::f64::consts::SQRT_2,
+            },
         })
+    }
+
+    /// The same with the windows of `sender`, in model `reno`; those of ns-2's Reno have a closed form, in which it is already.
+    pub fn held_by(self, sender: &Sender) -> Self {
+        if self.model != Model::Reno || sender.has_closed_form() {
+            return self;
+        }
+        let probability = sender.probability(self.window_pkts, self.rtt_s);
+        // Above one: how far is not known, and does not matter.
+        let (probability, feasible) = (probability.unwrap_or(1.0 + 1e-9), probability.is_some());
+        OperatingPoint {
+            probability,
+            feasible,
+            windows: sender.around(probability.min(1.0), self.rtt_s),
+            least_window_pkts: sender.rest(1.0, self.rtt_s).window_pkts,
+            ..self
+        }
     }
 
     /// Capacity left to TCP, C_e = C - u0, packets/s.
@@ -93,7 +123,7 @@ impl OperatingPoint {
     /// Where the queue settles with every packet marked, if the operating point is out of reach: q = C (W N / C_e - T_p), W the
     /// least window, sqrt(2) in model `hollot`.
     pub fn saturated_queue_pkts(&self) -> Option<f64> {
-        let least = if self.model == Model::Reno { crate::window::window(1.0) } else { std::f64::consts::SQRT_2 };
+        let least = self.least_window_pkts;
         (!self.feasible).then(|| self.capacity_pps * (least * self.flows / self.tcp_pps() - self.base_rtt_s))
     }
 }

@@ -34,6 +34,7 @@ fn analysed(aqm: &str, flows: f64, bps: u64, base_rtt_s: f64, model: Model) -> V
         unresponsive_pps: 0.05 * network.capacity_pps(),
         base_rtt_s,
         buffer_pkts: 300.0,
+        sender: aqumen_theory::response::Sender::reno(),
     };
     match analyse(&AqmChoice::builtin(aqm, Vec::new(), network), &place) {
         Ok(analysis) => serde_json::to_value(&analysis).unwrap(),

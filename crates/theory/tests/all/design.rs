@@ -35,6 +35,7 @@ fn place(network: &Network) -> Place {
         unresponsive_pps: 0.0,
         base_rtt_s: network.base_rtt_s,
         buffer_pkts: network.buffer_pkts,
+        sender: aqumen_theory::response::Sender::reno(),
     }
 }
 

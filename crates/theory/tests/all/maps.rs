@@ -35,6 +35,7 @@ fn place() -> Place {
         unresponsive_pps: 0.0,
         base_rtt_s: 0.2,
         buffer_pkts: 300.0,
+        sender: aqumen_theory::response::Sender::reno(),
     }
 }
 

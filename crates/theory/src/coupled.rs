@@ -1,0 +1,419 @@
+//! Two coupled queues at rest, and the noise around it: DualPI2 with classic flows (Reno, CUBIC) beside scalable ones (Prague).
+//!
+//! One base probability p' signals both: p_C = p'^2 in the C queue, in the L queue at least p_CL = k p'. The controller holds the delay of
+//! the C queue, which takes whatever the L queue leaves, at its target. So with each class's response function W(p, R),
+//!
+//! ```text
+//! R_C = T_C + target,   R_L = T_L + d_L,    sum N W_C(p'^2, R_C)/R_C + sum N W_L(p_L, R_L)/R_L = C       for p'
+//! ```
+//!
+//! *The L queue's own marks.* It is served first, but not into a packet: with the link always busy and one in s seconds, Cobham's mean wait
+//! is d_L = (s/2)/(1 - rho), rho the L queue's share. With waits spread exponentially the ramp or step marks the share
+//! P(d > threshold); a packet with none behind it is spared. p_L is the mean of the larger of the two.
+//!
+//! *Noise.* R_C = N_C W_C / (C - N_L W_L / R_L): the delay follows the C windows, and the room that the L flows leave. Windows answer with a
+//! slope of their own; alpha of the scalable ones is a mean of 16 rounds, a second lag. White noises are reductions of both kinds, and
+//! arrivals of the C queue where its senders are silent after a signal and send in clumps; others are clocked by a link that sends evenly. Where marks are chosen evenly (`recur`), how many come is no matter of chance:
+//! only how large the reduced window was, and whether the signal was answered, the share h of them. Of a power l E\[X^2\] that leaves
+//! 1 - h E\[X\]^2 / E\[X^2\]. The loop closes through the sampled controller and its hold.
+//!
+//! Left out: a C queue that runs empty or overflows, losses, and p' at its bound 1/k.
+
+use std::f64::consts::PI;
+
+use aqumen_aqm::{DualPi2Params, L4sMarking};
+use num_complex::Complex64;
+use serde::Serialize;
+
+use crate::linear::complex::exp;
+use crate::response::{Answer, Sender, Table};
+use crate::window::Windows;
+
+/// Flows alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Class {
+    /// How many.
+    pub(crate) flows: f64,
+    /// Round trip without queueing, seconds.
+    pub(crate) base_rtt_s: f64,
+    /// Whose windows they have.
+    pub(crate) sender: Sender,
+    /// Whether they wait in the L queue.
+    pub(crate) scalable: bool,
+}
+
+/// One queue of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Side {
+    /// Flows in it.
+    pub flows: f64,
+    /// What they get, packets/s.
+    pub rate_pps: f64,
+    /// Of which each.
+    pub rate_per_flow_pps: f64,
+    /// Mean window, packets.
+    pub window_pkts: f64,
+    /// Mean wait, seconds.
+    pub delay_s: f64,
+    /// Share of its packets that is signalled.
+    pub probability: f64,
+}
+
+/// Two coupled queues at rest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Coupled {
+    /// p'.
+    pub base_probability: f64,
+    /// k p', what the L queue marks for the coupling.
+    pub coupled_probability: f64,
+    /// Whether marks regulate: k p' is below one.
+    pub feasible: bool,
+    /// The C queue.
+    pub classic: Side,
+    /// The L queue.
+    pub low_latency: Side,
+    /// Standard deviation of the C queue's delay, seconds; null where it is not known.
+    pub delay_std_s: Option<f64>,
+    /// How much larger the loop's gain could be; null where no gain is too large or nothing is known.
+    pub gain_margin: Option<f64>,
+    /// Mean windows of the classes, packets, and their round trips, seconds.
+    #[serde(skip)]
+    pub(crate) windows: Vec<(f64, f64)>,
+}
+
+/// A class with its response function at its round trip.
+struct Known<'a> {
+    class: &'a Class,
+    rtt_s: f64,
+    table: Table,
+}
+
+/// Halvings of p', and of the L queue's share.
+const HALVINGS: u32 = 40;
+
+/// Where `classes` on a link of `capacity_pps` rest under DualPI2 with `params`.
+pub(crate) fn rest(params: &DualPi2Params, capacity_pps: f64, classes: &[Class]) -> Coupled {
+    let target = params.target.as_secs_f64();
+    let service = 1.0 / capacity_pps;
+    let known: Vec<Known<'_>> = classes
+        .iter()
+        .map(|class| {
+            let rtt_s = class.base_rtt_s + if class.scalable { service } else { target };
+            Known { class, rtt_s, table: class.sender.table(rtt_s) }
+        })
+        .collect();
+    let rate = |scalable: bool, p: f64| -> f64 {
+        let of = |k: &&Known<'_>| k.class.scalable == scalable;
+        known.iter().filter(of).map(|k| k.class.flows * k.table.window(p) / k.rtt_s).sum()
+    };
+    let low = |base: f64| -> (f64, Own) {
+        // The larger the L queue's share, the longer its wait, the more marks of its own.
+        let (mut least, mut most) = (0.0, 1.0);
+        let at = |share: f64| Own::of(params, params.k * base, capacity_pps, share);
+        for _ in 0..HALVINGS {
+            let share = 0.5 * (least + most);
+            if rate(true, at(share).probability) > share * capacity_pps {
+                least = share;
+            } else {
+                most = share;
+            }
+        }
+        (least * capacity_pps, at(least))
+    };
+    let (mut least, mut most) = (1e-6_f64, (1.0 / params.k).min(1.0));
+    for _ in 0..HALVINGS {
+        let base = (least * most).sqrt();
+        if rate(false, base * base) + low(base).0 > capacity_pps {
+            least = base;
+        } else {
+            most = base;
+        }
+    }
+    let base = (least * most).sqrt();
+    let feasible = base < 0.999 / params.k;
+    let (low_pps, own) = low(base);
+    let classic_p = base * base;
+    let classic_pps = capacity_pps - low_pps;
+    let side = |scalable: bool, rate_pps: f64, delay_s: f64, probability: f64| {
+        let of = |k: &&Known<'_>| k.class.scalable == scalable;
+        let flows: f64 = known.iter().filter(of).map(|k| k.class.flows).sum();
+        let windows: f64 = known.iter().filter(of).map(|k| k.class.flows * k.table.window(probability)).sum();
+        let each = |x: f64| if flows > 0.0 { x / flows } else { 0.0 };
+        Side { flows, rate_pps, rate_per_flow_pps: each(rate_pps), window_pkts: each(windows), delay_s, probability }
+    };
+    let windows = known
+        .iter()
+        .map(|k| (k.table.window(if k.class.scalable { own.probability } else { classic_p }), k.rtt_s))
+        .collect();
+    let mut found = Coupled {
+        base_probability: base,
+        coupled_probability: params.k * base,
+        feasible,
+        classic: side(false, classic_pps, target, classic_p),
+        low_latency: side(true, low_pps, own.delay_s, own.probability),
+        delay_std_s: None,
+        gain_margin: None,
+        windows,
+    };
+    if feasible {
+        let noisy = Noisy::new(params, &known, &found, &own);
+        found.gain_margin = noisy.gain_margin();
+        found.delay_std_s = noisy.deviation();
+    }
+    found
+}
+
+/// What the L queue marks, at a share of the link.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    delay_s: f64,
+    probability: f64,
+    /// Slope of the probability in what the coupling asks for.
+    slope: f64,
+}
+
+impl Own {
+    fn of(params: &DualPi2Params, coupled: f64, capacity_pps: f64, share: f64) -> Self {
+        let service = 1.0 / capacity_pps;
+        let delay_s = 0.5 * service / (1.0 - share.min(1.0 - 1e-9));
+        let coupled = coupled.clamp(0.0, 1.0);
+        let beyond = |delay: f64| libm::exp(-delay / delay_s);
+        let (native_above, slope, threshold) = match params.l4s {
+            L4sMarking::Ramp { min_th, range } => {
+                let (from, range) = (min_th.as_secs_f64(), range.as_secs_f64().max(1e-9));
+                let begin = from + coupled * range;
+                (delay_s / range * (beyond(begin) - beyond(from + range)), 1.0 - beyond(begin), from)
+            }
+            L4sMarking::Step(step) => {
+                let over = beyond(step.as_secs_f64());
+                ((1.0 - coupled) * over, 1.0 - over, step.as_secs_f64())
+            }
+            L4sMarking::Packets(packets) => {
+                let over = beyond(f64::from(packets + 1) * service);
+                ((1.0 - coupled) * over, 1.0 - over, f64::from(packets) * service)
+            }
+        };
+        // A packet with fewer than `min_packets` behind it, which came while it waited, is spared.
+        let company = if params.min_packets == 0 {
+            1.0
+        } else {
+            1.0 - libm::exp(-share * capacity_pps * (threshold + delay_s) / f64::from(params.min_packets))
+        };
+        let native = company * native_above;
+        Own { delay_s, probability: (coupled + native).min(1.0), slope: 1.0 - company * (1.0 - slope) }
+    }
+}
+
+/// The loop around the rest.
+struct Noisy<'a> {
+    params: &'a DualPi2Params,
+    rtt_s: f64,
+    classic_pps: f64,
+    low_pps: f64,
+    base: f64,
+    low_slope: f64,
+    classic: Option<Windows>,
+    classic_window: f64,
+    classic_flows: f64,
+    low: Option<(Answer, f64, f64, f64)>,
+    /// Whether classic senders are silent after a signal, so that packets come at random afterwards.
+    clumped: bool,
+    /// Shares of the two noises of reductions that are left.
+    quiet: [f64; 2],
+}
+
+impl<'a> Noisy<'a> {
+    fn new(params: &'a DualPi2Params, known: &[Known<'_>], at: &Coupled, own: &Own) -> Self {
+        // Classes of one queue answer as its largest.
+        let largest = |scalable: bool| {
+            let of = known.iter().filter(move |k| k.class.scalable == scalable);
+            of.max_by(|a, b| a.class.flows.total_cmp(&b.class.flows))
+        };
+        let classic = largest(false);
+        // Of Reno's windows at signals E[X]^2 / E[X^2] = (2 / 1.3098)^2 / (8 / 3); scalable ones hardly differ.
+        let quiet = |k: &Known<'_>, p: f64, alike: f64| {
+            if params.random { 1.0 } else { 1.0 - alike * k.class.sender.rest(p, k.rtt_s).answered }
+        };
+        let quiet_classic = classic.map_or(1.0, |k| quiet(k, at.classic.probability, 4.0 / (1.3098 * 1.3098) * 0.375));
+        let quiet_low = largest(true).map_or(1.0, |k| quiet(k, own.probability, 0.95));
+        let low = largest(true).and_then(|k| {
+            let window = at.low_latency.window_pkts;
+            Some((k.class.sender.answer(own.probability, k.rtt_s)?, k.rtt_s, window, at.low_latency.flows))
+        });
+        Noisy {
+            params,
+            rtt_s: classic.map_or(params.target.as_secs_f64(), |k| k.rtt_s),
+            classic_pps: at.classic.rate_pps,
+            low_pps: at.low_latency.rate_pps,
+            base: at.base_probability,
+            low_slope: own.slope,
+            classic: classic.and_then(|k| k.class.sender.around(at.classic.probability, k.rtt_s)),
+            classic_window: at.classic.window_pkts,
+            classic_flows: at.classic.flows,
+            low,
+            clumped: classic.is_some_and(|k| !k.class.sender.proportional),
+            quiet: [quiet_classic, quiet_low],
+        }
+    }
+
+    /// How the delay of the C queue answers a relative change of the C windows, and of the L windows.
+    fn queue(&self, s: Complex64, lead: f64) -> (Complex64, Complex64) {
+        let lag = 1.0 + s * self.rtt_s;
+        let classic = self.rtt_s * (1.0 + lead * s * self.rtt_s) / lag;
+        let low = self.rtt_s * (self.low_pps / self.classic_pps) / lag;
+        (classic, low)
+    }
+
+    /// Minus the open loop at `w`, rad/s, and the power of the delay's noise before the loop answers.
+    fn at(&self, w: f64) -> Option<(Complex64, f64)> {
+        let s = Complex64::new(0.0, w);
+        let windows = self.classic?;
+        let r = self.rtt_s;
+        let (in_window, in_p) = windows.slopes;
+        let (by_classic, by_low) = self.queue(s, windows.lead);
+        let filter = 1.0 / (s * r - in_window);
+        let delayed = |rtt: f64| exp(-s * rtt);
+        let classic = filter * in_p * delayed(r) / self.classic_window * 2.0 * self.base;
+        // Noise of the C windows meets the queue after a round trip, without the lead of growth.
+        let lag = r / (1.0 + (w * r) * (w * r)).sqrt();
+        let own = windows.noise * r / (self.classic_flows * self.classic_window * self.classic_window);
+        let mut power = self.quiet[0] * own * filter.norm_sqr() * lag * lag;
+        let mut answer = by_classic * classic;
+        if let Some((low, rtt, window, flows)) = &self.low {
+            let (filter, in_p) = low.response(s * *rtt);
+            answer += by_low * filter * in_p * delayed(*rtt) / *window * self.params.k * self.low_slope;
+            power +=
+                self.quiet[1] * low.noise * rtt / (flows * window * window) * filter.norm_sqr() * by_low.norm_sqr();
+        }
+        // Arrivals in clumps, each of which makes the C queue longer by the time of one.
+        if self.clumped {
+            power += lag * lag / self.classic_pps;
+        }
+        let period = self.params.tupdate.as_secs_f64();
+        let back = exp(-s * period);
+        let hold = if w * period < 1e-6 { Complex64::ONE } else { (1.0 - back) / (s * period) };
+        let controller = (self.params.alpha + self.params.beta * (1.0 - back)) / (1.0 - back) * hold;
+        Some((-controller * answer, power))
+    }
+
+    /// Frequencies from slow to half the sampling frequency.
+    fn frequencies(&self) -> Vec<f64> {
+        let top = PI / self.params.tupdate.as_secs_f64();
+        let from = 1e-4 / self.rtt_s;
+        let ratio: f64 = 1.02;
+        std::iter::successors(Some(from), move |w| Some(w * ratio)).take_while(move |w| *w < top).collect()
+    }
+
+    /// How much larger the gain could be: from the first crossing of -180 degrees.
+    fn gain_margin(&self) -> Option<f64> {
+        let mut before: Option<Complex64> = None;
+        let mut least: Option<f64> = None;
+        for w in self.frequencies() {
+            let here = self.at(w)?.0;
+            if let Some(before) = before
+                && before.im < 0.0
+                && here.im >= 0.0
+                && here.re < 0.0
+            {
+                let margin = -1.0 / here.re;
+                least = Some(least.map_or(margin, |known| known.min(margin)));
+            }
+            before = Some(here);
+        }
+        least
+    }
+
+    /// Deviation of the C queue's delay, seconds; `None` of a loop that is unstable or not known.
+    fn deviation(&self) -> Option<f64> {
+        if self.gain_margin().is_some_and(|margin| margin <= 1.0) {
+            return None;
+        }
+        let (mut variance, mut before): (f64, Option<(f64, f64)>) = (0.0, None);
+        for w in self.frequencies() {
+            let (open, power) = self.at(w)?;
+            let here = power / (1.0 + open).norm_sqr();
+            match before {
+                None => variance += w * here,
+                Some((last, known)) => variance += 0.5 * (known + here) * (w - last),
+            }
+            before = Some((w, here));
+        }
+        Some((variance / PI).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqumen_units::Span;
+
+    use super::*;
+    use crate::response::Law;
+
+    fn class(flows: f64, law: Law) -> Class {
+        let sender = Sender { law, proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
+        Class { flows, base_rtt_s: 0.03, sender, scalable: law == Law::Prague }
+    }
+
+    fn at(flows: [f64; 2], params: DualPi2Params) -> Coupled {
+        rest(&params, 5000.0, &[class(flows[0], Law::Reno), class(flows[1], Law::Prague)])
+    }
+
+    #[test]
+    fn both_queues_fill_the_link_by_their_response_functions() {
+        let found = at([10.0, 10.0], DualPi2Params::default());
+        let (classic, low) = (found.classic, found.low_latency);
+        assert!((classic.rate_pps + low.rate_pps - 5000.0).abs() < 1e-6);
+        assert!((classic.delay_s - 0.015).abs() < 1e-12 && found.coupled_probability == 2.0 * found.base_probability);
+        assert!((classic.probability - found.base_probability * found.base_probability).abs() < 1e-12);
+        // Rate = W / R on either side: R_C = 30 + 15 ms, R_L = 30 ms and a packet of .2 ms.
+        assert!((10.0 * classic.window_pkts / 0.045 / classic.rate_pps - 1.0).abs() < 1e-3);
+        assert!((10.0 * low.window_pkts / 0.0302 / low.rate_pps - 1.0).abs() < 1e-3);
+        // About equal rates is what k = 2 is for; the shorter round trip and Prague's quicker growth favour the L queue.
+        assert!((1.0..3.0).contains(&(low.rate_per_flow_pps / classic.rate_per_flow_pps)), "{found:?}");
+        // Cobham: (s/2) / (1 - share).
+        let share = low.rate_pps / 5000.0;
+        assert!((low.delay_s - 1e-4 / (1.0 - share)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_stronger_coupling_takes_from_the_l_queue() {
+        let rate = |k| at([10.0, 10.0], DualPi2Params { k, ..DualPi2Params::default() }).low_latency.rate_pps;
+        assert!(rate(1.0) > rate(2.0) && rate(2.0) > rate(4.0));
+    }
+
+    #[test]
+    fn the_l_queues_own_marks_count_where_a_packet_takes_a_millisecond() {
+        let params = DualPi2Params::default();
+        let slow = Own::of(&params, 0.1, 833.0, 0.5);
+        // s = 1.2 ms, mean wait 1.2 ms: the ramp from .8 to 1.2 ms marks about half; at 100 times the rate nothing.
+        assert!(slow.probability > 0.3 && slow.slope < 0.9, "{slow:?}");
+        let fast = Own::of(&params, 0.1, 83_300.0, 0.5);
+        assert!((fast.probability - 0.1).abs() < 1e-9 && (fast.slope - 1.0).abs() < 1e-9);
+        let step = DualPi2Params { l4s: L4sMarking::Step(Span::from_millis(1)), min_packets: 0, ..params };
+        // .1 + .9 exp(-1 / 1.2) = .4911.
+        assert!((Own::of(&step, 0.1, 833.333, 0.5).probability - 0.4911).abs() < 1e-3);
+        let packets = DualPi2Params { l4s: L4sMarking::Packets(1), ..step };
+        // .1 + .9 exp(-2.4 / 1.2) = .2218.
+        assert!((Own::of(&packets, 0.1, 833.333, 0.5).probability - 0.2218).abs() < 1e-3);
+    }
+
+    #[test]
+    fn marks_that_no_longer_regulate_are_said() {
+        // 5000 packets/s for 1000 flows of 45 ms: windows of .2.
+        assert!(!at([500.0, 500.0], DualPi2Params::default()).feasible);
+        assert!(at([10.0, 10.0], DualPi2Params::default()).feasible);
+    }
+
+    #[test]
+    fn more_gain_than_the_margin_has_no_deviation() {
+        let with = |factor: f64| {
+            let standard = DualPi2Params::default();
+            at([10.0, 10.0], DualPi2Params { alpha: factor * standard.alpha, beta: factor * standard.beta, ..standard })
+        };
+        let usual = with(1.0);
+        let margin = usual.gain_margin.unwrap();
+        assert!(margin > 1.0 && usual.delay_std_s.unwrap() > 0.0, "{usual:?}");
+        assert!(with(0.95 * margin).delay_std_s.is_some() && with(1.05 * margin).delay_std_s.is_none());
+        assert!((with(2.0).gain_margin.unwrap() - 0.5 * margin).abs() < 0.03 * margin);
+    }
+}

@@ -1,0 +1,163 @@
+"""Response functions of CUBIC, DCTCP, Prague and today's Reno, and DualPI2's queues, held against packets."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+import aqumen
+from aqumen import theory
+from aqumen.cli import main
+from aqumen.errors import ScenarioError
+
+
+def log(draw: random.Random, low: float, high: float) -> float:
+    return float(np.exp(draw.uniform(np.log(low), np.log(high))))
+
+
+def scenario(groups: str, bits: int, base: float, buffer: int, target: int, flows: int, length: float):
+    access = 1000 * (0.9 * base / 2 - 0.05 * base) / 2
+    return aqumen.Scenario.parse(f"""
+name = "random"
+duration = "{length:g}s"
+aqm = "pi"
+record = {{ interval = "20ms" }}
+windows = {{ steady = ["{0.35 * length:g}s", "{length:g}s"] }}
+{groups}
+[topology]
+preset = "dumbbell"
+bottleneck = {{ rate = "{bits}bit", delay = "{100 * base:g}ms", buffer = "{buffer}pkt" }}
+access = {{ rate = "{4 * bits}bit", delay = ["{0.9 * access:.5f}ms", "{1.1 * access:.5f}ms"] }}
+[nominal]
+capacity = "{bits}bit"
+flows = {flows}
+base_rtt = "{base:g}s"
+target = "{target}pkt"
+packet = "1500B"
+""")
+
+
+def group(name: str, preset: str, count: int) -> str:
+    return f'[[flows]]\nname = "{name}"\ncount = {count}\nstart = ["0s", "1s"]\ntransport = "{preset}"\n'
+
+
+def single_queues(seed: int, count: int, preset: str):
+    draw, found = random.Random(seed), 0
+    while found < count:
+        pps, base, window, share = log(draw, 500, 6000), log(draw, 0.02, 0.3), log(draw, 4, 30), draw.uniform(0.15, 0.5)
+        rtt = base / (1 - share)
+        flows, target = round(rtt * pps / window), round(pps * rtt * share)
+        if 8 <= flows <= 200 and target >= 15:
+            found += 1
+            groups = group("ftp", preset, flows)
+            yield scenario(groups, round(12000 * pps), base, max(60, 4 * target), target, flows, 60 + 200 * base)
+
+
+def shares(seed: int, count: int, preset: str) -> list[tuple[float, float]]:
+    """Predicted over measured queue and share of signals under PI."""
+    rows = []
+    for made in single_queues(seed, count, preset):
+        at = theory.predict(made, "pi")["bottleneck"]["steady"]
+        seen = aqumen.run(made, "pi").link("bottleneck", "steady")
+        rows.append((at["queue_pkts"] / seen["queue_mean_pkts"], at["probability"] / seen["mark_ratio"]))
+    return rows
+
+
+def within(ratios, share: float) -> float:
+    return float(np.mean(np.abs(np.array(ratios) - 1) <= share))
+
+
+@pytest.mark.parametrize(("preset", "share"), [("modern", 0.1), ("cubic", 0.1), ("dctcp", 0.1), ("prague", 0.25)])
+def test_queue_and_share_of_signals_are_those_of_packets(preset, share):
+    rows = shares(1618, 5, preset)
+    assert within([row[0] for row in rows], 0.1) >= 0.8
+    assert within([row[1] for row in rows], share) >= 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("preset", "share"), [("modern", 0.1), ("cubic", 0.1), ("linux", 0.1), ("dctcp", 0.1), ("prague", 0.2)]
+)
+def test_queue_and_share_of_signals_are_those_of_packets_on_twelve_networks(preset, share):
+    rows = shares(909, 12, preset)
+    assert within([row[0] for row in rows], 0.1) >= 0.9
+    assert within([row[1] for row in rows], share) >= 0.8
+
+
+def coupled_queues(seed: int, count: int):
+    draw, found = random.Random(seed), 0
+    while found < count:
+        mbit, base, window = log(draw, 10, 100), log(draw, 0.01, 0.1), log(draw, 4, 40)
+        part, law = draw.choice([0.25, 0.5, 0.75]), draw.choice(["modern", "cubic"])
+        pps = mbit * 1e6 / 12000
+        flows = round(pps * (base + 0.015) / window)
+        classic, scalable = max(2, round(flows * (1 - part))), max(2, round(flows * part))
+        if 8 <= flows <= 100 and min(classic, scalable) >= 4:
+            found += 1
+            groups = group("classic", law, classic) + group("prague", "prague", scalable)
+            target = max(1, round(0.015 * pps))
+            yield scenario(groups, round(mbit * 1e6), base, round(0.25 * pps), target, flows, 40 + 100 * base)
+
+
+def dual(seed: int, count: int) -> list[tuple[float, float, float]]:
+    """Predicted over measured queue, rates of classic flows and of Prague's."""
+    rows = []
+    for made in coupled_queues(seed, count):
+        told, seen = aqumen.run(made, "dualpi2", engine="theory"), aqumen.run(made, "dualpi2")
+        queue = [each.link("bottleneck", "steady")["queue_mean_pkts"] for each in (told, seen)]
+        rate = [
+            [each.data["flows"][name]["steady"]["goodput_bps"] for each in (told, seen)]
+            for name in ("classic", "prague")
+        ]
+        rows.append((queue[0] / queue[1], rate[0][0] / rate[0][1], rate[1][0] / rate[1][1]))
+    return rows
+
+
+def test_dualpi2_rests_where_packets_do():
+    rows = dual(1618, 8)
+    assert within([row[0] for row in rows], 0.1) >= 0.75
+    assert within([row[1] for row in rows], 0.15) >= 0.75
+    assert within([row[2] for row in rows], 0.2) >= 0.75
+
+
+@pytest.mark.slow
+def test_dualpi2_rests_where_packets_do_on_thirty_networks():
+    rows = dual(777, 30)
+    assert within([row[0] for row in rows], 0.1) >= 0.8
+    assert within([row[1] for row in rows], 0.15) >= 0.8
+    assert within([row[2] for row in rows], 0.2) >= 0.8
+
+
+NETWORK = {"capacity": "50Mbit", "flows": 10, "scalable": 10, "rtt": "20ms"}
+
+
+def test_both_queues_are_designed_for(capsys):
+    both = theory.coupled("dualpi2", **NETWORK)
+    assert both["coupled_probability"] == pytest.approx(2 * both["base_probability"])
+    # 50 Mbit/s in packets of 1500 bytes.
+    rates = [both[side]["rate_pps"] for side in ("classic", "low_latency")]
+    assert sum(rates) == pytest.approx(50e6 / 12000)
+    assert both["classic"]["delay_s"] == pytest.approx(0.015)
+    # A longer target makes classic round trips longer: the others get more.
+    slow = theory.coupled("dualpi2:target=30ms", **NETWORK)
+    assert slow["low_latency"]["rate_pps"] > rates[1]
+    args = ["design", "dualpi2", "--capacity", "50Mbit", "--flows", "10", "--rtt", "20ms", "--packet", "1500B"]
+    assert main([*args, "--scalable", "10", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["coupled"] == both
+    assert main([*args, "--scalable", "10"]) == 0
+    assert "Both queues" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("aqm", "change", "said"),
+    [
+        ("pi2", {}, "scalable flows need dualpi2"),
+        ("dualpi2", {"scalable": 0}, "scalable = 0: must be a whole number, at least 1"),
+        ("dualpi2", {"flows": 0}, "flows = 0: must be"),
+        ("dualpi2", {"classic": "bbr"}, "unknown classic sender `bbr`"),
+    ],
+)
+def test_what_has_no_two_queues_is_refused(aqm, change, said):
+    with pytest.raises(ScenarioError, match=said):
+        theory.coupled(aqm, **{**NETWORK, **change})
