@@ -1066,7 +1066,7 @@ class Dualpi2(Aqm):
     k: float | str | None = None
     """Coupling factor: L4S packets are marked with k p' (by default 2; at least 1; at most 100)."""
     l4s: Literal["ramp", "step", "packets"] | None = None
-    """Marking of the L queue by its own delay: from min_th on ever more (ramp), all from `step` on, or all with more
+    """Marking of the L queue by its own delay: from min_th on ever more (ramp), all beyond `step`, or all with more
     than `step_packets` behind (by default ramp)."""
     min_th: float | str | None = _in("s")
     """Delay of the L queue where the ramp begins, minTh (s; by default 0.0008; at least 0; at most 1000)."""

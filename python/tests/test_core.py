@@ -40,7 +40,7 @@ def test_every_key_of_a_real_run_is_defined(short):
     found = set(run_keys(aqumen.run(short, "pi").data))
     assert {key for key in found if f"`{key}`" not in PAGE} == set()
     # As many as test_result_page.py counts.
-    assert len(found) == 10 + 4 + 4 + 40 + 28 + 4 * 6
+    assert len(found) == 10 + 4 + 4 + 43 + 34 + 4 * 6
 
 
 def test_many_runs_are_the_same_as_each_alone(short):

@@ -196,7 +196,7 @@ def test_a_trace_tells_what_our_own_meter_tells(tmp_path: Path) -> None:
     assert (metrics["settling_s"], metrics["overshoot_pkts"], metrics["wire_lost_pkts"]) == (None, 0, 0)
     assert {key for key, value in metrics.items() if value is None} == {
         "qacd_sampled_pkts", "settling_s", "sync_index", "rtt_fairness_slope", "fairness_mean", "convergence_s",
-        "arrivals_hurst", "loss_event_flows_mean", "loss_sync_ratio",
+        "arrivals_hurst", "loss_event_flows_mean", "loss_sync_ratio", "probability_mean",
     }  # fmt: skip
     # The second packet is sent from 1 to 2 ms, the third from 2 to 3.
     assert link_metrics(trace, link, 0.0015, 0.004)["utilization"] == pytest.approx(1.5 / 2.5)

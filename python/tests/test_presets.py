@@ -111,7 +111,7 @@ def test_a_household_knows_the_rates_to_set():
         ({"headroom": (90, 5)}, "--headroom 90: percent of the line, from 0 to below 90"),
         ({"headroom": (5, -1)}, "--headroom -1: "),
         ({"line": "isdn"}, "--line isdn: there are: measured, ethernet"),
-        ({"bloat": "1"}, "--bloat 1: must be a time, such as 40ms"),
+        ({"bloat": "1"}, '--bloat 1: needs a unit, such as "1ms"'),
         ({"bloat": "0.9ms"}, "--bloat 0.9ms: at least 0.001s"),
         ({"duration": "0.9s"}, "--duration 0.9s: at least 1s"),
         ({"rtt": "fast"}, "--rtt fast: "),
@@ -466,7 +466,7 @@ def test_commands_shape_both_ways():
     assert cake[1] == "tc qdisc replace dev wan root cake bandwidth 1000kbit flowblind nat pppoe-llcsnap"
 
 
-FACTORS = {"Mbit/s": 1e-6, "ms": 1000, "%": 100}
+FACTORS = {"Mbit/s": 1e-6, "ms": 1000, "%": 100, "% of the time": 100}
 
 
 @pytest.mark.parametrize(
@@ -484,6 +484,9 @@ def test_a_column_s_factor_is_that_of_its_unit(column):
         **dict.fromkeys(("convergence_s", "rtt_mean_s", "delay_mean_s", "delay_p95_s", "delay_p99_s"), "12.3"),
         **dict.fromkeys(("sojourn_mean_s", "sojourn_p99_s", "delay_variation_p95_s", "startup_mean_s"), "12.3"),
         **dict.fromkeys(("loss_interval_mean_s", "loss_sync_ratio"), "12.3"),
+        **dict.fromkeys(("queue_empty_ratio", "queue_below_target_ratio", "video_stalled_ratio"), "12.3"),
+        **dict.fromkeys(("video_stalls", "video_switches"), "12"),
+        "video_startup_mean_s": "12.3",
         **dict.fromkeys(("sync_index", "fairness_mean", "jain_fairness", "goodput_bps", "throughput_bps"), "12.346"),
         **dict.fromkeys(("mean_s", "p50_s", "p95_s", "p99_s"), "12.346"),
     }.get(key, "12.35")

@@ -17,8 +17,8 @@ def comparison(fake_core):
 
 
 def rows_of_a_run():
-    # One link with 40 metrics and two flow groups with 55, in each of three windows.
-    return (40 + 2 * 55) * WINDOWS
+    # One link with 43 metrics and two flow groups with 61, in each of three windows.
+    return (43 + 2 * 61) * WINDOWS
 
 
 def test_pandas(comparison):

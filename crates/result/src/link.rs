@@ -174,12 +174,15 @@ impl LinkMetrics {
         self.queue_p95_pkts = queue.quantile(0.95);
     }
 
-    /// Fills in what the series says of a window: the mean probability, and how the queue settled at its target.
+    /// Fills in what the series says of a window: the mean probability, and how the queue settled at its target. The counts stand already:
+    /// what signals while its probability is 0 throughout signals at moments that its law finds, and has none.
     pub fn tell_series(&mut self, series: &Series, target_pkts: Option<f64>, start_s: f64, end_s: f64) {
         let mut inside = Moments::default();
         let samples = series.t_s.iter().zip(&series.probability);
         samples.filter(|(t_s, p)| (start_s..end_s).contains(*t_s) && p.is_finite()).for_each(|(_, p)| inside.add(*p));
-        self.probability_mean = (inside.n > 0).then(|| inside.sum / inside.n as f64);
+        let signalled = self.mark_ratio.unwrap_or(0.0) + self.early_drop_ratio.unwrap_or(0.0) > 0.0;
+        self.probability_mean =
+            (inside.n > 0 && (inside.sum > 0.0 || !signalled)).then(|| inside.sum / inside.n as f64);
         let seen = target_pkts.and_then(|target| transient(&series.t_s, &series.queue_pkts, target, start_s, end_s));
         if let Some(seen) = seen {
             self.settling_s = seen.settling_s;
@@ -312,5 +315,15 @@ mod tests {
         };
         // From its start up to, not including, its end; a sample without a probability does not count.
         assert_eq!((mean(1.0, 4.0), mean(2.0, 3.0), mean(4.5, 9.0)), (Some(0.2), None, None));
+        // CoDel and its like signal at moments: of them nothing is said. Who signals nothing, as DropTail, has 0.
+        let zeros =
+            Series { queue_pkts: vec![9.0; 2], probability: vec![0.0; 2], t_s: vec![0.0, 1.0], ..Series::default() };
+        for (mark_ratio, early_drop_ratio, mean) in
+            [(Some(0.1), Some(0.0), None), (None, Some(0.1), None), (Some(0.0), Some(0.0), Some(0.0))]
+        {
+            let mut metrics = LinkMetrics { mark_ratio, early_drop_ratio, ..LinkMetrics::default() };
+            metrics.tell_series(&zeros, None, 0.0, 9.0);
+            assert_eq!(metrics.probability_mean, mean);
+        }
     }
 }

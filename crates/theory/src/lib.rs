@@ -19,6 +19,7 @@
 //! use aqumen_scenario::AqmChoice;
 //! use aqumen_theory::design::{Place, analyse};
 //! use aqumen_theory::fluid::Model;
+//! use aqumen_theory::response::Sender;
 //! use aqumen_units::Rate;
 //!
 //! // 100 flows at 10 Mbit/s, 1250 packets/s; at a queue of 100 packets the round trip is 0.2 s + 0.08 s.
@@ -39,6 +40,7 @@
 //!     unresponsive_pps: 0.0,
 //!     base_rtt_s: 0.2,
 //!     buffer_pkts: 300.0,
+//!     sender: Sender::reno(),
 //! };
 //! let found = analyse(&AqmChoice::builtin("pi", Vec::new(), network), &place)?;
 //! // W = R C / N = 3.5 packets, p = 2 / W^2 = 16.3 %.

@@ -107,7 +107,7 @@ def design(
     if scalable is not None:
         if rtt is None:
             raise ScenarioError("--scalable needs --rtt: both queues have a round trip of their own at the target")
-        both = coupled_for(aqm, capacity=capacity, flows=int(flows), scalable=scalable, rtt=rtt, packet=packet)
+        both = coupled_for(specs[0], capacity=capacity, flows=int(flows), scalable=scalable, rtt=rtt, packet=packet)
         found.data["coupled"] = both
     if map_ and plot is None:
         raise ScenarioError("--map needs --plot FILE to draw into")

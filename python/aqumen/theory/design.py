@@ -320,7 +320,7 @@ def _written(value: str | float | None, unit: str) -> str:
     return value if isinstance(value, str) else f"{value!r}{unit}"
 
 
-def _network(given: dict[str, str], target: str, buffer: str, own: _core.Catalogue | None) -> _core.Scenario:
+def _network(given: dict[str, str], target: str, buffer: str, own: _core.Catalogue | None = None) -> _core.Scenario:
     # A scenario gives SPECs and units their one parser; only its nominal network matters.
     text = f"""
 name = "design"

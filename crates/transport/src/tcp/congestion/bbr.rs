@@ -31,7 +31,7 @@
 use aqumen_units::{Instant, Span};
 
 use super::bbr_aggregation::Aggregation;
-use super::bbr_policer::Policer;
+use super::bbr_policer::{Heard, Policer};
 use super::delivery::{Delivery, Sample};
 use super::{Acked, Controller, Phase, Segment, Signal, TcpConfig, Terms, Window};
 
@@ -198,7 +198,9 @@ impl Bbr {
     fn watch_for_policer(&mut self, acked: &Acked, sample: &Sample, round_start: bool) {
         let (delivered, probing) = (self.delivery.delivered, self.state == State::ProbeBw);
         let was_on = self.policer.rate().is_some();
-        self.policer.on_ack(acked, delivered, sample.limited, round_start, probing, self.payload_bytes);
+        let &Acked { now, lost, lost_before, .. } = acked;
+        let heard = Heard { now, lost, lost_before, delivered, limited: sample.limited, round_start, probing };
+        self.policer.on_ack(&heard, self.payload_bytes);
         match (was_on, self.policer.rate().is_some()) {
             (false, true) if probing => self.pacing_gain = 1.0,
             (true, false) => self.enter_probe_bw(acked.now),

@@ -10,8 +10,6 @@
 
 use aqumen_units::Instant;
 
-use super::Acked;
-
 /// Linux: bbr_lt_intvl_min_rtts, and four times that.
 const ROUNDS_MIN: u32 = 4;
 const ROUNDS_MAX: u32 = 16;
@@ -22,6 +20,21 @@ const SAME_SHARE: f64 = 0.125;
 const SAME_BYTES: f64 = 500.0;
 /// Linux: bbr_lt_bw_max_rtts.
 const HELD_ROUNDS: u32 = 48;
+
+/// What an acknowledgement tells of losses and of what arrived.
+pub(super) struct Heard {
+    pub(super) now: Instant,
+    /// Segments found lost, and those before that were not counted yet.
+    pub(super) lost: u32,
+    pub(super) lost_before: u32,
+    /// Segments that have arrived in all.
+    pub(super) delivered: u32,
+    /// Whether the application limits what the sample says.
+    pub(super) limited: bool,
+    pub(super) round_start: bool,
+    /// Whether BBR probes for bandwidth.
+    pub(super) probing: bool,
+}
 
 /// What one connection knows of a policer.
 #[derive(Clone, Debug, Default)]
@@ -50,17 +63,9 @@ impl Policer {
         self.last.filter(|_| self.policed)
     }
 
-    /// An acknowledgement with a sample, perhaps one that the application limits: `delivered` segments have arrived in all.
-    pub(super) fn on_ack(
-        &mut self,
-        acked: &Acked,
-        delivered: u32,
-        limited: bool,
-        round_start: bool,
-        probing: bool,
-        payload_bytes: f64,
-    ) {
-        let (now, lost) = (acked.now, acked.lost);
+    /// An acknowledgement with a sample.
+    pub(super) fn on_ack(&mut self, heard: &Heard, payload_bytes: f64) {
+        let &Heard { now, lost, lost_before, delivered, limited, round_start, probing } = heard;
         if self.policed {
             self.rounds += u32::from(probing && round_start);
             if self.rounds >= HELD_ROUNDS {
@@ -75,7 +80,7 @@ impl Policer {
                 self.sampling = true;
             }
         } else {
-            self.lost += lost + acked.lost_before;
+            self.lost += lost + lost_before;
         }
         if !self.sampling {
             return;
@@ -124,13 +129,18 @@ mod tests {
 
     use aqumen_units::Span;
 
-    use super::super::tests::acked;
     use super::*;
+
+    /// An acknowledgement in round `round` of ProbeBW, of 100 ms each.
+    fn heard(round: u32, delivered: u32, lost: u32, limited: bool) -> Heard {
+        let now = Instant::ZERO + Span::from_millis(100 * u64::from(round));
+        Heard { now, lost, lost_before: 0, delivered, limited, round_start: true, probing: true }
+    }
 
     /// A path of rounds of 100 ms, in each of which `delivered` segments arrive and then `lost` are found lost.
     struct Path {
         policer: Policer,
-        round: u64,
+        round: u32,
         delivered: u32,
     }
 
@@ -142,8 +152,7 @@ mod tests {
         fn round(&mut self, delivered: u32, lost: u32) -> Option<f64> {
             self.round += 1;
             self.delivered += delivered;
-            let now = Instant::ZERO + Span::from_millis(100 * self.round);
-            self.policer.on_ack(&Acked { now, lost, ..acked() }, self.delivered, false, true, true, 1448.0);
+            self.policer.on_ack(&heard(self.round, self.delivered, lost, false), 1448.0);
             self.policer.rate()
         }
     }
@@ -174,8 +183,7 @@ mod tests {
         // An application that pauses ends the interval each time.
         let mut policer = Policer::default();
         for round in 1..40u32 {
-            let now = Instant::ZERO + Span::from_millis(100 * u64::from(round));
-            policer.on_ack(&Acked { now, lost: 5, ..acked() }, 20 * round, round % 3 == 0, true, true, 1448.0);
+            policer.on_ack(&heard(round, 20 * round, 5, round % 3 == 0), 1448.0);
             assert_eq!(policer.rate(), None, "{round}");
         }
     }
