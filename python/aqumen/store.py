@@ -189,13 +189,14 @@ class Digests:
             scenario: The scenario.
             engine: The engine.
         """
-        # The text names files (rates, frames, models); the plan holds what stands in them.
-        parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml(), scenario.plan_json(1, None)]
+        parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml()]
         if scenario.own:
             from aqumen.own import digest
 
             parts.append(digest(scenario.own))
         self._shared = "\0".join(parts).encode()
+        self._scenario = scenario
+        self._plans: dict[str | None, bytes] = {}
 
     def of(self, job: Job) -> str:
         """The digest of a run.
@@ -203,7 +204,16 @@ class Digests:
         Args:
             job: AQM and seed.
         """
-        return hashlib.sha256(self._shared + f"\0{job}".encode()).hexdigest()
+        return hashlib.sha256(self._shared + self._plan(job[0]) + f"\0{job}".encode()).hexdigest()
+
+    def _plan(self, spec: str | None) -> bytes:
+        """The plan with an AQM: the text names files (rates, frames, models), the plan holds what stands in them.
+
+        That of this AQM and no other: events may change parameters that another does not have.
+        """
+        if spec not in self._plans:
+            self._plans[spec] = self._scenario.plan_json(1, spec).encode()
+        return self._plans[spec]
 
 
 @functools.cache

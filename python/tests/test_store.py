@@ -130,6 +130,27 @@ def test_every_run_has_a_digest_of_its_own():
     assert len(set(digests)) == len(digests)
 
 
+def test_a_run_is_kept_where_an_event_fits_the_aqm_under_test_alone(tmp_path):
+    # An event changes gamma, which AVQ has; DropTail, which the file names, has not.
+    scenario = aqumen.Scenario.parse("""
+name = "retuned"
+duration = "2s"
+aqm = "droptail"
+flows = [{ name = "ftp", count = 2, transport = "ns2" }]
+[topology]
+preset = "dumbbell"
+bottleneck = { rate = "4Mbit", delay = "10ms", buffer = "50pkt" }
+access = { rate = "100Mbit", delay = "1ms" }
+[[events]]
+at = "1s"
+link = "bottleneck"
+aqm = { gamma = 0.9 }
+""")
+    first = aqumen.compare(scenario, ["avq"], seeds=2, out=tmp_path / "out")
+    again = aqumen.compare(scenario, ["avq"], seeds=2, out=tmp_path / "out")
+    assert [run.data for run in again.results] == [run.data for run in first.results]
+
+
 def test_bytes_are_on_the_disk_before_they_have_their_name(tmp_path, monkeypatch):
     order = []
     sync, rename = os.fsync, Path.replace

@@ -76,6 +76,8 @@ const LEFT: f64 = 1e-5;
 const CUBIC_C: f64 = 0.4;
 const CUBIC_BETA: f64 = 0.7;
 const CUBIC_ALPHA: f64 = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA);
+/// Linux's CUBIC keeps to what it has worked out for so long, seconds (HZ / 32).
+const KEPT_S: f64 = 1.0 / 32.0;
 /// Prague's virtual round trip, seconds.
 const PRAGUE_RTT_S: f64 = 0.025;
 /// How much faster than its window a paced sender may send.
@@ -555,7 +557,9 @@ impl Growth {
         self.estimate += pace * acks / self.window;
         let since = self.since_s + rounds * self.rtt_s;
         if self.friendly && cubic(since) < self.estimate {
-            self.window = self.estimate.max(self.window);
+            // Linux takes Reno's step a segment late, and only when it works its window out anew.
+            let late = if self.whole { pace * (1.0 / self.window + 0.5 * KEPT_S / self.rtt_s) } else { 0.0 };
+            self.window = (self.estimate - late).max(self.window);
         } else {
             // Below the plateau the distance of whole windows is cut to a whole number.
             let ahead = since + self.rtt_s;
