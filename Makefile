@@ -58,6 +58,8 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 	cargo bench --locked -p aqumen-sim --bench kinds
 	$(call say,Cost of an AQM decision)
 	cargo bench --locked -p aqumen-aqm --bench decide
+	$(call say,Designs; maps; fluid runs)
+	cargo bench --locked -p aqumen-theory --bench design
 	$(call say,A link of aqumend beside a bare TUN device)
 	cargo bench --locked -p aqumen-live --bench link
 	$(call say,The marker and the controller of aqumend attach)

@@ -26,10 +26,15 @@ class MyPi(aqumen.SampledLaw):
 
     def step(self, seen):
         """The probability until the next step."""
-        p = self.p + self.a * (seen.queue_pkts - self.target) - self.b * (self.old_queue - self.target)
-        self.p = min(max(p, 0.0), 1.0)
-        self.old_queue = seen.queue_pkts
-        return self.p
+        queue = seen.queue_pkts
+        p = self.p + self.a * (queue - self.target) - self.b * (self.old_queue - self.target)
+        # Faster than min() and max(), each of which is a call.
+        if p < 0.0:
+            p = 0.0
+        elif p > 1.0:
+            p = 1.0
+        self.p, self.old_queue = p, queue
+        return p
 
     def take_over(self, old):
         """Parameters changed during the run: what is state stays."""

@@ -1,6 +1,6 @@
 """The Rust engines, as compiled. The package `aqumen` is their public face."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -20,7 +20,10 @@ __all__ = [
     "Seen",
     "__version__",
     "analyse",
+    "averaged",
+    "curve_rms",
     "experiments",
+    "goals_json",
     "json_schema",
     "list_aqms_json",
     "list_traffic_json",
@@ -31,6 +34,7 @@ __all__ = [
     "mmpp_solve_text",
     "predict_json",
     "quantity",
+    "rank",
     "run",
     "run_fluid",
     "run_fluid_many",
@@ -153,6 +157,17 @@ class Scenario:
     def load(path: str, own: Catalogue | None = None) -> Scenario: ...
     @staticmethod
     def parse(text: str, file: str = "scenario", own: Catalogue | None = None) -> Scenario: ...
+    @staticmethod
+    def of_network(
+        capacity: str,
+        flows: float,
+        round_trip: str,
+        at_target: bool,
+        packet: str,
+        target: str | None = None,
+        buffer: str | None = None,
+        own: Catalogue | None = None,
+    ) -> Scenario: ...
     @property
     def file(self) -> str: ...
     @property
@@ -283,6 +298,14 @@ def transient(
     start_s: float,
     stop_s: float,
 ) -> tuple[float | None, float] | None: ...
+def goals_json() -> str: ...
+def rank(
+    summaries: Sequence[tuple[str, Sequence[tuple[str, Mapping[str, Any]]]]], by: str | None, base_rtt_s: float
+) -> tuple[str, str, list[tuple[str, int, bool, list[str]]]]: ...
+def averaged(t_s: NDArray[np.float64], queues: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]: ...
+def curve_rms(
+    t_s: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64], start_s: float, stop_s: float
+) -> float | None: ...
 def student_quantile(probability: float, freedom: float) -> float: ...
 def experiments() -> list[tuple[str, str]]: ...
 def list_aqms_json() -> str: ...
@@ -295,14 +318,14 @@ def mmpp_solve(
     path: str,
     overrides: Sequence[tuple[str, str]],
     simulate: bool = False,
-    foreseen: Callable[[float], bool] | None = None,
+    remaining: Callable[[float], bool] | None = None,
 ) -> tuple[str, str]: ...
 def mmpp_solve_text(
     text: str,
     file: str,
     overrides: Sequence[tuple[str, str]],
     simulate: bool = False,
-    foreseen: Callable[[float], bool] | None = None,
+    remaining: Callable[[float], bool] | None = None,
 ) -> tuple[str, str]: ...
 def mmpp_json_schema() -> str: ...
 

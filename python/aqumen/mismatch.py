@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from aqumen import _core
 from aqumen.result import Result
-from aqumen.transient import SMOOTH_S
 
 if TYPE_CHECKING:
     from aqumen.result import Floats
@@ -51,22 +49,22 @@ def _differences(
     first: Sequence[Result], second: Sequence[Result], link: str, window: str, ends: tuple[float, float]
 ) -> dict[str, float | None]:
     (t, one), (_, other) = averaged(first, link), averaged(second, link)
-    n = min(len(one), len(other))
-    inside = (t[:n] > ends[0]) & (t[:n] <= ends[1])
-    apart = (other[:n] - one[:n])[inside]
     return {
         "queue_mean_difference_pkts": _difference(first, second, link, window, "queue_mean_pkts"),
         "queue_std_difference_pkts": _difference(first, second, link, window, "queue_std_pkts"),
-        "curve_rms_pkts": float(np.sqrt(np.mean(apart**2))) if len(apart) else None,
+        "curve_rms_pkts": _core.curve_rms(t, one, other, *ends),
     }
 
 
 def _difference(first: Sequence[Result], second: Sequence[Result], link: str, window: str, metric: str) -> float | None:
     """Mean of a metric over the second runs less that over the first."""
-    one, other = ([run.link(link, window)[metric] for run in runs] for runs in (first, second))
-    if None in one or None in other:
-        return None
-    return float(np.mean(np.array(other, dtype=np.float64)) - np.mean(np.array(one, dtype=np.float64)))
+    means = []
+    for runs in (first, second):
+        known = [value for run in runs if (value := run.link(link, window)[metric]) is not None]
+        if len(known) < len(runs):
+            return None
+        means.append(_core.summary(known)[0])
+    return means[1] - means[0]
 
 
 def averaged(runs: Sequence[Result], link: str) -> tuple[Floats, Floats]:
@@ -77,10 +75,4 @@ def averaged(runs: Sequence[Result], link: str) -> tuple[Floats, Floats]:
         link: The link.
     """
     t = runs[0].series(link).t_s
-    queue = np.mean([run.series(link).queue_pkts for run in runs], axis=0)
-    step = float(np.median(np.diff(t))) if len(t) > 1 else SMOOTH_S
-    width = max(1, round(SMOOTH_S / step))
-    total = np.concatenate([[0.0], np.cumsum(queue, dtype=np.float64)])
-    last = np.arange(1, len(queue) + 1)
-    begin = np.maximum(last - width, 0)
-    return t, (total[last] - total[begin]) / (last - begin)
+    return t, _core.averaged(t, [run.series(link).queue_pkts for run in runs])

@@ -25,7 +25,7 @@ from aqumen.tables import optional
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["QueueAnalysis", "predict", "solve"]
+__all__ = ["QueueAnalysis", "load_within", "predict", "solve", "threshold_within"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,7 +55,7 @@ def solve(
     model: str | os.PathLike[str],
     settings: Mapping[str, str] | None = None,
     simulate: bool = False,
-    foreseen: Callable[[float], None] | None = None,
+    remaining: Callable[[float], None] | None = None,
 ) -> QueueAnalysis:
     """Solve a model file.
 
@@ -63,22 +63,73 @@ def solve(
         model: The file.
         settings: Values to change, as `--set KEY=VALUE` does: `{"queue.buffer": "40pkt"}`.
         simulate: Whether to simulate the model packet by packet, too.
-        foreseen: Hears how many seconds the solution is going to take.
+        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
     """
     check_file(model)
     try:
         return QueueAnalysis(
-            *_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate, _goes_on(foreseen))
+            *_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate, _goes_on(remaining))
         )
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+
+
+def load_within(
+    model: str | os.PathLike[str],
+    loss_ratio_max: float,
+    settings: Mapping[str, str] | None = None,
+    remaining: Callable[[float], None] | None = None,
+) -> QueueAnalysis:
+    """The most load at which no source loses more than a bound: the rates of all sources grow or shrink together.
+
+    Args:
+        model: The file.
+        loss_ratio_max: The bound, a share of the packets of a source, above 0 and below 1.
+        settings: Values to change, as for `solve`.
+        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
+
+    Returns:
+        The answer under that load: `data["load"]`, and in `data["admission"]["rate_factor"]` what the rates were
+        multiplied by.
+
+    Raises:
+        ScenarioError: The model or the bound is wrong.
+    """
+    return solve(model, _asked("load", loss_ratio_max, settings), remaining=remaining)
+
+
+def threshold_within(
+    model: str | os.PathLike[str],
+    loss_ratio_max: float,
+    settings: Mapping[str, str] | None = None,
+    remaining: Callable[[float], None] | None = None,
+) -> QueueAnalysis:
+    """The least threshold of early drops, one for all sources, at which no source loses more than a bound.
+
+    Args:
+        model: The file; it has no `early`.
+        loss_ratio_max: The bound, a share of the packets of a source, above 0 and below 1.
+        settings: Values to change, as for `solve`.
+        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
+
+    Returns:
+        The answer with that threshold, which `data["admission"]["threshold_pkts"]` tells.
+
+    Raises:
+        ScenarioError: The model or the bound is wrong, or more is lost without any early drop.
+    """
+    return solve(model, _asked("threshold", loss_ratio_max, settings), remaining=remaining)
+
+
+def _asked(find: str, loss_ratio_max: float, settings: Mapping[str, str] | None) -> dict[str, str]:
+    return {**(settings or {}), "admit": f'{{find = "{find}", loss = {float(loss_ratio_max)!r}}}'}
 
 
 def predict(
     capture: str | os.PathLike[str],
     settings: Mapping[str, str],
     simulate: bool = False,
-    foreseen: Callable[[float], None] | None = None,
+    remaining: Callable[[float], None] | None = None,
 ) -> QueueAnalysis:
     """Fit a source to a capture and solve it before a queue.
 
@@ -86,7 +137,7 @@ def predict(
         capture: A pcap, a pcapng, or text with a time in seconds in each line.
         settings: The queue at least: `{"queue.link": "10Mbit", "queue.buffer": "100pkt"}`.
         simulate: Whether to simulate the model packet by packet, too.
-        foreseen: Hears how many seconds the solution is going to take.
+        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
     """
     check_file(capture)
     path = Path(capture)
@@ -97,7 +148,7 @@ def predict(
     sources = f'[{{name = "trace", trace = {{file = {json.dumps(path.name, ensure_ascii=False)}}}}}]'
     overrides = [("name", f'"{name}"'), ("sources", sources), *settings.items()]
     try:
-        return QueueAnalysis(*_core.mmpp_solve_text("", os.fspath(path), overrides, simulate, _goes_on(foreseen)))
+        return QueueAnalysis(*_core.mmpp_solve_text("", os.fspath(path), overrides, simulate, _goes_on(remaining)))
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 

@@ -26,7 +26,9 @@ AS_IT_IS = "as it is"
 """The name of the line without any AQM, where that is a network of its own."""
 WINDOW = "steady"
 SLOW = "fq-codel-slow"
-"""FQ-CoDel with the target that a slow line asks for."""
+"""FQ-CoDel with the target and the quantum that a slow line asks for."""
+SLOW_QUANTUM_B = 300
+"""That quantum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,16 +342,19 @@ def uplink(
 
 
 def _slow(bps: float) -> str | None:
-    """FQ-CoDel as a slow line asks for it: a target that a full packet alone does not exceed; `None` for other lines.
+    """FQ-CoDel as a slow line asks for it; `None` for other lines.
 
-    RFC 8290 section 5.2.2: the target is at least the time of a packet of full size. The interval grows by as much, as
-    in OpenWrt's shaping scripts.
+    RFC 8290 section 5.2.2: the target is at least the time of a packet of full size. The interval grows by as much, and
+    a queue may send 300 bytes a round, as in OpenWrt's shaping scripts: a call's packets need not wait while each of
+    the others sends a full one.
 
     Args:
         bps: Rate of the slower shaper, in bit/s of full IP packets.
     """
     packet_ms = ceil(FULL_PACKET_B * 8 / bps * 1000)
-    return f"fq-codel-linux:target={packet_ms}ms,interval={95 + packet_ms}ms" if packet_ms > 5 else None
+    if packet_ms <= 5:
+        return None
+    return f"fq-codel-linux:target={packet_ms}ms,interval={95 + packet_ms}ms,quantum={SLOW_QUANTUM_B}B"
 
 
 def datacenter(

@@ -6,9 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from browser import judged as page_lacks
 from test_claims import LESS, NEAR, paper, runs
 
-from aqumen.claims import algebra, evaluation
+from aqumen.claims import algebra, evaluation, evaluation_page
 from aqumen.claims.judge import comparisons, judge, shown
 from aqumen.claims.quantities import evaluate, names_in
 from aqumen.errors import ScenarioError
@@ -476,11 +477,12 @@ def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
         True,
         True,
     )
-    page = evaluation.page([], ["codel"], 1, "c", safe=found)
-    row = next(line for line in page.split("<tr>") if line.startswith("<td class=id>target</td><td>s</td><td class=n>"))
-    assert "<td class=n>0.005</td><td class=n>0.0025</td><td class=n>0.01</td>" in row
+    page = evaluation_page.page([], ["codel"], 1, "c", safe=found)
+    head = '<th scope="row" class="id">target</th><td>s</td><td class="n">'
+    row = next(line for line in page.split("<tr>") if line.startswith(head))
+    assert '<td class="n">0.005</td><td class="n">0.0025</td><td class="n">0.01</td>' in row
     assert "0.02: 10.9, 100.0 ✗; 0.04: 10.0, 90.0</td>" in row
-    assert "<td class=n>0.1</td><td class=n>0.1 …</td><td class=n>0.1 …</td>" in page
+    assert '<td class="n">0.1</td><td class="n">0.1 …</td><td class="n">0.1 …</td>' in page
 
 
 def test_the_page_has_a_table_and_a_picture_of_each_cell():
@@ -496,24 +498,24 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
     # Deviations of 0.02, 0.03 and of 4.5, 6.5 Mbit/s.
     assert table[1]["ellipse"]["delay_std_s"] == pytest.approx(0.01 / math.sqrt(2))
     assert table[1]["ellipse"]["covariance"] == pytest.approx(0.01 * 2e6 / 2)
-    page = evaluation.page(table, ["pie<5"], 2, "aqumen reproduce <rfc7928>")
+    page = evaluation_page.page(table, ["pie<5"], 2, "aqumen reproduce <rfc7928>")
     assert page.startswith("<!doctype html>")
-    assert "<title>RFC 7928</title>" in page
+    assert "<title>RFC 7928: pie&lt;5</title>" in page
     assert "RFC 7928: pie&lt;5 beside DropTail" in page
     assert "<p>2 seeds" in page
     assert "<code>aqumen reproduce &lt;rfc7928&gt;</code>" in page
     assert re.findall(r"<h2>(\S+) ", page) == ["5.2", "Made"]
-    titles = re.findall(r"<th>(.*?)(?:<br>(.*?))?</th>", page)
+    titles = re.findall(r'<th(?: class="n")?>(.*?)(?:<br>(.*?))?</th>', page)
     # Nothing measured has a column: no synchronisation, pages, calls.
     assert [title for title, _ in titles] == [
-        *("cell, window", "AQM", "goodput", "utilisation", "queueing delay", "its p95", "lost", "marked"),
+        *("Cell, window", "AQM", "goodput", "utilisation", "queueing delay", "its p95", "lost", "marked"),
         "second / first group",
     ]
     assert [unit for _, unit in titles[2:]] == ["Mbit/s", "%", "ms", "ms", "%", "%", ""]
-    rows = re.findall(r"<tr><td class=id>(.*?)</td><td>(.*?)</td>(.*?)</tr>", page)
+    rows = re.findall(r'<tr><td class="id">(.*?)</td><th scope="row">(.*?)</th>(.*?)</tr>', page)
     assert [row[:2] for row in rows] == [("aggressive, steady", "droptail"), ("aggressive, steady", "pie&lt;5")]
     # Two seeds: the quantile for one degree is 12.706, half of the interval 12.706 times half of the difference.
-    assert re.findall(r"<td class=n>(.*?)</td>", rows[1][2]) == [
+    assert re.findall(r'<td class="n">(.*?)</td>', rows[1][2]) == [
         "5.50 ± 12.71",
         "90.0 ± 0.0",
         "25.0 ± 63.5",
@@ -528,11 +530,11 @@ def test_up_and_to_the_right_is_better():
     cell = "rfc7928/aggressive"
     slow, quick = [rfc_run(0.2), rfc_run(0.3, (4e6, 1.5e6))], [rfc_run(0.02), rfc_run(0.03, (6e6, 1.5e6))]
     table = evaluation.rows(Kept(cell, {"droptail": slow, "pie": quick}), ["pie"])
-    page = evaluation.page(table, ["pie"], 2, "c")
+    page = evaluation_page.page(table, ["pie"], 2, "c")
     (svg,) = re.findall(r"<svg.*?</svg>", page)
-    assert svg.startswith("<svg width=360 height=220 viewBox='0 0 360 220'")
+    assert svg.startswith('<svg width="360" height="220" viewBox="0 0 360 220"')
     assert "<figcaption>aggressive, steady: goodput in Mbit/s over queueing delay</figcaption>" in page
-    middles = [tuple(map(float, each)) for each in re.findall(r"cx=(\S+) cy=(\S+)", svg)]
+    middles = [tuple(map(float, each)) for each in re.findall(r'cx="(\S+)" cy="(\S+)"', svg)]
     # Delays 0.25 and 0.025, deviations of 0.1 and 0.01 over sqrt(2): the axis ends at 0.25 + 2 0.0707.
     end = 0.25 + 0.1 * math.sqrt(2)
     assert f">{1000 * end:.1f} ms<" in svg
@@ -547,7 +549,7 @@ def test_up_and_to_the_right_is_better():
         # 46 to the left, 8 to the right, 6 above, 26 below.
         assert x == pytest.approx(46 + 306 * (1 - delay / end), abs=0.06)
         assert y == pytest.approx(6 + 188 * (1 - (goodput - low) / (high - low)), abs=0.06)
-    for points, (x, y), delay in zip(re.findall(r"points='(.*?)'", svg), middles, (0.1, 0.01), strict=True):
+    for points, (x, y), delay in zip(re.findall(r'points="(.*?)"', svg), middles, (0.1, 0.01), strict=True):
         corners = [tuple(map(float, each.split(","))) for each in points.split()]
         assert len(corners) == 48
         assert np.mean(corners, axis=0) == pytest.approx([x, y], abs=0.2)
@@ -555,11 +557,11 @@ def test_up_and_to_the_right_is_better():
         half = 306 * delay / math.sqrt(2) / end
         assert max(cx for cx, _ in corners) - x == pytest.approx(half, abs=0.11)
         assert corners[0][0] == min(cx for cx, _ in corners)
-    assert re.findall(r"stroke='(#\w+)'", svg) == evaluation.COLOURS[:2]
+    assert re.findall(r'stroke="(#\w+)"', svg) == evaluation_page.COLOURS[:2]
     # A single seed has no ellipse, and no picture is drawn of none.
     alone = evaluation.rows(Kept(cell, {"droptail": slow[:1], "pie": quick[:1]}), ["pie"])
-    assert "<svg" not in evaluation.page(alone, ["pie"], 1, "c")
-    assert "<td class=n>4.50</td>" in evaluation.page(alone, ["pie"], 1, "c")
+    assert "<svg" not in evaluation_page.page(alone, ["pie"], 1, "c")
+    assert '<td class="n">4.50</td>' in evaluation_page.page(alone, ["pie"], 1, "c")
 
 
 def test_an_ellipse_holds_the_covariance():
@@ -571,10 +573,21 @@ def test_an_ellipse_holds_the_covariance():
     assert row["ellipse"]["covariance"] == 0
     deviation = math.sqrt(4 / 3)
     assert row["ellipse"]["delay_std_s"] == pytest.approx(deviation)
-    svg = evaluation._picture([row], ["droptail"], "a/b", "steady")
-    corners = [tuple(map(float, each.split(","))) for each in re.search(r"points='(.*?)'", svg)[1].split()]
+    _, svg = evaluation_page._picture([row], ["droptail"], "a/b", "steady")
+    corners = [tuple(map(float, each.split(","))) for each in re.search(r'points="(.*?)"', svg)[1].split()]
     width, height = (max(c[i] for c in corners) - min(c[i] for c in corners) for i in (0, 1))
     assert width == pytest.approx(306 * 2 * deviation / (2 + 2 * deviation), abs=0.11)
     high = 2 + 2 * deviation
     assert height == pytest.approx(188 * 2 * deviation / (1.1 * high + 0), rel=0.01)
     assert json.dumps(row["ellipse"])
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_the_evaluations_page_is_accessible(tmp_path, scheme, width):
+    cell = "rfc7928/aggressive"
+    runs = {
+        name: [rfc_run(delay), rfc_run(1.5 * delay, (4e6, 1.5e6))] for name, delay in (("droptail", 0.2), ("pie", 0.02))
+    }
+    table = evaluation.rows(Kept(cell, runs), ["pie"])
+    assert page_lacks(evaluation_page.page(table, ["pie"], 2, "c"), tmp_path, scheme, width) == []

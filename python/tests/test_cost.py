@@ -117,7 +117,7 @@ def test_updates_over_a_long_capture(told, tmp_path):
 
 def test_a_model_of_too_many_states(told, tmp_path):
     (tmp_path / "large.toml").write_text(
-        'name = "large"\n[queue]\nbuffer = "900pkt"\nservice = "100pkt/s"\nstages = 2\n[[sources]]\nname = "calls"\n'
+        'name = "large"\n[queue]\nbuffer = "900000pkt"\nservice = "100pkt/s"\nstages = 2\n[[sources]]\nname = "calls"\n'
         'minisources = { count = 2000, on = "400ms", off = "600ms", rate = "0.2pkt/s" }\n'
     )
     line = told("mmpp", "large.toml")

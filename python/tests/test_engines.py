@@ -1,6 +1,7 @@
 """Engines as objects: found by name, saying what they can answer; the keys of their results."""
 
 import json
+import threading
 
 import pytest
 
@@ -61,3 +62,23 @@ def test_what_a_peer_does_not_measure_is_null():
         metrics = told[part][name]["steady"]
         assert set(metrics) == set(metric_keys()[part])
         assert [known for known, value in metrics.items() if value is not None] == [key]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("live", 1), ("ns2", 3)])
+def test_runs_in_real_time_stand_alone_and_others_side_by_side(kind, most, monkeypatch):
+    engine, lock, now, seen, done = engines.find(kind), threading.Lock(), [0], [], []
+    together = threading.Barrier(most)
+
+    def run(scenario, job, pcap=None, progress=None):
+        with lock:
+            now[0] += 1
+            seen.append(now[0])
+        # Each waits for as many as there should be at a time.
+        together.wait(timeout=20)
+        with lock:
+            now[0] -= 1
+        return job
+
+    monkeypatch.setattr(type(engine), "run", lambda self, *args: run(*args))
+    engine.run_many(short(), [("pi", seed) for seed in (1, 2, 3)], 3, lambda index, answer: done.append(index) or True)
+    assert (max(seen), sorted(done)) == (most, [0, 1, 2])

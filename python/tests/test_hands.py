@@ -1,6 +1,7 @@
 """What helps while one types: completion, suggestions, `aqumen doctor`, compressed captures."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -128,6 +129,37 @@ def test_a_key_without_its_table_suggests_the_whole(capsys):
     assert told(capsys, "run", "arm-pfc/exp1", "--set", "rate=4Mbit") == expect
     # A value that does not fit is told as it was.
     assert "must be a rate" in told(capsys, "run", "arm-pfc/exp1", "--set", "bottleneck.rate=1e300bit")
+
+
+@pytest.mark.parametrize(
+    ("line", "expect"),
+    [
+        ("uplink", "missing: --down RATE --up RATE; `aqumen uplink --help` says what each is"),
+        ("uplink --down 20Mbit", "missing: --up RATE; `aqumen uplink --help` says what each is"),
+        ("list", "missing: aqms|transports|traffic|papers|scenarios; `aqumen list --help` says what each is"),
+        ("design pi --flows 5", "missing: --capacity RATE; `aqumen design --help` says what each is"),
+    ],
+)
+def test_all_that_a_verb_lacks_is_told_at_once(capsys, line, expect):
+    assert told(capsys, *line.split()) == expect
+
+
+def test_a_comparison_of_which_nobody_said_what_is_of_the_scenarios_own_aqm(capsys):
+    short = ["compare", "arm-pfc/exp1", "--until", "3s", "--json"]
+    assert main([*short, "--seeds", "2"]) == 0
+    said = capsys.readouterr()
+    assert list(json.loads(said.out)["aqms"]) == ["arm-pfc-repaired", "droptail"]
+    assert said.err == "aqumen: no --aqm: arm-pfc-repaired, the scenario's own, beside droptail\n"
+    # Engines are held against one another on that AQM alone.
+    assert main([*short, "--seeds", "1", "--engine", "packet", "--engine", "fluid"]) == 0
+    said = capsys.readouterr()
+    assert list(json.loads(said.out)["aqms"]) == ["arm-pfc-repaired (packet)", "arm-pfc-repaired (fluid)"]
+    assert told(capsys, "compare", "arm-pfc/exp1", "--set", "aqm=droptail").startswith("no AQM to compare, and the")
+
+
+def test_a_duration_without_a_unit_is_offered_seconds_too(capsys):
+    expect = 'duration = 20: needs a unit, such as "20ms" or "20s"'
+    assert told(capsys, "run", "arm-pfc/exp1", "--set", "duration=20").endswith(expect)
 
 
 def test_a_time_without_a_unit_names_the_flag(capsys):

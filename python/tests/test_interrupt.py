@@ -17,11 +17,12 @@ name = "slow"
 [queue]
 buffer = "400pkt"
 service = "100pkt/s"
+stages = 10
 [[sources]]
 name = "calls"
 minisources = { count = 700, on = "400ms", off = "600ms", rate = "0.2pkt/s" }
 """
-"""701 states at each of 400 lengths of the queue: 10^11 multiplications."""
+"""701 states at each of 4000 stages: a cycle of the iteration takes about a second."""
 MANY_WINDOWS = (
     "import aqumen, aqumen.beside as beside; from aqumen.scenario import Scenario;"
     "text = Scenario.load('arm-pfc/exp1').to_toml() + ''.join("

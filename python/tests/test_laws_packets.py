@@ -129,6 +129,44 @@ def test_dualpi2_rests_where_packets_do_on_thirty_networks():
     assert within([row[2] for row in rows], 0.2) >= 0.8
 
 
+def deviations(networks, aqm: str, seeds: int = 1) -> list[float]:
+    """Predicted over measured deviation of the queue where the prediction is valid; the latter over several seeds."""
+    rows = []
+    for made in networks:
+        noise = theory.predict(made, aqm)["bottleneck"]["steady"]["analysis"]["noise"]
+        if noise["valid"]:
+            runs = [aqumen.run(made, aqm, seed=seed).link("bottleneck", "steady") for seed in range(1, seeds + 1)]
+            seen = np.sqrt(np.mean([run["queue_std_pkts"] ** 2 for run in runs]))
+            rows.append(noise["queue_std_pkts"] / seen)
+    return rows
+
+
+def test_the_deviation_is_that_of_packets():
+    ratios = deviations(single_queues(1618, 6, "linux"), "pi", 2)
+    assert len(ratios) >= 4
+    assert within(ratios, 0.25) >= 0.75
+    assert 0.85 < np.median(ratios) < 1.15
+    assert within(deviations(coupled_queues(1618, 6), "dualpi2", 2), 0.3) >= 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aqm", ["pi", "pi2"])
+@pytest.mark.parametrize("preset", ["modern", "cubic", "linux", "dctcp"])
+def test_the_deviation_is_that_of_packets_on_twelve_networks(preset, aqm):
+    ratios = deviations(single_queues(909, 12, preset), aqm, 3)
+    print(
+        f"{preset} {aqm} {len(ratios)}: {np.median(ratios):.2f}, {within(ratios, 0.15):.2f}, {within(ratios, 0.25):.2f}"
+    )
+    assert within(ratios, 0.25) >= 0.7
+
+
+@pytest.mark.slow
+def test_dualpi2s_deviation_is_that_of_packets_on_thirty_networks():
+    ratios = deviations(coupled_queues(777, 30), "dualpi2", 3)
+    print(f"dualpi2 {len(ratios)}: {np.median(ratios):.2f}, {within(ratios, 0.15):.2f}, {within(ratios, 0.25):.2f}")
+    assert within(ratios, 0.25) >= 0.8
+
+
 NETWORK = {"capacity": "50Mbit", "flows": 10, "scalable": 10, "rtt": "20ms"}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -108,8 +109,11 @@ def scenario(seconds, steady):
     return aqumen.Scenario.parse(text, "link")
 
 
-def linked(sides, text, flows, *options):
-    """What `aqumend link` answers after kernel TCP went over it, and the times that connections took to open."""
+def linked(sides, text, flows, *options, stop=None):
+    """What `aqumend link` answers after kernel TCP went over it, and the times that connections took to open.
+
+    `stop` is a signal, and the seconds of traffic after which it comes.
+    """
     left, right = sides
     command = [
         str(live.find_program()),
@@ -137,6 +141,10 @@ def linked(sides, text, flows, *options):
         receiver = programs.enter_context(right.start(sys.executable, "-c", RECEIVE))
         assert receiver.stdout.readline() == "listens\n"
         sender = programs.enter_context(left.start(sys.executable, "-c", SEND, str(flows)))
+        if stop is not None:
+            number, seconds = stop
+            time.sleep(seconds)
+            link.send_signal(number)
         answer, errors = link.stdout.read(), link.stderr.read()
         for process in (sender, receiver):
             process.terminate()
@@ -147,7 +155,9 @@ def linked(sides, text, flows, *options):
 
 def valid(sides, text, flows, *options):
     """A run that counts: one that was late is repeated once, and what is late twice shows nothing."""
-    for _chance in range(2):
+    for chance in range(2):
+        # What disturbed the first has had time to pass.
+        time.sleep(10 * chance)
         answer, took = linked(sides, text, flows, *options)
         if answer["host"]["valid"]:
             return answer, took
@@ -171,6 +181,24 @@ def test_kernel_traffic_over_a_link_fares_as_in_the_packet_engine(sides, options
     assert link["queue_mean_pkts"] == pytest.approx(queue, rel=0.20)
     assert link["marked_pkts"] > 50
     assert link["early_dropped_pkts"] < link["marked_pkts"] / 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_link_that_is_stopped_tells_what_it_saw(sides, number):
+    answer, _ = linked(sides, scenario(3600, 1).to_toml(), 4, stop=(number, 3))
+    begin, end = answer["windows"]["steady"]
+    assert begin == 1
+    # Three seconds of traffic, what it takes to set it up, and what a busy machine adds.
+    assert 3 < end < 60
+    link = answer["links"]["bottleneck"]["steady"]
+    assert link["departures_pkts"] > 100
+    # The packets sent in the window, of 1500 bytes at most, and no others: a rate over the hour that was planned
+    # would be nothing.
+    assert link["departures_pkts"] * 1500 * 8 >= 0.99 * link["utilization"] * (end - begin) * 24e6 > 0
+    assert any("stopped after" in note for note in answer["notes"]), answer["notes"]
+    left, _ = sides
+    with pytest.raises(subprocess.CalledProcessError):
+        left.sh("ip link show dev l0 2>/dev/null")
 
 
 def test_the_link_goes_with_its_program(sides):

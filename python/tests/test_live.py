@@ -61,6 +61,42 @@ def test_one_report_lays_four_engines_over_one_another(tmp_path):
 
 
 @can_run
+def test_films_that_adapt_are_watched_as_in_the_packet_engine():
+    """Two viewers with 3 Mbit/s each: the film's steps of 0.5 and 1 Mbit/s are well within .8 of that, 8 is beyond."""
+    text = """
+        name = "films"
+        duration = "10s"
+        aqm = "fq-codel"
+        [windows]
+        steady = "4s"
+        [topology]
+        preset = "dumbbell"
+        bottleneck = { rate = "6Mbit", delay = "10ms", buffer = "200pkt" }
+        access = { rate = "1Gbit", delay = "5ms" }
+        [[flows]]
+        name = "film"
+        count = 2
+        transport = "linux"
+        [flows.traffic]
+        kind = "adaptive-video"
+        ladder = ["500kbit", "1Mbit", "8Mbit"]
+        segment = "1s"
+        play_at = "2s"
+        buffer = "4s"
+    """
+    scenario = Scenario.parse(text, "films")
+    packet, live_run = (json.loads(run_one(scenario, (None, 1), engine).json) for engine in ("packet", "live"))
+    assert live_run["host"]["valid"], live_run["host"]
+    ours, kernel = (result["flows"]["film"] for result in (packet, live_run))
+    assert ours["all"].keys() == kernel["all"].keys()
+    for key in ("video_began", "video_stalls", "video_switches"):
+        assert (key, kernel["all"][key]) == (key, ours["all"][key])
+    assert kernel["all"]["video_startup_mean_s"] == pytest.approx(ours["all"]["video_startup_mean_s"], rel=0.25)
+    assert kernel["steady"]["video_bitrate_mean_bps"] == ours["steady"]["video_bitrate_mean_bps"] == 1e6
+    assert kernel["steady"]["goodput_bps"] == pytest.approx(ours["steady"]["goodput_bps"], rel=0.2)
+
+
+@can_run
 def test_a_live_run_stops_when_nobody_wants_it():
     with pytest.raises(aqumen.Cancelled):
         run_one(short(60), (None, 1), "live", progress=lambda share: False)

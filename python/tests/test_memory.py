@@ -79,6 +79,10 @@ SHAPES = {
     "a past of many round trips": dumbbell(
         flows=200, duration="50s", rate="1Mbit", group='rtt = ["40ms", "2s"]'
     ).replace('"100pkt"', '"10000pkt"'),
+    "a buffer of millions": dumbbell(flows=2000, rate="1Gbit").replace('"100pkt"', '"4000000pkt"'),
+    "a buffer of millions today": dumbbell(flows=2000, rate="1Gbit", duration="2s")
+    .replace('"100pkt"', '"4000000pkt"')
+    .replace('"ns2"', '"linux"'),
     "associations": dumbbell(flows=2000, rate="1Gbit", duration="2s").replace('"ns2"', '"sctp"'),
     "voices": dumbbell(flows=2000, rate="1Gbit", duration="2s", group='traffic = "voip"').replace('"ns2"', '"rtp"'),
     "calls": dumbbell(

@@ -249,3 +249,29 @@ def test_the_model_of_the_aaqm_load_offers_what_the_scenario_does():
     assert {group["traffic"]["rate"] for group in udp} == {"101892bit"}
     assert sources["udp"]["offered_pps"] == pytest.approx(30 * 0.8 * 101_892 / 8 / 1254, rel=2e-3)
     assert sources["rtp"]["offered_pps"] == pytest.approx(30 * 81_513 / 8 / 1242, rel=2e-3)
+
+
+def test_at_the_load_or_threshold_that_is_answered_the_loss_is_the_bound(tmp_path):
+    reference = EXAMPLES / "reference.toml"
+    for bound, answer in (
+        (0.01, mmpp.load_within(reference, 0.01)),
+        (0.05, mmpp.load_within(reference, 0.05)),
+        (0.05, mmpp.threshold_within(reference, 0.05)),
+    ):
+        assert max(s["loss_ratio"] for s in answer.data["sources"].values()) == pytest.approx(bound, rel=1e-9)
+        # What it answers is a model by itself.
+        path = tmp_path / "answered.toml"
+        path.write_text(answer.toml)
+        again = mmpp.solve(path).data
+        assert again["load"] == pytest.approx(answer.data["load"], rel=1e-12)
+        assert max(s["loss_ratio"] for s in again["sources"].values()) == pytest.approx(bound, rel=1e-9)
+    assert mmpp.load_within(reference, 0.01).data["admission"]["rate_factor"] < 1.0
+    with pytest.raises(ScenarioError, match=r"admit\.loss.*: without any early drop a source loses 0\.02"):
+        mmpp.threshold_within(reference, 0.01)
+    for wrong in (0.0, 1.0):
+        with pytest.raises(ScenarioError, match=r"admit\.loss = .*: must be above 0 and below 1"):
+            mmpp.load_within(reference, wrong)
+    with pytest.raises(ScenarioError, match=r"admit\.find = \"threshold\": finds the threshold: leave early out"):
+        mmpp.threshold_within(EXAMPLES / "thresholds.toml", 0.01)
+    with pytest.raises(ScenarioError, match=r"admit.*: give admit or early\.adapt, not both"):
+        mmpp.load_within(EXAMPLES / "thresholds.toml", 0.01)

@@ -130,8 +130,37 @@ def test_fits_and_simulations_stand_below():
     ],
 )
 def test_what_takes_long_is_said_beforehand(capsys, seconds, said):
-    verb._say_long(seconds)
+    verb.Remaining()(seconds)
     assert capsys.readouterr().err == said
+
+
+def test_what_is_left_is_said_every_ten_seconds(capsys):
+    now = [0.0]
+    hear = verb.Remaining(lambda: now[0])
+    for now[0], left in ((0.0, 3.0), (9.0, 40.0), (18.0, 35.0), (19.0, 31.0), (29.5, 20.0)):
+        hear(left)
+    assert capsys.readouterr().err.splitlines() == [
+        "aqumen: this takes about 40 s",
+        "aqumen: about 31 s left",
+        "aqumen: about 20 s left",
+    ]
+    # Foreseen to be short, and is not.
+    now[0] = 0.0
+    hear = verb.Remaining(lambda: now[0])
+    for now[0], left in ((0.0, 3.0), (10.5, 4.0)):
+        hear(left)
+    assert capsys.readouterr().err == "aqumen: this takes about 4 s\n"
+
+
+def test_what_is_admitted_stands_above_the_packets():
+    load = {"find": "load", "loss_ratio_max": 0.01, "rate_factor": 1.25, "threshold_pkts": None}
+    assert verb.tables_of({**DATA, "admission": load})[3] == (
+        "admitted: load 0.750000, the rates of all sources times 1.250000; no source loses more than 0.01"
+    )
+    threshold = {**load, "find": "threshold", "rate_factor": 1.0, "threshold_pkts": 12.5}
+    assert verb.tables_of({**DATA, "admission": threshold})[3] == (
+        "admitted: early drops from 12.5 packets on; no source loses more than 0.01"
+    )
 
 
 def lines(axes):
@@ -250,6 +279,19 @@ def test_options_become_settings(solved, tmp_path, capsys):
     assert captured.err == f"aqumen: wrote {out}\n"
     assert out.read_text() == "name = 1\n"
     assert solved.calls[0][1] == [("queue.buffer", '"9pkt"'), ("queue.link", '"1Mbit"'), ("queue.stages", "2")]
+    assert main(["mmpp", model, "--load-within", "0.02", "--json"]) == 0
+    assert main(["mmpp", model, "--threshold-within", "1e-3", "--json"]) == 0
+    assert [call[1] for call in solved.calls[1:]] == [
+        [("admit", '{find = "load", loss = 0.02}')],
+        [("admit", '{find = "threshold", loss = 0.001}')],
+    ]
+    capsys.readouterr()
+    assert main(["mmpp", model, "--threshold-within", "1e-3", "--load-within", "0.02"]) == 2
+    assert "ask one at a time" in capsys.readouterr().err
+    for option in ("--load-within", "--threshold-within"):
+        for loss in ("0", "1", "-0.1", "2", "nan"):
+            assert main(["mmpp", model, option, loss]) == 2
+            assert f"{option} {loss}: must be above 0 and below 1" in capsys.readouterr().err
     for wrong in ("=1", "key"):
         assert main(["mmpp", model, "--set", wrong]) == 2
         assert f"--set {wrong}: write it as KEY=VALUE" in capsys.readouterr().err

@@ -205,3 +205,17 @@ def test_what_is_finished_at_ctrl_c_is_printed(
         "aqumen: sctp/DropTail, 2 seeds: equivalent (1/3)",
         "aqumen: stopped after 1 of 3 cells; for the rest: --cell sctp/RED30 --cell mixed/RED30",
     ]
+
+
+def test_the_completion_time_of_a_group_is_the_mean_over_its_transfers_of_all_sizes():
+    group = {
+        "goodput_bps": 7.0,
+        "fct_10kB_count": 3,
+        "fct_10kB_mean_s": 0.2,
+        "fct_1MB_count": 1,
+        "fct_1MB_mean_s": 1.0,
+        "fct_10MB_count": 0,
+        "fct_10MB_mean_s": None,
+    }
+    assert crosscheck._of_group(group, "fct_mean_s") == pytest.approx((3 * 0.2 + 1.0) / 4)
+    assert crosscheck._of_group(group, "goodput_bps") == 7.0

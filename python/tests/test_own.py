@@ -103,6 +103,25 @@ class Shown(SampledLaw):
         return 0.1 if seen.loop else 0.2
 
 
+class Keeps(SampledLaw):
+    """That keeps now and then what it is shown."""
+
+    kept: ClassVar[list[tuple[float, object]]] = []
+
+    def step(self, seen):
+        if round(seen.now_s * 100) % 3 == 0:
+            self.kept.append((seen.now_s, seen))
+        return 0.0
+
+
+def test_what_a_law_keeps_of_a_step_stays_as_it_was():
+    Keeps.kept.clear()
+    aqumen.run(short(2), Keeps)
+    # Every third of 200 steps.
+    assert len({id(seen) for _, seen in Keeps.kept}) == len(Keeps.kept) == 66
+    assert [now_s for now_s, _ in Keeps.kept] == [seen.now_s for _, seen in Keeps.kept]
+
+
 def test_a_law_with_two_periods_is_told_which_loop_steps():
     Shown.seen.clear()
     aqumen.run(short(2).until("1.1s"), Shown)

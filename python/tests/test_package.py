@@ -1,5 +1,6 @@
 """The installed package: its version and its command."""
 
+import re
 import tomllib
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -12,6 +13,12 @@ ROOT = Path(__file__).parents[2]
 def test_one_version_everywhere():
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     assert aqumen.__version__ == version("aqumen") == workspace
+    cited = dict(
+        re.findall(r'^(version|date-released): "?([^"\n]+)', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    )
+    assert cited["version"] == workspace
+    newest = re.search(r"^## (\d\S*) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest.groups() == (workspace, cited["date-released"])
 
 
 def test_the_command_is_installed():

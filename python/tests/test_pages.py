@@ -11,6 +11,8 @@ import pytest
 import aqumen
 from aqumen.cli import VERBS, _app, main
 from aqumen.cli.options import spec_list
+from aqumen.ns2.crosscheck import CELLS
+from aqumen.peers.crosscheck import select
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "experiments" / "README.md"]
@@ -81,7 +83,7 @@ SHORTER = (
     ("aqumen reproduce rfc7928", ["--quick", "--seeds", "2"]),
     ("aqumen reproduce ranking", ["--seeds", "1", "--aqm", "pie"]),
     ("aqumen reproduce", ["--seeds", "2"]),
-    ("aqumen validate ns2", ["--seeds", "2", "--cell", "arm-pfc/exp1/pi-x1000"]),
+    ("aqumen validate ns2", ["--seeds", "2", "--cell", "arm_exp1/PIx1000"]),
 )
 LONG = ("aqumen reproduce", "aqumen validate")
 """Minutes, however short: they are run by `make test-full`."""
@@ -107,6 +109,11 @@ RUN = sorted(
     }
 )
 QUICK = [line for line in RUN if not line.startswith(LONG)]
+
+
+def test_a_cell_that_shortens_a_command_is_one_that_there_is():
+    cells = [more[more.index("--cell") + 1] for _, more in SHORTER if "--cell" in more]
+    assert [cell.name for cell in select(CELLS, cells)] == cells
 
 
 def shortened(line):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aqumen.claims.ranks import critical_range, pareto, ranks
+from aqumen.claims.ranks import critical_range, pareto, ranks, seed_ranks
 
 
 @pytest.mark.parametrize(("k", "q"), [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (7, 2.949), (10, 3.164)])
@@ -44,3 +44,37 @@ def test_the_front_holds_what_nobody_beats():
     assert pareto(points) == ["fast", "between", "full"]
     # Two that are alike stand both.
     assert pareto({"a": (1.0, 1.0), "b": (1.0, 1.0)}) == ["a", "b"]
+
+
+def test_over_seeds_two_differ_as_the_paired_test_has_it():
+    # x is first with two seeds of three: mean ranks 4/3 and 5/3. The differences 1, 1, -1 have the standard error 2/3,
+    # and Student's quantile of two degrees is 4.303.
+    found = seed_ranks([[{"x": 1, "y": 2}], [{"x": 1, "y": 2}], [{"x": 2, "y": 1}]])
+    assert found.means == pytest.approx({"x": 4 / 3, "y": 5 / 3})
+    assert found.critical_difference == pytest.approx(4.303 * 2 / 3, rel=2e-3)
+    assert found.tied_with_best() == ["x", "y"]
+
+
+def test_more_seeds_tell_apart_what_few_do_not():
+    # Of seven seeds in ten x is first by both figures, else y is; z is always last.
+    def seed(k):
+        ahead, behind = ("x", "y") if k % 10 < 7 else ("y", "x")
+        return [{ahead: 1, behind: 2, "z": 3}, {ahead: 5, behind: 6, "z": 9}]
+
+    few, many = (seed_ranks([seed(k) for k in range(n)]) for n in (10, 100))
+    assert (few.tied_with_best(), many.tied_with_best()) == (["x", "y"], ["x"])
+    # (3 - 1) (100 - 1) degrees of freedom, deviations of 0.458: 3.314 sqrt(42 / 198 / 100).
+    assert many.critical_difference == pytest.approx(0.153, rel=0.02)
+    assert (many.figures, many.seeds) == (2, 100)
+
+
+def test_one_seed_tells_nobody_apart():
+    found = seed_ranks([[{"x": 1, "y": 2}]])
+    assert (found.critical_difference, found.tied_with_best()) == (None, ["x", "y"])
+    assert seed_ranks([[{"x": 1}]]) is None
+    assert seed_ranks([]) is None
+
+
+def test_all_seeds_alike_tell_apart_but_not_those_that_are_equal():
+    found = seed_ranks([[{"x": 1, "y": 1, "z": 2}]] * 3)
+    assert (found.critical_difference, found.tied_with_best()) == (0, ["x", "y"])

@@ -10,6 +10,7 @@ import pytest
 from browser import browse, judged, told
 
 import aqumen
+from aqumen.report import report_html
 from aqumen.report.curves import _ellipse, representative_seed
 from aqumen.report.picture import scenario_svg
 
@@ -381,3 +382,15 @@ def test_who_signals_at_moments_has_no_line_at_zero_and_is_named(fake_core, tmp_
     assert None not in lines["pi"]["p"]
     # DropTail signals nothing: its line at 0 is right.
     assert set(lines["droptail"]["p"]) == {0.0}
+
+
+def test_the_share_dropped_has_an_interval_where_packets_are_dropped_early_and_for_want_of_room():
+    comparison = aqumen.compare(aqumen.Scenario.load("arm-pfc/exp1").until("5s"), ["codel"], seeds=2)
+    early, overflow = (comparison.summary("codel", f"{why}_drop_ratio")["mean"] for why in ("early", "overflow"))
+    assert early > 0
+    assert overflow > 0
+    dropped = comparison.summary("codel", "drop_ratio")
+    half = (dropped["ci95"][1] - dropped["ci95"][0]) / 2
+    table = re.search(r'<table class="rank"><caption class="unseen">Ranking.*?</table>', report_html(comparison))[0]
+    last = re.sub(r"<[^>]+>", "", re.findall(r"<td>(.*?)</td>", table)[-1])
+    assert last == f"{dropped['mean'] * 100:.2f} ± {half * 100:.2f}"

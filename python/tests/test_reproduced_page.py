@@ -187,3 +187,9 @@ def test_the_axis_ends_with_the_longest_run(times, last):
     ends = [line.split()[-1] for line in re.findall(r"points='(.*?)'", figure)]
     assert ends[0] == "520.0,88.0"
     assert float(ends[1].split(",")[0]) == pytest.approx(40 + 480 * 5 / times[1], abs=0.06)
+
+
+def test_a_run_of_less_than_a_second_fills_the_width_too():
+    short = {"series": {"core": {"t_s": [0.0, 0.1, 0.2], "queue_pkts": [0, 2, 4]}}}
+    figure = page._plot(SimpleNamespace(seeds=[1], runs={("c", "z", 1): short}), "c", ["z"])
+    assert "points='40.0,172.0 280.0,88.0 520.0,4.0'" in figure

@@ -35,6 +35,12 @@ UNSAFE = re.compile(
 )
 
 
+# Crates whose comments rustfmt's width holds too, which formats code alone.
+COMMENTS_HELD = {"units", "capture", "result", "scenario", "python"}
+COMMENTS_NOT_YET = {f"crates/scenario/src/{name}.rs" for name in ("memory", "mmpp", "network", "schema")}
+COLUMNS_MAX = 120
+
+
 def tracked_files():
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     # A file removed but not yet committed is still listed.
@@ -162,6 +168,32 @@ def test_unsafe_stays_in_its_crates(files):
         and UNSAFE.search(without_comments(path.read_text()))
     ]
     assert found == []
+
+
+def too_wide(rust):
+    """The lines of comments that are wider than code may be, by number."""
+    return [
+        number
+        for number, line in enumerate(rust.splitlines(), 1)
+        if line.lstrip().startswith("//") and len(line) > COLUMNS_MAX
+    ]
+
+
+def test_comments_are_no_wider_than_code(files):
+    folders = [ROOT / "crates" / crate for crate in COMMENTS_HELD]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files
+        if path.suffix == ".rs" and any(path.is_relative_to(folder) for folder in folders)
+        if str(path.relative_to(ROOT)) not in COMMENTS_NOT_YET
+        for number in too_wide(path.read_text())
+    ]
+    assert found == []
+
+
+def test_wide_comments_are_recognised():
+    wide = "x" * COLUMNS_MAX
+    assert too_wide(f'// {wide}\n    /// {wide}\n// fits\nlet text = "{wide}";\n') == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,12 @@ def asked(monkeypatch):
             assert done(index, SimpleNamespace(json=json.dumps(result)))
 
     monkeypatch.setattr(engines, "run_many", run_many)
-    monkeypatch.setattr(engines, "check_engine", lambda name: noted.jobs.append(("check", name)))
+
+    def check(name, scenario=None):
+        if scenario is None:
+            noted.jobs.append(("check", name))
+
+    monkeypatch.setattr(engines, "check_engine", check)
     return noted
 
 
@@ -66,6 +71,35 @@ def test_cells_run_in_both_engines_with_as_many_seeds(asked, capsys):
     assert len(lines) == 1 + 5 + 4 + 1
     assert lines[-1] == "9 equivalent, 0 unclear, 0 different"
     assert all(threads >= 1 for threads in asked.threads)
+
+
+def test_runs_that_are_kept_are_not_run_again(monkeypatch, tmp_path, capsys):
+    asked = []
+    run_many = engines.run_many
+
+    def counted(scenario, jobs, engine, threads, done):
+        asked.append((engine, [seed for _, seed in jobs]))
+        # The packet engine stands for the other one, too: what is tested is who is asked, and for what.
+        run_many(scenario, jobs, "packet", threads, done)
+
+    monkeypatch.setattr(engines, "run_many", counted)
+    monkeypatch.setattr(engines, "check_engine", lambda name, scenario=None: None)
+    command = ["validate", "ns3", "--drawn", "3", "1", "--out", str(tmp_path / "kept")]
+    main([*command, "--seeds", "2"])
+    first = capsys.readouterr().out
+    assert [engine for engine, _ in asked][:2] == ["packet", "ns3"]
+    most = max(seed for engine, seeds in asked for seed in seeds if engine == "ns3")
+    asked.clear()
+    main([*command, "--seeds", "2"])
+    assert (asked, capsys.readouterr().out) == ([], first)
+    # Only what is missing.
+    main([*command, "--seeds", str(most + 1)])
+    assert ("ns3", [most + 1]) in asked
+
+
+def test_the_kernel_and_the_vectors_keep_nothing(capsys):
+    assert main(["validate", "vectors", "--out", "kept"]) == 2
+    assert capsys.readouterr().err == "aqumen: --out kept: runs are kept with ns2 and ns3 alone\n"
 
 
 def test_a_figure_outside_its_bound_fails(asked, capsys):

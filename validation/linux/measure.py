@@ -57,13 +57,15 @@ def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tables", action="store_true", help="measure nothing")
-    parser.add_argument("--fresh", action="store_true", help="forget what is measured")
+    parser.add_argument("--fresh", action="store_true", help="forget what is measured of the pages asked for")
     parser.add_argument("--aqm", choices=sorted(SPECS), action="append", help="of these pages alone")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     arguments = parser.parse_args()
-    if arguments.fresh:
-        MEASURED.unlink(missing_ok=True)
     pages = arguments.aqm or list(SPECS)
+    if arguments.fresh:
+        forgotten = {key_of(case) for case in cases(pages)}
+        kept = [row for row in measured() if key_of(row) not in forgotten]
+        MEASURED.write_text("".join(json.dumps(row) + "\n" for row in kept))
     if not arguments.tables:
         known = {key_of(row) for row in measured()}
         left = [case for case in cases(pages) if key_of(case) not in known]

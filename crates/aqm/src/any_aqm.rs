@@ -13,9 +13,9 @@ use crate::classics::{ared, ared_feng, avq, blue, droptail, fixed, pi, red, rem}
 use crate::papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, st_aqm_mo, st_arm_pfc, stpi, stred};
 use crate::today::{cobalt, codel, pi2, pie};
 use crate::{
-    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Cx, Draw, DropTail, Fixed,
-    Hooks, Network, Own, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, SelfTuned, Settings,
-    Theory, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Coin, Cx, Draw, DropTail,
+    Fixed, Hooks, Network, Own, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, SelfTuned,
+    Settings, Theory, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
 };
 
 macro_rules! algorithms {
@@ -155,6 +155,10 @@ impl Aqm for AnyAqm {
 
     fn probability(&self) -> Probability {
         each!(self, aqm => aqm.probability())
+    }
+
+    fn coin(&self) -> Option<Coin> {
+        each!(self, aqm => aqm.coin())
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {

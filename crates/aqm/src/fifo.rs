@@ -3,10 +3,12 @@
 use alloc::collections::VecDeque;
 use core::fmt;
 
-use aqumen_units::{Instant, Probability, Span};
+use aqumen_units::{Ecn, Instant, Probability, Span};
 
 use crate::Verdict;
-use crate::{Aqm, Backlog, Cx, Draw, DropReason, Fates, Handle, Hooks, Limit, Packet, Qdisc, QueueView, Totals, Value};
+use crate::{
+    Aqm, Backlog, Coin, Cx, Draw, DropReason, Fates, Handle, Hooks, Limit, Packet, Qdisc, QueueView, Totals, Value,
+};
 
 /// One queue, first in, first out, and its algorithm, without the packets: what is counted, and when the algorithm is asked. The
 /// host keeps the packets in order and says when the head leaves.
@@ -17,6 +19,8 @@ pub struct Account<A> {
     hears: bool,
     /// Whether calls are left out that it does not want.
     spares: bool,
+    /// What the algorithm does at arrivals, where it need not be asked.
+    coin: Option<Coin>,
     limit: Limit,
     backlog: Backlog,
     totals: Totals,
@@ -60,7 +64,8 @@ macro_rules! cx {
 impl<A: Aqm> Account<A> {
     /// Of an empty queue with room for `limit`, looked after by `aqm`.
     pub fn new(aqm: A, limit: Limit) -> Self {
-        Account { aqm, hears: true, spares: false, limit, backlog: Backlog::default(), totals: Totals::default() }
+        let (backlog, totals) = (Backlog::default(), Totals::default());
+        Account { hears: true, spares: false, coin: aqm.coin(), aqm, limit, backlog, totals }
     }
 
     /// Leaves out the calls that the algorithm does not want, by its [`Hooks`].
@@ -68,19 +73,48 @@ impl<A: Aqm> Account<A> {
         Account { hears: wants(self.aqm.hooks()), spares: true, ..self }
     }
 
-    /// A packet arrives: whether it is marked as it enters, or why it does not enter.
+    /// What is all that the algorithm does at arrivals, if that is so: then [`arrive_by_coin`](Self::arrive_by_coin) serves too.
     #[inline(always)]
+    pub fn coin(&self) -> Option<Coin> {
+        self.coin
+    }
+
+    /// A packet arrives: whether it is marked as it enters, or why it does not enter.
+    #[inline]
     pub fn arrive<R: Draw>(&mut self, packet: &Packet, now: Instant, rng: &mut R) -> Result<bool, DropReason> {
         let verdict = self.aqm.on_arrival(packet, cx!(self, now, rng));
         let full = self.view().is_full(packet);
         if full {
             self.overflow(packet, now, rng);
         }
-        if let Some(reason) = self.totals.arrive(packet.bytes, verdict, full) {
+        self.enter(packet.bytes, verdict, full)
+    }
+
+    /// The same where the algorithm tosses no more than `coin`.
+    #[inline(always)]
+    pub fn arrive_by_coin<R: Draw>(
+        &mut self,
+        coin: Coin,
+        bytes: u32,
+        ecn: Ecn,
+        now: Instant,
+        rng: &mut R,
+    ) -> Result<bool, DropReason> {
+        let full = self.view().is_full_for(bytes);
+        let verdict = coin.toss(ecn, full, rng);
+        if full {
+            self.overflow(&Packet { bytes, ecn, segments: 1, ..Packet::default() }, now, rng);
+        }
+        self.enter(bytes, verdict, full)
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, bytes: u32, verdict: Verdict, full: bool) -> Result<bool, DropReason> {
+        if let Some(reason) = self.totals.arrive(bytes, verdict, full) {
             return Err(reason);
         }
         self.backlog.packets += 1;
-        self.backlog.bytes += u64::from(packet.bytes);
+        self.backlog.bytes += u64::from(bytes);
         Ok(verdict == Verdict::Mark)
     }
 
@@ -93,9 +127,7 @@ impl<A: Aqm> Account<A> {
     /// to drop it.
     #[inline]
     pub fn take_head<R: Draw>(&mut self, packet: &Packet, sojourn: Span, now: Instant, rng: &mut R) -> Verdict {
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= u64::from(packet.bytes);
-        self.totals.last_sojourn = sojourn;
+        self.take(packet.bytes, sojourn);
         let mut verdict = Verdict::Pass;
         if self.hears {
             verdict = self.aqm.on_dequeue(packet, sojourn, cx!(self, now, rng));
@@ -110,6 +142,26 @@ impl<A: Aqm> Account<A> {
         }
         self.totals.transmitting_since = Some(now);
         verdict
+    }
+
+    #[inline(always)]
+    fn take(&mut self, bytes: u32, sojourn: Span) {
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= u64::from(bytes);
+        self.totals.last_sojourn = sojourn;
+    }
+
+    /// [`take_head`](Self::take_head) of a packet of `bytes`, where the algorithm does not [hear](Self::hears) of it.
+    #[inline(always)]
+    pub fn pass_head(&mut self, bytes: u32, sojourn: Span, now: Instant) {
+        self.take(bytes, sojourn);
+        self.totals.transmitting_since = Some(now);
+    }
+
+    /// Whether the algorithm hears of departures, and of the head before that.
+    #[inline]
+    pub fn hears(&self) -> bool {
+        self.hears
     }
 
     /// The transmission of a packet of `bytes` ended; it took `duration`.
@@ -135,12 +187,14 @@ impl<A: Aqm> Account<A> {
     /// The algorithm's timer is due; late and spurious calls are harmless.
     pub fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R) {
         self.aqm.on_timer(cx!(self, now, rng));
+        self.coin = self.aqm.coin();
     }
 
     /// Puts `aqm` in the place of the algorithm at `now`, which takes over from it; the packets stay.
     pub fn replace_aqm(&mut self, mut aqm: A, now: Instant) {
         aqm.take_over(Some(&self.aqm), now, &self.totals);
         self.hears = !self.spares || wants(aqm.hooks());
+        self.coin = aqm.coin();
         self.aqm = aqm;
     }
 

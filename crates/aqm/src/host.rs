@@ -13,7 +13,7 @@
 
 use core::fmt;
 
-use aqumen_units::{Bytes, Instant, Probability, Span};
+use aqumen_units::{Bytes, Ecn, Instant, Probability, Span};
 
 use crate::{Packet, SampledLaw, Theory, Value};
 
@@ -214,6 +214,12 @@ pub trait Aqm {
         Probability::ZERO
     }
 
+    /// All that `on_arrival` does, if that is no more than to toss this coin. It changes only in `on_timer` and `take_over`: a host may
+    /// ask for it then, and toss it by itself.
+    fn coin(&self) -> Option<Coin> {
+        None
+    }
+
     /// Shows each named quantity of the state, for traces: `visit("average_queue", 17.2)`.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let _ = visit;
@@ -256,6 +262,24 @@ pub trait Aqm {
     }
 }
 
+/// The chance of an arriving packet, the same for all that find room.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coin {
+    /// That it is chosen.
+    pub probability: Probability,
+    /// Whether one that is chosen and can carry a mark is marked instead of dropped.
+    pub ecn: bool,
+}
+
+impl Coin {
+    /// What becomes of a packet with this ECN field. No random number is drawn where there is no room for it, or no chance.
+    #[inline(always)]
+    pub fn toss<R: Draw>(&self, ecn: Ecn, full: bool, rng: &mut R) -> Verdict {
+        let p = self.probability.get();
+        if p > 0.0 && !full && rng.uniform() < p { Verdict::signal_to(ecn, self.ecn) } else { Verdict::Pass }
+    }
+}
+
 impl Totals {
     /// Time spent on transmissions up to `now`, the part of the one under way included.
     pub fn busy_until(&self, now: Instant) -> Span {
@@ -279,7 +303,13 @@ impl QueueView<'_> {
     /// Whether `packet` would not fit.
     #[inline]
     pub fn is_full(&self, packet: &Packet) -> bool {
-        self.packets >= self.limit.packets || self.bytes.saturating_add(packet.bytes as u64) > self.limit.bytes.0
+        self.is_full_for(packet.bytes)
+    }
+
+    /// Whether a packet of `bytes` would not fit.
+    #[inline]
+    pub fn is_full_for(&self, bytes: u32) -> bool {
+        self.packets >= self.limit.packets || self.bytes.saturating_add(u64::from(bytes)) > self.limit.bytes.0
     }
 
     /// Whether the queue would reach its limit with `packet`. ns-2's queues count that as full.
@@ -294,6 +324,12 @@ impl Verdict {
     /// The verdict on a packet that was chosen: marked if `ecn` is on and the packet can carry a mark, else dropped early.
     #[inline]
     pub fn signal(packet: &Packet, ecn: bool) -> Verdict {
-        if ecn && packet.ecn.is_ect() { Verdict::Mark } else { Verdict::Drop(DropReason::Early) }
+        Verdict::signal_to(packet.ecn, ecn)
+    }
+
+    /// The same of a packet whose ECN field is `field`.
+    #[inline]
+    pub fn signal_to(field: Ecn, ecn: bool) -> Verdict {
+        if ecn && field.is_ect() { Verdict::Mark } else { Verdict::Drop(DropReason::Early) }
     }
 }

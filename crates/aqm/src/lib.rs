@@ -126,7 +126,7 @@ pub use design::rls::{Rls, RlsParams};
 pub use design::self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
 pub use design::target::Target;
 pub use fifo::{Account, Fifo};
-pub use host::{Aqm, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
+pub use host::{Aqm, Coin, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
 pub use law::{MAX_LOOPS, Observation, SampledLaw};
 pub use multi::cake::{AckFilter, Cake, CakeParams, Isolation, Tins};
 pub use multi::drr::Drr;

@@ -2,7 +2,7 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::{Aqm, Cx, Draw, MAX_LOOPS, Observation, Packet, SampledLaw, Theory, Totals, Value, Verdict};
+use crate::{Aqm, Coin, Cx, Draw, MAX_LOOPS, Observation, Packet, SampledLaw, Theory, Totals, Value, Verdict};
 
 /// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
 #[derive(Clone, Debug)]
@@ -50,12 +50,11 @@ impl<L: SampledLaw> Sampled<L> {
 impl<L: SampledLaw> Aqm for Sampled<L> {
     #[inline(always)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
-        let p = self.applied.get();
-        if p > 0.0 && !cx.queue.is_full(packet) && cx.rng.uniform() < p {
-            Verdict::signal(packet, self.ecn)
-        } else {
-            Verdict::Pass
-        }
+        Coin { probability: self.applied, ecn: self.ecn }.toss(packet.ecn, cx.queue.is_full(packet), cx.rng)
+    }
+
+    fn coin(&self) -> Option<Coin> {
+        Some(Coin { probability: self.applied, ecn: self.ecn })
     }
 
     fn next_timer(&self) -> Option<Instant> {
@@ -145,10 +144,10 @@ impl Loop {
 mod tests {
     use std::vec::Vec;
 
-    use aqumen_units::Bytes;
+    use aqumen_units::{Bytes, Ecn};
 
     use super::*;
-    use crate::{DropReason, Fates, Fifo, Handle, Limit, Qdisc};
+    use crate::{Account, DropReason, Fates, Fifo, Handle, Limit, Qdisc};
 
     /// Keeps idle and busy time of each period of 5 ms, in milliseconds.
     #[derive(Default)]
@@ -195,5 +194,50 @@ mod tests {
         fifo.on_timer(at(15), &mut Never);
         // Busy time comes with the departure, whole: a packet's 5 ms lie in the second period.
         assert_eq!(fifo.aqm().law().0, [(2.0, 0.0), (3.0, 5.0), (4.0, 0.0)]);
+    }
+
+    #[test]
+    fn who_tosses_the_coin_himself_gets_the_same_verdicts() {
+        /// Numbers that are spread evenly.
+        struct Golden(f64);
+        impl Draw for Golden {
+            fn uniform(&mut self) -> f64 {
+                self.0 = (self.0 + 0.618_033_988_749_894_9) % 1.0;
+                self.0
+            }
+        }
+        /// A tenth more every millisecond.
+        struct Rising;
+        impl SampledLaw for Rising {
+            fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+                [Some(Span::from_millis(1)), None]
+            }
+
+            fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+                Probability::clamp(seen.now.as_secs_f64() * 100.0)
+            }
+        }
+        let account = || Account::new(Sampled::new(Rising, true), Limit { packets: 4, bytes: Bytes(9999) });
+        let (mut asked, mut tossed) = (account(), account());
+        let (mut one, mut other) = (Golden(0.0), Golden(0.0));
+        let mut verdicts = [0; 3];
+        for step in 1..=9 {
+            let now = Instant::ZERO + Span::from_millis(step);
+            asked.on_timer(now, &mut one);
+            tossed.on_timer(now, &mut other);
+            for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ect0, Ecn::NotEct] {
+                let packet = Packet { bytes: 1000, ecn, ..Packet::default() };
+                let verdict = asked.arrive(&packet, now, &mut one);
+                let coin = tossed.coin().expect("a law tosses a coin");
+                assert_eq!(tossed.arrive_by_coin(coin, 1000, ecn, now, &mut other), verdict);
+                verdicts[verdict.map_or(2, usize::from)] += 1;
+            }
+            while asked.backlog().packets > 0 {
+                asked.pass_head(1000, Span::ZERO, now);
+                tossed.pass_head(1000, Span::ZERO, now);
+            }
+        }
+        assert_eq!((asked.totals(), one.0), (tossed.totals(), other.0));
+        assert!(verdicts.iter().all(|count| *count > 3), "passed, marked, dropped: {verdicts:?}");
     }
 }

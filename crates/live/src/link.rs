@@ -7,6 +7,7 @@ use std::hash::Hasher;
 
 use aqumen_capture::headers;
 use aqumen_network::Identity;
+use aqumen_network::measured::windows_until;
 use aqumen_result::Cost;
 use aqumen_scenario::Plan;
 use lexopt::prelude::*;
@@ -87,7 +88,7 @@ fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2], super_packets: bool
     let mut pump = Pump::new(network, tuns, MTU as usize, ByHash, Clock::starting_in(0));
     let cpu_before_s = cpu_s();
     eprintln!("aqumend: the link is there, for {} s or until Ctrl-C", plan.duration.as_secs_f64());
-    pump.run(end, |_| !is_stopped())?;
+    let ended = pump.run(end, |_| !is_stopped())?;
     let dropped: u64 = namespaces
         .iter()
         .zip(devices)
@@ -98,12 +99,15 @@ fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2], super_packets: bool
     let mut host = Host { kernel: kernel.trim().into(), realtime, device_dropped_pkts: dropped, ..Host::default() };
     host.links_cpu_s = Some(cpu_s() - cpu_before_s);
     host.judge(&lateness);
-    // Stopped before the end of a window, it has no figures of it.
-    let mut result = report::result(plan, &mut network, None, Cost::default());
-    if is_stopped() {
-        result.links.clear();
-        result.notes.push("stopped before its end: no window is complete".into());
-    }
+    let result = if ended < end {
+        // Whoever stops it wants the figures up to then.
+        let plan = Plan { windows: windows_until(plan, ended), ..plan.clone() };
+        let mut result = report::result(&plan, &mut network, None, Cost::default());
+        result.notes.push(format!("stopped after {:.3} s: windows of measurement end there", ended as f64 * 1e-9));
+        result
+    } else {
+        report::result(plan, &mut network, None, Cost::default())
+    };
     serde_json::to_string(&LiveResult { result, host }).map_err(|error| Failure::refused(error.to_string()))
 }
 

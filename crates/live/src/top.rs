@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::lab::command::whole_number;
 use crate::telemetry::socket;
 use crate::{Failure, Tried, status};
 
@@ -25,7 +26,7 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
                 let span = aqumen_scenario::read_span(&value).or_refuse(|| format!("--interval {value:?}"))?;
                 interval = Duration::from_nanos(span.as_nanos().clamp(50_000_000, 3_600_000_000_000));
             }
-            Long("count") => count = arguments.value()?.parse()?,
+            Long("count") => count = whole_number(&mut arguments, "count")?,
             other => return Err(other.unexpected().into()),
         }
     }

@@ -18,6 +18,7 @@ mod loss;
 pub mod measured;
 mod packet;
 pub mod port;
+mod ring;
 mod trace;
 mod transmitter;
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use aqumen_aqm::{Backlog, DropReason, Totals, Value};
 use aqumen_result::Series;
-use aqumen_scenario::Plan;
+use aqumen_scenario::{Plan, Window};
 
 use crate::measured::{LinkSeen, edges, groups_at};
 use crate::port::{Arrival, Sent, ServedPort};
@@ -23,6 +23,8 @@ pub struct Link<'a, P> {
     port: ServedPort<P>,
     edges: Vec<u64>,
     edges_done: usize,
+    /// The run ended before its time, at the last edge.
+    stopped: bool,
     /// Changes of the AQM that are done.
     changes_done: usize,
     /// When the next sample is due.
@@ -89,6 +91,7 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
             number,
             edges,
             edges_done: 0,
+            stopped: false,
             changes_done: 0,
             sample_at: plan.sample_interval.as_nanos(),
             service_at: NEVER,
@@ -221,13 +224,29 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
         self.port.notes(tell);
     }
 
-    /// What was seen in each window of the plan, after its end; nothing if the link is not recorded.
-    pub fn seen(&mut self) -> Vec<LinkSeen> {
+    /// The run ends at `now`, before its time and after all that was due by then: open windows of measurement end here too.
+    pub fn stop(&mut self, now: u64) {
+        self.edges.truncate(self.edges_done);
+        if self.edges.last() != Some(&now) {
+            self.edges.push(now);
+            self.edges_done += 1;
+            self.port.edge(now);
+            self.stopped = true;
+        }
+    }
+
+    /// What was seen in each of these windows, those of the plan as far as it ran; nothing if the link is not recorded.
+    pub fn seen(&mut self, windows: &[Window]) -> Vec<LinkSeen> {
         let offered = self.port.offered_bits();
         let Some(meter) = self.port.meter() else { return Vec::new() };
         let link = &self.plan.links[self.number as usize];
-        let in_window =
-            |window| LinkSeen::new(self.plan, link, window, &self.edges, meter, offered.as_deref(), &self.series);
-        self.plan.windows.iter().map(in_window).collect()
+        let last = self.edges.last().copied();
+        let in_window = |window: &Window| {
+            // Media tell what they offered between the edges of the plan: not up to where it was stopped.
+            let cut = self.stopped && last == Some(window.end.as_nanos());
+            let offered = offered.as_deref().map(|bits| if cut { &[] } else { bits });
+            LinkSeen::new(self.plan, link, window, &self.edges, meter, offered, &self.series)
+        };
+        windows.iter().map(in_window).collect()
     }
 }

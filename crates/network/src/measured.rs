@@ -3,6 +3,7 @@
 
 use aqumen_result::{FlowMetrics, Histogram, LinkMetrics, LinkPiece, Meter, Series, capacity_bits};
 use aqumen_scenario::{Group, Link, Plan, Window};
+use aqumen_units::Instant;
 use indexmap::IndexMap;
 
 /// What was seen of a link in a window.
@@ -27,6 +28,13 @@ pub fn edges(plan: &Plan) -> Vec<u64> {
     edges.sort_unstable();
     edges.dedup();
     edges
+}
+
+/// The windows of `plan` if it ends at `end`, nanoseconds: those that are open then end with it, and what had not begun is left out.
+pub fn windows_until(plan: &Plan, end: u64) -> Vec<Window> {
+    let end = Instant::from_nanos(end);
+    let begun = plan.windows.iter().filter(|window| window.start < end);
+    begun.map(|window| Window { end: window.end.min(end), ..window.clone() }).collect()
 }
 
 /// Indices of the pieces that lie in `window`.

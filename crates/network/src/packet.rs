@@ -34,9 +34,9 @@ pub struct Identity {
     pub class: u8,
 }
 
-/// Class and hosts of each flow of a plan.
+/// Class and hosts, source and destination, of each flow of a plan.
 #[derive(Clone, Debug)]
-pub struct Identities(Vec<(u8, u32)>);
+pub struct Identities(Vec<(u8, [u32; 2])>);
 
 impl Identity {
     /// What a discipline may know of `packet`.
@@ -58,7 +58,7 @@ impl Identity {
 impl Identities {
     /// Those of the flows of `plan`.
     pub fn new(plan: &Plan) -> Self {
-        let of_flow = |flow: &Flow| (plan.groups[flow.group as usize].class, flow.hosts);
+        let of_flow = |flow: &Flow| (plan.groups[flow.group as usize].class, [flow.source, flow.destination]);
         Identities(plan.flows.iter().map(of_flow).collect())
     }
 
@@ -67,12 +67,13 @@ impl Identities {
         self.0.iter().any(|(class, _)| *class != 0)
     }
 
-    /// That of `flow`. Hosts are told apart on each side by themselves, so that a packet and its acknowledgement need no more
-    /// than one number.
+    /// That of a packet of `flow`, on its way to the flow's destination or `back`. Both ways are one flow: disciplines that follow
+    /// Linux sort a packet's addresses before they hash it.
     #[inline]
-    pub fn of(&self, flow: u32) -> Identity {
-        let (class, hosts) = self.0[flow as usize];
-        Identity { flow_hash: flow, source_hash: hosts, destination_hash: hosts, class }
+    pub fn of(&self, flow: u32, back: bool) -> Identity {
+        let (class, [source, destination]) = self.0[flow as usize];
+        let (from, to) = if back { (destination, source) } else { (source, destination) };
+        Identity { flow_hash: flow, source_hash: from, destination_hash: to, class }
     }
 }
 

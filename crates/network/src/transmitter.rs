@@ -30,8 +30,9 @@ pub(crate) struct Transmitter {
     rates: Vec<(u64, Rate)>,
     /// Index of the rate in force at the last start of a transmission.
     current: usize,
-    /// Index of the rate that the queue discipline was told.
+    /// Index of the rate that the queue discipline was told, and when the next begins.
     announced: usize,
+    next_rate_at: u64,
     pub(crate) delay: u64,
     /// The last size asked for and the time it takes at the current rate: packets mostly repeat their size.
     cached: (u32, u64),
@@ -77,9 +78,10 @@ impl Transmitter {
             })
         });
         Transmitter {
-            rates,
             current: 0,
             announced: 0,
+            next_rate_at: rates.get(1).map_or(u64::MAX, |&(from, _)| from),
+            rates,
             delay: link.delay.as_nanos(),
             cached: (0, 0),
             steady_until: 0,
@@ -88,13 +90,19 @@ impl Transmitter {
     }
 
     /// The rate at `now`, which never goes back, if it is not the one that this said last or that of the start.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new_rate(&mut self, now: u64) -> Option<Rate> {
+        if now < self.next_rate_at { None } else { self.next_rate(now) }
+    }
+
+    #[cold]
+    fn next_rate(&mut self, now: u64) -> Option<Rate> {
         let mut announced = None;
         while let Some(&(_, rate)) = self.rates.get(self.announced + 1).filter(|(from, _)| *from <= now) {
             self.announced += 1;
             announced = Some(rate);
         }
+        self.next_rate_at = self.rates.get(self.announced + 1).map_or(u64::MAX, |&(from, _)| from);
         announced
     }
 
@@ -125,11 +133,17 @@ impl Transmitter {
     /// Books a packet that arrived at `arrived` and can go out from `at` on. `None` if it never will.
     #[inline]
     pub(crate) fn book(&mut self, arrived: u64, at: u64, bytes: u32) -> Option<Booking> {
-        if at < self.steady_until && self.cached.0 == bytes {
-            let end = at + self.cached.1;
-            return Some(Booking { start: at, end, reach: end + self.delay, lost: false });
-        }
-        self.book_rarely(arrived, at, bytes)
+        self.over_wire(at, bytes).map(|(booking, _)| booking).or_else(|| self.book_rarely(arrived, at, bytes))
+    }
+
+    /// A packet that goes out at `start` over a plain wire, like most: its way, and how long it takes.
+    #[inline(always)]
+    fn over_wire(&self, start: u64, bytes: u32) -> Option<(Booking, u64)> {
+        let (known_bytes, duration) = self.cached;
+        (start < self.steady_until && known_bytes == bytes).then(|| {
+            let end = start + duration;
+            (Booking { start, end, reach: end + self.delay, lost: false }, duration)
+        })
     }
 
     #[inline(never)]
@@ -138,7 +152,7 @@ impl Transmitter {
         if start == u64::MAX {
             return None;
         }
-        let (booking, airtime) = self.transmit(arrived, start, bytes);
+        let (booking, airtime) = self.transmit_rarely(arrived, start, bytes);
         if let Some(line) = &mut self.line {
             line.booked.push_back((airtime, booking.lost));
         }
@@ -153,7 +167,13 @@ impl Transmitter {
 
     /// Sends a packet that arrived at `arrived` from `start` on, a moment that [`ready`](Self::ready) gave. Also says how much of
     /// the link's time it takes.
+    #[inline]
     pub(crate) fn transmit(&mut self, arrived: u64, start: u64, bytes: u32) -> (Booking, u64) {
+        self.over_wire(start, bytes).unwrap_or_else(|| self.transmit_rarely(arrived, start, bytes))
+    }
+
+    #[inline(never)]
+    fn transmit_rarely(&mut self, arrived: u64, start: u64, bytes: u32) -> (Booking, u64) {
         let wire = self.duration(bytes, start);
         let delay = self.delay;
         let Some(line) = &mut self.line else {

@@ -1,7 +1,7 @@
 //! A link by itself: what becomes of packets, and when.
 
 use aqumen_aqm::{DropReason, PureAck};
-use aqumen_network::measured::edges;
+use aqumen_network::measured::{LinkSeen, edges, windows_until};
 use aqumen_network::port::{Arrival, Port, Style};
 use aqumen_network::{Carried, Fate, Identity, Link};
 use aqumen_scenario::{Plan, Scenario};
@@ -92,11 +92,48 @@ fn packets_leave_one_after_the_other_and_what_finds_no_room_is_dropped() {
     assert_eq!(told, [dropped, (16, 0, delivered(0)), (17, 1, delivered(1)), (18, 2, delivered(2))]);
     assert_eq!(link.next(), u64::MAX);
     // Two packets waited for 1 ms, one for another, within a second.
-    let seen = link.seen();
+    let seen = link.seen(&plan.windows);
     assert!((seen[0].metrics.queue_mean_pkts - 0.003).abs() < 1e-12);
     assert_eq!((seen[0].metrics.arrivals_pkts, seen[0].metrics.overflow_dropped_pkts), (4, 1));
     assert_eq!(seen[0].metrics.utilization, Some(0.003));
     assert_eq!(link.series().t_s.len(), 9, "a sample each 100 ms, but at the end");
+}
+
+#[test]
+fn what_is_stopped_has_figures_up_to_then() {
+    let windows = "[windows]\nearly = [\"100ms\", \"200ms\"]\nopen = \"300ms\"\nlate = \"700ms\"";
+    let seen = |medium: &str| {
+        let plan = plan("droptail", &format!(r#"{medium}, delay = "10ms", buffer = "30pkt""#), windows);
+        let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+        // A packet of 1 ms each 2 ms from 0 on, and at 300 ms ten more at once: half of the link, and then all of it for 10 ms.
+        let of_rest = (0..200).map(|k| (2 * k * MS, packet(k as u32, 1000)));
+        let mut arrivals: Vec<_> = of_rest.chain((200..210).map(|k| (300 * MS, packet(k, 1000)))).collect();
+        arrivals.sort_by_key(|(at, _)| *at);
+        arrivals.iter().for_each(|&(at, packet)| link.arrive(at, packet, &Identity::default(), &mut |_, _, _| {}));
+        link.advance(400 * MS, &mut |_, _, _| {});
+        link.stop(400 * MS);
+        let windows = windows_until(&plan, 400 * MS);
+        let ends: Vec<_> = windows.iter().map(|w| (w.name.as_str(), w.end.as_nanos() / MS)).collect();
+        let told: Vec<_> = ends.iter().map(|(name, end)| (name.to_string(), *end)).collect();
+        (told, link.seen(&windows))
+    };
+    let (windows, wire) = seen(r#"rate = "8Mbit""#);
+    let expected = [("early", 200), ("open", 400), ("all", 400)].map(|(name, end)| (name.to_string(), end));
+    assert!(windows.iter().all(|(name, _)| name != "late"), "what had not begun has no figures: {windows:?}");
+    assert!(expected.iter().all(|window| windows.contains(window)), "{windows:?}");
+    let of = |seen: &[LinkSeen], name: &str| {
+        let at = windows.iter().position(|(window, _)| window == name).unwrap();
+        seen[at].metrics.clone()
+    };
+    assert_eq!(of(&wire, "early").utilization, Some(0.5));
+    // 50 of the steady ones, and ten more, all of which find room: one is sent with the eleventh at 300 ms.
+    let open = of(&wire, "open");
+    assert_eq!(open.arrivals_pkts, 60);
+    assert!((open.utilization.unwrap() - 0.59).abs() < 0.011, "{:?}", open.utilization);
+    // A medium that makes known what it offers by the plan's windows has no share of one that was cut.
+    let (_, medium) = seen(r#"channel = { model = "lte" }"#);
+    assert_eq!(of(&medium, "open").utilization, None);
+    assert!(of(&medium, "early").utilization.is_some());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is
-//! what needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue; `interrupt` answers Ctrl-C
-//! meanwhile, `error` is what Python raises, `own` are the user's own AQMs and sources.
+//! what needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue, `ranking` several runs beside
+//! one another; `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs and
+//! sources.
 
 mod catalogue;
 mod cost;
@@ -11,6 +12,7 @@ mod interrupt;
 mod many;
 mod mmpp;
 mod own;
+mod ranking;
 mod record;
 mod replay;
 mod theory;
@@ -22,8 +24,9 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use aqumen_scenario::Traffic;
 use aqumen_scenario::cost::Runner;
+use aqumen_scenario::design::Numbers;
+use aqumen_scenario::{Outside, Traffic};
 use aqumen_sim::Options;
 use aqumen_traffic::{Action, Ahead};
 
@@ -47,6 +50,8 @@ mod _core {
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
     use crate::own::{Catalogue, PacketView, QueueView, Seen};
+    #[pymodule_export]
+    use crate::ranking::{averaged, curve_rms, goals_json, rank};
     #[pymodule_export]
     use crate::record::QueueRecord;
     #[pymodule_export]
@@ -104,6 +109,27 @@ impl Scenario {
                 let files = aqumen_scenario::Files::beside(file);
                 wrap(&own.0, || aqumen_scenario::Scenario::parse_knowing(text, file, files, (*own.0).clone()))
             }
+        }
+    }
+
+    /// The network of a design, by its numbers as they are written in a scenario.
+    #[staticmethod]
+    #[pyo3(signature = (capacity, flows, round_trip, at_target, packet, target = None, buffer = None, own = None))]
+    #[allow(clippy::too_many_arguments, reason = "the numbers of a network")]
+    fn of_network(
+        capacity: &str,
+        flows: f64,
+        round_trip: &str,
+        at_target: bool,
+        packet: &str,
+        target: Option<&str>,
+        buffer: Option<&str>,
+        own: Option<&Catalogue>,
+    ) -> PyResult<Self> {
+        let numbers = Numbers { capacity, flows, round_trip, at_target, packet, target, buffer };
+        match own {
+            None => numbers.scenario(Outside::default()).map(Known::plain).map(Scenario).map_err(refuse),
+            Some(own) => wrap(&own.0, || numbers.scenario((*own.0).clone())),
         }
     }
 

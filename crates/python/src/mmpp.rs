@@ -10,31 +10,32 @@ use crate::error::refuse;
 use crate::interrupt::listening;
 
 /// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside
-/// it. Answers JSON, and the model as explicit TOML. `foreseen` hears how many seconds the solution is going to take.
+/// it. Answers JSON, and the model as explicit TOML. `remaining` hears how many seconds are left, about, at first
+/// all that the solution is going to take; `False` from it ends the work.
 #[pyfunction]
-#[pyo3(signature = (path, overrides, simulate = false, foreseen = None))]
+#[pyo3(signature = (path, overrides, simulate = false, remaining = None))]
 pub(crate) fn mmpp_solve(
     py: Python<'_>,
     path: PathBuf,
     overrides: Vec<(String, String)>,
     simulate: bool,
-    foreseen: Option<Py<PyAny>>,
+    remaining: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
-    solve(py, simulate, foreseen, || File::load(path, &borrowed(&overrides)))
+    solve(py, simulate, remaining, || File::load(path, &borrowed(&overrides)))
 }
 
 /// The same for the model in `text`; `file` is its name in messages, beside which traces stand.
 #[pyfunction]
-#[pyo3(signature = (text, file, overrides, simulate = false, foreseen = None))]
+#[pyo3(signature = (text, file, overrides, simulate = false, remaining = None))]
 pub(crate) fn mmpp_solve_text(
     py: Python<'_>,
     text: &str,
     file: &str,
     overrides: Vec<(String, String)>,
     simulate: bool,
-    foreseen: Option<Py<PyAny>>,
+    remaining: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
-    solve(py, simulate, foreseen, || File::parse_with(text, file, &borrowed(&overrides)))
+    solve(py, simulate, remaining, || File::parse_with(text, file, &borrowed(&overrides)))
 }
 
 /// The JSON Schema of a model file.
@@ -50,14 +51,12 @@ fn borrowed(overrides: &[(String, String)]) -> Vec<(&str, &str)> {
 fn solve(
     py: Python<'_>,
     simulated: bool,
-    foreseen: Option<Py<PyAny>>,
+    remaining: Option<Py<PyAny>>,
     read: impl FnOnce() -> Result<File, aqumen_scenario::Error>,
 ) -> PyResult<(String, String)> {
     let file = read().map_err(refuse)?;
-    listening(py, foreseen, move |worker| {
-        let tell = &mut |seconds| {
-            worker.hear(seconds);
-        };
+    listening(py, remaining, move |worker| {
+        let tell = &mut |seconds| worker.hear(seconds);
         let analysis = Analysis::of_telling(&file, tell).map_err(refuse)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
         Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))

@@ -1,7 +1,8 @@
 //! Someone's own code, written in Python: control laws, and algorithms that decide packet by packet; sources of traffic
-//! stand in `traffic`, and what any of them raises in `trouble`. An engine works without the interpreter's lock and
-//! takes it for each call.
+//! stand in `traffic`, what a law is shown in `seen`, and what any of them raises in `trouble`. An engine works without
+//! the interpreter's lock and takes it for each call.
 
+mod seen;
 mod traffic;
 mod trouble;
 
@@ -18,6 +19,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::refuse;
+pub(crate) use seen::Seen;
+use seen::View;
 pub(crate) use trouble::Known;
 use trouble::{Calls, Failure, Trouble, own_error, shown};
 
@@ -139,7 +142,15 @@ impl Maker<'_> {
         }
         let calls = Calls::new(self.algorithm.name, self.trouble);
         let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
-        let law = PyLaw { calls, instance, step, periods, initial: Probability::clamp(initial), params };
+        let law = PyLaw {
+            calls,
+            instance,
+            step,
+            view: View::default(),
+            periods,
+            initial: Probability::clamp(initial),
+            params,
+        };
         Ok(AnyAqm::own_law(law, ecn))
     }
 
@@ -200,29 +211,12 @@ impl Maker<'_> {
     }
 }
 
-/// What a law is shown.
-#[pyclass(frozen, get_all, module = "aqumen._core")]
-pub(crate) struct Seen {
-    now_s: f64,
-    interval_s: f64,
-    queue_pkts: f64,
-    queue_bytes: f64,
-    arrivals_pkts: f64,
-    accepted_pkts: f64,
-    departures_pkts: f64,
-    departures_bytes: f64,
-    busy_s: f64,
-    idle_s: f64,
-    sojourn_s: f64,
-    applied: f64,
-    r#loop: usize,
-}
-
 /// A law in Python.
 struct PyLaw {
     calls: Calls,
     instance: Py<PyAny>,
     step: Py<PyAny>,
+    view: View,
     periods: [Option<Span>; MAX_LOOPS],
     initial: Probability,
     params: Vec<(&'static str, f64)>,
@@ -234,23 +228,9 @@ impl SampledLaw for PyLaw {
     }
 
     fn step(&mut self, which: usize, seen: &Observation) -> Probability {
-        let step = &self.step;
-        let answer = self.calls.attempt(seen.now, |py| {
-            let answer = step.bind(py).call1((Seen {
-                now_s: seen.now.as_secs_f64(),
-                interval_s: seen.interval_s,
-                queue_pkts: seen.queue_pkts,
-                queue_bytes: seen.queue_bytes,
-                arrivals_pkts: seen.arrivals_pkts,
-                accepted_pkts: seen.accepted_pkts,
-                departures_pkts: seen.departures_pkts,
-                departures_bytes: seen.departures_bytes,
-                busy_s: seen.busy_s,
-                idle_s: seen.idle_s,
-                sojourn_s: seen.sojourn_s,
-                applied: seen.applied.get(),
-                r#loop: which,
-            },))?;
+        let PyLaw { calls, step, view, .. } = self;
+        let answer = calls.attempt(seen.now, |py| {
+            let answer = view.show_to(step.bind(py), which, seen)?;
             match answer.extract::<f64>() {
                 Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
                 Ok(p) => Err(Failure::Wrong(format!("step() answered {p}; a probability is from 0 to 1"))),

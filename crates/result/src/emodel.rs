@@ -1,11 +1,12 @@
 //! The E-model of ITU-T G.107 (06/2015): from delay and packet loss to the quality of a telephone call.
 //!
-//! Only delay, codec and loss vary here; every other parameter has its default of G.107 table 2 (echo loudness TELR 65 dB,
-//! weighted echo path loss WEPL 110 dB, no advantage A). With no delay and no loss that gives R = 93.2.
+//! Only delay, codec and loss vary here; every other parameter has its default of G.107 table 2 (echo loudness TELR 65
+//! dB, weighted echo path loss WEPL 110 dB, no advantage A). With no delay and no loss that gives R = 93.2.
 
 use crate::Received;
 
-/// Ro of G.107 eq. (7-2) at the defaults: the signal-to-noise ratio, 15 - 1.5 (SLR + No) with SLR 8 dB, No -61.18 dBm0p.
+/// Ro of G.107 eq. (7-2) at the defaults: the signal-to-noise ratio, 15 - 1.5 (SLR + No) with SLR 8 dB, No -61.18
+/// dBm0p.
 const RO: f64 = 94.769;
 /// Is of G.107 eq. (7-8) at the defaults: what comes together with the voice.
 const IS: f64 = 1.414;
@@ -41,9 +42,9 @@ pub fn rating(codec: Codec, delay_s: f64, loss: f64, burst_ratio: f64) -> f64 {
     quality.clamp(0.0, 100.0)
 }
 
-/// The rating of a call of which `received` arrived, if anything was expected: its receiver delays what it plays so far that one packet in
-/// a hundred at most comes too late. So from mouth to ear it takes the 99th percentile of the delay and `packet_s`, the filling of a
-/// packet.
+/// The rating of a call of which `received` arrived, if anything was expected: its receiver delays what it plays so far
+/// that one packet in a hundred at most comes too late. So from mouth to ear it takes the 99th percentile of the delay
+/// and `packet_s`, the filling of a packet.
 pub fn rating_of_call(codec: Codec, packet_s: f64, received: &Received) -> Option<f64> {
     let loss = received.loss_ratio()?;
     let patience_ns = received.delay().quantile(0.99).unwrap_or(0.0);
@@ -127,6 +128,22 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_rated_by_its_losses_and_the_delay_that_most_packets_keep() {
+        use crate::reception::Reception;
+        let mut received = Received::default();
+        assert_eq!(rating_of_call(Codec::G711, 0.02, &received), None);
+        // Every tenth of a thousand packets is missing, one at a time; all others take 80 ms, and 20 ms fill a packet.
+        let mut reception = Reception::default();
+        (0..1000).filter(|k| k % 10 != 5).for_each(|k| received.on_arrival(&mut reception, k, 200, 80_000_000));
+        let rated = rating_of_call(Codec::G711, 0.02, &received).unwrap();
+        // The runs are of one packet, where independent losses of a tenth would make 1.11: BurstR = .9. No delay below
+        // 100 ms counts much; R = 93.2 less the losses' 95 x 10 / (10 / .9 + 25.1) = 26.2.
+        let expected = rating(Codec::G711, 0.1, 0.1, burst_ratio(Some(1.0), 0.1));
+        assert!((rated - expected).abs() < 1.0, "{rated} {expected}");
+        assert!((60.0..70.0).contains(&rated), "{rated}");
+    }
+
+    #[test]
     fn loss_counts_more_when_it_comes_in_bursts() {
         // Two per cent, G.711 with concealment: 95 * 2 / (2 + 25.1) = 7.011; bursts twice as long: 95 * 2 / (1 + 25.1).
         assert!((loss_impairment(Codec::G711, 0.02, 1.0) - 7.0111).abs() < 1e-4);
@@ -155,8 +172,9 @@ mod tests {
 
     #[test]
     fn delay_takes_away_what_the_equations_say() {
-        // G.107 eqs. (7-18) to (7-28) worked out for talker echo, listener echo and conversation. At 1 ms: -0.1089, 0.2015 and 0;
-        // at 150 ms: 2.8119, 0.8407 and 0.1635; at 300 ms: 4.8340, 1.0943 and 14.7607; at 400 ms: 5.8083, 1.2301 and 24.0701.
+        // G.107 eqs. (7-18) to (7-28) worked out for talker echo, listener echo and conversation. At 1 ms: -0.1089,
+        // 0.2015 and 0; at 150 ms: 2.8119, 0.8407 and 0.1635; at 300 ms: 4.8340, 1.0943 and 14.7607; at 400 ms: 5.8083,
+        // 1.2301 and 24.0701.
         for (ms, id) in [(1.0, 0.09253), (150.0, 3.81614), (300.0, 20.68894), (400.0, 31.10848)] {
             assert!((delay_impairment(ms / 1000.0) - id).abs() < 1e-4, "{ms} ms: {}", delay_impairment(ms / 1000.0));
         }

@@ -1,7 +1,7 @@
 //! How evenly flows share.
 
-/// Jain's index of `rates`, (sum x)^2 / (n sum x^2): 1 when all get the same, 1/n when one gets all. `None` when nobody gets
-/// anything. Jain, Chiu, Hawe: A quantitative measure of fairness, DEC TR-301, 1984.
+/// Jain's index of `rates`, (sum x)^2 / (n sum x^2): 1 when all get the same, 1/n when one gets all. `None` when nobody
+/// gets anything. Jain, Chiu, Hawe: A quantitative measure of fairness, DEC TR-301, 1984.
 pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for rate in rates {
@@ -17,9 +17,9 @@ pub fn jain_of_sums(n: f64, sum: f64, squares: f64) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (n * squares))
 }
 
-/// How throughput falls with the round-trip time: the slope of ln(throughput) over ln(round-trip time) by least squares, for
-/// flows given as (round-trip time, throughput). 0 is fair to long ways; windows of one size give -1, and the square-root
-/// law's throughput of c / RTT^2 by drops common to all flows gives -2 (Lakshman, Madhow, 1997).
+/// How throughput falls with the round-trip time: the slope of ln(throughput) over ln(round-trip time) by least
+/// squares, for flows given as (round-trip time, throughput). 0 is fair to long ways; windows of one size give -1, and
+/// the square-root law's throughput of c / RTT^2 by drops common to all flows gives -2 (Lakshman, Madhow, 1997).
 ///
 /// `None` for fewer than three flows with a throughput, or round-trip times that are all within 10 %.
 pub fn rtt_slope(flows: &[(f64, f64)]) -> Option<f64> {
@@ -61,7 +61,8 @@ mod tests {
             let flows: Vec<_> = [0.02, 0.05, 0.1, 0.4].map(|rtt| (rtt, 7e6 * libm::pow(rtt, slope))).into();
             assert!((rtt_slope(&flows).unwrap() - slope).abs() < 1e-12);
         }
-        // Log-log points (0, 0), (1, -1), (2, -1): slope = (-1 * -1 ... ) = sum (x - 1)(y + 2/3) / 2 = (-2/3 - 1/3) / 2.
+        // Log-log points (0, 0), (1, -1), (2, -1): slope = (-1 * -1 ... ) = sum
+        // (x - 1)(y + 2/3) / 2 = (-2/3 - 1/3) / 2.
         let e = core::f64::consts::E;
         let slope = rtt_slope(&[(1.0, 1.0), (e, 1.0 / e), (e * e, 1.0 / e)]).unwrap();
         assert!((slope + 0.5).abs() < 1e-12, "{slope}");
@@ -84,7 +85,8 @@ mod tests {
 
     #[test]
     fn the_slope_through_scattered_points_is_that_of_least_squares() {
-        // ln-ln points (1, 2), (2, 0), (3, 1), (6, -3): means 3 and 0; sum of products -2*2 - 1*0 + 0 - 3*3 = -13, of squares 14.
+        // ln-ln points (1, 2), (2, 0), (3, 1), (6, -3): means 3 and 0; sum of products -2*2 - 1*0 + 0 - 3*3 = -13, of
+        // squares 14.
         let points: Vec<_> =
             [(1.0, 2.0), (2.0, 0.0), (3.0, 1.0), (6.0, -3.0)].map(|(x, y)| (libm::exp(x), libm::exp(y))).into();
         assert!((rtt_slope(&points).unwrap() + 13.0 / 14.0).abs() < 1e-12);

@@ -12,8 +12,8 @@ struct Viewed {
     last_bytes: Option<u64>,
 }
 
-/// Fills in what the viewers of `film` saw in a `window` of nanoseconds: `segments` came to the flows `flows`, one viewer each, in
-/// order of their end; a viewer leaves at `leaves_at`.
+/// Fills in what the viewers of `film` saw in a `window` of nanoseconds: `segments` came to the flows `flows`, one
+/// viewer each, in order of their end; a viewer leaves at `leaves_at`.
 pub fn tell_films<'a>(
     metrics: &mut FlowMetrics,
     film: Film,

@@ -1,7 +1,7 @@
 //! A histogram of times with equal relative width of its bins.
 
-/// Counts of values in bins that are 1/128 of an octave's start wide, so that a quantile is exact to 0.8 %. Below 128 every
-/// value has its own bin.
+/// Counts of values in bins that are 1/128 of an octave's start wide, so that a quantile is exact to 0.8 %. Below 128
+/// every value has its own bin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -17,25 +17,35 @@ const PER_OCTAVE: u64 = 1 << WITHIN_BITS;
 
 impl Histogram {
     /// Counts one value.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, value: u64) {
-        self.record_many(value, 1);
+        self.add(value, 1);
     }
 
     /// Counts `value` so many times.
-    #[inline]
     pub fn record_many(&mut self, value: u64, times: u64) {
+        self.add(value, times);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, value: u64, times: u64) {
         let bin = bin_of(value);
-        if bin >= self.counts.len() {
-            self.counts.resize(bin + 1, 0);
+        match self.counts.get_mut(bin) {
+            Some(count) => *count += times,
+            None => self.add_beyond(bin, times),
         }
-        self.counts[bin] += times;
         self.total += times;
         self.sum += value as u128 * times as u128;
         if times > 0 {
             self.most = self.most.max(value);
             self.least = Some(self.least.map_or(value, |least| least.min(value)));
         }
+    }
+
+    #[cold]
+    fn add_beyond(&mut self, bin: usize, times: u64) {
+        self.counts.resize(bin + 1, 0);
+        self.counts[bin] = times;
     }
 
     /// Adds all that `other` counted.
@@ -67,8 +77,8 @@ impl Histogram {
         (self.total > 0).then(|| self.sum as f64 / self.total as f64)
     }
 
-    /// The value below which the share `q` of all values lies; within a bin values are taken as spread evenly, and none lies above
-    /// the greatest.
+    /// The value below which the share `q` of all values lies; within a bin values are taken as spread evenly, and none
+    /// lies above the greatest.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         if self.total == 0 {
             return None;
@@ -193,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_bin_wider_than_one_is_filled_evenly() {
-        // From 1024 on bins are 8 wide: four values between 1024 and 1032, the last at 1500, in the bin from 1496 to 1504.
+        // From 1024 on bins are 8 wide: four values between 1024 and 1032, the last at 1500, in the bin from 1496
+        // to 1504.
         let mut histogram = Histogram::default();
         histogram.record_many(1025, 4);
         histogram.record_many(1500, 4);

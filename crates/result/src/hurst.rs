@@ -1,19 +1,19 @@
 //! How self-similar a series is: the Hurst parameter, from the energies of its wavelet coefficients.
 //!
-//! P. Abry and D. Veitch, "Wavelet analysis of long-range-dependent traffic", IEEE Transactions on Information Theory 44 (1), 1998, with
-//! Haar's wavelet, which is blind to the mean. Over the octaves j, the logarithm of the mean energy rises by 2 H - 1 an octave: not at all
-//! for what forgets quickly (H = 1/2), steeply for what does not.
+//! P. Abry and D. Veitch, "Wavelet analysis of long-range-dependent traffic", IEEE Transactions on Information Theory
+//! 44 (1), 1998, with Haar's wavelet, which is blind to the mean. Over the octaves j, the logarithm of the mean energy
+//! rises by 2 H - 1 an octave: not at all for what forgets quickly (H = 1/2), steeply for what does not.
 
-/// The finest octave that counts: differences of sums over 2^3 samples. What happens faster is that of single sources and of the
-/// packets, not that of long memory.
+/// The finest octave that counts: differences of sums over 2^3 samples. What happens faster is that of single sources
+/// and of the packets, not that of long memory.
 const FINEST: u32 = 4;
 /// Coefficients that an octave must have to count.
 const FEWEST: usize = 8;
 /// Octaves from which there is a slope.
 const OCTAVES: usize = 3;
 
-/// The Hurst parameter of `values`, taken at equal steps: 0.5 for what has no memory, towards 1 for what is self-similar. `None` for
-/// fewer than 512 values, or a series that does not move.
+/// The Hurst parameter of `values`, taken at equal steps: 0.5 for what has no memory, towards 1 for what is
+/// self-similar. `None` for fewer than 512 values, or a series that does not move.
 pub fn hurst(values: &[f64]) -> Option<f64> {
     let mut sums = values.to_vec();
     let mut points = Vec::new();
@@ -28,7 +28,8 @@ pub fn hurst(values: &[f64]) -> Option<f64> {
             if energy <= 0.0 {
                 return None;
             }
-            // Abry and Veitch (eq. 14 and 15): the logarithm of a mean of n squares lies low by g, and has this variance.
+            // Abry and Veitch (eq. 14 and 15): the logarithm of a mean of n squares lies low by g, and has this
+            // variance.
             let half = n as f64 / 2.0;
             let low = (digamma(half) - libm::log(half)) / core::f64::consts::LN_2;
             let variance = trigamma(half) / (core::f64::consts::LN_2 * core::f64::consts::LN_2);
@@ -47,8 +48,8 @@ fn slope(points: &[(f64, f64, f64)]) -> f64 {
     (w * wxy - wx * wy) / (w * wxx - wx * wx)
 }
 
-/// The derivative of ln gamma, and its derivative, for x of 4 and more: Abramowitz, Stegun: Handbook of mathematical functions, 6.3.18
-/// and 6.4.12.
+/// The derivative of ln gamma, and its derivative, for x of 4 and more: Abramowitz, Stegun: Handbook of mathematical
+/// functions, 6.3.18 and 6.4.12.
 fn digamma(x: f64) -> f64 {
     libm::log(x) - 1.0 / (2.0 * x) - 1.0 / (12.0 * x * x) + 1.0 / (120.0 * x * x * x * x)
 }
@@ -61,8 +62,17 @@ fn trigamma(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Fractional Gaussian noise, exactly: each value from all before it (J. R. M. Hosking, "Modeling persistence in hydrological time
-    /// series using fractional differencing", Water Resources Research 20 (12), 1984, section 3.3).
+    #[test]
+    fn the_derivatives_of_ln_gamma_are_those_of_sums_over_whole_numbers() {
+        // psi(4) = 1 + 1/2 + 1/3 - gamma, psi'(4) = pi^2/6 - 1 - 1/4 - 1/9; the series leave out 1/(252 x^6) and 1/(42
+        // x^7).
+        assert!((digamma(4.0) - (11.0 / 6.0 - 0.577_215_664_901_532_9)).abs() < 1.1e-6, "{}", digamma(4.0));
+        let expected = std::f64::consts::PI.powi(2) / 6.0 - 49.0 / 36.0;
+        assert!((trigamma(4.0) - expected).abs() < 1.6e-6, "{} {expected}", trigamma(4.0));
+    }
+
+    /// Fractional Gaussian noise, exactly: each value from all before it (J. R. M. Hosking, "Modeling persistence in
+    /// hydrological time series using fractional differencing", Water Resources Research 20 (12), 1984, section 3.3).
     fn noise(h: f64, n: usize, seed: u64) -> Vec<f64> {
         let rho = |k: usize| {
             let k = k as f64;

@@ -1,12 +1,13 @@
 //! What an engine answers: metrics by window, series over time, histograms, statistics over seeds.
 //!
-//! Every engine fills the same [`RunResult`], so that answers can be laid over one another, and each figure is made here, in one
-//! place: of a link in `link`, from what its [`Meter`] saw.
+//! Every engine fills the same [`RunResult`], so that answers can be laid over one another, and each figure is made
+//! here, in one place: of a link in `link`, from what its [`Meter`] saw.
 
 mod completion;
 pub mod emodel;
 mod fairness;
 mod films;
+mod goal;
 mod histogram;
 mod hurst;
 mod jitter;
@@ -14,7 +15,9 @@ mod link;
 mod losses;
 mod meter;
 mod metrics;
+mod mismatch;
 mod playback;
+mod ranking;
 mod reception;
 mod record;
 mod requests;
@@ -25,6 +28,7 @@ mod transient;
 pub use completion::{CompletionMetrics, Completions};
 pub use fairness::{jain, jain_of_sums, rtt_slope};
 pub use films::tell_films;
+pub use goal::{Figure, GOALS, Goal};
 pub use histogram::Histogram;
 pub use hurst::hurst;
 pub use jitter::Jitter;
@@ -32,7 +36,9 @@ pub use link::{LinkPoint, LinkSums, Moments, capacity_bits, utilization};
 pub use losses::{LossClock, LossSpacing, Runs, dispersion};
 pub use meter::{Counts, LinkPiece, Meter};
 pub use metrics::{AqmReport, Cost, FlowMetrics, LinkMetrics, NominalReport, ParamValue, RunResult, Series};
+pub use mismatch::{averaged, curve_rms};
 pub use playback::{Film, Playback};
+pub use ranking::{Known, Place, RankError, Ranking, rank};
 pub use reception::{Received, Reception};
 pub use record::{Lost, Record, Taken};
 pub use requests::{Requests, Served};

@@ -1,5 +1,5 @@
-//! The figures of a link, each defined here once, whatever engine saw what they are made of: sums over a window, histograms, or
-//! a point at which the link stands still.
+//! The figures of a link, each defined here once, whatever engine saw what they are made of: sums over a window,
+//! histograms, or a point at which the link stands still.
 
 use crate::{Histogram, LinkMetrics, LossSpacing, Series, transient};
 
@@ -64,15 +64,15 @@ pub struct Moments {
     pub n: u64,
 }
 
-/// The share of a capacity that was used; `None` where there was none. What was sent in a window can be more than its rates
-/// allow: a packet keeps the rate with which it began when that falls, a transmission takes whole nanoseconds, a radio has a
-/// lucky moment. What a link carried it had the capacity for, so that the share is at most 1.
+/// The share of a capacity that was used; `None` where there was none. What was sent in a window can be more than its
+/// rates allow: a packet keeps the rate with which it began when that falls, a transmission takes whole nanoseconds, a
+/// radio has a lucky moment. What a link carried it had the capacity for, so that the share is at most 1.
 pub fn utilization(sent: f64, capacity: f64) -> Option<f64> {
     (capacity > 0.0).then(|| sent.max(0.0) / capacity.max(sent))
 }
 
-/// Bits that a wire can carry from `from` to `until`, nanoseconds: the integral of its `rates`, each from its moment on, less its
-/// `outages`, which do not overlap.
+/// Bits that a wire can carry from `from` to `until`, nanoseconds: the integral of its `rates`, each from its moment
+/// on, less its `outages`, which do not overlap.
 pub fn capacity_bits(
     rates: impl IntoIterator<Item = (u64, u64)>,
     outages: impl Iterator<Item = (u64, u64)> + Clone,
@@ -174,8 +174,9 @@ impl LinkMetrics {
         self.queue_p95_pkts = queue.quantile(0.95);
     }
 
-    /// Fills in what the series says of a window: the mean probability, and how the queue settled at its target. The counts stand already:
-    /// what signals while its probability is 0 throughout signals at moments that its law finds, and has none.
+    /// Fills in what the series says of a window: the mean probability, and how the queue settled at its target. The
+    /// counts stand already: what signals while its probability is 0 throughout signals at moments that its law finds,
+    /// and has none.
     pub fn tell_series(&mut self, series: &Series, target_pkts: Option<f64>, start_s: f64, end_s: f64) {
         let mut inside = Moments::default();
         let samples = series.t_s.iter().zip(&series.probability);

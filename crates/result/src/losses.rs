@@ -36,8 +36,9 @@ impl Runs {
     }
 }
 
-/// When losses came, and of which flows: RFC 7928 sections 2.3 (interval between consecutive losses) and 2.4 (loss synchronisation).
-/// Losses within one round trip of the first of them, which their senders can take for one, are one event.
+/// When losses came, and of which flows: RFC 7928 sections 2.3 (interval between consecutive losses) and 2.4 (loss
+/// synchronisation). Losses within one round trip of the first of them, which their senders can take for one, are one
+/// event.
 #[derive(Clone, Debug, Default)]
 pub struct LossClock {
     /// Nanoseconds that make one event; 0: events are not told apart.
@@ -108,9 +109,9 @@ impl LossSpacing {
     }
 }
 
-/// Index of dispersion of `counts` over intervals of equal length: their variance (over n) over their mean. 1 for losses that
-/// come as a Poisson process, 0 for a steady trickle, above 1 for bursts. `None` for fewer than two intervals or no loss.
-/// Cox, Lewis: The statistical analysis of series of events, 1966, section 4.4.
+/// Index of dispersion of `counts` over intervals of equal length: their variance (over n) over their mean. 1 for
+/// losses that come as a Poisson process, 0 for a steady trickle, above 1 for bursts. `None` for fewer than two
+/// intervals or no loss. Cox, Lewis: The statistical analysis of series of events, 1966, section 4.4.
 pub fn dispersion(counts: impl IntoIterator<Item = u32>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for count in counts {
@@ -141,7 +142,8 @@ mod tests {
 
     #[test]
     fn losses_within_a_round_trip_are_one_event() {
-        // Round trips of 100. At 10, 20 and 109: flows 7, 3, 7, one event of two flows. At 110 and 500: two events of one flow each.
+        // Round trips of 100. At 10, 20 and 109: flows 7, 3, 7, one event of two flows. At 110 and 500: two events of
+        // one flow each.
         let (mut clock, mut seen) = (LossClock::new(100), LossSpacing::default());
         for (at, flow) in [(10, 7), (20, 3), (109, 7), (110, 1)] {
             clock.lost(at, flow, &mut seen);

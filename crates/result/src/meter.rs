@@ -1,4 +1,5 @@
-//! The meter of a link: exact time averages, sojourn times, losses and counts, in pieces between the edges of the windows.
+//! The meter of a link: exact time averages, sojourn times, losses and counts, in pieces between the edges of the
+//! windows.
 
 use crate::{Histogram, LinkMetrics, LinkSums, LossClock, LossSpacing, Moments, Runs, dispersion, hurst};
 
@@ -116,8 +117,8 @@ impl Meter {
         Meter { target, ..Meter::default() }
     }
 
-    /// From the start on sojourn times are counted for each group of flows by itself too. Of each group the number of its first flow,
-    /// rising, and whether its data come here; acknowledgements count for nobody.
+    /// From the start on sojourn times are counted for each group of flows by itself too. Of each group the number of
+    /// its first flow, rising, and whether its data come here; acknowledgements count for nobody.
     pub fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
         let others = groups.len() as u32;
         let place = |(group, &(first, data)): (u32, &(u32, bool))| (first, if data { group } else { others });
@@ -128,6 +129,9 @@ impl Meter {
     /// Where the waits of the packets of `flow` are counted.
     #[inline]
     pub fn place_of(&self, flow: u32) -> u32 {
+        if let [(first, place)] = self.places[..] {
+            return if first <= flow { place } else { 0 };
+        }
         match self.places.partition_point(|(first, _)| *first <= flow) {
             0 => 0,
             after => self.places[after - 1].1,
@@ -193,7 +197,8 @@ impl Meter {
         dispersion(counts.iter().copied())
     }
 
-    /// A packet of the flows that [`place_of`](Self::place_of) puts at `place` was taken for transmission after `sojourn`.
+    /// A packet of the flows that [`place_of`](Self::place_of) puts at `place` was taken for transmission after
+    /// `sojourn`.
     #[inline]
     pub fn sojourn(&mut self, sojourn: u64, place: u32) {
         self.sojourns[place as usize].record(sojourn);
@@ -209,8 +214,8 @@ impl Meter {
         self.piece.sampled.add(queue as f64);
     }
 
-    /// A window begins or ends at `now`: closes the piece in progress. Of the packet in transmission `partly_sent_bits` are
-    /// on the wire.
+    /// A window begins or ends at `now`: closes the piece in progress. Of the packet in transmission `partly_sent_bits`
+    /// are on the wire.
     pub fn edge(&mut self, now: u64, queue: u32, counts: &Counts, partly_sent_bits: f64) {
         self.advance(now, queue);
         // A run that goes on counts in both pieces.
@@ -265,7 +270,8 @@ impl LinkPiece {
         self.grown.departed_bytes as f64 * 8.0 + self.partly_sent_bits
     }
 
-    /// The metrics of a link that was so for `length_ns`, could have carried `capacity_bits`, and has this target queue length.
+    /// The metrics of a link that was so for `length_ns`, could have carried `capacity_bits`, and has this target queue
+    /// length.
     pub fn metrics(&self, length_ns: u64, capacity_bits: f64, target_pkts: Option<f64>) -> LinkMetrics {
         let grown = &self.grown;
         let sums = LinkSums {
@@ -338,7 +344,8 @@ mod tests {
         assert_eq!(whole.sampled.rms_about(4.0), Some(2.0));
         // 3, 1 and 1 packets off the target for 10, 5 and 5 ns, then 1 for 10 ns.
         assert_eq!((first.distance, second.distance, whole.distance), (40.0, 10.0, 50.0));
-        // Empty for 10 ns of the first piece; below the target then and for 5 ns of 2 packets, and for all of the second.
+        // Empty for 10 ns of the first piece; below the target then and for 5 ns of 2 packets, and for all of the
+        // second.
         assert_eq!((first.empty_ns, first.below_target_ns, whole.empty_ns, whole.below_target_ns), (10, 15, 10, 25));
         let seen = whole.metrics(30, 1.0, Some(3.0));
         assert_eq!((seen.queue_empty_ratio, seen.queue_below_target_ratio), (Some(10.0 / 30.0), Some(25.0 / 30.0)));

@@ -42,8 +42,8 @@ pub struct RunResult {
     pub queue: IndexMap<String, IndexMap<String, Histogram>>,
 }
 
-/// An AQM: what it was given, and what that resolved to. Numbers are in the units of the algorithm's table: packets, seconds,
-/// bit/s, Hz.
+/// An AQM: what it was given, and what that resolved to. Numbers are in the units of the algorithm's table: packets,
+/// seconds, bit/s, Hz.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AqmReport {
     /// Name of the algorithm.
@@ -223,7 +223,8 @@ pub struct FlowMetrics {
     pub mos: Option<f64>,
     /// Arrivals of the application that found no flow idle.
     pub refused: Option<u64>,
-    /// Transfers: mean time from the request to the first data that reach the application, seconds (RFC 7928 section 2.2).
+    /// Transfers: mean time from the request to the first data that reach the application, seconds (RFC 7928 section
+    /// 2.2).
     pub startup_mean_s: Option<f64>,
     /// Its median.
     pub startup_p50_s: Option<f64>,
@@ -291,12 +292,14 @@ pub struct Series {
     pub queue_pkts: Vec<f64>,
     /// Probability in force.
     pub probability: Vec<f64>,
-    /// What the AQM shows of its state, such as its estimate of the capacity, by name; not a number where it showed nothing.
+    /// What the AQM shows of its state, such as its estimate of the capacity, by name; not a number where it showed
+    /// nothing.
     pub state: IndexMap<&'static str, Vec<f64>>,
 }
 
 impl Series {
-    /// One more sample of a link with so many packets waiting; what of its AQM's state belongs to it comes by [`Series::observe`].
+    /// One more sample of a link with so many packets waiting; what of its AQM's state belongs to it comes by
+    /// [`Series::observe`].
     pub fn sample(&mut self, at_s: f64, queue_pkts: f64, probability: f64) {
         self.state.values_mut().for_each(|values| values.resize(self.t_s.len(), f64::NAN));
         self.t_s.push(at_s);

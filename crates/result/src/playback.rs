@@ -1,5 +1,5 @@
-//! The picture of a film that comes in segments: when it begins to move, where it stands still. The same [`Playback`] serves the
-//! player, which decides what to fetch next, and the metrics, which tell what came of it.
+//! The picture of a film that comes in segments: when it begins to move, where it stands still. The same [`Playback`]
+//! serves the player, which decides what to fetch next, and the metrics, which tell what came of it.
 
 /// A film in segments of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn the_picture_stands_still_from_the_last_frame_until_there_is_enough_again() {
         let mut playback = Playback::new(FILM);
-        // Begins at 3 s with 8 s of film, gets 4 more at 5 s: dry at 15 s. Segments at 18 and 20 s: goes on at 20 s with 8 s.
+        // Begins at 3 s with 8 s of film, gets 4 more at 5 s: dry at 15 s. Segments at 18 and 20 s: goes on at 20 s
+        // with 8 s.
         [1, 3, 5, 18, 20].iter().for_each(|at| playback.on_segment(at * S));
         assert_eq!((playback.began_at, &playback.stalls[..]), (Some(3 * S), &[(15 * S, Some(20 * S))][..]));
         playback.advance(22 * S);

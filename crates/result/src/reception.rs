@@ -27,10 +27,11 @@ pub struct Received {
 }
 
 impl Received {
-    /// Packet `number`, of `bytes` with all headers, arrived after `delay` nanoseconds at a receiver that remembers `reception`.
+    /// Packet `number`, of `bytes` with all headers, arrived after `delay` nanoseconds at a receiver that remembers
+    /// `reception`.
     pub fn on_arrival(&mut self, reception: &mut Reception, number: u32, bytes: u64, delay: u64) {
-        // RFC 3550 appendix A.3: expected are all up to the highest number. One that comes after a higher one was counted
-        // as missing, and only arrives.
+        // RFC 3550 appendix A.3: expected are all up to the highest number. One that comes after a higher one was
+        // counted as missing, and only arrives.
         if let Some(missing) = number.checked_sub(reception.next) {
             self.losses.record(missing.into());
             self.expected += u64::from(missing) + 1;

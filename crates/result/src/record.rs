@@ -1,5 +1,5 @@
-//! The record of a queue that another program kept: the same meter as that of our own queues reads it, so that a figure means
-//! the same in every engine.
+//! The record of a queue that another program kept: the same meter as that of our own queues reads it, so that a figure
+//! means the same in every engine.
 
 use crate::{Counts, LinkMetrics, Meter, Moments, capacity_bits};
 
@@ -49,9 +49,9 @@ pub struct Lost {
 }
 
 impl Record {
-    /// The metrics from `start` up to but not including `end`. Waits are known one by one here: their percentiles are exact.
-    /// `area_pkts_s` is the program's own integral of the queue length, where that is more exact than the trace; `sampled_pkts`
-    /// are the queue lengths at the AQM's sampling instants.
+    /// The metrics from `start` up to but not including `end`. Waits are known one by one here: their percentiles are
+    /// exact. `area_pkts_s` is the program's own integral of the queue length, where that is more exact than the trace;
+    /// `sampled_pkts` are the queue lengths at the AQM's sampling instants.
     pub fn metrics(&self, start: u64, end: u64, area_pkts_s: Option<f64>, sampled_pkts: &[f64]) -> LinkMetrics {
         let mut meter = Meter::new(self.target_pkts);
         let (mut changes, mut lost) = (self.changes.iter().peekable(), self.lost.iter().peekable());
@@ -150,8 +150,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// 8 Mbit/s, packets of 1000 bytes: 1 ms each. Three come at 0, 0.5 and 0.75 ms, a fourth at 0.8 ms is dropped early, a fifth at
-    /// 0.9 ms for want of room; a sixth at 3.2 ms is dropped early.
+    /// 8 Mbit/s, packets of 1000 bytes: 1 ms each. Three come at 0, 0.5 and 0.75 ms, a fourth at 0.8 ms is dropped
+    /// early, a fifth at 0.9 ms for want of room; a sixth at 3.2 ms is dropped early.
     fn record() -> Record {
         let taken = |at, wait_s, marked| Taken { at, end: at + MS, bytes: 1000, wait_s, marked };
         Record {

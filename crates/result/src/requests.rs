@@ -37,9 +37,9 @@ impl Served {
 }
 
 impl Requests {
-    /// Fills in what `group`, which has the flows `flows`, got in a `window` of nanoseconds: requests belong to it that were complete, or
-    /// were refused, within. `alone_ns` is how long a transfer of so many bytes takes on a flow's way where there is nobody else, above
-    /// 0; `pages` whether the group loads pages.
+    /// Fills in what `group`, which has the flows `flows`, got in a `window` of nanoseconds: requests belong to it that
+    /// were complete, or were refused, within. `alone_ns` is how long a transfer of so many bytes takes on a flow's way
+    /// where there is nobody else, above 0; `pages` whether the group loads pages.
     pub fn fill(
         &self,
         metrics: &mut FlowMetrics,

@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn one_value_more_makes_the_interval_narrower() {
-        // 1, 5: mean 3, std sqrt 8, t(0.975, 1) = 12.7062, half width 12.7062 * 2. 1, 5, 1, 5: t(0.975, 3), std sqrt(16 / 3).
+        // 1, 5: mean 3, std sqrt 8, t(0.975, 1) = 12.7062, half width 12.7062 * 2. 1, 5, 1, 5: t(0.975, 3), std
+        // sqrt(16 / 3).
         let two = Summary::of(&[1.0, 5.0]).unwrap();
         let four = Summary::of(&[1.0, 5.0, 1.0, 5.0]).unwrap();
         assert!((two.ci95.unwrap()[1] - 3.0 - 25.4124).abs() < 1e-3, "{two:?}");

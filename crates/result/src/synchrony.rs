@@ -1,8 +1,9 @@
 //! Whether flows move together: global synchronisation.
 //!
-//! Where windows move independently the variance of their sum is the sum of their variances (the ground of the small-buffer
-//! rule of Appenzeller, Keslassy and McKeown, "Sizing router buffers", SIGCOMM 2004, section 3); where they rise and fall as
-//! one it is the square of the sum of their standard deviations. The index says where between the two the flows are.
+//! Where windows move independently the variance of their sum is the sum of their variances (the ground of the
+//! small-buffer rule of Appenzeller, Keslassy and McKeown, "Sizing router buffers", SIGCOMM 2004, section 3); where
+//! they rise and fall as one it is the square of the sum of their standard deviations. The index says where between the
+//! two the flows are.
 
 /// Gathers samples of the windows of a fixed set of flows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,9 +57,9 @@ impl Synchrony {
         self.squares.resize(flows, 0.0);
     }
 
-    /// With V the variance of the sum, v the flows' variances and s their roots, (V - sum v) / ((sum s)^2 - sum v): the mean
-    /// of the correlations of all pairs of flows, weighted by the product of their deviations. 0 when they move independently,
-    /// 1 when all move as one, below 0 when they take turns.
+    /// With V the variance of the sum, v the flows' variances and s their roots, (V - sum v) / ((sum s)^2 - sum v): the
+    /// mean of the correlations of all pairs of flows, weighted by the product of their deviations. 0 when they move
+    /// independently, 1 when all move as one, below 0 when they take turns.
     ///
     /// `None` for fewer than two flows whose windows vary, or fewer than ten samples.
     pub fn index(&self) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! What a queue does after an event: settling and overshoot, from its series.
 //!
-//! The queue is averaged over the last second before it is judged, since single round trips of TCP swing it more than any
-//! AQM can hold; overshoot is taken from the queue as sampled.
+//! The queue is averaged over the last second before it is judged, since single round trips of TCP swing it more than
+//! any AQM can hold; overshoot is taken from the queue as sampled.
 
 /// Half width of the band around the target, as a share of the target.
 pub const BAND: f64 = 0.3;
@@ -19,8 +19,8 @@ pub struct Transient {
     pub overshoot_pkts: f64,
 }
 
-/// Settling and overshoot of the samples `queue_pkts`, taken at equal steps at the rising moments `t_s`, after `start_s` and
-/// up to and including `stop_s`. `None` without a sample in between.
+/// Settling and overshoot of the samples `queue_pkts`, taken at equal steps at the rising moments `t_s`, after
+/// `start_s` and up to and including `stop_s`. `None` without a sample in between.
 pub fn transient(t_s: &[f64], queue_pkts: &[f64], target_pkts: f64, start_s: f64, stop_s: f64) -> Option<Transient> {
     let first = t_s.partition_point(|&t| t <= start_s);
     let end = t_s.partition_point(|&t| t <= stop_s).min(queue_pkts.len());
@@ -29,18 +29,10 @@ pub fn transient(t_s: &[f64], queue_pkts: &[f64], target_pkts: f64, start_s: f64
         return None;
     }
     let step = median_step(t).unwrap_or(stop_s - start_s);
-    let width = (libm::rint(SMOOTH_S / step) as usize).max(1);
-    let sums: Vec<f64> = std::iter::once(0.0)
-        .chain(queue.iter().scan(0.0, |sum, x| {
-            *sum += x;
-            Some(*sum)
-        }))
-        .collect();
+    let means = trailing_means(queue, step);
     let mut since = 0; // first sample of the stretch within the band that is being followed
     let settled = (0..t.len()).find_map(|i| {
-        let from = (i + 1).saturating_sub(width);
-        let mean = (sums[i + 1] - sums[from]) / (i + 1 - from) as f64;
-        if (mean - target_pkts).abs() > BAND * target_pkts {
+        if (means[i] - target_pkts).abs() > BAND * target_pkts {
             since = i + 1;
             return None;
         }
@@ -51,7 +43,24 @@ pub fn transient(t_s: &[f64], queue_pkts: &[f64], target_pkts: f64, start_s: f64
     Some(Transient { settling_s: settled.map(|at| t[at] - start_s), overshoot_pkts: (peak - target_pkts).max(0.0) })
 }
 
-fn median_step(t: &[f64]) -> Option<f64> {
+/// Of each of `values`, taken at steps of `step` seconds, its mean with those of the last [`SMOOTH_S`].
+pub(crate) fn trailing_means(values: &[f64], step: f64) -> Vec<f64> {
+    let width = (libm::rint(SMOOTH_S / step) as usize).max(1);
+    let sums: Vec<f64> = std::iter::once(0.0)
+        .chain(values.iter().scan(0.0, |sum, x| {
+            *sum += x;
+            Some(*sum)
+        }))
+        .collect();
+    let mean = |i: usize| {
+        let from = (i + 1).saturating_sub(width);
+        (sums[i + 1] - sums[from]) / (i + 1 - from) as f64
+    };
+    (0..values.len()).map(mean).collect()
+}
+
+/// The middle one of the steps between the moments `t`.
+pub(crate) fn median_step(t: &[f64]) -> Option<f64> {
     let mut steps: Vec<f64> = t.windows(2).map(|pair| pair[1] - pair[0]).collect();
     steps.sort_by(f64::total_cmp);
     let (low, high) = (steps.len().checked_sub(1)? / 2, steps.len() / 2);

@@ -1,6 +1,6 @@
-//! One file, many cells: `[variants]` are named changes, `[sweep]` has axes of values. A cell is the scenario with one value of each
-//! axis that its id names, and the variants that it names: `464ms,ecn`. Axes are crossed; the keys of one axis go together, value
-//! by value.
+//! One file, many cells: `[variants]` are named changes, `[sweep]` has axes of values. A cell is the scenario with one
+//! value of each axis that its id names, and the variants that it names: `464ms,ecn`. Axes are crossed; the keys of one
+//! axis go together, value by value.
 
 use serde_json::json;
 
@@ -26,8 +26,8 @@ pub struct Axis {
 const POINTS_MAX: usize = 10_000;
 
 impl Scenario {
-    /// Ids of the cells of the sweep: all combinations of the points of its axes, the last axis running fastest. Variants can be
-    /// added to each. Empty without a sweep.
+    /// Ids of the cells of the sweep: all combinations of the points of its axes, the last axis running fastest.
+    /// Variants can be added to each. Empty without a sweep.
     pub fn cells(&self) -> Vec<String> {
         let axes = &self.spec().sweep.0;
         if axes.is_empty() {
@@ -42,8 +42,8 @@ impl Scenario {
         })
     }
 
-    /// The cell of an id: labels of points and names of variants with commas between, in any order. Axes that it does not name
-    /// keep the value that the file has without its sweep.
+    /// The cell of an id: labels of points and names of variants with commas between, in any order. Axes that it does
+    /// not name keep the value that the file has without its sweep.
     pub fn cell(&self, id: &str) -> Result<Scenario, Error> {
         let spec = self.spec();
         let refuse = |message: String| Error {

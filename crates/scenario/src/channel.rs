@@ -1,7 +1,8 @@
-//! What a link is beside a wire of one rate: rates that change or come from a file, media with a law of their own, losses.
+//! What a link is beside a wire of one rate: rates that change or come from a file, media with a law of their own,
+//! losses.
 //!
-//! Here stand the tables that a user writes and the values in them; `line` is what the plan holds of them. Each model of a
-//! medium has a file below with its parameters, their sources, and its mean capacity in closed form.
+//! Here stand the tables that a user writes and the values in them; `line` is what the plan holds of them. Each model
+//! of a medium has a file below with its parameters, their sources, and its mean capacity in closed form.
 
 mod ladder;
 mod lte;
@@ -47,7 +48,8 @@ table! {
         pub csv: Option<String>,
         /// After how long steps or file begin again; without it the last rate stays.
         pub period: Option<Span>,
-        /// File of delivery opportunities as Mahimahi has them: on each line the millisecond at which 1504 bytes may leave.
+        /// File of delivery opportunities as Mahimahi has them: on each line the millisecond at which 1504 bytes may
+        /// leave.
         pub mahimahi: Option<String>,
     }
 }
@@ -89,8 +91,8 @@ table! {
 }
 
 table! {
-    /// The Gilbert-Elliott model: a good and a bad state, each with its probability of loss. The state moves from packet to
-    /// packet (`to_bad`, `to_good`) or with time (`mean_good`, `mean_bad`).
+    /// The Gilbert-Elliott model: a good and a bad state, each with its probability of loss. The state moves from
+    /// packet to packet (`to_bad`, `to_good`) or with time (`mean_good`, `mean_bad`).
     pub struct Burst("a Gilbert-Elliott model") {
         /// Probability that a packet is lost in the good state.
         pub good: Chance = Chance(0.0),
@@ -389,8 +391,9 @@ mod tests {
 
     #[test]
     fn wifi_carries_what_its_protocol_leaves() {
-        // Packets in an aggregate, and bit/s, worked out from the module's formulas: five others and no aggregation; two streams of
-        // 40 MHz at scheme 3 against three others, aggregates of 8; four streams; scheme 0 with packets of 100 B.
+        // Packets in an aggregate, and bit/s, worked out from the module's formulas: five others and no aggregation;
+        // two streams of 40 MHz at scheme 3 against three others, aggregates of 8; four streams; scheme 0 with packets
+        // of 100 B.
         for (text, bps) in [
             ("contenders = 5\naggregate = 1", 1_684_894.272_868_8),
             (
@@ -425,7 +428,8 @@ mod tests {
         let dch: Umts = of_text("model = \"umts\"\ndch = \"384kbit\"\nbler = 0\n");
         // 480 B in 10 ms.
         assert_eq!((dch.slotting().budgets, dch.slotting().mean_bps()), (vec![480], 384_000.0));
-        // LTE at CQI 10: 2.7305 bits in 120 elements of 50 blocks, two layers, half: 2047 B each millisecond; 50 ms out in a second.
+        // LTE at CQI 10: 2.7305 bits in 120 elements of 50 blocks, two layers, half: 2047 B each millisecond; 50 ms out
+        // in a second.
         let lte: Lte = of_text(
             "model = \"lte\"\ncqi = 10\nspread = 0\nlayers = 2\nshare = 0.5\nbler = 0\nhandover_interval = \"950ms\"\n",
         );

@@ -11,7 +11,7 @@ use crate::field::{Buffer, Name};
 use crate::files::Files;
 use crate::line::Medium;
 use crate::network::{Core, Wrong, loss};
-use crate::schema::{Event, Group, Spec, Topology};
+use crate::schema::{Event, Group, Side, Spec, Topology};
 use crate::spec::{AqmChange, AqmSpec, check_profiles};
 use crate::spread::Spread;
 use crate::traffic::Traffic;
@@ -102,29 +102,75 @@ fn wrong<T>(path: impl Into<String>, message: impl Into<String>) -> Result<T, Wr
     Err((path.into(), message.into()))
 }
 
-/// Groups whose hosts others share come first, and run between the same nodes; what hosts have is theirs.
+/// Groups whose hosts others share come first, and have hosts of their own at that node; what hosts have is theirs.
 fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     for (i, group) in spec.flows.iter().enumerate() {
-        let Some(of) = &group.hosts_of else { continue };
-        let path = format!("flows.{i}.hosts_of");
-        let Some(theirs) = spec.flows[..i].iter().position(|other| other.name == *of) else {
-            return wrong(path, format!("no earlier group \"{}\"", of.0));
-        };
-        let (own, their) = (&core.ways[i], &core.ways[theirs]);
-        if (own.from, own.to) != (their.from, their.to) {
-            return wrong(path, format!("the group \"{}\" runs between other nodes", of.0));
+        let both = group.hosts_of.is_some();
+        for (side, side_key, others) in [
+            (Side::Source, "sources_of", [("sources", group.sources), ("hosts", group.hosts)]),
+            (Side::Destination, "destinations_of", [("destinations", group.destinations), ("hosts", group.hosts)]),
+        ] {
+            let Some(of) = group.shares(side) else { continue };
+            let own_key = if side == Side::Source { &group.sources_of } else { &group.destinations_of };
+            if both && own_key.is_some() {
+                return wrong(format!("flows.{i}.{side_key}"), "hosts_of already says whose hosts they are");
+            }
+            let whose = if both { "hosts_of" } else { side_key };
+            let path = format!("flows.{i}.{whose}");
+            let Some(theirs) = spec.flows[..i].iter().position(|other| other.name == *of) else {
+                return wrong(path, format!("no earlier group \"{}\"", of.0));
+            };
+            let (own, their) = (&core.ways[i], &core.ways[theirs]);
+            if both && (own.from, own.to) != (their.from, their.to) {
+                return wrong(path, format!("the group \"{}\" runs between other nodes", of.0));
+            }
+            if core.owner(spec, i, side).is_none() {
+                let node = &core.nodes[own.node(side) as usize];
+                return wrong(path, format!("the group \"{}\" has no hosts at {node}", of.0));
+            }
+            if let Some((key, _)) = others.iter().find(|(_, given)| given.is_some()) {
+                return wrong(
+                    format!("flows.{i}.{key}"),
+                    format!("belongs to the hosts, which {whose} takes from another group"),
+                );
+            }
+        }
+        if group.hosts.is_some()
+            && let Some((key, _)) = [("sources", group.sources), ("destinations", group.destinations)]
+                .iter()
+                .find(|(_, given)| given.is_some())
+        {
+            return wrong(format!("flows.{i}.{key}"), "hosts already says how many there are on each side");
         }
         let given = [
-            ("hosts", group.hosts.is_some()),
             ("access", group.access.is_some()),
             ("rtt", group.rtt.is_some()),
             ("extra_rtt", group.extra_rtt != Spread::fixed(Span::ZERO)),
         ];
-        if let Some((key, _)) = given.iter().find(|(_, given)| *given) {
-            return wrong(format!("flows.{i}.{key}"), "belongs to the hosts, which hosts_of takes from another group");
+        if core.owners(spec, i).iter().all(|owner| *owner != i)
+            && let Some((key, _)) = given.iter().find(|(_, given)| *given)
+        {
+            let whose = if both { "hosts_of takes" } else { "sources_of and destinations_of take" };
+            return wrong(
+                format!("flows.{i}.{key}"),
+                format!("belongs to the hosts, which {whose} from another group"),
+            );
+        }
+        let varies = core.ways[i].access.as_ref().is_some_and(|access| access.delay.low != access.delay.high);
+        if group.rtt.is_some() && varies && !is_paired(spec, core, i) {
+            return wrong(
+                format!("flows.{i}.rtt"),
+                "needs access links of one delay where the hosts of the two sides do not come in pairs",
+            );
         }
     }
     Ok(())
+}
+
+/// Whether a host of one side of group `i` meets one host of the other, and no more.
+fn is_paired(spec: &Spec, core: &Core, i: usize) -> bool {
+    let [source, destination] = core.owners(spec, i);
+    source == destination && core.hosts(spec, i, Side::Source) == core.hosts(spec, i, Side::Destination)
 }
 
 fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
@@ -144,8 +190,10 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     if group.count == 0 {
         return wrong("count", "must be at least 1");
     }
-    if group.hosts.is_some_and(|hosts| !(1..=group.count).contains(&hosts)) {
-        return wrong("hosts", format!("must be 1 to the number of flows, {}", group.count));
+    for (key, hosts) in [("hosts", group.hosts), ("sources", group.sources), ("destinations", group.destinations)] {
+        if hosts.is_some_and(|hosts| !(1..=group.count).contains(&hosts)) {
+            return wrong(key, format!("must be 1 to the number of flows, {}", group.count));
+        }
     }
     if group.class > u32::from(u8::MAX) {
         return wrong("class", "must be 0 to 255");
@@ -211,11 +259,6 @@ fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
         if let Some(message) = group.start.misfit_for(group.count, "flows") {
             return wrong(format!("flows.{i}.start"), message);
         }
-        if spec.host_group(i) != i {
-            continue;
-        }
-        let hosts = group.own_hosts();
-        let each = if group.hosts.is_some() { "hosts" } else { "flows" };
         let access = way.access.as_ref().map(|access| &access.delay);
         let own =
             if group.access.is_some() { format!("flows.{i}.access.delay") } else { "topology.access.delay".into() };
@@ -224,8 +267,17 @@ fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
             (format!("flows.{i}.extra_rtt"), Some(&group.extra_rtt)),
             (format!("flows.{i}.rtt"), group.rtt.as_ref()),
         ] {
-            if let Some(message) = spread.and_then(|spread| spread.misfit_for(hosts, each)) {
-                return wrong(path, message);
+            for side in Side::BOTH.into_iter().filter(|&side| group.shares(side).is_none()) {
+                let hosts = group.own_hosts(side);
+                let each = match (hosts == group.count, group.hosts, side) {
+                    (true, None, _) => "flows",
+                    (_, Some(_), _) => "hosts",
+                    (_, _, Side::Source) => "sources",
+                    (_, _, Side::Destination) => "destinations",
+                };
+                if let Some(message) = spread.and_then(|spread| spread.misfit_for(hosts, each)) {
+                    return wrong(path, message);
+                }
             }
         }
     }

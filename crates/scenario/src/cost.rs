@@ -1,8 +1,9 @@
-//! How long a run will take, known before anything is built: packets, updates of AQMs, samples, steps of equations. What is far
-//! too much is refused in one line that names the key; what is merely long is said.
+//! How long a run will take, known before anything is built: packets, updates of AQMs, samples, steps of equations.
+//! What is far too much is refused in one line that names the key; what is merely long is said.
 //!
-//! Counts are of the order of magnitude: tests hold them within a small factor of what engines count. Seconds are those of one
-//! core of the 2020s, so that "about 3 minutes" means that it is worth waiting, and "about 60 hours" that something was mistyped.
+//! Counts are of the order of magnitude: tests hold them within a small factor of what engines count. Seconds are those
+//! of one core of the 2020s, so that "about 3 minutes" means that it is worth waiting, and "about 60 hours" that
+//! something was mistyped.
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Kind as ParamKind, Limit, Network};
@@ -14,7 +15,7 @@ use crate::field::TIME_MAX;
 use crate::network::{Core, CoreLink, limit};
 use crate::plan::{AqmChoice, Link};
 use crate::scenario::{Scenario, locate};
-use crate::schema::{Group, Spec};
+use crate::schema::{Group, Side, Spec};
 use crate::spec::AqmSpec;
 use crate::spread::Spread;
 use crate::traffic::Traffic;
@@ -101,14 +102,15 @@ enum Blame {
 
 /// A run that takes longer is refused, seconds.
 const TOO_LONG_S: f64 = 3600.0;
-/// What comes each so often is refused where it takes longer than this, seconds, and [`OUT_OF_PROPORTION`] times as long as the rest.
+/// What comes each so often is refused where it takes longer than this, seconds, and [`OUT_OF_PROPORTION`] times as
+/// long as the rest.
 const PERIODIC_S: f64 = 60.0;
 const OUT_OF_PROPORTION: f64 = 10.0;
 /// A run that takes longer is said to, seconds.
 const LONG_S: f64 = 10.0;
 
-/// ns-2 and ns-3 beside the packet engine. Measured on the ARM-PFC paper's experiment 1: 1800 to 2500 and 27 000 to 38 000 ns a packet,
-/// where three or four events take 180; with 1000 flows three times that.
+/// ns-2 and ns-3 beside the packet engine. Measured on the ARM-PFC paper's experiment 1: 1800 to 2500 and 27 000 to 38
+/// 000 ns a packet, where three or four events take 180; with 1000 flows three times that.
 const NS2_SLOWNESS: f64 = 15.0;
 const NS3_SLOWNESS: f64 = 200.0;
 
@@ -133,10 +135,12 @@ const WATCHED: f64 = 256.0;
 /// A step of the fluid's equations, and that of each class of flows, seconds.
 const STEP_S: f64 = 250e-9;
 const STEP_CLASS_S: f64 = 120e-9;
-/// Steps of the fluid: a twentieth of the shortest round trip, at most this, seconds; then half of that, and half again.
+/// Steps of the fluid: a twentieth of the shortest round trip, at most this, seconds; then half of that, and half
+/// again.
 const STEP_MAX_S: f64 = 4e-3;
 const ATTEMPTS: f64 = 7.0;
-/// Flows of a group whose round trips are within this ratio are one class of the fluid's, and it makes no more than so many of a group.
+/// Flows of a group whose round trips are within this ratio are one class of the fluid's, and it makes no more than so
+/// many of a group.
 const FLUID_RTT_RATIO: f64 = 1.25;
 const FLUID_CLASSES_MAX: f64 = 8.0;
 /// A prediction of one link in one window, seconds.
@@ -187,8 +191,8 @@ pub fn updates_s(aqm: &AqmSpec, network: Network, limit: Limit, duration_s: f64)
     updates.map_or(0.0, |updates| duration_s / updates.period_s * updates.each_s())
 }
 
-/// Refuses updates of `aqm` that take far too long over `duration_s` beside the rest, which takes `rest_s`: what makes them so close,
-/// and what would be accepted.
+/// Refuses updates of `aqm` that take far too long over `duration_s` beside the rest, which takes `rest_s`: what makes
+/// them so close, and what would be accepted.
 pub fn check_updates(
     aqm: &AqmSpec,
     network: Network,
@@ -263,8 +267,8 @@ impl Scenario {
         Ok(cost(runner, self.spec(), self.core(), &own, self.fixed()))
     }
 
-    /// Refuses what takes far too long on `runner`, with `aqm` on the links under test. `Some`: what is to be said of `runs` such runs,
-    /// which take long.
+    /// Refuses what takes far too long on `runner`, with `aqm` on the links under test. `Some`: what is to be said of
+    /// `runs` such runs, which take long.
     pub fn check_cost(&self, runner: Runner, aqm: Option<&AqmSpec>, runs: u64) -> Result<Option<String>, Error> {
         let own = self.own(aqm)?;
         let cost = cost(runner, self.spec(), self.core(), &own, self.fixed());
@@ -278,8 +282,8 @@ impl Scenario {
     }
 }
 
-/// What `runner` will have to do for `spec` with `chosen` on the links under test, which have the SPECs in `fixed` elsewhere. Nothing is known of
-/// AQMs that cannot be built.
+/// What `runner` will have to do for `spec` with `chosen` on the links under test, which have the SPECs in `fixed`
+/// elsewhere. Nothing is known of AQMs that cannot be built.
 fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Cost {
     let mut cost = Cost { parts: Vec::new() };
     let duration_s = spec.duration.as_secs_f64();
@@ -409,7 +413,8 @@ fn packets(cost: &mut Cost, spec: &Spec, core: &Core, links: &[Link]) {
         let offered = offered(group, seconds, rtt);
         let window = config.window_pkts().map_or(f64::INFINITY, |window| f64::from(window) * flows * seconds / rtt);
         let access = way.access.as_ref().map_or(f64::INFINITY, |access| {
-            access.rate.as_bps() as f64 * f64::from(spec.flows[spec.host_group(i)].own_hosts()) * seconds / bits
+            let fewest = Side::BOTH.map(|side| core.hosts(spec, i, side)).into_iter().min().unwrap_or(1);
+            access.rate.as_bps() as f64 * f64::from(fewest) * seconds / bits
         });
         let mut count = offered.packets.min(window.max(flows)).min(access);
         let adapts = config.adapts();
@@ -541,20 +546,27 @@ pub(crate) fn fluid_classes(spec: &Spec, core: &Core) -> f64 {
 
 /// Classes of flows that the fluid tells apart in a group: those of one path, by round trip.
 fn classes(spec: &Spec, core: &Core, i: usize, group: &Group) -> f64 {
-    let placed = &spec.flows[spec.host_group(i)];
+    let pairs = Side::BOTH.map(|side| u64::from(core.hosts(spec, i, side)));
     let shortest = base_rtt_s(spec, core, i);
     let longest =
         shortest + round_trip(spec, core, i, true).as_secs_f64() - round_trip(spec, core, i, false).as_secs_f64();
     let apart = ((longest / shortest).ln() / FLUID_RTT_RATIO.ln()).ceil().clamp(1.0, FLUID_CLASSES_MAX);
-    apart.min(group.flows().min(u64::from(placed.own_hosts())).max(1) as f64)
+    let pairs = if pairs[0] == pairs[1] { pairs[0] } else { pairs[0].saturating_mul(pairs[1]) };
+    apart.min(group.flows().min(pairs).max(1) as f64)
 }
 
 /// The propagation delay there and back of the flow of group `i` that has the shortest, or the longest.
 pub(crate) fn round_trip(spec: &Spec, core: &Core, i: usize, longest: bool) -> Span {
     let end = |spread: &Spread| if longest { spread.high } else { spread.low };
-    let (way, placed) = (&core.ways[i], &spec.flows[spec.host_group(i)]);
-    let access = way.access.as_ref().map_or(Span::ZERO, |access| end(&access.delay) * 4 + end(&placed.extra_rtt));
-    placed.rtt.as_ref().map_or_else(|| core.written_delay(way) + access, end)
+    let way = &core.ways[i];
+    let of_hosts = |owner: usize| {
+        let placed = &spec.flows[owner];
+        let access = core.ways[owner].access.as_ref();
+        let access = access.map_or(Span::ZERO, |access| end(&access.delay) * 4 + end(&placed.extra_rtt));
+        placed.rtt.as_ref().map_or_else(|| core.written_delay(way) + access, end)
+    };
+    let [source, destination] = core.owners(spec, i).map(of_hosts);
+    (source + destination) / 2
 }
 
 /// A time for people: two digits, in the unit that fits.

@@ -8,7 +8,7 @@ use std::fmt;
 /// use aqumen_scenario::Scenario;
 ///
 /// let error = Scenario::parse("name = \"exp1\"\nduration = \"100\"\n", "exp1.toml").unwrap_err();
-/// assert_eq!(error.to_string(), "exp1.toml:2: duration = \"100\": needs a unit, such as \"100ms\"");
+/// assert_eq!(error.to_string(), "exp1.toml:2: duration = \"100\": needs a unit, such as \"100ms\" or \"100s\"");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {

@@ -9,7 +9,7 @@ use crate::field::Buffer;
 use crate::line::Line;
 use crate::network::{Core, CoreLink, Way, Wrong, limit};
 use crate::plan::{AqmChoice, Flow, Group, Link, Plan, Window};
-use crate::schema::{Access, Spec};
+use crate::schema::{Access, Side, Spec};
 use crate::spec::{AqmChange, AqmSpec};
 use crate::spread::Spread;
 use crate::streams::{Kind, Stream};
@@ -17,8 +17,8 @@ use crate::streams::{Kind, Stream};
 /// Share of the run after which it counts as steady, if the scenario does not say.
 const STEADY_FROM: u64 = 10;
 
-/// The plan of `spec` for `seed`, with `chosen` on the links under test. The links' own SPECs are in `fixed`. Fails if an event
-/// changes parameters that an AQM does not have.
+/// The plan of `spec` for `seed`, with `chosen` on the links under test. The links' own SPECs are in `fixed`. Fails if
+/// an event changes parameters that an AQM does not have.
 pub(crate) fn expand(
     spec: &Spec,
     core: &Core,
@@ -45,8 +45,9 @@ pub(crate) fn expand(
         let aqm = fixed[i].as_ref().unwrap_or(chosen);
         plan.links.push(written_link(spec, core, i, link, aqm)?);
     }
-    // Of each group, the first flow between each pair of its hosts.
-    let mut pairs: Vec<Vec<u32>> = Vec::with_capacity(spec.flows.len());
+    // Of each group its own hosts, side by side.
+    let mut hosts: Vec<[Vec<Host>; 2]> = Vec::with_capacity(spec.flows.len());
+    let mut numbered = 0;
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
         let first = plan.flows.len() as u32;
         plan.groups.push(Group {
@@ -60,45 +61,50 @@ pub(crate) fn expand(
         });
         let pauses = pauses(spec, group);
         let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
-        let (connections, own) = (group.traffic.connections(), group.own_hosts());
-        let owner = spec.host_group(i);
-        pairs.push((0..own).map(|host| first + host * connections).collect());
-        let (hosts, placed) = (&pairs[owner], &spec.flows[owner]);
+        let connections = group.traffic.connections();
+        let many = Side::BOTH.map(|side| core.hosts(spec, i, side));
+        hosts.push(Default::default());
         for number in 0..group.count {
-            // The order of draws is part of the format: each is made whether or not it is needed, so that a range in one
-            // place does not move the flows in another.
+            // The order of draws is part of the format: each is made whether or not it is needed, so that a range in
+            // one place does not move the flows in another.
             let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number * connections));
             let start = group.start.value(draws.uniform(), number, group.count);
             // Delays are those of the hosts.
-            let mut draw = |spread: &Spread| spread.value(draws.uniform(), number % own, own);
-            let (source_delay, sink_delay) = match &way.access {
-                Some(access) => (draw(&access.delay), draw(&access.delay)),
-                None => (draw(&none), draw(&none)),
+            let (mut uniform, access) = (|| draws.uniform(), way.access.as_ref());
+            let delay = access.map_or(&none, |access| &access.delay);
+            let dealt = |spread: &Spread, uniform: f64| many.map(|own| spread.value(uniform, number % own, own));
+            let [source, _] = dealt(delay, uniform());
+            let [_, sink] = dealt(delay, uniform());
+            // What each link of the source and of the sink gets, so that the round trip becomes longer.
+            let extra = match &group.rtt {
+                None => dealt(&group.extra_rtt, uniform()),
+                Some(rtt) => dealt(rtt, uniform()).map(|rtt| rtt.saturating_sub(written + (source + sink) * 2)),
             };
-            let extra = match &placed.rtt {
-                None => draw(&placed.extra_rtt),
-                Some(rtt) => draw(rtt).saturating_sub(written + (source_delay + sink_delay) * 2),
-            } / 4;
-            let host = plan
-                .flows
-                .get(hosts[number as usize % hosts.len()] as usize)
-                .map_or(first + number % own * connections, |twin| twin.hosts);
-            let (path, return_path) = match &way.access {
-                Some(_) if host != first + number * connections => {
-                    let twin = &plan.flows[host as usize];
-                    (twin.path.clone(), twin.return_path.clone())
-                }
-                None => (way.path.clone(), way.return_path.clone()),
-                Some(access) => {
-                    let name = format!("{}.{number}", group.name.0);
-                    place(&mut plan, &nominal, &name, way, access, source_delay + extra, sink_delay + extra)
-                }
-            };
+            let delays = [source + extra[0] / 4, sink + extra[1] / 4];
+            let owners = Side::BOTH.map(|side| core.owner(spec, i, side).unwrap_or((i, side)));
+            let known = [0, 1].map(|side| {
+                let (owner, theirs) = owners[side];
+                hosts[owner][theirs as usize].get((number % many[side]) as usize).copied()
+            });
+            let new = known.map(|host| host.is_none());
+            let placed = access.filter(|_| new.contains(&true)).map(|access| {
+                let name = format!("{}.{number}", group.name.0);
+                place(&mut plan, &nominal, &name, way, access, new, delays)
+            });
+            let [source, sink] = [0, 1].map(|side| {
+                known[side].unwrap_or_else(|| {
+                    let host = Host { number: numbered, links: placed.and_then(|placed| placed[side]) };
+                    numbered += 1;
+                    hosts[i][side].push(host);
+                    host
+                })
+            });
             let flow = Flow {
                 group: plan.groups.len() as u32 - 1,
-                hosts: host,
-                path,
-                return_path,
+                source: source.number,
+                destination: sink.number,
+                path: around(source.links, &way.path, sink.links),
+                return_path: around(sink.links, &way.return_path, source.links),
                 on: on_intervals(start, group.stop, &pauses[number as usize]),
                 transfer: group.transfer,
             };
@@ -191,7 +197,8 @@ pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, 
     }
     add_failures(spec, core, i, &mut line);
     let target_pkts = match link.aqm {
-        // An AQM that needs a target designs itself for a third of the buffer; nobody asked that the queue be held there.
+        // An AQM that needs a target designs itself for a third of the buffer; nobody asked that the queue be held
+        // there.
         None => link.target.or(spec.nominal.target).map(|target| target.0),
         Some(_) => link.target.map(|target| target.0),
     };
@@ -228,37 +235,63 @@ fn add_failures(spec: &Spec, core: &Core, i: usize, line: &mut Line) {
     merge(&mut line.outages);
 }
 
-/// Adds the hosts and access links of one flow; answers its paths.
+/// A host.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    /// Its number, over all groups.
+    number: u32,
+    /// Its access links, if it has any.
+    links: Option<AccessLinks>,
+}
+
+/// The access links of a host, by their numbers.
+#[derive(Clone, Copy, Debug)]
+struct AccessLinks {
+    /// From the host.
+    out: u32,
+    /// To it.
+    into: u32,
+}
+
+/// Adds the source and the sink of one flow, those of them that are `new`, with their access links; answers these.
 fn place(
     plan: &mut Plan,
     nominal: &Network,
     name: &str,
     way: &Way,
     access: &Access,
-    source_delay: Span,
-    sink_delay: Span,
-) -> (Vec<u32>, Vec<u32>) {
-    let source = plan.nodes.len() as u32;
-    let sink = source + 1;
-    plan.nodes.extend([format!("{name}.source"), format!("{name}.sink")]);
+    new: [bool; 2],
+    delays: [Span; 2],
+) -> [Option<AccessLinks>; 2] {
+    let mut nodes = [0; 2];
+    for (side, what) in ["source", "sink"].iter().enumerate().filter(|(side, _)| new[*side]) {
+        nodes[side] = plan.nodes.len() as u32;
+        plan.nodes.push(format!("{name}.{what}"));
+    }
     let Limit { packets, .. } = limit(access.buffer);
     let buffer_pkts = match access.buffer {
         Buffer::Packets(_) => f64::from(packets),
         Buffer::Bytes(bytes) => bytes.0 as f64 / nominal.packet_bytes,
     };
     let network = Network { link_rate: access.rate, buffer_pkts, ..*nominal };
-    let first = plan.links.len() as u32;
-    for (suffix, from, to, delay) in [
-        ("source-out", source, way.from, source_delay),
-        ("sink-in", way.to, sink, sink_delay),
-        ("sink-out", sink, way.to, sink_delay),
-        ("source-in", way.from, source, source_delay),
+    let [source, sink] = nodes;
+    let mut links = [AccessLinks { out: 0, into: 0 }; 2];
+    for (suffix, side, from, to) in [
+        ("source-out", 0, source, way.from),
+        ("sink-in", 1, way.to, sink),
+        ("sink-out", 1, sink, way.to),
+        ("source-in", 0, way.from, source),
     ] {
+        if !new[side] {
+            continue;
+        }
+        let number = plan.links.len() as u32;
+        *(if from == nodes[side] { &mut links[side].out } else { &mut links[side].into }) = number;
         plan.links.push(Link {
             name: format!("{name}.{suffix}"),
             from,
             to,
-            delay,
+            delay: delays[side],
             rates: vec![(Instant::ZERO, access.rate)],
             line: access
                 .loss
@@ -270,10 +303,13 @@ fn place(
             record: false,
         });
     }
-    let around = |before: u32, path: &[u32], after: u32| {
-        std::iter::once(before).chain(path.iter().copied()).chain(std::iter::once(after)).collect()
-    };
-    (around(first, &way.path, first + 1), around(first + 2, &way.return_path, first + 3))
+    [0, 1].map(|side| new[side].then_some(links[side]))
+}
+
+/// A path from a host to a host, with their access links.
+fn around(from: Option<AccessLinks>, path: &[u32], to: Option<AccessLinks>) -> Vec<u32> {
+    let (before, after) = (from.map(|host| host.out), to.map(|host| host.into));
+    before.into_iter().chain(path.iter().copied()).chain(after).collect()
 }
 
 /// The time from `start` to `stop` less the pauses, which are in order and apart.
@@ -323,8 +359,8 @@ impl Plan {
         })
     }
 
-    /// The plan as JSON: version 1 of the form that engines outside this program read. Times in seconds, rates in bits per
-    /// second. Fails if an AQM cannot be built for its link.
+    /// The plan as JSON: version 1 of the form that engines outside this program read. Times in seconds, rates in bits
+    /// per second. Fails if an AQM cannot be built for its link.
     pub fn to_json(&self) -> Result<serde_json::Value, aqumen_aqm::ParamError> {
         crate::json::plan(self)
     }

@@ -1,4 +1,5 @@
-//! How a value of the schema is read, written and described. [`table!`] makes all three for a table from one declaration.
+//! How a value of the schema is read, written and described. [`table!`] makes all three for a table from one
+//! declaration.
 
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
@@ -125,8 +126,8 @@ pub(crate) fn all_defaults<T: Field>() -> T {
     T::read(&At { node: &empty, path: String::new() }).unwrap_or_else(|misfit| panic!("{}: no default", misfit.path))
 }
 
-/// Declares a table of the schema once: its fields with their documentation, types and defaults. A field without default
-/// must be given, unless it is an `Option` or a `Vec`.
+/// Declares a table of the schema once: its fields with their documentation, types and defaults. A field without
+/// default must be given, unless it is an `Option` or a `Vec`.
 macro_rules! table {
     (
         $(#[doc = $doc:literal])*

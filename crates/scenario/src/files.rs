@@ -29,7 +29,8 @@ impl Files {
         Files { folder: PathBuf::new(), given: Some(Arc::new(files.into_iter().collect())) }
     }
 
-    /// The text of the file that the scenario calls `name` and that is to be `what`, "a trace", and its path for messages.
+    /// The text of the file that the scenario calls `name` and that is to be `what`, "a trace", and its path for
+    /// messages.
     pub(crate) fn text(&self, name: &str, what: &str) -> Result<(PathBuf, String), String> {
         let path = self.folder.join(name);
         let shown = path.display().to_string();

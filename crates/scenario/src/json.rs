@@ -28,7 +28,8 @@ pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
                 flow.on.iter().map(|(from, until)| json!([moment(*from), until.map(moment)])).collect();
             json!({
                 "group": flow.group, "path": flow.path, "return_path": flow.return_path, "on": on,
-                "transfer_bytes": flow.transfer.map(|bytes| bytes.0), "hosts": flow.hosts,
+                "transfer_bytes": flow.transfer.map(|bytes| bytes.0), "source": flow.source,
+                "destination": flow.destination,
             })
         })
         .collect();

@@ -1,7 +1,7 @@
 //! Laws of chance of the traffic sources: how large, how long, how many.
 //!
-//! A law is kept in base units (bytes, nanoseconds, or a count), as its quantity has them. `crates/sim` draws from it; here
-//! it is read, checked and written, and its mean is known, since offered load follows from means.
+//! A law is kept in base units (bytes, nanoseconds, or a count), as its quantity has them. `crates/sim` draws from it;
+//! here it is read, checked and written, and its mean is known, since offered load follows from means.
 
 use std::sync::Arc;
 
@@ -86,7 +86,8 @@ impl Law {
             Law::Uniform { min, max } => (min + max) / 2.0,
             Law::Exponential { mean } | Law::Erlang { mean, .. } | Law::Pareto { mean, .. } => *mean,
             Law::Lognormal { mean, min, max, .. } => {
-                // E[X; a < X <= b] = mean (Phi(b' - sigma) - Phi(a' - sigma)), with a' and b' the bounds in standard units.
+                // E[X; a < X <= b] = mean (Phi(b' - sigma) - Phi(a' - sigma)), with a' and b' the bounds in standard
+                // units.
                 let (mu, sigma) = self.normal().unwrap_or((0.0, 1.0));
                 let standard = |x: f64| if x > 0.0 { (libm::log(x) - mu) / sigma } else { f64::NEG_INFINITY };
                 let (low, high) = (standard(*min), max.map_or(f64::INFINITY, standard));
@@ -492,8 +493,8 @@ mod tests {
         let least = |mean, shape, max| Law::Pareto { mean, shape, max }.least().unwrap();
         // 3 (1.5 - 1) / 1.5.
         assert!(near(least(3.0, 1.5, None), 1.0));
-        // Between 1 and 2 with shape 2: 2 (1 - 1/2) / (1 - 1/4) = 4/3. Between 1 and e with shape 1: 1 / (1 - 1/e). Between 1 and
-        // 4 with shape 1/2: (1/2) (2 - 1) / (1/2) / (1 - 1/2) = 2.
+        // Between 1 and 2 with shape 2: 2 (1 - 1/2) / (1 - 1/4) = 4/3. Between 1 and e with shape 1: 1 / (1 - 1/e).
+        // Between 1 and 4 with shape 1/2: (1/2) (2 - 1) / (1/2) / (1 - 1/2) = 2.
         assert!(near(least(4.0 / 3.0, 2.0, Some(2.0)), 1.0));
         let e = std::f64::consts::E;
         assert!(near(least(1.0 / (1.0 - 1.0 / e), 1.0, Some(e)), 1.0));

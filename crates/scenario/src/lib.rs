@@ -1,7 +1,8 @@
 //! The scenario: what a user writes once and every engine runs.
 //!
-//! [`Scenario`] is the TOML file, read and checked; [`Scenario::plan`] makes it explicit for one seed as a [`Plan`]. Every
-//! mistake is an [`Error`] of one line that names file, line and key. `docs/formats/scenario.md` describes the format.
+//! [`Scenario`] is the TOML file, read and checked; [`Scenario::plan`] makes it explicit for one seed as a [`Plan`].
+//! Every mistake is an [`Error`] of one line that names file, line and key. `docs/formats/scenario.md` describes the
+//! format.
 //!
 //! ```
 //! use aqumen_scenario::Scenario;
@@ -39,9 +40,11 @@
 //! ```
 //!
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
-//! - `value` are values of parameters, as written and as read; `schema` declares the tables, `parking_lot` one of its presets,
-//!   `spread` the times that differ from flow to flow, `transport`, `traffic` (with its laws of chance, `law`) and `spec` those of transports, applications and AQMs;
+//! - `value` are values of parameters, as written and as read; `schema` declares the tables, `parking_lot` one of its
+//!   presets, `spread` the times that differ from flow to flow, `transport`, `traffic` (with its laws of chance, `law`)
+//!   and `spec` those of transports, applications and AQMs;
 //! - `cells` has the variants and sweeps of one file, `until` its beginning alone;
+//! - `design` is a scenario made of a network's numbers alone;
 //! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
 //! - `channel` has the media and losses of links, `rates` reads their traces, `line` is what the plan holds of them;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
@@ -52,6 +55,7 @@ mod cells;
 pub mod channel;
 mod check;
 pub mod cost;
+pub mod design;
 mod error;
 mod expand;
 mod field;

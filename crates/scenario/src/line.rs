@@ -14,11 +14,11 @@ use crate::plan::AqmChoice;
 pub struct Line {
     /// The law of its medium. The link's rates then hold the mean capacity alone.
     pub medium: Medium,
-    /// Propagation delays that begin during the run, in order. The delay in force when a transmission ends counts; packets do
-    /// not overtake each other.
+    /// Propagation delays that begin during the run, in order. The delay in force when a transmission ends counts;
+    /// packets do not overtake each other.
     pub delays: Vec<(Instant, Span)>,
-    /// Losses on the wire from each moment on, in order; none before the first. Those in force when a transmission starts
-    /// count.
+    /// Losses on the wire from each moment on, in order; none before the first. Those in force when a transmission
+    /// starts count.
     pub losses: Vec<(Instant, Loss)>,
     /// When the link begins no transmission: from, and until (`None`: the end of the run). In order, apart.
     pub outages: Vec<(Instant, Option<Instant>)>,

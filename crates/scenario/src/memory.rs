@@ -1,5 +1,7 @@
 //! How much memory a run will need, and whether the machine has it: known before anything is built.
 
+use std::collections::BTreeSet;
+
 use aqumen_units::{Rate, Span};
 
 use crate::Error;
@@ -166,9 +168,10 @@ fn smallest_packet(spec: &Spec) -> u64 {
     spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1)
 }
 
-/// What packets take that may be under way at one time, bytes: no more than the receivers' windows admit, nor than slow start reaches, nor
-/// than queues and wires hold. A queue of an access link counts only where that link is what limits its flow; elsewhere it stays all
-/// but empty.
+/// What packets take that may be under way at one time, bytes: no more than the receivers' windows admit, nor than slow
+/// start reaches, nor than queues and wires hold. A window grows by one for each packet acknowledged, at most, so that
+/// in a short run those of TCP hold no more than they began with and what the narrowest links carry. A queue of an
+/// access link counts only where that link is what limits its flow; elsewhere it stays all but empty.
 fn packets(spec: &Spec, core: &Core) -> u64 {
     let smallest = smallest_packet(spec);
     let room = |buffer: Buffer| match buffer {
@@ -178,26 +181,44 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
     let wire = |rate: Rate, delay: Span| rate.amount_in(delay).0 / smallest;
     let mut waiting: u64 = core.links.iter().map(|link| room(link.buffer)).fold(0, u64::saturating_add);
     let mut under_way = core.links.iter().map(|link| wire(link.rate, link.delay)).fold(0, u64::saturating_add);
-    let mut admitted: u64 = 0;
+    let (mut admitted, mut by_windows, mut at_first): (u64, u64, u64) = (0, 0, 0);
+    let mut narrow = BTreeSet::new();
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
-        let placed = &spec.flows[spec.host_group(i)];
         let (count, config) = (group.flows(), &group.transport.config);
         let first = u64::from(config.initial_window_pkts());
         let window = config.window_pkts().map_or(u64::MAX, u64::from).min(match config.tcp() {
             Some(_) => grown(first, spec.duration.as_secs_f64() / base_rtt_s(spec, core, i)),
             None => u64::MAX,
         });
-        admitted = admitted.saturating_add(count.saturating_mul(window));
+        let all = count.saturating_mul(window);
+        if config.tcp().is_some() {
+            by_windows = by_windows.saturating_add(all);
+            at_first = at_first.saturating_add(count.saturating_mul(first));
+            narrow.extend(way.path.iter().copied().min_by_key(|link| core.links[*link as usize].rate.as_bps()));
+        } else {
+            admitted = admitted.saturating_add(all);
+        }
         under_way = under_way.saturating_add(count.saturating_mul(first));
         let Some(access) = &way.access else { continue };
         let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate).min().unwrap_or(RATE_MAX);
         let of_access = Rate::from_bps(access.rate.as_bps().saturating_mul(count));
-        let around = placed.rtt.as_ref().map_or((access.delay.high + placed.extra_rtt.high) * 4, |rtt| rtt.high);
+        let around = core
+            .owners(spec, i)
+            .map(|owner| &spec.flows[owner])
+            .map(|placed| placed.rtt.as_ref().map_or((access.delay.high + placed.extra_rtt.high) * 4, |rtt| rtt.high));
+        let around = around[0].max(around[1]);
         under_way = under_way.saturating_add(wire(of_access.min(narrowest), around));
         if of_access <= narrowest {
             waiting = waiting.saturating_add(room(access.buffer).saturating_mul(count));
         }
     }
+    let fastest = spec.events.iter().filter_map(|event| event.capacity).max();
+    let carried = |link: &u32| {
+        let rate = core.links[*link as usize].rate;
+        wire(fastest.map_or(rate, |fastest| rate.max(fastest)), spec.duration)
+    };
+    let acknowledged = narrow.iter().map(carried).fold(0, u64::saturating_add);
+    admitted = admitted.saturating_add(by_windows.min(at_first.saturating_add(acknowledged)));
     let under_way = under_way.min(admitted);
     let waiting = waiting.min(admitted - under_way);
     under_way.saturating_mul(UNDER_WAY_BYTES).saturating_add(waiting.saturating_mul(WAITING_BYTES))

@@ -1,7 +1,7 @@
 //! The model file of the queueing analysis: sources before a queue. `docs/formats/mmpp.md` describes the format.
 //!
-//! [`File`] is the TOML file, read and checked as far as that needs no mathematics; the solver reports what it finds through
-//! [`File::error`], with file, line and key. [`Chain`] is a source as the packet engine sends it.
+//! [`File`] is the TOML file, read and checked as far as that needs no mathematics; the solver reports what it finds
+//! through [`File::error`], with file, line and key. [`Chain`] is a source as the packet engine sends it.
 
 mod chain;
 
@@ -38,6 +38,8 @@ table! {
         pub sources: Vec<Source>,
         /// Early drops or marks by a threshold function; none if absent.
         pub early: Option<Early>,
+        /// What may be admitted for a given loss: the most load, or the least threshold; nothing is asked if absent.
+        pub admit: Option<Admit>,
         /// The packet simulation beside the prediction.
         pub simulate: Simulate = Simulate::default(),
     }
@@ -54,8 +56,8 @@ table! {
         pub link: Option<Rate>,
         /// Mean packet size on that link; that of the captures if absent.
         pub packet: Option<Bytes>,
-        /// Erlang stages of a service: 1 is exponential, many are nearly constant; those that fit the packet sizes of the
-        /// captures if absent, else 1.
+        /// Erlang stages of a service: 1 is exponential, many are nearly constant; those that fit the packet sizes of
+        /// the captures if absent, else 1.
         pub stages: Option<u32>,
     }
 }
@@ -89,7 +91,8 @@ table! {
         pub off: Span,
         /// Rate of one while it is ON.
         pub rate: PacketRate,
-        /// `exact`: count + 1 states; `two-state`: two states with the same index of dispersion, whose losses may be far off.
+        /// `exact`: count + 1 states; `two-state`: two states with the same index of dispersion, whose losses may be
+        /// far off.
         pub model: MiniModel = MiniModel::Exact,
     }
 }
@@ -97,8 +100,8 @@ table! {
 table! {
     /// A trace of packets.
     pub struct Trace("a trace") {
-        /// The file: pcap, pcapng, or text with a time in seconds in the first column and perhaps a size in bytes in the
-        /// second; relative to the model file.
+        /// The file: pcap, pcapng, or text with a time in seconds in the first column and perhaps a size in bytes in
+        /// the second; relative to the model file.
         pub file: String,
         /// Most components of the fit, each with its own time scale: 1 to 3.
         pub components: u32 = 3,
@@ -132,6 +135,17 @@ table! {
         pub highest: f64 = 0.95,
         /// Step from one to the next.
         pub step: f64 = 0.01,
+    }
+}
+
+table! {
+    /// What may be admitted for a given loss.
+    pub struct Admit("what may be admitted") {
+        /// `load`: by which factor the rates of all sources may grow together; `threshold`: from which occupancy on
+        /// packets must be dropped early, one threshold for all sources.
+        pub find: Find,
+        /// Largest share of packets lost, of each source.
+        pub loss: f64,
     }
 }
 
@@ -277,6 +291,16 @@ choice! {
 }
 
 choice! {
+    /// What is asked of a bound on loss.
+    Find("\"load\" or \"threshold\"") {
+        /// The most load that meets it.
+        Load = "load",
+        /// The least threshold that meets it.
+        Threshold = "threshold",
+    }
+}
+
+choice! {
     /// What the threshold function does to a packet.
     Action("\"drop\" or \"mark\"") {
         /// Drop it.
@@ -409,6 +433,17 @@ fn check(spec: &Spec) -> Result<(), (String, String)> {
     }
     if let Some(early) = &spec.early {
         check_early(early, &names).map_err(|(key, message)| (format!("early{key}"), message))?;
+    }
+    if let Some(admit) = &spec.admit {
+        if !(admit.loss > 0.0 && admit.loss < 1.0) {
+            return wrong("admit.loss".into(), "must be above 0 and below 1, such as 0.01".into());
+        }
+        if admit.find == Find::Threshold && spec.early.is_some() {
+            return wrong("admit.find".into(), "finds the threshold: leave early out".into());
+        }
+        if spec.early.as_ref().is_some_and(|early| early.adapt.is_some()) {
+            return wrong("admit".into(), "give admit or early.adapt, not both".into());
+        }
     }
     let simulate = &spec.simulate;
     if simulate.duration == Span::ZERO {

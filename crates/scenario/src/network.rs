@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::line::Medium;
 use crate::rates::{Resolved, resolve};
 use crate::routes::{Edge, route};
-use crate::schema::{Access, GraphLink, Group, Reverse, Spec, Topology};
+use crate::schema::{Access, GraphLink, Group, Reverse, Side, Spec, Topology};
 use crate::spread::Spread;
 use crate::units::show_span;
 
@@ -243,8 +243,9 @@ impl Core {
         };
         let designed_for = if long.is_empty() { &there } else { &long };
         let flows = sum(designed_for, &|_| 1.0);
-        let rtt_s =
-            sum(designed_for, &|g| self.base_rtt_s(&self.ways[spec.host_group(g)], &spec.flows[spec.host_group(g)]));
+        // Hosts of two groups have half of the round trip each.
+        let of_hosts = |g: usize| self.base_rtt_s(&self.ways[g], &spec.flows[g]) / 2.0;
+        let rtt_s = sum(designed_for, &|g| self.owners(spec, g).map(of_hosts).iter().sum());
         let bytes = sum(&there, &|g| f64::from(spec.flows[g].transport.config.packet_bytes()));
         let given = &spec.nominal;
         let packet_bytes = given.packet.map_or_else(|| bytes / sum(&there, &|_| 1.0), |packet| packet.0 as f64);
@@ -270,6 +271,43 @@ impl Core {
         }
         let access = way.access.as_ref().map_or(0.0, |access| 4.0 * access.delay.mean_s() + group.extra_rtt.mean_s());
         self.written_delay(way).as_nanos() as f64 / 1e9 + access
+    }
+}
+
+impl Way {
+    /// The node at which hosts of a side stand.
+    pub(crate) fn node(&self, side: Side) -> u32 {
+        match side {
+            Side::Source => self.from,
+            Side::Destination => self.to,
+        }
+    }
+}
+
+impl Core {
+    /// Whose hosts those of group `i` on a side are, and on which side these have them: that at the same node. `None` where there is no
+    /// such group, or it has none there.
+    pub(crate) fn owner(&self, spec: &Spec, i: usize, side: Side) -> Option<(usize, Side)> {
+        let (mut group, mut at) = (i, side);
+        while let Some(of) = spec.flows[group].shares(at) {
+            let owner = spec.flows[..group].iter().position(|other| other.name == *of)?;
+            let node = self.ways[group].node(at);
+            at = Side::BOTH.into_iter().find(|&theirs| self.ways[owner].node(theirs) == node)?;
+            group = owner;
+        }
+        Some((group, at))
+    }
+
+    /// The groups to which the hosts of both sides of group `i` belong: they say with which links and delays these stand there.
+    pub(crate) fn owners(&self, spec: &Spec, i: usize) -> [usize; 2] {
+        // Checked: there are such groups.
+        Side::BOTH.map(|side| self.owner(spec, i, side).map_or(i, |(owner, _)| owner))
+    }
+
+    /// Number of hosts that group `i` has on a side, its own or another's.
+    pub(crate) fn hosts(&self, spec: &Spec, i: usize, side: Side) -> u32 {
+        // Checked: there are hosts.
+        self.owner(spec, i, side).map_or(1, |(owner, theirs)| spec.flows[owner].own_hosts(theirs))
     }
 }
 

@@ -1,5 +1,6 @@
-//! The preset `parking-lot`: routers `r0`, `r1`, ... in a row, with links `link1`, `link2`, ... between them, all under test.
-//! Flows go from the first router to the last unless they say otherwise; cross traffic enters and leaves on the way.
+//! The preset `parking-lot`: routers `r0`, `r1`, ... in a row, with links `link1`, `link2`, ... between them, all under
+//! test. Flows go from the first router to the last unless they say otherwise; cross traffic enters and leaves on the
+//! way.
 
 use aqumen_units::{Rate, Span};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! The plan: a scenario made explicit for one seed. Every node, link and flow stands there by itself, with its own delay
-//! and start time, so that two engines that run one plan run the same network.
+//! The plan: a scenario made explicit for one seed. Every node, link and flow stands there by itself, with its own
+//! delay and start time, so that two engines that run one plan run the same network.
 
 use std::ops::Range;
 
@@ -51,8 +51,8 @@ impl Plan {
         last.and_then(|(_, until)| *until).map_or(u64::MAX, |until| until.as_nanos())
     }
 
-    /// How long the bytes of a transfer take on the way of `flow` where there is nobody else: the delay of the links, and the bytes at
-    /// the rate of the slowest; nanoseconds, above 0.
+    /// How long the bytes of a transfer take on the way of `flow` where there is nobody else: the delay of the links,
+    /// and the bytes at the rate of the slowest; nanoseconds, above 0.
     pub fn alone_ns(&self, flow: u32, bytes: u64) -> f64 {
         let links = || self.flows[flow as usize].path.iter().map(|&link| &self.links[link as usize]);
         let delay: u64 = links().map(|link| link.delay.as_nanos()).sum();
@@ -73,8 +73,8 @@ pub struct Link {
     pub to: u32,
     /// Propagation delay.
     pub delay: Span,
-    /// Rate from each moment on, in order of time; the first entry is at the start. A packet is transmitted at the rate in
-    /// force when its transmission starts.
+    /// Rate from each moment on, in order of time; the first entry is at the start. A packet is transmitted at the rate
+    /// in force when its transmission starts.
     pub rates: Vec<(Instant, Rate)>,
     /// What it has beside rates, a delay and an AQM; `None` for a plain wire.
     pub line: Option<Box<Line>>,
@@ -123,8 +123,10 @@ pub struct Group {
 pub struct Flow {
     /// Its group.
     pub group: u32,
-    /// The hosts between which it runs: the number of the first flow that runs between them.
-    pub hosts: u32,
+    /// The host that it comes from: hosts are numbered over the whole plan.
+    pub source: u32,
+    /// The host that it goes to.
+    pub destination: u32,
     /// Links that its data cross, in order.
     pub path: Vec<u32>,
     /// Links that its acknowledgements cross, in order.
@@ -172,7 +174,8 @@ impl AqmChoice {
         self.catalogue.build(&self.name, &self.values(), &self.network)
     }
 
-    /// The queue discipline with room for `limit`, ready to run, of one queue or of several. `None` if there is none of that name.
+    /// The queue discipline with room for `limit`, ready to run, of one queue or of several. `None` if there is none of
+    /// that name.
     pub fn build_qdisc(&self, limit: Limit) -> Option<Result<AnyQdisc, ParamError>> {
         self.catalogue.build_qdisc(&self.name, &self.values(), &self.network, limit)
     }

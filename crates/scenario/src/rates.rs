@@ -27,8 +27,8 @@ const CHANGES_MAX: usize = 1_000_000;
 /// A rate, 0 for none, from a moment on.
 type Change = (Span, u64);
 
-/// The rates that `capacity`, which stands at `path`, means in a run of `duration`. Files are sought beside the scenario, in
-/// `folder`.
+/// The rates that `capacity`, which stands at `path`, means in a run of `duration`. Files are sought beside the
+/// scenario, in `folder`.
 pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, files: &Files) -> Result<Resolved, Wrong> {
     let varying = match capacity {
         Capacity::Constant(rate) => {

@@ -86,8 +86,8 @@ impl Scenario {
         Scenario::from_tree(Node::parse(text, file)?, file, files, outside.into())
     }
 
-    /// The same scenario with the value at the dotted `key` replaced: `topology.bottleneck.rate` or `bottleneck.rate` for
-    /// short, `flows.ftp.count` by name or `flows.0.count` by place.
+    /// The same scenario with the value at the dotted `key` replaced: `topology.bottleneck.rate` or `bottleneck.rate`
+    /// for short, `flows.ftp.count` by name or `flows.0.count` by place.
     pub fn with(&self, key: &str, value: &str) -> Result<Scenario, Error> {
         self.with_all(&[(key, value)])
     }
@@ -146,7 +146,8 @@ impl Scenario {
         &self.file
     }
 
-    /// The scenario as TOML. It reads back as the same scenario; comments and values equal to their default are left out.
+    /// The scenario as TOML. It reads back as the same scenario; comments and values equal to their default are left
+    /// out.
     pub fn to_toml(&self) -> String {
         match self.spec.write() {
             Some(toml::Value::Table(table)) => table.to_string(),
@@ -164,8 +165,8 @@ impl Scenario {
         self.core.under_test().map(|i| self.core.links[i].name.as_str()).collect()
     }
 
-    /// The plan for `seed`, with `aqm` on the links under test; `None`: the one that the scenario names. Plans of two AQMs
-    /// for one seed differ in the AQM alone.
+    /// The plan for `seed`, with `aqm` on the links under test; `None`: the one that the scenario names. Plans of two
+    /// AQMs for one seed differ in the AQM alone.
     pub fn plan(&self, seed: u64, aqm: Option<&AqmSpec>) -> Result<Plan, Error> {
         if aqm.is_some() && self.core.under_test().next().is_none() {
             let message = "no link is under test; give one aqm = \"test\"";

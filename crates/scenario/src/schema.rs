@@ -196,11 +196,20 @@ table! {
         pub hosts: Option<u32>,
         /// An earlier group between the same nodes whose hosts these flows share, with their access links and delays.
         pub hosts_of: Option<Name>,
+        /// Number of hosts that the flows come from; one for each flow if absent.
+        pub sources: Option<u32>,
+        /// Number of hosts that the flows go to; one for each flow if absent.
+        pub destinations: Option<u32>,
+        /// An earlier group whose hosts at the node where the data enter are those that these flows come from.
+        pub sources_of: Option<Name>,
+        /// An earlier group whose hosts at the node where the data leave are those that these flows go to.
+        pub destinations_of: Option<Name>,
         /// Traffic class of its packets, 0 to 255, for AQMs that tell classes apart.
         pub class: u32 = 0,
         /// Round-trip time added to each flow, a quarter on each direction of its access links.
         pub extra_rtt: Spread = Spread::fixed(Span::ZERO),
-        /// Round-trip time of each flow without queueing: the access links get what is lacking, a quarter on each direction.
+        /// Round-trip time of each flow without queueing: the access links get what is lacking, a quarter on each
+        /// direction.
         pub rtt: Option<Spread>,
     }
 }
@@ -238,7 +247,8 @@ table! {
     pub struct Record("what is recorded") {
         /// Links of which metrics and series are wanted, beside those under test.
         pub links: Vec<Name>,
-        /// How often queue and probability are sampled for the series; if absent each 100 ms, or once where the run is shorter.
+        /// How often queue and probability are sampled for the series; if absent each 100 ms, or once where the run is
+        /// shorter.
         pub interval: Option<Span>,
     }
 }
@@ -248,11 +258,13 @@ table! {
     pub struct Nominal("the nominal network") {
         /// Capacity, C; the rate of the link if absent.
         pub capacity: Option<Rate>,
-        /// Number of long-lived flows, N; if absent, the TCP flows that cross the link and are no finite transfers, or all flows where there is none.
+        /// Number of long-lived flows, N; if absent, the TCP flows that cross the link and are no finite transfers, or
+        /// all flows where there is none.
         pub flows: Option<f64>,
         /// Round-trip time without queueing; the mean over the same flows if absent.
         pub base_rtt: Option<Span>,
-        /// Target queue length, also of the deviation; if absent none is measured, and AQMs design themselves for a third of the buffer.
+        /// Target queue length, also of the deviation; if absent none is measured, and AQMs design themselves for a
+        /// third of the buffer.
         pub target: Option<Packets>,
         /// Packet size on the wire; the mean over the flows that cross the link if absent.
         pub packet: Option<Bytes>,
@@ -262,30 +274,49 @@ table! {
 /// The buffer of links that are not meant to lose packets.
 pub(crate) const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
 
+/// One side of the flows of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Where they come from.
+    Source,
+    /// Where they go to.
+    Destination,
+}
+
+impl Side {
+    /// Both.
+    pub(crate) const BOTH: [Side; 2] = [Side::Source, Side::Destination];
+}
+
 impl Group {
     /// Its flows: more than `count` where each takes several connections.
     pub(crate) fn flows(&self) -> u64 {
         u64::from(self.count) * u64::from(self.traffic.connections())
     }
 
-    /// Number of hosts on each side, of its own.
-    pub(crate) fn own_hosts(&self) -> u32 {
-        self.hosts.unwrap_or(self.count)
+    /// Number of hosts on a side, where they are its own.
+    pub(crate) fn own_hosts(&self, side: Side) -> u32 {
+        let of_side = match side {
+            Side::Source => self.sources,
+            Side::Destination => self.destinations,
+        };
+        self.hosts.or(of_side).unwrap_or(self.count)
     }
 
-    /// Whether its flows are long-lived TCP flows, which a design for N of them means: not a transfer, nor one after another.
+    /// The group whose hosts on a side are also those of this one.
+    pub(crate) fn shares(&self, side: Side) -> Option<&Name> {
+        let of_side = match side {
+            Side::Source => &self.sources_of,
+            Side::Destination => &self.destinations_of,
+        };
+        self.hosts_of.as_ref().or(of_side.as_ref())
+    }
+
+    /// Whether its flows are long-lived TCP flows, which a design for N of them means: not a transfer, nor one after
+    /// another.
     pub(crate) fn is_long_lived_tcp(&self) -> bool {
         let finite = self.transfer.is_some() || self.traffic.asks();
         self.transport.config.tcp().is_some() && !finite
-    }
-}
-
-impl Spec {
-    /// The group whose hosts the flows of group `i` run between: it says where they stand, and with which links and delays.
-    pub(crate) fn host_group(&self, i: usize) -> usize {
-        // Names have been checked.
-        let named = |name: &Name| self.flows.iter().position(|group| group.name == *name);
-        self.flows[i].hosts_of.as_ref().and_then(named).unwrap_or(i)
     }
 }
 

@@ -1,4 +1,5 @@
-//! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario names.
+//! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario
+//! names.
 
 use aqumen_aqm::{Algorithm, Catalogue, Network, QueueKind, threshold};
 

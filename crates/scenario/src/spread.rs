@@ -1,7 +1,7 @@
 //! A time that differs from flow to flow: one for all, from a range, from a distribution, or listed.
 //!
-//! Whatever the kind, each flow spends one uniform number on it, so that another kind in one place does not move the draws
-//! in another. Distributions are drawn by inversion, given that the value lies between the ends.
+//! Whatever the kind, each flow spends one uniform number on it, so that another kind in one place does not move the
+//! draws in another. Distributions are drawn by inversion, given that the value lies between the ends.
 
 use aqumen_units::Span;
 use serde_json::json;

@@ -174,7 +174,8 @@ impl OwnKinds {
     /// None.
     pub const NONE: OwnKinds = OwnKinds(Vec::new());
 
-    /// These, and `kind`. One of the same name that came from outside before makes way; the name of a built-in kind is refused.
+    /// These, and `kind`. One of the same name that came from outside before makes way; the name of a built-in kind is
+    /// refused.
     pub fn with(&self, kind: OwnKind) -> Result<Self, String> {
         if KINDS.iter().any(|known| known.name == kind.name) {
             return Err(format!("a kind of traffic called {} is built in; give your own another name", kind.name));
@@ -218,8 +219,9 @@ impl Traffic {
         }
     }
 
-    /// What a flow offers on average over periods ON and OFF, if it sends of itself whatever the network does; `None` for
-    /// transfers, segments among them, for video, whose rate is that of its frames, and for kinds from outside, of which nothing is known.
+    /// What a flow offers on average over periods ON and OFF, if it sends of itself whatever the network does; `None`
+    /// for transfers, segments among them, for video, whose rate is that of its frames, and for kinds from outside, of
+    /// which nothing is known.
     pub fn offered(&self) -> Option<Offered> {
         // The share of the time that a source is ON; laws of time are in nanoseconds.
         let share = |on: f64, off: f64| on / (on + off);
@@ -251,8 +253,8 @@ impl Traffic {
         }
     }
 
-    /// The shape of the heaviest tail of its times ON and OFF, if it begins in the middle of one whose rest has no mean: that of a
-    /// Pareto law without bound is infinite up to a shape of 2.
+    /// The shape of the heaviest tail of its times ON and OFF, if it begins in the middle of one whose rest has no
+    /// mean: that of a Pareto law without bound is infinite up to a shape of 2.
     pub(crate) fn endless_start(&self) -> Option<f64> {
         let shape = match self {
             Traffic::OnOff(OnOff { on, off, begin: Begin::Stationary, .. }) => [on, off]
@@ -286,8 +288,8 @@ impl Traffic {
         }
     }
 
-    /// The traffic as the plan's JSON has it: as it is written in a scenario, and a digest of the files that it names, since
-    /// one name may stand for different files.
+    /// The traffic as the plan's JSON has it: as it is written in a scenario, and a digest of the files that it names,
+    /// since one name may stand for different files.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let mut json = self.write().as_ref().map_or(serde_json::Value::Null, as_json);
         if self.clone().parts().iter().any(|(_, part)| part.is_file()) {

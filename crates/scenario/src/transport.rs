@@ -27,8 +27,8 @@ pub struct Transport {
     pub config: Protocol,
 }
 
-/// Declares the protocols: variant, name, configuration, the ends of a connection, what it says of itself; and its presets with what
-/// makes them.
+/// Declares the protocols: variant, name, configuration, the ends of a connection, what it says of itself; and its
+/// presets with what makes them.
 macro_rules! protocols {
     ($( $(#[doc = $doc:literal])* $variant:ident $kind:literal $config:ident ($($source:ident $sink:ident)?) $summary:literal $reference:literal {
         $( $preset:literal $make:ident; )*
@@ -60,7 +60,8 @@ macro_rules! protocols {
                 }
             }
 
-            /// Both ends of a new connection, source and sink; `None` for TCP, whose ends are not those of other transports.
+            /// Both ends of a new connection, source and sink; `None` for TCP, whose ends are not those of other
+            /// transports.
             pub fn ends(&self) -> Option<Ends> {
                 match self {
                     $( Protocol::$variant(_config) => protocols!(@ends _config $($source $sink)?), )*

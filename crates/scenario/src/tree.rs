@@ -1,5 +1,5 @@
-//! The TOML text as a tree that knows the line of every value, so that an error can name it. Overrides (`--set KEY=VALUE`)
-//! change this tree, before anything is made of it.
+//! The TOML text as a tree that knows the line of every value, so that an error can name it. Overrides (`--set
+//! KEY=VALUE`) change this tree, before anything is made of it.
 
 use std::ops::Range;
 

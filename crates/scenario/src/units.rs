@@ -12,6 +12,8 @@ pub(crate) struct Quantity {
     pub(crate) example: &'static str,
     /// Units; the first of a size is the one listed in messages.
     units: &'static [(&'static str, f64)],
+    /// Units that a bare number is offered beside that of the example.
+    likely: &'static [&'static str],
     /// Whether a bare number is accepted.
     bare: bool,
 }
@@ -21,6 +23,7 @@ pub(crate) const TIME: Quantity = Quantity {
     name: "time",
     example: "280ms",
     units: &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("\u{b5}s", 1e3)],
+    likely: &["s"],
     bare: false,
 };
 
@@ -45,6 +48,7 @@ pub(crate) const RATE: Quantity = Quantity {
         ("Gbps", 1e9),
         ("Tbps", 1e12),
     ],
+    likely: &[],
     bare: false,
 };
 
@@ -53,6 +57,7 @@ pub(crate) const PACKETS: Quantity = Quantity {
     name: "number of packets",
     example: "100pkt",
     units: &[("pkt", 1.0), ("pkts", 1.0), ("packet", 1.0), ("packets", 1.0)],
+    likely: &[],
     bare: false,
 };
 
@@ -69,6 +74,7 @@ pub(crate) const BYTES: Quantity = Quantity {
         ("MiB", 1_048_576.0),
         ("GiB", 1_073_741_824.0),
     ],
+    likely: &[],
     bare: false,
 };
 
@@ -77,15 +83,22 @@ pub(crate) const PACKET_RATE: Quantity = Quantity {
     name: "packet rate",
     example: "975pkt/s",
     units: &[("pkt/s", 1.0), ("kpkt/s", 1e3), ("Mpkt/s", 1e6), ("pps", 1.0), ("kpps", 1e3), ("Mpps", 1e6)],
+    likely: &[],
     bare: false,
 };
 
-pub(crate) const FREQUENCY: Quantity =
-    Quantity { name: "frequency", example: "150Hz", units: &[("Hz", 1.0), ("kHz", 1e3), ("/s", 1.0)], bare: false };
+pub(crate) const FREQUENCY: Quantity = Quantity {
+    name: "frequency",
+    example: "150Hz",
+    units: &[("Hz", 1.0), ("kHz", 1e3), ("/s", 1.0)],
+    likely: &[],
+    bare: false,
+};
 
-const PER_PACKET: Quantity = Quantity { name: "number", example: "1.8e-5", units: &[("/pkt", 1.0)], bare: true };
+const PER_PACKET: Quantity =
+    Quantity { name: "number", example: "1.8e-5", units: &[("/pkt", 1.0)], likely: &[], bare: true };
 
-pub(crate) const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], bare: true };
+pub(crate) const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], likely: &[], bare: true };
 
 /// The rate that `text` says: "8Mbit".
 pub fn read_rate(text: &str) -> Result<Rate, String> {
@@ -140,8 +153,9 @@ impl Quantity {
             if self.bare {
                 return Ok(value);
             }
-            let example_unit = split(self.example).1;
-            return Err(format!("needs a unit, such as \"{number}{example_unit}\""));
+            let units = std::iter::once(split(self.example).1).chain(self.likely.iter().copied());
+            let offered: Vec<String> = units.map(|unit| format!("\"{number}{unit}\"")).collect();
+            return Err(format!("needs a unit, such as {}", offered.join(" or ")));
         }
         match self.units.iter().find(|(name, _)| *name == unit) {
             Some((_, scale)) => Ok(value * scale),
@@ -242,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_no_value_is_told_the_accepted_form() {
         let error = |quantity: Quantity, text: &str| quantity.read(text).unwrap_err();
-        assert_eq!(error(TIME, "100"), "needs a unit, such as \"100ms\"");
+        assert_eq!(error(TIME, "100"), "needs a unit, such as \"100ms\" or \"100s\"");
         assert_eq!(error(RATE, "8mbit"), "unknown unit \"mbit\"; use bit, kbit, Mbit, Gbit, Tbit");
         assert_eq!(error(RATE, "fast"), "must be a rate, such as \"8Mbit\"");
         assert_eq!(error(TIME, "NaN"), "must be a time, such as \"280ms\"");

@@ -3,16 +3,18 @@
 use aqumen_units::Span;
 
 use crate::field::{At, Field, Interval};
+use crate::schema::Side;
 use crate::tree::{Node, Value};
 use crate::units::show_span;
 use crate::{Error, Scenario};
 
 impl Scenario {
-    /// The scenario up to `end`. Events, windows, intervals and groups of flows that come later are left out, with the events of
-    /// those groups; intervals that reach beyond `end` end with the run. A seed draws the same as before, so that the run is the
-    /// beginning of the whole one, where no group that is left out stands before one that stays.
+    /// The scenario up to `end`. Events, windows, intervals and groups of flows that come later are left out, with the
+    /// events of those groups; intervals that reach beyond `end` end with the run. A seed draws the same as before, so
+    /// that the run is the beginning of the whole one, where no group that is left out stands before one that stays.
     ///
-    /// `end` is written as in a scenario file: `40s`. Fails if that is not before the end of the scenario, or if no flow is left.
+    /// `end` is written as in a scenario file: `40s`. Fails if that is not before the end of the scenario, or if no
+    /// flow is left.
     pub fn until(&self, end: &str) -> Result<Scenario, Error> {
         let spec = self.spec();
         let at = At { node: &Node::parse_override(end), path: "duration".into() };
@@ -41,9 +43,11 @@ impl Scenario {
         let stays: Vec<bool> = spec.flows.iter().map(|group| group.start.low < end).collect();
         let gone = |name: &str| spec.flows.iter().zip(&stays).any(|(group, stays)| !stays && group.name.0 == name);
         for (i, group) in spec.flows.iter().enumerate() {
-            let owner = &spec.flows[spec.host_group(i)];
-            if stays[i] && gone(&owner.name.0) {
-                let (own, owner) = (&group.name.0, &owner.name.0);
+            let mut owners = Side::BOTH.into_iter().filter_map(|side| group.shares(side));
+            if stays[i]
+                && let Some(owner) = owners.find(|owner| gone(&owner.0))
+            {
+                let (own, owner) = (&group.name.0, &owner.0);
                 let message = format!(
                     "cannot be cut at {}: {own} runs between the hosts of {owner}, which begins later",
                     show_span(end)

@@ -49,7 +49,8 @@ impl OwnedValue {
     }
 }
 
-/// Reads the value of `of`'s parameter `key`, by that one's kind and unit, and checks its range. `lists` prints all of them.
+/// Reads the value of `of`'s parameter `key`, by that one's kind and unit, and checks its range. `lists` prints all of
+/// them.
 pub(crate) fn read<'a>(
     of: &str,
     params: impl Iterator<Item = &'a Param> + Clone,

@@ -3,7 +3,7 @@
 use aqumen_aqm::PureAck;
 use aqumen_network::Carried;
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment};
+use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment};
 use aqumen_units::{Ecn, Instant};
 
 /// Something that happens at a moment. Equal moments are ordered by slot, never by when the event was made.
@@ -126,6 +126,17 @@ impl Event {
             echo: Instant::from_nanos(self.stamp),
             sack: SackBlocks::EMPTY,
             feedback: Feedback::None,
+        }
+    }
+
+    /// The same without the room for more.
+    #[inline(always)]
+    pub(crate) fn as_plain_ack(&self) -> PlainAck {
+        PlainAck {
+            ack: self.number,
+            window: self.window,
+            ece: self.flags & ECE != 0,
+            echo: Instant::from_nanos(self.stamp),
         }
     }
 

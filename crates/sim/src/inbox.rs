@@ -35,6 +35,9 @@ pub(crate) struct Inbox<T> {
     filled_words: u64,
     /// Number of the window that is open.
     present: u64,
+    /// The next after it, and how many are in the ring from that on.
+    next: u64,
+    reach: u64,
     /// The first window that is not in the ring, and what lies there or later, as it came.
     limit: u64,
     far: Vec<T>,
@@ -63,6 +66,8 @@ impl<T: Moment> Inbox<T> {
             filled: vec![0; (windows / WORD) as usize],
             filled_words: 0,
             present: 0,
+            next: 1,
+            reach: windows - 1,
             limit: windows,
             far: Vec::new(),
             first_far: NO_WINDOW,
@@ -70,14 +75,28 @@ impl<T: Moment> Inbox<T> {
         }
     }
 
-    /// Posts `item`, which lies in the present window or later.
+    /// Posts `item`, if it lies in a window after the present one that is in the ring; most do. `false`: it does not.
     #[inline(always)]
+    #[must_use]
+    pub(crate) fn post_ahead(&mut self, item: T) -> bool {
+        let window = item.at() >> self.width_bits;
+        let ahead = window.wrapping_sub(self.next) < self.reach;
+        if ahead {
+            self.put(window, item);
+        }
+        ahead
+    }
+
+    /// Posts `item`, which lies in the present window or later.
+    #[inline(never)]
     pub(crate) fn post(&mut self, item: T) {
         let window = item.at() >> self.width_bits;
         debug_assert!(window >= self.present, "a message to the past");
-        if window >= self.limit {
-            return self.post_far(item);
-        }
+        if window >= self.limit { self.post_far(item) } else { self.put(window, item) }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, window: u64, item: T) {
         let bucket = &mut self.windows[(window & self.mask) as usize];
         if bucket.len() == bucket.capacity() {
             // An empty window has no memory, so that each comes by here when it begins to fill.
@@ -106,6 +125,7 @@ impl<T: Moment> Inbox<T> {
             self.first_far = NO_WINDOW;
             std::mem::take(&mut self.far).into_iter().for_each(|item| self.post(item));
         }
+        (self.next, self.reach) = (window + 1, self.limit - window - 1);
         self.take(into);
     }
 
@@ -224,6 +244,24 @@ mod tests {
             let at = 16 * (1000 + ahead);
             assert_eq!(hop(&[(0, 16_000), (16_000, at)]), [(1000, 16_000), (1000 + ahead, at)], "{ahead} ahead");
         }
+    }
+
+    #[test]
+    fn only_what_lies_ahead_and_in_the_ring_is_taken_at_once() {
+        // 64 windows of 16 ns, of which the first is open.
+        let mut inbox = Inbox::new(4, 32);
+        assert_eq!(
+            [15, 16, 1023, 1024, u64::MAX].map(|at| inbox.post_ahead((at, 0))),
+            [false, true, true, false, false]
+        );
+        let mut seen = Vec::new();
+        inbox.open(1, &mut seen);
+        assert_eq!([31, 32].map(|at| inbox.post_ahead((at, 1))), [false, true]);
+        inbox.open(2, &mut seen);
+        inbox.open(63, &mut seen);
+        // Half a turn later the ring reaches as far again.
+        assert_eq!([1023, 1024, 2031, 2032].map(|at| inbox.post_ahead((at, 2))), [false, true, true, false]);
+        assert_eq!(seen, [(16, 0), (32, 1), (1023, 0)]);
     }
 
     #[test]

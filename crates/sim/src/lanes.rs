@@ -50,6 +50,8 @@ struct Kind {
     /// The size that most packets have, if there is one private link; zero, which none has, otherwise.
     usual_bytes: u16,
     hops: Hops,
+    /// The place of the port that it leads to, once it is known.
+    place: u32,
 }
 
 /// How many private links a lane has.
@@ -86,6 +88,9 @@ pub(crate) struct Hop {
 
 const UNBOUNDED: u32 = u32::MAX;
 
+/// A lane that leads to no port.
+pub(crate) const NO_PLACE: u32 = u32::MAX;
+
 /// The room for packets that wait for a private link, as a port without AQM has it.
 struct Room {
     limit: Limit,
@@ -114,6 +119,16 @@ pub(crate) enum Target {
     AgentSource,
     /// A private link on the lane has no room for the packet.
     Nowhere,
+}
+
+/// How a packet leaves a lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Exit {
+    /// When it reaches the end, or finds no room.
+    pub(crate) reach: u64,
+    pub(crate) leads: Leads,
+    /// The place of the port that the lane leads to, or `NO_PLACE`.
+    pub(crate) place: u32,
 }
 
 /// A target in four bytes: the number of a port, or one of those below.
@@ -181,7 +196,8 @@ impl Lanes {
             self.room_of[lane as usize] = only.room;
         }
         let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
-        let kind = self.place_of(Kind { leads: Leads::to(target), usual_tx, usual_bytes, hops: kind_of_hops });
+        let kind = Kind { leads: Leads::to(target), usual_tx, usual_bytes, hops: kind_of_hops, place: NO_PLACE };
+        let kind = self.place_of(kind);
         *self.lane_mut(lane) = Lane { free_at: 0, delay, kind };
     }
 
@@ -219,6 +235,13 @@ impl Lanes {
         self.kinds[self.lane(lane).kind as usize].leads.target()
     }
 
+    /// Each port belongs to this place.
+    pub(crate) fn set_places(&mut self, of_port: &[u32]) {
+        for kind in &mut self.kinds {
+            kind.place = kind.leads.port().map_or(NO_PLACE, |port| of_port[port as usize]);
+        }
+    }
+
     /// The ends of `flow` that are places by themselves: its sender, its receiver.
     pub(crate) fn end_alone(&mut self, flow: u32, sender: bool, receiver: bool) {
         let Route { acks, end } = self.routes[flow as usize];
@@ -233,41 +256,43 @@ impl Lanes {
         }
     }
 
-    /// When a packet of `bytes` that enters `lane` at `now` reaches its end, and where that is; or when it finds no room.
+    /// A packet of `bytes` enters `lane` at `now`.
     #[inline(always)]
-    pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
+    pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
         let it = &mut self.lanes[self.skipped + lane as usize];
         let kind = &self.kinds[it.kind as usize];
         if kind.usual_bytes == bytes {
             it.free_at = it.free_at.max(now) + u64::from(kind.usual_tx);
-            return (it.free_at + u64::from(it.delay), kind.leads);
+            let reach = it.free_at + u64::from(it.delay);
+            return Exit { reach, leads: kind.leads, place: kind.place };
         }
         self.cross_rarely(lane, now, bytes)
     }
 
     /// The same whatever the size and the lane's links.
     #[inline(never)]
-    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, Leads) {
+    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
         let it = &mut self.lanes[self.skipped + lane as usize];
-        let Kind { leads, hops, usual_tx, .. } = self.kinds[it.kind as usize];
-        match hops {
-            Hops::None => (now, leads),
+        let Kind { leads, hops, usual_tx, place, .. } = self.kinds[it.kind as usize];
+        let nowhere = |reach| Exit { reach, leads: Leads::to(Target::Nowhere), place: NO_PLACE };
+        let reach = match hops {
+            Hops::None => now,
             Hops::One(rate) => {
                 it.free_at = it.free_at.max(now) + tx(rate, bytes);
-                (it.free_at + u64::from(it.delay), leads)
+                it.free_at + u64::from(it.delay)
             }
             // Nothing waits for an idle link.
             Hops::OneBounded(_, usual_bytes) if it.free_at <= now && bytes == usual_bytes => {
                 it.free_at = now + u64::from(usual_tx);
-                (it.free_at + u64::from(it.delay), leads)
+                it.free_at + u64::from(it.delay)
             }
             Hops::OneBounded(rate, _) => {
                 let start = it.free_at.max(now);
                 if !self.rooms[self.room_of[lane as usize] as usize].admit(now, start, bytes) {
-                    return (now, Leads::to(Target::Nowhere));
+                    return nowhere(now);
                 }
                 it.free_at = start + tx(rate, bytes);
-                (it.free_at + u64::from(it.delay), leads)
+                it.free_at + u64::from(it.delay)
             }
             Hops::Many(n) => {
                 let mut at = now;
@@ -276,14 +301,15 @@ impl Lanes {
                     if let Some(room) = self.rooms.get_mut(hop.room as usize)
                         && !room.admit(at, start, bytes)
                     {
-                        return (at, Leads::to(Target::Nowhere));
+                        return nowhere(at);
                     }
                     hop.free_at = start + hop.tx(bytes);
                     at = hop.free_at + hop.delay;
                 }
-                (at, leads)
+                at
             }
-        }
+        };
+        Exit { reach, leads, place }
     }
 
     /// Reads `lane`, so that it lies in the cache, where there is such a lane.
@@ -320,6 +346,16 @@ impl Leads {
     #[inline(always)]
     pub(crate) fn port(self) -> Option<u32> {
         (self.0 < NOWHERE).then_some(self.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_prompt_receiver(self) -> bool {
+        self.0 == PROMPT_RECEIVER
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_lone_sender(self) -> bool {
+        self.0 == LONE_SENDER
     }
 
     #[inline(always)]
@@ -403,7 +439,7 @@ mod tests {
         lanes.set(2, &[hop, hop], Target::Sender, 40);
         lanes.add_route(2, 3);
         let mut cross = |lane, now, bytes| {
-            let (reach, leads) = lanes.cross(lane, now, bytes);
+            let Exit { reach, leads, .. } = lanes.cross(lane, now, bytes);
             (reach, leads.target())
         };
         assert_eq!(cross(0, 0, 1000), (11_000_000, Target::Port(7)));
@@ -424,7 +460,7 @@ mod tests {
         let hops = [lanes.hop(rate, delay, Some(limit)), lanes.hop(Rate::from_bps(80_000_000), Span::ZERO, None)];
         lanes.set(0, &hops[..1 + usize::from(second)], Target::Sender, 1000);
         let cross = |&(bytes, at): &(u16, u64)| {
-            let (reach, leads) = lanes.cross(0, at * 1000, bytes);
+            let Exit { reach, leads, .. } = lanes.cross(0, at * 1000, bytes);
             match leads.target() {
                 Target::Nowhere => Err(reach / 1000),
                 _ => Ok(reach / 1000),

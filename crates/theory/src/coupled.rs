@@ -11,11 +11,8 @@
 //! is d_L = (s/2)/(1 - rho), rho the L queue's share. With waits spread exponentially the ramp or step marks the share
 //! P(d > threshold); a packet with none behind it is spared. p_L is the mean of the larger of the two.
 //!
-//! *Noise.* R_C = N_C W_C / (C - N_L W_L / R_L): the delay follows the C windows, and the room that the L flows leave. Windows answer with a
-//! slope of their own; alpha of the scalable ones is a mean of 16 rounds, a second lag. White noises are reductions of both kinds, and
-//! arrivals of the C queue where its senders are silent after a signal and send in clumps; others are clocked by a link that sends evenly. Where marks are chosen evenly (`recur`), how many come is no matter of chance:
-//! only how large the reduced window was, and whether the signal was answered, the share h of them. Of a power l E\[X^2\] that leaves
-//! 1 - h E\[X\]^2 / E\[X^2\]. The loop closes through the sampled controller and its hold.
+//! *Noise.* R_C = N_C W_C / (C - N_L W_L / R_L): the delay follows what C flows have in flight, and the room that the L flows leave. Both
+//! are crowds of a [`Field`]. The loop closes through the sampled controller and its hold.
 //!
 //! Left out: a C queue that runs empty or overflows, losses, and p' at its bound 1/k.
 
@@ -25,9 +22,9 @@ use aqumen_aqm::{DualPi2Params, L4sMarking};
 use num_complex::Complex64;
 use serde::Serialize;
 
+use crate::field::{Crowd, Field};
 use crate::linear::complex::exp;
-use crate::response::{Answer, Sender, Table};
-use crate::window::Windows;
+use crate::response::{Sender, Table};
 
 /// Flows alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -208,92 +205,43 @@ impl Own {
 struct Noisy<'a> {
     params: &'a DualPi2Params,
     rtt_s: f64,
-    classic_pps: f64,
-    low_pps: f64,
-    base: f64,
-    low_slope: f64,
-    classic: Option<Windows>,
-    classic_window: f64,
-    classic_flows: f64,
-    low: Option<(Answer, f64, f64, f64)>,
-    /// Whether classic senders are silent after a signal, so that packets come at random afterwards.
-    clumped: bool,
-    /// Shares of the two noises of reductions that are left.
-    quiet: [f64; 2],
+    field: Field,
 }
 
 impl<'a> Noisy<'a> {
     fn new(params: &'a DualPi2Params, known: &[Known<'_>], at: &Coupled, own: &Own) -> Self {
-        // Classes of one queue answer as its largest.
-        let largest = |scalable: bool| {
-            let of = known.iter().filter(move |k| k.class.scalable == scalable);
-            of.max_by(|a, b| a.class.flows.total_cmp(&b.class.flows))
-        };
-        let classic = largest(false);
-        // Of Reno's windows at signals E[X]^2 / E[X^2] = (2 / 1.3098)^2 / (8 / 3); scalable ones hardly differ.
-        let quiet = |k: &Known<'_>, p: f64, alike: f64| {
-            if params.random { 1.0 } else { 1.0 - alike * k.class.sender.rest(p, k.rtt_s).answered }
-        };
-        let quiet_classic = classic.map_or(1.0, |k| quiet(k, at.classic.probability, 4.0 / (1.3098 * 1.3098) * 0.375));
-        let quiet_low = largest(true).map_or(1.0, |k| quiet(k, own.probability, 0.95));
-        let low = largest(true).and_then(|k| {
-            let window = at.low_latency.window_pkts;
-            Some((k.class.sender.answer(own.probability, k.rtt_s)?, k.rtt_s, window, at.low_latency.flows))
+        let rtt_s = known.iter().filter(|k| !k.class.scalable).max_by(|a, b| a.class.flows.total_cmp(&b.class.flows));
+        let rtt_s = rtt_s.map_or(params.target.as_secs_f64(), |k| k.rtt_s);
+        // Sum N_C W_C / R_C = C - sum N_L W_L / R_L, R_C with the delay.
+        let rate = |k: &Known<'_>, window: f64| k.class.flows * window / k.rtt_s;
+        let both = known.iter().zip(&at.windows);
+        let per_delay: f64 =
+            both.clone().filter(|(k, _)| !k.class.scalable).map(|(k, (window, _))| rate(k, *window) / k.rtt_s).sum();
+        let crowds = both.map(|(k, (window, _))| {
+            let scalable = k.class.scalable;
+            Crowd {
+                sender: k.class.sender,
+                flows: k.class.flows,
+                probability: if scalable { own.probability } else { at.classic.probability },
+                slope: if scalable { params.k * own.slope } else { 2.0 * at.base_probability },
+                rtt_s: k.rtt_s,
+                waits: if scalable { 0.0 } else { 1.0 },
+                weight_s: rate(k, *window) / per_delay,
+                random: params.random,
+            }
         });
-        Noisy {
-            params,
-            rtt_s: classic.map_or(params.target.as_secs_f64(), |k| k.rtt_s),
-            classic_pps: at.classic.rate_pps,
-            low_pps: at.low_latency.rate_pps,
-            base: at.base_probability,
-            low_slope: own.slope,
-            classic: classic.and_then(|k| k.class.sender.around(at.classic.probability, k.rtt_s)),
-            classic_window: at.classic.window_pkts,
-            classic_flows: at.classic.flows,
-            low,
-            clumped: classic.is_some_and(|k| !k.class.sender.proportional),
-            quiet: [quiet_classic, quiet_low],
-        }
+        Noisy { params, rtt_s, field: Field::new(crowds.collect(), 1.0, rtt_s) }
     }
 
-    /// How the delay of the C queue answers a relative change of the C windows, and of the L windows.
-    fn queue(&self, s: Complex64, lead: f64) -> (Complex64, Complex64) {
-        let lag = 1.0 + s * self.rtt_s;
-        let classic = self.rtt_s * (1.0 + lead * s * self.rtt_s) / lag;
-        let low = self.rtt_s * (self.low_pps / self.classic_pps) / lag;
-        (classic, low)
-    }
-
-    /// Minus the open loop at `w`, rad/s, and the power of the delay's noise before the loop answers.
-    fn at(&self, w: f64) -> Option<(Complex64, f64)> {
+    /// The open loop at `w`, rad/s, and the power of the delay's noise before the loop answers.
+    fn at(&self, w: f64) -> (Complex64, f64) {
+        let (answer, power) = self.field.at(w);
         let s = Complex64::new(0.0, w);
-        let windows = self.classic?;
-        let r = self.rtt_s;
-        let (in_window, in_p) = windows.slopes;
-        let (by_classic, by_low) = self.queue(s, windows.lead);
-        let filter = 1.0 / (s * r - in_window);
-        let delayed = |rtt: f64| exp(-s * rtt);
-        let classic = filter * in_p * delayed(r) / self.classic_window * 2.0 * self.base;
-        // Noise of the C windows meets the queue after a round trip, without the lead of growth.
-        let lag = r / (1.0 + (w * r) * (w * r)).sqrt();
-        let own = windows.noise * r / (self.classic_flows * self.classic_window * self.classic_window);
-        let mut power = self.quiet[0] * own * filter.norm_sqr() * lag * lag;
-        let mut answer = by_classic * classic;
-        if let Some((low, rtt, window, flows)) = &self.low {
-            let (filter, in_p) = low.response(s * *rtt);
-            answer += by_low * filter * in_p * delayed(*rtt) / *window * self.params.k * self.low_slope;
-            power +=
-                self.quiet[1] * low.noise * rtt / (flows * window * window) * filter.norm_sqr() * by_low.norm_sqr();
-        }
-        // Arrivals in clumps, each of which makes the C queue longer by the time of one.
-        if self.clumped {
-            power += lag * lag / self.classic_pps;
-        }
         let period = self.params.tupdate.as_secs_f64();
         let back = exp(-s * period);
         let hold = if w * period < 1e-6 { Complex64::ONE } else { (1.0 - back) / (s * period) };
         let controller = (self.params.alpha + self.params.beta * (1.0 - back)) / (1.0 - back) * hold;
-        Some((-controller * answer, power))
+        (-controller * answer, power)
     }
 
     /// Frequencies from slow to half the sampling frequency.
@@ -309,7 +257,7 @@ impl<'a> Noisy<'a> {
         let mut before: Option<Complex64> = None;
         let mut least: Option<f64> = None;
         for w in self.frequencies() {
-            let here = self.at(w)?.0;
+            let here = self.at(w).0;
             if let Some(before) = before
                 && before.im < 0.0
                 && here.im >= 0.0
@@ -330,7 +278,7 @@ impl<'a> Noisy<'a> {
         }
         let (mut variance, mut before): (f64, Option<(f64, f64)>) = (0.0, None);
         for w in self.frequencies() {
-            let (open, power) = self.at(w)?;
+            let (open, power) = self.at(w);
             let here = power / (1.0 + open).norm_sqr();
             match before {
                 None => variance += w * here,

@@ -10,13 +10,16 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
+use crate::field::Field;
 use crate::fluid::Model;
 use crate::linear::noise::Fineness;
-use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius};
+use crate::linear::{
+    Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
+};
 use crate::maps;
 use crate::packet_noise::Held;
 pub use crate::packet_noise::{Noise, Spectrum};
-use crate::response::Sender;
+use crate::response::{Law, Sender};
 
 /// The network in which a design is to work; it need not be the one it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,8 +118,19 @@ pub struct Expected {
     /// Standard deviation of the queue in that oscillation, packets, from a run of the nonlinear equations; a sine swings by
     /// 1.41 times as much to either side.
     pub oscillation_std_pkts: Option<f64>,
+    /// Of a stable loop with little margin: the cycle that the nonlinear equations stay on from [`LARGE_START`] times their rest, its
+    /// period, seconds; null where they come to rest.
+    pub coexisting_period_s: Option<f64>,
+    /// Standard deviation of the queue in that cycle, packets.
+    pub coexisting_std_pkts: Option<f64>,
 }
 
+/// Times its rest from which a stable loop is tried.
+pub const LARGE_START: f64 = 4.0;
+/// A gain margin below which it is.
+const LITTLE_GAIN_MARGIN: f64 = 2.0;
+/// How many times what the linear loop would have left of such a start a cycle is.
+const BEYOND_DECAY: f64 = 10.0;
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
@@ -169,18 +183,24 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
     let seen = at.seen_by_aqm(choice.network.packet_bytes);
     built.theory().derive(&seen, &plant, &mut Telling { gains: &mut gains, warnings: &mut warnings });
 
+    let many = place.model == Model::Reno && !place.sender.has_closed_form();
     let controller = match depth {
         Depth::Rest => None,
-        // Windows without a slope of their own close no loop.
-        Depth::Loop if at.windows.is_none() => None,
-        Depth::Loop => Controller::of_built(&built, choice, &at),
+        Depth::Loop if many && !at.feasible => None,
+        Depth::Loop => Controller::of_built(&built, choice, &at_law(&built, &place.sender, &at)),
     };
-    let closed = controller.map(|(controller, probe)| (Loop::new(Plant::exact(&at), controller), probe));
+    let closed = controller.map(|(controller, probe)| {
+        let exact = match many {
+            true => Exact::Many(Box::new(Loop::new(field_of(&built, &place.sender, &at), controller))),
+            false => Exact::Plant(Loop::new(Plant::exact(&at), controller)),
+        };
+        (exact, probe)
+    });
     let margins = closed.as_ref().map(|(closed, probe)| LoopMargins {
-        textbook: Loop::new(Plant::textbook(&at), closed.controller.clone()).margins(),
+        textbook: Loop::new(Plant::textbook(&at), closed.controller().clone()).margins(),
         exact: closed.margins(),
-        spectral_radius: spectral_radius(&at, &closed.controller, at.rtt_s),
-        rightmost_root: rightmost(closed).map(|root| [root.re, root.im]),
+        spectral_radius: spectral_radius(&at, closed.controller(), at.rtt_s),
+        rightmost_root: closed.rightmost().map(|root| [root.re, root.im]),
         controller: if probe.is_some() { "probe" } else { "equation" },
     });
     if let (Some(name), Some(margin)) =
@@ -194,21 +214,32 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
     if let Some(period) = expected.oscillation_period_s {
         // Long enough for the start to be over, of which the last third is looked at.
         let duration = (60.0 * period).clamp(60.0, 600.0);
-        if maps::check_steps(&mut built, place, duration) <= STEPS_MAX {
+        // The nonlinear equations are those of ns-2's Reno.
+        if !many && maps::check_steps(&mut built, place, duration) <= STEPS_MAX {
             let cycle = maps::cycle(choice, place, duration)?;
             expected.oscillation_std_pkts = Some(cycle.std_pkts);
             // The linear period is that of a small swing at the boundary of stability.
             expected.oscillation_period_s = cycle.period_s.or(Some(period));
         }
     }
+    if let Some(margins) = margins.as_ref().filter(|_| !many && at.feasible)
+        && let Some(cycle) = coexisting(choice, place, &at, margins, &mut built)?
+    {
+        expected.coexisting_period_s = cycle.period_s;
+        expected.coexisting_std_pkts = Some(cycle.std_pkts);
+    }
     warn((&at, &seen), place, target, (margins.as_ref(), &expected), &built, &mut warnings);
     let held = Held { target_pkts: target, buffer_pkts: place.buffer_pkts };
     let noise = match (place.model, &closed) {
         _ if depth == Depth::Rest => Noise::none("the loop was not asked for".into()),
-        _ if at.windows.is_none() => Noise::none("no linear loop of DCTCP's alpha is known".into()),
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
-            Noise::around(held, &at, Some((stable, closed)), Fineness::FINE).with_spectrum(&at, closed)
+            match closed {
+                Exact::Plant(closed) => {
+                    Noise::around(held, &at, Some((stable, closed)), Fineness::FINE).with_spectrum(&at, closed)
+                }
+                Exact::Many(closed) => around_many(held, &at, stable, closed).of_sender(&place.sender),
+            }
         }
         (Model::Reno, None) => Noise::around(held, &at, None, Fineness::FINE),
         _ => noise_of(choice, place, Fineness::FINE),
@@ -220,6 +251,93 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
     Ok(Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, noise, warnings })
+}
+
+/// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation). Only loops with little margin
+/// are tried.
+fn coexisting(
+    choice: &AqmChoice,
+    place: &Place,
+    at: &OperatingPoint,
+    margins: &LoopMargins,
+    built: &mut AnyAqm,
+) -> Result<Option<maps::Cycle>, Error> {
+    let exact = &margins.exact;
+    let (Some([real, _]), Some(w)) = (margins.rightmost_root, exact.phase_crossover_rad_s) else { return Ok(None) };
+    if !exact.stable || exact.gain_margin.is_none_or(|margin| margin > LITTLE_GAIN_MARGIN) {
+        return Ok(None);
+    }
+    let duration = (60.0 * 2.0 * std::f64::consts::PI / w).clamp(60.0, 600.0);
+    if maps::check_steps(built, place, duration) > STEPS_MAX {
+        return Ok(None);
+    }
+    let cycle = maps::cycle_from(Some(LARGE_START), choice, place, duration)?;
+    // What is looked at begins after two thirds.
+    let left = LARGE_START * at.queue_pkts * libm::exp(real * duration * 2.0 / 3.0);
+    Ok((cycle.period_s.is_some() && cycle.std_pkts > BEYOND_DECAY * left).then_some(cycle))
+}
+
+/// The loop with the exact plant: the linearised equations of a mean window, or many windows of a sender with a response function.
+enum Exact {
+    Plant(Loop),
+    Many(Box<Loop<Field>>),
+}
+
+impl Exact {
+    fn controller(&self) -> &Controller {
+        match self {
+            Exact::Plant(closed) => &closed.controller,
+            Exact::Many(closed) => &closed.controller,
+        }
+    }
+
+    fn margins(&self) -> Margins {
+        match self {
+            Exact::Plant(closed) => closed.margins(),
+            Exact::Many(closed) => closed.margins(),
+        }
+    }
+
+    /// Of many windows it is not looked for.
+    fn rightmost(&self) -> Option<Complex64> {
+        match self {
+            Exact::Plant(closed) => rightmost(closed),
+            Exact::Many(_) => None,
+        }
+    }
+}
+
+/// k of an AQM that marks `sender`'s packets with k times the root of what its law says: PI2 and Prague.
+pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
+    let mut found = None;
+    aqm.settings(&mut |key, value| {
+        if let ("coupling", Value::Number(k), true) = (key, value, sender.law == Law::Prague) {
+            found = Some(k);
+        }
+    });
+    found
+}
+
+/// The operating point as a law sees it that marks `sender`'s packets with k times the root of what it says.
+fn at_law(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> OperatingPoint {
+    let probability = coupling_of(aqm, sender).map_or(at.probability, |k| (at.probability / k) * (at.probability / k));
+    OperatingPoint { probability, ..*at }
+}
+
+/// Many windows of one sender at an operating point.
+fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> Field {
+    // p_L = k sqrt(p): its slope is k / (2 sqrt(p)) = k^2 / (2 p_L).
+    let slope = coupling_of(aqm, sender).map_or(1.0, |k| 0.5 * k * k / at.probability);
+    Field::of_one_queue(at.capacity_pps, &[(*sender, at.flows, [at.probability, slope], at.rtt_s, at.window_pkts)])
+}
+
+/// What packets do around the rest of many windows.
+pub(crate) fn around_many(held: Held, at: &OperatingPoint, stable: bool, closed: &Loop<Field>) -> Noise {
+    // Images of the spectrum add little to noise.
+    let plain = Loop { images: 0, ..closed.clone() };
+    let power = |w: f64| plain.plant.power(w) / (plain.response(w) + 1.0).norm_sqr();
+    let noise = Noise::with_power(held, at, Some((stable, &power)), Fineness::FINE);
+    noise.with_spectrum_of(at, plain.controller.period_s(), power)
 }
 
 /// What packets do around the rest of `choice` at `place`, as Reno's windows have it whatever the model there.
@@ -415,6 +533,8 @@ fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Opti
             .filter(|w| *w > 0.0)
             .map(|w| 2.0 * std::f64::consts::PI / w),
         oscillation_std_pkts: None,
+        coexisting_period_s: None,
+        coexisting_std_pkts: None,
     }
 }
 
@@ -455,6 +575,11 @@ fn warn(
         let period = expected.oscillation_period_s.map_or(String::new(), |period| format!(" of about {period:.2} s"));
         warnings.push(format!("unstable: {gains}, a limit cycle{period} is to be expected"));
         return;
+    }
+    if let (Some(period), Some(deviation)) = (expected.coexisting_period_s, expected.coexisting_std_pkts) {
+        warnings.push(format!(
+            "stable from small starts only: from {LARGE_START:.0} times its rest a limit cycle of about {period:.2} s stays, of {deviation:.0} packets"
+        ));
     }
     if exact.gain_margin.is_some_and(|gain| gain < 1.8) || exact.phase_margin_deg.is_some_and(|phase| phase < 25.0) {
         warnings.push(format!(

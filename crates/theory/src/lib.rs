@@ -5,6 +5,8 @@
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network;
 //! - [`predict`]: the theory engine: a scenario's windows at rest;
 //! - [`response`]: the windows that senders of each kind hold at a share of signals;
+//! - `sender`, `chain`: what they do, and their windows from signal to signal;
+//! - `population`, `field`: many windows at once, how they answer and the noise that they make, and the loop that they close;
 //! - `coupled`: two queues whose signals are coupled, DualPI2;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
@@ -55,17 +57,21 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod coupled;
 pub mod design;
 mod error;
+mod field;
 pub mod fluid;
 pub mod linear;
 pub mod maps;
 pub mod mmpp;
 mod packet_noise;
+mod population;
 pub mod predict;
 pub mod response;
 pub mod robust;
+mod sender;
 mod window;
 
 pub use error::Error;

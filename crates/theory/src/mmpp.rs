@@ -1,4 +1,4 @@
-//! The queue MMPP/Erlang(m)/1/L: bursty sources, one server, a finite buffer, solved exactly.
+//! The queue MMPP/Erlang(m)/1/L: bursty sources, one server, a finite buffer, solved exactly or to twelve digits.
 //!
 //! [`Source`] is a Markov-modulated Poisson process; [`Model`] puts sources before a queue and [`Model::solve`] answers
 //! occupancy, delay, loss and marks of each source as [`Measures`]. [`fit`] makes a source from a packet trace, and
@@ -6,12 +6,15 @@
 //!
 //! Rates are in packets per second, times in seconds, occupancies in packets; the capacity L counts the packet in service.
 //!
-//! - `source` and `counts` know single sources; `solve` the chain of the queue, `measures` and `delay` what follows from it;
+//! - `source` and `counts` know single sources; `solve` the chain of the queue by elimination, `iterate` with many
+//!   joint states; `measures` and `delay` what follows from it;
 //! - `file` reads a model file and `json` writes the answer; `simulate` is the packet simulation;
 //! - [`trace`] reads captures and counts packets in windows, [`fit`] makes a source of that, `replay` sends the packets
 //!   themselves through the queue;
-//! - `early` is the threshold function and the search for thresholds, `model` puts it together.
+//! - `early` is the threshold function and the search for thresholds, `admission` which
+//!   load or threshold a loss allows; `model` puts it together.
 
+mod admission;
 mod counts;
 mod delay;
 mod dense;
@@ -19,6 +22,7 @@ mod early;
 mod error;
 mod file;
 pub mod fit;
+mod iterate;
 mod json;
 mod measures;
 mod model;
@@ -29,6 +33,7 @@ mod source;
 mod sum;
 pub mod trace;
 
+pub use admission::{Admission, Question};
 pub use counts::{Counts, autocorrelation, dispersion};
 pub use delay::Delay;
 pub use early::{Action, Adaptation, probability};

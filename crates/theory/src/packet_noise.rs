@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
+use crate::sender::Sender;
 
-/// What packets do around the rest, of Reno's windows under random marks (model `reno`, whatever the model of the margins).
+/// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the margins), or of the many
+/// windows of a sender that has a response function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Noise {
     /// Whether the figures hold.
@@ -83,6 +85,19 @@ impl Noise {
 
     /// What packets do around `at`, in a loop and whether it is stable. The spectrum is not told yet.
     pub(crate) fn around(held: Held, at: &OperatingPoint, closed: Option<(bool, &Loop)>, fineness: Fineness) -> Self {
+        // Images of the spectrum add little to noise.
+        let plain = closed.map(|(stable, closed)| (stable, Loop { images: 0, ..closed.clone() }));
+        let power = plain.as_ref().map(|(stable, plain)| (*stable, |w: f64| noise::power(plain, at, w)));
+        Noise::with_power(held, at, power, fineness)
+    }
+
+    /// The same of any power of the queue over frequency, and whether its loop is stable.
+    pub(crate) fn with_power(
+        held: Held,
+        at: &OperatingPoint,
+        power: Option<(bool, impl Fn(f64) -> f64)>,
+        fineness: Fineness,
+    ) -> Self {
         let rest = |why: String| Noise {
             window_pkts: Some(at.window_pkts),
             probability: Some(at.probability.min(1.0)),
@@ -95,12 +110,11 @@ impl Noise {
             let window = at.window_pkts;
             return rest(format!("windows of {window:.2} packets: time-outs rule, which the models do not have"));
         }
-        let Some((stable, closed)) = closed else { return rest("there is no linear controller".into()) };
+        let Some((stable, power)) = power else { return rest("there is no linear controller".into()) };
         if !stable {
             return rest("the loop is unstable: its swing is that of the nonlinear equations".into());
         }
-        // Images of the spectrum add little to noise.
-        let deviation = noise::deviation(&Loop { images: 0, ..closed.clone() }, at, fineness);
+        let deviation = noise::deviation_of(power, at.rtt_s, fineness);
         let queue = at.queue_pkts;
         let why = if deviation > DEVIATION_MAX * queue {
             Some("the queue runs empty too often for a linear answer".into())
@@ -124,21 +138,40 @@ impl Noise {
     }
 
     /// The same with the spectrum of `closed` at `at`, where there are figures.
-    pub(crate) fn with_spectrum(mut self, at: &OperatingPoint, closed: &Loop) -> Self {
+    pub(crate) fn with_spectrum(self, at: &OperatingPoint, closed: &Loop) -> Self {
+        let plain = Loop { images: 0, ..closed.clone() };
+        self.with_spectrum_of(at, plain.controller.period_s(), |w| noise::power(&plain, at, w))
+    }
+
+    /// The same of any power of the queue, and the period of the law that holds it.
+    pub(crate) fn with_spectrum_of(
+        mut self,
+        at: &OperatingPoint,
+        period_s: Option<f64>,
+        power: impl Fn(f64) -> f64,
+    ) -> Self {
         if self.queue_std_pkts.is_some() {
-            let plain = Loop { images: 0, ..closed.clone() };
             let (from, to, points) = TOLD;
             // Beyond half the sampling frequency a sampled loop shows images.
-            let top = plain.controller.period_s().map_or(to / at.rtt_s, |period| (to / at.rtt_s).min(PI / period));
+            let top = period_s.map_or(to / at.rtt_s, |period| (to / at.rtt_s).min(PI / period));
             let ratio = libm::pow(top * at.rtt_s / from, 1.0 / f64::from(points - 1));
             let w_rad_s: Vec<f64> =
                 std::iter::successors(Some(from / at.rtt_s), |w| Some(w * ratio)).take(points as usize).collect();
-            let power_pkts2_s: Vec<f64> = w_rad_s.iter().map(|&w| noise::power(&plain, at, w)).collect();
+            let power_pkts2_s: Vec<f64> = w_rad_s.iter().map(|&w| power(w)).collect();
             let largest = (0..w_rad_s.len()).max_by(|&a, &b| power_pkts2_s[a].total_cmp(&power_pkts2_s[b]));
             let peak_rad_s = largest.map_or(f64::NAN, |k| w_rad_s[k]);
             self.spectrum = Some(Spectrum { w_rad_s, power_pkts2_s, peak_rad_s });
         }
         self
+    }
+
+    /// The same where the senders are these: of paced ones packets move the queue further.
+    pub(crate) fn of_sender(self, sender: &Sender) -> Self {
+        if !(self.valid && sender.paced) {
+            return self;
+        }
+        let why = "paced senders: packets move the queue by 1.0 to 1.5 times what their windows tell".into();
+        Noise { valid: false, why: Some(why), ..self }
     }
 
     /// The distance from the target, or from the rest where there is none; infinite where nothing is known.

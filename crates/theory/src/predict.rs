@@ -4,8 +4,8 @@
 //! base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity. The operating point there is the answer; whether the loop is stable there
 //! says how far to trust it.
 
-use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
-use aqumen_aqm::{Aqm, Limit, Rests, Value};
+use aqumen_aqm::registry::AnyQdisc;
+use aqumen_aqm::{Aqm, Limit, Rests};
 use aqumen_result::{Cost, FlowMetrics, LinkMetrics, LinkPoint, RunResult, Series};
 use aqumen_scenario::{AqmChoice, Flow, Plan, Window};
 use indexmap::IndexMap;
@@ -13,9 +13,11 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::coupled::{self, Class, Coupled};
-use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to};
+use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to, around_many, coupling_of};
+use crate::field::Field;
 use crate::fluid::{Load, Model, aqm_report, only_wires, time_on, unresponsive};
-use crate::packet_noise::{Noise, Z95};
+use crate::linear::{Controller, Loop};
+use crate::packet_noise::{self, Noise, Z95};
 use crate::response::{Law, Sender, Table};
 
 /// What is to be expected of one link in one window.
@@ -394,7 +396,9 @@ fn in_coupled_queues(
     };
     analysis.noise = Noise::none(why.unwrap_or_default().into());
     if let (None, Some(deviation)) = (why, at.delay_std_s) {
-        let deviation = deviation * at.classic.rate_pps;
+        // Waits spread exponentially leave a geometric number of packets in the L queue, of variance m (1 + m).
+        let low = waiting(&at.low_latency);
+        let deviation = libm::hypot(deviation * at.classic.rate_pps, (low * (1.0 + low)).sqrt());
         analysis.noise = Noise {
             valid: true,
             why: None,
@@ -436,7 +440,7 @@ fn shared_by_laws(
             choice.name
         )));
     }
-    let coupling = built.as_ref().and_then(|aqm| coupling_of(aqm, &choice.name));
+    let coupling = |sender: &Sender| built.as_ref().and_then(|aqm| coupling_of(aqm, sender));
     let queue_pkts = analysis.operating_point.at.queue_pkts.min(place.buffer_pkts);
     let wait = queue_pkts / place.capacity_pps;
     let known: Vec<(&Held, f64, Table)> = groups
@@ -447,10 +451,7 @@ fn shared_by_laws(
         })
         .collect();
     // PI2 marks ECT(1) with k times the root.
-    let signal = |group: &Held, p: f64| match coupling {
-        Some(k) if group.class.scalable => (k * p.sqrt()).min(1.0),
-        _ => p,
-    };
+    let signal = |group: &Held, p: f64| coupling(&group.class.sender).map_or(p, |k| (k * p.sqrt()).min(1.0));
     let left = place.capacity_pps - place.unresponsive_pps;
     let rate = |p: f64| -> f64 {
         known.iter().map(|(group, rtt_s, table)| group.class.flows * table.window(signal(group, p)) / rtt_s).sum()
@@ -470,12 +471,40 @@ fn shared_by_laws(
         p * group.class.flows * table.window(p) / rtt_s
     });
     let probability = signals.sum::<f64>() / rate(p);
+    let asked = analysis.margins.is_some();
     analysis.margins = None;
     analysis.expected.probability = probability;
     analysis.expected.oscillation_period_s = None;
     analysis.expected.oscillation_std_pkts = None;
+    analysis.expected.coexisting_period_s = None;
+    analysis.expected.coexisting_std_pkts = None;
     analysis.operating_point.at.probability = p;
-    analysis.noise = Noise::none("flows of different laws share the queue".into());
+    analysis.noise = match &built {
+        Some(aqm) if asked && place.unresponsive_pps == 0.0 => {
+            let crowds: Vec<_> = known
+                .iter()
+                .map(|(group, rtt_s, table)| {
+                    let sender = group.class.sender;
+                    let own = signal(group, p);
+                    let slope = coupling(&sender).map_or(1.0, |k| 0.5 * k / p.sqrt());
+                    (sender, group.class.flows, [own, slope], *rtt_s, table.window(own))
+                })
+                .collect();
+            let at = analysis.operating_point.at;
+            let held = packet_noise::Held { target_pkts: Some(queue_pkts), buffer_pkts: place.buffer_pkts };
+            match Controller::of_built(aqm, choice, &at) {
+                Some((controller, _)) => {
+                    let closed = Loop::new(Field::of_one_queue(place.capacity_pps, &crowds), controller);
+                    around_many(held, &at, closed.margins().stable, &closed)
+                }
+                None => Noise::none("there is no linear controller".into()),
+            }
+        }
+        _ if place.unresponsive_pps > 0.0 => {
+            Noise::none("flows of different laws and unresponsive load share the queue".into())
+        }
+        _ => Noise::none("the loop was not asked for".into()),
+    };
     analysis.warnings.retain(|warning| !warning.starts_with("unstable") && !warning.starts_with("little margin"));
     Ok(LinkPrediction {
         queue_pkts,
@@ -485,17 +514,6 @@ fn shared_by_laws(
         analysis: Some(analysis),
         ..idle
     })
-}
-
-/// k of an AQM that marks ECT(1) with k times the root of what others meet: PI2.
-fn coupling_of(aqm: &AnyAqm, name: &str) -> Option<f64> {
-    let mut found = None;
-    aqm.settings(&mut |key, value| {
-        if let (true, "coupling", Value::Number(k)) = (name == "pi2", key, value) {
-            found = Some(k);
-        }
-    });
-    found
 }
 
 /// The 99th percentile of a normal variable in its deviations.

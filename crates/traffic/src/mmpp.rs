@@ -135,3 +135,19 @@ fn pick(weights: impl Iterator<Item = f64> + Clone, u: f64) -> usize {
     // Rounding may leave a little over: then it is the last that can be.
     last
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_left_for_each_other_as_often_as_its_rates_say() {
+        // Out of the first state 1 to the second and 3 to the third, of 4: a quarter, and the rest.
+        let generator = vec![vec![-4.0, 1.0, 3.0], vec![2.0, -2.0, 0.0], vec![0.5, 0.5, -1.0]];
+        let chain = Chain::States { rates: vec![1.0; 3], generator, shares: vec![1.0 / 3.0; 3] };
+        let process = Process { chain, state: Some(0) };
+        let to = |drawn: f64| process.leave(0, drawn);
+        assert_eq!([0.0, 0.5, 0.99, 1.01, 2.0, 3.99].map(to), [1, 1, 1, 2, 2, 2]);
+        assert_eq!([0.1, 1.9].map(|drawn| process.leave(1, drawn)), [0, 0]);
+    }
+}

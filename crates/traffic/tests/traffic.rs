@@ -440,6 +440,22 @@ fn requests_are_known_ahead() {
 }
 
 #[test]
+fn what_has_no_finite_transfers_or_several_connections_is_not_known_ahead() {
+    for value in
+        ["\"voip\"", "{ kind = \"cbr\", rate = \"1Mbit\" }", "{ kind = \"web\", reading = \"1s\", connections = 6 }"]
+    {
+        let text = format!(
+            "name = \"t\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\naccess = {{ rate = \"80Mbit\", delay = \"5ms\" }}\n\
+             [[flows]]\nname = \"f\"\ncount = 2\ntransport = \"modern\"\ntraffic = {value}\n"
+        );
+        let text = if value.contains("web") { text } else { text.replace("\"modern\"", "\"udp\"") };
+        let plan = aqumen_scenario::Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap();
+        assert_eq!(ahead(&plan), [None], "{value}");
+    }
+}
+
+#[test]
 fn a_web_session_has_the_means_of_its_laws() {
     let done = steps(&traffic("{ kind = \"web\", reading = \"1s\" }"), 1, 20_000.0);
     let objects: Vec<f64> = done

@@ -3,7 +3,7 @@
 Every AQM and profile runs in the same places twice: as it comes, and at the target of the place, since most of what
 tells two AQMs apart is the delay that they are set to. The first ranking says what to install, the second which law is
 the better one. Ranks are those of Friedman's test with Nemenyi's critical difference; a place is one network, its
-figures are means over the seeds.
+figures are means over the seeds. The pick for a situation is about its own networks: there seeds are what is compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from aqumen import _core
 from aqumen.claims import evaluation
 from aqumen.claims.quantities import Run
-from aqumen.claims.ranks import pareto, ranks
+from aqumen.claims.ranks import pareto, ranks, seed_ranks
 from aqumen.claims.records import Records, Wanted
 from aqumen.comparison import summarize
 from aqumen.errors import Error
@@ -310,21 +310,30 @@ class Study:
         }
 
     def pick(self, situation: Situation) -> dict[str, Any]:
-        """Who is ahead in a situation, as the AQMs come: mean ranks over its cells and measures, and the figures.
+        """Who is ahead in a situation, as the AQMs come: mean ranks over its cells and measures, seed by seed, and the
+        figures.
+
+        All AQMs meet the same traffic with one seed, and are ranked there.
 
         Args:
             situation: The situation.
         """
         places = [place for place in self.places if place.cell in situation.cells]
-        table, shown = [], []
+        runs = {(place.cell, aqm): dict(self.records.of(place.cell, aqm)) for place in places for aqm in self.aqms}
+        # Of a ranking that was stopped, the seeds that all of them have.
+        seeds = [seed for seed in self.records.seeds if all(seed in each for each in runs.values())]
+        tables: list[list[dict[str, float]]] = [[] for _ in seeds]
+        shown = []
         for place in places:
-            runs = {aqm: self.runs(place, aqm, OWN) for aqm in self.aqms}
             for measure in situation.measures:
-                told = {aqm: summarize([measure.of(run) for run in each]) for aqm, each in runs.items()}
-                means = {aqm: one["mean"] if one["n"] else measure.worst for aqm, one in told.items()}
-                table.append({aqm: -mean if measure.more else mean for aqm, mean in means.items()})
-                shown.append({"cell": place.cell, "measure": measure.key, "figures": told})
-        ranked = ranks(table)
+                told = {aqm: [measure.of(runs[place.cell, aqm][seed]) for seed in seeds] for aqm in self.aqms}
+                sign = -1.0 if measure.more else 1.0
+                for k, table in enumerate(tables):
+                    known = {aqm: each[k] for aqm, each in told.items()}
+                    table.append({aqm: sign * (measure.worst if one is None else one) for aqm, one in known.items()})
+                summaries = {aqm: summarize(each) for aqm, each in told.items()}
+                shown.append({"cell": place.cell, "measure": measure.key, "figures": summaries})
+        ranked = seed_ranks(tables)
         if ranked is None:
             return {"key": situation.key, "pick": None, "kernel": None, "ranks": None, "figures": shown}
         kernel = next((aqm for aqm in ranked.means if aqm.partition(":")[0] in KERNEL), None)
@@ -339,7 +348,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """What `aqumen reproduce ranking --json` prints."""
         return {
-            "schema": 1,
+            "schema": 2,
             "aqumen": _core.__version__,
             "seeds": len(self.records.seeds),
             "quick": self.quick,

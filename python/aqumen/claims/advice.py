@@ -33,9 +33,11 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         " ([a network of every day](everyday.md)).",
         "",
         "How to read it: in each network and for each figure the AQMs are ranked, 1 for the best. The *mean rank* is"
-        " over all of them. Mean ranks that differ by less than the *critical difference* (Nemenyi, 95 % for all pairs"
-        " together) are not told apart by so few networks. Behind ± stands half of Student's 95 % interval over the"
-        " seeds.",
+        " over all of them. Mean ranks that differ by less than the *critical difference* (95 % for all pairs together)"
+        " are not told apart. In a situation the AQMs are ranked seed by seed, all with the same traffic, and the"
+        " difference follows from how ranks scatter over the seeds (Tukey): it says who is ahead in these networks."
+        " Over all networks it follows from how many these are (Nemenyi). Behind ± stands half of Student's 95 %"
+        " interval over the seeds.",
         "",
     ]
     for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
@@ -70,11 +72,13 @@ def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any
         if kernel in (None, picked["pick"])
         else f" Of what a Linux kernel has: **`{kernel}`** (mean rank {means[kernel]:.1f})."
     )
+    critical = ranked["critical_difference"]
+    apart = "" if critical is None else f" (critical difference {critical:.1f})"
     parts = [
         f"## {title}",
         "",
-        f"Pick: **`{picked['pick']}`**, mean rank {means[picked['pick']]:.1f} over {ranked['places']} figures"
-        f" (critical difference {ranked['critical_difference']:.1f}).{of_linux}" + _told_apart(tied, len(means) - 1),
+        f"Pick: **`{picked['pick']}`**, mean rank {means[picked['pick']]:.1f} over {ranked['figures']} figures"
+        f"{apart}.{of_linux}" + _told_apart(tied, len(means) - 1),
         "",
     ]
     chosen = list(means)[:ROWS]
@@ -95,7 +99,7 @@ def _told_apart(tied: Sequence[str], others: int) -> str:
     if not tied:
         return " It is told apart from every other."
     if len(tied) == others:
-        return " So few figures tell it apart from no other: the order below is a lean, not a finding."
+        return " So few seeds tell it apart from no other: the order below is a lean, not a finding."
     more = " and more" if len(tied) > 6 else ""
     return f" Not told apart from it: {len(tied)} of the other {others}, {_list(tied[:6])}{more}."
 

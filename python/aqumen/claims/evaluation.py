@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
-from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 from aqumen import _core
@@ -30,7 +27,6 @@ __all__ = [
     "REFERENCE",
     "Section",
     "at_target",
-    "page",
     "rows",
     "safe_ranges",
     "sampled",
@@ -52,7 +48,6 @@ QUICK_FACTORS = (1 / 2, 2.0)
 """What section 12 multiplies each knob by, one at a time."""
 SAFE = 0.1
 """Within this share of the default's delay and utilisation a knob's value is safe."""
-COLOURS = ["#555b6e", "#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,213 +492,3 @@ def ellipse(points: Sequence[tuple[float, float]]) -> dict[str, float] | None:
     syy = sum((y - my) ** 2 for _, y in points) / (n - 1)
     sxy = sum((x - mx) * (y - my) for x, y in points) / (n - 1)
     return {"delay_s": mx, "goodput_bps": my, "delay_std_s": sxx**0.5, "goodput_std_bps": syy**0.5, "covariance": sxy}
-
-
-def page(
-    table: Sequence[dict[str, Any]],
-    aqms: Sequence[str],
-    seeds: int,
-    command: str,
-    spent: Mapping[str, dict[str, Any]] = MappingProxyType({}),
-    safe: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
-) -> str:
-    """The report as one HTML file: for each section delay against goodput, and the table.
-
-    Args:
-        table: The rows.
-        aqms: The AQMs, beside the reference.
-        seeds: How many seeds.
-        command: The command that made it.
-        spent: What each costs, where that was measured.
-        safe: The safe range of each knob, where that was measured.
-    """
-    names = list(dict.fromkeys([REFERENCE, *aqms, *(row["aqm"] for row in table)]))
-    css = (files("aqumen.claims") / "page.css").read_text("utf-8")
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>RFC 7928</title><style>{css}</style><h1>RFC 7928: {escape(', '.join(aqms))} beside DropTail</h1>"
-        f"<p>{seeds} seeds, mean ± half the 95 % interval. In the pictures each AQM is an ellipse of one standard"
-        " deviation over the seconds of its runs; the axis of delay is reversed, so that up and to the right is better"
-        " (section 2.7).</p>"
-    ]
-    parts.append(_across(table))
-    for section in sections():
-        own = [row for row in table if row["section"] == section.number]
-        if not own:
-            continue
-        parts.append(f"<h2>{section.number} {escape(section.title)}</h2><div class=plots>")
-        places = list(dict.fromkeys((row["cell"], row["window"]) for row in own))
-        for cell, window in places[:6]:
-            parts.append(_picture([r for r in own if (r["cell"], r["window"]) == (cell, window)], names, cell, window))
-        shown = [m for m in MEASURES if any(row["measured"][m[0]]["n"] for row in own)]
-        heads = "".join(f"<th>{escape(title)}<br>{escape(unit)}</th>" for _, title, unit, _, _ in shown)
-        parts.append(f"</div><div class=wide><table><tr><th>cell, window</th><th>AQM</th>{heads}</tr>")
-        for row in own:
-            cells = "".join(f"<td class=n>{_spread(row['measured'][key], f, d)}</td>" for key, _, _, f, d in shown)
-            place = f"{row['cell'].partition('/')[2]}, {row['window']}"
-            parts.append(f"<tr><td class=id>{escape(place)}</td><td>{escape(row['aqm'])}</td>{cells}</tr>")
-        parts.append("</table></div>")
-    parts.append(_cost_table({aqm: spent[aqm] for aqm in (REFERENCE, *aqms) if aqm in spent}))
-    parts.append(_knob_tables(aqms))
-    parts.append(_safe_tables({aqm: safe[aqm] for aqm in aqms if safe.get(aqm)}))
-    parts.append(f"<h2>Made by</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
-    return "".join(parts)
-
-
-def _across(table: Sequence[dict[str, Any]]) -> str:
-    """Mean ranks over all sections, and the front of delay against goodput."""
-    found = standing(table)
-    words = {key: text for key, text, _ in CRITERIA}
-    parts = []
-    for key, told in found["ranks"].items():
-        cells = "".join(
-            f"<tr><td>{escape(aqm)}</td><td class=n>{rank:.2f}</td>"
-            f"<td>{'first, or not told apart from it' if aqm in told['tied_with_best'] else ''}</td></tr>"
-            for aqm, rank in told["means"].items()
-        )
-        parts.append(
-            f"<h3>{escape(words[key])}</h3><p>Friedman's statistic {told['friedman']:.1f} over {told['places']} places;"
-            f" mean ranks that differ by less than {told['critical_difference']:.2f} (Nemenyi, 95 %) are not told"
-            f" apart.</p><table><tr><th>AQM</th><th>mean rank</th><th></th></tr>{cells}</table>"
-        )
-    if not parts:
-        return ""
-    front = "".join(
-        f"<tr><td>{escape(aqm)}</td><td class=n>{each['delay_s'] * 1e3:.1f}</td>"
-        f"<td class=n>{each['goodput_share'] * 100:.1f}</td><td>{'yes' if aqm in found['front'] else ''}</td></tr>"
-        for aqm, each in sorted(found["tradeoff"].items(), key=lambda item: item[1]["delay_s"])
-    )
-    return (
-        f"<h2>Across all sections</h2>{''.join(parts)}<h3>Delay against goodput</h3><p>Means over all places; on the"
-        " front nobody is better in one without being worse in the other.</p><table><tr><th>AQM</th><th>queueing"
-        f" delay<br>ms</th><th>goodput<br>% of the best</th><th>on the front</th></tr>{front}</table>"
-    )
-
-
-def _cost_table(spent: dict[str, dict[str, Any]]) -> str:
-    if not spent:
-        return ""
-    rows = "".join(
-        f"<tr><td>{escape(aqm)}</td><td class=n>{_spread(cost['packet_ns'], 1, 0)}</td>"
-        f"<td class=n>{_spread(cost['above_reference_ns'], 1, 0)}</td></tr>"
-        for aqm, cost in spent.items()
-    )
-    return (
-        "<h2>11 cost</h2><p>CPU time of the simulation for a packet that crosses the link under heavy congestion,"
-        " senders and receivers included, and what it is above DropTail's: the AQM's share, as far as the machine's"
-        f" other work lets it show.</p><table><tr><th>AQM</th><th>a packet<br>ns</th><th>above DropTail<br>ns</th></tr>"
-        f"{rows}</table>"
-    )
-
-
-def _knob_tables(aqms: Sequence[str]) -> str:
-    found = knobs(aqms)
-    if not found:
-        return ""
-    parts = ["<h2>12 what an operator can set</h2><p>Values outside the range are refused.</p>"]
-    for name, params in found.items():
-        parts.append(
-            f"<h3>{escape(name)}</h3><table><tr><th>parameter</th><th>unit</th><th>if not set</th><th>range</th>"
-            "<th>what it is</th></tr>"
-        )
-        for param in params:
-            default = param["designed"] if param["default"] is None else param["default"]
-            parts.append(
-                f"<tr><td class=id>{escape(param['name'])}</td><td>{escape(param['unit'])}</td>"
-                f"<td>{escape(str(default))}</td><td>{escape(_range(param))}</td><td>{escape(param['doc'])}</td></tr>"
-            )
-        parts.append("</table>")
-    return "".join(parts)
-
-
-def _safe_tables(safe: Mapping[str, Sequence[dict[str, Any]]]) -> str:
-    if not safe:
-        return ""
-    parts = [
-        f"<h2>12 safe ranges</h2><p>Each knob turned by itself at {escape(KNOB_CELL)}: from the lowest to the highest"
-        f" of the values tried, next to one another, at which queueing delay and utilisation stay within {SAFE:.0%} of"
-        " what they are if nobody turns it. An end with … is the last value that was tried.</p>"
-    ]
-    for aqm, knobs_ in safe.items():
-        parts.append(
-            f"<h3>{escape(aqm)}</h3><table><tr><th>parameter</th><th>unit</th><th>if not set</th><th>safe from</th>"
-            "<th>to</th><th>value: queueing delay in ms, utilisation in %</th></tr>"
-        )
-        for knob in knobs_:
-            tried = "; ".join(
-                f"{one['value']:.5g}: {one['delay_s'] * 1e3:.1f}, {one['utilization'] * 100:.1f}"
-                + ("" if one["safe"] else " ✗")
-                for one in knob["tried"]
-            )
-            low, high = (f"{knob[end]:.5g}{' …' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
-            parts.append(
-                f"<tr><td class=id>{escape(knob['knob'])}</td><td>{escape(knob['unit'])}</td>"
-                f"<td class=n>{knob['default']:.5g}</td><td class=n>{low}</td><td class=n>{high}</td>"
-                f"<td>{tried}</td></tr>"
-            )
-        parts.append("</table>")
-    return "".join(parts)
-
-
-def _range(param: dict[str, Any]) -> str:
-    if param["choices"]:
-        return ", ".join(str(choice).lower() for choice in param["choices"])
-    low, high = param["min"], param["max"]
-    ends = [
-        f"{word if bound['allowed'] else strict} {bound['value']:g}"
-        for bound, word, strict in ((low, "at least", "above"), (high, "at most", "below"))
-        if bound is not None
-    ]
-    return ", ".join(ends) or "any"
-
-
-def _spread(summary: dict[str, Any], factor: float, digits: int) -> str:
-    if not summary["n"]:
-        return "–"
-    half = "" if summary["ci95"] is None else f" ± {(summary['ci95'][1] - summary['ci95'][0]) / 2 * factor:.{digits}f}"
-    return f"{summary['mean'] * factor:.{digits}f}{half}"
-
-
-def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, window: str) -> str:
-    """Delay against goodput."""
-    width, height, left, bottom = 360.0, 220.0, 46.0, 26.0
-    drawn = [(row["aqm"], row["ellipse"]) for row in own if row["ellipse"] is not None]
-    if not drawn:
-        return ""
-    slow = max(e["delay_s"] + 2 * e["delay_std_s"] for _, e in drawn) or 1e-3
-    high = max(e["goodput_bps"] + 2 * e["goodput_std_bps"] for _, e in drawn) or 1.0
-    low = min(e["goodput_bps"] - 2 * e["goodput_std_bps"] for _, e in drawn)
-    low, high = max(0.0, low - 0.1 * (high - low)), high + 0.1 * (high - low) + 1e-9
-
-    def at(delay: float, goodput: float) -> tuple[float, float]:
-        x = left + (width - left - 8) * (1 - delay / slow)
-        return x, 6 + (height - bottom - 6) * (1 - (goodput - low) / (high - low))
-
-    shapes = []
-    for aqm, e in drawn:
-        colour = COLOURS[names.index(aqm) % len(COLOURS)]
-        # The square root of the covariance matrix takes the unit circle to the ellipse.
-        a, d, b = e["delay_std_s"], e["goodput_std_bps"], e["covariance"]
-        slope = b / a if a else 0.0
-        rest = math.sqrt(max(0.0, d * d - slope * slope))
-        ring = [(math.cos(t * math.pi / 24), math.sin(t * math.pi / 24)) for t in range(48)]
-        corners = [at(e["delay_s"] + a * c, e["goodput_bps"] + slope * c + rest * s) for c, s in ring]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-        x, y = at(e["delay_s"], e["goodput_bps"])
-        shapes.append(
-            f"<polygon points='{path}' fill='{colour}' fill-opacity=.25 stroke='{colour}'/><circle"
-            f" cx={x:.1f} cy={y:.1f} "
-            f"r=2.5 fill='{colour}'/><text x={x + 4:.1f} y={y - 4:.1f} font-size=10"
-            f" fill='{colour}'>{escape(aqm)}</text>"
-        )
-    axes = (
-        f"<path d='M{left} 6V{height - bottom}H{width - 8}' fill=none stroke=currentColor stroke-opacity=.4 />"
-        f"<g font-size=10 fill=currentColor><text x=2 y=14>{high / 1e6:.2f}</text>"
-        f"<text x=2 y={height - bottom}>{low / 1e6:.2f}</text><text x={left} y={height - 8}>{slow * 1e3:.1f} ms</text>"
-        f"<text x={width - 34} y={height - 8}>0 ms</text></g>"
-    )
-    title = f"{cell.partition('/')[2]}, {window}: goodput in Mbit/s over queueing delay"
-    return (
-        f"<figure><svg width={width:.0f} height={height:.0f} viewBox='0 0 {width:.0f} {height:.0f}' role=img "
-        f"aria-label='{escape(title)}'>{axes}{''.join(shapes)}</svg><figcaption>{escape(title)}</figcaption></figure>"
-    )

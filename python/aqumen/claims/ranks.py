@@ -2,15 +2,23 @@
 
 J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning Research 7,
 2006, section 3.2: Friedman's test asks whether any AQM differs from the others, Nemenyi's which two do.
+
+Within one situation places are no sample of anything: what is drawn there is the seed. Each seed gives every AQM a mean
+rank, and how far apart these must be follows from how they scatter from seed to seed (Tukey's range test with seeds as
+blocks).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
-__all__ = ["Ranks", "critical_range", "pareto", "ranks"]
+from aqumen._core import student_quantile
+
+__all__ = ["Ranks", "SeedRanks", "critical_range", "pareto", "ranks", "seed_ranks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +36,31 @@ class Ranks:
 
     def tied_with_best(self) -> list[str]:
         """The AQMs that are not told apart from the first, the first included."""
-        best = min(self.means.values())
-        return [aqm for aqm, rank in self.means.items() if rank - best < self.critical_difference]
+        return _tied(self.means, self.critical_difference)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedRanks:
+    """The ranks of some AQMs by the same figures over seeds."""
+
+    means: dict[str, float]
+    """Mean over the seeds of each AQM's mean rank over the figures, 1 for the best, in rising order."""
+    figures: int
+    """By how many figures."""
+    seeds: int
+    """Over how many seeds."""
+    critical_difference: float | None
+    """Mean ranks that differ by less are not told apart, at 95 % for all pairs together; `None` with one seed."""
+
+    def tied_with_best(self) -> list[str]:
+        """The AQMs that are not told apart from the first, the first included."""
+        return _tied(self.means, math.inf if self.critical_difference is None else self.critical_difference)
+
+
+def _tied(means: Mapping[str, float], critical_difference: float) -> list[str]:
+    """The AQMs that differ from the best by less; of those that are equal none is told apart."""
+    best = min(means.values())
+    return [aqm for aqm, rank in means.items() if rank - best < critical_difference or rank == best]
 
 
 def ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> Ranks | None:
@@ -43,14 +74,7 @@ def ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> Ranks 
     k, n = len(aqms), len(table)
     if k < 2 or n < 2:
         return None
-    sums = dict.fromkeys(aqms, 0.0)
-    for figures in table:
-        for aqm in aqms:
-            own = figures[aqm]
-            ahead = sum(other > own if more else other < own for other in figures.values())
-            # Equal ones share the mean of their ranks.
-            sums[aqm] += ahead + (sum(other == own for other in figures.values()) + 1) / 2
-    means = {aqm: total / n for aqm, total in sorted(sums.items(), key=lambda item: item[1])}
+    means = _rising(_mean_ranks(table, more=more))
     spread = sum(rank * rank for rank in means.values()) - k * (k + 1) ** 2 / 4
     return Ranks(
         means=means,
@@ -60,6 +84,44 @@ def ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> Ranks 
     )
 
 
+def seed_ranks(tables: Sequence[Sequence[Mapping[str, float]]]) -> SeedRanks | None:
+    """Ranks over seeds; `None` for fewer than two AQMs or without a figure.
+
+    Args:
+        tables: For each seed the figures, less being better; all have the same figures of the same AQMs.
+    """
+    if not tables or not tables[0] or len(tables[0][0]) < 2:
+        return None
+    by_seed = [_mean_ranks(table) for table in tables]
+    k, n = len(by_seed[0]), len(by_seed)
+    means = {aqm: sum(one[aqm] for one in by_seed) / n for aqm in by_seed[0]}
+    critical = None
+    if n > 1:
+        # In each seed the ranks have the same mean, so that what is left beside an AQM's own mean is chance.
+        freedom = (k - 1) * (n - 1)
+        error = sum((one[aqm] - means[aqm]) ** 2 for one in by_seed for aqm in means) / freedom
+        # The range of normal numbers, wider as the variance is estimated: exact for two, where it is the paired t-test.
+        wider = student_quantile(0.975, freedom) / NormalDist().inv_cdf(0.975)
+        critical = critical_range(k) * wider * math.sqrt(error / n)
+    return SeedRanks(means=_rising(means), figures=len(tables[0]), seeds=n, critical_difference=critical)
+
+
+def _mean_ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> dict[str, float]:
+    """The mean rank of each AQM over the figures."""
+    sums = dict.fromkeys(table[0], 0.0)
+    for figures in table:
+        for aqm, own in figures.items():
+            ahead = sum(other > own if more else other < own for other in figures.values())
+            # Equal ones share the mean of their ranks.
+            sums[aqm] += ahead + (sum(other == own for other in figures.values()) + 1) / 2
+    return {aqm: total / len(table) for aqm, total in sums.items()}
+
+
+def _rising(means: Mapping[str, float]) -> dict[str, float]:
+    return dict(sorted(means.items(), key=lambda item: item[1]))
+
+
+@functools.cache
 def critical_range(k: int, sure: float = 0.95) -> float:
     """The range that `k` independent standard normal numbers exceed in one case of 20.
 

@@ -120,7 +120,9 @@ def _answer(words: list[str]) -> int:
 
 
 def _said(error: click.ClickException) -> str:
-    """What click says of a command line; of words of a list, as all other messages say it."""
+    """What click says of a command line; of words of a list, as all other messages say it; all that lacks at once."""
+    if isinstance(error, click.MissingParameter) and error.ctx is not None:
+        return _missing(error.ctx)
     parameter = error.param if isinstance(error, click.BadParameter) else None
     word = re.match(r"'(.*)' is not one of ", error.message)
     if parameter is None or word is None or not isinstance(parameter.type, click.Choice):
@@ -128,6 +130,16 @@ def _said(error: click.ClickException) -> str:
     names = [str(name) for name in parameter.type.choices]
     option = f"{parameter.opts[0]} " if isinstance(parameter, click.Option) else ""
     return f"{option}{word[1]}: there is no such word{meant(word[1], names) or ';'} there are: {listed(names)}"
+
+
+def _missing(context: click.Context) -> str:
+    """What a verb cannot do without and was not given. Click looks at what was given first."""
+    lacks = [each for each in context.command.params if each.required and each.name not in context.params]
+    said = [
+        f"{each.opts[0]} {each.make_metavar(context)}" if isinstance(each, click.Option) else each.make_metavar(context)
+        for each in lacks
+    ]
+    return f"missing: {' '.join(said)}; `{context.command_path} --help` says what each is"
 
 
 def _drop_output() -> None:

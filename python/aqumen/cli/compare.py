@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,10 @@ import click
 
 from aqumen import flent as flent_files
 from aqumen import tables
-from aqumen.cli import complete, talk
+from aqumen.cli import talk
 from aqumen.cli.options import (
     anyway_option,
+    aqms_option,
     engines_option,
     figures_option,
     flent_option,
@@ -39,10 +41,12 @@ from aqumen.cli.options import (
 )
 from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
+from aqumen.errors import ScenarioError
 from aqumen.export import check_parquet, parquet_bytes, tidy_csv, written
 from aqumen.figures import write_figures
 from aqumen.files import write_text
 from aqumen.ranking import GOALS
+from aqumen.scenario import Scenario
 from aqumen.transient import SMOOTH_S
 
 if TYPE_CHECKING:
@@ -53,7 +57,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 
 @click.command()
 @scenario_argument
-@click.option("--aqm", multiple=True, shell_complete=complete.specs, metavar="SPEC", help="An AQM; repeat for each.")
+@aqms_option(" Without it the scenario's own, beside droptail.")
 @own_option
 @traffic_option
 @click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="How many seeds: 1 to N.")
@@ -102,7 +106,7 @@ def compare(
         check_parquet(sys.stdout.isatty())
     own = own_classes(aqm_from, traffic_from)
     loaded = load(scenario, set_, until, target, own)
-    specs = named_too(spec_list(aqm), own)
+    specs = named_too(spec_list(aqm), own) or _unasked(loaded, engine)
     if flent is not None:
         flent_files.check(engine)
     gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
@@ -155,6 +159,17 @@ def compare(
     else:
         talk.show(*tables_of(comparison), wide=wide)
     return talk.INTERRUPTED if interrupted else 0
+
+
+def _unasked(scenario: Scenario, engines: Sequence[str]) -> list[str]:
+    """What is compared where nobody said: the scenario's own AQM, on several engines or beside DropTail."""
+    its = str(tomllib.loads(scenario.to_toml()).get("aqm", "droptail"))
+    if len(engines) > 1:
+        return [its]
+    if its == "droptail":
+        raise ScenarioError("no AQM to compare, and the scenario has none; name some, such as --aqm codel,pie")
+    talk.say(f"no --aqm: {its}, the scenario's own, beside droptail")
+    return [its, "droptail"]
 
 
 @contextmanager

@@ -1,7 +1,9 @@
-"""`aqumen mmpp`: occupancy, delay, loss and marks of bursty sources before a finite buffer, exactly."""
+"""`aqumen mmpp`: occupancy, delay, loss and marks of bursty sources before a finite buffer."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,8 @@ LONG_S = 10.0
 @click.option("--link", metavar="RATE", help='Rate of the link: "10Mbit".')
 @click.option("--service", metavar="RATE", help='Or packets served: "975pkt/s".')
 @set_option
+@click.option("--load-within", type=float, metavar="LOSS", help="Find the most load at which no source loses more.")
+@click.option("--threshold-within", type=float, metavar="LOSS", help="Find the least threshold that keeps it so.")
 @click.option("--simulate", is_flag=True, help="Simulate the model packet by packet beside the prediction.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Draw the answer.")
 @click.option("--save", type=PATH, metavar="FILE", help="Write the model, fully explicit.")
@@ -39,6 +43,8 @@ def mmpp(
     buffer: str | None,
     link: str | None,
     service: str | None,
+    load_within: float | None,
+    threshold_within: float | None,
     set_: tuple[str, ...],
     simulate: bool,
     plot: Path | None,
@@ -47,22 +53,17 @@ def mmpp(
     as_json: bool,
 ) -> int:
     """Solve a queueing model: MMPP sources, Erlang service, a finite buffer."""
-    settings = {"queue.buffer": buffer, "queue.link": link, "queue.service": service}
-    changes = {key: f'"{value}"' for key, value in settings.items() if value is not None}
-    for change in set_:
-        key, equals, value = change.partition("=")
-        if not equals or not key.strip():
-            raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set queue.buffer=40pkt")
-        changes[key.strip()] = value.strip()
+    given = {"queue.buffer": buffer, "queue.link": link, "queue.service": service}
+    changes = _changes(given, {"load": load_within, "threshold": threshold_within}, set_)
     for path in (plot, save):
         if path is not None and not path.parent.is_dir():
             raise OutputError(f"cannot write {path}: the folder {path.parent} does not exist")
     if model.suffix == ".toml":
-        answer = analysis.solve(model, changes, simulate, _say_long)
+        answer = analysis.solve(model, changes, simulate, Remaining())
     else:
         if "queue.buffer" not in changes or not {"queue.link", "queue.service"} & set(changes):
             raise ScenarioError(f"{model}: a capture needs a queue: give --buffer 100pkt and --link 10Mbit")
-        answer = analysis.predict(model, changes, simulate, _say_long)
+        answer = analysis.predict(model, changes, simulate, Remaining())
     if plot is not None:
         figure = answer.plot()
         try:
@@ -80,11 +81,52 @@ def mmpp(
     return 0
 
 
-def _say_long(seconds: float) -> None:
-    if seconds > LONG_S:
-        talk.say(
-            f"this takes about {seconds / 60:.0f} minutes" if seconds > 100 else f"this takes about {seconds:.0f} s"
-        )
+def _changes(given: dict[str, str | None], bounds: dict[str, float | None], set_: tuple[str, ...]) -> dict[str, str]:
+    """What the options change of the model."""
+    changes = {key: f'"{value}"' for key, value in given.items() if value is not None}
+    asked = [(find, loss) for find, loss in bounds.items() if loss is not None]
+    if len(asked) > 1:
+        raise ScenarioError("--load-within and --threshold-within: ask one at a time")
+    for find, loss in asked:
+        # The model's own check would name a key that stands in no file.
+        if not 0 < loss < 1:
+            raise ScenarioError(f"--{find}-within {loss:g}: must be above 0 and below 1, such as 0.01")
+        changes["admit"] = f'{{find = "{find}", loss = {loss!r}}}'
+    for change in set_:
+        key, equals, value = change.partition("=")
+        if not equals or not key.strip():
+            raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set queue.buffer=40pkt")
+        changes[key.strip()] = value.strip()
+    return changes
+
+
+class Remaining:
+    """What takes long is said beforehand, and every ten seconds what is left of it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.said_s: float | None = None
+        self.began_s = clock()
+
+    def __call__(self, seconds: float) -> None:
+        """Hear how much is left.
+
+        Args:
+            seconds: About so many seconds.
+        """
+        now_s = self.clock()
+        if self.said_s is None:
+            # What turns out to take long though it was not foreseen is said, too.
+            if seconds > LONG_S or now_s - self.began_s > LONG_S:
+                talk.say(f"this takes about {_long(seconds)}")
+                self.said_s = now_s
+        elif now_s - self.said_s >= LONG_S:
+            talk.say(f"about {_long(seconds)} left")
+            self.said_s = now_s
+
+
+def _long(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds > 100 else f"{seconds:.0f} s"
 
 
 def tables_of(data: dict[str, Any]) -> list[Table | str]:
@@ -101,6 +143,8 @@ def tables_of(data: dict[str, Any]) -> list[Table | str]:
         f"in the system {data['occupancy_mean_pkts']:.4f} packets on average, "
         f"standard deviation {data['occupancy_std_pkts']:.4f}",
     ]
+    if (admission := data.get("admission")) is not None:
+        shown.append(_admitted(admission, data["load"]))
     heads = ["source", "offered/s", "loss", "overflow", "early", "marked", "threshold"]
     streams = talk.table("\nPackets", [*heads, "delay ms", "std ms", "p50", "p95", "p99", "p99.9"])
     for name, stream in {**data["sources"], "all": data["total"]}.items():
@@ -115,6 +159,13 @@ def tables_of(data: dict[str, Any]) -> list[Table | str]:
         shown.append(_simulation(data["simulation"]))
     shown += [f"\nNote: {warning}" for warning in data["warnings"]]
     return shown
+
+
+def _admitted(admission: dict[str, Any], load: float) -> str:
+    bound = f"no source loses more than {admission['loss_ratio_max']:g}"
+    if admission["find"] == "load":
+        return f"admitted: load {load:.6f}, the rates of all sources times {admission['rate_factor']:.6f}; {bound}"
+    return f"admitted: early drops from {admission['threshold_pkts']:.6g} packets on; {bound}"
 
 
 def _fit(name: str, fit: dict[str, Any]) -> list[Table | str]:

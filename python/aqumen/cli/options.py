@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PATH",
     "anyway_option",
+    "aqms_option",
     "engine_option",
     "engines_option",
     "figures_option",
@@ -69,6 +70,23 @@ set_option = click.option(
     metavar="KEY=VALUE",
     help="Change a value of the scenario; may be repeated.",
 )
+
+
+def aqms_option(more: str = "") -> Callable[[Any], Any]:
+    """`--aqm` of a verb that takes several.
+
+    Args:
+        more: What its help says beside.
+    """
+    return click.option(
+        "--aqm",
+        multiple=True,
+        shell_complete=complete.specs,
+        metavar="SPEC",
+        help=f"AQMs: codel, or codel,pie:target=5ms; may be repeated.{more}",
+    )
+
+
 own_option = click.option(
     "--aqm-from",
     multiple=True,
@@ -86,7 +104,7 @@ until_option = click.option(
     "--until", metavar="TIME", help="Run only the beginning; later events, windows and flows are left out."
 )
 target_option = click.option(
-    "--target", metavar="N", help='Target queue that AQMs are to hold and are judged by: "50pkt".'
+    "--target", metavar="PKTS", help='Target queue that AQMs are to hold and are judged by: "50pkt".'
 )
 wide_option = click.option("--wide", is_flag=True, help="Print every column, however wide the terminal is.")
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for all that is written.")

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aqumen import tables
-from aqumen.cli import complete, talk
-from aqumen.cli.options import PATH, json_option, named_too, own_classes, own_option, spec_list, wide_option
+from aqumen.cli import talk
+from aqumen.cli.options import (
+    PATH,
+    aqms_option,
+    json_option,
+    named_too,
+    own_classes,
+    own_option,
+    spec_list,
+    wide_option,
+)
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.files import json_text
 from aqumen.replay import Capture, Replay
@@ -25,7 +34,7 @@ SCHEMA = 1
 
 @click.command()
 @click.argument("capture", type=PATH, metavar="CAPTURE")
-@click.option("--aqm", multiple=True, shell_complete=complete.specs, metavar="SPEC", help="An AQM; repeat for each.")
+@aqms_option()
 @own_option
 @click.option("--rate", metavar="RATE", help='Rate of the link: "10Mbit".')
 @click.option("--load", type=float, metavar="X", help="In its place: the offered load, 0.95 for instance.")

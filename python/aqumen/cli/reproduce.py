@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aqumen import experiments, tables
-from aqumen.claims import across, advice, evaluation
+from aqumen.claims import across, advice, evaluation, evaluation_page
 from aqumen.claims.figures import write_paper_figures
 from aqumen.claims.markdown import page as markdown_page
 from aqumen.claims.model import VERDICTS, load_paper
@@ -179,12 +179,14 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
     data["safe_ranges"] = safe = evaluation.safe_ranges(records, aqms, quick)
     if out is not None:
         write_text(Path(out) / "rfc7928.json", json_text(data, indent=1) + "\n")
-        write_text(Path(out) / "report.html", evaluation.page(table, aqms, len(numbers), talk.command(), spent, safe))
+        write_text(
+            Path(out) / "report.html", evaluation_page.page(table, aqms, len(numbers), talk.command(), spent, safe)
+        )
         for aqm in aqms:
             mine = {spec for section in evaluation.sections() for spec in section.specs([aqm])}
             own = [row for row in table if row["aqm"] in mine]
             name = re.sub(r"[^A-Za-z0-9.=-]+", "_", aqm)
-            text = evaluation.page(own, [aqm], len(numbers), talk.command(), spent, safe)
+            text = evaluation_page.page(own, [aqm], len(numbers), talk.command(), spent, safe)
             write_text(Path(out) / f"{name}.html", text)
         talk.say(f"wrote {Path(out) / 'report.html'} and a page for each AQM")
     if as_json:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -15,11 +16,10 @@ import click
 from aqumen import engines
 from aqumen.cli import talk
 from aqumen.cli.options import json_option
-from aqumen.comparison import seed_list
+from aqumen.comparison import Gathering, seed_list
 from aqumen.errors import ScenarioError
 from aqumen.experiments import folder
 from aqumen.files import json_text
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ SEEDS = {Yardstick.live: 3}
     metavar="SEED N",
     help="With ns3: N cells drawn at random by SEED in place of the listed ones.",
 )
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="With ns2 or ns3: keep finished runs in DIR; those that are there already are not run again.",
+)
 @json_option
 def validate(
     yardstick: Yardstick,
@@ -70,12 +75,15 @@ def validate(
     cell: tuple[str, ...],
     only_list: bool,
     drawn: tuple[int, int] | None,
+    out: str | None,
     as_json: bool,
 ) -> int:
     """Compare the packet engine with ns-2, ns-3 or the kernel (live), or replay the vectors.
 
     The exit code is 1 where a figure is not inside its bound. After Ctrl-C the cells that are finished are printed.
     """
+    if out is not None and yardstick not in (Yardstick.ns2, Yardstick.ns3):
+        raise ScenarioError(f"--out {out}: runs are kept with ns2 and ns3 alone")
     if yardstick is Yardstick.vectors:
         return _vectors(as_json)
     if only_list:
@@ -117,7 +125,7 @@ def validate(
 
         def of(engine: str, cell: Cell, which: Sequence[int]) -> Sequence[Mapping[str, Any]]:
             bar.update(task, description=f"{cell.name}, {engine}, {len(which)} seeds")
-            return _runs(base, cell, engine, which, lambda: bar.advance(task))
+            return _runs(base, cell, engine, which, lambda: bar.advance(task), out)
 
         found = crosscheck.validate(
             cells,
@@ -192,19 +200,26 @@ def _vectors(as_json: bool) -> int:
     return 0 if all(one.verdict == "equal" for one in replays) else talk.CHECK_FAILED
 
 
-def _runs(base: Path, cell: Cell, engine: str, seeds: Sequence[int], advance: Any) -> list[Mapping[str, Any]]:
-    """The metrics of one experiment under one AQM, seed by seed."""
+def _runs(
+    base: Path, cell: Cell, engine: str, seeds: Sequence[int], advance: Callable[[], None], out: str | None
+) -> list[Mapping[str, Any]]:
+    """The metrics of one experiment under one AQM, seed by seed; runs are kept below `out`, by cell and engine."""
     scenario = Scenario.load(base / cell.scenario)
     for key, value in cell.settings:
         scenario = scenario.set(key, value)
-    scenario.check_aqm(cell.aqm)
-    results: dict[int, Mapping[str, Any]] = {}
+    kept = None if out is None else Path(out) / re.sub(r"[^A-Za-z0-9.=@_-]+", "_", cell.name) / engine
+    gathering = Gathering(scenario, [cell.aqm], list(seeds), engine, out=kept, anyway=True)
+    for one in gathering.damaged:
+        talk.say(f"{one}; it is run again")
+    counted = 0
 
-    def done(index: int, answer: Answer) -> bool:
-        results[index] = json.loads(answer.json)
-        advance()
+    def done(finished: int, _wanted: int) -> bool:
+        nonlocal counted
+        while counted < finished:
+            counted += 1
+            advance()
         return True
 
-    threads = engines.threads_within_memory(scenario, engines.cores())
-    engines.run_many(scenario, [(cell.aqm, seed) for seed in seeds], engine, threads, done)
-    return [results[index] for index in range(len(seeds))]
+    done(gathering.resumed, len(gathering.jobs))
+    gathering.work(done)
+    return [json.loads(gathering.answers[job].json) for job in gathering.jobs]

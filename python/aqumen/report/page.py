@@ -53,7 +53,7 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
         "facts": _facts(comparison, plan),
         "verdict": _engines_verdict(data, ranking) or _verdict(data, ranking),
         "legend": _legend(comparison, data),
-        "ranking": _ranking(data, ranking),
+        "ranking": _ranking(comparison, data, ranking),
         "ranking_note": _ranking_note(comparison, ranking),
         "link_switch": _link_switch(comparison),
         "transients": _transients(comparison, data),
@@ -165,7 +165,7 @@ def _legend(comparison: Comparison, data: dict[str, Any]) -> str:
     )
 
 
-def _ranking(data: dict[str, Any], ranking: Ranking) -> str:
+def _ranking(comparison: Comparison, data: dict[str, Any], ranking: Ranking) -> str:
     order = list(data["aqms"])
     figure = ranking.figure
     unit, factor = figure.unit, figure.factor
@@ -180,8 +180,7 @@ def _ranking(data: dict[str, Any], ranking: Ranking) -> str:
     longest = max((high for _, _, high in spans.values()), default=1.0) or 1.0
     rows = []
     for place in ranking.places:
-        metrics = dict(data["aqms"][place.aqm]["links"][ranking.link][ranking.window])
-        metrics["drop_ratio"] = _dropped(metrics)
+        metrics = comparison.summaries(place.aqm, ranking.link, ranking.window)
         cells = "".join(f"<td>{_spread_html(metrics[key], f, digits)}</td>" for key, _, _, f, digits in columns)
         badge = ""
         if place.clearly_best:
@@ -201,17 +200,6 @@ def _ranking(data: dict[str, Any], ranking: Ranking) -> str:
         f'<th class="forest">95 % interval<small>0 to {longest:.3g} {unit}</small></th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
-
-
-def _dropped(metrics: dict[str, Any]) -> dict[str, Any]:
-    """The sum of both ratios; its spread only where one of them is 0 throughout, since the two hang together."""
-    early, overflow = metrics["early_drop_ratio"], metrics["overflow_drop_ratio"]
-    if not early["n"] or not overflow["n"]:
-        return dict(early if early["n"] else overflow)
-    for one, other in ((early, overflow), (overflow, early)):
-        if other["mean"] == 0:
-            return dict(one)
-    return {"mean": early["mean"] + overflow["mean"], "std": None, "ci95": None, "n": early["n"]}
 
 
 def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:

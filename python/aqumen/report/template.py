@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 __all__ = ["render"]
 
-_pages = Environment(loader=PackageLoader("aqumen.report", "."), autoescape=True, undefined=StrictUndefined)
+_loader = ChoiceLoader([PackageLoader("aqumen.report", "."), PackageLoader("aqumen.claims", ".")])
+_pages = Environment(loader=_loader, autoescape=True, undefined=StrictUndefined)
 
 
 def _options(text: str) -> Markup:
@@ -25,7 +26,7 @@ def render(name: str, /, **values: Any) -> str:
     """A page.
 
     Args:
-        name: The template, a file beside this one.
+        name: The template, a file beside this one or in `claims`.
         values: What it asks for.
     """
     return _pages.get_template(name).render(**values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from aqumen.beside import predict
@@ -71,7 +70,7 @@ target = "{max(1, round(0.015 * bits / (8 * size)))}pkt"
     try:
         found = predict(made, aqm)["bottleneck"]["all"]
     except ScenarioError as error:
-        raise ScenarioError(re.sub(r"^link bottleneck: ", "", str(error))) from None
+        raise ScenarioError(str(error).removeprefix("link bottleneck: ")) from None
     if "coupled" not in found:
         raise ScenarioError(f"{aqm} has no two coupled queues: scalable flows need dualpi2")
     noise = found["analysis"]["noise"]

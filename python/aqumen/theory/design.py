@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +25,6 @@ __all__ = ["Design", "design"]
 
 SCHEMA = 1
 """Version of the JSON of a design. It grows when a key changes its meaning or goes away."""
-TARGET_SHARE = 0.2
-"""Share of the round trip at the target that the queue takes, when no target is given."""
-BUFFER_TARGETS = 3.0
-"""Room of the queue in targets, when no buffer is given."""
 MODELS = ("hollot", "ecn", "reno", "drop")
 """Fluid models of the operating point."""
 
@@ -64,35 +59,24 @@ def design(
         own: Classes of your own AQMs, which the SPEC may name.
     """
     (spec,), classes = specs([aqm])
-    known = catalogue((*own, *classes)) if own or classes else None
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either rtt (without queueing) or r0 (at the target)")
     if model not in MODELS:
         raise ScenarioError(f"unknown fluid model `{model}`; there are: {listed(MODELS)}")
-    given = {
-        "capacity": _written(capacity, "bit"),
-        "flows": repr(float(flows)),
-        "base_rtt": _written(r0 if rtt is None else rtt, "s"),
-        "packet": _written(packet, "B"),
-    }
-    if target is None:
-        # The numbers behind the units are known to the parser alone.
-        nominal = json.loads(_network(given, "100pkt", "300pkt", None).plan_json(1, "droptail"))["nominal"]
-        pps = nominal["capacity_bps"] / (8 * nominal["packet_bytes"])
-        share = TARGET_SHARE if rtt is None else TARGET_SHARE / (1 - TARGET_SHARE)
-        target = max(1.0, round(share * nominal["base_rtt_s"] * pps))
-    target = _written(target, "pkt")
-    if buffer is None:
-        try:
-            buffer = BUFFER_TARGETS * _core.quantity("packets", target)
-        except _core.ScenarioError:
-            # Told of the target, below.
-            buffer = target
-    scenario = _network(given, target, _written(buffer, "pkt"), known)
+    scenario = _network(
+        _written(capacity, "bit"),
+        float(flows),
+        _written(r0 if rtt is None else rtt, "s"),
+        rtt is None,
+        _written(packet, "B"),
+        None if target is None else _written(target, "pkt"),
+        None if buffer is None else _written(buffer, "pkt"),
+        catalogue((*own, *classes)) if own or classes else None,
+    )
     try:
         return Design(_core.analyse(scenario, spec, rtt is None, model))
     except _core.ScenarioError as error:
-        raise ScenarioError(_place(str(error))) from None
+        raise ScenarioError(str(error)) from None
 
 
 class Design:
@@ -307,44 +291,18 @@ def nominal_network(*, capacity: str | float, flows: float, rtt: str | float, pa
         rtt: Round-trip time without queueing.
         packet: Packet size on the wire.
     """
-    given = {
-        "capacity": _written(capacity, "bit"),
-        "flows": repr(float(flows)),
-        "base_rtt": _written(rtt, "s"),
-        "packet": _written(packet, "B"),
-    }
-    return dict(json.loads(_network(given, "100pkt", "300pkt").plan_json(1, "droptail"))["nominal"])
+    found = _network(
+        _written(capacity, "bit"), float(flows), _written(rtt, "s"), False, _written(packet, "B"), "100pkt"
+    )
+    return dict(json.loads(found.plan_json(1, "droptail"))["nominal"])
 
 
 def _written(value: str | float | None, unit: str) -> str:
     return value if isinstance(value, str) else f"{value!r}{unit}"
 
 
-def _network(given: dict[str, str], target: str, buffer: str, own: _core.Catalogue | None = None) -> _core.Scenario:
-    # A scenario gives SPECs and units their one parser; only its nominal network matters.
-    text = f"""
-name = "design"
-duration = "1s"
-aqm = "droptail"
-topology = {{ preset = "dumbbell", bottleneck = {{ rate = {json.dumps(given["capacity"])}, delay = "1ms", buffer = {
-        json.dumps(buffer)
-    } }}, access = {{ rate = "1Gbit", delay = "1ms" }} }}
-flows = [{{ name = "flow", count = 1, transport = "modern" }}]
-[nominal]
-capacity = {json.dumps(given["capacity"])}
-flows = {given["flows"]}
-base_rtt = {json.dumps(given["base_rtt"])}
-packet = {json.dumps(given["packet"])}
-target = {json.dumps(target)}
-"""
+def _network(*numbers: Any) -> _core.Scenario:
     try:
-        return _core.Scenario.parse(text, "design", own)
+        return _core.Scenario.of_network(*numbers)
     except _core.ScenarioError as error:
-        raise ScenarioError(_place(str(error))) from None
-
-
-def _place(message: str) -> str:
-    """The message without the place in a file that the user never saw."""
-    message = re.sub(r"^design(:\d+)?: ", "", message)
-    message = re.sub(r"^(nominal|topology\.bottleneck)\.", "", message)
-    return re.sub(r"^rate\b", "capacity", re.sub(r"^base_rtt\b", "round trip", message))
+        raise ScenarioError(str(error)) from None

@@ -3,9 +3,11 @@
 //! Deviations: none from the textbook. ns-2's `DropTail` discards a packet when the queue would *reach* the limit with it,
 //! so that it holds one packet less than its limit; `ns2_limit` does the same.
 
+use aqumen_units::Probability;
+
 use crate::{
-    Algorithm, Aqm, Average, Cx, Draw, DropReason, Network, Packet, Param, ParamError, Rests, Settings, Theory, Value,
-    Verdict,
+    Algorithm, Aqm, Average, Coin, Cx, Draw, DropReason, Network, Packet, Param, ParamError, Rests, Settings, Theory,
+    Value, Verdict,
 };
 
 /// Its row.
@@ -42,6 +44,10 @@ impl Aqm for DropTail {
         } else {
             Verdict::Pass
         }
+    }
+
+    fn coin(&self) -> Option<Coin> {
+        (!self.ns2_limit).then_some(Coin { probability: Probability::ZERO, ecn: false })
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {

@@ -13,6 +13,10 @@
 //!   └── COBALT at rest ─┴──────────────────────────────────── Decaying (COBALT winds down)
 //! ```
 //!
+//! A flow's turn is its quantum / max(1, bulk flows of its source host, bulk flows of its destination host), as far as the isolation looks
+//! at these. The hosts of each side stand in a table of sets of 8 places; a host without bulk flows may lose its place to another, and
+//! a flow looks for those of its hosts anew when its queue was idle.
+//!
 //! COBALT's target and interval, the sojourn time that it lets be, and the quantum follow from the link's rate, also when that changes;
 //! packets are told apart by their DSCP into [`tins`], and acknowledgements that say nothing new may be dropped ([`acks`]).
 //!
@@ -24,7 +28,6 @@
 //! - `limit` is the link's buffer unless given. `memory` counts packets in buffers of their own, Linux what the driver took.
 //! - Acknowledgements with SACK blocks are neither dropped nor do they make others superfluous; Linux compares their blocks.
 //! - A queue that was never used signals an interval after its sojourn time passes the target, like any other ([`cobalt`]).
-//! - When the limit is passed the longest queue is found by looking at all of them; Linux keeps a heap.
 //! - Where every backlogged queue is in debt by many turns, the turns in which nothing is sent are worked out at once, with a host's
 //!   share of the quantum rounded down instead of by chance.
 
@@ -401,7 +404,7 @@ impl Cake {
             _ => hash.mix(packet.flow_hash, rng),
         };
         let first = base + scale(tag, self.queues);
-        if self.flows[first].tag == Some(tag) {
+        if self.flows[first].tag == Some(tag) && self.flows[first].set != Set::Idle {
             self.hits += 1;
             return first;
         }
@@ -410,14 +413,23 @@ impl Cake {
 
     fn search<R: Draw>(&mut self, packet: &Packet, tag: u32, first: usize, rng: &mut R) -> usize {
         let ways = || (0..WAYS).map(|way| first / WAYS * WAYS + (first + way) % WAYS);
-        if let Some(own) = ways().find(|&queue| self.flows[queue].tag == Some(tag)) {
-            self.hits += 1;
-            return own;
-        }
-        let idle = ways().find(|&queue| self.flows[queue].set == Set::Idle);
-        *(if idle.is_some() { &mut self.misses } else { &mut self.collisions }) += 1;
-        let queue = idle.unwrap_or(first);
-        // The queue is the new flow's from now on; so are its hosts.
+        let own = ways().find(|&queue| self.flows[queue].tag == Some(tag));
+        let queue = match own {
+            Some(own) => {
+                self.hits += 1;
+                if self.flows[own].set != Set::Idle {
+                    return own;
+                }
+                // While it was nobody's its hosts may have lost their places to others.
+                own
+            }
+            None => {
+                let idle = ways().find(|&queue| self.flows[queue].set == Set::Idle);
+                *(if idle.is_some() { &mut self.misses } else { &mut self.collisions }) += 1;
+                idle.unwrap_or(first)
+            }
+        };
+        // The queue is the flow's from now on; so are its hosts.
         self.count_hosts(queue, -1);
         let tin = queue / self.queues;
         let (flow, tin) = (&mut self.flows[queue], &mut self.tins[tin]);

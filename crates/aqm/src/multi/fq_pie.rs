@@ -51,6 +51,7 @@ impl FqPie {
 mod tests {
     use super::*;
     use crate::multi::testing::{Fixed, Log, NETWORK, flow};
+    use crate::testing::Lehmer;
     use crate::{Aqm, Cx, Draw, Handle, Packet, Qdisc, Totals, Verdict};
     use aqumen_units::{Instant, Probability, Span};
     use std::vec;
@@ -135,15 +136,6 @@ mod tests {
             seen.push((fq.next_timer().unwrap().as_nanos(), fq.probability().get()));
         }
         (log, seen)
-    }
-
-    struct Lehmer(u64);
-
-    impl Draw for Lehmer {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0 * 48_271 % 0x7fff_ffff;
-            self.0 as f64 / 2_147_483_647.0
-        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use aqumen_aqm::{
 };
 use aqumen_units::{Bytes, Ecn, Instant, Probability, Rate, Span};
 
+use crate::common::Fixed;
+
 const NETWORK: Network = Network {
     capacity: Rate::from_bps(8_000_000),
     flows: 10.0,
@@ -82,19 +84,11 @@ fn build(values: &[(&str, Value<'_>)]) -> AnyAqm {
     catalogue().build("every", values, &NETWORK).unwrap().unwrap()
 }
 
-struct Half;
-
-impl Draw for Half {
-    fn uniform(&mut self) -> f64 {
-        0.5
-    }
-}
-
 fn arrive(aqm: &mut AnyAqm, ms: u64) -> Verdict {
     let totals = Totals::default();
     let queue = QueueView { packets: 1, bytes: 1000, limit: Limit::packets(100), totals: &totals };
     let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
-    aqm.on_arrival(&packet, &mut Cx { now: Instant::ZERO + Span::from_millis(ms), queue, rng: &mut Half })
+    aqm.on_arrival(&packet, &mut Cx { now: Instant::ZERO + Span::from_millis(ms), queue, rng: &mut Fixed(0.5) })
 }
 
 fn shown(aqm: &AnyAqm) -> Vec<(&'static str, f64)> {
@@ -139,15 +133,15 @@ fn what_it_does_at_the_head_and_at_its_timer_happens_in_a_queue() {
     let (mut log, at) = (Log(0), |ms: u64| Instant::ZERO + Span::from_millis(ms));
     let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
     for handle in 0..5 {
-        queue.enqueue(handle, &packet, at(1), &mut Half, &mut log);
+        queue.enqueue(handle, &packet, at(1), &mut Fixed(0.5), &mut log);
     }
     // The third was dropped as it came.
-    assert_eq!((log.0, queue.dequeue(at(2), &mut Half, &mut log)), (1, Some(0)));
+    assert_eq!((log.0, queue.dequeue(at(2), &mut Fixed(0.5), &mut log)), (1, Some(0)));
     queue.transmitted(Span::from_millis(1), at(3));
     assert_eq!(queue.next_timer(), Some(at(10)));
-    queue.on_timer(at(10), &mut Half);
+    queue.on_timer(at(10), &mut Fixed(0.5));
     // From now on each at the head.
-    assert_eq!((queue.dequeue(at(11), &mut Half, &mut log), log.0), (None, 4));
+    assert_eq!((queue.dequeue(at(11), &mut Fixed(0.5), &mut log), log.0), (None, 4));
 }
 
 #[test]
@@ -180,7 +174,7 @@ fn a_law_is_stepped_at_its_period_and_answers_for_each_packet() {
     assert_eq!((arrive(&mut aqm, 1), aqm.next_timer()), (Verdict::Pass, Some(Instant::ZERO + Span::from_millis(20))));
     let totals = Totals::default();
     let queue = QueueView { packets: 1, bytes: 1000, limit: Limit::packets(100), totals: &totals };
-    aqm.on_timer(&mut Cx { now: Instant::ZERO + Span::from_millis(20), queue, rng: &mut Half });
+    aqm.on_timer(&mut Cx { now: Instant::ZERO + Span::from_millis(20), queue, rng: &mut Fixed(0.5) });
     // The host's 0.5 is below 0.75.
     assert_eq!(arrive(&mut aqm, 21), Verdict::Mark);
     assert!(aqm.law_mut().is_some());

@@ -11,14 +11,7 @@ use aqumen_aqm::{
 };
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
-/// Always draws the same number.
-struct Fixed(f64);
-
-impl Draw for Fixed {
-    fn uniform(&mut self) -> f64 {
-        self.0
-    }
-}
+use crate::common::Fixed;
 
 #[derive(Default)]
 struct Log {

@@ -6,6 +6,7 @@ mod catalogue;
 mod closed_loop;
 mod common;
 mod docs;
+mod host_isolation;
 mod interfaces;
 mod operations;
 mod qdiscs;

@@ -1,5 +1,6 @@
 //! Replays the known answers in `vectors/` of the papers' controllers and of the self-tuning structure.
 
+use crate::common::Fixed;
 use crate::replay;
 
 use aqumen_aqm::aaqm::{self, Aaqm, AaqmParams};
@@ -7,7 +8,7 @@ use aqumen_aqm::aqm_mo::{AqmMo, AqmMoParams, design::Rule};
 use aqumen_aqm::paqm::{Paqm, PaqmParams, Reading};
 use aqumen_aqm::threshold::signal_probability;
 use aqumen_aqm::{
-    Aqm, ArmPfcParams, Cx, Draw, DropReason, EstimatorParams, Estimators, Limit, NetworkEstimate, Observation, Packet,
+    Aqm, ArmPfcParams, Cx, DropReason, EstimatorParams, Estimators, Limit, NetworkEstimate, Observation, Packet,
     QueueView, Rls, RlsParams, RoundTrip, Sampled, SampledLaw, SelfTuned, Target, TcpPlant, Totals, TunablePi,
     TunableRed, Variant, Verdict, arm_pfc_adaptive,
 };
@@ -261,15 +262,6 @@ fn aqm_mo_follows_its_two_loops() {
     }
 }
 
-/// The one uniform number that an event offers.
-struct Offered(f64);
-
-impl Draw for Offered {
-    fn uniform(&mut self) -> f64 {
-        self.0
-    }
-}
-
 /// The host of AAQM's files: the packet in transmission counts as waiting, and busy time is whatever is not idle up to the
 /// moment. It feeds the totals that the law sees in the product.
 struct AaqmHost {
@@ -301,7 +293,7 @@ impl AaqmHost {
                     limit: Limit::packets(self.limit),
                     totals: &self.totals,
                 };
-                self.aqm.on_timer(&mut Cx { now, queue, rng: &mut Offered(1.0) });
+                self.aqm.on_timer(&mut Cx { now, queue, rng: &mut Fixed(1.0) });
                 None
             }
             "enq" => Some(self.arrive(event, now)),
@@ -315,7 +307,7 @@ impl AaqmHost {
         let totals = self.totals;
         let queue = QueueView { packets: self.waiting, bytes: 0, limit: Limit::packets(self.limit), totals: &totals };
         let full = queue.is_full(&packet);
-        let cx = &mut Cx { now, queue, rng: &mut Offered(number(event, "u")) };
+        let cx = &mut Cx { now, queue, rng: &mut Fixed(number(event, "u")) };
         let verdict = self.aqm.on_arrival(&packet, cx);
         self.totals.arrivals += 1;
         let result = match verdict {

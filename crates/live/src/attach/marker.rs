@@ -4,6 +4,7 @@
 //! stays: after a kill it lets everything pass, and the next `attach` takes its place. The filter's name says that it is ours and
 //! whether the `clsact` is.
 
+use std::io;
 use std::os::fd::AsFd;
 
 use aya::maps::{Array, MapData, PerCpuArray};
@@ -170,14 +171,16 @@ impl Marker {
     }
 
     /// Whether it still hangs where it was hung.
-    pub(crate) fn is_hung(&mut self, netlink: &mut Netlink) -> bool {
-        let Some(hung) = self.hung.clone() else { return false };
-        let Ok(id) = self.program().info().map(|info| info.id()) else { return false };
-        match &hung.filter {
-            None => hung_by_tcx(hung.device.index).is_ok_and(|programs| programs.contains(&id)),
-            Some(_) => tc::egress_filters(netlink, hung.device.index)
-                .is_ok_and(|filters| filters.iter().any(|filter| is_ours(filter) && filter.program == id)),
-        }
+    pub(crate) fn is_hung(&mut self, netlink: &mut Netlink) -> io::Result<bool> {
+        let Some(hung) = self.hung.clone() else { return Ok(false) };
+        let id = self.program().info().map_err(io::Error::other)?.id();
+        Ok(match &hung.filter {
+            None => hung_by_tcx(hung.device.index)?.contains(&id),
+            Some(_) => {
+                let filters = tc::egress_filters(netlink, hung.device.index)?;
+                filters.iter().any(|filter| is_ours(filter) && filter.program == id)
+            }
+        })
     }
 
     /// Takes it off: its filter, and the `clsact` if that was ours and nobody else hangs on it.
@@ -223,7 +226,7 @@ impl Counts {
 
 /// The numbers of the programs that hang by TCX at the egress of a device. aya asks for more than their numbers, which needs
 /// CAP_SYS_ADMIN.
-fn hung_by_tcx(device: u32) -> std::io::Result<Vec<u32>> {
+fn hung_by_tcx(device: u32) -> io::Result<Vec<u32>> {
     /// `union bpf_attr` of `BPF_PROG_QUERY`.
     #[repr(C)]
     #[derive(Default)]
@@ -251,7 +254,7 @@ fn hung_by_tcx(device: u32) -> std::io::Result<Vec<u32>> {
     // the call.
     let done = unsafe { libc::syscall(libc::SYS_bpf, PROG_QUERY, &raw mut query, size_of::<Query>()) };
     if done != 0 {
-        return Err(std::io::Error::last_os_error());
+        return Err(io::Error::last_os_error());
     }
     programs.truncate(query.count as usize);
     Ok(programs)
@@ -270,7 +273,7 @@ fn is_ours(filter: &Filter) -> bool {
     NAMES.contains(&filter.name.as_str())
 }
 
-fn remove(netlink: &mut Netlink, device: &Device, filter: &Filter) -> std::io::Result<()> {
+fn remove(netlink: &mut Netlink, device: &Device, filter: &Filter) -> io::Result<()> {
     match tc::remove_egress_filter(netlink, device.index, filter) {
         // Somebody else took it off; the `clsact` may still be ours.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}

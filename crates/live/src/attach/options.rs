@@ -152,7 +152,9 @@ impl Options {
                         "rate" => options.rate = Some(rate(&name, &value)?),
                         "overhead" => {
                             let bytes = read_bytes(&value).map_err(misfit)?.0;
-                            let fits = u16::try_from(bytes).ok().filter(|bytes| *bytes <= 1000);
+                            // A size below nothing is read as none.
+                            let fits =
+                                u16::try_from(bytes).ok().filter(|bytes| *bytes <= 1000 && !value.starts_with('-'));
                             options.overhead = fits.ok_or_else(|| wrong(&name, &value, "must be 0B to 1000B"))?;
                         }
                         "buffer" => {
@@ -433,6 +435,8 @@ mod tests {
             ("eth0 --aqm pi --rate 1bit", "must be 8kbit to 400Gbit"),
             ("eth0 --aqm pi --rate -5Mbit", "must be 8kbit to 400Gbit"),
             ("eth0 --aqm pi --overhead 4B", "--rate is missing"),
+            ("eth0 --aqm pi --rate 9Mbit --overhead -3B", "--overhead \"-3B\": must be 0B to 1000B"),
+            ("eth0 --aqm pi --rate 9Mbit --overhead 1001B", "must be 0B to 1000B"),
             ("eth0 --aqm pi --rate 1Mbit --leaf 1:10", "give one of them"),
             ("eth0 --aqm pi --leaf 1:", "must be a class"),
             ("eth0 --aqm pi --flows 0", "must be a number from 1"),

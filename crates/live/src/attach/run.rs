@@ -13,6 +13,7 @@ use super::autorate::Autorate;
 use super::controller::{self, Controller, Reading, State};
 use super::marker::{Marker, Orders, Way};
 use super::options::{Options, Target};
+use super::patience::{self, Patience};
 use super::rollback::{Comparison, Verdict};
 use super::service::{self, Manager, Signals};
 use super::shaper::{self, Shaper};
@@ -105,6 +106,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         watch: Watch::new(network.link_rate.as_bps() as f64, network.target_pkts),
         comparison: options.rollback.map(Comparison::new),
         autorate: options.autorate.map(|range| Autorate::new(network.link_rate, range)),
+        patience: Patience::default(),
         spent: Spent::default(),
     }
     .run(&signals)
@@ -320,6 +322,7 @@ struct Loop<'a> {
     watch: Watch,
     comparison: Option<Comparison>,
     autorate: Option<Autorate>,
+    patience: Patience,
     spent: Spent,
 }
 
@@ -354,23 +357,29 @@ impl Loop<'_> {
                 Err(failure) => break Err(failure),
             };
             // Two steps of the AQM within half a sample's time make one sample.
-            if sampled.is_none_or(|at| now.saturating_since(at) >= Span::from_nanos(SAMPLE.as_nanos() / 2)) {
+            if let Some(state) = &state
+                && sampled.is_none_or(|at| now.saturating_since(at) >= Span::from_nanos(SAMPLE.as_nanos() / 2))
+            {
                 let interval = sampled.map_or(Span::ZERO, |at| now.saturating_since(at));
                 sampled = Some(now);
                 let age = Span::from_nanos(service::now_ns() - read_ns);
-                self.sample(now, interval, age, &state);
+                self.sample(now, interval, age, state);
             }
             if now >= look {
                 look = now + LOOK;
-                if !self.attached.marker.is_hung(&mut self.attached.netlink) {
-                    break Err(Failure::lost(format!("{}: somebody took the marker off", self.attached.device.name)));
+                let Attached { netlink, device, marker, .. } = &mut self.attached;
+                match marker.is_hung(netlink) {
+                    Ok(true) => {}
+                    // Not knowing is not a no: it is asked again.
+                    Err(error) if patience::may_pass(&error) => {}
+                    _ => break Err(Failure::lost(format!("{}: somebody took the marker off", device.name))),
                 }
             }
             if let Some(watchdog) = manager.watchdog.filter(|_| now >= alive) {
                 alive = now + Span::from_nanos(watchdog.as_nanos() as u64);
                 manager.tell("WATCHDOG=1");
             }
-            let timer = self.controller.next_timer().unwrap_or(Instant::MAX);
+            let timer = state.and(self.controller.next_timer()).unwrap_or(Instant::MAX);
             due = timer.min(now + SAMPLE).max(now + REST);
             let passed = Span::from_nanos(service::now_ns() - start_ns - now.as_nanos());
             let rest = due.saturating_since(now + passed);
@@ -385,10 +394,23 @@ impl Loop<'_> {
         outcome
     }
 
-    /// Reads, steps the AQM if it is due, orders.
-    fn step(&mut self, now: Instant, read_ns: u64) -> Result<State, Failure> {
+    /// Reads, steps the AQM if it is due, orders. `None`: the kernel did not answer, and there is no order.
+    fn step(&mut self, now: Instant, read_ns: u64) -> Result<Option<State>, Failure> {
         let Attached { netlink, device, shaper, marker } = &mut self.attached;
-        let reading = Reading { at: now, counts: marker.counts()?, queue: shaper.read(netlink, device)? };
+        let queue = match shaper.read(netlink, device) {
+            Ok(queue) => queue,
+            Err(error) if self.patience.bears(now, &error) => {
+                self.spent.missed += 1;
+                return Ok(None);
+            }
+            Err(error) => {
+                let what = if patience::may_pass(&error) { "cannot be read" } else { "is gone" };
+                let (kind, handle) = (&shaper.kind, shaper.handle);
+                return Err(Failure::lost(format!("{}: {kind} {handle} {what}: {error}", device.name)));
+            }
+        };
+        self.patience.answered();
+        let reading = Reading { at: now, counts: marker.counts()?, queue };
         let mut state = self.controller.read(&reading);
         self.spent.steps += 1;
         (self.spent.unregulated, self.spent.spared) = (reading.counts.unregulated, reading.counts.spared);
@@ -414,7 +436,7 @@ impl Loop<'_> {
         if let Some(rate) = new_rate {
             self.redesign(now, rate);
         }
-        Ok(state)
+        Ok(Some(state))
     }
 
     /// The link has another rate: the same AQM, designed for that.

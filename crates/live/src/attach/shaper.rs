@@ -2,6 +2,8 @@
 //!
 //! A shaper of the user's is read and never touched. Ours has a handle of its own, by which a later `aqumend` knows it again.
 
+use std::io;
+
 use aqumen_units::Rate;
 
 use super::options::Options;
@@ -188,14 +190,13 @@ fn no_aqm_below(device: &Device, nodes: &[Node], parent: Handle) -> Result<(), F
 
 impl Shaper {
     /// What its queue looks like now.
-    pub(crate) fn read(&self, netlink: &mut Netlink, device: &Device) -> Result<Stats, Failure> {
+    pub(crate) fn read(&self, netlink: &mut Netlink, device: &Device) -> io::Result<Stats> {
         let node = if self.class {
             tc::class(netlink, device.index, self.handle)
         } else {
             tc::discipline(netlink, device.index, self.handle)
         };
         node.map(|node| node.stats)
-            .map_err(|error| Failure::lost(format!("{}: {} {} is gone: {error}", device.name, self.kind, self.handle)))
     }
 
     /// Packets of `packet_bytes` that may wait.

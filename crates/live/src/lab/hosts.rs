@@ -87,6 +87,8 @@ struct Flow {
     totals: Totals,
     /// The transfer under way: its size, when it was asked for, and what its connection will then have delivered.
     request: Option<(u64, u64, u64)>,
+    /// When its first bytes arrived.
+    first_at: Option<u64>,
     /// When its last transfer was delivered.
     delivered_at: u64,
     /// Its application, if it has one of its own or shares one.
@@ -296,6 +298,12 @@ impl<'a> Hosts<'a> {
         let current = self.by_port.get(&(index, port)).copied();
         let Some(flow) = self.flows.get_mut(index as usize) else { return };
         flow.totals.delivered += read;
+        if let Some((bytes, _, goal)) = flow.request
+            && flow.connection == current
+            && received > goal - bytes
+        {
+            flow.first_at.get_or_insert(self.clock.now());
+        }
         let complete = flow.request.is_some_and(|(.., goal)| received >= goal) && flow.connection == current;
         if complete && current.is_some() && flow.delivered_at == u64::MAX {
             let now = self.clock.now();
@@ -425,7 +433,7 @@ impl<'a> Hosts<'a> {
                 self.open(flow)?;
                 let goal = self.connection(flow).map_or(0, |connection| connection.offered) + bytes;
                 let state = &mut self.flows[flow as usize];
-                (state.request, state.delivered_at) = (Some((bytes, now, goal)), u64::MAX);
+                (state.request, state.first_at, state.delivered_at) = (Some((bytes, now, goal)), None, u64::MAX);
                 self.offer(flow, bytes)?;
             }
             Action::BeginPage => own.page_at = Some(now),
@@ -453,8 +461,8 @@ impl<'a> Hosts<'a> {
     fn served(&mut self, now: u64, flow: u32) -> Result<(), Failure> {
         let state = &mut self.flows[flow as usize];
         let Some((bytes, asked_at, _)) = state.request.take() else { return Ok(()) };
-        let delivered_at = state.delivered_at;
-        self.seen.requests.transfers.push(Served { flow, bytes, asked_at, first_at: None, delivered_at });
+        let (first_at, delivered_at) = (state.first_at, state.delivered_at);
+        self.seen.requests.transfers.push(Served { flow, bytes, asked_at, first_at, delivered_at });
         let Some(application) = state.application else { return Ok(()) };
         let own = &mut self.applications[application];
         own.source.on_delivered(if own.shared.is_some() { 0 } else { flow - own.first });

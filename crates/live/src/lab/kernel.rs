@@ -287,6 +287,7 @@ mod tests {
             ("{ preset = \"linux\", ack = \"40B\" }", "ack", "52B"),
             ("{ preset = \"linux\", delayed_ack = \"none\" }", "delayed_ack", "no such choice"),
             ("\"sctp\"", "transport", "SCTP"),
+            ("\"rtp\"", "transport", "RTP"),
             ("{ preset = \"udp\", header = \"8B\" }", "header", "28"),
         ] {
             let line = refusal(

@@ -176,6 +176,11 @@ impl<'a> Network<'a> {
         }
     }
 
+    /// The run ends at `now`, before its time and after all that was due by then.
+    pub fn stop(&mut self, now: u64) {
+        self.links.iter_mut().for_each(|(_, link)| link.stop(now));
+    }
+
     /// `packet` has passed all before its next stretch.
     fn go_on(&mut self, now: u64, mut packet: Packet, tell: &mut impl FnMut(u64, Packet, End)) {
         let route = &self.routes[packet.route as usize];

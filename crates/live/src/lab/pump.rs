@@ -92,27 +92,30 @@ impl<'a, S: Sorter> Pump<'a, S> {
         Pump { network, sorter, desk }
     }
 
-    /// Carries packets until `end`, or until `go_on` says no, which is asked now and then.
-    pub fn run(&mut self, end: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<(), Failure> {
+    /// Carries packets until `end`, or until `go_on` says no, which is asked now and then; when it ended.
+    pub fn run(&mut self, end: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<u64, Failure> {
         let mut ask_at = 0;
-        loop {
+        let ended = loop {
             let now = self.desk.clock.now();
             if now >= end {
-                break;
+                break end;
             }
             if now >= ask_at {
                 if !go_on(now) {
-                    break;
+                    break now;
                 }
                 ask_at = now + SLEEP_NS;
             }
             if self.turn()? == 0 {
                 self.sleep(end).map_err(lost)?;
             }
-        }
+        };
         // What is still to happen up to the end happens, though nobody sees it come out.
-        self.network.advance(end.min(self.desk.clock.now()), &mut |_, _, _| {});
-        Ok(())
+        self.network.advance(ended, &mut |_, _, _| {});
+        if ended < end {
+            self.network.stop(ended);
+        }
+        Ok(ended)
     }
 
     /// All that is due happens, and what waits at the devices is read, up to a batch of each; how many packets there were.

@@ -145,7 +145,7 @@ pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost:
         link.notes(&mut |note| result.notes.push(format!("{}: {note}", of_plan.name)));
         result.cost.bottleneck_packets += link.totals().departures;
         let (mut metrics, mut sojourn, mut queue) = (IndexMap::new(), IndexMap::new(), IndexMap::new());
-        for (window, in_window) in plan.windows.iter().zip(link.seen()) {
+        for (window, in_window) in plan.windows.iter().zip(link.seen(&plan.windows)) {
             let mut own = in_window.metrics;
             own.rtt_fairness_slope = seen.and_then(|seen| slope(plan, *number, seen, window));
             metrics.insert(window.name.clone(), own);

@@ -130,14 +130,19 @@ fn sysctls(sockets: &[Sockets]) -> Vec<(String, String)> {
 /// Tells packets by their source address.
 #[derive(Debug)]
 pub struct ByFlow {
-    identities: Vec<Identity>,
+    /// Of each flow, there and back.
+    identities: Vec<[Identity; 2]>,
 }
 
 impl ByFlow {
     /// The flows of `plan`.
     pub fn new(plan: &Plan) -> Self {
         let identities = Identities::new(plan);
-        ByFlow { identities: (0..plan.flows.len() as u32).map(|flow| identities.of(flow)).collect() }
+        ByFlow {
+            identities: (0..plan.flows.len() as u32)
+                .map(|flow| [false, true].map(|back| identities.of(flow, back)))
+                .collect(),
+        }
     }
 }
 
@@ -147,7 +152,7 @@ impl Sorter for ByFlow {
         let (source, _) = ip::v4_ends(packet)?;
         let base = if side == 0 { SENDERS } else { RECEIVERS };
         let flow = u32::from_be_bytes(source).checked_sub(base + 1)?;
-        let identity = *self.identities.get(flow as usize)?;
+        let identity = self.identities.get(flow as usize)?[side];
         Some((2 * flow + side as u32, identity))
     }
 }

@@ -155,6 +155,46 @@ fn traffic_flows_whatever_happens_to_controller_marker_and_shaper() {
 }
 
 #[test]
+fn readings_that_fail_for_a_while_end_nothing() {
+    let Some(_alone) = can_run() else { return };
+    if Command::new("strace").arg("-V").output().is_err() {
+        eprintln!("Skipped: errors of netlink under aqumend attach need strace (Debian package strace).");
+        return;
+    }
+    let lab = Lab::new(Duration::from_millis(10));
+    lab.router.sh(HTB);
+    let attached = lab.router.attach("r1 --aqm pi --target 20ms --flows 8 --listen no");
+    let flows = lab.flows(8);
+    thread::sleep(Duration::from_secs(3));
+    // Every answer of the kernel is "no buffer space" instead, for so many seconds.
+    let mute = |seconds: u64| {
+        let inject =
+            ["-f", "-qq", "-o", "/dev/null", "-e", "trace=recvfrom", "-e", "inject=recvfrom:error=ENOBUFS", "-p"];
+        let mut strace = Command::new("strace").args(inject).arg(attached.id().to_string()).spawn().unwrap();
+        for second in 0..seconds {
+            let rate = flows.rate_over(Duration::from_secs(1));
+            eprintln!("no answers: second {second}: {rate:.1} Mbit/s");
+            assert!(rate > 0.8 * RATE * PAYLOAD, "{rate} Mbit/s in second {second}");
+        }
+        // SAFETY: our own child, which was not waited for yet; told to end it lets go of the other.
+        unsafe { libc::kill(strace.id() as i32, libc::SIGTERM) };
+        strace.wait().unwrap();
+    };
+    mute(1);
+    thread::sleep(Duration::from_millis(300));
+    let status: serde_json::Value = serde_json::from_slice(&lab.router.aqumend("status --json").stdout).unwrap();
+    let one = &status["attached"][0];
+    assert_eq!(one["regulating"].as_bool(), Some(true), "{status}");
+    assert!(one["totals"]["missed_steps"].as_u64().unwrap() > 10, "the answers were not kept from it: {status}");
+    mute(4);
+    let (code, said) = attached.end();
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("htb 1:10 cannot be read: No buffer space available"), "{said}");
+    let rate = flows.rate_over(Duration::from_secs(1));
+    assert!(rate > 0.8 * RATE * PAYLOAD, "{rate} Mbit/s after it ended");
+}
+
+#[test]
 fn a_full_disk_ends_the_recording_and_nothing_else() {
     let Some(_alone) = can_run() else { return };
     let router = veth();

@@ -130,6 +130,11 @@ impl Attached {
         unsafe { libc::kill(self.0.id() as i32, signal) };
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Waits for its end: exit code, and what it said.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut said = String::new();

@@ -303,22 +303,26 @@ fn attached_it_regulates_as_in_a_link() {
     let Some(_alone) = can_run() else { return };
     // 20 Mbit/s as tc counts them, with 14 bytes of Ethernet before each packet of 1500.
     let text = format!(
-        "name = \"link\"\nduration = \"30s\"\naqm = \"pi\"\n[windows]\nsteady = \"10s\"\n[nominal]\ntarget = \"100pkt\"\nflows = 40\n\
+        "name = \"link\"\nduration = \"30s\"\naqm = \"pi\"\n[windows]\nsteady = \"10s\"\n[nominal]\ntarget = \"100pkt\"\nflows = 40\nbase_rtt = \"150ms\"\n\
          [topology]\npreset = \"dumbbell\"\nbottleneck = {{ rate = \"{}bit\", delay = \"39ms\", buffer = \"396pkt\" }}\n\
          access = {{ rate = \"1Gbit\", delay = \"500us\" }}\n[[flows]]\nname = \"ftp\"\ncount = 40\ntransport = \"linux-reno\"\n",
         (20e6 * 1500.0 / 1514.0) as u64
     );
     let scenario = aqumen_scenario::Scenario::parse(&text, "link").unwrap();
     let of_link = |seed| {
-        let live = aqumen_live::lab::run::run(&scenario.plan(seed, None).unwrap(), |_| true).unwrap();
-        assert!(live.host.valid, "{:?}", live.host.invalid_because);
+        let plan = scenario.plan(seed, None).unwrap();
+        let run = || aqumen_live::lab::run::run(&plan, |_| true).unwrap();
+        // One that was late is repeated once.
+        let first = run();
+        let live = if first.host.valid { first } else { run() };
+        assert!(live.host.valid, "invalid twice: {:?}", live.host.invalid_because);
         live.result.links["bottleneck"]["steady"].queue_mean_pkts
     };
     let of_attach = || {
         let lab = Lab::new(Duration::from_millis(40));
         lab.router.sh(TBF);
         let record = Scratch::new("agrees");
-        let line = "r1 --aqm pi --target 100pkt --flows 40 --rtt 80ms --listen no --record";
+        let line = "r1 --aqm pi --target 100pkt --flows 40 --rtt 150ms --listen no --record";
         let attached = lab.router.attach(&format!("{line} {}", record.0.display()));
         let _flows = lab.flows(40);
         thread::sleep(Duration::from_secs(30));

@@ -2,10 +2,8 @@
 //! `max(arrival, link free) + size / rate`. Queue length, departures and idle periods are brought up to date on demand, each
 //! at its own exact moment.
 
-use std::collections::VecDeque;
-
 use aqumen_aqm::AnyAqm;
-use aqumen_aqm::{Account, Aqm, Limit, Packet, Totals, Value, Verdict};
+use aqumen_aqm::{Account, Aqm, DropReason, Limit, Packet, Totals, Value, Verdict};
 use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
@@ -13,6 +11,7 @@ use aqumen_units::Span;
 use super::{Arrival, counts, instant, sent_bits};
 use crate::Carried;
 use crate::packet::metadata;
+use crate::ring::Ring;
 use crate::transmitter::{Booking, Transmitter};
 
 /// The port.
@@ -22,8 +21,10 @@ pub struct FifoPort {
     transmitter: Transmitter,
     /// When the last accepted packet's transmission ends.
     free_at: u64,
-    /// Packets in the port, as far as it is up to date. That in transmission, if there is one, comes first.
-    packets: VecDeque<Accepted>,
+    /// Packets that wait, as far as the port is up to date.
+    packets: Ring<Accepted>,
+    /// The packet in transmission, if there is one, or the last that was.
+    sent: Accepted,
     sending: bool,
     /// The next moment at which a transmission starts or ends.
     next_change: u64,
@@ -31,7 +32,7 @@ pub struct FifoPort {
 }
 
 /// A packet in the port.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Accepted {
     arrived: u64,
     start: u64,
@@ -54,7 +55,8 @@ impl FifoPort {
             rng,
             transmitter,
             free_at: 0,
-            packets: VecDeque::new(),
+            packets: Ring::new(),
+            sent: Accepted::default(),
             sending: false,
             next_change: u64::MAX,
             meter,
@@ -71,7 +73,11 @@ impl FifoPort {
         self.catch_up(now);
         let queue_pkts = self.account.backlog().packets;
         let bytes = packet.bytes();
-        match self.account.arrive(&metadata(packet, flow), instant(now), &mut self.rng) {
+        let enters = match self.account.coin() {
+            Some(coin) => self.account.arrive_by_coin(coin, bytes, packet.ecn(), instant(now), &mut self.rng),
+            None => self.ask(&metadata(packet, flow), now),
+        };
+        match enters {
             Err(_) => return self.lose(now, flow),
             Ok(true) => packet.mark(),
             Ok(false) => {}
@@ -86,16 +92,22 @@ impl FifoPort {
         };
         let Booking { start, end, reach, lost } = booking;
         self.free_at = end;
-        self.packets.push_back(Accepted { arrived: now, start, end, bytes, place });
+        self.packets.push(Accepted { arrived: now, start, end, bytes, place });
         self.next_change = self.next_change.min(start);
         if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }
+    }
+
+    /// Whether a packet is marked as it enters, or why it does not enter.
+    #[inline(never)]
+    fn ask(&mut self, packet: &Packet, now: u64) -> Result<bool, DropReason> {
+        self.account.arrive(packet, instant(now), &mut self.rng)
     }
 
     /// A packet of `bytes` waits for a link that never works again.
     #[cold]
     fn keep(&mut self, now: u64, bytes: u32) -> Arrival {
         self.free_at = u64::MAX;
-        self.packets.push_back(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes, place: 0 });
+        self.packets.push(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes, place: 0 });
         Arrival::Waits { busy_until: None }
     }
 
@@ -109,7 +121,7 @@ impl FifoPort {
     }
 
     /// Carries out the starts and ends of transmissions up to and including `now`, in order.
-    #[inline]
+    #[inline(always)]
     fn catch_up(&mut self, now: u64) {
         while self.next_change <= now {
             self.change();
@@ -117,27 +129,18 @@ impl FifoPort {
     }
 
     /// Carries out what happens at the next change: a transmission ends, or one starts, or both.
+    #[inline(always)]
     fn change(&mut self) {
         let now = self.next_change;
-        if std::mem::take(&mut self.sending)
-            && let Some(sent) = self.packets.pop_front()
-        {
-            let airtime = match &mut self.transmitter.line {
-                None => sent.end - sent.start,
-                Some(line) => {
-                    let (airtime, lost) = line.sent();
-                    if let Some(meter) = &mut self.meter {
-                        meter.sent_over_line(lost);
-                    }
-                    airtime
-                }
-            };
-            self.account.transmitted(sent.bytes, Span::from_nanos(airtime), instant(now));
+        if std::mem::take(&mut self.sending) {
+            let airtime =
+                if self.transmitter.line.is_none() { self.sent.end - self.sent.start } else { self.crossed() };
+            self.account.transmitted(self.sent.bytes, Span::from_nanos(airtime), instant(now));
             if self.packets.is_empty() {
                 self.account.idle(instant(now));
             }
         }
-        let Some(&head) = self.packets.front() else {
+        let Some(&head) = self.packets.first() else {
             self.next_change = u64::MAX;
             return;
         };
@@ -146,19 +149,43 @@ impl FifoPort {
             self.next_change = head.start;
             return;
         }
+        self.packets.drop_first();
         let sojourn = now - head.arrived;
         if let Some(meter) = &mut self.meter {
             meter.advance(now, self.account.backlog().packets);
             meter.sojourn(sojourn, head.place);
         }
-        let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
-        let verdict = self.account.take_head(&packet, Span::from_nanos(sojourn), instant(now), &mut self.rng);
-        debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
+        if self.account.hears() {
+            self.tell_of_head(&head, now);
+        } else {
+            self.account.pass_head(head.bytes, Span::from_nanos(sojourn), instant(now));
+        }
         self.next_change = head.end;
+        self.sent = head;
         self.sending = true;
     }
 
+    /// A transmission over a line ended: the link's time that it took.
+    #[inline(never)]
+    fn crossed(&mut self) -> u64 {
+        let (airtime, lost) = self.transmitter.line.as_mut().map_or((0, false), |line| line.sent());
+        if let Some(meter) = &mut self.meter {
+            meter.sent_over_line(lost);
+        }
+        airtime
+    }
+
+    /// The transmission of the packet at the head starts, of which the AQM wants to hear.
+    #[inline(never)]
+    fn tell_of_head(&mut self, head: &Accepted, now: u64) {
+        let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
+        let sojourn = Span::from_nanos(now - head.arrived);
+        let verdict = self.account.take_head(&packet, sojourn, instant(now), &mut self.rng);
+        debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
+    }
+
     /// Brings the port up to just before the packet events of `now`.
+    #[inline(never)]
     fn catch_up_before(&mut self, now: u64) {
         if let Some(before) = now.checked_sub(1) {
             self.catch_up(before);
@@ -198,8 +225,8 @@ impl FifoPort {
         self.catch_up_before(now);
         let queue_pkts = self.queue_pkts();
         if let Some(meter) = &mut self.meter {
-            let sending = self.packets.front().filter(|_| self.sending);
-            let partly = sending.map_or(0.0, |head| sent_bits(head.bytes, head.start, head.end, now));
+            let Accepted { bytes, start, end, .. } = self.sent;
+            let partly = if self.sending { sent_bits(bytes, start, end, now) } else { 0.0 };
             meter.edge(now, queue_pkts, &counts(self.account.totals()), partly);
         }
     }

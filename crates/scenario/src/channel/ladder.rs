@@ -1,12 +1,12 @@
-//! Link adaptation as a ladder: modulation and coding schemes as levels, of which the radio channel carries now this one and
-//! now a neighbour. The level is a Markov chain: each `coherence` it may move by one; in the long run it has a discrete normal
-//! distribution about a mean level.
+//! Link adaptation as a ladder: modulation and coding schemes as levels, of which the radio channel carries now this
+//! one and now a neighbour. The level is a Markov chain: each `coherence` it may move by one; in the long run it has a
+//! discrete normal distribution about a mean level.
 
 /// The largest spread of levels that is accepted.
 pub const LEVELS_SPREAD_MAX: f64 = 10.0;
 
-/// Logarithms of the long-run probabilities of `levels` levels about `mean`, with standard deviation `spread`, up to a common
-/// term: -(level - mean)^2 / (2 spread^2). With a spread of 0 only the nearest level is ever there.
+/// Logarithms of the long-run probabilities of `levels` levels about `mean`, with standard deviation `spread`, up to a
+/// common term: -(level - mean)^2 / (2 spread^2). With a spread of 0 only the nearest level is ever there.
 pub(crate) fn log_weights(levels: usize, mean: f64, spread: f64) -> Vec<f64> {
     let distance = |level: usize| {
         let away = level as f64 - mean;

@@ -1,13 +1,14 @@
 //! LTE, one direction as one user sees it.
 //!
-//! Each 1 ms (3GPP TS 36.211 section 4.1) a transport block goes out. Its size follows from the channel quality indicator, whose
-//! efficiencies are those of TS 36.213 table 7.2.3-1, over 120 of the 168 resource elements of a pair of resource blocks: the rest
-//! holds control symbols (3) and reference signals of two ports (TS 36.211 sections 6.10, 6.7). A block in error is sent again 8 ms
-//! later (TS 36.321 section 5.3.2, eight processes) until it arrives or was repeated `max_retx` times, then its packets are lost.
-//! At a handover nothing can be sent for about 50 ms (TR 36.912 annex B: 10.5 ms at least; with the search and system
-//! information of TS 36.133 section 5.1 up to 130 ms).
+//! Each 1 ms (3GPP TS 36.211 section 4.1) a transport block goes out. Its size follows from the channel quality
+//! indicator, whose efficiencies are those of TS 36.213 table 7.2.3-1, over 120 of the 168 resource elements of a pair
+//! of resource blocks: the rest holds control symbols (3) and reference signals of two ports (TS 36.211 sections 6.10,
+//! 6.7). A block in error is sent again 8 ms later (TS 36.321 section 5.3.2, eight processes) until it arrives or was
+//! repeated `max_retx` times, then its packets are lost. At a handover nothing can be sent for about 50 ms (TR 36.912
+//! annex B: 10.5 ms at least; with the search and system information of TS 36.133 section 5.1 up to 130 ms).
 //!
-//! Mean capacity: sum over CQI of pi(cqi) floor(15 efficiency RB layers share) 8 bit / 1 ms / E[transmissions] x T / (T + t).
+//! Mean capacity:
+//! sum over CQI of pi(cqi) floor(15 efficiency RB layers share) 8 bit / 1 ms / E[transmissions] x T / (T + t).
 
 use aqumen_units::Span;
 

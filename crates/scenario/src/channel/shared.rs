@@ -1,8 +1,8 @@
-//! A virtual link: the part that a scheduler gives one of several virtual links of a physical link. The self-tuning paper
-//! (section 1) names such links as a reason why a controller cannot count on one capacity.
+//! A virtual link: the part that a scheduler gives one of several virtual links of a physical link. The self-tuning
+//! paper (section 1) names such links as a reason why a controller cannot count on one capacity.
 //!
-//! Each of n neighbours is busy and idle in turn, for exponentially distributed times; the scheduler serves all that are busy
-//! equally, as fluid (generalised processor sharing). With k busy neighbours the link has rate / (1 + k).
+//! Each of n neighbours is busy and idle in turn, for exponentially distributed times; the scheduler serves all that
+//! are busy equally, as fluid (generalised processor sharing). With k busy neighbours the link has rate / (1 + k).
 //!
 //! Mean capacity: sum over k of C(n, k) a^k (1 - a)^(n - k) rate / (1 + k), a = mean_on / (mean_on + mean_off).
 

@@ -1,5 +1,5 @@
-//! What UMTS, LTE and WiMAX have in common: time in slots (transmission time intervals, frames), each of which carries so many
-//! bytes as the radio channel's level allows; blocks that arrive in error are sent again in later slots.
+//! What UMTS, LTE and WiMAX have in common: time in slots (transmission time intervals, frames), each of which carries
+//! so many bytes as the radio channel's level allows; blocks that arrive in error are sent again in later slots.
 
 use aqumen_units::Span;
 

@@ -1,12 +1,13 @@
 //! UMTS, one direction as one user sees it: HSDPA, or a dedicated channel of release 99.
 //!
-//! HSDPA: each 2 ms (3GPP TS 25.211 section 5.3.3.13, a subframe of three slots) a transport block of the size that TS 25.214
-//! table 7D (category 10) gives for the channel quality indicator; a block in error is sent again after six intervals, 12 ms (TS
-//! 25.308 section 7, six processes). A dedicated channel (`dch`) has blocks of 10 ms at one rate (64, 128, 384 kbit/s are usual;
-//! TS 34.108 section 6.10), and its errors are repaired by RLC in acknowledged mode (TS 25.322 section 11.3) after a status report,
-//! 100 ms here.
+//! HSDPA: each 2 ms (3GPP TS 25.211 section 5.3.3.13, a subframe of three slots) a transport block of the size that TS
+//! 25.214 table 7D (category 10) gives for the channel quality indicator; a block in error is sent again after six
+//! intervals, 12 ms (TS 25.308 section 7, six processes). A dedicated channel (`dch`) has blocks of 10 ms at one rate
+//! (64, 128, 384 kbit/s are usual; TS 34.108 section 6.10), and its errors are repaired by RLC in acknowledged mode (TS
+//! 25.322 section 11.3) after a status report, 100 ms here.
 //!
-//! Mean capacity: sum over CQI of pi(cqi) floor(share TBS / 8) 8 bit / 2 ms / E[transmissions]; with `dch` its rate / E[transmissions].
+//! Mean capacity: sum over CQI of pi(cqi) floor(share TBS / 8) 8 bit / 2 ms / E[transmissions]; with `dch` its
+//! rate / E[transmissions].
 
 use aqumen_units::{Rate, Span};
 

@@ -1,23 +1,25 @@
 //! Wi-Fi (IEEE 802.11n, 5 GHz): one station's share of a medium for which others contend.
 //!
-//! A transmission: DIFS, backoff, preamble, data symbols, SIFS, acknowledgement (IEEE 802.11-2016 sections 10.3.4, 19.3). While
-//! packets wait, up to `aggregate` of those that waited when the medium was won go out together (A-MPDU, section 9.7: at most
-//! 65535 B and 5.484 ms, table 19-25), answered by one block acknowledgement. Backoff is uniform over 16 slots of 9 us, doubled after
-//! each collision up to 1024 (table 19-25), and after seven attempts the packets are lost (dot11ShortRetryLimit, section C.3).
+//! A transmission: DIFS, backoff, preamble, data symbols, SIFS, acknowledgement (IEEE 802.11-2016 sections 10.3.4,
+//! 19.3). While packets wait, up to `aggregate` of those that waited when the medium was won go out together (A-MPDU,
+//! section 9.7: at most 65535 B and 5.484 ms, table 19-25), answered by one block acknowledgement. Backoff is uniform
+//! over 16 slots of 9 us, doubled after each collision up to 1024 (table 19-25), and after seven attempts the packets
+//! are lost (dot11ShortRetryLimit, section C.3).
 //!
-//! `contenders` other stations always have something to send. A slot is busy with them, and an attempt collides, with probability
-//! p = 1 - (1 - tau)^n, where tau and p are the fixed point of Bianchi, "Performance analysis of the IEEE 802.11 distributed
-//! coordination function" (IEEE JSAC 18(3), 2000), eqs. (7) and (9):
+//! `contenders` other stations always have something to send. A slot is busy with them, and an attempt collides, with
+//! probability p = 1 - (1 - tau)^n, where tau and p are the fixed point of Bianchi, "Performance analysis of the IEEE
+//! 802.11 distributed coordination function" (IEEE JSAC 18(3), 2000), eqs. (7) and (9):
 //! tau = 2 (1 - 2p) / ((1 - 2p)(W + 1) + p W (1 - (2p)^m)), W = 16, m = 6.
-//! Rate adaptation is a ladder of the modulation and coding schemes 0 to 7 (tables 19-27 to 19-34, guard interval 800 ns).
+//! Rate adaptation is a ladder of the modulation and coding schemes 0 to 7 (tables 19-27 to 19-34, guard interval 800
+//! ns).
 //!
 //! Mean capacity: sum over levels of pi(level) 8 N B / E[T], N packets of B bytes to the aggregate, with
 //! E[T] = DIFS + sum_{i=0..6} p^i (W_i - 1)/2 E[slot] + sum_{i=1..6} p^i Tc + T(N),
 //! E[slot] = (1 - p) 9 us + p Tc, Tc = contender_airtime + SIFS + block acknowledgement + DIFS.
 //!
 //! Deviations: a collision lasts as long as a contender's frame, whatever the length of our own; after a collision
-//! stations wait as long as an acknowledgement would take (EIFS at the rate of control frames). Frames get lost by collisions only:
-//! give the link a `loss` for others.
+//! stations wait as long as an acknowledgement would take (EIFS at the rate of control frames). Frames get lost by
+//! collisions only: give the link a `loss` for others.
 
 use aqumen_units::{Bytes, Span};
 
@@ -196,15 +198,16 @@ mod tests {
 
     #[test]
     fn a_lone_station_without_aggregation() {
-        // DIFS 34, backoff 7.5 x 9, preamble 36, 12326 bits in 48 symbols of 260 bits: 192, SIFS 16, acknowledgement 28: 373.5 us
-        // for 12000 bits.
+        // DIFS 34, backoff 7.5 x 9, preamble 36, 12326 bits in 48 symbols of 260 bits: 192, SIFS 16, acknowledgement
+        // 28: 373.5 us for 12000 bits.
         assert!((alone().mean_bps() - 12_000.0 / 373.5e-6).abs() < 1e-3, "{}", alone().mean_bps());
     }
 
     #[test]
     fn aggregation_shares_the_overhead() {
-        // 1500 + 38 + 4, padded: 1544 B each, 32 of them 49408 B: 395286 bits, 1521 symbols, 6084 us: too long. 28 fit: 345878 bits,
-        // 1331 symbols, 5324 us; 29: 1378 symbols, 5512 us. 34 + 67.5 + 36 + 5324 + 16 + 32 = 5509.5 us for 336000 bits.
+        // 1500 + 38 + 4, padded: 1544 B each, 32 of them 49408 B: 395286 bits, 1521 symbols, 6084 us: too long. 28 fit:
+        // 345878 bits, 1331 symbols, 5324 us; 29: 1378 symbols, 5512 us. 34 + 67.5 + 36 + 5324 + 16 + 32 = 5509.5 us
+        // for 336000 bits.
         let wifi = Wifi { aggregate: 32, ..alone() };
         assert!((wifi.mean_bps() - 336_000.0 / 5509.5e-6).abs() < 1e-3, "{}", wifi.mean_bps());
         assert_eq!(Wifi { width_mhz: 40, streams: 2, ..alone() }.symbols_ns(0, 1), 4_000);

@@ -1,9 +1,10 @@
 //! WiMAX (IEEE 802.16, mobile), one direction as one user sees it.
 //!
-//! Time comes in frames of 5 ms (IEEE 802.16-2009 section 8.4.5; the WiMAX Forum's profile). At the start of a frame the base station
-//! grants this link its share of the slots of 48 data subcarriers; what a slot holds follows from the burst profile, QPSK 1/2 to
-//! 64-QAM 5/6 (section 8.4.9.4). A packet that arrives later waits for the next frame, a packet that does not fit is fragmented
-//! (section 6.3.3.3); a header of 6 bytes and a checksum of 4 go off each grant (section 6.3.2.1).
+//! Time comes in frames of 5 ms (IEEE 802.16-2009 section 8.4.5; the WiMAX Forum's profile). At the start of a frame
+//! the base station grants this link its share of the slots of 48 data subcarriers; what a slot holds follows from the
+//! burst profile, QPSK 1/2 to 64-QAM 5/6 (section 8.4.9.4). A packet that arrives later waits for the next frame, a
+//! packet that does not fit is fragmented (section 6.3.3.3); a header of 6 bytes and a checksum of 4 go off each grant
+//! (section 6.3.2.1).
 //! 420 slots are 10 MHz with 28 of 47 symbols for data downlink: 14 pairs of symbols x 30 subchannels.
 //!
 //! Mean capacity: sum over profiles of pi(profile) (floor(share slots bits / 8) - 10) 8 bit / 5 ms.

@@ -177,7 +177,8 @@ fn unreached(generator: &[Vec<f64>]) -> Option<(usize, usize)> {
     missing(true).map(|to| (0, to)).or_else(|| missing(false).map(|from| (from, 0)))
 }
 
-/// Share of time in each state, by the elimination of Grassmann, Taksar and Heyman (1985): no subtraction, no cancellation.
+/// Share of time in each state, by the elimination of Grassmann, Taksar and Heyman (1985): no subtraction, no
+/// cancellation.
 fn stationary(generator: &[Vec<f64>]) -> Vec<f64> {
     let n = generator.len();
     let mut a = generator.to_vec();

@@ -1,5 +1,5 @@
-//! Files that a kind of traffic names: points of a law, a queueing model, a trace of video frames. They are read when the
-//! scenario is, from beside the scenario's file, and are part of the plan.
+//! Files that a kind of traffic names: points of a law, a queueing model, a trace of video frames. They are read when
+//! the scenario is, from beside the scenario's file, and are part of the plan.
 
 use std::path::Path;
 use std::sync::Arc;

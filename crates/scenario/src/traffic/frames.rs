@@ -4,9 +4,9 @@
 //! - two columns: time and size;
 //! - verbose: number, type, time, size in bytes, then what else there is; or number, time, type, size.
 //!
-//! Lines that begin with `#`, `%` or `;` are comments. Times are those of display, in milliseconds; where frames follow in
-//! less than one, seconds are meant. With B frames lines stand in the order of coding, their times do not: the k-th line is
-//! sent at the k-th time.
+//! Lines that begin with `#`, `%` or `;` are comments. Times are those of display, in milliseconds; where frames follow
+//! in less than one, seconds are meant. With B frames lines stand in the order of coding, their times do not: the k-th
+//! line is sent at the k-th time.
 
 use super::files::content;
 

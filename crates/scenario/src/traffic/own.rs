@@ -1,5 +1,5 @@
-//! Kinds of traffic from outside: what a source of one's own must answer, what a kind says of itself, and how a scenario that names
-//! it is read. They are passed along with a scenario; nothing is registered anywhere.
+//! Kinds of traffic from outside: what a source of one's own must answer, what a kind says of itself, and how a
+//! scenario that names it is read. They are passed along with a scenario; nothing is registered anywhere.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -15,8 +15,9 @@ use crate::value::{self, OwnedValue, Written};
 
 /// A source from outside: it sends packets, or whatever the flow's transport makes of so many bytes at once.
 pub trait OwnSource: Send {
-    /// How long after the bytes before (of the first: after the start) the next are handed over, and how many; `None`: no more. It is
-    /// asked at `now`, when those before have been handed over, and anew after a pause of the flow; chances come from `rng` alone.
+    /// How long after the bytes before (of the first: after the start) the next are handed over, and how many; `None`:
+    /// no more. It is asked at `now`, when those before have been handed over, and anew after a pause of the flow;
+    /// chances come from `rng` alone.
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Option<(Span, NonZeroU32)>;
 }
 

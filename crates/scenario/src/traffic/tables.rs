@@ -12,8 +12,8 @@ use crate::mmpp::{self, Chain, Minisources, PacketRate, Preset, choice};
 use crate::units::{self, show_span};
 
 table! {
-    /// Finite transfers. New ones come at random moments, whatever has become of the others (`rate` or `load`: open loop), or
-    /// each flow asks for its next one a time after the last was delivered (`think`: closed loop).
+    /// Finite transfers. New ones come at random moments, whatever has become of the others (`rate` or `load`: open
+    /// loop), or each flow asks for its next one a time after the last was delivered (`think`: closed loop).
     pub struct Transfers("transfers") {
         /// Bytes of a transfer.
         pub size: Size,
@@ -30,7 +30,8 @@ table! {
 
 table! {
     /// A web session: pages of a main object and the embedded objects that it names, one after another or over several
-    /// connections at a time, with time to read between them. Defaults are those of the IEEE 802.16m evaluation methodology.
+    /// connections at a time, with time to read between them. Defaults are those of the IEEE 802.16m evaluation
+    /// methodology.
     pub struct Web("a web session") {
         /// Pages of the session; without end if absent.
         pub pages: Option<u32>,
@@ -46,7 +47,8 @@ table! {
         pub reading: Time = Time(Law::Exponential { mean: 30e9 }),
         /// What has a connection of its own: `object`, `page` or `session`.
         pub connection: Connection = Connection::Page,
-        /// Objects of a page that are under way at a time, each on a connection: 1 to 64. Browsers of today use up to 6.
+        /// Objects of a page that are under way at a time, each on a connection: 1 to 64. Browsers of today use up
+        /// to 6.
         pub connections: u32 = 1,
     }
 }
@@ -94,7 +96,8 @@ table! {
         pub on: Time,
         /// How long it is OFF.
         pub off: Time,
-        /// How it begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in ns-2.
+        /// How it begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in
+        /// ns-2.
         pub begin: Begin = Begin::Stationary,
     }
 }
@@ -110,8 +113,8 @@ choice! {
 }
 
 table! {
-    /// Many ON/OFF sources in one flow, whose times have so heavy tails that their sum is self-similar: long-range dependent
-    /// with the given Hurst parameter.
+    /// Many ON/OFF sources in one flow, whose times have so heavy tails that their sum is self-similar: long-range
+    /// dependent with the given Hurst parameter.
     pub struct SelfSimilar("a self-similar source") {
         /// Mean rate of all together, headers not counted.
         pub rate: Rate,
@@ -125,7 +128,8 @@ table! {
         pub on: Span = Span::from_millis(200),
         /// Mean time OFF of one.
         pub off: Span = Span::from_millis(400),
-        /// How each begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in ns-2.
+        /// How each begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in
+        /// ns-2.
         pub begin: Begin = Begin::Stationary,
     }
 }
@@ -217,7 +221,8 @@ table! {
 }
 
 table! {
-    /// A film that is watched while it is fetched, one segment after another, each at the bit rate that those before it suggest.
+    /// A film that is watched while it is fetched, one segment after another, each at the bit rate that those before it
+    /// suggest.
     pub struct AdaptiveVideo("a film in segments") {
         /// The bit rates that there are, rising. The default is a ladder of Netflix.
         pub ladder: Vec<Rate> = LADDER_KBPS.map(|kbps| Rate::from_bps(kbps * 1000)).to_vec(),
@@ -236,7 +241,8 @@ table! {
     }
 }
 
-/// Bit rates of films, kbit/s: A. Aaron, Z. Li, M. Manohara, J. De Cock, D. Ronca, "Per-title encode optimization", 2015.
+/// Bit rates of films, kbit/s: A. Aaron, Z. Li, M. Manohara, J. De Cock, D. Ronca, "Per-title encode
+/// optimization", 2015.
 const LADDER_KBPS: [u64; 10] = [235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800];
 
 /// Events per second.

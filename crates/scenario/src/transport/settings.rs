@@ -44,7 +44,8 @@ pub(crate) struct Setting<C: 'static> {
     pub(crate) doc: &'static str,
 }
 
-/// Declares settings: key, field of the configuration, kind, and one line on what it does. A `Quirk` is a flag among the `quirks`.
+/// Declares settings: key, field of the configuration, kind, and one line on what it does. A `Quirk` is a flag among
+/// the `quirks`.
 macro_rules! settings {
     ($( $key:literal $field:ident $kind:tt $(($($choice:tt)*))?: $doc:literal; )*) => {
         &[$( $crate::transport::settings::Setting {

@@ -361,7 +361,8 @@ fn counts_and_memory_have_limits() {
     );
     assert!(huge.check_memory(Runner::Packet, 1, Some(u64::MAX)).is_ok());
 
-    // An access link slower than its share of the bottleneck fills its queue, up to the window: 4 x 1000 packets of 28 B.
+    // An access link slower than its share of the bottleneck fills its queue, up to the window: 4 x 1000 packets of 28
+    // B.
     let fast = with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"41Mbit\"\nreverse = { buffer = \"100pkt\" }");
     let rest = with(&fast, "rate = \"41Mbit\"", "rate = \"8Mbit\"");
     // No queue forms at the bottleneck then, which saves 32 kB in each of two windows and two pieces.

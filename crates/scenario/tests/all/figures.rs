@@ -1,4 +1,5 @@
-//! The figures that follow from a scenario: what traffic offers, how large packets are, which values its keys take at most.
+//! The figures that follow from a scenario: what traffic offers, how large packets are, which values its keys take at
+//! most.
 
 use crate::common;
 

@@ -1,5 +1,6 @@
-//! What is foreseen of a run, worked by hand: packets, changes of state, samples, updates, steps; what is said of runs that
-//! take long, and that what a refusal offers is accepted. How far off the estimates are beside real runs, crates/sim tests.
+//! What is foreseen of a run, worked by hand: packets, changes of state, samples, updates, steps; what is said of runs
+//! that take long, and that what a refusal offers is accepted. How far off the estimates are beside real runs,
+//! crates/sim tests.
 
 use crate::common;
 
@@ -127,7 +128,8 @@ fn samples_updates_steps_and_predictions_are_counted() {
     let event = "[[events]]\nat = \"60s\"\nlink = \"bottleneck\"\naqm = \"pi2:interval=10ms\"\n";
     let changed = parse(&format!("{DUMBBELL}\n{event}"));
     assert!(close(cost(&changed, Runner::Packet, "pi2:interval=20ms").count("updates"), 3000.0 + 4000.0));
-    // The fluid: a twentieth of 181 ms would be 9 ms, 4 ms at the most; again with half of that, and so on: seven in all.
+    // The fluid: a twentieth of 181 ms would be 9 ms, 4 ms at the most; again with half of that, and so on: seven in
+    // all.
     assert!(close(cost(&plain, Runner::Fluid, "droptail").count("steps"), 7.0 * 25_000.0));
     assert!(close(cost(&plain, Runner::Fluid, "pi2:interval=20ms").count("updates"), 7.0 * 5000.0));
     let near =
@@ -304,8 +306,8 @@ fn memory(text: &str) -> f64 {
 #[test]
 fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
     let sampled = |interval: &str| memory(&format!("{DUMBBELL}\n[record]\ninterval = \"{interval}\"\n"));
-    // 50000, 100000 and 200000 samples of one link; the packets of a second, 1000, are fewer than what four flows could do in the samples of
-    // one.
+    // 50000, 100000 and 200000 samples of one link; the packets of a second, 1000, are fewer than what four flows could
+    // do in the samples of one.
     let (once, twice, four) = (sampled("2ms"), sampled("1ms"), sampled("500us"));
     assert!((((four - twice) / (twice - once)) - 2.0).abs() < 0.02, "{once} {twice} {four}");
     let windows = |n: usize| {
@@ -353,6 +355,29 @@ fn packets_under_way_and_waiting_are_those_that_there_is_room_for() {
     let small = with(&wide, "receive_window = \"1000000pkt\"", "receive_window = \"2pkt\"");
     let large = with(&small, "buffer = \"300pkt\"", "buffer = \"300000pkt\"");
     assert_eq!(memory(&small), memory(&large));
+}
+
+#[test]
+fn in_a_short_run_windows_hold_no_more_than_was_acknowledged() {
+    let wide = with(&with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"100Mbit\""), "rate = \"10Mbit\"", "rate = \"1Gbit\"");
+    let wide = with(&wide, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"9000000pkt\" }");
+    let of = |duration: &str, buffer: &str| {
+        let text =
+            with(&wide, "duration = \"100s\"", &format!("duration = \"{duration}\"\nrecord.interval = \"100ms\""));
+        memory(&with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")))
+    };
+    // 100 Mbit/s carry 12 500 packets of 1000 bytes in a second, each of which lets one more in.
+    assert_eq!(of("4s", "1000000pkt"), of("4s", "2000000pkt"));
+    let each = (of("8s", "1000000pkt") - of("4s", "1000000pkt")) / 50_000.0;
+    assert!((20.0..50.0).contains(&each), "{each}");
+    // UDP hears of nothing: what there is room for may be full.
+    let udp = with(
+        &wide,
+        "transport = { preset = \"ns2\", receive_window = \"9000000pkt\" }",
+        "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }",
+    );
+    let room = |buffer: &str| memory(&with(&udp, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")));
+    assert!(room("2000000pkt") - room("1000000pkt") > 20e6);
 }
 
 #[test]

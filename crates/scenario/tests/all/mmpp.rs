@@ -139,6 +139,25 @@ fn every_example_reads_and_reads_back_the_same() {
     assert!(read >= 5, "{read}");
 }
 
+#[test]
+fn what_is_asked_to_be_admitted_is_checked() {
+    let asked = |find: &str, loss: &str| more(&format!("[admit]\nfind = \"{find}\"\nloss = {loss}\n"));
+    assert!(asked("loads", "0.01").contains("admit.find = \"loads\": no such choice; did you mean load?"));
+    for wrong in ["0.0", "1.0", "-0.1", "2"] {
+        let told = asked("load", wrong);
+        assert!(
+            told.contains("admit.loss = ") && told.ends_with("must be above 0 and below 1, such as 0.01"),
+            "{told}"
+        );
+    }
+    assert!(more("[admit]\nfind = \"load\"\n").contains("loss"));
+    let early = "[early]\nthreshold = 0.5\n[admit]\nloss = 0.01\n";
+    assert!(more(&format!("{early}find = \"threshold\"\n")).ends_with("finds the threshold: leave early out"));
+    parse(&format!("{MODEL}{early}find = \"load\"\n"));
+    let adapt = "[early.adapt]\nloss = 0.02\n[admit]\nloss = 0.01\nfind = \"load\"\n";
+    assert!(more(adapt).ends_with("give admit or early.adapt, not both"), "{}", more(adapt));
+}
+
 /// `AQUMEN_BLESS=1` writes the schema anew.
 #[test]
 fn the_published_json_schema_is_current() {

@@ -116,7 +116,8 @@ fn in_a_graph_each_link_under_test_has_its_own_nominal_network() {
     assert_eq!((first.flows, first.packet_bytes, first.capacity), (3.0, 1000.0, Rate::from_bps(30_000_000)));
     assert!((first.base_rtt_s - 0.080).abs() < 1e-12, "{}", first.base_rtt_s);
     assert!((first.target_pkts - 200.0 / 3.0).abs() < 1e-12);
-    // `cross` joins on the second, but is a finite transfer, for which nothing is designed. 300 kB are 300 packets of 1000 B.
+    // `cross` joins on the second, but is a finite transfer, for which nothing is designed. 300 kB are 300 packets of
+    // 1000 B.
     let second = link("second");
     assert_eq!((second.aqm.network.flows, second.aqm.network.buffer_pkts), (3.0, 300.0));
     assert!((second.aqm.network.base_rtt_s - 0.080).abs() < 1e-12);
@@ -342,12 +343,8 @@ fn changes_that_only_fit_together_are_checked_together() {
 }
 
 /// Flow k of group `group` of a dumbbell with these groups: between which hosts, and its round trip without queueing.
-fn hosts_and_rtts(groups: &str, group: usize) -> Vec<(u32, f64)> {
-    let text = format!(
-        "name = \"hosts\"\nduration = \"10s\"\n[topology]\npreset = \"dumbbell\"\naccess = {{ rate = \"1Gbit\" }}\n\
-         [topology.bottleneck]\nrate = \"10Mbit\"\ndelay = \"1ms\"\nbuffer = \"100pkt\"\n{groups}"
-    );
-    let plan = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}")).plan(3, None).unwrap();
+fn hosts_and_rtts(groups: &str, group: usize) -> Vec<((u32, u32), f64)> {
+    let plan = plan_of_groups(groups);
     let delay = |flow: &Flow| {
         flow.path
             .iter()
@@ -356,7 +353,19 @@ fn hosts_and_rtts(groups: &str, group: usize) -> Vec<(u32, f64)> {
             .sum::<f64>()
     };
     let flows = &plan.flows[plan.groups[group].flows.start as usize..plan.groups[group].flows.end as usize];
-    flows.iter().map(|flow| (flow.hosts, (delay(flow) * 1e3).round())).collect()
+    flows.iter().map(|flow| ((flow.source, flow.destination), (delay(flow) * 1e3).round())).collect()
+}
+
+/// A dumbbell with these groups.
+fn of_groups(groups: &str) -> String {
+    format!(
+        "name = \"hosts\"\nduration = \"10s\"\n[topology]\npreset = \"dumbbell\"\naccess = {{ rate = \"1Gbit\" }}\n\
+         [topology.bottleneck]\nrate = \"10Mbit\"\ndelay = \"1ms\"\nbuffer = \"100pkt\"\n{groups}"
+    )
+}
+
+fn plan_of_groups(groups: &str) -> Plan {
+    Scenario::parse(&of_groups(groups), "t.toml").unwrap_or_else(|error| panic!("{error}")).plan(3, None).unwrap()
 }
 
 #[test]
@@ -364,7 +373,8 @@ fn hosts_carry_the_delay() {
     let ftp = "[[flows]]\nname = \"ftp\"\ncount = 6\nhosts = 3\ntransport = \"ns2\"\n";
     // A list is dealt to the hosts: flow k has the round trip of host k modulo 3.
     let dealt = hosts_and_rtts(&format!("{ftp}rtt = {{ list = [\"40ms\", \"60ms\", \"80ms\"] }}\n"), 0);
-    assert_eq!(dealt, [(0, 40.0), (1, 60.0), (2, 80.0), (0, 40.0), (1, 60.0), (2, 80.0)]);
+    let hosts = [((0, 1), 40.0), ((2, 3), 60.0), ((4, 5), 80.0)];
+    assert_eq!((&dealt[..3], &dealt[3..]), (&hosts[..], &hosts[..]));
     // From a range each host draws its own.
     let drawn = hosts_and_rtts(&format!("{ftp}rtt = [\"40ms\", \"400ms\"]\n"), 0);
     assert_eq!(drawn[..3], drawn[3..]);
@@ -377,8 +387,58 @@ fn groups_share_the_hosts_of_one_of_them() {
                   access = { rate = \"50Mbit\", delay = { list = [\"5ms\", \"10ms\"] } }\nextra_rtt = { list = [\"8ms\", \"40ms\"] }\n\
                   [[flows]]\nname = \"web\"\ncount = 3\nhosts_of = \"ftp\"\ntransport = \"ns2\"\ntraffic = \"web\"\n";
     // Twice 1 ms over the bottleneck, four times the access link's delay, and what is added.
-    assert_eq!(hosts_and_rtts(groups, 0), [(0, 30.0), (1, 82.0), (0, 30.0), (1, 82.0)]);
-    assert_eq!(hosts_and_rtts(groups, 1), [(0, 30.0), (1, 82.0), (0, 30.0)]);
+    let (near, far) = (((0, 1), 30.0), ((2, 3), 82.0));
+    assert_eq!(hosts_and_rtts(groups, 0), [near, far, near, far]);
+    assert_eq!(hosts_and_rtts(groups, 1), [near, far, near]);
+}
+
+#[test]
+fn each_side_may_have_hosts_of_its_own_number() {
+    // Flow k runs from source k modulo 2 to destination k modulo 3; hosts are numbered as flows bring them.
+    let ftp = "[[flows]]\nname = \"ftp\"\ncount = 6\nsources = 2\ndestinations = 3\ntransport = \"ns2\"\n";
+    let plan = plan_of_groups(ftp);
+    let ends: Vec<_> = plan.flows.iter().map(|flow| (flow.source, flow.destination)).collect();
+    assert_eq!(ends, [(0, 1), (2, 3), (0, 4), (2, 1), (0, 3), (2, 4)]);
+    // Five hosts with two access links each. Flows 0 and 2 leave by the same, flows 0 and 3 arrive by the same.
+    assert_eq!(plan.links.iter().filter(|link| link.name.starts_with("ftp.")).count(), 10);
+    let (first, third, fourth) = (&plan.flows[0], &plan.flows[2], &plan.flows[3]);
+    assert_eq!((first.path.first(), first.return_path.last()), (third.path.first(), third.return_path.last()));
+    assert_eq!((first.path.last(), first.return_path.first()), (fourth.path.last(), fourth.return_path.first()));
+    assert_ne!(first.path.last(), third.path.last());
+    let rtts = |of: &str| hosts_and_rtts(&format!("{ftp}{of}\n"), 0).iter().map(|(_, rtt)| *rtt).collect::<Vec<_>>();
+    assert_eq!(rtts("rtt = \"50ms\""), [50.0; 6]);
+    let text = Scenario::parse(&of_groups(&format!("{ftp}rtt = {{ list = [\"40ms\", \"120ms\"] }}\n")), "t.toml");
+    assert!(text.unwrap_err().to_string().contains("lists 2 values for 3 destinations"));
+}
+
+#[test]
+fn a_group_may_share_the_hosts_of_one_side() {
+    // A computer fetches from six servers, and something else from two others; and it sends to one.
+    let groups = "[[flows]]\nname = \"many\"\ncount = 6\ndestinations = 1\ntransport = \"ns2\"\nrtt = \"40ms\"\n\
+                  [[flows]]\nname = \"web\"\ncount = 2\ndestinations_of = \"many\"\ntransport = \"ns2\"\nrtt = \"80ms\"\n\
+                  [[flows]]\nname = \"up\"\ncount = 1\nfrom = \"r2\"\nto = \"r1\"\nsources_of = \"many\"\ntransport = \"ns2\"\nrtt = \"40ms\"\n";
+    let plan = plan_of_groups(groups);
+    let home = plan.flows[0].destination;
+    assert!(plan.flows[..8].iter().all(|flow| flow.destination == home));
+    assert_eq!(plan.flows[8].source, home);
+    // Down to the computer and up from it: the two directions of one access line.
+    let (down, up) = (&plan.flows[6], &plan.flows[8]);
+    assert_eq!((down.path.last(), down.return_path.first()), (up.return_path.last(), up.path.first()));
+    // Half of the round trip is the computer's.
+    assert_eq!(hosts_and_rtts(groups, 1).iter().map(|(_, rtt)| *rtt).collect::<Vec<_>>(), [60.0, 60.0]);
+    let wrong = |from: &str, to: &str| {
+        Scenario::parse(&of_groups(&groups.replacen(from, to, 1)), "t.toml").unwrap_err().to_string()
+    };
+    let both = wrong("destinations_of = \"many\"", "destinations_of = \"many\"\nhosts_of = \"many\"");
+    assert!(both.contains("hosts_of already says whose hosts they are"), "{both}");
+    let twice = wrong("destinations_of = \"many\"", "destinations_of = \"many\"\ndestinations = 1");
+    assert!(twice.contains("flows.1.destinations = 1: belongs to the hosts, which destinations_of takes"), "{twice}");
+    let none = wrong("destinations_of = \"many\"", "destinations_of = \"up\"");
+    assert!(none.contains("flows.1.destinations_of") && none.contains("no earlier group \"up\""), "{none}");
+    let pairs = wrong("destinations = 1", "destinations = 1\nhosts = 2");
+    assert!(pairs.contains("hosts already says how many there are on each side"), "{pairs}");
+    let drawn = wrong("rtt = \"40ms\"", "rtt = \"40ms\"\naccess = { rate = \"1Gbit\", delay = [\"1ms\", \"2ms\"] }");
+    assert!(drawn.contains("needs access links of one delay"), "{drawn}");
 }
 
 #[test]

@@ -11,8 +11,19 @@ pub(super) struct Batch {
     events: Vec<Event>,
     /// Their order: moment in the window, above the place in `events`.
     order: Vec<u64>,
-    /// How many of them have had their turn.
+    /// How many of them have had their turn, and how many of those have gone on their way.
     done: usize,
+    gone: usize,
+}
+
+/// What became of an event in [`Batch::take_while`].
+pub(super) enum Pass {
+    /// It had its turn, and the next may come.
+    On,
+    /// It had its turn, and something is to be done about it.
+    Last,
+    /// It has not had its turn.
+    Not,
 }
 
 impl Batch {
@@ -24,10 +35,36 @@ impl Batch {
         self.sort(window << width_bits, width_bits, counts);
     }
 
-    /// How many events have had their turn.
-    #[inline]
-    pub(super) fn done(&self) -> usize {
-        self.done
+    /// Lets `pass` take the events that come before `until`, `most` of them, one after the other, as long as it goes on; it may
+    /// say when and where each goes on. How many it took.
+    #[inline(always)]
+    pub(super) fn take_while(&mut self, until: u64, most: usize, mut pass: impl FnMut(&mut Event) -> Pass) -> usize {
+        let Batch { events, order, done, .. } = self;
+        let before = *done;
+        for &key in order[before..].iter().take(most) {
+            let event = &mut events[key as u32 as usize];
+            if event.at >= until {
+                break;
+            }
+            match pass(event) {
+                Pass::On => *done += 1,
+                Pass::Last => {
+                    *done += 1;
+                    break;
+                }
+                Pass::Not => break,
+            }
+        }
+        *done - before
+    }
+
+    /// The events that have had their turn and have not gone on their way yet, in order, so many at a time.
+    #[inline(always)]
+    pub(super) fn depart(&mut self, step: usize) -> impl Iterator<Item = impl Iterator<Item = &Event> + Clone> {
+        let Batch { events, order, done, gone } = self;
+        let departing = &order[std::mem::replace(gone, *done)..*done];
+        let events = &*events;
+        departing.chunks(step).map(move |keys| keys.iter().map(move |&key| &events[key as u32 as usize]))
     }
 
     /// The next event, if its turn comes before `until`.
@@ -43,16 +80,11 @@ impl Batch {
         self.done += 1;
     }
 
-    /// The next `n` events, as far as there are so many.
-    pub(super) fn ahead(&self, n: usize) -> impl Iterator<Item = &Event> {
-        self.order[self.done..].iter().take(n).map(|&key| &self.events[key as u32 as usize])
-    }
-
     /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as they
     /// came.
     fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
-        let Batch { events, order, done } = self;
-        *done = 0;
+        let Batch { events, order, done, gone } = self;
+        (*done, *gone) = (0, 0);
         order.clear();
         const FEW: usize = 12;
         if events.len() <= FEW {

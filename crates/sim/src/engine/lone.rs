@@ -1,9 +1,10 @@
 //! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so little to do in
 //! a window, that they share their inboxes; nothing needs sorting, since what reaches one end over its last lane comes in order.
 
+use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
 
-use super::hosts::{Departure, Hosts};
+use super::hosts::{Departure, FlowState, Hosts};
 use super::ways::Ways;
 use super::{NEVER, instant};
 use crate::event::Event;
@@ -77,12 +78,21 @@ impl Lone {
     /// An acknowledgement will reach the sender of the flow in the place of its slot.
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
+        if !self.packets.post_ahead(event) {
+            self.post_rarely(event);
+        }
+    }
+
+    /// The same in [words](Event::words).
+    #[cold]
+    #[inline(never)]
+    fn post_rarely(&mut self, event: Event) {
         self.packets.post(event);
     }
 
     /// A segment will reach the receiver of that flow.
     pub(super) fn post_to_receiver(&mut self, event: Event) {
-        self.packets.post(event.moved(event.at, event.slot | RECEIVER));
+        self.post(event.moved(event.at, event.slot | RECEIVER));
     }
 
     /// An end of `flow` may have something to do at `at`.
@@ -241,7 +251,9 @@ impl Hosts<'_> {
                 return Stop::Packet(*event);
             }
             let config = ways.configs[state.group as usize];
-            state.sender.on_ack(config, instant(now), &event.as_ack());
+            if !state.sender.on_plain_ack(config, instant(now), event.as_plain_ack()) {
+                on_other_ack(state, config, event);
+            }
             state.touch(flow, &mut self.touched);
             if state.sender.is_urgent() {
                 return Stop::Send(flow, now);
@@ -257,7 +269,7 @@ impl Hosts<'_> {
                 Departure::At(segments, at) => {
                     for _ in 0..segments {
                         let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
-                        ways.send(ways.lanes.first_of(flow), at, &segment);
+                        ways.send_first(flow, at, &segment);
                     }
                 }
                 Departure::Later(at) => ways.post.lone.schedule(at, flow),
@@ -363,4 +375,11 @@ fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
         ways.on_acknowledge_timer(ways.sinks[flow as usize].timer_at, flow);
     }
     done
+}
+
+/// An acknowledgement reaches a sender that is not just one of new data.
+#[cold]
+#[inline(never)]
+fn on_other_ack(state: &mut FlowState, config: &TcpConfig, event: &Event) {
+    state.sender.on_ack(config, instant(event.at), &event.as_ack());
 }

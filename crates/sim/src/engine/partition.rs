@@ -24,6 +24,8 @@ pub(super) struct Partition {
     pub(super) places: usize,
     /// The place of each port.
     pub(super) of_port: Vec<u32>,
+    /// Whether packets may come from a port back to it within a window.
+    pub(super) near_itself: Vec<bool>,
     /// The place of each flow's sender, and of its receiver; `LONE`: it is one by itself.
     pub(super) of_sender: Vec<u32>,
     pub(super) of_receiver: Vec<u32>,
@@ -82,7 +84,13 @@ impl Partition {
         let farther = (bits + 1..=MOST_BITS).find(|&bits| ways[bits as usize] > 0).map_or(MOST_BITS, |bits| bits - 1);
         let width_bits = most.ilog2().clamp(bits, farther);
         let width_bits = draw.shorten(width_bits, least_bits);
-        sets.partition(width_bits)
+        let mut near_itself = vec![false; network.ports.len()];
+        for_each_way(plan, network, &mut |delay, from, to| {
+            if let (Spot::Port(from), Spot::Port(to)) = (from, to) {
+                near_itself[from as usize] |= from == to && delay < 1 << width_bits;
+            }
+        });
+        sets.partition(width_bits, near_itself)
     }
 }
 
@@ -204,7 +212,7 @@ impl Sets {
         self.places + usize::from(self.parents[hosts] == hosts as u32 && self.sizes[hosts] > 1)
     }
 
-    fn partition(mut self, width_bits: u32) -> Partition {
+    fn partition(mut self, width_bits: u32, near_itself: Vec<bool>) -> Partition {
         let mut place_of = vec![LONE; self.ports as usize + 1];
         let mut places = 0;
         let mut place = |sets: &mut Sets, spot: u32| {
@@ -229,7 +237,7 @@ impl Sets {
         let hosts = self.hosts();
         let root = self.find(hosts);
         let of_hosts = if self.sizes[root as usize] > 1 { place(&mut self, hosts) } else { LONE };
-        Partition { width_bits, places: places as usize, of_port, of_sender, of_receiver, of_hosts }
+        Partition { width_bits, places: places as usize, of_port, near_itself, of_sender, of_receiver, of_hosts }
     }
 }
 

@@ -60,11 +60,18 @@ impl Place {
     /// `event`, of this step or a later one, is to happen here.
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
-        if event.at >= self.step_end {
-            self.inbox.post(event);
-        } else {
+        if event.at < self.step_end {
             self.put(event);
+        } else if !self.inbox.post_ahead(event) {
+            self.post_far(event);
         }
+    }
+
+    /// The same of one that lies far ahead.
+    #[cold]
+    #[inline(never)]
+    fn post_far(&mut self, event: Event) {
+        self.inbox.post(event);
     }
 
     #[inline(never)]

@@ -1,9 +1,14 @@
 //! What happens at a place: packets arrive at its ports and ends, timers go off.
+//!
+//! Where a port is all there is at a place, nothing that a packet causes on its way can come back within the step. So all packets of
+//! the step go through the port, one after the other; then they go on their way. Two loops that each need half of the registers and
+//! of the memory at a time.
 
-use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port};
+use aqumen_network::Identity;
+use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
 
 use super::agents::Side;
-use super::batch::{Batch, Turn};
+use super::batch::{Pass, Turn};
 use super::ways::Ways;
 use super::{Engine, NEVER};
 use crate::event::Event;
@@ -11,6 +16,12 @@ use crate::lanes::Target;
 
 /// So many packets ahead, what they need is read.
 const STEP: usize = 16;
+
+/// So many packets go through a port before they go on their way: what they touched is still in the nearest cache then.
+const AT_ONCE: usize = 64;
+
+/// The slot of no lane: a packet in it goes nowhere.
+const NOWHERE: u32 = 0;
 
 /// A port that knows what becomes of a packet when it arrives.
 trait Prompt {
@@ -43,6 +54,9 @@ impl Engine<'_> {
                 self.events += 1;
                 self.happen(event);
             } else {
+                if let Some(port) = only_port {
+                    self.send_off(place, port);
+                }
                 // Of the only port of a place, that knows when its transmission ends.
                 let due = only_port.map_or(NEVER, |port| self.services[port as usize]);
                 if !self.ways.post.step(place, until, due) {
@@ -54,7 +68,6 @@ impl Engine<'_> {
 
     /// The packets that arrive at the only port of a place before `until`, and before the place has anything else to do, go
     /// through. How many events that is.
-    #[inline(always)]
     fn run_port(&mut self, place: usize, number: u32, until: Turn) -> u64 {
         let link = self.port_links[number as usize];
         match &mut self.ports[number as usize] {
@@ -64,24 +77,37 @@ impl Engine<'_> {
         }
     }
 
+    /// What has left the only port of a place goes on its way.
+    fn send_off(&mut self, place: usize, number: u32) {
+        match self.ports[number as usize] {
+            Port::Fifo(_) | Port::Plain(_) => self.ways.send_off(place),
+            // It sends each at the end of its transmission.
+            Port::Served(_) => {}
+        }
+    }
+
     /// The same at a port that serves: packets arrive, transmissions end.
     #[inline(never)]
     fn run_served(&mut self, place: usize, number: u32, until: Turn) -> u64 {
-        let slot = self.ways.post.slots.service + number;
-        let lanes = self.ways.post.slots.lanes;
-        let mut limit = until.min(self.ways.post.places[place].step_end());
+        let Engine { ports, ways, services, identities, port_links, .. } = self;
+        let Port::Served(port) = &mut ports[number as usize] else { return 0 };
+        let (link, service) = (port_links[number as usize], &mut services[number as usize]);
+        let (slot, lanes) = (ways.post.slots.service + number, ways.post.slots.lanes);
+        let mut limit = until.min(ways.post.places[place].step_end());
         let mut done = 0;
         loop {
-            let here = &mut self.ways.post.places[place];
+            let here = &mut ways.post.places[place];
             limit = limit.min(here.next_own());
-            let end = (self.services[number as usize], slot);
+            let end = (*service, slot);
             match here.batch.next_before(limit.min(end)) {
                 Some(event) if event.slot >= lanes => {
                     here.batch.advance();
-                    let flow = self.ways.lanes.flow_of(event.slot - lanes);
-                    self.arrive_at_served(number, flow, &event);
+                    let flow = ways.lanes.flow_of(event.slot - lanes);
+                    if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
+                        *service = end;
+                    }
                 }
-                None if end < limit => self.on_service_end(end.0, number),
+                None if end < limit => *service = ways.end_service(port, link, end).unwrap_or(NEVER),
                 _ => return done,
             }
             done += 1;
@@ -160,72 +186,123 @@ impl Engine<'_> {
 
     fn arrive_at_served(&mut self, number: u32, flow: u32, event: &Event) {
         let Port::Served(port) = &mut self.ports[number as usize] else { return };
-        let (who, mut dropped) = (self.identities.of(flow), Vec::new());
-        if let Arrival::Waits { busy_until: Some(end) } = port.arrive(event.at, *event, &who, &mut dropped) {
+        if let Some(end) = self.ways.arrive_at_served(port, &self.identities.of(flow, event.is_ack()), event) {
             self.await_service_end(number, Some(end));
         }
-        dropped.iter().for_each(|(event, _)| self.ways.discard(event));
     }
 
     /// A served port ends a transmission.
     fn on_service_end(&mut self, now: u64, number: u32) {
         let Port::Served(port) = &mut self.ports[number as usize] else { return };
-        let mut dropped = Vec::new();
-        let (sent, busy_until) = port.finish(now, &mut dropped);
-        self.await_service_end(number, busy_until);
-        dropped.iter().for_each(|(event, _)| self.ways.discard(event));
-        let Some(sent) = sent else { return };
-        if self.ways.log.is_some() {
-            let slot = self.ways.post.slots.service + number;
-            self.ways.note((now, slot), self.port_links[number as usize], sent.start, &sent.packet);
-        }
-        match sent.reach {
-            Some(reach) => {
-                let lane = self.ways.lane_of(&sent.packet);
-                self.ways.send_rarely(lane + 1, reach, &sent.packet);
-            }
-            None => self.ways.discard(&sent.packet),
-        }
+        let turn = (now, self.ways.post.slots.service + number);
+        let end = self.ways.end_service(port, self.port_links[number as usize], turn);
+        self.await_service_end(number, end);
     }
 }
 
 impl Ways<'_> {
-    #[inline(always)]
+    /// The packets that arrive at the port of a place by itself before `until`, and before the place has anything else to do, have
+    /// their turn. Those that leave it go on [later](Self::send_off): nothing that they cause can come back within this step.
+    #[inline(never)]
     fn arrive(&mut self, port: &mut impl Prompt, place: usize, link: u32, until: u64) -> u64 {
-        let mut batch = std::mem::take(&mut self.post.places[place].batch);
-        let before = batch.done();
+        let first_lane = self.post.slots.lanes;
+        let traced = self.log.is_some();
+        let mut done = 0;
         loop {
-            let clock = self.post.places[place].next_own().0.min(until);
-            let Some(mut event) = batch.next_before((clock, 0)) else { break };
-            if event.slot < self.post.slots.lanes {
-                break; // a timer
+            let here = &mut self.post.places[place];
+            let until = here.next_own().0.min(until);
+            let mut noted = None;
+            let taken = here.batch.take_while(until, AT_ONCE, |event| {
+                if event.slot < first_lane {
+                    return Pass::Not; // a timer
+                }
+                let (flow, at) = (self.lanes.flow_of(event.slot - first_lane), event.at);
+                let arrival = port.take(event, flow);
+                if let Arrival::Leaves { reach, .. } = arrival {
+                    event.at = reach;
+                    if !traced {
+                        return Pass::On;
+                    }
+                }
+                noted = Some((arrival, event.moved(at, event.slot)));
+                if !matches!(arrival, Arrival::Leaves { .. }) {
+                    event.slot = NOWHERE;
+                }
+                Pass::Last
+            });
+            done += taken as u64;
+            match noted {
+                Some((Arrival::Leaves { start, .. }, event)) => self.note(event.turn(), link, start, &event),
+                Some((arrival, event)) => self.lose(arrival, link, &event),
+                None if taken == AT_ONCE => self.send_off(place),
+                None => return done,
             }
-            if self.far && batch.done().is_multiple_of(STEP) {
-                self.read_ahead(&batch);
-            }
-            batch.advance();
-            self.pass(port, link, &mut event);
         }
-        let done = (batch.done() - before) as u64;
+    }
+
+    /// What has left the port of a place by itself goes on its way.
+    #[inline(never)]
+    fn send_off(&mut self, place: usize) {
+        let lanes = self.post.slots.lanes;
+        let mut batch = std::mem::take(&mut self.post.places[place].batch);
+        for some in batch.depart(STEP) {
+            if self.far {
+                self.read_ahead(some.clone());
+            }
+            // Timers, and packets that have ended, go nowhere.
+            for event in some.filter(|event| event.slot >= lanes) {
+                self.send(event.slot - lanes + 1, event.at, event);
+            }
+        }
         self.post.places[place].batch = batch;
-        done
+    }
+
+    /// A packet arrives at a port that serves: when its transmission ends, if that starts at once.
+    #[inline]
+    fn arrive_at_served(&mut self, port: &mut ServedPort<Event>, who: &Identity, event: &Event) -> Option<u64> {
+        let mut dropped = Vec::new();
+        let arrival = port.arrive(event.at, *event, who, &mut dropped);
+        dropped.iter().for_each(|(event, _)| self.discard(event));
+        if let Arrival::Waits { busy_until } = arrival { busy_until } else { None }
+    }
+
+    /// In its `turn` a port that serves `link` ends a transmission: when the next ends, if one starts.
+    #[inline]
+    fn end_service(&mut self, port: &mut ServedPort<Event>, link: u32, turn: Turn) -> Option<u64> {
+        let mut dropped = Vec::new();
+        let (sent, busy_until) = port.finish(turn.0, &mut dropped);
+        dropped.iter().for_each(|(event, _)| self.discard(event));
+        if let Some(sent) = sent {
+            if self.log.is_some() {
+                self.note(turn, link, sent.start, &sent.packet);
+            }
+            match sent.reach {
+                Some(reach) => self.send_rarely(self.lane_of(&sent.packet) + 1, reach, &sent.packet),
+                None => self.discard(&sent.packet),
+            }
+        }
+        busy_until
     }
 
     /// A packet arrives at a port, and leaves it if it is not dropped.
     #[inline(always)]
     fn pass(&mut self, port: &mut impl Prompt, link: u32, event: &mut Event) {
         let lane = self.lane_of(event);
-        let start = match port.take(event, self.lanes.flow_of(lane)) {
+        match port.take(event, self.lanes.flow_of(lane)) {
             Arrival::Leaves { start, reach } => {
                 if self.log.is_some() {
                     self.note(event.turn(), link, start, event);
                 }
-                return self.send(lane + 1, reach, event);
+                self.send(lane + 1, reach, event);
             }
-            Arrival::Lost { start } => Some(start),
-            _ => None,
-        };
-        if let Some(start) = start
+            other => self.lose(other, link, event),
+        }
+    }
+
+    /// A packet does not leave a port at which it arrived.
+    #[cold]
+    fn lose(&mut self, arrival: Arrival, link: u32, event: &Event) {
+        if let Arrival::Lost { start } = arrival
             && self.log.is_some()
         {
             self.note(event.turn(), link, start, event);
@@ -245,9 +322,9 @@ impl Ways<'_> {
     /// Reads what the packets to come need. In a large network none of it is in the cache, and waiting for many at once takes no
     /// longer than for one.
     #[inline(never)]
-    fn read_ahead(&self, batch: &Batch) {
+    fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event>) {
         let mut seen = 0;
-        for event in batch.ahead(STEP) {
+        for event in events {
             // A timer's slot is no lane's.
             let lane = event.slot.wrapping_sub(self.post.slots.lanes);
             seen ^= self.lanes.touch(lane);

@@ -28,7 +28,7 @@ pub(super) struct Post {
     pub(super) slots: Slots,
     pub(super) places: Vec<Place>,
     pub(super) lone: Lone,
-    of_port: Vec<u32>,
+    pub(super) of_port: Vec<u32>,
     of_sender: Vec<u32>,
     of_receiver: Vec<u32>,
     of_hosts: u32,
@@ -46,7 +46,7 @@ const TIMER_HORIZON: u64 = 4_000_000_000;
 
 impl Post {
     pub(super) fn new(plan: &Plan, slots: Slots, partition: Partition) -> Self {
-        let Partition { width_bits, places, of_port, of_sender, of_receiver, of_hosts } = partition;
+        let Partition { width_bits, places, of_port, near_itself, of_sender, of_receiver, of_hosts } = partition;
         let mut ports_of = vec![Vec::new(); places];
         of_port.iter().zip(0u32..).for_each(|(&place, port)| ports_of[place as usize].push(port));
         let mut ends_at = vec![of_hosts != LONE; places];
@@ -70,7 +70,7 @@ impl Post {
         let (of_ends, of_ports) = (step_bits(rate), step_bits(expected_rate(plan)));
         let place = |(ports, ends): (Vec<u32>, bool)| match (&ports[..], ends) {
             (_, true) => Place::new(of_ends, horizon.max(TIMER_HORIZON), None),
-            ([port], false) => Place::new(width_bits, horizon, Some(*port)),
+            ([port], false) if !near_itself[*port as usize] => Place::new(width_bits, horizon, Some(*port)),
             (_, false) => Place::new(of_ports, horizon, None),
         };
         Post {
@@ -127,23 +127,8 @@ impl Post {
         at >> self.width_bits
     }
 
-    /// `packet` will reach `port`.
-    #[inline(always)]
-    pub(super) fn post_to_port(&mut self, port: u32, packet: Event) {
-        self.places[self.of_port[port as usize] as usize].post(packet);
-    }
-
-    /// A packet of `flow` will reach the end of the lane in `slot`, which is `target`, at `reach`.
-    #[inline(always)]
+    /// A packet of `flow` will reach the end of the lane in `slot`, which is `target` and no lone sender's, at `reach`.
     pub(super) fn post_to_end(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
-        match target {
-            Target::LoneSender => self.lone.post(event.moved(reach, flow)),
-            other => self.post_to_other(slot, reach, flow, other, event),
-        }
-    }
-
-    #[inline(never)]
-    fn post_to_other(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
         let place = match target {
             Target::LoneReceiver => return self.lone.post_to_receiver(event.moved(reach, flow)),
             Target::Sender | Target::AgentSource => self.of_sender[flow as usize],

@@ -8,7 +8,7 @@ use super::log::Log;
 use super::post::Post;
 use super::{NEVER, instant};
 use crate::event::{Event, Kept};
-use crate::lanes::{Lanes, Target};
+use crate::lanes::{Exit, Lanes, NO_PLACE, Target};
 use crate::measure::segments::Segments;
 
 pub(super) struct Ways<'a> {
@@ -70,15 +70,35 @@ impl Ways<'_> {
     /// A packet enters `lane` at `at`, which may lie ahead.
     #[inline(always)]
     pub(super) fn send(&mut self, lane: u32, at: u64, event: &Event) {
-        let slot = self.first_lane() + lane;
-        let (reach, leads) = self.lanes.cross(lane, at, event.bytes);
-        if let Some(port) = leads.port() {
-            return self.post.post_to_port(port, event.moved(reach, slot));
+        let exit = self.lanes.cross(lane, at, event.bytes);
+        self.leave(lane, exit, event);
+    }
+
+    /// The same of a segment that leaves the sender of `flow`. Its first lane leads to a port, as a rule.
+    #[inline(always)]
+    pub(super) fn send_first(&mut self, flow: u32, at: u64, segment: &Event) {
+        let lane = self.lanes.first_of(flow);
+        let exit = self.lanes.cross(lane, at, segment.bytes);
+        if exit.place == NO_PLACE {
+            self.leave_rarely(lane, exit, segment);
+        } else {
+            self.send_to(lane, exit, segment);
         }
-        let (flow, target) = (self.lanes.flow_of(lane), leads.target());
-        if target != Target::PromptReceiver {
-            return self.send_to_end(slot, reach, flow, target, event);
+    }
+
+    #[inline(never)]
+    fn leave_rarely(&mut self, lane: u32, exit: Exit, event: &Event) {
+        self.leave(lane, exit, event);
+    }
+
+    /// A packet leaves `lane`.
+    #[inline(always)]
+    fn leave(&mut self, lane: u32, exit: Exit, event: &Event) {
+        let Exit { reach, leads, .. } = exit;
+        if !leads.is_prompt_receiver() {
+            return self.send_to(lane, exit, event);
         }
+        let flow = self.lanes.flow_of(lane);
         let sink = &mut self.sinks[flow as usize];
         let config = self.configs[sink.group as usize];
         let segment = event.as_segment();
@@ -90,20 +110,30 @@ impl Ways<'_> {
             self.segments.arrive(flow, reach, &segment, self.next_edge);
         }
         let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
-        let (back, leads) = self.lanes.cross(lane + 1, reach, config.ack_bytes);
-        match leads.port() {
-            Some(port) => self.post.post_to_port(port, ack.moved(back, slot + 1)),
-            None => self.send_to_end(slot + 1, back, flow, leads.target(), &ack),
+        let exit = self.lanes.cross(lane + 1, reach, config.ack_bytes);
+        self.send_to(lane + 1, exit, &ack);
+    }
+
+    /// The same where it leads to no prompt receiver.
+    #[inline(always)]
+    fn send_to(&mut self, lane: u32, Exit { reach, leads, place }: Exit, event: &Event) {
+        if place != NO_PLACE {
+            let slot = self.first_lane() + lane;
+            self.post.places[place as usize].post(event.moved(reach, slot));
+        } else if leads.is_lone_sender() {
+            self.post.lone.post(event.moved(reach, self.lanes.flow_of(lane)));
+        } else {
+            self.send_to_end(lane, leads.target(), event.moved(reach, self.first_lane() + lane));
         }
     }
 
-    /// A packet of `flow` will reach the end of the lane in `slot`, which is `target`, at `reach`; or is lost there then.
-    #[inline(always)]
-    fn send_to_end(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
+    /// The same where that is another end than a lone sender's; or it is lost there then.
+    #[inline(never)]
+    fn send_to_end(&mut self, lane: u32, target: Target, event: Event) {
         if target == Target::Nowhere {
-            return self.lose_ahead(event.moved(reach, slot));
+            return self.lose_ahead(event);
         }
-        self.post.post_to_end(slot, reach, flow, target, event);
+        self.post.post_to_end(event.slot, event.at, self.lanes.flow_of(lane), target, &event);
     }
 
     /// A packet finds no room at a moment that may lie ahead, perhaps beyond the end of the run.
@@ -224,6 +254,7 @@ impl<'a> Ways<'a> {
         for flow in 0..sinks.len() as u32 {
             lanes.end_alone(flow, post.is_lone_sender(flow), post.is_lone_receiver(flow));
         }
+        lanes.set_places(&post.of_port);
         Ways {
             post,
             lanes,

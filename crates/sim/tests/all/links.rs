@@ -400,6 +400,12 @@ fn hosts_share_a_link_that_isolates_hosts_whatever_their_flows() {
         ("dual-src", "hosts = 1", 0.5),
         ("dual-dst", "hosts = 1", 0.5),
         ("flows", "hosts = 1", 1.0 / 9.0),
+        // Eight flows from hosts of their own to one host, and the single one to another: only what looks at destinations knows.
+        ("triple", "destinations = 1", 0.5),
+        ("dual-dst", "destinations = 1", 0.5),
+        ("dual-src", "destinations = 1", 1.0 / 9.0),
+        ("dual-src", "sources = 1", 0.5),
+        ("dual-dst", "sources = 1", 1.0 / 9.0),
     ] {
         let got = share(&two(isolation, hosts));
         assert!((got - expected).abs() < 0.1 * expected.max(0.2), "{isolation} {hosts}: {got}, expected {expected}");

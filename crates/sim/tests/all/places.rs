@@ -6,8 +6,11 @@ use std::path::PathBuf;
 
 use aqumen_scenario::{Files, Plan, Scenario};
 use aqumen_sim::{Options, Places, run};
+use aqumen_units::Span;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+use crate::common::Dumbbell;
 
 /// What flows may be: transport, and what else stands in their group.
 const GROUPS: [&str; 27] = [
@@ -161,6 +164,22 @@ fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
     let in_order = traced(plan, Options { places: Places::One, ..every }, name);
     let other = traced(plan, Options { places: Places::Drawn(seeds[0]), ..every }, name);
     assert!(other == in_order, "every hop, drawn: others\n{text}");
+}
+
+#[test]
+fn a_port_to_which_packets_come_back_within_a_window_gives_the_same_bits() {
+    // Acknowledgements cross the bottleneck too, and nothing keeps them longer than two transmissions: .8 and .032 ms. A window is as
+    // long as it takes from and to the senders, 35 ms or more.
+    let mut plan = Dumbbell { flows: 9, ..Dumbbell::exp1("pi", 3) }.plan();
+    for flow in &mut plan.flows {
+        let [first, ..] = flow.path[..] else { panic!("a path of three links") };
+        flow.return_path = vec![first + 2, 0, first + 3];
+    }
+    let near = ["bottleneck", "down", "back-up"];
+    for link in plan.links.iter_mut().filter(|link| near.iter().any(|name| link.name.starts_with(name))) {
+        link.delay = Span::ZERO;
+    }
+    check("there and back over one link", &plan, [1, 2], "back");
 }
 
 proptest! {

@@ -9,11 +9,35 @@ use super::complex::{abs, arg, cis};
 use super::controller::Controller;
 use super::plant::Plant;
 
+/// From the share of signals to the queue, over frequency: stable by itself.
+pub trait Answers {
+    /// dq/dp at the frequency `w`, rad/s.
+    fn response(&self, w: f64) -> Complex64;
+    /// dq/dp at rest, packets per unit of probability.
+    fn dc_gain(&self) -> f64;
+    /// The round trip, seconds.
+    fn delay_s(&self) -> f64;
+}
+
+impl Answers for Plant {
+    fn response(&self, w: f64) -> Complex64 {
+        Plant::response(self, w)
+    }
+
+    fn dc_gain(&self) -> f64 {
+        Plant::dc_gain(self)
+    }
+
+    fn delay_s(&self) -> f64 {
+        self.delay_s
+    }
+}
+
 /// A plant and its controller. The loop's response is L(jw) = - (dq/dp) (dp/dq), so that -1 is the critical point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loop {
+pub struct Loop<P = Plant> {
     /// The plant.
-    pub plant: Plant,
+    pub plant: P,
     /// The controller.
     pub controller: Controller,
     /// How many images of the spectrum on each side a sampled controller sees; 0 leaves sampling's aliases out.
@@ -65,9 +89,9 @@ impl Resolution {
     pub const COARSE: Resolution = Resolution { per_decade: 40.0, from: 1e-4, down_to: 0.05, bisections: 25 };
 }
 
-impl Loop {
+impl<P: Answers> Loop<P> {
     /// The loop of `plant` and `controller`, with eight images on each side.
-    pub fn new(plant: Plant, controller: Controller) -> Self {
+    pub fn new(plant: P, controller: Controller) -> Self {
         Loop { plant, controller, images: 8 }
     }
 
@@ -177,7 +201,7 @@ impl Loop {
     /// the circle (right of the axis) it has no poles, since TCP's plants are stable, so that its zeros there are all it turns
     /// around: minus half a turn for each on the way from rest upwards.
     fn walk(&self, resolution: Resolution) -> Vec<Sample> {
-        let r = self.plant.delay_s;
+        let r = self.plant.delay_s();
         let period = self.controller.period_s();
         let end = period.map_or(1e4 / r, |period| PI / period);
         let ratio = libm::pow(10.0, 1.0 / resolution.per_decade);
@@ -227,7 +251,7 @@ impl Loop {
 
     /// The two parts of the characteristic function at `w`.
     fn sample(&self, w: f64) -> Sample {
-        let (den, num) = self.controller.parts(w, 1.0 / self.plant.delay_s);
+        let (den, num) = self.controller.parts(w, 1.0 / self.plant.delay_s());
         Sample { w, den, forward: -num * self.seen(w), full: true }
     }
 }

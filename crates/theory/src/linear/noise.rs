@@ -43,14 +43,19 @@ pub fn power(closed: &Loop, at: &OperatingPoint, w: f64) -> f64 {
 
 /// Standard deviation of the queue, packets.
 pub fn deviation(closed: &Loop, at: &OperatingPoint, fineness: Fineness) -> f64 {
+    deviation_of(|w| power(closed, at, w), at.rtt_s, fineness)
+}
+
+/// Standard deviation of a queue with this power over frequency, at a round trip of `rtt_s`.
+pub(crate) fn deviation_of(power: impl Fn(f64) -> f64, rtt_s: f64, fineness: Fineness) -> f64 {
     let ratio = libm::pow(10.0, 1.0 / fineness.per_decade);
-    let (mut w, end) = (fineness.from / at.rtt_s, fineness.up_to / at.rtt_s);
-    let mut before = power(closed, at, w);
+    let (mut w, end) = (fineness.from / rtt_s, fineness.up_to / rtt_s);
+    let mut before = power(w);
     // What lies below is flat.
     let mut variance = w * before;
     while w < end {
         let next = w * ratio;
-        let here = power(closed, at, next);
+        let here = power(next);
         variance += 0.5 * (before + here) * (next - w);
         (w, before) = (next, here);
     }

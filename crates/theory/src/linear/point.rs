@@ -32,7 +32,7 @@ pub struct OperatingPoint {
     pub probability: f64,
     /// Whether a probability in [0, 1] holds the queue there.
     pub feasible: bool,
-    /// How the windows answer around there; `None`: no law of one slope, as DCTCP's, whose alpha has a lag of its own.
+    /// How the mean window answers around there; `None` of senders whose many windows answer one by one.
     #[serde(skip)]
     pub windows: Option<Windows>,
     /// The window that is left where every packet is signalled, packets.
@@ -109,7 +109,7 @@ impl OperatingPoint {
         OperatingPoint {
             probability,
             feasible,
-            windows: sender.around(probability.min(1.0), self.rtt_s),
+            windows: None,
             least_window_pkts: sender.rest(1.0, self.rtt_s).window_pkts,
             ..self
         }

@@ -20,10 +20,6 @@ impl Square {
         unit
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.n
-    }
-
     pub(crate) fn row(&self, i: usize) -> &[f64] {
         &self.a[i * self.n..(i + 1) * self.n]
     }

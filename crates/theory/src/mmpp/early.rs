@@ -49,6 +49,11 @@ impl Adaptation {
         ((self.highest - self.lowest) / self.step + 1e-9) as usize + 1
     }
 
+    /// How many solutions a search takes, about: bisections of all sources, twice.
+    pub(crate) fn solutions(&self, sources: usize) -> f64 {
+        2.0 * sources as f64 * (1.0 + libm::log2(self.choices() as f64).ceil())
+    }
+
     fn share(&self, choice: usize) -> f64 {
         (self.lowest + choice as f64 * self.step).min(self.highest)
     }

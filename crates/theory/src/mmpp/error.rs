@@ -28,6 +28,15 @@ pub enum Error {
         /// Hours that it takes, about.
         hours: f64,
     },
+    /// The iteration did not settle.
+    Unsettled {
+        /// States of the chain.
+        states: u64,
+        /// Cycles that were made.
+        cycles: usize,
+    },
+    /// Whoever was told how much is left asked for no more.
+    Stopped,
     /// A trace that cannot be read or says too little.
     Trace(String),
 }
@@ -40,9 +49,15 @@ impl fmt::Display for Error {
             }
             Error::TooLong { states, hours } => write!(
                 f,
-                "the chain has {states} states and takes about {hours:.0} hours, where 1 is accepted; use fewer source states (their \
-                 third power counts), fewer service stages (their second) or a smaller buffer"
+                "the chain has {states} states and takes about {hours:.0} hours, where 1 is accepted; use fewer source states, fewer \
+                 service stages or a smaller buffer"
             ),
+            Error::Unsettled { states, cycles } => write!(
+                f,
+                "the chain has {states} states and does not settle within {cycles} cycles; use fewer source states, or a \
+                 smaller buffer"
+            ),
+            Error::Stopped => f.write_str("stopped before it was solved"),
             Error::TooLarge { states, needed, available } => {
                 let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
                 write!(

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use aqumen_scenario::mmpp::{self as written, File, MiniModel, PacketRate, Preset};
+use aqumen_scenario::mmpp::{self as written, File, Find, MiniModel, PacketRate, Preset};
 use aqumen_scenario::{Buffer, Error as FileError, Name, Named};
 
+use super::admission::{Admission, Question};
 use super::early::{Action, Adaptation};
 use super::fit::{Fit, fit};
 use super::measures::Measures;
@@ -27,6 +28,8 @@ pub struct Analysis {
     pub measures: Measures,
     /// The search for thresholds, if there was one.
     pub adaptation: Option<Adaptation>,
+    /// What may be admitted, if that was asked.
+    pub admission: Option<Admission>,
     /// How its simulation is to be run.
     pub runs: Runs,
     /// Sources that were fitted to traces, in order.
@@ -49,11 +52,12 @@ pub struct Fitted {
 impl Analysis {
     /// Builds and solves the model of `file`.
     pub fn of(file: &File) -> Result<Self, FileError> {
-        Analysis::of_telling(file, &mut |_| ())
+        Analysis::of_telling(file, &mut |_| true)
     }
 
-    /// The same; `foreseen` hears how many seconds the solution is going to take.
-    pub fn of_telling(file: &File, foreseen: &mut dyn FnMut(f64)) -> Result<Self, FileError> {
+    /// The same; `hear` is told how many seconds are left, about, at first all that the solution is going to take, and
+    /// answers whether to go on.
+    pub fn of_telling(file: &File, hear: &mut dyn FnMut(f64) -> bool) -> Result<Self, FileError> {
         let spec = file.spec();
         let (mut warnings, mut fits) = (Vec::new(), Vec::new());
         let mut sources = spec.preset.map_or(Vec::new(), preset);
@@ -76,10 +80,20 @@ impl Analysis {
         })?;
         let mut adaptation = None;
         if let Some(early) = &spec.early {
-            (model, adaptation) = with_early(model, early).map_err(at_queue)?;
+            (model, adaptation) = with_early(model, early, hear).map_err(at_queue)?;
         }
-        foreseen(model.seconds().map_err(at_queue)?);
-        let measures = model.solve().map_err(at_queue)?;
+        let mut admission = None;
+        if let Some(admit) = &spec.admit {
+            let question = match admit.find {
+                Find::Load => Question::Load,
+                Find::Threshold => Question::Threshold,
+            };
+            let (admitting, answer) = model
+                .admitting_telling(question, admit.loss, hear)
+                .map_err(|error| file.error("admit.loss", error.to_string()))?;
+            (model, admission) = (admitting, Some(answer));
+        }
+        let measures = model.solve_telling(hear).map_err(at_queue)?;
         if let ([fitted], [_], None) = (&mut fits[..], model.sources(), &spec.early) {
             let interface = spec.sources.iter().find_map(|source| source.trace.as_ref()?.interface);
             let sized = fitted.fit.trace.bytes_mean.is_some();
@@ -106,7 +120,7 @@ impl Analysis {
             seeds: spec.simulate.seeds,
         };
         let (name, title) = (spec.name.0.clone(), spec.title.clone());
-        Ok(Analysis { name, title, model, measures, adaptation, runs, fits, warnings })
+        Ok(Analysis { name, title, model, measures, adaptation, admission, runs, fits, warnings })
     }
 }
 
@@ -154,6 +168,7 @@ impl Analysis {
                 thresholds: Named(thresholds),
                 adapt: None,
             }),
+            admit: None,
             simulate: written::Simulate {
                 duration: span(self.runs.duration_s),
                 warmup: span(self.runs.warmup_s),
@@ -274,11 +289,15 @@ fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Que
     Ok(Queue { capacity, service_rate, stages })
 }
 
-fn with_early(model: Model, early: &written::Early) -> Result<(Model, Option<Adaptation>), super::Error> {
+fn with_early(
+    model: Model,
+    early: &written::Early,
+    hear: &mut dyn FnMut(f64) -> bool,
+) -> Result<(Model, Option<Adaptation>), super::Error> {
     if let Some(adapt) = &early.adapt {
         let adaptation =
             Adaptation { loss_ratio_max: adapt.loss, lowest: adapt.lowest, highest: adapt.highest, step: adapt.step };
-        return Ok((model.adapted(&adaptation)?, Some(adaptation)));
+        return Ok((model.adapted_telling(&adaptation, hear)?, Some(adaptation)));
     }
     let capacity = model.queue().capacity;
     let thresholds = model.sources().iter().map(|source| {

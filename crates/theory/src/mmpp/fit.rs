@@ -111,7 +111,7 @@ impl Fit {
 
         let mut warnings = Vec::new();
         let [.., before, last] = &trace.scales[..] else { unreachable!("a fit has at least three scales") };
-        if measured(last) > 1.2 * measured(before) {
+        if measured(last) > 1.2 * measured(before) && correlated(before.autocorrelation[0], before.windows) {
             warnings.push(format!(
                 "the index of dispersion still rises at windows of {}: the rate drifts or is correlated over longer times \
                  than the trace shows; losses in large buffers are underestimated",
@@ -146,6 +146,14 @@ impl Fit {
     }
 }
 
+/// Whether the counts of neighbouring windows are correlated, and not by chance: measured over n windows the
+/// correlation has the standard error 1/sqrt(n) (Bartlett). From windows of t to those of 2 t the index of dispersion
+/// grows by that share.
+fn correlated(measured: f64, windows: u64) -> bool {
+    const NORMAL_975: f64 = 1.96;
+    measured * (windows as f64).sqrt() > NORMAL_975
+}
+
 /// A time for people.
 fn shown(seconds: f64) -> String {
     if seconds < 1.0 { format!("{:.3} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
@@ -166,7 +174,8 @@ fn assemble(name: &str, components: &[Component], poisson_pps: f64) -> Result<So
     let states = together.states();
     let rates: Vec<f64> =
         (0..states).map(|j| poisson_pps + together.rates.iter().map(|of| of[j]).sum::<f64>()).collect();
-    let generator: Vec<Vec<f64>> = (0..states).map(|j| together.generator.row(j).to_vec()).collect();
+    let generator = together.generator();
+    let generator: Vec<Vec<f64>> = (0..states).map(|j| generator.row(j).to_vec()).collect();
     Source::new(name, &generator, &rates)
 }
 
@@ -382,6 +391,14 @@ fn subsets(n: usize, count: usize, take: &mut impl FnMut(&[usize])) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rise_is_told_from_chance_by_the_number_of_windows() {
+        // 1.96 / sqrt(49) = .28, and / sqrt(400) = .098.
+        assert!(!correlated(0.27, 49) && correlated(0.29, 49));
+        assert!(!correlated(0.09, 400) && correlated(0.11, 400));
+        assert!(!correlated(-0.5, 49));
+    }
 
     #[test]
     fn cumulants_of_the_integrated_rate_in_closed_form() {

@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::admission::Question;
 use super::early::Action;
 use super::file::{Analysis, Fitted};
 use super::measures::Stream;
@@ -34,6 +35,8 @@ struct Answer<'a> {
     sources: ByName<SourceAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     early: Option<EarlyAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admission: Option<AdmissionAnswer>,
     #[serde(skip_serializing_if = "ByName::is_empty")]
     fits: ByName<FitAnswer<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,14 @@ struct SourceAnswer {
 struct EarlyAnswer {
     action: &'static str,
     target_loss_ratio: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct AdmissionAnswer {
+    find: &'static str,
+    loss_ratio_max: f64,
+    rate_factor: f64,
+    threshold_pkts: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -183,6 +194,12 @@ impl Analysis {
                 })
                 .collect(),
             early,
+            admission: self.admission.map(|admission| AdmissionAnswer {
+                find: if admission.question == Question::Load { "load" } else { "threshold" },
+                loss_ratio_max: admission.loss_ratio_max,
+                rate_factor: admission.rate_factor,
+                threshold_pkts: admission.threshold_pkts,
+            }),
             fits: self.fits.iter().map(|fitted| (fitted.fit.source.name().to_string(), fit_answer(fitted))).collect(),
             simulation: simulation.map(|compared| self.simulation(compared)),
             warnings: &self.warnings,

@@ -66,22 +66,27 @@ pub(crate) struct Solved<'a> {
 impl Solved<'_> {
     pub(crate) fn measures(&self) -> Measures {
         let (last, states) = (self.capacity * self.stages, self.rates[0].len());
-        // Probability of b packets and joint state j, and of b packets.
-        let mut joint = vec![vec![Sum::default(); states]; self.capacity + 1];
+        let mut occupancy = Vec::with_capacity(self.capacity + 1);
+        // levels[s][b]: packets per second of source s that arrive with b packets present.
+        let mut levels = vec![Vec::with_capacity(self.capacity + 1); self.rates.len()];
+        let mut level = vec![Sum::default(); states];
         for k in 0..=last {
-            let level = &mut joint[packets(k, self.stages)];
-            self.distribution.at(k).iter().zip(level).for_each(|(p, sum)| sum.add(*p));
+            self.distribution.at(k).iter().zip(&mut level).for_each(|(p, sum)| sum.add(*p));
+            if k % self.stages == 0 {
+                let joint: Vec<f64> = level.iter_mut().map(|sum| std::mem::take(sum).value()).collect();
+                occupancy.push(sum(joint.iter().copied()));
+                for (own, rates) in levels.iter_mut().zip(self.rates) {
+                    own.push(sum(joint.iter().zip(rates).map(|(p, rate)| p * rate)));
+                }
+            }
         }
-        let joint: Vec<Vec<f64>> =
-            joint.iter().map(|level| level.iter().map(|sum| sum.value()).collect::<Vec<f64>>()).collect();
-        let occupancy: Vec<f64> = joint.iter().map(|level| sum(level.iter().copied())).collect();
         let mean = sum(occupancy.iter().enumerate().map(|(b, p)| b as f64 * p));
         let variance = sum(occupancy.iter().enumerate().map(|(b, p)| (b as f64 - mean) * (b as f64 - mean) * p));
         // A packet leaves when the last stage of its service ends.
         let throughput_pps = self.stage_rate
             * sum((0..self.capacity).flat_map(|b| self.distribution.at(b * self.stages + 1).iter().copied()));
 
-        let counts: Vec<Rates> = (0..self.rates.len()).map(|s| self.rates_of(s, &joint)).collect();
+        let counts: Vec<Rates> = (0..self.rates.len()).map(|s| self.rates_of(s, &levels[s])).collect();
         let sources: Vec<Stream> = counts.iter().map(|rates| self.stream(rates)).collect();
         let mut all = Rates { found: vec![0.0; counts[0].found.len()], ..Rates::default() };
         for rates in &counts {
@@ -101,9 +106,7 @@ impl Solved<'_> {
         }
     }
 
-    fn rates_of(&self, s: usize, joint: &[Vec<f64>]) -> Rates {
-        let at_level = |b: usize| sum(joint[b].iter().zip(&self.rates[s]).map(|(p, rate)| p * rate));
-        let levels: Vec<f64> = (0..=self.capacity).map(at_level).collect();
+    fn rates_of(&self, s: usize, levels: &[f64]) -> Rates {
         let admitted = |b: usize| if self.action == Action::Drop { 1.0 - self.early[s][b] } else { 1.0 };
         Rates {
             offered: sum(levels.iter().copied()),

@@ -7,15 +7,14 @@
 //!
 //! Cost: L m^2 M^3 multiplications; memory: M (L m + 1) (m M + M + 1) numbers.
 
-use super::dense::Square;
 use super::sum::sum;
 
-/// What the solver needs to know of the queue.
-pub(crate) struct Chain<'a> {
-    /// Q of the sources together, M by M.
-    pub(crate) generator: &'a Square,
-    /// admitted[b][j]: arrivals per second that enter when b packets are present, b below L.
-    pub(crate) admitted: &'a [Vec<f64>],
+/// A chain of this form: what the elimination needs to know of it.
+pub(crate) struct Band {
+    /// M.
+    pub(crate) states: usize,
+    /// L m + 1.
+    pub(crate) levels: usize,
     /// m.
     pub(crate) stages: usize,
     /// m mu: stages per second.
@@ -25,8 +24,8 @@ pub(crate) struct Chain<'a> {
 /// Probabilities of (k, j), k from 0 to L m.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
-    states: usize,
-    p: Vec<f64>,
+    pub(crate) states: usize,
+    pub(crate) p: Vec<f64>,
 }
 
 impl Distribution {
@@ -41,7 +40,7 @@ pub(crate) fn packets(k: usize, stages: usize) -> usize {
     k.div_ceil(stages)
 }
 
-/// Memory that [`Chain::solve`] takes, bytes.
+/// Memory that [`Band::solve`] takes, bytes.
 pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
     let (states, stages, capacity) = (states as u64, stages as u64, capacity as u64);
     let rows = capacity.saturating_mul(stages).saturating_add(1).saturating_mul(states);
@@ -49,7 +48,7 @@ pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
     rows.saturating_mul(width.saturating_add(1)).saturating_mul(8)
 }
 
-/// How many multiplications [`Chain::solve`] takes, about.
+/// How many multiplications [`Band::solve`] takes, about.
 pub(crate) fn multiplications(states: usize, stages: usize, capacity: usize) -> f64 {
     let (states, stages) = (states as f64, stages as f64);
     capacity as f64 * stages * stages * states * states * states
@@ -59,34 +58,47 @@ pub(crate) fn multiplications(states: usize, stages: usize, capacity: usize) -> 
 const LARGE: f64 = f64::from_bits((1023 + 660) << 52);
 const SCALE: f64 = f64::from_bits((1023 - 660) << 52);
 
-impl Chain<'_> {
-    pub(crate) fn solve(&self) -> Distribution {
-        let states = self.generator.len();
+/// How many multiplications may pass before someone asks for a stop.
+const BETWEEN: usize = 20_000_000;
+
+impl Band {
+    /// The distribution, from the rates out of (k, j): `change` into another joint state, `entering` of packets,
+    /// which is asked where there is room. `hear` is told how many multiplications are left, about, and answers whether
+    /// to go on; `None` if not.
+    pub(crate) fn solve(
+        &self,
+        change: impl Fn(usize, usize, usize) -> f64,
+        entering: impl Fn(usize, usize) -> f64,
+        hear: &mut dyn FnMut(f64) -> bool,
+    ) -> Option<Distribution> {
+        let (states, levels) = (self.states, self.levels);
         let (down, up) = (states, states * self.stages);
-        let top = self.admitted.len() * self.stages;
-        let rows = (top + 1) * states;
+        let rows = levels * states;
         // Row p holds columns p - down to p + up; column c stands at p * width + c + down - p.
         let width = down + up + 1;
         let mut a = vec![0.0; rows * width];
-        for k in 0..=top {
-            let b = packets(k, self.stages);
+        for k in 0..levels {
             for j in 0..states {
                 let row = &mut a[(k * states + j) * width..][..width];
                 for to in 0..states {
                     if to != j {
-                        row[down + to - j] = self.generator[(j, to)];
+                        row[down + to - j] = change(k, j, to);
                     }
                 }
                 if k > 0 {
                     row[0] = self.stage_rate;
                 }
-                if b < self.admitted.len() {
-                    row[width - 1] = self.admitted[b][j];
+                if k + self.stages < levels {
+                    row[width - 1] = entering(k, j);
                 }
             }
         }
+        let often = (BETWEEN / (down * up)).max(1);
         let mut out = vec![0.0; down];
         for i in (1..rows).rev() {
+            if i % often == 0 && !hear((i * down) as f64 * up as f64) {
+                return None;
+            }
             let first = i.saturating_sub(down);
             let out = &mut out[..i - first];
             out.copy_from_slice(&a[i * width + first + down - i..][..i - first]);
@@ -119,7 +131,7 @@ impl Chain<'_> {
         }
         let total = sum(x.iter().copied());
         x.iter_mut().for_each(|x| *x /= total);
-        Distribution { states, p: x }
+        Some(Distribution { states, p: x })
     }
 }
 

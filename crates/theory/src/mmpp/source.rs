@@ -3,6 +3,8 @@
 //! A source is in one of a few states; it changes state as a Markov chain with generator Q and sends packets as a Poisson
 //! process with the rate of its state. Independent sources together are again an MMPP: the Kronecker sum of their chains.
 
+use std::borrow::Borrow;
+
 use super::dense::Square;
 use super::{Error, counts};
 
@@ -161,6 +163,15 @@ impl Source {
         self.stationary.iter().zip(&self.rates).map(|(p, rate)| p * power(rate - mean)).sum()
     }
 
+    /// The same source with all its rates multiplied by `factor`.
+    pub fn scaled(&self, factor: f64) -> Result<Self, Error> {
+        if !(factor.is_finite() && factor > 0.0) {
+            return Err(Error::Rates(format!("rates cannot be multiplied by {factor}; it must be finite and above 0")));
+        }
+        let rates = self.rates.iter().map(|rate| rate * factor).collect();
+        Ok(Source { rates, ..self.clone() })
+    }
+
     /// The same source under another name.
     pub fn renamed(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -209,43 +220,104 @@ impl RateMoments {
     }
 }
 
-/// Independent sources together: the Kronecker sum, states counted with the first source most significant.
+/// Independent sources together: the Kronecker sum, states counted with the first source most significant. The matrix
+/// is not formed unless someone asks for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Superposition {
-    /// Q of all together.
-    pub(crate) generator: Square,
+    states: usize,
+    parts: Vec<Part>,
     /// rates[s][j]: packets per second of source s in joint state j.
     pub(crate) rates: Vec<Vec<f64>>,
 }
 
+/// The chain of one of the sources.
+#[derive(Clone, Debug)]
+struct Part {
+    states: usize,
+    /// By how much the joint state grows with the own one.
+    stride: usize,
+    stationary: Vec<f64>,
+    /// For each own state, from where it is entered and to where it is left, and how often per second.
+    into: Vec<Vec<(usize, f64)>>,
+    out: Vec<Vec<(usize, f64)>>,
+}
+
 impl Superposition {
-    pub(crate) fn of(sources: &[Source]) -> Self {
-        let states: usize = sources.iter().map(Source::states).product();
-        let mut generator = Square::zero(states);
-        let (mut rates, mut inner) = (Vec::new(), states);
+    pub(crate) fn of<S: Borrow<Source>>(sources: &[S]) -> Self {
+        let states: usize = sources.iter().map(|source| source.borrow().states()).product();
+        let (mut rates, mut parts, mut stride) = (Vec::new(), Vec::new(), states);
         for source in sources {
+            let source = source.borrow();
             let n = source.states();
-            inner /= n;
-            let own = |j: usize| j / inner % n;
-            rates.push((0..states).map(|j| source.rates[own(j)]).collect());
-            for j in 0..states {
-                for to in 0..n {
-                    if to != own(j) {
-                        let other = j - own(j) * inner + to * inner;
-                        generator[(j, other)] += source.generator[(own(j), to)];
-                    }
-                }
-            }
+            stride /= n;
+            rates.push((0..states).map(|j| source.rates[j / stride % n]).collect());
+            let steps = |rate: &dyn Fn(usize) -> f64| -> Vec<(usize, f64)> {
+                (0..n).map(|other| (other, rate(other))).filter(|(_, rate)| *rate > 0.0).collect()
+            };
+            parts.push(Part {
+                states: n,
+                stride,
+                stationary: source.stationary.clone(),
+                // The diagonal is not above 0.
+                into: (0..n).map(|own| steps(&|from| source.generator[(from, own)])).collect(),
+                out: (0..n).map(|own| steps(&|to| source.generator[(own, to)])).collect(),
+            });
         }
-        for j in 0..states {
-            let out: f64 = generator.row(j).iter().sum();
-            generator[(j, j)] = -out;
-        }
-        Superposition { generator, rates }
+        Superposition { states, parts, rates }
     }
 
     pub(crate) fn states(&self) -> usize {
-        self.generator.len()
+        self.states
+    }
+
+    /// Q of all together.
+    pub(crate) fn generator(&self) -> Square {
+        let mut generator = Square::zero(self.states);
+        for j in 0..self.states {
+            self.exits_of(j, |to, rate| generator[(j, to)] += rate);
+            generator[(j, j)] = -self.leaving(j);
+        }
+        generator
+    }
+
+    /// How many states one can go to, at most.
+    pub(crate) fn steps(&self) -> usize {
+        self.parts.iter().map(|part| part.out.iter().map(Vec::len).max().unwrap_or(0)).sum()
+    }
+
+    /// States of the source that has most.
+    pub(crate) fn states_of_one(&self) -> usize {
+        self.parts.iter().map(|part| part.states).max().unwrap_or(1)
+    }
+
+    /// The probability of each joint state in the long run.
+    pub(crate) fn stationary(&self) -> Vec<f64> {
+        let of = |j: usize| self.parts.iter().map(|part| part.stationary[j / part.stride % part.states]).product();
+        (0..self.states).map(of).collect()
+    }
+
+    /// Where `j` is entered from, and how often per second.
+    pub(crate) fn entries_of(&self, j: usize, take: impl FnMut(usize, f64)) {
+        self.neighbours(j, |part| &part.into, take);
+    }
+
+    /// Where `j` is left to, and how often per second.
+    pub(crate) fn exits_of(&self, j: usize, take: impl FnMut(usize, f64)) {
+        self.neighbours(j, |part| &part.out, take);
+    }
+
+    fn neighbours(&self, j: usize, of: impl Fn(&Part) -> &Vec<Vec<(usize, f64)>>, mut take: impl FnMut(usize, f64)) {
+        for part in &self.parts {
+            let own = j / part.stride % part.states;
+            of(part)[own].iter().for_each(|&(other, rate)| take(j + other * part.stride - own * part.stride, rate));
+        }
+    }
+
+    /// Transitions out of `j` per second.
+    pub(crate) fn leaving(&self, j: usize) -> f64 {
+        let mut sum = 0.0;
+        self.exits_of(j, |_, rate| sum += rate);
+        sum
     }
 }
 

@@ -2,7 +2,7 @@
 
 use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, OwnedValue};
-use aqumen_theory::design::Place;
+use aqumen_theory::design::{Place, analyse};
 use aqumen_theory::fluid::Model;
 use aqumen_theory::maps::{Axis, check, map};
 use aqumen_theory::robust::{self, Aim, Box};
@@ -100,6 +100,15 @@ fn red_swings_from_a_large_start_where_it_rests_from_a_small_one() {
     let [calm, swinging] = [1.2, 4.0].map(|start| check(&spec, &place, 300.0, Some(start)).unwrap());
     assert!(calm.std_pkts < 1.0, "{calm:?}");
     assert!(swinging.std_pkts > 60.0 && swinging.period_s.is_some_and(|t| (2.0..4.0).contains(&t)), "{swinging:?}");
+    let analysis = analyse(&spec, &place).unwrap();
+    assert!(analysis.margins.unwrap().exact.stable);
+    let told = analysis.expected;
+    assert!((told.coexisting_std_pkts.unwrap() / swinging.std_pkts - 1.0).abs() < 0.05, "{told:?}");
+    assert!((told.coexisting_period_s.unwrap() / swinging.period_s.unwrap() - 1.0).abs() < 0.05, "{told:?}");
+    assert!(analysis.warnings.iter().any(|warning| warning.contains("small starts only")), "{:?}", analysis.warnings);
+    // A PI at the network that it was designed for comes to rest from everywhere.
+    let calm = analyse(&choice("pi", &[]), &Place { flows: 100.0, ..place }).unwrap();
+    assert!(calm.expected.coexisting_std_pkts.is_none() && calm.margins.unwrap().exact.stable);
     assert!(check(&spec, &place, 300.0, Some(0.0)).unwrap_err().to_string().contains("must be above 0"));
 }
 

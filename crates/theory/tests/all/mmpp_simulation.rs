@@ -74,6 +74,24 @@ fn a_poisson_trace_is_fitted_by_a_poisson_process() {
     assert!(fit.warnings.is_empty(), "{:?}", fit.warnings);
 }
 
+fn said_to_rise(fit: &fit::Fit) -> bool {
+    fit.warnings.iter().any(|warning| warning.contains("still rises"))
+}
+
+#[test]
+fn traces_of_a_source_that_forgets_soon_are_seldom_said_to_rise_and_drifting_ones_are() {
+    // 200 s of a source that forgets within .2 s: windows of seconds have nothing in common but chance. Of 60 traces at
+    // most 5 may be warned of: with a chance of one in forty for each there are more once in 200 times; one in four
+    // would make 15.
+    let source = two_states("s", 300.0, 60.0, 3.0, 2.0);
+    let warned = (0..60).filter(|seed| said_to_rise(&traced(&source, 1000 + seed, 200.0).1)).count();
+    assert!(warned <= 5, "{warned} of 60");
+    // States that last for an eighth of the trace.
+    let slow = two_states("slow", 300.0, 60.0, 0.04, 0.04);
+    let warned = (0..20).filter(|seed| said_to_rise(&traced(&slow, 2000 + seed, 200.0).1)).count();
+    assert!(warned >= 15, "{warned} of 20");
+}
+
 #[test]
 fn a_two_state_trace_gives_its_parameters_back() {
     // High 400/s for 0.5 s, low 100/s for 1 s on average: relaxation 3/s, variance 300^2 * 2/9 = 20000, share high 1/3.

@@ -194,6 +194,31 @@ mod tests {
         near(rate, 350_000.0);
     }
 
+    /// Of 10 packets 5 are marked and one more was lost: ratios, smoothed once, of 0.05 and 0.1 / 11. Without a queue
+    /// that leaves 0.002 (0.05 / 0.01)^2 + 0.01 (0.1 / 11 / 0.01)^2 = 0.05 + 0.008 264.
+    #[test]
+    fn marks_and_losses_count_by_their_squares() {
+        let mut receiver = Receiver::new();
+        for seq in 0..10 {
+            let now = Instant::ZERO + Span::from_millis(10 * u64::from(seq) + 40);
+            let ecn = if seq < 5 { Ecn::Ce } else { Ecn::Ect0 };
+            let message = crate::Message { bytes: 1000, number: seq, created_at: Instant::ZERO };
+            let media = Media { seq, timestamp: 0, message, offset: 0, payload: 1000, rtt_us: 0 };
+            receiver.on_media(
+                now,
+                Instant::ZERO + Span::from_millis(10 * u64::from(seq)),
+                ecn,
+                &media,
+                u32::from(seq == 9),
+            );
+        }
+        let now = Instant::ZERO + Span::from_millis(140);
+        let Feedback::Nada { congestion, receive_rate, calm } = receiver.feedback(now, 9) else { panic!("of NADA") };
+        near(congestion, 0.05 + 0.01 * (10.0f64 / 11.0).powi(2));
+        near(receive_rate, 10.0 * 8000.0 / 0.5);
+        assert!(!calm);
+    }
+
     /// 100 ms against QTH 50 ms: 50 e^-0.5 = 30.3265 ms.
     #[test]
     fn losses_warp_a_long_delay() {

@@ -23,4 +23,4 @@ pub use receiver::Receiver;
 pub use reduction::Reduction;
 pub use rto::RtoFloor;
 pub use sender::{Sender, Stats};
-pub use wire::{Ack, Feedback, SackBlocks, Segment};
+pub use wire::{Ack, Feedback, PlainAck, SackBlocks, Segment};

@@ -58,7 +58,9 @@ impl Rto {
         let tick = cfg.rto_tick.as_nanos().max(1);
         // A clock that only ticks sees the number of ticks between two moments, not the time.
         let ticks_until = |moment: Instant| match tick {
+            // Those of the presets, by which a processor need not divide.
             1_000 => (moment.as_nanos() + u64::from(self.phase_nanos)) / 1_000,
+            10_000_000 => (moment.as_nanos() + u64::from(self.phase_nanos)) / 10_000_000,
             _ => (moment.as_nanos() + u64::from(self.phase_nanos)) / tick,
         };
         let measured = ticks_until(now).saturating_sub(ticks_until(sent)).clamp(1, 1 << 27) as i32;

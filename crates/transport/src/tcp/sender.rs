@@ -28,7 +28,7 @@ use aqumen_units::{Bytes, Ecn, Instant, Span};
 use super::board::Board;
 use super::congestion::{Control, Signal, Window, reno_growth, whole_growth};
 use super::rto::Rto;
-use super::{Ack, Segment, TcpConfig, Variant};
+use super::{Ack, PlainAck, Segment, TcpConfig, Variant};
 use tracked::Track;
 
 /// The sending end of a connection.
@@ -232,9 +232,8 @@ impl Sender {
     }
 
     /// An acknowledgement arrived. One for data never sent is ignored (RFC 9293 section 3.10.7.4), as is an old one.
-    #[inline(always)]
     pub fn on_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
-        if ack.ack > self.high {
+        if ack.ack > self.high || (ack.sack.is_empty() && self.on_plain_ack(cfg, now, ack.plain())) {
             return;
         }
         self.burst = full_burst(cfg);
@@ -246,12 +245,29 @@ impl Sender {
         if ack.ece && cfg.ecn {
             self.on_echo(cfg, ack.ack);
         }
-        if ack.ack > self.una && self.inflation == 0 && self.aside.is_none() && ack.sack.is_empty() {
-            self.on_new_ack(cfg, now, ack);
-            self.peer_window = ack.window;
-        } else {
-            self.on_unusual_ack(cfg, now, *ack, recovered);
+        self.on_unusual_ack(cfg, now, *ack, recovered);
+    }
+
+    /// The same of an acknowledgement without selective blocks. `false`: it is not just one of new data that reaches a plain Reno sender
+    /// while nothing is known to be missing, and [`on_ack`](Self::on_ack) is to be called.
+    #[inline(always)]
+    pub fn on_plain_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck) -> bool {
+        // It acknowledges something, and no more than was sent: both by one comparison.
+        let acked = ack.ack.wrapping_sub(self.una);
+        let is_new = acked.wrapping_sub(1) < self.high - self.una;
+        if !is_new || self.inflation != 0 || self.aside.is_some() {
+            return false;
         }
+        if self.burst != UNLIMITED {
+            self.burst = full_burst(cfg);
+        }
+        let marked = ack.ece && cfg.ecn;
+        if marked {
+            self.on_echo(cfg, ack.ack);
+        }
+        self.on_new_data(cfg, now, ack, marked);
+        self.peer_window = ack.window;
+        true
     }
 
     /// Everything but an acknowledgement of new data while nothing is known to be missing.
@@ -457,16 +473,20 @@ impl Sender {
     }
 
     /// New data was acknowledged, and no recovery is on.
-    #[inline(always)]
     fn on_new_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        self.on_new_data(cfg, now, ack.plain(), ack.ece && cfg.ecn);
+    }
+
+    /// The same of an acknowledgement that says, if `marked`, that a mark was seen.
+    #[inline(always)]
+    fn on_new_data(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck, marked: bool) {
         let acked = ack.ack - self.una;
         let in_flight = self.next - self.una;
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
         self.duplicates = 0;
-        let marked = ack.ece && cfg.ecn;
         let held = marked && !self.resends_after_timeout(cfg, self.una - acked);
-        self.measure(cfg, now, ack, marked);
+        self.measure(cfg, now, &ack, marked);
         self.arm(cfg, now);
         if !held {
             self.flags &= !ECN_BACKOFF;
@@ -510,7 +530,7 @@ impl Sender {
 
     /// Round-trip samples, and the end of backoff (RFC 6298 section 3, Karn's rule).
     #[inline(always)]
-    fn measure(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, marked: bool) {
+    fn measure(&mut self, cfg: &TcpConfig, now: Instant, ack: &PlainAck, marked: bool) {
         let sent = if cfg.timestamps {
             ack.echo
         } else if self.flags & TIMING != 0 && ack.ack > self.timed {

@@ -42,6 +42,27 @@ pub struct Ack {
     pub feedback: Feedback,
 }
 
+/// What every acknowledgement says; see [`Ack`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainAck {
+    /// The next segment expected.
+    pub ack: u32,
+    /// The receive window (segments).
+    pub window: u32,
+    /// ECN echo.
+    pub ece: bool,
+    /// When the segment that caused this left.
+    pub echo: Instant,
+}
+
+impl Ack {
+    /// It without SACK blocks and feedback.
+    #[inline]
+    pub fn plain(&self) -> PlainAck {
+        PlainAck { ack: self.ack, window: self.window, ece: self.ece, echo: self.echo }
+    }
+}
+
 /// What a receiver reports to some congestion controls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {

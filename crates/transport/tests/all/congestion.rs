@@ -1,11 +1,9 @@
 //! Congestion controls and pacing as a sender applies them, packet by packet.
 
 use aqumen_transport::tcp::{Ack, Congestion, Feedback, SackBlocks, Segment, Sender, TcpConfig};
-use aqumen_units::{Ecn, Instant, Span};
+use aqumen_units::{Ecn, Instant};
 
-fn ms(millis: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(millis)
-}
+use crate::common::at as ms;
 
 fn ack(ack: u32, echo: Instant) -> Ack {
     Ack { ack, window: 65_535, ece: false, echo, sack: SackBlocks::EMPTY, feedback: Feedback::None }

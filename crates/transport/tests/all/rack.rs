@@ -306,6 +306,18 @@ fn without_timestamps_two_new_segments_tell_a_spurious_timeout_from_a_loss() {
 }
 
 #[test]
+fn what_left_once_and_arrives_beyond_a_gap_tells_a_spurious_timeout_too() {
+    let cfg = TcpConfig { frto: true, tail_probe: false, timestamps: false, ..TcpConfig::modern() };
+    let mut host = Host::ten_out(cfg, None);
+    let before = host.sender.cwnd();
+    assert_eq!(host.expire(), (us(220_000), vec![1]));
+    assert!(host.sender.cwnd() < before);
+    // 5 left before the timer went off and never again: its SACK can only be that of the first sending.
+    host.on(230_000, 1, &[(5, 6)]);
+    assert!(host.sender.cwnd() >= before, "{}", host.sender.cwnd());
+}
+
+#[test]
 fn a_linux_window_grows_by_a_whole_segment_a_round_trip() {
     let mut host =
         Host::ten_out(TcpConfig { ecn: false, initial_threshold: Some(10), ..TcpConfig::linux_reno() }, None);

@@ -5,11 +5,9 @@ use aqumen_transport::tcp::{
 };
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
-const WINDOW: u32 = 1000;
+use crate::common::at as ms;
 
-fn ms(millis: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(millis)
-}
+const WINDOW: u32 = 1000;
 
 fn ack(ack: u32) -> Ack {
     Ack { ack, window: WINDOW, ece: false, echo: Instant::ZERO, sack: SackBlocks::EMPTY, feedback: Feedback::None }
@@ -626,4 +624,11 @@ fn the_minimum_bounds_the_timeout_or_what_it_adds_to_the_round_trip() {
         }
         assert_eq!(sender.retransmission_timeout(&cfg), Span::from_millis(least));
     }
+}
+
+#[test]
+fn a_flow_has_no_more_under_way_than_its_receivers_window() {
+    use aqumen_transport::Config;
+    let cfg = TcpConfig { receive_window: 77, ..TcpConfig::ns2() };
+    assert_eq!(cfg.window_pkts(), Some(77));
 }

@@ -3,9 +3,11 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
-use aqumen_aqm::{Aqm, Cx, Draw, DropReason, Limit, Packet, QueueView, Red, RedCurve, RedParams, Totals, Verdict};
+use aqumen_aqm::{Aqm, Cx, DropReason, Limit, Packet, QueueView, Red, RedCurve, RedParams, Totals, Verdict};
 use aqumen_units::{Bytes, Ecn, Instant, Probability};
 use serde_json::Value;
+
+use crate::common::Fixed;
 
 pub(crate) fn load(name: &str) -> Value {
     let path = format!("{}/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -73,15 +75,6 @@ pub(crate) fn observed(observe: impl FnOnce(&mut dyn FnMut(&'static str, f64))) 
     seen
 }
 
-/// The one uniform number that an event offers.
-pub(crate) struct Offered(f64);
-
-impl Draw for Offered {
-    fn uniform(&mut self) -> f64 {
-        self.0
-    }
-}
-
 fn view<'a>(queue: &VecDeque<u32>, limit: u64, totals: &'a Totals) -> QueueView<'a> {
     QueueView {
         packets: queue.len() as u32,
@@ -130,7 +123,7 @@ impl<A: Aqm> Host<A> {
                 assert_eq!(self.aqm.next_timer(), Some(now));
                 let totals = self.totals;
                 let queue = view(&self.queue, self.limit, &totals);
-                self.aqm.on_timer(&mut Cx { now, queue, rng: &mut Offered(1.0) });
+                self.aqm.on_timer(&mut Cx { now, queue, rng: &mut Fixed(1.0) });
                 None
             }
             op => panic!("unknown operation {op}"),
@@ -140,7 +133,7 @@ impl<A: Aqm> Host<A> {
     pub(crate) fn arrive(&mut self, packet: &Packet, now: Instant, u: f64) -> &'static str {
         let full = (self.full)(self);
         let totals = self.totals;
-        let cx = &mut Cx { now, queue: view(&self.queue, self.limit, &totals), rng: &mut Offered(u) };
+        let cx = &mut Cx { now, queue: view(&self.queue, self.limit, &totals), rng: &mut Fixed(u) };
         let verdict = self.aqm.on_arrival(packet, cx);
         self.totals.arrivals += 1;
         if full {

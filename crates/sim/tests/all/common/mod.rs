@@ -96,7 +96,8 @@ impl Dumbbell {
             }
             flows.push(Flow {
                 group: 0,
-                hosts: k,
+                source: 2 * k,
+                destination: 2 * k + 1,
                 path: vec![first, 0, first + 1],
                 return_path: vec![first + 2, 1, first + 3],
                 on: vec![(start, None)],

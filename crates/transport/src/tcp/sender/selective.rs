@@ -34,7 +34,7 @@ impl Sender {
                 }
                 self.una = ack.ack;
                 self.next = self.next.max(ack.ack);
-                self.measure(cfg, now, &ack, ack.ece && cfg.ecn);
+                self.measure(cfg, now, &ack.plain(), ack.ece && cfg.ecn);
                 self.arm(cfg, now);
             }
             board.arrived.forget_before(self.una);

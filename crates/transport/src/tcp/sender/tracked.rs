@@ -146,7 +146,7 @@ impl Sender {
         if ack.ack > una {
             self.una = ack.ack;
             self.next = self.next.max(ack.ack);
-            self.measure(cfg, now, ack, ack.ece && cfg.ecn);
+            self.measure(cfg, now, &ack.plain(), ack.ece && cfg.ecn);
         }
         let news = self.learn(cfg, now, ack, &mut track);
         let probed = self.on_probe_ack(ack, &mut track, news.delivered);

@@ -1,0 +1,99 @@
+//! What a control law in Python is shown at a step. A step takes a microsecond, half of it the law's own: what is built
+//! anew each time counts.
+
+use std::cell::Cell;
+
+use aqumen_aqm::Observation;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// What a law is shown. One serves all steps, as long as the law keeps none.
+#[pyclass(frozen, get_all, module = "aqumen._core")]
+#[derive(Default)]
+pub(crate) struct Seen {
+    now_s: Slot<f64>,
+    interval_s: Slot<f64>,
+    queue_pkts: Slot<f64>,
+    queue_bytes: Slot<f64>,
+    arrivals_pkts: Slot<f64>,
+    accepted_pkts: Slot<f64>,
+    departures_pkts: Slot<f64>,
+    departures_bytes: Slot<f64>,
+    busy_s: Slot<f64>,
+    idle_s: Slot<f64>,
+    sojourn_s: Slot<f64>,
+    applied: Slot<f64>,
+    r#loop: Slot<usize>,
+}
+
+/// A value that changes between two steps, but not while Python code that could read it holds on to its object.
+#[derive(Default)]
+struct Slot<T>(Cell<T>);
+
+#[allow(unsafe_code, reason = "Python's lock is what keeps threads apart here")]
+// SAFETY: it is read by Python's attributes and written by `Seen::show`, both under the interpreter's lock.
+// Builds for the stable ABI, as this one, load only where there is such a lock.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+impl<'py, T: Copy + IntoPyObject<'py>> IntoPyObject<'py> for &Slot<T> {
+    type Target = T::Target;
+    type Output = T::Output;
+    type Error = T::Error;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<T::Output, T::Error> {
+        self.0.get().into_pyobject(py)
+    }
+}
+
+impl Seen {
+    /// Writes down what the step of loop `which` is shown. The interpreter's lock is held.
+    fn show(&self, _locked: Python<'_>, which: usize, seen: &Observation) {
+        self.now_s.0.set(seen.now.as_secs_f64());
+        self.interval_s.0.set(seen.interval_s);
+        self.queue_pkts.0.set(seen.queue_pkts);
+        self.queue_bytes.0.set(seen.queue_bytes);
+        self.arrivals_pkts.0.set(seen.arrivals_pkts);
+        self.accepted_pkts.0.set(seen.accepted_pkts);
+        self.departures_pkts.0.set(seen.departures_pkts);
+        self.departures_bytes.0.set(seen.departures_bytes);
+        self.busy_s.0.set(seen.busy_s);
+        self.idle_s.0.set(seen.idle_s);
+        self.sojourn_s.0.set(seen.sojourn_s);
+        self.applied.0.set(seen.applied.get());
+        self.r#loop.0.set(which);
+    }
+}
+
+/// The object of the last step, which serves again unless the law has kept it.
+#[derive(Default)]
+pub(super) struct View(Option<Py<Seen>>);
+
+impl View {
+    /// What `step` answers when it is shown `seen` as that of loop `which`.
+    pub(super) fn show_to<'py>(
+        &mut self,
+        step: &Bound<'py, PyAny>,
+        which: usize,
+        seen: &Observation,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = step.py();
+        #[allow(unsafe_code, reason = "PyO3 tells no count of references but by the C function")]
+        // SAFETY: it is an object, and the lock is held.
+        let ours = self.0.take().filter(|last| unsafe { ffi::Py_REFCNT(last.as_ptr()) } == 1);
+        let view = self.0.insert(ours.map_or_else(|| Py::new(py, Seen::default()), Ok)?).bind(py);
+        view.get().show(py, which, seen);
+        call_with(step, view)
+    }
+}
+
+/// `function(argument)`. The stable ABI of Python 3.11 has no vectorcall, and `call1` makes a tuple for each call.
+fn call_with<'py>(function: &Bound<'py, PyAny>, argument: &Bound<'py, Seen>) -> PyResult<Bound<'py, PyAny>> {
+    let end = std::ptr::null_mut::<ffi::PyObject>();
+    #[allow(unsafe_code, reason = "PyO3 has no call without a tuple for the stable ABI")]
+    // SAFETY: the lock is held, as both objects show; the arguments end with a null pointer; the answer is a new
+    // reference, or null with an exception set.
+    unsafe {
+        let answer = ffi::PyObject_CallFunctionObjArgs(function.as_ptr(), argument.as_ptr(), end);
+        Bound::from_owned_ptr_or_err(function.py(), answer)
+    }
+}

@@ -1,0 +1,224 @@
+//! The loop of many windows at a queue: the mean field of [`Population`]s behind one control law, and the noise that each window makes.
+//!
+//! Acknowledgements clock packets: what a full link holds back is what is in flight less what the paths hold. So the queue follows the
+//! packets in flight at once; a share of signals is felt a round trip later. With relative changes x_i of class i's packets in flight the
+//! delay of the queue moves by sum c_i x_i, c_i its weight. Where growth goes by the clock (CUBIC), a longer round trip lets windows
+//! grow further, so that the delay itself moves them.
+//!
+//! *Noise.* That of each window by itself, at a share that stands still: chance marks, unlike windows, what growth and reductions do in
+//! between. Where marks are chosen evenly (`recur`), how many come is no matter of chance: of the noise that is left out which a share
+//! p with the noise of its count, p over the rate, would bring about.
+
+use num_complex::Complex64;
+
+use crate::linear::Answers;
+use crate::linear::complex::cis;
+use crate::population::{Around, Population};
+use crate::sender::Sender;
+
+/// Flows alike behind a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crowd {
+    pub(crate) sender: Sender,
+    pub(crate) flows: f64,
+    /// Share of the packets that is signalled, and its slope in what the control law says.
+    pub(crate) probability: f64,
+    pub(crate) slope: f64,
+    /// Round trip, seconds, and its slope in the queue's delay.
+    pub(crate) rtt_s: f64,
+    pub(crate) waits: f64,
+    /// How the queue's delay answers a relative change of the packets in flight, seconds.
+    pub(crate) weight_s: f64,
+    /// Whether chance says how many are signalled, or only which.
+    pub(crate) random: bool,
+}
+
+/// A queue and the crowds behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    crowds: Vec<(Crowd, Told)>,
+    /// What the queue is told in, per second of delay.
+    unit: f64,
+    delay_s: f64,
+}
+
+/// A population at frequencies that rise by the same factor.
+#[derive(Clone, Debug)]
+struct Told {
+    window: f64,
+    points: Vec<Around>,
+}
+
+/// Frequencies of [`Told`]: the first and the last, in inverse round trips, and how many.
+const FROM: f64 = 1e-3;
+const TO: f64 = 30.0;
+const POINTS: usize = 44;
+
+impl Told {
+    fn new(population: &Population) -> Self {
+        let points = (0..POINTS)
+            .map(|k| population.at(Complex64::new(0.0, FROM * libm::pow(TO / FROM, k as f64 / (POINTS - 1) as f64))));
+        Told { window: population.window_pkts(), points: points.collect() }
+    }
+
+    /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling above.
+    fn at(&self, w: f64) -> Around {
+        if w > TO {
+            let Around { response, power, by_rtt } = self.points[POINTS - 1];
+            let fallen = (TO / w) * (TO / w);
+            return Around { response: response * fallen, power: power * fallen, by_rtt: by_rtt * fallen };
+        }
+        let place = (libm::log(w.max(FROM) / FROM) / libm::log(TO / FROM) * (POINTS - 1) as f64).max(0.0);
+        let point = (place as usize).min(POINTS - 2);
+        let part = place - point as f64;
+        let [one, other] = [self.points[point], self.points[point + 1]];
+        // Both fall as powers of the frequency.
+        let power = match one.power > 0.0 && other.power > 0.0 {
+            true => libm::exp((1.0 - part) * libm::log(one.power) + part * libm::log(other.power)),
+            false => 0.0,
+        };
+        Around {
+            response: one.response * (1.0 - part) + other.response * part,
+            power,
+            by_rtt: one.by_rtt * (1.0 - part) + other.by_rtt * part,
+        }
+    }
+}
+
+impl Field {
+    /// `unit`: what the queue is told in, per second of its delay. `delay_s`: a round trip.
+    pub(crate) fn new(crowds: Vec<Crowd>, unit: f64, delay_s: f64) -> Self {
+        let told = |crowd: &Crowd| Told::new(&Population::new(&crowd.sender, crowd.probability, crowd.rtt_s));
+        let crowds = crowds.into_iter().filter(|crowd| crowd.flows > 0.0).map(|crowd| (crowd, told(&crowd))).collect();
+        Field { crowds, unit, delay_s }
+    }
+
+    /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how many flows, the share
+    /// of signals and its slope, the round trip, the window.
+    pub(crate) fn of_one_queue(capacity_pps: f64, crowds: &[(Sender, f64, [f64; 2], f64, f64)]) -> Self {
+        // Sum of f / R = C, R with the delay d: dd = sum (f x / R) / sum (f / R^2).
+        let per_delay: f64 = crowds.iter().map(|(_, flows, _, rtt_s, window)| flows * window / (rtt_s * rtt_s)).sum();
+        let crowd = |&(sender, flows, [probability, slope], rtt_s, window): &(Sender, f64, [f64; 2], f64, f64)| Crowd {
+            sender,
+            flows,
+            probability,
+            slope,
+            rtt_s,
+            waits: 1.0,
+            weight_s: flows * window / rtt_s / per_delay,
+            random: true,
+        };
+        let largest = crowds.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1.0, |crowd| crowd.3);
+        Field::new(crowds.iter().map(crowd).collect(), capacity_pps, largest)
+    }
+
+    /// How the queue answers what the law says, and the power of its noise where the law says nothing, at `w` rad/s.
+    pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
+        let (mut answer, mut power, mut own) = (Complex64::ZERO, 0.0, Complex64::ONE);
+        for (crowd, told) in &self.crowds {
+            let Around { response, power: noise, by_rtt } = told.at(w * crowd.rtt_s);
+            let (relative, weight) = (response / told.window, crowd.weight_s);
+            answer += weight * crowd.slope * relative * cis(-w * crowd.rtt_s);
+            own -= weight * crowd.waits * by_rtt / told.window / crowd.rtt_s;
+            let mut each = noise / (told.window * told.window);
+            if !crowd.random {
+                each =
+                    (each - relative.norm_sqr() * crowd.probability * (1.0 - crowd.probability) / told.window).max(0.0);
+            }
+            power += weight * weight * each * crowd.rtt_s / crowd.flows;
+        }
+        (self.unit * answer / own, self.unit * self.unit * power / own.norm_sqr())
+    }
+
+    /// Power of its noise at `w` rad/s, of a law that says nothing.
+    pub(crate) fn power(&self, w: f64) -> f64 {
+        self.at(w).1
+    }
+}
+
+impl Answers for Field {
+    fn response(&self, w: f64) -> Complex64 {
+        self.at(w).0
+    }
+
+    fn dc_gain(&self) -> f64 {
+        self.at(0.0).0.re
+    }
+
+    fn delay_s(&self) -> f64 {
+        self.delay_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sender::Law;
+
+    const CAPACITY: f64 = 2000.0;
+
+    fn sender(law: Law) -> Sender {
+        Sender { law, proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() }
+    }
+
+    /// `flows` windows of `law` whose round trip is .1 s, and the share that holds them.
+    fn alone(law: Law, flows: f64) -> (Field, f64) {
+        let window = CAPACITY * 0.1 / flows;
+        let p = sender(law).probability(window, 0.1).unwrap();
+        (Field::of_one_queue(CAPACITY, &[(sender(law), flows, [p, 1.0], 0.1, window)]), p)
+    }
+
+    #[test]
+    fn at_rest_the_queue_goes_where_windows_fill_the_link() {
+        // q = N W(p, R) - C T, R = T + q / C: at p 2 % more, found by halvings.
+        for law in [Law::Reno, Law::Cubic] {
+            let (field, p) = alone(law, 20.0);
+            let (mut low, mut high) = (0.05, 0.2);
+            for _ in 0..40 {
+                let rtt_s = 0.5 * (low + high);
+                if 20.0 * sender(law).rest(1.02 * p, rtt_s).window_pkts > CAPACITY * rtt_s {
+                    low = rtt_s
+                } else {
+                    high = rtt_s
+                }
+            }
+            let slope = CAPACITY * (low - 0.1) / (0.02 * p);
+            assert!((field.dc_gain() / slope - 1.0).abs() < 0.12, "{law:?}: {} {slope}", field.dc_gain());
+        }
+    }
+
+    #[test]
+    fn twice_the_flows_of_the_same_window_make_twice_the_power() {
+        let power = |flows: f64| {
+            let crowd = (sender(Law::Reno), flows, [0.02, 1.0], 0.1, 9.0);
+            Field::of_one_queue(90.0 * flows, &[crowd]).power(3.0)
+        };
+        assert!((power(40.0) / power(20.0) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn halves_of_a_crowd_are_the_crowd() {
+        let half = (sender(Law::Reno), 10.0, [0.02, 1.0], 0.1, 9.0);
+        let whole = (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1, 9.0);
+        let [two, one] = [vec![half; 2], vec![whole]].map(|crowds| Field::of_one_queue(1800.0, &crowds).at(2.0));
+        assert!((two.0 - one.0).l1_norm() < 1e-9 * one.0.l1_norm() && (two.1 / one.1 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn marks_at_even_gaps_leave_less_noise() {
+        let crowd = |random: bool| Crowd {
+            sender: sender(Law::Reno),
+            flows: 20.0,
+            probability: 0.02,
+            slope: 1.0,
+            rtt_s: 0.1,
+            waits: 1.0,
+            weight_s: 0.1,
+            random,
+        };
+        for w in [0.1, 1.0, 10.0] {
+            let [chance, even] = [true, false].map(|random| Field::new(vec![crowd(random)], 1.0, 0.1).power(w));
+            assert!(even > 0.0 && even < 0.8 * chance, "{w}: {even} {chance}");
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! The stationary distribution of MMPP/Erlang(m)/1/L for many joint states, by iteration; no matrix of theirs is
+//! formed.
+//!
+//! With the joint state j of the sources held, the stages k form a chain of their own: one down when a stage ends, m up
+//! at an arrival. A sweep solves that chain for one j after the other, fed by what flows in from the j that differ in
+//! the state of one source, and gives each j the probability that the sources alone settle (block Gauss-Seidel). That
+//! makes good what changes faster than the sources; what is left is alike in the states between which a fast source
+//! jumps. So its states are taken together: what remains is the same chain with a source less, whose arrivals are
+//! averages under the distribution at hand, and it is improved in the same way, down to a chain that elimination solves
+//! at once (multilevel aggregation: Horton and Leutenegger 1994; for Kronecker sums, Buchholz and Dayar 2004).
+//!
+//! Only numbers that are not negative are added, multiplied and divided, so that small probabilities converge in
+//! proportion to themselves. It ends when the greatest relative change of any, carried on as a geometric series, is
+//! below [`TOLERANCE`].
+//!
+//! Cost of a cycle: two sweeps of L m M (2 m + number of neighbours of j) multiplications, and as much for all coarser
+//! chains together; memory: M (L m + 1) numbers three times, and as many for these.
+
+use super::solve::{Band, Distribution};
+use super::source::{Source, Superposition};
+use super::sum::sum;
+
+/// What the iteration needs to know of the queue.
+pub(crate) struct Iteration<'a> {
+    pub(crate) sources: &'a [Source],
+    /// admitted[s][b]: share of the packets of source s that enter when b packets are present, b below L.
+    pub(crate) admitted: &'a [Vec<f64>],
+    /// m.
+    pub(crate) stages: usize,
+    /// m mu: stages per second.
+    pub(crate) stage_rate: f64,
+}
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Ended {
+    /// Whoever listens asked for it.
+    Stopped,
+    /// So many cycles did not suffice.
+    Unsettled(usize),
+}
+
+/// Largest relative error that is left of any probability, estimated.
+const TOLERANCE: f64 = 1e-12;
+
+/// Changes below this are those of rounding.
+const ROUNDING: f64 = 2e-14;
+
+/// After so many cycles one looks whether they get anywhere.
+const PATIENCE: usize = 12;
+
+/// Most sweeps on either side of a correction.
+const SWEEPS_MAX: u32 = 64;
+
+/// Most cycles.
+const CYCLES_MAX: usize = 2000;
+
+/// Cycles that are foreseen before anything is known: sources of few states take 3 to 20.
+const CYCLES_FORESEEN: f64 = 15.0;
+
+/// The same where the coarsest chain, that of one source of many states, is swept alone: 50 to some hundreds.
+const CYCLES_OF_ONE_FORESEEN: f64 = 200.0;
+
+/// The coarsest chain is solved by elimination if that takes fewer multiplications than this.
+const COARSE: f64 = 2e6;
+
+/// The same where no source is left that could be left out.
+const COARSE_OF_ONE: f64 = 1e8;
+
+/// How many multiplications may pass before someone asks for a stop.
+const BETWEEN: usize = 20_000_000;
+
+/// Below this a probability is not asked how much it changes: it has no full precision.
+const TINY: f64 = 1e-290;
+
+/// Memory that [`Iteration::solve`] takes, bytes.
+pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
+    let levels = (capacity as u64).saturating_mul(stages as u64).saturating_add(1);
+    levels.saturating_mul(states as u64).saturating_mul(8 * 6)
+}
+
+/// How many multiplications the cycles take that are foreseen, about.
+pub(crate) fn multiplications(together: &Superposition, stages: usize, capacity: usize) -> f64 {
+    foreseen(together, stages, capacity) * cycle(together, stages, capacity)
+}
+
+/// How many cycles are foreseen.
+fn foreseen(together: &Superposition, stages: usize, capacity: usize) -> f64 {
+    let last = super::solve::multiplications(together.states_of_one(), stages, capacity);
+    if last < COARSE_OF_ONE { CYCLES_FORESEEN } else { CYCLES_OF_ONE_FORESEEN }
+}
+
+fn cycle(together: &Superposition, stages: usize, capacity: usize) -> f64 {
+    4.0 * (capacity * stages) as f64 * together.states() as f64 * (2 * stages + together.steps() + 6) as f64
+}
+
+/// The chain with some of the sources, and the distribution at hand.
+struct Grid {
+    space: Superposition,
+    stationary: Vec<f64>,
+    /// States of the source that the next grid lacks, and its stride here.
+    lacks: Option<(usize, usize)>,
+    /// entering[j * levels + k]: packets per second that enter.
+    entering: Vec<f64>,
+    /// x[j * levels + k].
+    x: Vec<f64>,
+}
+
+/// Relaxation, per second: exact for two states.
+fn speed(source: &Source) -> f64 {
+    let shares = source.state_shares();
+    let jumps: f64 = shares.iter().enumerate().map(|(i, p)| -p * source.generator[(i, i)]).sum();
+    jumps / (1.0 - shares.iter().map(|p| p * p).sum::<f64>())
+}
+
+impl Iteration<'_> {
+    /// The distribution; `hear` is told how many multiplications are left, about, and answers whether to go on.
+    pub(crate) fn solve(&self, hear: &mut dyn FnMut(f64) -> bool) -> Result<Distribution, Ended> {
+        let capacity = self.admitted[0].len();
+        let levels = capacity * self.stages + 1;
+        let mut grids = self.grids(levels);
+        let cost = cycle(&grids[0].space, self.stages, capacity);
+        let mut line = Line::new(levels, self.stages);
+        let mut changes: Vec<f64> = Vec::new();
+        let foreseen = foreseen(&grids[0].space, self.stages, capacity);
+        let (mut left, mut sweeps, mut since) = (foreseen, 1, 0);
+        for number in 1..=CYCLES_MAX {
+            // Corrections may go back and forth between two distributions: after more sweeps they are closer to the
+            // point.
+            if number - since > PATIENCE && contraction(&changes) > 0.95 && sweeps < SWEEPS_MAX {
+                (sweeps, since) = (2 * sweeps, number);
+            }
+            if !hear(cost * f64::from(sweeps) * left) {
+                return Err(Ended::Stopped);
+            }
+            let mut go_on = || hear(cost * f64::from(sweeps) * left);
+            let Some(change) = self.improve(&mut grids, &mut line, sweeps, &mut go_on) else {
+                return Err(Ended::Stopped);
+            };
+            changes.push(change);
+            let ratio = contraction(&changes);
+            let error = change * ratio / (1.0 - ratio);
+            if change < ROUNDING || (number >= 3 && error < TOLERANCE) {
+                return Ok(grids.swap_remove(0).distribution(levels));
+            }
+            let shown = libm::log(TOLERANCE / error) / libm::log(ratio);
+            left = if number >= 3 { shown } else { foreseen - number as f64 }.max(1.0);
+        }
+        Err(Ended::Unsettled(CYCLES_MAX))
+    }
+
+    /// All sources, then one less after the other, the fastest first.
+    fn grids(&self, levels: usize) -> Vec<Grid> {
+        let mut sources: Vec<&Source> = self.sources.iter().collect();
+        let mut grids = Vec::new();
+        loop {
+            let space = Superposition::of(&sources);
+            let states = space.states();
+            let stationary = space.stationary();
+            let x = stationary.iter().flat_map(|p| std::iter::repeat_n(p / levels as f64, levels)).collect();
+            let mut grid = Grid { space, stationary, lacks: None, entering: vec![0.0; states * levels], x };
+            let capacity = levels / self.stages;
+            let small = super::solve::multiplications(states, self.stages, capacity) < COARSE;
+            let able = (0..sources.len()).filter(|s| sources[*s].states() > 1);
+            let fastest = able.max_by(|a, b| speed(sources[*a]).total_cmp(&speed(sources[*b])));
+            match fastest {
+                Some(s) if !small && sources.len() > 1 => {
+                    let stride = sources[s + 1..].iter().map(|source| source.states()).product();
+                    grid.lacks = Some((sources[s].states(), stride));
+                    grids.push(grid);
+                    sources.remove(s);
+                }
+                _ => {
+                    grids.push(grid);
+                    break;
+                }
+            }
+        }
+        let fine = &mut grids[0];
+        for j in 0..fine.space.states() {
+            let own = &mut fine.entering[j * levels..][..levels - self.stages];
+            for (rates, admitted) in fine.space.rates.iter().zip(self.admitted) {
+                let shares = admitted.iter().flat_map(|share| std::iter::repeat_n(share, self.stages));
+                // No stage, then m of each packet.
+                let found = std::iter::once(&admitted[0]).chain(shares.skip(self.stages));
+                own.iter_mut().zip(found).for_each(|(sum, share)| *sum += rates[j] * share);
+            }
+        }
+        grids
+    }
+
+    /// A cycle over the first grid and those that are coarser; the greatest relative change, `None` where it was
+    /// stopped.
+    fn improve(
+        &self,
+        grids: &mut [Grid],
+        line: &mut Line,
+        sweeps: u32,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<f64> {
+        let (fine, coarser) = grids.split_first_mut()?;
+        let Some(lacks) = fine.lacks else { return self.finish(fine, line, go_on) };
+        let levels = line.x.len();
+        let mut change = 0.0f64;
+        for _ in 0..sweeps {
+            change = change.max(self.sweep(fine, line, true, go_on)?);
+        }
+        let old = fine.gather(lacks, &mut coarser[0], levels);
+        self.improve(coarser, line, sweeps, go_on)?;
+        change = change.max(fine.spread(lacks, &coarser[0], &old, levels));
+        for _ in 0..sweeps {
+            change = change.max(self.sweep(fine, line, false, go_on)?);
+        }
+        Some(change)
+    }
+
+    /// The coarsest grid: solved if that is cheap, else it is swept a few times.
+    fn finish(&self, grid: &mut Grid, line: &mut Line, go_on: &mut dyn FnMut() -> bool) -> Option<f64> {
+        let (levels, states) = (line.x.len(), grid.space.states());
+        if super::solve::multiplications(states, self.stages, levels / self.stages) >= COARSE_OF_ONE {
+            let mut change = 0.0f64;
+            for number in 0..4 {
+                change = change.max(self.sweep(grid, line, number % 2 == 0, go_on)?);
+            }
+            return Some(change);
+        }
+        let band = Band { states, levels, stages: self.stages, stage_rate: self.stage_rate };
+        let generator = grid.space.generator();
+        let solved = band.solve(|_, j, to| generator[(j, to)], |k, j| grid.entering[j * levels + k], &mut |_| true)?;
+        let mut change = 0.0f64;
+        for (i, old) in grid.x.iter_mut().enumerate() {
+            let new = solved.at(i % levels)[i / levels];
+            change = largest(change, relative(*old, new));
+            *old = new;
+        }
+        Some(change)
+    }
+
+    /// Solves the chain of stages in one joint state after the other; the greatest relative change.
+    fn sweep(&self, grid: &mut Grid, line: &mut Line, forward: bool, go_on: &mut dyn FnMut() -> bool) -> Option<f64> {
+        let (levels, states) = (line.x.len(), grid.space.states());
+        let often = (BETWEEN / (levels * (2 * self.stages + grid.space.steps() + 6))).max(1);
+        let mut greatest = 0.0f64;
+        for step in 0..states {
+            if step % often == often - 1 && !go_on() {
+                return None;
+            }
+            let j = if forward { step } else { states - 1 - step };
+            // Far below what can be told from 0, as where a thousand sources are all ON.
+            if grid.stationary[j] == 0.0 {
+                grid.x[j * levels..][..levels].fill(0.0);
+                continue;
+            }
+            line.inflow.fill(0.0);
+            grid.space.entries_of(j, |from, rate| {
+                let other = &grid.x[from * levels..][..levels];
+                line.inflow.iter_mut().zip(other).for_each(|(inflow, x)| *inflow += rate * x);
+            });
+            line.solve(&grid.entering[j * levels..][..levels], self.stage_rate, grid.space.leaving(j));
+            let total = sum(line.x.iter().copied());
+            let scale = if total > 0.0 { grid.stationary[j] / total } else { 0.0 };
+            for (old, new) in grid.x[j * levels..][..levels].iter_mut().zip(&line.x) {
+                let new = new * scale;
+                greatest = largest(greatest, relative(*old, new));
+                *old = new;
+            }
+        }
+        Some(greatest)
+    }
+}
+
+/// The larger; what is no number is the largest, lest it pass for settled.
+fn largest(a: f64, b: f64) -> f64 {
+    if b.is_nan() { f64::INFINITY } else { a.max(b) }
+}
+
+/// The change from `old` to `new` as a share of it.
+fn relative(old: f64, new: f64) -> f64 {
+    if new <= TINY { 0.0 } else { (new - old).abs() / new }
+}
+
+impl Grid {
+    /// Makes the coarser chain: its distribution and its arrivals. Answers the former.
+    fn gather(&self, (own, stride): (usize, usize), coarse: &mut Grid, levels: usize) -> Vec<f64> {
+        coarse.x.fill(0.0);
+        coarse.entering.fill(0.0);
+        for j in 0..self.space.states() {
+            let to = (j / (own * stride) * stride + j % stride) * levels;
+            for k in 0..levels {
+                coarse.x[to + k] += self.x[j * levels + k];
+                coarse.entering[to + k] += self.x[j * levels + k] * self.entering[j * levels + k];
+            }
+        }
+        for (at, (entering, x)) in coarse.entering.iter_mut().zip(&coarse.x).enumerate() {
+            if *x > TINY {
+                *entering /= x;
+            } else {
+                // What cannot be told from 0 is weighed as the source alone would have it: any average serves.
+                let (j, k) = (at / levels, at % levels);
+                let first = j / stride * own * stride + j % stride;
+                let of = |i: usize| self.entering[(first + i * stride) * levels + k];
+                *entering = (0..own).map(of).sum::<f64>() / own as f64;
+            }
+        }
+        coarse.x.clone()
+    }
+
+    /// Gives each group of states what the coarser chain says of it; the greatest relative change.
+    fn spread(&mut self, (own, stride): (usize, usize), coarse: &Grid, old: &[f64], levels: usize) -> f64 {
+        let mut greatest = 0.0f64;
+        for j in 0..self.space.states() {
+            let to = (j / (own * stride) * stride + j % stride) * levels;
+            for k in 0..levels {
+                let (before, after) = (old[to + k], coarse.x[to + k]);
+                if before > TINY {
+                    greatest = largest(greatest, relative(before, after));
+                    self.x[j * levels + k] *= after / before;
+                }
+            }
+        }
+        greatest
+    }
+
+    fn distribution(self, levels: usize) -> Distribution {
+        let states = self.space.states();
+        let total = sum(self.x.iter().copied());
+        let p = (0..levels).flat_map(|k| self.x[k..].iter().step_by(levels).map(move |x| x / total)).collect();
+        Distribution { states, p }
+    }
+}
+
+/// By how much a change shrinks from cycle to cycle: over the last four, lest two that lie close by chance decide.
+fn contraction(changes: &[f64]) -> f64 {
+    let back = changes.len().saturating_sub(1).min(4);
+    if back == 0 {
+        return 0.9;
+    }
+    let [.., last] = changes else { return 0.9 };
+    let first = changes[changes.len() - 1 - back];
+    if first == 0.0 { 0.0 } else { libm::pow(last / first, 1.0 / back as f64).clamp(0.01, 0.9999) }
+}
+
+/// The chain of stages with the sources held, which is left at one rate from everywhere and entered from outside.
+struct Line {
+    stages: usize,
+    inflow: Vec<f64>,
+    /// up[k][d]: rate from k to k + 1 + d.
+    up: Vec<f64>,
+    /// Rates out of the chain.
+    exits: Vec<f64>,
+    /// All rates out of a state that is censored on those below it.
+    leaving: Vec<f64>,
+    x: Vec<f64>,
+}
+
+impl Line {
+    fn new(levels: usize, stages: usize) -> Self {
+        let zeros = || vec![0.0; levels];
+        let up = vec![0.0; levels * stages];
+        Line { stages, inflow: zeros(), up, exits: zeros(), leaving: zeros(), x: zeros() }
+    }
+
+    /// x with x (generator) = - inflow, by elimination from the top; nothing is subtracted. entering[k]: rate from k to
+    /// k + m.
+    fn solve(&mut self, entering: &[f64], down: f64, exit: f64) {
+        let (levels, m) = (self.x.len(), self.stages);
+        self.up.fill(0.0);
+        self.exits.fill(exit);
+        for (up, rate) in self.up.chunks_exact_mut(m).zip(&entering[..levels - m]) {
+            up[m - 1] = *rate;
+        }
+        for i in (1..levels).rev() {
+            let leaving = down + self.exits[i];
+            self.leaving[i] = leaving;
+            // From i one goes on to i - 1, or out.
+            let (below, out) = (down / leaving, self.exits[i] / leaving);
+            self.inflow[i - 1] += self.inflow[i] * below;
+            for p in i.saturating_sub(m)..i {
+                let via = self.up[p * m + i - p - 1];
+                if via != 0.0 {
+                    self.exits[p] += via * out;
+                    if p + 1 < i {
+                        self.up[p * m + i - p - 2] += via * below;
+                    }
+                }
+            }
+        }
+        self.leaving[0] = self.exits[0];
+        for i in 0..levels {
+            let mut flow = self.inflow[i];
+            for p in i.saturating_sub(m)..i {
+                flow += self.x[p] * self.up[p * m + i - p - 1];
+            }
+            self.x[i] = flow / self.leaving[i];
+        }
+    }
+}

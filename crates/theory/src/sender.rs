@@ -1,0 +1,93 @@
+//! Who sends: the law of a window, and what its sender does beyond the law.
+
+use aqumen_scenario::Protocol;
+
+/// How a sender's window answers to signals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// One packet a round trip more, half after a signal (RFC 5681).
+    Reno,
+    /// RFC 9438, with its Reno-friendly region and fast convergence.
+    Cubic,
+    /// RFC 8257.
+    Dctcp,
+    /// The Prague of L4S.
+    Prague,
+}
+
+/// A sender at a constant share of signals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sender {
+    /// Its law.
+    pub law: Law,
+    /// Whether it comes down in proportion to what arrives (PRR), not at once.
+    pub proportional: bool,
+    /// Whether a reduction begins at what is in flight, not at the window.
+    pub from_flight: bool,
+    /// Whether windows are whole numbers of packets, as in Linux.
+    pub whole: bool,
+    /// Whether CUBIC never falls behind Reno.
+    pub reno_friendly: bool,
+    /// Smallest window, packets.
+    pub min_window: f64,
+    /// How long the receiver may hold an acknowledgement back, seconds; 0: not at all.
+    pub held_s: f64,
+    /// Whether packets leave evenly.
+    pub paced: bool,
+}
+
+impl Sender {
+    /// The sender of a transport; the error says why its window follows no law that is known here.
+    pub fn of(transport: &Protocol) -> Result<Self, &'static str> {
+        let config = match transport {
+            Protocol::Tcp(config) => config,
+            // SCTP's window is Reno's (RFC 9260 section 7.2).
+            Protocol::Sctp(_) => return Ok(Sender::reno()),
+            Protocol::Udp(_) | Protocol::Rtp(_) => return Err("it has no window"),
+        };
+        let law = match transport.congestion().unwrap_or("reno") {
+            "reno" => Law::Reno,
+            "cubic" => Law::Cubic,
+            "dctcp" => Law::Dctcp,
+            "prague" => Law::Prague,
+            "bbr" => {
+                return Err(
+                    "BBR follows the delivery rate and the smallest round trip, and takes no notice of marks: no share of signals \
+                     holds its window",
+                );
+            }
+            "vegas" | "ledbat" => return Err("its window follows the delay, not the share of signals"),
+            _ => return Err("its window's law is not known here"),
+        };
+        Ok(Sender {
+            law,
+            proportional: transport.answers_marks_in_proportion(),
+            from_flight: config.halve_flight,
+            whole: config.whole_windows,
+            reno_friendly: config.reno_friendly,
+            min_window: config.min_window.max(1.0),
+            held_s: config.delayed_ack.map_or(0.0, |delay| delay.as_secs_f64()),
+            paced: config.pacing || config.congestion.must_pace(),
+        })
+    }
+
+    /// Reno as in ns-2: reductions at once, of the window, every packet acknowledged.
+    pub const fn reno() -> Self {
+        Sender {
+            law: Law::Reno,
+            proportional: false,
+            from_flight: false,
+            whole: false,
+            reno_friendly: true,
+            min_window: 1.0,
+            held_s: 0.0,
+            paced: false,
+        }
+    }
+
+    /// Whether it is Reno as in ns-2, of which `window` has the closed form.
+    pub fn has_closed_form(&self) -> bool {
+        let Sender { law, proportional, from_flight, whole, held_s, paced, .. } = *self;
+        law == Law::Reno && !proportional && !from_flight && !whole && held_s == 0.0 && !paced
+    }
+}
