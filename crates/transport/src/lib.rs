@@ -35,6 +35,8 @@ mod ends;
 pub mod rtp;
 pub mod sctp;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
 pub mod udp;
 
 pub use check::ConfigError;

@@ -53,10 +53,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(millis: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     #[test]
     fn a_window_is_spread_over_a_round_trip_with_a_gain() {
@@ -77,11 +74,11 @@ mod tests {
     #[test]
     fn time_without_sending_earns_no_credit() {
         let mut pacer = Pacer::default();
-        pacer.on_sent(ms(0), 100.0);
-        assert_eq!(pacer.release(), ms(10));
-        pacer.on_sent(ms(10), 100.0);
-        assert_eq!(pacer.release(), ms(20));
-        pacer.on_sent(ms(500), 100.0);
-        assert_eq!(pacer.release(), ms(510));
+        pacer.on_sent(at(0), 100.0);
+        assert_eq!(pacer.release(), at(10));
+        pacer.on_sent(at(10), 100.0);
+        assert_eq!(pacer.release(), at(20));
+        pacer.on_sent(at(500), 100.0);
+        assert_eq!(pacer.release(), at(510));
     }
 }
