@@ -73,10 +73,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(millis: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     #[test]
     fn a_window_is_spread_over_a_round_trip_with_a_gain() {
@@ -97,9 +94,9 @@ mod tests {
     #[test]
     fn what_left_late_is_made_good_by_half_a_gap_at_most() {
         let mut pacer = Pacer::default();
-        let leaves = |pacer: &mut Pacer, at, next| {
-            pacer.on_sent(ms(at), 100.0, 1);
-            assert_eq!(pacer.release(ms(at)), ms(next), "after {at} ms");
+        let leaves = |pacer: &mut Pacer, when, next| {
+            pacer.on_sent(at(when), 100.0, 1);
+            assert_eq!(pacer.release(at(when)), at(next), "after {when} ms");
         };
         leaves(&mut pacer, 0, 10);
         leaves(&mut pacer, 10, 20);
@@ -113,18 +110,18 @@ mod tests {
     #[test]
     fn a_quantum_leaves_at_once_and_its_time_is_that_of_its_segments() {
         let mut pacer = Pacer::default();
-        pacer.on_sent(ms(100), 100.0, 3);
-        assert_eq!(pacer.release(ms(100)), ms(100));
+        pacer.on_sent(at(100), 100.0, 3);
+        assert_eq!(pacer.release(at(100)), at(100));
         // Later it is no burst any more.
-        assert_eq!(pacer.release(ms(101)), ms(110));
-        pacer.on_sent(ms(100), 100.0, 3);
-        assert_eq!(pacer.release(ms(100)), ms(100));
-        pacer.on_sent(ms(100), 100.0, 3);
-        assert_eq!(pacer.release(ms(100)), ms(130));
+        assert_eq!(pacer.release(at(101)), at(110));
+        pacer.on_sent(at(100), 100.0, 3);
+        assert_eq!(pacer.release(at(100)), at(100));
+        pacer.on_sent(at(100), 100.0, 3);
+        assert_eq!(pacer.release(at(100)), at(130));
         // 12 ms late: of two gaps 5 ms each are made good, of the third what is left.
         for _ in 0..3 {
-            pacer.on_sent(ms(142), 100.0, 3);
+            pacer.on_sent(at(142), 100.0, 3);
         }
-        assert_eq!(pacer.release(ms(142)), ms(142 + 30 - 12));
+        assert_eq!(pacer.release(at(142)), at(142 + 30 - 12));
     }
 }
