@@ -44,8 +44,8 @@ pub(crate) struct Field {
 
 /// A population at frequencies that rise by the same factor.
 #[derive(Clone, Debug)]
-struct Told {
-    window: f64,
+pub(crate) struct Told {
+    pub(crate) window: f64,
     points: Vec<Around>,
 }
 
@@ -55,14 +55,14 @@ const TO: f64 = 30.0;
 const POINTS: usize = 44;
 
 impl Told {
-    fn new(population: &Population) -> Self {
-        let points = (0..POINTS)
-            .map(|k| population.at(Complex64::new(0.0, FROM * libm::pow(TO / FROM, k as f64 / (POINTS - 1) as f64))));
-        Told { window: population.window_pkts(), points: points.collect() }
+    pub(crate) fn new(population: &Population) -> Self {
+        let frequency = |k: usize| Complex64::new(0.0, FROM * libm::pow(TO / FROM, k as f64 / (POINTS - 1) as f64));
+        let frequencies: Vec<Complex64> = (0..POINTS).map(frequency).collect();
+        Told { window: population.window_pkts(), points: population.at_each(&frequencies) }
     }
 
     /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling above.
-    fn at(&self, w: f64) -> Around {
+    pub(crate) fn at(&self, w: f64) -> Around {
         if w > TO {
             let Around { response, power, by_rtt } = self.points[POINTS - 1];
             let fallen = (TO / w) * (TO / w);
