@@ -18,8 +18,8 @@ const STEPS_A_ROUND: f64 = 3.0;
 /// Steps of a fall in a round trip: it begins with no jump, which a quick loop would feel.
 const FALLS_A_ROUND: f64 = 16.0;
 /// Chance below which a window at a signal is hardly ever met, and by how many points the range of those that are is widened.
-const HARDLY: f64 = 1e-9;
-const WIDER: usize = 6;
+const HARDLY: f64 = 1e-7;
+const WIDER: usize = 8;
 /// Growth is followed until so little of a cycle's chance is left.
 const LEFT: f64 = 1e-5;
 /// C of CUBIC, packets/s^3, its reduction, and Reno's growth with that reduction (RFC 9438, sections 5.1, 4.6, 4.3).
@@ -219,7 +219,7 @@ impl<'a> Chain<'a> {
     pub(crate) fn settled(&self) -> Settled {
         let stride = self.stride();
         let (below, above) = match self.sender.law {
-            Law::Reno | Law::Cubic => (0.35, 2.5),
+            Law::Reno | Law::Cubic => (0.25, 3.0),
             Law::Dctcp | Law::Prague => (0.8, 1.3),
         };
         let near = |window: f64| (libm::log(window / self.lowest) / self.step).clamp(0.0, (POINTS - 2) as f64) as usize;

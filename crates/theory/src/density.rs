@@ -17,6 +17,8 @@ use num_complex::Complex64;
 use crate::chain::{Cycle, Range};
 use crate::linear::complex::exp;
 
+/// Share of the windows below which it does not matter what pushes do to them.
+const SELDOM: f64 = 1e-6;
 /// Frequencies at once.
 pub(crate) const LANES: usize = 4;
 
@@ -234,8 +236,9 @@ impl Factors {
 pub(crate) struct Density {
     range: Range,
     tracks: Vec<Track>,
-    /// Windows that enter each cycle, of one window a round trip.
+    /// Windows that enter each cycle, of one window a round trip, and all together.
     flux: Vec<f64>,
+    flux_sum: f64,
     /// Cycles that are entered instead where alpha is larger and smaller.
     shifted: Option<[Vec<Track>; 2]>,
     /// Mean in flight, packets.
@@ -285,7 +288,14 @@ impl Density {
                 tracks
             })
         });
-        Density { range, tracks, flux: chances.iter().map(|chance| chance / rounds).collect(), shifted, flight }
+        Density {
+            range,
+            tracks,
+            flux: chances.iter().map(|chance| chance / rounds).collect(),
+            flux_sum: 1.0 / rounds,
+            shifted,
+            flight,
+        }
     }
 
     /// What pushes bring at the frequencies `s`, in inverse round trips.
@@ -298,21 +308,26 @@ impl Density {
         let mut at_once = [Lanes::ZERO; 3];
         let mut later = [(); 3].map(|()| vec![Lanes::ZERO; n]);
         for (i, (track, flux)) in self.tracks.iter().zip(&self.flux).enumerate() {
-            self.walk::<3>(track, s, &mut brought);
+            let met = *flux > SELDOM * self.flux_sum;
+            if met {
+                self.walk::<3>(track, s, &mut brought);
+            } else {
+                self.walk::<1>(track, s, &mut brought);
+            }
             value[i] = brought.sums[0];
             let row = &mut matrix[i * n..(i + 1) * n];
             let (from, to) = brought.met;
             for j in from..to {
                 row[j].add(-1.0, brought.rows[0][j]);
-                later[0][j].add(*flux, brought.rows[1][j]);
-                later[1][j].add(*flux, brought.rows[2][j]);
             }
             row[i].add(1.0, Lanes::real(1.0));
-            at_once[0].add(*flux, brought.sums[1]);
-            at_once[1].add(*flux, brought.sums[2]);
+            for kind in if met { 0..2 } else { 0..0 } {
+                (from..to).for_each(|j| later[kind][j].add(*flux, brought.rows[kind + 1][j]));
+                at_once[kind].add(*flux, brought.sums[kind + 1]);
+            }
         }
         for (tracks, sign) in self.shifted.iter().flatten().zip([1.0, -1.0]) {
-            for (track, flux) in tracks.iter().zip(&self.flux) {
+            for (track, flux) in tracks.iter().zip(&self.flux).filter(|(_, flux)| **flux > SELDOM * self.flux_sum) {
                 self.walk::<1>(track, s, &mut brought);
                 let (from, to) = brought.met;
                 (from..to).for_each(|j| later[2][j].add(sign * flux, brought.rows[0][j]));
@@ -330,7 +345,7 @@ impl Density {
     /// Goes through a cycle that one window enters and, of three `KINDS`, with both pushes.
     fn walk<const KINDS: usize>(&self, track: &Track, s: &[Complex64; LANES], brought: &mut Brought) {
         let Brought { sums, rows, met } = brought;
-        for row in &mut rows[..KINDS] {
+        for row in rows.iter_mut() {
             row[met.0..met.1].fill(Lanes::ZERO);
         }
         let stride = self.range.stride;

@@ -40,8 +40,6 @@ pub(crate) struct Population {
     held: f64,
     /// d ln flight / d ln R where growth goes by the clock.
     by_rtt: f64,
-    /// Response at rest.
-    still: f64,
 }
 
 /// At one frequency.
@@ -51,8 +49,6 @@ pub(crate) struct Around {
     pub(crate) response: Complex64,
     /// Power of their noise, packets^2 a round trip.
     pub(crate) power: f64,
-    /// How they answer a relative change of the round trip, packets.
-    pub(crate) by_rtt: Complex64,
 }
 
 /// g of DCTCP and Prague.
@@ -75,12 +71,10 @@ impl Population {
             // An acknowledgement is held back or not. What a paced sender holds back meanwhile makes up for it: it sends evenly.
             held: if sender.paced { 0.0 } else { outside * (1.0 - outside) },
             by_rtt: 0.0,
-            still: 0.0,
             density,
         };
         let by_clock = sender.law == Law::Cubic || sender.law == Law::Prague && rtt_s < crate::chain::PRAGUE_RTT_S;
         if by_clock {
-            population.still = population.at(Complex64::new(0.0, 1e-3)).response.re;
             let log = |rtt_s: f64| libm::log(sender.rest(p, rtt_s).window_pkts);
             population.by_rtt = (log(1.03 * rtt_s) - log(rtt_s / 1.03)) / (2.0 * libm::log(1.03));
         }
@@ -92,8 +86,14 @@ impl Population {
         self.window
     }
 
+    /// d ln W / d ln R at the same share of signals.
+    pub(crate) fn by_rtt(&self) -> f64 {
+        self.by_rtt
+    }
+
     /// Around the rest at `s`, in inverse round trips.
-    pub(crate) fn at(&self, s: Complex64) -> Around {
+    #[cfg(test)]
+    fn at(&self, s: Complex64) -> Around {
         self.at_each(&[s])[0]
     }
 
@@ -130,9 +130,7 @@ impl Population {
             let chance = self.p * (1.0 - self.p) / self.density.flight;
             power += (response.norm_sqr() - signals.norm_sqr()) * chance;
         }
-        let by_rtt =
-            if self.by_rtt == 0.0 { Complex64::ZERO } else { response / self.still * self.by_rtt * self.window };
-        Around { response, power, by_rtt }
+        Around { response, power }
     }
 }
 
