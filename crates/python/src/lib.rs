@@ -320,8 +320,11 @@ fn run(
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         let options = Options { trace: pcap.as_deref(), ..Options::default() };
         let watch = scenario.watch();
-        let mut hear = |fraction| watch.calm() && worker.hear(fraction);
-        watch.settle(measured(|| aqumen_sim::run(&plan, options, &mut hear)).map_err(run_error))
+        let engine = |hear: &mut dyn FnMut(f64) -> bool| {
+            measured(|| aqumen_sim::run(&plan, options, &mut |fraction| watch.calm() && hear(fraction)))
+        };
+        let found = if own::calls(&plan) { worker.with_lock(engine) } else { engine(&mut |done| worker.hear(done)) };
+        watch.settle(found.map_err(run_error))
     };
     listening(py, progress, run).map(RunResult)
 }
