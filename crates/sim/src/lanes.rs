@@ -260,21 +260,23 @@ impl Lanes {
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
         let it = &mut self.lanes[self.skipped + lane as usize];
-        let kind = &self.kinds[it.kind as usize];
-        if kind.usual_bytes == bytes {
-            it.free_at = it.free_at.max(now) + u64::from(kind.usual_tx);
-            let reach = it.free_at + u64::from(it.delay);
-            return Exit { reach, leads: kind.leads, place: kind.place };
+        let &Kind { leads, place, usual_bytes, usual_tx, .. } = &self.kinds[it.kind as usize];
+        if usual_bytes == bytes {
+            it.free_at = it.free_at.max(now) + u64::from(usual_tx);
+            return Exit { reach: it.free_at + u64::from(it.delay), leads, place };
         }
-        self.cross_rarely(lane, now, bytes)
+        match self.cross_rarely(lane, now, bytes) {
+            (reach, true) => Exit { reach, leads, place },
+            (reach, false) => Exit { reach, leads: Leads::to(Target::Nowhere), place: NO_PLACE },
+        }
     }
 
-    /// The same whatever the size and the lane's links.
+    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether it does reach it.
     #[inline(never)]
-    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
+    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
         let it = &mut self.lanes[self.skipped + lane as usize];
-        let Kind { leads, hops, usual_tx, place, .. } = self.kinds[it.kind as usize];
-        let nowhere = |reach| Exit { reach, leads: Leads::to(Target::Nowhere), place: NO_PLACE };
+        let Kind { hops, usual_tx, .. } = self.kinds[it.kind as usize];
+        let nowhere = |reach| (reach, false);
         let reach = match hops {
             Hops::None => now,
             Hops::One(rate) => {
@@ -309,7 +311,7 @@ impl Lanes {
                 at
             }
         };
-        Exit { reach, leads, place }
+        (reach, true)
     }
 
     /// Reads `lane`, so that it lies in the cache, where there is such a lane.

@@ -7,7 +7,7 @@ use aqumen_units::Span;
 use super::hosts::{Departure, FlowState, Hosts};
 use super::ways::Ways;
 use super::{NEVER, instant};
-use crate::event::Event;
+use crate::event::{Event, Words};
 use crate::inbox::Inbox;
 
 pub(super) struct Lone {
@@ -26,8 +26,8 @@ pub(super) struct Lone {
     /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window. Empty where no
     /// sender waits before it sends.
     next_acks: Vec<u32>,
-    /// The same for each flow, in the pass that finds them: of which pass, and when.
-    first_acks: Vec<(u32, u32)>,
+    /// The same for each flow, in the pass that finds them: of which pass, above when.
+    first_acks: Vec<u64>,
     pass: u32,
 }
 
@@ -70,7 +70,7 @@ impl Lone {
             timers: Inbox::new(width_bits, timer_horizon_ns),
             timers_now: Vec::new(),
             next_acks: Vec::new(),
-            first_acks: vec![(0, NO_MORE); waiting],
+            first_acks: vec![0; waiting],
             pass: 0,
         }
     }
@@ -79,20 +79,19 @@ impl Lone {
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
         if !self.packets.post_ahead(event) {
-            self.post_rarely(event);
+            self.post_rarely(event.words());
         }
     }
 
-    /// The same in [words](Event::words).
     #[cold]
     #[inline(never)]
-    fn post_rarely(&mut self, event: Event) {
-        self.packets.post(event);
+    fn post_rarely(&mut self, words: Words) {
+        self.packets.post(Event::of_words(words));
     }
 
     /// A segment will reach the receiver of that flow.
     pub(super) fn post_to_receiver(&mut self, event: Event) {
-        self.post(event.moved(event.at, event.slot | RECEIVER));
+        self.post(event.moved(event.at, event.slot() | RECEIVER));
     }
 
     /// An end of `flow` may have something to do at `at`.
@@ -145,14 +144,15 @@ impl Lone {
         if !self.first_acks.is_empty() {
             next_acks.resize(events.len(), NO_MORE);
             if self.pass == u32::MAX {
-                self.first_acks.fill((0, NO_MORE));
+                self.first_acks.fill(0);
                 self.pass = 0;
             }
             self.pass += 1;
             for (event, next) in events.iter().zip(&mut next_acks).rev() {
-                if let Some(first) = self.first_acks.get_mut(event.slot as usize) {
-                    let (pass, at) = std::mem::replace(first, (self.pass, (event.at - start) as u32));
-                    *next = if pass == self.pass { at } else { NO_MORE };
+                if let Some(first) = self.first_acks.get_mut(event.slot() as usize) {
+                    // Read and written in one piece, and chosen without a branch, which nobody could foretell.
+                    let known = std::mem::replace(first, u64::from(self.pass) << 32 | (event.at - start));
+                    *next = if (known >> 32) as u32 == self.pass { known as u32 } else { NO_MORE };
                 }
             }
         }
@@ -202,12 +202,14 @@ impl Hosts<'_> {
         let mut done = events.len() as u64;
         let mut place = 0;
         loop {
-            match self.acknowledge(ways, &events, &next_acks, &mut place, until) {
-                Stop::Clock(at) => done += self.run_sender_clock(ways, events[place].slot, at),
+            let stop;
+            (stop, place) = self.acknowledge(ways, &events, &next_acks, place, until);
+            match stop {
+                Stop::Clock(at) => done += self.run_sender_clock(ways, events[place].slot(), at),
                 Stop::Send(flow, at) => self.pump(ways, flow, at),
-                Stop::Packet(event) if event.slot & RECEIVER == 0 => self.on_ack(ways, event.slot, &event),
+                Stop::Packet(event) if event.slot() & RECEIVER == 0 => self.on_ack(ways, event.slot(), &event),
                 Stop::Packet(event) => {
-                    let flow = event.slot & !RECEIVER;
+                    let flow = event.slot() & !RECEIVER;
                     done += run_receiver_clock(ways, flow, event.at);
                     ways.receive(flow, event.at, &event);
                 }
@@ -219,36 +221,36 @@ impl Hosts<'_> {
     }
 
     /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow reaches it at
-    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`.
+    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why it stops, and at which place.
     #[inline(never)]
     fn acknowledge(
         &mut self,
         ways: &mut Ways<'_>,
         events: &[Event],
         next_acks: &[u32],
-        place: &mut usize,
+        mut place: usize,
         until: u64,
-    ) -> Stop {
+    ) -> (Stop, usize) {
         let (length, end) = ways.post.window();
         let start = end - length;
         let goes_round = ways.post.lone.next_round() != NEVER;
-        while let Some(event) = events.get(*place) {
+        while let Some(event) = events.get(place) {
             if ways.far && place.is_multiple_of(STEP) {
-                self.read_senders(ways, &events[*place..]);
+                self.read_senders(ways, &events[place..]);
             }
-            let (flow, now) = (event.slot, event.at);
+            let (flow, now) = (event.slot(), event.at);
             if flow & RECEIVER != 0 {
-                *place += 1;
-                return Stop::Packet(*event);
+                place += 1;
+                return (Stop::Packet(*event), place);
             }
             let state = &mut self.flows[flow as usize];
             if state.timer_at.min(state.send_at) <= now {
-                return Stop::Clock(now);
+                return (Stop::Clock(now), place);
             }
-            let next = next_acks.get(*place).copied().unwrap_or(NO_MORE);
-            *place += 1;
+            let next = next_acks.get(place).copied().unwrap_or(NO_MORE);
+            place += 1;
             if event.kept().is_some() {
-                return Stop::Packet(*event);
+                return (Stop::Packet(*event), place);
             }
             let config = ways.configs[state.group as usize];
             if !state.sender.on_plain_ack(config, instant(now), event.as_plain_ack()) {
@@ -256,12 +258,12 @@ impl Hosts<'_> {
             }
             state.touch(flow, &mut self.touched);
             if state.sender.is_urgent() {
-                return Stop::Send(flow, now);
+                return (Stop::Send(flow, now), place);
             }
             let next_ack = if next == NO_MORE { until } else { start + u64::from(next) };
             let departure = match (config.send_overhead, state.sender.allowance()) {
                 (Span::ZERO, Some(segments)) => Departure::At(segments, now),
-                (Span::ZERO, None) => return Stop::Send(flow, now),
+                (Span::ZERO, None) => return (Stop::Send(flow, now), place),
                 _ => state.departure(config, now, ways.next_control, next_ack),
             };
             match departure {
@@ -278,7 +280,7 @@ impl Hosts<'_> {
                 ways.post.lone.schedule(due, flow);
             }
         }
-        Stop::Done
+        (Stop::Done, place)
     }
 
     /// Looks for timers that could go off before the next round.
@@ -288,7 +290,8 @@ impl Hosts<'_> {
         *next = now.saturating_add(every);
         let before = *next;
         for (state, flow) in self.flows.iter_mut().zip(0u32..) {
-            if ways.post.is_lone_sender(flow)
+            if state.sender.may_be_due(instant(before))
+                && ways.post.is_lone_sender(flow)
                 && let Some(due) = state.rearm(before)
             {
                 ways.post.lone.schedule(due.max(now), flow);
@@ -302,7 +305,7 @@ impl Hosts<'_> {
     fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
         let mut seen = 0;
         for event in events.iter().take(STEP) {
-            let flow = event.slot & !RECEIVER;
+            let flow = event.slot() & !RECEIVER;
             let state = &self.flows[flow as usize];
             seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.group;
             seen ^= ways.lanes.touch(ways.lanes.first_of(flow));

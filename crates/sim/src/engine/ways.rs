@@ -7,8 +7,8 @@ use aqumen_units::Instant;
 use super::log::Log;
 use super::post::Post;
 use super::{NEVER, instant};
-use crate::event::{Event, Kept};
-use crate::lanes::{Exit, Lanes, NO_PLACE, Target};
+use crate::event::{Event, Kept, Words};
+use crate::lanes::{Exit, Lanes, Leads, NO_PLACE, Target};
 use crate::measure::segments::Segments;
 
 pub(super) struct Ways<'a> {
@@ -64,13 +64,13 @@ impl Ways<'_> {
     /// The lane of a packet in a queue, or at the end of a lane.
     #[inline(always)]
     pub(super) fn lane_of(&self, event: &Event) -> u32 {
-        event.slot - self.first_lane()
+        event.slot() - self.first_lane()
     }
 
     /// A packet enters `lane` at `at`, which may lie ahead.
     #[inline(always)]
     pub(super) fn send(&mut self, lane: u32, at: u64, event: &Event) {
-        let exit = self.lanes.cross(lane, at, event.bytes);
+        let exit = self.lanes.cross(lane, at, event.wire_bytes());
         self.leave(lane, exit, event);
     }
 
@@ -78,17 +78,17 @@ impl Ways<'_> {
     #[inline(always)]
     pub(super) fn send_first(&mut self, flow: u32, at: u64, segment: &Event) {
         let lane = self.lanes.first_of(flow);
-        let exit = self.lanes.cross(lane, at, segment.bytes);
+        let exit = self.lanes.cross(lane, at, segment.wire_bytes());
         if exit.place == NO_PLACE {
-            self.leave_rarely(lane, exit, segment);
+            self.leave_rarely(lane, exit, segment.words());
         } else {
             self.send_to(lane, exit, segment);
         }
     }
 
     #[inline(never)]
-    fn leave_rarely(&mut self, lane: u32, exit: Exit, event: &Event) {
-        self.leave(lane, exit, event);
+    fn leave_rarely(&mut self, lane: u32, exit: Exit, words: Words) {
+        self.leave(lane, exit, &Event::of_words(words));
     }
 
     /// A packet leaves `lane`.
@@ -123,17 +123,18 @@ impl Ways<'_> {
         } else if leads.is_lone_sender() {
             self.post.lone.post(event.moved(reach, self.lanes.flow_of(lane)));
         } else {
-            self.send_to_end(lane, leads.target(), event.moved(reach, self.first_lane() + lane));
+            self.send_to_end(lane, leads, event.moved(reach, self.first_lane() + lane).words());
         }
     }
 
     /// The same where that is another end than a lone sender's; or it is lost there then.
     #[inline(never)]
-    fn send_to_end(&mut self, lane: u32, target: Target, event: Event) {
+    fn send_to_end(&mut self, lane: u32, leads: Leads, words: Words) {
+        let (event, target) = (Event::of_words(words), leads.target());
         if target == Target::Nowhere {
             return self.lose_ahead(event);
         }
-        self.post.post_to_end(event.slot, event.at, self.lanes.flow_of(lane), target, &event);
+        self.post.post_to_end(event.slot(), event.at, self.lanes.flow_of(lane), target, &event);
     }
 
     /// A packet finds no room at a moment that may lie ahead, perhaps beyond the end of the run.

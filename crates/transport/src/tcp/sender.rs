@@ -262,7 +262,8 @@ impl Sender {
             self.burst = full_burst(cfg);
         }
         let marked = ack.ece && cfg.ecn;
-        if marked {
+        // Most echoes are of a mark that was reacted to.
+        if marked && (ack.ack > self.recover || self.last == Cause::Timeout) {
             self.on_echo(cfg, ack.ack);
         }
         self.on_new_data(cfg, now, ack, marked);
@@ -407,6 +408,12 @@ impl Sender {
         (!idle && self.deadline != Instant::MAX).then_some(self.deadline)
     }
 
+    /// Whether [`next_timer`](Self::next_timer) could be before `moment`, at a glance.
+    #[inline(always)]
+    pub fn may_be_due(&self, moment: Instant) -> bool {
+        self.deadline < moment
+    }
+
     /// The timer of [`next_timer`](Self::next_timer). Late calls are fine, early and extra ones do nothing.
     pub fn on_timer(&mut self, cfg: &TcpConfig, now: Instant) {
         if self.next_timer().is_some_and(|due| now >= due) {
@@ -485,22 +492,20 @@ impl Sender {
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
         self.duplicates = 0;
-        let held = marked && !self.resends_after_timeout(cfg, self.una - acked);
+        let held = marked && !(self.last == Cause::Timeout && self.resends_after_timeout(cfg, self.una - acked));
         self.measure(cfg, now, &ack, marked);
         self.arm(cfg, now);
-        if !held {
-            self.flags &= !ECN_BACKOFF;
-            self.grow(cfg, acked, in_flight);
-        }
+        self.flags &= if held { !0 } else { !ECN_BACKOFF };
+        self.grow(cfg, acked, in_flight, held);
         if cfg.syn && ack.ack == 1 {
             // RFC 5681 section 3.1, RFC 6928: the initial window, one segment if the SYN was lost.
             self.cwnd = if self.flags & SYN_LOST != 0 { 1.0 } else { f64::from(cfg.initial_window) };
         }
     }
 
-    /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465).
+    /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465). `held`: nothing grows.
     #[inline(always)]
-    fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32) {
+    fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32, held: bool) {
         if self.is_controlled() {
             return; // its congestion control does that
         }
@@ -514,16 +519,19 @@ impl Sender {
             }
         }
         if cfg.whole_windows {
-            self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
+            if !held {
+                self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
+            }
             return;
         }
-        let counted = if cfg.growth_limit == 1 { 1.0 } else { f64::from(acked.min(cfg.growth_limit)) };
-        self.cwnd = reno_growth(self.cwnd, slow_start, counted);
+        // Without a branch, which nobody could foretell: marks come by chance. Growth by nothing changes nothing.
+        let counted = if cfg.growth_limit == 1 { 1 } else { acked.min(cfg.growth_limit) };
+        self.cwnd = reno_growth(self.cwnd, slow_start, f64::from(if held { 0 } else { counted }));
     }
 
     /// Whether what a timeout found outstanding is being sent again, with `una` not acknowledged. Only new data carries CWR (RFC 3168
     /// section 6.1.5), so until then the receiver echoes a mark from before, which must not hold the window at one segment.
-    #[cold]
+    #[inline]
     fn resends_after_timeout(&self, cfg: &TcpConfig, una: u32) -> bool {
         self.last == Cause::Timeout && una < self.recover && !cfg.quirks.cwr_retransmissions
     }
