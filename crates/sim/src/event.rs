@@ -6,7 +6,7 @@
 use aqumen_aqm::PureAck;
 use aqumen_network::Carried;
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment};
+use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
 
 /// Something that happens at a moment. Equal moments are ordered by slot, never by when the event was made.
@@ -76,6 +76,13 @@ impl Event {
             | flag(segment.retransmission, RETRANSMISSION)
             | epoch;
         Event::new(0, segment.sent_at.as_nanos(), 0, segment.seq, 0, segment.bytes, flags)
+    }
+
+    /// A data segment that says nothing beside its number.
+    #[inline(always)]
+    pub(crate) fn plain_segment(config: &TcpConfig, seq: u32, sent_at: u64, epoch: u16) -> Self {
+        let ecn = if config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        Event::new(0, sent_at, 0, seq, 0, config.packet_bytes, ecn as u16 | epoch)
     }
 
     /// An acknowledgement without SACK blocks and feedback under way.
@@ -254,6 +261,36 @@ mod tests {
         assert!(event.is_ack());
         assert_eq!((event.as_ack(), event.kept(), event.epoch()), (ack, None, next_epoch(0)));
         assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).kept(), Some(Kept::Ack(3)));
+    }
+
+    #[test]
+    fn a_plain_segment_is_a_segment_that_says_nothing_else() {
+        for config in [TcpConfig::ns2(), TcpConfig { ecn: true, packet_bytes: 1500, ..TcpConfig::ns2() }] {
+            let segment = Segment {
+                seq: 70_000,
+                bytes: config.packet_bytes,
+                ecn: if config.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+                cwr: false,
+                syn: false,
+                push: false,
+                retransmission: false,
+                sent_at: Instant::from_nanos(5),
+            };
+            let plain = Event::plain_segment(&config, 70_000, 5, next_epoch(0));
+            assert_eq!((plain, plain.as_segment()), (Event::segment(&segment, next_epoch(0)), segment));
+        }
+    }
+
+    #[test]
+    fn an_event_survives_as_words_and_where_it_is_moved() {
+        let event = Event::plain_segment(&TcpConfig::ns2(), u32::MAX, u64::MAX - 1, next_epoch(7 << 12));
+        assert_eq!(Event::of_words(event.words()), event);
+        let moved = event.moved(9, u32::MAX);
+        assert_eq!(
+            (moved.turn(), moved.as_segment(), moved.epoch()),
+            ((9, u32::MAX), event.as_segment(), event.epoch())
+        );
+        assert_eq!(moved.moved(event.at, event.slot()), event);
     }
 
     #[test]

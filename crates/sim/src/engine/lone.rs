@@ -32,16 +32,19 @@ pub(super) struct Lone {
 }
 
 /// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and hardly any goes
-/// off; none goes off sooner than the least timeout after it was moved. So a round comes each time that has passed, and finds
+/// off; none goes off sooner than the least timeout after it was moved. So a round comes at least each time that has passed, and finds
 /// those that could go off before the next.
 struct Round {
-    /// The least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
+    /// No more than the least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
     every: u64,
     /// What was before is done.
     now: u64,
     /// When the next round comes at the latest.
     next: u64,
 }
+
+/// So many rounds are made in the least timeout.
+const ROUNDS: u64 = 2;
 
 /// Set where a packet reaches a receiver.
 const RECEIVER: u32 = 1 << 31;
@@ -60,7 +63,9 @@ impl Lone {
         timeout: Option<Span>,
     ) -> Self {
         // A window in which a timer could be set and go off is too long.
-        let every = timeout.map(Span::as_nanos).filter(|every| 2 << width_bits <= *every).unwrap_or(NEVER);
+        let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
+        // More often than need be: of those that could go off before the next round, fewer then are moved before they do.
+        let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
         Lone {
             width_bits,
             round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
@@ -130,13 +135,7 @@ impl Lone {
         if until < end {
             // Those for later stay, in their order.
             let mut early = std::mem::take(&mut self.spare);
-            events.retain(|event| {
-                let is_early = event.at < until;
-                if is_early {
-                    early.push(*event);
-                }
-                !is_early
-            });
+            part(&mut events, &mut early, until);
             self.packets_now = std::mem::replace(&mut events, early);
         }
         let mut next_acks = std::mem::take(&mut self.next_acks);
@@ -211,7 +210,7 @@ impl Hosts<'_> {
                 Stop::Packet(event) => {
                     let flow = event.slot() & !RECEIVER;
                     done += run_receiver_clock(ways, flow, event.at);
-                    ways.receive(flow, event.at, &event);
+                    ways.receive(flow, event.at, &event, ways.lanes.acks_of(flow));
                 }
                 Stop::Done => break,
             }
@@ -270,8 +269,12 @@ impl Hosts<'_> {
                 Departure::None => {}
                 Departure::At(segments, at) => {
                     for _ in 0..segments {
-                        let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
-                        ways.send_first(flow, at, &segment);
+                        match state.sender.transmit_plain(config, instant(at)) {
+                            Some(seq) => {
+                                ways.send_first(flow, at, &Event::plain_segment(config, seq, at, state.epoch));
+                            }
+                            None => send_other(ways, state, config, flow, at),
+                        }
                     }
                 }
                 Departure::Later(at) => ways.post.lone.schedule(at, flow),
@@ -369,7 +372,24 @@ impl Hosts<'_> {
     }
 }
 
-/// The same for a receiver: delayed acknowledgements.
+/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for each, which nobody
+/// could foretell.
+fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
+    early.extend_from_slice(events);
+    let (mut before, mut after) = (0, 0);
+    for place in 0..events.len() {
+        let event = events[place];
+        let is_early = event.at < until;
+        early[before] = event;
+        events[after] = event;
+        before += usize::from(is_early);
+        after += usize::from(!is_early);
+    }
+    early.truncate(before);
+    events.truncate(after);
+}
+
+/// Carries out what a receiver does by itself: delayed acknowledgements.
 #[inline(always)]
 fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
     let mut done = 0;
@@ -380,9 +400,35 @@ fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
     done
 }
 
+/// A segment leaves its sender that is not like most.
+#[cold]
+#[inline(never)]
+fn send_other(ways: &mut Ways<'_>, state: &mut FlowState, config: &TcpConfig, flow: u32, at: u64) {
+    let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
+    ways.send_first(flow, at, &segment);
+}
+
 /// An acknowledgement reaches a sender that is not just one of new data.
 #[cold]
 #[inline(never)]
 fn on_other_ack(state: &mut FlowState, config: &TcpConfig, event: &Event) {
     state.sender.on_ack(config, instant(event.at), &event.as_ack());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_early_is_parted_from_what_comes_later_both_in_order() {
+        let event = |(slot, at): (u32, u64)| Event::timer(at, slot);
+        for (until, expected) in [(0, [&[][..], &[0, 1, 2, 3][..]]), (6, [&[1, 3], &[0, 2]]), (9, [&[0, 1, 2, 3], &[]])]
+        {
+            let mut later: Vec<Event> = (0..).zip([7, 5, 8, 5]).map(event).collect();
+            let mut early = Vec::new();
+            part(&mut later, &mut early, until);
+            let slots = [early, later].map(|events| events.iter().map(Event::slot).collect::<Vec<_>>());
+            assert_eq!(slots, expected);
+        }
+    }
 }

@@ -103,11 +103,11 @@ impl Ways<'_> {
         let config = self.configs[sink.group as usize];
         let segment = event.as_segment();
         if !sink.receiver.is_next(&segment) || reach >= self.next_edge {
-            self.receive(flow, reach, event);
+            self.receive(flow, reach, event, lane + 1);
             return;
         }
         if Segments::wants(flow, &segment) {
-            self.segments.arrive(flow, reach, &segment, self.next_edge);
+            self.segments.arrive(flow, sink.group, reach, &segment, self.next_edge);
         }
         let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
         let exit = self.lanes.cross(lane + 1, reach, config.ack_bytes);
@@ -151,9 +151,10 @@ impl Ways<'_> {
         self.send(lane, at, event);
     }
 
-    /// A segment reaches its receiver at a moment that may lie ahead: how many bytes it delivers.
+    /// A segment reaches its receiver, whose acknowledgements leave on lane `acks`, at a moment that may lie ahead: how many bytes it
+    /// delivers.
     #[inline(never)]
-    pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event) -> u64 {
+    pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event, acks: u32) -> u64 {
         let sink = &mut self.sinks[flow as usize];
         if event.epoch() != sink.epoch {
             return 0; // a copy, left over from a connection that is complete
@@ -162,7 +163,7 @@ impl Ways<'_> {
         let before = sink.receiver.delivered_bytes();
         let segment = event.as_segment();
         if Segments::wants(flow, &segment) {
-            self.segments.arrive(flow, at, &segment, self.next_edge);
+            self.segments.arrive(flow, sink.group, at, &segment, self.next_edge);
         }
         let ack = sink.receiver.on_segment(config, instant(at), &segment);
         let delivered = (sink.receiver.delivered_bytes() - before).0;
@@ -173,7 +174,7 @@ impl Ways<'_> {
             self.arm_acknowledge(flow);
         }
         if let Some(ack) = ack {
-            self.send_ack(flow, at, &ack);
+            self.send_ack(flow, at, &ack, acks);
         }
         delivered
     }
@@ -188,7 +189,7 @@ impl Ways<'_> {
         let ack = sink.receiver.on_timer(instant(now));
         self.arm_acknowledge(flow);
         if let Some(ack) = ack {
-            self.send_ack(flow, now, &ack);
+            self.send_ack(flow, now, &ack, self.lanes.acks_of(flow));
         }
     }
 
@@ -202,7 +203,7 @@ impl Ways<'_> {
         }
     }
 
-    fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
+    fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack, lane: u32) {
         let Sink { group, epoch, .. } = self.sinks[flow as usize];
         let bytes = self.configs[group as usize].ack_bytes;
         let event = if ack.sack.is_empty() && ack.feedback == Feedback::None {
@@ -210,7 +211,7 @@ impl Ways<'_> {
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(*ack), epoch)
         };
-        self.send_rarely(self.lanes.acks_of(flow), at, &event);
+        self.send_rarely(lane, at, &event);
     }
 
     /// A packet is gone.
@@ -219,7 +220,10 @@ impl Ways<'_> {
         match event.kept() {
             Some(Kept::Ack(index)) => drop(self.acks.take(index)),
             Some(Kept::Packet(index)) => drop(self.packets.take(index)),
-            None if !event.is_ack() => self.segments.lose(self.lanes.flow_of(self.lane_of(event)), &event.as_segment()),
+            None if !event.is_ack() => {
+                let flow = self.lanes.flow_of(self.lane_of(event));
+                self.segments.lose(self.sinks[flow as usize].group, &event.as_segment());
+            }
             None => {}
         }
     }
