@@ -645,10 +645,10 @@ fn a_plain_segment_is_what_the_sender_would_have_given() {
             sender
         };
         let (mut one, mut other, mut plain) = (new(), new(), 0);
-        for step in 1..600 {
+        for step in 1..1000 {
             let now = ms(100 * step);
             let (acked, high) = (one.acknowledged_segments(), one.stats().sent - one.stats().retransmitted);
-            if step % 83 == 0 && one.next_timer().is_some() {
+            if (step % 83 == 0 || acked == high) && one.next_timer().is_some() {
                 let due = one.next_timer().unwrap().max(now);
                 [&mut one, &mut other].into_iter().for_each(|sender| sender.on_timer(&cfg, due));
             } else if acked < high {
@@ -671,6 +671,6 @@ fn a_plain_segment_is_what_the_sender_would_have_given() {
             assert_eq!((one.stats(), one.next_timer(), one.cwnd()), (other.stats(), other.next_timer(), other.cwnd()));
         }
         assert!(one.is_finished() && one.stats().timeouts > 0, "{:?}", one.stats());
-        assert_eq!(plain > 300, cfg.write == 0, "{plain}");
+        assert_eq!(plain > 100, cfg.write == 0, "{plain}");
     }
 }
