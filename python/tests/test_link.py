@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from statistics import fmean
 
+import machine
 import pytest
 
 import aqumen
@@ -153,21 +154,12 @@ def linked(sides, text, flows, *options, stop=None):
     return json.loads(answer), took
 
 
-def valid(sides, text, flows, *options):
-    """A run that counts: one that was late is repeated once, and what is late twice shows nothing."""
-    for chance in range(2):
-        # What disturbed the first has had time to pass.
-        time.sleep(10 * chance)
-        answer, took = linked(sides, text, flows, *options)
-        if answer["host"]["valid"]:
-            return answer, took
-    raise AssertionError(f"invalid twice: {answer['host']['invalid_because']}")
-
-
 @pytest.mark.parametrize("options", [(), ("--gso",)], ids=["packets", "super-packets"])
 def test_kernel_traffic_over_a_link_fares_as_in_the_packet_engine(sides, options):
     given = scenario(12, 4)
-    answer, took = valid(sides, given.to_toml(), 16, *options)
+    answer, took = machine.counted(
+        lambda: linked(sides, given.to_toml(), 16, *options), lambda answered: answered[0]["host"]
+    )
     link = answer["links"]["bottleneck"]["steady"]
     packet = [aqumen.run(given, "pi", seed).link() for seed in range(1, 6)]
     queue, used = (fmean(run[metric] for run in packet) for metric in ("queue_mean_pkts", "utilization"))

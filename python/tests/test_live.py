@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import machine
 import pytest
 
 import aqumen
@@ -85,8 +86,8 @@ def test_films_that_adapt_are_watched_as_in_the_packet_engine():
         buffer = "4s"
     """
     scenario = Scenario.parse(text, "films")
-    packet, live_run = (json.loads(run_one(scenario, (None, 1), engine).json) for engine in ("packet", "live"))
-    assert live_run["host"]["valid"], live_run["host"]
+    packet = json.loads(run_one(scenario, (None, 1), "packet").json)
+    live_run = machine.counted(lambda: json.loads(run_one(scenario, (None, 1), "live").json), lambda run: run["host"])
     ours, kernel = (result["flows"]["film"] for result in (packet, live_run))
     assert ours["all"].keys() == kernel["all"].keys()
     for key in ("video_began", "video_stalls", "video_switches"):

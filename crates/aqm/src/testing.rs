@@ -1,4 +1,4 @@
-//! What the tests of this crate share: hosts' random numbers that are known beforehand.
+//! What the tests of this crate share, those from outside too: hosts' random numbers that are known beforehand.
 
 use crate::Draw;
 

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use aqumen_live::lab::report::LiveResult;
 use aqumen_live::lab::run::run;
 use aqumen_scenario::{Plan, Scenario};
 
 mod common;
+#[path = "common/machine.rs"]
+mod machine;
 
 const AQUMEND: &str = env!("CARGO_BIN_EXE_aqumend");
 
@@ -41,16 +41,30 @@ fn plan(text: &str) -> Plan {
     Scenario::parse(text, "kinds").unwrap().plan(1, None).unwrap()
 }
 
-/// A run that counts: one that was late is repeated once, after what disturbed it has had time to pass. A machine that is late twice
-/// cannot show anything, and does not pass.
-fn valid_run(plan: &Plan) -> LiveResult {
-    let mut live = run(plan, |_| true).unwrap();
-    if !live.host.valid {
-        thread::sleep(Duration::from_secs(10));
-        live = run(plan, |_| true).unwrap();
+/// A run that counts. One that was late is repeated once; late twice is a failure, unless the machine itself was late: then nothing is
+/// shown, and one line says so.
+fn valid_run(plan: &Plan) -> Option<LiveResult> {
+    let attempt = || {
+        machine::calm();
+        machine::beside(|| run(plan, |_| true).unwrap())
+    };
+    let (first, _) = attempt();
+    if first.host.valid {
+        return Some(first);
     }
-    assert!(live.host.valid, "invalid twice: {}", live.host.invalid_because.join("; "));
-    live
+    let (second, late) = attempt();
+    if second.host.valid {
+        return Some(second);
+    }
+    let why = second.host.invalid_because.join("; ");
+    assert!(
+        late > machine::DISTURBED,
+        "invalid twice: {why}; this machine was on time, one sleep in a hundred {late:?} late"
+    );
+    // Past the harness, which keeps what tests print that do not fail.
+    let told = format!("Nothing shown: {why}; one sleep in a hundred of this machine was {late:?} late.\n");
+    std::io::stderr().write_all(told.as_bytes()).unwrap();
+    None
 }
 
 /// Enough flows and transfers at a time that a few whose SYN is lost, and who try again after a second, and then after two, do
@@ -101,7 +115,7 @@ fn every_kind_of_flow_that_the_kernel_has_gets_through() {
         return;
     }
     let plan = plan(&scenario("4s", KINDS));
-    let live = valid_run(&plan);
+    let Some(live) = valid_run(&plan) else { return };
     let result = &live.result;
     let link = &result.links["bottleneck"]["steady"];
     assert!(link.utilization.unwrap() > 0.5 && link.marked_pkts > 0 && link.early_dropped_pkts > 0, "{link:?}");
@@ -135,7 +149,7 @@ fn a_flow_without_competition_fills_the_link_and_no_more() {
     let one = "[[flows]]\nname = \"one\"\ntransport = \"linux-reno\"\n";
     // Room for five times what is under way: one flow alone never empties it.
     let plan = plan(&scenario("4s", one).replace("aqm = \"pi\"", "aqm = \"droptail\""));
-    let live = valid_run(&plan);
+    let Some(live) = valid_run(&plan) else { return };
     let (link, flow) = (&live.result.links["bottleneck"]["steady"], &live.result.flows["one"]["steady"]);
     assert!(link.utilization.unwrap() > 0.95, "{link:?}");
     assert!(flow.throughput_bps.unwrap() < 12.2e6 && flow.jain_fairness == Some(1.0), "{flow:?}");
@@ -149,7 +163,9 @@ fn a_receive_window_limits_what_is_under_way() {
     // 4 packets a round trip of 30 ms, each with 1448 bytes of data: 1.54 Mbit/s. Without, each had a third of the link: 3.86 Mbit/s.
     let flows =
         "[[flows]]\nname = \"narrow\"\ncount = 3\ntransport = { preset = \"linux-reno\", receive_window = \"4pkt\" }\n";
-    let live = valid_run(&plan(&scenario("4s", flows).replace("aqm = \"pi\"", "aqm = \"droptail\"")));
+    let Some(live) = valid_run(&plan(&scenario("4s", flows).replace("aqm = \"pi\"", "aqm = \"droptail\""))) else {
+        return;
+    };
     let narrow = &live.result.flows["narrow"]["steady"];
     let each = narrow.goodput_bps / 3.0;
     let most = 4.0 * 1448.0 * 8.0 / 0.030;
@@ -164,7 +180,7 @@ fn calls_and_frames_are_rated() {
     let film = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/life.txt");
     let flows = "[[flows]]\nname = \"call\"\ntransport = \"udp\"\ntraffic = { kind = \"voip\", suppress = false }\n\
                  [[flows]]\nname = \"camera\"\ntransport = \"udp\"\ntraffic = { kind = \"video\", file = \"FILM\", rate = \"1Mbit\" }\n";
-    let live = valid_run(&plan(&scenario("4s", &flows.replace("FILM", film))));
+    let Some(live) = valid_run(&plan(&scenario("4s", &flows.replace("FILM", film)))) else { return };
     let flow = |group: &str| &live.result.flows[group]["steady"];
     let (call, camera) = (flow("call"), flow("camera"));
     assert!(call.mos > Some(4.0) && call.r_factor > Some(80.0), "{call:?}");

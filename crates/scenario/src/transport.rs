@@ -10,7 +10,7 @@ use aqumen_transport::rtp::{RtpConfig, RtpSink, RtpSource};
 use aqumen_transport::sctp::{SctpConfig, SctpSink, SctpSource};
 use aqumen_transport::tcp::{LossDetection, Reduction, TcpConfig, Variant};
 use aqumen_transport::udp::{UdpConfig, UdpSink, UdpSource};
-use aqumen_transport::{Config, Endpoint};
+use aqumen_transport::{AnyEnd, Config};
 use serde_json::json;
 use settings::Settings;
 
@@ -77,7 +77,7 @@ macro_rules! protocols {
     };
     (@ends $config:ident) => { None };
     (@ends $config:ident $source:ident $sink:ident) => {
-        Some((Box::new($source::new($config)), Box::new($sink::new($config))))
+        Some((AnyEnd::from($source::new($config)), AnyEnd::from($sink::new($config))))
     };
 }
 
@@ -115,7 +115,7 @@ protocols! {
 }
 
 /// The two ends of a connection, source and sink.
-pub type Ends = (Box<dyn Endpoint>, Box<dyn Endpoint>);
+pub type Ends = (AnyEnd, AnyEnd);
 
 /// A preset: its name, and the configuration it stands for.
 pub type Preset = (&'static str, fn() -> Protocol);

@@ -13,12 +13,13 @@
 //! What concerns all places stops them all: the agenda, and the sampler.
 //!
 //! `partition` says what makes a place, `post` takes there what is to happen, `place` and `batch` put it in order, `ports`, `lone`
-//! and `hosts` (with `agents` and `applications`) let it happen; `ways` lead from place to place. What is written, not felt, in
-//! the order of all that happens, the trace, lies in a `log` until a window closes.
+//! and `hosts` (with `ends`, `agents` and `applications`) let it happen; `ways` lead from place to place. What is written, not
+//! felt, in the order of all that happens, the trace, lies in a `log` until a window closes.
 
 mod agents;
 mod applications;
 mod batch;
+mod ends;
 mod hosts;
 mod log;
 mod lone;
@@ -235,6 +236,7 @@ impl<'a> Engine<'a> {
         }
     }
 
+    #[inline(never)]
     fn sample(&mut self, now: u64) {
         for (port, series) in self.ports.iter_mut().zip(&mut self.series) {
             if let Some((queue, probability)) = port.sample(now) {

@@ -17,8 +17,9 @@ pub(crate) const POINTS: usize = 72;
 const STEPS_A_ROUND: f64 = 3.0;
 /// Steps of a fall in a round trip: it begins with no jump, which a quick loop would feel.
 const FALLS_A_ROUND: f64 = 16.0;
-/// Cycles until the chain has forgotten its start.
-const CYCLES_MAX: usize = 60;
+/// Chance below which a window at a signal is hardly ever met, and by how many points the range of those that are is widened.
+const HARDLY: f64 = 1e-7;
+const WIDER: usize = 8;
 /// Growth is followed until so little of a cycle's chance is left.
 const LEFT: f64 = 1e-5;
 /// C of CUBIC, packets/s^3, its reduction, and Reno's growth with that reduction (RFC 9438, sections 5.1, 4.6, 4.3).
@@ -40,6 +41,7 @@ pub(crate) struct Chain<'a> {
     rtt_s: f64,
     /// The round trip that the sender measures.
     seen_s: f64,
+    typical: f64,
     lowest: f64,
     /// ln of the ratio of two points.
     step: f64,
@@ -56,7 +58,7 @@ pub(crate) struct Step {
     pub(crate) flight: f64,
     /// Acknowledgements a round trip whose signals count.
     pub(crate) acks: f64,
-    /// Where a signal in it leaves the window: a point of the grid, the share of the next one, the offset of CUBIC's limit above it.
+    /// Where a signal in it leaves the window: a state, and the share of that one point further.
     pub(crate) to: (usize, f64),
 }
 
@@ -73,8 +75,84 @@ pub(crate) struct Cycle {
     pub(crate) steps: Vec<Step>,
 }
 
-/// The state at a signal: the point of the grid, and whether CUBIC's last limit was above it.
-const BELOW: usize = POINTS;
+/// States that follow each other: `stride` for each point, of CUBIC that with its limit at the window and that with it above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Range {
+    pub(crate) from: usize,
+    pub(crate) end: usize,
+    pub(crate) stride: usize,
+}
+
+impl Range {
+    pub(crate) fn len(self) -> usize {
+        self.end - self.from
+    }
+
+    /// Its number of `state`, or of that at its end where `state` lies beyond.
+    pub(crate) fn place(self, state: usize) -> usize {
+        let kind = state % self.stride;
+        state.clamp(self.from + kind, self.end - self.stride + kind) - self.from
+    }
+
+    /// Its number of a state and the share of that one point further, both of them in the range.
+    pub(crate) fn between(self, (state, part): (usize, f64)) -> (usize, f64) {
+        let kind = state % self.stride;
+        if state < self.from {
+            (kind, 0.0)
+        } else if state + self.stride >= self.end {
+            (self.len() - 2 * self.stride + kind, 1.0)
+        } else {
+            (state - self.from, part)
+        }
+    }
+}
+
+/// The windows at signals once they have forgotten their start.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) range: Range,
+    /// What follows each state of the range, and the chance of it at a signal.
+    pub(crate) cycles: Vec<Cycle>,
+    pub(crate) chances: Vec<f64>,
+    pub(crate) rest: Rest,
+}
+
+/// The chances of the states at a signal, from where each leads, by taking one state after the other out (Grassmann, Taksar and Heyman,
+/// "Regenerative analysis and steady state distributions for Markov chains", 1985: no difference is ever taken).
+fn balanced(range: Range, cycles: &[Cycle]) -> Vec<f64> {
+    let n = range.len();
+    let mut leads = vec![0.0; n * n];
+    for (row, cycle) in leads.chunks_exact_mut(n).zip(cycles) {
+        for (state, share) in cycle.next.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+            row[range.place(state)] += share;
+        }
+    }
+    // States below this one are left for good.
+    let mut lowest = 0;
+    for k in (1..n).rev() {
+        let (above, own) = leads.split_at_mut(k * n);
+        // A reduction leads few states down.
+        let own = &own[..k];
+        let Some(first) = own.iter().position(|share| *share > 0.0) else {
+            lowest = k;
+            break;
+        };
+        let out: f64 = own[first..].iter().sum();
+        for row in above.chunks_exact_mut(n).filter(|row| row[k] > 0.0) {
+            row[k] /= out;
+            let comes = row[k];
+            row[first..k].iter_mut().zip(&own[first..]).for_each(|(cell, share)| *cell += comes * share);
+        }
+    }
+    let mut chances = vec![0.0; n];
+    chances[lowest] = 1.0;
+    for k in lowest + 1..n {
+        chances[k] = (lowest..k).map(|i| chances[i] * leads[i * n + k]).sum();
+    }
+    let all: f64 = chances.iter().sum();
+    chances.iter_mut().for_each(|chance| *chance /= all);
+    chances
+}
 
 impl<'a> Chain<'a> {
     pub(crate) fn new(sender: &'a Sender, p: f64, rtt_s: f64, seen_s: f64) -> Self {
@@ -86,11 +164,17 @@ impl<'a> Chain<'a> {
             Law::Prague => 2.73 / p * (rtt_s / PRAGUE_RTT_S).min(1.0),
         };
         let (lowest, highest) = match sender.law {
-            Law::Reno | Law::Cubic => ((0.12 * typical).max(sender.min_window), 6.0 * typical + 4.0),
-            Law::Dctcp | Law::Prague => ((0.3 * typical).max(sender.min_window), 2.5 * typical + 4.0),
+            Law::Reno | Law::Cubic => (0.12 * typical, 6.0 * typical + 4.0),
+            Law::Dctcp | Law::Prague => {
+                // At a small share windows are alike: growth ends by chance within 1/sqrt(2) rounds, reductions take p/2 of what is too much,
+                // so that they deviate by sqrt(p)/2.
+                let apart = 5.0 * p.sqrt();
+                (typical * libm::exp(-apart).max(0.3), typical * libm::exp(apart).min(2.5) + 4.0)
+            }
         };
+        let lowest = lowest.max(sender.min_window);
         let step = libm::log(highest / lowest) / (POINTS - 1) as f64;
-        Chain { sender, p, rtt_s, seen_s, lowest, step, alpha_shift: 0.0 }
+        Chain { sender, p, rtt_s, seen_s, typical, lowest, step, alpha_shift: 0.0 }
     }
 
     /// The chain of `sender` at the round trip that it measures, and how many round trips an answer to a signal keeps the next one off.
@@ -122,32 +206,55 @@ impl<'a> Chain<'a> {
     }
 
     pub(crate) fn settle(&self) -> Rest {
-        self.told(&self.cycles()).1
+        self.settled().rest
     }
 
-    /// What follows a signal in each state.
-    pub(crate) fn cycles(&self) -> Vec<Cycle> {
-        let states = if self.sender.law == Law::Cubic { 2 * POINTS } else { POINTS };
-        (0..states).map(|state| self.cycle(state)).collect()
+    /// States a point of the grid has: CUBIC's limit above the window or not.
+    fn stride(&self) -> usize {
+        if self.sender.law == Law::Cubic { 2 } else { 1 }
     }
 
-    /// The chances of the states at a signal, and where that lets the window rest.
-    pub(crate) fn told(&self, cycles: &[Cycle]) -> (Vec<f64>, Rest) {
-        let states = cycles.len();
-        let mut chances = vec![1.0 / states as f64; states];
-        for _ in 0..CYCLES_MAX {
-            let mut next = vec![0.0; states];
-            for (chance, cycle) in chances.iter().zip(cycles).filter(|(chance, _)| **chance > 1e-15) {
-                for (sum, share) in next.iter_mut().zip(&cycle.next) {
-                    *sum += chance * share;
-                }
+    /// The windows at signals that are met at all, what follows each, and their chances. The range of points that is looked at grows until
+    /// its ends are hardly ever met.
+    pub(crate) fn settled(&self) -> Settled {
+        let stride = self.stride();
+        let (below, above) = match self.sender.law {
+            Law::Reno | Law::Cubic => (0.25, 3.0),
+            Law::Dctcp | Law::Prague => (0.8, 1.3),
+        };
+        let near = |window: f64| (libm::log(window / self.lowest) / self.step).clamp(0.0, (POINTS - 2) as f64) as usize;
+        let (mut from, mut end) = (near(below * self.typical), (near(above * self.typical) + 2).min(POINTS));
+        let states = |from: usize, end: usize| (stride * from..stride * end).map(|state| self.cycle(state));
+        let mut cycles: Vec<Cycle> = states(from, end).collect();
+        loop {
+            let range = Range { from: stride * from, end: stride * end, stride };
+            let chances = balanced(range, &cycles);
+            let met = |point: usize| chances[stride * (point - from)..][..stride].iter().sum::<f64>() > HARDLY;
+            let (down, up) = (from > 0 && met(from), end < POINTS && met(end - 1));
+            if !(down || up) {
+                let rest = self.rest(&chances, &cycles);
+                return Settled { range, cycles, chances, rest };
             }
-            let moved: f64 = next.iter().zip(&chances).map(|(a, b)| (a - b).abs()).sum();
-            chances = next;
-            if moved < 1e-9 {
-                break;
+            if down {
+                let wider = from.saturating_sub(WIDER);
+                cycles.splice(0..0, states(wider, from));
+                from = wider;
+            }
+            if up {
+                let wider = (end + WIDER).min(POINTS);
+                cycles.extend(states(end, wider));
+                end = wider;
             }
         }
+    }
+
+    /// What follows a signal in each state of a range.
+    pub(crate) fn cycles(&self, range: Range) -> Vec<Cycle> {
+        (range.from..range.end).map(|state| self.cycle(state)).collect()
+    }
+
+    /// Where the window rests with these chances at signals.
+    fn rest(&self, chances: &[f64], cycles: &[Cycle]) -> Rest {
         let sum =
             |of: &dyn Fn(&Cycle) -> f64| -> f64 { chances.iter().zip(cycles).map(|(c, cycle)| c * of(cycle)).sum() };
         let rounds = sum(&|cycle| cycle.rounds);
@@ -155,14 +262,14 @@ impl<'a> Chain<'a> {
         let mean = sum(&|cycle| cycle.area[0]) / rounds;
         let variance = (sum(&|cycle| cycle.area[1]) / rounds - mean * mean).max(0.0);
         let outside = self.outside_pkts(flight);
-        let rest = Rest { window_pkts: (flight - outside).max(0.2 * flight), variance_pkts2: variance };
-        (chances, rest)
+        Rest { window_pkts: (flight - outside).max(0.2 * flight), variance_pkts2: variance }
     }
 
     /// What follows a signal in `state`.
     fn cycle(&self, state: usize) -> Cycle {
         let Sender { law, proportional, from_flight, whole, min_window, .. } = *self.sender;
-        let (below, at) = (state >= BELOW, self.window(state % POINTS));
+        let stride = self.stride();
+        let (below, at) = (state % stride == 1, self.window(state / stride));
         let p = self.p;
         let base = if from_flight { self.flight(at) } else { at };
         let factor = match law {
@@ -189,7 +296,7 @@ impl<'a> Chain<'a> {
         let acks_waiting = if law == Law::Prague { before * waiting } else { before };
         let mean_waiting = if quick { after } else { 0.5 * (before + after) };
         let mut cycle = Cycle {
-            next: vec![0.0; if law == Law::Cubic { 2 * POINTS } else { POINTS }],
+            next: vec![0.0; stride * POINTS],
             acks: acks_waiting,
             rounds: waiting,
             area: [waiting * mean_waiting, waiting * mean_waiting * mean_waiting],
@@ -221,6 +328,7 @@ impl<'a> Chain<'a> {
         let rounds_at_most = longest / flight.max(0.5);
         let step_rounds = (1.0 / STEPS_A_ROUND).max(rounds_at_most.min(2.0 * longest.sqrt()) / 160.0);
         let (mut in_round, mut round_flight) = (0.0, flight.max(0.5));
+        let rate = libm::log1p(-p.min(1.0 - 1e-12));
         while left > LEFT {
             if step_rounds > 1.0 {
                 // Several round trips at once: those in the middle tell their flight.
@@ -229,7 +337,7 @@ impl<'a> Chain<'a> {
                 round_flight = self.flight(ahead.window);
             }
             let acks = step_rounds * round_flight;
-            let kept = libm::exp(acks * libm::log1p(-p.min(1.0 - 1e-12)));
+            let kept = libm::exp(acks * rate);
             let gone = left * (1.0 - kept);
             let met = gone / p;
             growth.advance(0.5 * acks, 0.5 * step_rounds);
@@ -245,7 +353,7 @@ impl<'a> Chain<'a> {
             let part = (in_round + 0.5 * step_rounds).min(0.5);
             cycle.rounds -= gone * (1.0 - clumped) * part;
             let to = self.place(middle, growth.limit_above(middle));
-            share_out(&mut cycle.next, to, gone);
+            share_out(&mut cycle.next, stride, to, gone);
             cycle.steps.push(Step { rounds: step_rounds, flight, acks: round_flight, to });
             left -= gone;
             in_round += step_rounds;
@@ -254,15 +362,15 @@ impl<'a> Chain<'a> {
                 (in_round, round_flight) = (0.0, self.flight(growth.window).max(0.5));
             }
         }
-        share_out(&mut cycle.next, self.place(growth.window, growth.limit_above(growth.window)), left);
+        share_out(&mut cycle.next, stride, self.place(growth.window, growth.limit_above(growth.window)), left);
         cycle
     }
 
-    /// The point of the grid below `window`, and the share of the next one.
+    /// The state at the point of the grid below `window`, and the share of the next one.
     fn place(&self, window: f64, below: bool) -> (usize, f64) {
         let place = (libm::log(window / self.lowest) / self.step).clamp(0.0, (POINTS - 1) as f64);
         let point = (place as usize).min(POINTS - 2);
-        (point + if below { BELOW } else { 0 }, place - point as f64)
+        (self.stride() * point + usize::from(below), place - point as f64)
     }
 
     /// Packets of a flow that are not in the network although its window counts them: held back by the receiver, waiting for the pacer.
@@ -279,9 +387,9 @@ impl<'a> Chain<'a> {
 }
 
 /// Gives the chance to the two points beside a window.
-fn share_out(next: &mut [f64], (point, part): (usize, f64), chance: f64) {
-    next[point] += chance * (1.0 - part);
-    next[point + 1] += chance * part;
+fn share_out(next: &mut [f64], stride: usize, (state, part): (usize, f64), chance: f64) {
+    next[state] += chance * (1.0 - part);
+    next[state + stride] += chance * part;
 }
 
 /// A window that grows without a signal.

@@ -490,16 +490,23 @@ fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoi
         let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
         Ok::<_, Error>(at.held_by(&place.sender))
     };
-    // A response function by its chain takes milliseconds, and is nearly exact: it is asked less often.
+    // A response function takes a chain of windows to be solved: it is asked as seldom as may be.
     let quick = place.model != Model::Reno || place.sender.has_closed_form();
-    let (halvings, rounds) = if quick { (100, 200) } else { (24, 24) };
     match (aqm.theory().rests(), target) {
         (Rests::OnCurve(red), _) => {
             // The curve rises with the queue, the probability that holds the queue falls with it.
+            let too_low = |queue: f64| -> Result<bool, Error> {
+                if quick {
+                    return Ok(red.probability(queue) < at(queue)?.probability);
+                }
+                let rtt_s = queue / place.capacity_pps + place.base_rtt_s;
+                let window = rtt_s * (place.capacity_pps - place.unresponsive_pps) / place.flows;
+                Ok(place.sender.rest(red.probability(queue), rtt_s).window_pkts > window)
+            };
             let (mut low, mut high) = (0.0, place.buffer_pkts.min(red.curve.end()));
-            for _ in 0..halvings {
+            for _ in 0..if quick { 100 } else { 24 } {
                 let queue = 0.5 * (low + high);
-                if red.probability(queue) < at(queue)?.probability {
+                if too_low(queue)? {
                     low = queue;
                 } else {
                     high = queue;
@@ -508,10 +515,28 @@ fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoi
             at(high)
         }
         (Rests::BesideTarget, Some(target)) => {
-            let mut queue = target;
-            for _ in 0..rounds {
+            let beside = |queue: f64| -> Result<f64, Error> {
                 let p = aqumen_units::Probability::clamp(at(queue)?.probability);
-                queue = 0.5 * (queue + (target + aqm.theory().offset_pkts(p)).clamp(0.0, place.buffer_pkts));
+                Ok((target + aqm.theory().offset_pkts(p)).clamp(0.0, place.buffer_pkts))
+            };
+            let mut queue = target;
+            // The offset hardly depends on where the queue is.
+            let (rounds, near) = if quick { (200, 0.0) } else { (24, 1e-7 * place.buffer_pkts) };
+            let mut before: Option<(f64, f64)> = None;
+            for _ in 0..rounds {
+                let miss = beside(queue)? - queue;
+                if miss.abs() <= near {
+                    break;
+                }
+                // Half of the way, or along the line through the last two where the offset is slow to come by.
+                let step = match before {
+                    Some((last, missed)) if !quick && (missed - miss).abs() > 0.0 => {
+                        miss * (queue - last) / (missed - miss)
+                    }
+                    _ => 0.5 * miss,
+                };
+                before = Some((queue, miss));
+                queue = (queue + step).clamp(0.0, place.buffer_pkts);
             }
             at(queue)
         }

@@ -44,8 +44,10 @@ pub(crate) struct Field {
 
 /// A population at frequencies that rise by the same factor.
 #[derive(Clone, Debug)]
-struct Told {
-    window: f64,
+pub(crate) struct Told {
+    pub(crate) window: f64,
+    /// How a relative change of the round trip moves windows, in the answer to signals: with its shape.
+    by_rtt: f64,
     points: Vec<Around>,
 }
 
@@ -55,18 +57,19 @@ const TO: f64 = 30.0;
 const POINTS: usize = 44;
 
 impl Told {
-    fn new(population: &Population) -> Self {
-        let points = (0..POINTS)
-            .map(|k| population.at(Complex64::new(0.0, FROM * libm::pow(TO / FROM, k as f64 / (POINTS - 1) as f64))));
-        Told { window: population.window_pkts(), points: points.collect() }
+    pub(crate) fn new(population: &Population) -> Self {
+        let frequency = |k: usize| Complex64::new(0.0, FROM * libm::pow(TO / FROM, k as f64 / (POINTS - 1) as f64));
+        let frequencies: Vec<Complex64> = (0..POINTS).map(frequency).collect();
+        let (window, points) = (population.window_pkts(), population.at_each(&frequencies));
+        Told { window, by_rtt: population.by_rtt() * window / points[0].response.re, points }
     }
 
     /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling above.
-    fn at(&self, w: f64) -> Around {
+    pub(crate) fn at(&self, w: f64) -> Around {
         if w > TO {
-            let Around { response, power, by_rtt } = self.points[POINTS - 1];
+            let Around { response, power } = self.points[POINTS - 1];
             let fallen = (TO / w) * (TO / w);
-            return Around { response: response * fallen, power: power * fallen, by_rtt: by_rtt * fallen };
+            return Around { response: response * fallen, power: power * fallen };
         }
         let place = (libm::log(w.max(FROM) / FROM) / libm::log(TO / FROM) * (POINTS - 1) as f64).max(0.0);
         let point = (place as usize).min(POINTS - 2);
@@ -77,11 +80,12 @@ impl Told {
             true => libm::exp((1.0 - part) * libm::log(one.power) + part * libm::log(other.power)),
             false => 0.0,
         };
-        Around {
-            response: one.response * (1.0 - part) + other.response * part,
-            power,
-            by_rtt: one.by_rtt * (1.0 - part) + other.by_rtt * part,
-        }
+        Around { response: one.response * (1.0 - part) + other.response * part, power }
+    }
+
+    /// How windows that answer signals like this answer a relative change of the round trip, in relative changes.
+    pub(crate) fn by_rtt(&self, around: &Around) -> Complex64 {
+        around.response * (self.by_rtt / self.window)
     }
 }
 
@@ -116,10 +120,11 @@ impl Field {
     pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
         let (mut answer, mut power, mut own) = (Complex64::ZERO, 0.0, Complex64::ONE);
         for (crowd, told) in &self.crowds {
-            let Around { response, power: noise, by_rtt } = told.at(w * crowd.rtt_s);
+            let around = told.at(w * crowd.rtt_s);
+            let Around { response, power: noise } = around;
             let (relative, weight) = (response / told.window, crowd.weight_s);
             answer += weight * crowd.slope * relative * cis(-w * crowd.rtt_s);
-            own -= weight * crowd.waits * by_rtt / told.window / crowd.rtt_s;
+            own -= weight * crowd.waits * told.by_rtt(&around) / crowd.rtt_s;
             let mut each = noise / (told.window * told.window);
             if !crowd.random {
                 each =

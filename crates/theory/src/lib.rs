@@ -6,7 +6,8 @@
 //! - [`predict`]: the theory engine: a scenario's windows at rest;
 //! - [`response`]: the windows that senders of each kind hold at a share of signals;
 //! - `sender`, `chain`: what they do, and their windows from signal to signal;
-//! - `population`, `field`: many windows at once, how they answer and the noise that they make, and the loop that they close;
+//! - `density`, `population`, `field`: many windows at once, how they answer and the noise that they make, and the loop that they close;
+//! - `several`: links one after the other that share flows;
 //! - `coupled`: two queues whose signals are coupled, DualPI2;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
@@ -59,6 +60,7 @@
 
 mod chain;
 mod coupled;
+mod density;
 pub mod design;
 mod error;
 mod field;
@@ -72,6 +74,7 @@ pub mod predict;
 pub mod response;
 pub mod robust;
 mod sender;
+mod several;
 mod window;
 
 pub use error::Error;

@@ -106,15 +106,34 @@ impl Noise {
         if !at.feasible {
             return rest("every packet is signalled".into());
         }
+        let power = power.map(|(stable, power)| {
+            (
+                stable,
+                if stable && at.window_pkts >= WINDOW_MIN {
+                    noise::deviation_of(power, at.rtt_s, fineness)
+                } else {
+                    0.0
+                },
+            )
+        });
+        Noise::with_deviation(held, at, power)
+    }
+
+    /// The same of a deviation that is known already, and whether its loop is stable; `None` without a controller.
+    pub(crate) fn with_deviation(held: Held, at: &OperatingPoint, known: Option<(bool, f64)>) -> Self {
+        let rest = |why: String| Noise {
+            window_pkts: Some(at.window_pkts),
+            probability: Some(at.probability.min(1.0)),
+            ..Noise::none(why)
+        };
         if at.window_pkts < WINDOW_MIN {
             let window = at.window_pkts;
             return rest(format!("windows of {window:.2} packets: time-outs rule, which the models do not have"));
         }
-        let Some((stable, power)) = power else { return rest("there is no linear controller".into()) };
+        let Some((stable, deviation)) = known else { return rest("there is no linear controller".into()) };
         if !stable {
             return rest("the loop is unstable: its swing is that of the nonlinear equations".into());
         }
-        let deviation = noise::deviation_of(power, at.rtt_s, fineness);
         let queue = at.queue_pkts;
         let why = if deviation > DEVIATION_MAX * queue {
             Some("the queue runs empty too often for a linear answer".into())

@@ -32,6 +32,25 @@ impl Sender {
             Law::Dctcp => 1.4 / window_pkts,
             Law::Prague => 2.7 / window_pkts * (rtt_s / PRAGUE_RTT_S).min(1.0),
         };
+        // Along the line through the last two, from where it is to be expected; what that does not find is looked for between two ends.
+        let (mut u, mut slope, mut last) = (libm::log(scale.min(0.5)), -0.75, None);
+        for _ in 0..8 {
+            let here = miss(u);
+            if here.abs() < 1e-7 {
+                return Some(libm::exp(u));
+            }
+            if let Some((before, missed)) = last {
+                slope = (here - missed) / (u - before);
+            }
+            if !(slope < -0.1 && slope > -3.0) {
+                break;
+            }
+            last = Some((u, here));
+            u -= here / slope;
+            if !(-20.0..=0.0).contains(&u) {
+                break;
+            }
+        }
         let mut low = libm::log(scale.min(0.5)) - 0.5;
         let mut below = miss(low);
         while below < 0.0 {

@@ -31,11 +31,15 @@ extern crate alloc;
 mod check;
 mod config;
 mod endpoint;
+mod ends;
 pub mod rtp;
 pub mod sctp;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
 pub mod udp;
 
 pub use check::ConfigError;
 pub use config::Config;
 pub use endpoint::{Body, Delivery, Endpoint, Message, Packet, Stats};
+pub use ends::AnyEnd;

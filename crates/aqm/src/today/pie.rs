@@ -28,8 +28,9 @@
 //!   empty the sum, so that every packet is marked from then on until one is dropped or p is gone.
 //! - `start` (Linux: 500 ms): the first update. `limit` (Linux) applies below the link's buffer.
 //!
-//! Linux, of which `pie-linux` has the rest: times are whole jiffies, so that an update comes each 16 ms where a jiffy has 4; the
-//! departure rate that `delay = rate` measures gets a weight of 1/8; with a delay of 0 and packets that wait p does not decay.
+//! Linux, of which `pie-linux` has the rest: its timer counts whole jiffies and fires in the one after, so that an update comes each
+//! 20 ms where a jiffy has 4 (Debian), each 16 ms where it has 1, with the gains of 15 ms (`interval = 20ms`); the departure rate
+//! that `delay = rate` measures gets a weight of 1/8; with a delay of 0 and packets that wait p does not decay.
 
 use aqumen_units::{Instant, Probability, Span};
 

@@ -1,11 +1,12 @@
-//! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s.
+//! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s. The source's timer has the slot
+//! of TCP's retransmission timer, the sink's that of its acknowledgements.
 
 use aqumen_network::Carried;
 use aqumen_scenario::Protocol;
-use aqumen_transport::{Endpoint, Message, Stats};
+use aqumen_transport::{AnyEnd, Endpoint, Message, Stats};
 use aqumen_units::Instant;
 
-use super::hosts::Hosts;
+use super::hosts::{FlowState, Hosts};
 use super::pieces::{FlowPiece, SenderCounts};
 use super::ways::Ways;
 use super::{NEVER, NONE, instant};
@@ -18,7 +19,7 @@ pub(super) struct Agent {
 }
 
 struct End {
-    endpoint: Box<dyn Endpoint>,
+    endpoint: AnyEnd,
     /// When the earliest event for its timer comes.
     timer_at: u64,
 }
@@ -127,14 +128,15 @@ impl Hosts<'_> {
     pub(super) fn on_agent_packet(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, event: &Event) {
         let Some(Kept::Packet(index)) = event.kept() else { return };
         let mut packet = ways.packets.take(index);
-        if event.epoch() != self.flows[flow as usize].epoch {
+        let &FlowState { agent, epoch, .. } = &self.flows[flow as usize];
+        if event.epoch() != epoch {
             return; // a copy, left over from a connection that is complete
         }
         packet.ecn = event.ecn();
         if side == Side::Sink {
             self.measures.receptions.on_arrival(self.plan, flow, &packet, instant(event.at));
         }
-        self.agent(flow).end(side).endpoint.on_packet(instant(event.at), &packet);
+        self.agents[agent as usize].end(side).endpoint.on_packet(instant(event.at), &packet);
         self.pump_agent(ways, flow, side, event.at);
         self.on_progress_of_agent(ways, flow, side, event.at);
     }
@@ -160,21 +162,16 @@ impl Hosts<'_> {
 
     /// Sends what an end has to send, and hands over what it has for its application.
     pub(super) fn pump_agent(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
-        while let Some(packet) = self.agent(flow).end(side).endpoint.poll_transmit(instant(now)) {
-            let epoch = self.flows[flow as usize].epoch;
+        let &FlowState { agent, application, epoch, .. } = &self.flows[flow as usize];
+        let (lane, slot) = match side {
+            Side::Source => (ways.lanes.first_of(flow), ways.post.slots.retransmission),
+            Side::Sink => (ways.lanes.acks_of(flow), ways.post.slots.acknowledge),
+        };
+        let end = self.agents[agent as usize].end(side);
+        while let Some(packet) = end.endpoint.poll_transmit(instant(now)) {
             let event = Event::packet(&packet, ways.packets.keep(packet), side == Side::Sink, epoch);
-            let lane = match side {
-                Side::Source => ways.lanes.first_of(flow),
-                Side::Sink => ways.lanes.acks_of(flow),
-            };
             ways.send_rarely(lane, now, &event);
         }
-        let application = self.flows[flow as usize].application;
-        let slot = match side {
-            Side::Source => ways.post.slots.retransmission,
-            Side::Sink => ways.post.slots.acknowledge,
-        };
-        let end = self.agents[self.flows[flow as usize].agent as usize].end(side);
         let mut delivered = false;
         while let Some(delivery) = end.endpoint.poll_delivery() {
             delivered = true;

@@ -6,17 +6,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aqumen_aqm::Draw;
 use aqumen_result::Served;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic};
 use aqumen_traffic::{Action, Source, Step};
 use aqumen_transport::Message;
-use aqumen_transport::tcp::{Receiver, Sender};
-use aqumen_units::{Bytes, Span};
+use aqumen_transport::tcp::Sender;
+use aqumen_units::Bytes;
 
-use super::agents::{Agent, Side};
 use super::hosts::Hosts;
 use super::pieces::FlowPiece;
 use super::ways::Ways;
@@ -233,7 +231,7 @@ impl Hosts<'_> {
             let number = self.flows[flow as usize].application;
             let application = &mut self.applications.of_flows[number as usize];
             let Some(driver) = application.driver.as_mut().filter(|_| application.running) else { return };
-            if let Some(rate) = self.agents.get(self.flows[flow as usize].agent as usize).and_then(Agent::rate_bps) {
+            if let Some(rate) = self.flows[flow as usize].rate_bps(&self.agents) {
                 driver.source.on_rate(rate);
             }
             match driver.next(now) {
@@ -294,11 +292,7 @@ impl Hosts<'_> {
                 let application = self.application(flow);
                 let message = Message { bytes, number: application.messages, created_at: instant(now) };
                 application.messages += 1;
-                if self.flows[flow as usize].agent != NONE {
-                    self.write_to_agent(ways, flow, now, message);
-                } else {
-                    self.offer(ways, flow, now, u64::from(bytes));
-                }
+                self.write(ways, flow, now, message);
             }
             Action::Transfer { bytes, fresh, connection } => {
                 let flow = flow + connection;
@@ -307,14 +301,7 @@ impl Hosts<'_> {
                 if fresh && application.open {
                     self.open_again(ways, flow);
                 }
-                match self.flows[flow as usize].agent {
-                    NONE => self.offer(ways, flow, now, bytes),
-                    agent => {
-                        self.application(flow).open = true;
-                        self.agents[agent as usize].transfer(instant(now), bytes);
-                        self.pump_agent(ways, flow, Side::Source, now);
-                    }
-                }
+                self.transfer(ways, flow, now, bytes);
             }
             Action::BeginPage => self.application(flow).page_at = Some(now),
             Action::EndPage => {
@@ -335,40 +322,21 @@ impl Hosts<'_> {
         }
     }
 
-    /// The flow's TCP gets more to send; its connection opens if it has none.
-    fn offer(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, bytes: u64) {
-        let config = ways.configs[self.flows[flow as usize].group as usize];
-        let opens = !std::mem::replace(&mut self.application(flow).open, true);
-        let sender = &mut self.flows[flow as usize].sender;
-        sender.offer(config, instant(now), Bytes(bytes));
-        if opens {
-            sender.start(config, instant(now));
-        }
-        self.pump(ways, flow, now);
-    }
-
     /// Puts a new connection in place of the flow's, which has delivered all.
     fn open_again(&mut self, ways: &mut Ways<'_>, flow: u32) {
-        let config = ways.configs[self.flows[flow as usize].group as usize];
         let state = &mut self.flows[flow as usize];
         let sink = &mut ways.sinks[flow as usize];
         let application = &mut self.applications.of_flows[state.application as usize];
         application.open = false;
-        application.retired.add(&match state.agent {
-            NONE => FlowPiece::of_tcp(&state.sender, &sink.receiver),
-            agent => self.agents[agent as usize].total(),
-        });
+        application.retired.add(&state.done(&self.agents, sink));
         state.epoch = next_epoch(state.epoch);
         sink.epoch = state.epoch;
-        if let Some(agent) = self.agents.get_mut(state.agent as usize) {
-            agent.renew(&self.plan.groups[state.group as usize].transport);
-            self.measures.receptions.on_new_connection(flow);
-            return;
-        }
-        // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.
-        let phase = Span::from_nanos((state.rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
-        state.sender = Sender::new(config, Some(Bytes(0))).with_clock_phase(config, phase);
-        sink.receiver = Receiver::new(config);
+        self.renew(ways, flow);
+    }
+
+    /// The flow's application has something to send: whether its connection opens now.
+    pub(super) fn opens(&mut self, flow: u32) -> bool {
+        !std::mem::replace(&mut self.application(flow).open, true)
     }
 
     /// Something was acknowledged: the application's request may be complete.
@@ -388,11 +356,7 @@ impl Hosts<'_> {
     /// Whether all that the application asked for has been delivered; then its request is closed.
     fn settle(&mut self, flow: u32) -> bool {
         let state = &self.flows[flow as usize];
-        let done = match state.agent {
-            NONE => state.sender.is_finished(),
-            agent => self.agents[agent as usize].is_idle(),
-        };
-        if !done {
+        if !state.is_idle(&self.agents) {
             return false;
         }
         let number = state.application as usize;

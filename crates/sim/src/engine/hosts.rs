@@ -1,8 +1,7 @@
 //! The hosts: the sending ends of flows, the flows of other transports than TCP, and the applications at both ends.
 //!
 //! What is here is TCP, which most packets belong to; flows of other transports are in `agents`, traffic sources in
-//! `applications`. At an agent, the source's timer has the slot of the retransmission timer, the sink's that of the
-//! acknowledgement.
+//! `applications`, and what is asked of a flow whatever its transport in `ends`.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::Plan;
@@ -10,10 +9,9 @@ use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_transport::tcp::{Ack, Segment, Sender, TcpConfig};
 use aqumen_units::{Instant, Span};
 
-use super::agents::{Agent, Side};
+use super::agents::Agent;
 use super::applications::Applications;
-use super::pieces::FlowPiece;
-use super::ways::{Sink, Ways};
+use super::ways::Ways;
 use super::{NEVER, NONE, instant};
 use crate::event::{Event, Kept};
 use crate::measure::Measures;
@@ -45,7 +43,7 @@ pub(super) struct FlowState {
     /// When its delayed send comes: put off by an overhead or by pacing.
     pub(super) send_at: u64,
     pub(super) group: u32,
-    /// Its place among the agents, or `NONE`: a flow of TCP.
+    /// Its place among the agents, or `NONE`: see [`ends`](Self::ends).
     pub(super) agent: u32,
     /// Its place among the applications, or `NONE`: it offers what the plan says.
     pub(super) application: u32,
@@ -70,7 +68,7 @@ pub(super) enum Departure {
 impl FlowState {
     pub(super) fn new(config: &TcpConfig, flow: &aqumen_scenario::Flow, seed: u64, number: u64) -> Self {
         let mut rng = Stream::new(seed, Kind::Endpoint, number);
-        let phase = Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64);
+        let phase = clock_phase(config, &mut rng);
         FlowState {
             sender: Sender::new(config, flow.transfer).with_clock_phase(config, phase),
             rng,
@@ -82,6 +80,11 @@ impl FlowState {
             epoch: 0,
             untouched: 0,
         }
+    }
+
+    /// Where in a tick of its coarse clock a new connection begins: anywhere.
+    pub(super) fn clock_phase(&mut self, config: &TcpConfig) -> Span {
+        clock_phase(config, &mut self.rng)
     }
 
     /// It may stand otherwise from now on.
@@ -125,6 +128,10 @@ impl FlowState {
             due
         })
     }
+}
+
+fn clock_phase(config: &TcpConfig, rng: &mut Stream) -> Span {
+    Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64)
 }
 
 impl Touched {
@@ -254,11 +261,8 @@ impl Hosts<'_> {
         }
     }
 
-    pub(super) fn on_retransmission_timer(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
+    pub(super) fn on_sender_timer(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
         let state = &mut self.flows[flow as usize];
-        if state.agent != NONE {
-            return self.on_agent_timer(ways, flow, Side::Source, now);
-        }
         if state.timer_at != now {
             return; // an earlier event took its place
         }
@@ -279,53 +283,11 @@ impl Hosts<'_> {
         self.transmit(ways, flow, now, config);
         self.arm_retransmission(ways, flow);
     }
-
-    pub(super) fn on_acknowledge_timer(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
-        if self.flows[flow as usize].agent != NONE {
-            return self.on_agent_timer(ways, flow, Side::Sink, now);
-        }
-        ways.on_acknowledge_timer(now, flow);
-    }
-
-    /// A flow's application starts or goes on.
-    pub(super) fn on_resume(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
-        let state = &mut self.flows[flow as usize];
-        if state.application != NONE {
-            self.start_application(ways, flow, now);
-        } else if state.agent != NONE {
-            self.start_agent(ways, flow, now);
-        } else {
-            state.sender.resume(ways.configs[state.group as usize], instant(now));
-            self.pump(ways, flow, now);
-        }
-    }
-
-    /// A flow's application stops.
-    pub(super) fn on_pause(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
-        let state = &mut self.flows[flow as usize];
-        if state.application != NONE {
-            self.stop_application(flow);
-        } else if state.agent != NONE {
-            self.stop_agent(ways, flow, now);
-        } else {
-            state.sender.pause(instant(now));
-        }
-    }
-
-    /// What `flow`, whose receiving end is `sink` if it is of TCP, has done since it began.
-    pub(super) fn total(&self, flow: u32, sink: &Sink) -> FlowPiece {
-        let state = &self.flows[flow as usize];
-        let mut total = match state.agent {
-            NONE => FlowPiece::of_tcp(&state.sender, &sink.receiver),
-            agent => self.agents[agent as usize].total(),
-        };
-        total.add(self.applications.retired(state.application));
-        total
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::ways::Sink;
     use super::*;
 
     #[test]

@@ -130,14 +130,11 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::Message;
+    use crate::testing::at;
 
     fn media(seq: u32, rtt_us: u32) -> Media {
         let message = Message { bytes: 1000, number: seq, created_at: Instant::ZERO };
         Media { seq, timestamp: 0, message, offset: 0, payload: 1000, rtt_us }
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(millis)
     }
 
     fn near(left: f64, right: f64) {

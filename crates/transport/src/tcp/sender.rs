@@ -345,7 +345,7 @@ impl Sender {
     #[inline]
     pub fn may_transmit(&self, cfg: &TcpConfig, now: Instant) -> bool {
         if self.aside.is_some() {
-            return self.has_to_send(cfg) && self.control().is_none_or(|control| control.release() <= now);
+            return self.has_to_send(cfg) && self.control().is_none_or(|control| control.release(now) <= now);
         }
         self.window_allows()
     }
@@ -353,7 +353,7 @@ impl Sender {
     /// Where pacing holds back what the window allows: when to poll [`poll_transmit`](Self::poll_transmit) again. It may
     /// change with any call, never to sooner.
     pub fn next_send(&self, cfg: &TcpConfig, now: Instant) -> Option<Instant> {
-        let release = self.control()?.release();
+        let release = self.control()?.release(now);
         (release > now && self.has_to_send(cfg)).then_some(release)
     }
 
@@ -667,7 +667,7 @@ impl Sender {
     /// [`poll_transmit`](Self::poll_transmit) while the receiver misses something, or with a congestion control.
     #[cold]
     fn poll_rarely(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
-        if self.control().is_some_and(|control| control.release() > now) {
+        if self.control().is_some_and(|control| control.release(now) > now) {
             return None;
         }
         let idle = self.una == self.high;

@@ -2,21 +2,15 @@
 
 use aqumen_transport::udp::{Datagram, UdpConfig, UdpSink, UdpSource};
 use aqumen_transport::{Body, Delivery, Endpoint, Message, Packet};
-use aqumen_units::{Ecn, Instant, Span};
+use aqumen_units::Ecn;
 use proptest::prelude::*;
+
+use crate::common::{at, packets};
 
 const CFG: UdpConfig = UdpConfig::standard();
 
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(millis)
-}
-
 fn message(number: u32, bytes: u32) -> Message {
     Message { bytes, number, created_at: at(1) }
-}
-
-fn packets(source: &mut UdpSource, now: Instant) -> Vec<Packet> {
-    std::iter::from_fn(|| source.poll_transmit(now)).collect()
 }
 
 /// 3000 = 1472 + 1472 + 56 bytes of data, each with 28 of headers.

@@ -1,8 +1,9 @@
 //! What the tests share: how many random cases, and draws that are known beforehand.
 
-use aqumen_aqm::Draw;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
+
+pub(crate) use crate::testing::Fixed;
 
 /// So many cases from a fixed seed, so that a failure has a cause. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override both,
 /// for long runs.
@@ -13,14 +14,5 @@ pub(crate) fn config(cases: u32) -> ProptestConfig {
         cases: if given("PROPTEST_CASES") { from_environment.cases } else { cases },
         rng_seed: if given("PROPTEST_RNG_SEED") { from_environment.rng_seed } else { RngSeed::Fixed(1) },
         ..from_environment
-    }
-}
-
-/// Draws the same number again and again.
-pub(crate) struct Fixed(pub(crate) f64);
-
-impl Draw for Fixed {
-    fn uniform(&mut self) -> f64 {
-        self.0
     }
 }

@@ -1,8 +1,10 @@
 //! What random operations on one queue and on several share: the link, limits, draws, and a record of what became of packets.
 
-use aqumen_aqm::{Draw, DropReason, Fates, Handle, Limit, Network};
+use aqumen_aqm::{DropReason, Fates, Handle, Limit, Network};
 use aqumen_units::{Bytes, Rate};
 use proptest::prelude::*;
+
+pub(crate) use crate::testing::SplitMix as Random;
 
 /// The link under the queue.
 pub(crate) const NETWORK: Network = Network {
@@ -20,19 +22,6 @@ pub(crate) fn limits() -> impl Strategy<Value = Limit> {
     let packets = prop_oneof![Just(1), Just(300), Just(u32::MAX), 1..1000u32];
     let bytes = prop_oneof![3 => Just(u64::MAX), 1 => Just(0), 1 => 0..1_000_000u64];
     (packets, bytes).prop_map(|(packets, bytes)| Limit { packets, bytes: Bytes(bytes) })
-}
-
-/// SplitMix64, for the draws.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Draw for Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// What became of a packet.

@@ -24,8 +24,8 @@
 //!
 //! Deviations from both:
 //! - The phase of ProbeBW in which it starts comes from the clock, not from a random number: a sender draws none.
-//! - Each segment is paced by itself; the send quantum, of which Linux makes bursts, only adds its allowance to the window. So what is in the
-//!   network when the next segment may leave is what is in the network now.
+//! - Whether a phase that raises the rate has lasted long enough is asked of what is in the network when the acknowledgement arrives;
+//!   Linux asks of what will be there when pacing lets the next burst go.
 //! - ECN is ignored, as in the draft. Versions 2 and 3 are not implemented.
 
 use aqumen_units::{Instant, Span};
@@ -467,6 +467,10 @@ impl Controller for Bbr {
 
     fn pacing_rate(&self) -> Option<f64> {
         Some(self.pacing_rate())
+    }
+
+    fn send_quantum(&self) -> u32 {
+        self.send_quantum() as u32
     }
 }
 

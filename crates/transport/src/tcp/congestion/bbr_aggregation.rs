@@ -64,41 +64,36 @@ impl Aggregation {
 mod tests {
     use alloc::vec::Vec;
 
-    use aqumen_units::Span;
-
     use super::*;
-
-    fn ms(millis: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     #[test]
     fn the_excess_is_what_came_beyond_the_rate_in_its_epoch() {
         let mut seen = Aggregation::default();
         // 100 segments/s. Three at 1 s begin an epoch (100 were expected since 0): excess 3.
-        seen.on_ack(ms(1000), 3, 100.0, 50.0, false);
+        seen.on_ack(at(1000), 3, 100.0, 50.0, false);
         assert_eq!(seen.segments(100.0), 3.0);
         // 10 ms later one was expected, 3 + 5 have come: 7.
-        seen.on_ack(ms(1010), 5, 100.0, 50.0, false);
+        seen.on_ack(at(1010), 5, 100.0, 50.0, false);
         assert_eq!(seen.segments(100.0), 7.0);
         // At 1.08 s eight were expected, and no more have come: a new epoch, with an excess of 2.
-        seen.on_ack(ms(1080), 2, 100.0, 50.0, false);
+        seen.on_ack(at(1080), 2, 100.0, 50.0, false);
         assert_eq!((seen.segments(100.0), seen.acked), (7.0, 2));
         // At 60 segments/s 100 ms bring six; and the window of four bounds what is taken for excess.
         assert_eq!(seen.segments(60.0), 6.0);
         let mut small = Aggregation::default();
-        small.on_ack(ms(1000), 9, 100.0, 4.0, false);
+        small.on_ack(at(1000), 9, 100.0, 4.0, false);
         assert_eq!(small.segments(100.0), 4.0);
     }
 
     #[test]
     fn the_maximum_of_five_to_ten_rounds_counts() {
         let mut seen = Aggregation::default();
-        seen.on_ack(ms(1000), 9, 100.0, 50.0, true);
+        seen.on_ack(at(1000), 9, 100.0, 50.0, true);
         // Each round one segment in 100 ms, where ten are expected.
         let mut after = Vec::new();
         for round in 1..=9 {
-            seen.on_ack(ms(1000 + 100 * round), 1, 100.0, 50.0, true);
+            seen.on_ack(at(1000 + 100 * round), 1, 100.0, 50.0, true);
             after.push(seen.segments(100.0));
         }
         // The window of the nine ends with the fifth round, the next one with the tenth.

@@ -259,10 +259,7 @@ mod tests {
 
     use super::super::tests::acked;
     use super::*;
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     fn one(millis: u64) -> Acked {
         Acked { now: at(millis), flight: 1_000_000, ..acked() }

@@ -154,32 +154,29 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(millis: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     #[test]
     fn a_burst_gives_the_rate_at_which_it_was_acknowledged() {
         let mut delivery = Delivery::new();
         // Four segments at once; acknowledged one by one, 10 ms apart, from 100 ms on.
         for seq in 0..4 {
-            delivery.on_sent(ms(0), seq, seq == 0);
+            delivery.on_sent(at(0), seq, seq == 0);
         }
         // The first: 1 segment in the 100 ms since the start, 10 a second.
-        delivery.on_arrival(ms(100), 0, 1);
-        let sample = delivery.sample(ms(100), 1, Span::MAX).unwrap();
+        delivery.on_arrival(at(100), 0, 1);
+        let sample = delivery.sample(at(100), 1, Span::MAX).unwrap();
         assert_eq!((sample.rate, sample.rtt, sample.prior_delivered), (Some(10.0), Some(Span::from_millis(100)), 0));
-        delivery.on_sent(ms(100), 4, false);
+        delivery.on_sent(at(100), 4, false);
         for seq in 1..4 {
-            delivery.on_arrival(ms(100 + 10 * u64::from(seq)), seq, seq + 1);
-            delivery.sample(ms(100 + 10 * u64::from(seq)), seq + 1, Span::MAX).unwrap();
+            delivery.on_arrival(at(100 + 10 * u64::from(seq)), seq, seq + 1);
+            delivery.sample(at(100 + 10 * u64::from(seq)), seq + 1, Span::MAX).unwrap();
         }
         // Segment 4 left when 1 had arrived, at 100 ms; at 200 ms 5 have: 4 in 100 ms.
-        delivery.on_arrival(ms(200), 4, 5);
-        let sample = delivery.sample(ms(200), 5, Span::from_millis(100)).unwrap();
+        delivery.on_arrival(at(200), 4, 5);
+        let sample = delivery.sample(at(200), 5, Span::from_millis(100)).unwrap();
         assert_eq!((sample.rate, sample.prior_delivered), (Some(40.0), 1));
-        assert_eq!(delivery.sample(ms(200), 5, Span::MAX), None, "nothing new arrived");
+        assert_eq!(delivery.sample(at(200), 5, Span::MAX), None, "nothing new arrived");
     }
 
     #[test]
@@ -187,28 +184,28 @@ mod tests {
         let mut delivery = Delivery::new();
         // One segment each 50 ms; all acknowledged at 300 ms.
         for seq in 0..4 {
-            delivery.on_sent(ms(50 * u64::from(seq)), seq, seq == 0);
+            delivery.on_sent(at(50 * u64::from(seq)), seq, seq == 0);
         }
-        delivery.on_arrival(ms(300), 0, 4);
+        delivery.on_arrival(at(300), 0, 4);
         // 4 segments; between sends 150 ms, between acknowledgements 300 ms: the longer counts.
-        let sample = delivery.sample(ms(300), 4, Span::from_millis(150)).unwrap();
+        let sample = delivery.sample(at(300), 4, Span::from_millis(150)).unwrap();
         assert!((sample.rate.unwrap() - 4.0 / 0.3).abs() < 1e-9);
         // An interval below the smallest round trip gives none.
-        delivery.on_sent(ms(300), 4, true);
-        delivery.on_arrival(ms(310), 4, 5);
-        assert_eq!(delivery.sample(ms(310), 5, Span::from_millis(150)).unwrap().rate, None);
+        delivery.on_sent(at(300), 4, true);
+        delivery.on_arrival(at(310), 4, 5);
+        assert_eq!(delivery.sample(at(310), 5, Span::from_millis(150)).unwrap().rate, None);
     }
 
     #[test]
     fn samples_are_limited_until_what_was_under_way_has_arrived() {
         let mut delivery = Delivery::new();
-        delivery.on_sent(ms(0), 0, true);
+        delivery.on_sent(at(0), 0, true);
         delivery.limit(1);
-        delivery.on_sent(ms(5), 1, false);
-        delivery.on_arrival(ms(10), 0, 1);
-        assert!(!delivery.sample(ms(10), 1, Span::MAX).unwrap().limited);
-        delivery.on_arrival(ms(15), 1, 2);
-        assert!(delivery.sample(ms(15), 2, Span::MAX).unwrap().limited);
+        delivery.on_sent(at(5), 1, false);
+        delivery.on_arrival(at(10), 0, 1);
+        assert!(!delivery.sample(at(10), 1, Span::MAX).unwrap().limited);
+        delivery.on_arrival(at(15), 1, 2);
+        assert!(delivery.sample(at(15), 2, Span::MAX).unwrap().limited);
         assert!(!delivery.is_limited());
     }
 }

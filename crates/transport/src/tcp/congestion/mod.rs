@@ -186,6 +186,11 @@ trait Controller {
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
+
+    /// Segments that leave together where it is paced, at least one.
+    fn send_quantum(&self) -> u32 {
+        1
+    }
 }
 
 /// Reno that is paced; without pacing a sender does it by itself.
@@ -452,7 +457,7 @@ impl Control {
         let own = self.algorithm.control().pacing_rate();
         let rate = own.or_else(|| self.pacer.as_ref().and_then(|pacer| pacer.rate_of(window)));
         if let (Some(pacer), Some(rate)) = (&mut self.pacer, rate) {
-            pacer.on_sent(now, rate);
+            pacer.on_sent(now, rate, self.algorithm.control().send_quantum());
         }
     }
 
@@ -462,8 +467,8 @@ impl Control {
     }
 
     /// The earliest moment at which the next segment may leave.
-    pub(super) fn release(&self) -> Instant {
-        self.pacer.as_ref().map_or(Instant::ZERO, Pacer::release)
+    pub(super) fn release(&self, now: Instant) -> Instant {
+        self.pacer.as_ref().map_or(Instant::ZERO, |pacer| pacer.release(now))
     }
 }
 
