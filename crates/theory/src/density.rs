@@ -317,8 +317,8 @@ impl Density {
             value[i] = brought.sums[0];
             let row = &mut matrix[i * n..(i + 1) * n];
             let (from, to) = brought.met;
-            for j in from..to {
-                row[j].add(-1.0, brought.rows[0][j]);
+            for (cell, brought) in row[from..to].iter_mut().zip(&brought.rows[0][from..to]) {
+                cell.add(-1.0, *brought);
             }
             row[i].add(1.0, Lanes::real(1.0));
             for kind in if met { 0..2 } else { 0..0 } {
@@ -390,14 +390,14 @@ impl Density {
         // Who is signalled is so evenly over a step.
         signalling.u.re.iter_mut().chain(&mut signalling.u.im).for_each(|x| *x /= track.rounds);
         for kind in 0..KINDS {
-            for j in from..=to {
-                let mut signalled = rows[kind][j].times(signalling.u);
+            for (cell, at_once) in rows[kind][from..=to].iter_mut().zip(&track.at_once[from..=to]) {
+                let mut signalled = cell.times(signalling.u);
                 if kind > 0 {
-                    let [spread, plain] = track.at_once[j][kind - 1];
+                    let [spread, plain] = at_once[kind - 1];
                     signalled.add(spread, signalling.u2);
                     signalled.add(plain, Lanes::real(1.0));
                 }
-                rows[kind][j] = signalled;
+                *cell = signalled;
             }
             rows[kind][track.last].add(track.left[0], here[kind]);
             rows[kind][track.last + stride].add(track.left[1], here[kind]);

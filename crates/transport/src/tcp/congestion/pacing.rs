@@ -56,7 +56,7 @@ impl Pacer {
         // At least one segment a minute: a rate of zero must not stop a connection for ever.
         let gap = Span::from_secs_f64((1.0 / rate).min(60.0));
         let credit = self.credit.min(gap / 2);
-        self.credit = self.credit - credit;
+        self.credit -= credit;
         self.release = self.release.saturating_add(gap - credit);
     }
 
