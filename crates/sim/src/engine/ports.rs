@@ -338,7 +338,7 @@ impl Ways<'_> {
             seen ^= self.lanes.touch(lane);
             if !event.is_ack() {
                 let flow = self.lanes.flow_of(lane);
-                seen ^= self.sinks.get(flow as usize).map_or(0, |sink| sink.group);
+                seen ^= self.lanes.find_end(flow).map_or(0, |sink| sink.group);
                 if Segments::wants(flow, &event.as_segment()) {
                     seen ^= self.segments.glance(flow);
                 }
@@ -347,7 +347,7 @@ impl Ways<'_> {
         // What hangs on those, once they are there.
         for event in events.filter(|event| !event.is_ack()) {
             let flow = self.lanes.flow_of(event.slot().wrapping_sub(lanes));
-            seen ^= self.sinks.get(flow as usize).map_or(0, |sink| sink.receiver.glance());
+            seen ^= self.lanes.find_end(flow).map_or(0, |sink| sink.receiver.glance());
         }
         std::hint::black_box(seen);
     }
