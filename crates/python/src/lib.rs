@@ -1,13 +1,15 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is
-//! what needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue, `ranking` several runs beside
-//! one another; `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs and
-//! sources.
+//! what needs no packets, `beside` prediction beside measurement, `mmpp` the queueing analysis, `replay` captures
+//! before a queue, `ranking` several runs beside one another, `experience` the same by what people feel; `interrupt`
+//! answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs and sources.
 
+mod beside;
 mod catalogue;
 mod cost;
 mod error;
+mod experience;
 mod interrupt;
 mod many;
 mod mmpp;
@@ -41,11 +43,15 @@ mod _core {
     #[pymodule_export]
     use super::{RunResult, Scenario, json_schema, run, run_many, student_quantile, summary, transient};
     #[pymodule_export]
+    use crate::beside::{beside_json, swing_json};
+    #[pymodule_export]
     use crate::catalogue::{
         experiments, list_aqms_json, list_traffic_json, list_transports_json, metric_keys, quantity,
     };
     #[pymodule_export]
     use crate::error::{Cancelled, ScenarioError};
+    #[pymodule_export]
+    use crate::experience::experienced;
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
@@ -63,6 +69,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("ALIKE", aqumen_result::ALIKE)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
@@ -334,8 +341,11 @@ fn run(
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         let options = Options { trace: pcap.as_deref(), ..Options::default() };
         let watch = scenario.watch();
-        let mut hear = |fraction| watch.calm() && worker.hear(fraction);
-        watch.settle(measured(|| aqumen_sim::run(&plan, options, &mut hear)).map_err(run_error))
+        let engine = |hear: &mut dyn FnMut(f64) -> bool| {
+            measured(|| aqumen_sim::run(&plan, options, &mut |fraction| watch.calm() && hear(fraction)))
+        };
+        let found = if own::calls(&plan) { worker.with_lock(engine) } else { engine(&mut |done| worker.hear(done)) };
+        watch.settle(found.map_err(run_error))
     };
     listening(py, progress, run).map(RunResult)
 }

@@ -3,8 +3,10 @@
 //! Every engine fills the same [`RunResult`], so that answers can be laid over one another, and each figure is made
 //! here, in one place: of a link in `link`, from what its [`Meter`] saw.
 
+mod beside;
 mod completion;
 pub mod emodel;
+mod experience;
 mod fairness;
 mod films;
 mod goal;
@@ -21,11 +23,15 @@ mod ranking;
 mod reception;
 mod record;
 mod requests;
+mod spectrum;
 mod summary;
+mod swing;
 mod synchrony;
 mod transient;
 
+pub use beside::{Analysed, Beside, Exact, Margins, Measured, Noise, Oscillation, Predicted, Rest, Seen, beside};
 pub use completion::{CompletionMetrics, Completions};
+pub use experience::{ALIKE, Felt, Scored, Tried, experienced};
 pub use fairness::{jain, jain_of_sums, rtt_slope};
 pub use films::tell_films;
 pub use goal::{Figure, GOALS, Goal};
@@ -43,6 +49,7 @@ pub use reception::{Received, Reception};
 pub use record::{Lost, Record, Taken};
 pub use requests::{Requests, Served};
 pub use summary::{Summary, student_quantile};
+pub use swing::{Swing, swing};
 pub use synchrony::Synchrony;
 pub use transient::{BAND, HOLD_S, SMOOTH_S, Transient, transient};
 
