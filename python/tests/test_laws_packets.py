@@ -42,7 +42,7 @@ def group(name: str, preset: str, count: int) -> str:
     return f'[[flows]]\nname = "{name}"\ncount = {count}\nstart = ["0s", "1s"]\ntransport = "{preset}"\n'
 
 
-def single_queues(seed: int, count: int, preset: str):
+def single_queues(seed: int, count: int, preset: str, longer: int = 1):
     draw, found = random.Random(seed), 0
     while found < count:
         pps, base, window, share = log(draw, 500, 6000), log(draw, 0.02, 0.3), log(draw, 4, 30), draw.uniform(0.15, 0.5)
@@ -51,7 +51,7 @@ def single_queues(seed: int, count: int, preset: str):
         if 8 <= flows <= 200 and target >= 15:
             found += 1
             groups = group("ftp", preset, flows)
-            yield scenario(groups, round(12000 * pps), base, max(60, 4 * target), target, flows, 60 + 200 * base)
+            yield scenario(groups, round(12000 * pps), base, max(60, 4 * target), target, flows, longer * (60 + 200 * base))
 
 
 def shares(seed: int, count: int, preset: str) -> list[tuple[float, float]]:
@@ -68,7 +68,7 @@ def within(ratios, share: float) -> float:
     return float(np.mean(np.abs(np.array(ratios) - 1) <= share))
 
 
-@pytest.mark.parametrize(("preset", "share"), [("modern", 0.1), ("cubic", 0.1), ("dctcp", 0.1), ("prague", 0.25)])
+@pytest.mark.parametrize(("preset", "share"), [("modern", 0.1), ("cubic", 0.1), ("dctcp", 0.1), ("prague", 0.1)])
 def test_queue_and_share_of_signals_are_those_of_packets(preset, share):
     rows = shares(1618, 5, preset)
     assert within([row[0] for row in rows], 0.1) >= 0.8
@@ -77,7 +77,7 @@ def test_queue_and_share_of_signals_are_those_of_packets(preset, share):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("preset", "share"), [("modern", 0.1), ("cubic", 0.1), ("linux", 0.1), ("dctcp", 0.1), ("prague", 0.2)]
+    ("preset", "share"), [("modern", 0.1), ("cubic", 0.1), ("linux", 0.1), ("dctcp", 0.1), ("prague", 0.1)]
 )
 def test_queue_and_share_of_signals_are_those_of_packets_on_twelve_networks(preset, share):
     rows = shares(909, 12, preset)
@@ -151,9 +151,10 @@ def test_the_deviation_is_that_of_packets():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("aqm", ["pi", "pi2"])
-@pytest.mark.parametrize("preset", ["modern", "cubic", "linux", "dctcp"])
+@pytest.mark.parametrize("preset", ["modern", "cubic", "linux", "dctcp", "prague"])
 def test_the_deviation_is_that_of_packets_on_twelve_networks(preset, aqm):
-    ratios = deviations(single_queues(909, 12, preset), aqm, 3)
+    # DCTCP's and Prague's alpha takes its time: with a round trip of .2 s the start is over after a minute.
+    ratios = deviations(single_queues(909, 12, preset, 3), aqm, 3)
     print(
         f"{preset} {aqm} {len(ratios)}: {np.median(ratios):.2f}, {within(ratios, 0.15):.2f}, {within(ratios, 0.25):.2f}"
     )

@@ -28,7 +28,7 @@ use pyo3::prelude::*;
 
 use aqumen_scenario::cost::Runner;
 use aqumen_scenario::design::Numbers;
-use aqumen_scenario::{Outside, Traffic};
+use aqumen_scenario::{Link, Outside, Traffic};
 use aqumen_sim::Options;
 use aqumen_traffic::{Action, Ahead};
 
@@ -245,6 +245,20 @@ impl Scenario {
     fn check_aqm(&self, py: Python<'_>, spec: &str) -> PyResult<()> {
         let (scenario, spec) = (self.0.clone(), spec.to_string());
         apart(py, move || plan(&scenario, 1, Some(&spec)).map(drop))
+    }
+
+    /// Bytes that the queue discipline of a SPEC reserves on the first link under test, and of these what a flow takes;
+    /// `None` for one from outside, which keeps what it likes.
+    fn qdisc_memory(&self, py: Python<'_>, spec: &str) -> PyResult<Option<(usize, usize)>> {
+        let (scenario, spec) = (self.0.clone(), spec.to_string());
+        apart(py, move || {
+            let plan = plan(&scenario, 1, Some(&spec))?;
+            let of = |link: &Link| match link.aqm.build_qdisc(link.limit) {
+                Some(Ok(qdisc)) if !qdisc.is_own() => Some((qdisc.memory_bytes(), qdisc.flow_bytes())),
+                _ => None,
+            };
+            Ok(plan.links.iter().find(|link| link.record).and_then(of))
+        })
     }
 
     /// An upper estimate of the memory that one run takes, bytes.

@@ -36,7 +36,7 @@ pub use fairness::{jain, jain_of_sums, rtt_slope};
 pub use films::tell_films;
 pub use goal::{Figure, GOALS, Goal};
 pub use histogram::Histogram;
-pub use hurst::hurst;
+pub use hurst::{hurst, hurst_at_queue};
 pub use jitter::Jitter;
 pub use link::{LinkPoint, LinkSums, Moments, capacity_bits, utilization};
 pub use losses::{LossClock, LossSpacing, Runs, dispersion};

@@ -238,7 +238,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
                 Exact::Plant(closed) => {
                     Noise::around(held, &at, Some((stable, closed)), Fineness::FINE).with_spectrum(&at, closed)
                 }
-                Exact::Many(closed) => around_many(held, &at, stable, closed).of_sender(&place.sender),
+                Exact::Many(closed) => around_many(held, &at, stable, closed),
             }
         }
         (Model::Reno, None) => Noise::around(held, &at, None, Fineness::FINE),

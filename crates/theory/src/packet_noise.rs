@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
-use crate::sender::Sender;
 
 /// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the margins), or of the many
 /// windows of a sender that has a response function.
@@ -182,15 +181,6 @@ impl Noise {
             self.spectrum = Some(Spectrum { w_rad_s, power_pkts2_s, peak_rad_s });
         }
         self
-    }
-
-    /// The same where the senders are these: of paced ones packets move the queue further.
-    pub(crate) fn of_sender(self, sender: &Sender) -> Self {
-        if !(self.valid && sender.paced) {
-            return self;
-        }
-        let why = "paced senders: packets move the queue by 1.0 to 1.5 times what their windows tell".into();
-        Noise { valid: false, why: Some(why), ..self }
     }
 
     /// The distance from the target, or from the rest where there is none; infinite where nothing is known.
