@@ -1,4 +1,5 @@
-//! Arbitrary bytes as a scenario file: a scenario that reads back as itself and plans or is refused, or an error of one line.
+//! Arbitrary bytes as a scenario file: a scenario that reads back as itself and plans or is
+//! refused, or an error of one line.
 #![no_main]
 
 use aqumen_scenario::Scenario;

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "ALIKE",
     "Analysis",
     "Cancelled",
     "Catalogue",

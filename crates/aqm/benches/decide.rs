@@ -1,10 +1,10 @@
 //! Nanoseconds per decision and bytes of state of every algorithm.
 //!
-//! `cargo bench -p aqumen-aqm --bench decide` prints a table, with `-- --json` the same as JSON. Without `--bench` (as in
-//! tests) it runs briefly, to show that it still works.
+//! `cargo bench -p aqumen-aqm --bench decide` prints a table, with `-- --json` the same as JSON. Without `--bench` (as
+//! in tests) it runs briefly, to show that it still works.
 //!
-//! A decision is one `on_arrival`, or `on_dequeue` for those that decide at the head, with the queue near its target, so that
-//! algorithms do all their work, timers left out;
+//! A decision is one `on_arrival`, or `on_dequeue` for those that decide at the head, with the queue near its target,
+//! so that algorithms do all their work, timers left out;
 //! a step is one `on_timer`. Best of several rounds: what the code costs, not what the machine was doing besides.
 
 use std::hint::black_box;

@@ -1,11 +1,12 @@
 //! Nanoseconds per packet and bytes of state of every queue discipline, with 1000 flows.
 //!
-//! `cargo bench -p aqumen-aqm --bench qdisc` prints a table, with `-- --json` the same as JSON. Without `--bench` (as in
-//! tests) it runs briefly, to show that it still works.
+//! `cargo bench -p aqumen-aqm --bench qdisc` prints a table, with `-- --json` the same as JSON. Without `--bench` (as
+//! in tests) it runs briefly, to show that it still works.
 //!
-//! A packet is one `enqueue` and one `dequeue` with its `transmitted`, over 3000 packets of 1000 flows in random order that wait
-//! throughout, at 100 Mbit/s. Timers run when they are due and are in the figure. Best of several rounds: what the code costs, not what
-//! the machine was doing besides. Bytes of state are those of the discipline with its pools and tables.
+//! A packet is one `enqueue` and one `dequeue` with its `transmitted`, over 3000 packets of 1000 flows in random
+//! order that wait throughout, at 100 Mbit/s. Timers run when they are due and are in the figure. Best of several
+//! rounds: what the code costs, not what the machine was doing besides. Bytes of state are those of the
+//! discipline with its pools and tables.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;

@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p aqumen-aqm --bench update` prints a table. Without `--bench` (as in tests) it runs briefly.
 //!
-//! Operations are counted in the source: additions, multiplications, divisions and roots of one update, without comparisons
-//! and the clock's own. Times are those of the updates, best of several rounds.
+//! Operations are counted in the source: additions, multiplications, divisions and roots of one update, without
+//! comparisons and the clock's own. Times are those of the updates, best of several rounds.
 //! Two foils stand beside ARM-PFC: the same prediction by dynamic matrix control (DMC), whose model is a settled step
 //! response, and generalised predictive control (GPC), which steps its model h times, both with one control move.
 
@@ -27,7 +27,8 @@ const NETWORK: Network = Network {
 const D: usize = 5;
 const H: usize = 8;
 
-/// y; y_m: 4 products, 3 sums; y_free: d + 3 products, d + 2 sums; u: 1 product, 2 sums, 1 division; p and the history: 2 sums.
+/// y; y_m: 4 products, 3 sums; y_free: d + 3 products, d + 2 sums; u: 1 product, 2 sums, 1
+/// division; p and the history: 2 sums.
 const ARM_PFC: usize = 1 + 7 + (2 * D + 5) + 4 + 2;
 /// C^: 1 division, 1 product, 2 sums; L^: 1 division, 1 root, 1 product, 2 sums; R: 1 division, 1 sum.
 const ESTIMATORS: usize = 4 + 5 + 2;
@@ -44,12 +45,13 @@ const LAWS: [(&str, usize); 6] = [
     ("aaqm", 6),
     // k_p: 6 with the root; k_i, zero: 3; K/z: 1; a, b: 4; then PI.
     ("stpi", ESTIMATORS + 14 + PI),
-    // The outer loop, half as often as the inner: 6, and 5 for X's bound. The inner: rate 4, w 5, move 4, V 3, p 2 and 2.
+    // The outer loop, half as often as the inner: 6, and 5 for X's bound. The inner: rate 4,
+    // w 5, move 4, V 3, p 2 and 2.
     ("aqm-mo", 4 + 5 + 4 + 3 + 4 + (6 + 5) / 2),
 ];
 
-/// Dynamic matrix control with one move: the free response of `n` samples moves on by one and by what the last move adds;
-/// the prediction h ahead is read off.
+/// Dynamic matrix control with one move: the free response of `n` samples moves on by one and by what the last move
+/// adds; the prediction h ahead is read off.
 struct Dmc {
     response: Vec<f64>,
     free: Vec<f64>,

@@ -1,7 +1,7 @@
 //! Any algorithm of one queue: the one list of them, and the type that holds whichever was chosen.
 //!
-//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to the list below; one with
-//! several queues goes to the list of [`AnyQdisc`](crate::registry::AnyQdisc).
+//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to the list below;
+//! one with several queues goes to the list of [`AnyQdisc`](crate::registry::AnyQdisc).
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -30,8 +30,8 @@ macro_rules! algorithms {
             Thresholded(Box<Thresholded<AnyAqm>>),
         }
 
-        /// Every algorithm of one queue, in the order in which lists show them; [`registry::algorithms`](crate::registry::algorithms)
-        /// has all.
+        /// Every algorithm of one queue, in the order in which lists show them;
+        /// [`registry::algorithms`](crate::registry::algorithms) has all.
         pub const ALGORITHMS: &[Algorithm] = &[$($module::ALGORITHM),*];
 
         /// The algorithm of one queue called `name`, of `values` of its row; `None` if there is none.
@@ -105,8 +105,8 @@ algorithms! {
 }
 
 impl AnyAqm {
-    /// Of an algorithm whose parameters move: as it acts where they have come to rest, the share `p` of the packets holding
-    /// the queue at [`Theory::settles_at_pkts`], and what has moved to what.
+    /// Of an algorithm whose parameters move: as it acts where they have come to rest, the share `p` of the packets
+    /// holding the queue at [`Theory::settles_at_pkts`], and what has moved to what.
     pub fn settled(&self, p: f64) -> Option<(AnyAqm, (&'static str, f64))> {
         let red = match self {
             AnyAqm::Ared(aqm) => aqm.settled(p),

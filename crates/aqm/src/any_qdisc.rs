@@ -45,8 +45,9 @@ macro_rules! disciplines {
         }
 
         impl AnyQdisc {
-            /// Takes the parameters of `new`, the same discipline made anew, at `now`; packets and state stay. One queue may change to
-            /// any algorithm. Anything else is left as it is: ask [`fixed`](Self::fixed) before the run.
+            /// Takes the parameters of `new`, the same discipline made anew, at `now`; packets and state stay.
+            /// One queue may change to any algorithm. Anything else is left as it is: ask
+            /// [`fixed`](Self::fixed) before the run.
             pub fn retune(&mut self, new: AnyQdisc, now: Instant) {
                 match (self, new) {
                     (AnyQdisc::Fifo(old), AnyQdisc::Fifo(new)) => old.replace_aqm(new.into_aqm(), now),
@@ -152,7 +153,8 @@ impl AnyQdisc {
             }
     }
 
-    /// Bytes that one more flow takes of them: those of a queue, where flows have queues of their own; none where they share.
+    /// Bytes that one more flow takes of them: those of a queue, where flows have queues of
+    /// their own; none where they share.
     pub fn flow_bytes(&self) -> usize {
         match self {
             // DualPI2 tells packets apart by their ECN field.

@@ -1,5 +1,5 @@
-//! The catalogue: algorithms by name, those built in and someone's own. It is passed along, in a scenario, its plans and so the
-//! engines; nothing is registered anywhere else, and two runs side by side may know different ones.
+//! The catalogue: algorithms by name, those built in and someone's own. It is passed along, in a scenario, its plans
+//! and so the engines; nothing is registered anywhere else, and two runs side by side may know different ones.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,8 +27,9 @@ impl Catalogue {
     /// The algorithms and profiles that are built in, and no other.
     pub const BUILT_IN: Catalogue = Catalogue { own: None };
 
-    /// These, and an algorithm of one queue from outside: what `row` says of it, and what builds it from settings that fit the
-    /// row. One of the same name that came from outside before makes way; the name of a built-in one is refused.
+    /// These, and an algorithm of one queue from outside: what `row` says of it, and what builds it from
+    /// settings that fit the row. One of the same name that came from outside before makes way; the name
+    /// of a built-in one is refused.
     ///
     /// ```
     /// use aqumen_aqm::{AnyAqm, Algorithm, Catalogue, DropTail};
@@ -73,8 +74,8 @@ impl Catalogue {
         registry::find(name).or_else(|| self.own().find(|row| row.name == name))
     }
 
-    /// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they
-    /// leave it open. `None` if there is no such name.
+    /// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for
+    /// `network` where they leave it open. `None` if there is no such name.
     pub fn build(
         &self,
         name: &str,
@@ -89,8 +90,8 @@ impl Catalogue {
         })
     }
 
-    /// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`. `None` if
-    /// there is no such name.
+    /// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for
+    /// `limit`. `None` if there is no such name.
     pub fn build_qdisc(
         &self,
         name: &str,
@@ -111,8 +112,8 @@ impl AnyAqm {
         AnyAqm::Own(Own::new(aqm))
     }
 
-    /// A control law from outside, with a coin flip for each packet. With `ecn`, a chosen packet that can carry a mark is marked
-    /// instead of dropped.
+    /// A control law from outside, with a coin flip for each packet. With `ecn`, a chosen packet that can carry a mark
+    /// is marked instead of dropped.
     pub fn own_law<L: SampledLaw + Send + 'static>(law: L, ecn: bool) -> Self {
         AnyAqm::own(Sampled::new(law, ecn))
     }

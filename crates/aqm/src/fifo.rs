@@ -1,4 +1,5 @@
-//! First in, first out, with an [`Aqm`]: the discipline of one queue, and its [`Account`], for hosts that keep the packets themselves.
+//! First in, first out, with an [`Aqm`]: the discipline of one queue, and its [`Account`], for hosts that
+//! keep the packets themselves.
 
 use alloc::collections::VecDeque;
 use core::fmt;
@@ -10,8 +11,8 @@ use crate::{
     Aqm, Backlog, Coin, Cx, Draw, DropReason, Fates, Handle, Hooks, Limit, Packet, Qdisc, QueueView, Totals, Value,
 };
 
-/// One queue, first in, first out, and its algorithm, without the packets: what is counted, and when the algorithm is asked. The
-/// host keeps the packets in order and says when the head leaves.
+/// One queue, first in, first out, and its algorithm, without the packets: what is counted, and when the algorithm is
+/// asked. The host keeps the packets in order and says when the head leaves.
 #[derive(Clone, Debug)]
 pub struct Account<A> {
     aqm: A,
@@ -73,7 +74,8 @@ impl<A: Aqm> Account<A> {
         Account { hears: wants(self.aqm.hooks()), spares: true, ..self }
     }
 
-    /// What is all that the algorithm does at arrivals, if that is so: then [`arrive_by_coin`](Self::arrive_by_coin) serves too.
+    /// What is all that the algorithm does at arrivals, if that is so: then
+    /// [`arrive_by_coin`](Self::arrive_by_coin) serves too.
     #[inline(always)]
     pub fn coin(&self) -> Option<Coin> {
         self.coin
@@ -123,8 +125,8 @@ impl<A: Aqm> Account<A> {
         self.aqm.on_overflow(packet, cx!(self, now, rng));
     }
 
-    /// The packet at the head, which waited for `sojourn`, is taken for transmission: its transmission begins, unless the verdict is
-    /// to drop it.
+    /// The packet at the head, which waited for `sojourn`, is taken for transmission: its transmission begins, unless
+    /// the verdict is to drop it.
     #[inline]
     pub fn take_head<R: Draw>(&mut self, packet: &Packet, sojourn: Span, now: Instant, rng: &mut R) -> Verdict {
         self.take(packet.bytes, sojourn);

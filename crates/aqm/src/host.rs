@@ -86,8 +86,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// A packet of `bytes` arrived, of which the algorithm said `verdict`; `full`: there is no room for it, whatever was said. Answers
-    /// why it does not enter, if it does not.
+    /// A packet of `bytes` arrived, of which the algorithm said `verdict`; `full`: there is no room for it, whatever
+    /// was said. Answers why it does not enter, if it does not.
     #[inline(always)]
     pub fn arrive(&mut self, bytes: u32, verdict: Verdict, full: bool) -> Option<DropReason> {
         self.arrivals += 1;
@@ -164,7 +164,8 @@ pub trait Aqm {
         let _ = (packet, cx);
     }
 
-    /// So many packets that waited were taken from the head of the queue for want of room in a discipline of many queues.
+    /// So many packets that waited were taken from the head of the queue for want of room in
+    /// a discipline of many queues.
     fn on_stolen(&mut self, packets: u32) {
         let _ = packets;
     }
@@ -192,14 +193,15 @@ pub trait Aqm {
         None
     }
 
-    /// The timer is due. Late and spurious calls are allowed: a call before the deadline changes nothing, a late one does
-    /// the work of one period.
+    /// The timer is due. Late and spurious calls are allowed: a call before the deadline changes nothing, a late one
+    /// does the work of one period.
     fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
         let _ = cx;
     }
 
-    /// Whether `on_timer`, with an empty queue, changes nothing from here on but `next_timer`: a discipline of many queues may then leave
-    /// those calls out, and makes up for them with [`wake`](Self::wake) before the next other call.
+    /// Whether `on_timer`, with an empty queue, changes nothing from here on but `next_timer`: a
+    /// discipline of many queues may then leave those calls out, and makes up for them with
+    /// [`wake`](Self::wake) before the next other call.
     fn rests(&self) -> bool {
         false
     }
@@ -214,8 +216,8 @@ pub trait Aqm {
         Probability::ZERO
     }
 
-    /// All that `on_arrival` does, if that is no more than to toss this coin. It changes only in `on_timer` and `take_over`: a host may
-    /// ask for it then, and toss it by itself.
+    /// All that `on_arrival` does, if that is no more than to toss this coin. It changes only in `on_timer` and
+    /// `take_over`: a host may ask for it then, and toss it by itself.
     fn coin(&self) -> Option<Coin> {
         None
     }
@@ -240,9 +242,9 @@ pub trait Aqm {
         let _ = tell;
     }
 
-    /// This object was just made and takes over a queue at `now` whose totals are `totals`. From `old`, the same algorithm with
-    /// other parameters, it takes what is state and not parameter, as far as the algorithm can part the two; after another
-    /// algorithm (`None`) its clocks start now.
+    /// This object was just made and takes over a queue at `now` whose totals are `totals`. From `old`, the same
+    /// algorithm with other parameters, it takes what is state and not parameter, as far as the algorithm can part the
+    /// two; after another algorithm (`None`) its clocks start now.
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals)
     where
         Self: Sized,
@@ -272,7 +274,8 @@ pub struct Coin {
 }
 
 impl Coin {
-    /// What becomes of a packet with this ECN field. No random number is drawn where there is no room for it, or no chance.
+    /// What becomes of a packet with this ECN field. No random number is drawn where there is
+    /// no room for it, or no chance.
     #[inline(always)]
     pub fn toss<R: Draw>(&self, ecn: Ecn, full: bool, rng: &mut R) -> Verdict {
         let p = self.probability.get();
@@ -321,7 +324,8 @@ impl QueueView<'_> {
 }
 
 impl Verdict {
-    /// The verdict on a packet that was chosen: marked if `ecn` is on and the packet can carry a mark, else dropped early.
+    /// The verdict on a packet that was chosen: marked if `ecn` is on and the packet can
+    /// carry a mark, else dropped early.
     #[inline]
     pub fn signal(packet: &Packet, ecn: bool) -> Verdict {
         Verdict::signal_to(packet.ecn, ecn)

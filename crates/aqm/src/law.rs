@@ -7,8 +7,8 @@ use crate::{Theory, Value};
 /// The most loops a law may have (AQM-MO has two).
 pub const MAX_LOOPS: usize = 2;
 
-/// What a law sees at a sampling instant. Counts are since the same loop's previous step; they are `f64` because a fluid
-/// engine has fractions of packets.
+/// What a law sees at a sampling instant. Counts are since the same loop's previous step; they are `f64` because a
+/// fluid engine has fractions of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observation {
     /// The sampling instant.
@@ -27,20 +27,22 @@ pub struct Observation {
     pub departures_pkts: f64,
     /// Bytes whose transmission ended.
     pub departures_bytes: f64,
-    /// Time spent on those transmissions, seconds. Departures per busy time are the link's rate, whatever the interval cut off.
+    /// Time spent on those transmissions, seconds. Departures per busy time are the link's rate,
+    /// whatever the interval cut off.
     pub busy_s: f64,
     /// Time in the interval during which nothing was in transmission, seconds; exact up to `now`.
     pub idle_s: f64,
     /// Sojourn time of the packet taken for transmission last, seconds.
     pub sojourn_s: f64,
-    /// The probability applied since the last step of any loop: the law's own answer, unless the host had to override it.
+    /// The probability applied since the last step of any loop: the law's own answer, unless
+    /// the host had to override it.
     pub applied: Probability,
 }
 
 /// A control law by itself: it turns what was observed into a probability, and knows no packets.
 pub trait SampledLaw {
-    /// The period of each loop. The first step of a loop comes one period after the start; where two loops meet, the first
-    /// steps first. Constant over the law's life.
+    /// The period of each loop. The first step of a loop comes one period after the start; where two loops meet, the
+    /// first steps first. Constant over the law's life.
     fn periods(&self) -> [Option<Span>; MAX_LOOPS];
 
     /// One step of loop `which`. The answer is applied until the next step.
@@ -51,8 +53,8 @@ pub trait SampledLaw {
         Probability::ZERO
     }
 
-    /// Takes the state of `old`, the same law with other parameters. A law whose state means nothing under other parameters
-    /// starts anew; the probability in force then stays until its first step.
+    /// Takes the state of `old`, the same law with other parameters. A law whose state means nothing under other
+    /// parameters starts anew; the probability in force then stays until its first step.
     fn take_over(&mut self, old: &Self)
     where
         Self: Sized,

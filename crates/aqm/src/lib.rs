@@ -3,17 +3,20 @@
 //! The host owns packets, queue, clock and randomness; an algorithm answers. Three interfaces carry everything:
 //!
 //! - [`Aqm`]: the per-packet decisions of a single queue. [`Verdict`] is all it can say.
-//! - [`SampledLaw`]: a control law by itself, stepped at its own periods with an [`Observation`]. The packet engine, the
-//!   fluid engine, the linear analysis and an eBPF controller drive this one object; [`Sampled`] makes an [`Aqm`] of it.
+//! - [`SampledLaw`]: a control law by itself, stepped at its own periods with an [`Observation`]. The
+//!   packet engine, the fluid engine, the linear analysis and an eBPF controller drive this one object;
+//!   [`Sampled`] makes an [`Aqm`] of it.
 //! - [`Qdisc`]: the discipline of a link over opaque packet handles: one queue with an [`Aqm`] ([`Fifo`]), or many with
 //!   a scheduler.
 //!
-//! The algorithms lie by their kind: `classics`, `papers`, `today` (what routers run now), `multi` (several queues); what designs
-//! and self-tuning are made of lies in `design`. [`registry`] lists them by name, with their parameters, and builds them.
+//! The algorithms lie by their kind: `classics`, `papers`, `today` (what routers run now), `multi` (several queues);
+//! what designs and self-tuning are made of lies in `design`. [`registry`] lists them by name, with their
+//! parameters, and builds them.
 //!
 //! # A queue with an algorithm
 //!
-//! Whoever hosts a queue tells its discipline what arrives and when the link is free; it tells back what becomes of packets:
+//! Whoever hosts a queue tells its discipline what arrives and when the link is free; it tells
+//! back what becomes of packets:
 //!
 //! ```
 //! use aqumen_aqm::registry::AnyQdisc;

@@ -1,5 +1,6 @@
-//! The disciplines of several queues, and what they share: their packets ([`store`]), the order in which queues are served
-//! ([`rounds`]), the hash that gives a flow its queue ([`hash`]), and flow queueing with an AQM in each queue ([`fq`]).
+//! The disciplines of several queues, and what they share: their packets ([`store`]), the order in which
+//! queues are served ([`rounds`]), the hash that gives a flow its queue ([`hash`]), and flow queueing with
+//! an AQM in each queue ([`fq`]).
 
 pub(crate) mod cake;
 pub(crate) mod drr;

@@ -4,8 +4,8 @@ use core::fmt;
 
 use aqumen_units::{Rate, Span};
 
-/// The least time between two updates of an algorithm, whether it is given or follows from other parameters: below it a run
-/// would do nothing but update.
+/// The least time between two updates of an algorithm, whether it is given or follows from other parameters: below it a
+/// run would do nothing but update.
 pub const PERIOD_MIN: Span = Span::from_micros(1);
 
 /// Numbers that are written out; others have a power of ten.

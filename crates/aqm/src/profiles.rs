@@ -199,8 +199,8 @@ const LINUX_PIE: &[(&str, Value<'static>)] = &[
     ("ecn", Value::Flag(false)),
 ];
 
-/// The ARM-PFC paper's numbers. The controller they set up is the default variant, which settles on the target: the profile is about
-/// the printed values, and the literal controller has a profile of its own.
+/// The ARM-PFC paper's numbers. The controller they set up is the default variant, which settles on the target: the
+/// profile is about the printed values, and the literal controller has a profile of its own.
 const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
     ("flows", Value::Number(100.0)),
     ("capacity", Value::Number(1e7)),

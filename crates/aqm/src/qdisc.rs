@@ -50,13 +50,14 @@ pub trait Qdisc {
     /// next packet.
     fn transmitted(&mut self, duration: Span, now: Instant);
 
-    /// From now on the link has `rate`. A host calls this when the link's rate is no longer that of the [`Network`](crate::Network)
-    /// that the discipline was made for, at the latest before the next call.
+    /// From now on the link has `rate`. A host calls this when the link's rate is no longer that of the
+    /// [`Network`](crate::Network) that the discipline was made for, at the latest before the next call.
     fn on_rate(&mut self, rate: Rate) {
         let _ = rate;
     }
 
-    /// The algorithm of one queue that it comes to with flows of one kind, for who asks where a queue rests; or why there is none.
+    /// The algorithm of one queue that it comes to with flows of one kind, for who asks where a queue
+    /// rests; or why there is none.
     fn alone(&self) -> Result<Alone, &'static str> {
         Err("each flow has a queue of its own, so that there is no common one that comes to rest")
     }

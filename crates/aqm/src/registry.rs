@@ -14,14 +14,14 @@ pub use crate::any_aqm::{ALGORITHMS, AnyAqm};
 pub use crate::any_qdisc::AnyQdisc;
 pub use crate::profiles::PROFILES;
 
-/// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for `network` where they leave it open.
-/// The operator's values override a profile's. `None` if there is no such name.
+/// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for
+/// `network` where they leave it open. The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
     build_of(name, values, |name, own| any_aqm::build(name, own, network))
 }
 
-/// What `algorithm` builds of a name and of values of its row, with a profile's values, the threshold function's and a check of
-/// the period around it.
+/// What `algorithm` builds of a name and of values of its row, with a profile's values, the threshold function's and a
+/// check of the period around it.
 pub(crate) fn build_of(
     name: &str,
     values: &[(&str, Value<'_>)],
@@ -48,8 +48,8 @@ pub(crate) fn build_of(
     Some(with_a_period(values, period, of(values)?, of))
 }
 
-/// `built` of `values`, or what makes its updates come closer than [`PERIOD_MIN`]: the first of `values` without which `of` builds
-/// one whose updates do not. `period` is how far they are apart.
+/// `built` of `values`, or what makes its updates come closer than [`PERIOD_MIN`]: the first of `values` without which
+/// `of` builds one whose updates do not. `period` is how far they are apart.
 fn with_a_period<T>(
     values: &[(&str, Value<'_>)],
     period: impl Fn(T) -> Option<Span>,
@@ -70,8 +70,8 @@ fn with_a_period<T>(
     Err(ParamError::new(name, value, Requirement::Period(period.as_nanos())))
 }
 
-/// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`. `None` if
-/// there is no such name.
+/// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`.
+/// `None` if there is no such name.
 pub fn build_qdisc(
     name: &str,
     values: &[(&str, Value<'_>)],

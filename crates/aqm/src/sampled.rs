@@ -117,7 +117,8 @@ impl Loop {
     fn observe<R: Draw>(&mut self, cx: &Cx<'_, R>, applied: Probability) -> Observation {
         let (now, queue) = (cx.now, &cx.queue);
         let (new, old) = (queue.totals, &self.totals);
-        // A transmission that took less of the link than it lasted (a share of a slot) must not take back what was counted.
+        // A transmission that took less of the link than it lasted (a share of a slot) must
+        // not take back what was counted.
         let (interval, busy) = (now - self.last, new.busy_until(now).max(self.busy));
         let seen = Observation {
             now,

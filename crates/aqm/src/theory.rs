@@ -1,8 +1,8 @@
-//! What an AQM says of itself to theory: the law that its decisions obey on average, its answer to a small change of the queue, where
-//! the queue comes to rest, what follows from its parameters; or why there is none of it.
+//! What an AQM says of itself to theory: the law that its decisions obey on average, its answer to a small change of
+//! the queue, where the queue comes to rest, what follows from its parameters; or why there is none of it.
 //!
-//! [`Theory`] has a default for all of it, so that an algorithm says only what it knows better, in its own file. Analysis and fluid
-//! engine ask through [`Aqm::theory`](crate::Aqm::theory) and name no algorithm.
+//! [`Theory`] has a default for all of it, so that an algorithm says only what it knows better, in its own file.
+//! Analysis and fluid engine ask through [`Aqm::theory`](crate::Aqm::theory) and name no algorithm.
 
 use alloc::string::String;
 
@@ -43,7 +43,8 @@ pub trait Theory {
         None
     }
 
-    /// The answer to a small change of the queue. `None`: not known; a law of one loop can still be asked for its answer.
+    /// The answer to a small change of the queue. `None`: not known; a law of one loop can
+    /// still be asked for its answer.
     fn linear(&self, at: &AtRest) -> Option<Transfer> {
         let _ = at;
         None
@@ -137,8 +138,8 @@ pub trait Told {
 pub enum Share {
     /// p.
     Plain,
-    /// PIE spaces signals out (RFC 8033 section 5.4): none until the probabilities since the last one sum up to 0.85, then
-    /// with p. Gaps average 0.85/p + 1/p - 0.85 packets.
+    /// PIE spaces signals out (RFC 8033 section 5.4): none until the probabilities since the last one sum up to 0.85,
+    /// then with p. Gaps average 0.85/p + 1/p - 0.85 packets.
     Derandomized,
 }
 

@@ -1,5 +1,5 @@
-//! The threshold function F of the AAQM paper, eq. (18), over any single-queue AQM: beyond a threshold of the buffer the
-//! probability of a signal rises to one, whatever the algorithm says.
+//! The threshold function F of the AAQM paper, eq. (18), over any single-queue AQM: beyond a threshold of the buffer
+//! the probability of a signal rises to one, whatever the algorithm says.
 //!
 //! ```text
 //! F(x) = 0 below th;  (x - th) / (Pi - th) from th on;  1 from Pi on         x packets waiting, Pi the buffer's limit
@@ -10,11 +10,11 @@
 //! more than P_target raises it by 0.05 Pi, less than half of P_target lowers it, within 0.25 to 0.95 Pi.
 //!
 //! An algorithm decides by itself first, with its own probability P; a packet that it lets pass is then chosen with
-//! (F - P) / (1 - P), which makes max(P, F) in all. Where an algorithm's decisions are no coin flips of its stated probability
-//! (RED spreads them out, CoDel decides at the head) F comes on top of them in this sense.
+//! (F - P) / (1 - P), which makes max(P, F) in all. Where an algorithm's decisions are no coin flips of its stated
+//! probability (RED spreads them out, CoDel decides at the head) F comes on top of them in this sense.
 //!
-//! Deviations: the paper calls Pi a probability, which cannot be compared with a queue; it is the buffer's limit. Of the
-//! adaptation it says only that th is "changed based on the loss probability".
+//! Deviations: the paper calls Pi a probability, which cannot be compared with a queue; it is the buffer's limit. Of
+//! the adaptation it says only that th is "changed based on the loss probability".
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
@@ -68,8 +68,8 @@ pub(crate) fn is_own(name: &str) -> bool {
     PARAMS.iter().any(|param| param.name == name)
 }
 
-/// F(x), eq. (18), with the threshold `th` and the limit `pi`, all in one unit. A threshold at or above the limit makes it a
-/// step.
+/// F(x), eq. (18), with the threshold `th` and the limit `pi`, all in one unit. A threshold at or above the limit makes
+/// it a step.
 pub fn signal_probability(x: f64, th: f64, pi: f64) -> f64 {
     if x >= pi {
         1.0
@@ -131,8 +131,8 @@ struct Class {
 }
 
 impl<A: Aqm> Thresholded<A> {
-    /// `inner` with the function over it. A chosen packet is marked if `inner` marks (its `ecn`; on where it has none) and
-    /// the packet can carry it.
+    /// `inner` with the function over it. A chosen packet is marked if `inner` marks (its `ecn`; on where it has none)
+    /// and the packet can carry it.
     pub fn new(inner: A, threshold: Threshold) -> Self {
         let mut ecn = true;
         inner.settings(&mut |name, value| {

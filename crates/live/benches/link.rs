@@ -1,5 +1,6 @@
-//! What a packet costs in a link with FQ-CoDel, beside reading it from a TUN device and writing it to another and nothing else; and
-//! what super-packets save. CPU time of the thread that carries packets; the two sides of a ratio take turns.
+//! What a packet costs in a link with FQ-CoDel, beside reading it from a TUN device and writing it to
+//! another and nothing else; and what super-packets save. CPU time of the thread that carries packets; the
+//! two sides of a ratio take turns.
 
 fn main() {
     #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
 //! `aqumend attach` (production): a marker in the kernel above the shaper of a device, an AQM of the library here.
 //!
-//! Reading order: `options` (what is asked for), `shaper` (the queue below), `sampled` (which AQMs can do it), `marker` (the program
-//! in the kernel), `controller` (readings in, probability out), `start` (over a full queue), `patience` (a
+//! Reading order: `options` (what is asked for), `shaper` (the queue below), `sampled` (which AQMs can do it), `marker`
+//! (the program in the kernel), `controller` (readings in, probability out), `start` (over a full queue), `patience` (a
 //! kernel that does not answer), `run` (the loop). Everything fails open: an order holds for 200 ms, and
 //! the shaper's life is never ours unless `--rate` made it.
 

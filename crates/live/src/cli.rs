@@ -1,7 +1,7 @@
 //! The command line: which command, and the exit code.
 //!
-//! A command is a function of the rest of the arguments; it writes data to stdout and talk to stderr. Exit codes: 0 done, 1 a check
-//! failed, 2 could not begin, 3 what it stood on went away.
+//! A command is a function of the rest of the arguments; it writes data to stdout and talk to stderr. Exit codes: 0
+//! done, 1 a check failed, 2 could not begin, 3 what it stood on went away.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
 //! The laboratory: the kernel's own TCP over links of a plan, in network namespaces that end with the program.
 //!
 //! - `namespace` makes anonymous namespaces and sets them up, `tun` the devices through which their packets come here;
-//! - `network` is the plan's links in virtual time, `pump` carries packets between devices and network and says how late it was;
-//!   `gso` splits and joins super-packets for it, `ceiling` measures how many packets a machine can carry.
+//! - `network` is the plan's links in virtual time, `pump` carries packets between devices and network and says how
+//!   late it was; `gso` splits and joins super-packets for it, `ceiling` measures how many packets a machine can carry.
 
 pub mod ceiling;
 pub mod clock;

@@ -2,7 +2,8 @@
 //!
 //! - `cli` is the command line, `error` what goes wrong, with the exit code;
 //! - `netlink` talks to the kernel about links, addresses, routes and queueing disciplines;
-//! - `attach` (production) keeps a kernel shaper's queue by a marker at its egress; `status`, `detach`, `top` and `report` belong to it;
+//! - `attach` (production) keeps a kernel shaper's queue by a marker at its egress; `status`, `detach`,
+//!   `top` and `report` belong to it;
 //! - `lab` is the laboratory: namespaces, TUN devices, the links of a plan in virtual time, the kernel's TCP over them;
 //! - `link` (laboratory) is a link in user space between two TUN devices.
 //!

@@ -1,7 +1,7 @@
 //! `aqumend link` (laboratory): the links of a scenario between two TUN devices, for any traffic that is routed there.
 //!
-//! What comes from the first device takes the way of a flow's data, what comes from the second that of its acknowledgements. The
-//! program is the link: when it ends, the link is cut.
+//! What comes from the first device takes the way of a flow's data, what comes from the second that of its
+//! acknowledgements. The program is the link: when it ends, the link is cut.
 
 use std::hash::Hasher;
 

@@ -1,8 +1,8 @@
 //! Routing netlink: requests about links, addresses, routes, queueing disciplines and filters, built by hand.
 //!
-//! A [`Request`] is a header, a fixed structure (`ifinfomsg`, `tcmsg`, ...) as bytes, and attributes. [`Netlink::ask`] sends one and
-//! waits for the acknowledgement; [`Netlink::dump`] collects what a dump answers. Numbers are in the machine's byte order, as the
-//! kernel reads them.
+//! A [`Request`] is a header, a fixed structure (`ifinfomsg`, `tcmsg`, ...) as bytes, and attributes. [`Netlink::ask`]
+//! sends one and waits for the acknowledgement; [`Netlink::dump`] collects what a dump answers. Numbers are in the
+//! machine's byte order, as the kernel reads them.
 
 pub mod tc;
 

@@ -1,7 +1,8 @@
 //! What an attached AQM tells of itself: samples every 10 ms, totals, warnings.
 //!
-//! The control loop writes; `server` shows it on loopback and on a local socket, `recording` on disk, `prometheus` in the form that
-//! monitoring asks for. Readers never touch the loop's state but through [`Board`], a lock held for a copy.
+//! The control loop writes; `server` shows it on loopback and on a local socket, `recording` on disk,
+//! `prometheus` in the form that monitoring asks for. Readers never touch the loop's state but through
+//! [`Board`], a lock held for a copy.
 
 pub(crate) mod page;
 pub(crate) mod prometheus;

@@ -1,4 +1,5 @@
-//! The engine `live` as a user meets it: every kind of flow that the kernel has, what is refused, and what is left behind.
+//! The engine `live` as a user meets it: every kind of flow that the kernel has, what is
+//! refused, and what is left behind.
 
 #![cfg(target_os = "linux")]
 
@@ -41,8 +42,8 @@ fn plan(text: &str) -> Plan {
     Scenario::parse(text, "kinds").unwrap().plan(1, None).unwrap()
 }
 
-/// A run that counts. One that was late is repeated once; late twice is a failure, unless the machine itself was late: then nothing is
-/// shown, and one line says so.
+/// A run that counts. One that was late is repeated once; late twice is a failure, unless the machine itself was late:
+/// then nothing is shown, and one line says so.
 fn valid_run(plan: &Plan) -> Option<LiveResult> {
     let attempt = || {
         machine::calm();
@@ -67,8 +68,8 @@ fn valid_run(plan: &Plan) -> Option<LiveResult> {
     None
 }
 
-/// Enough flows and transfers at a time that a few whose SYN is lost, and who try again after a second, and then after two, do
-/// not decide what is served.
+/// Enough flows and transfers at a time that a few whose SYN is lost, and who try again after a second, and then after
+/// two, do not decide what is served.
 const KINDS: &str = r#"
     [[flows]]
     name = "reno"
@@ -160,7 +161,8 @@ fn a_receive_window_limits_what_is_under_way() {
     if common::skipped("receive windows in the live engine") {
         return;
     }
-    // 4 packets a round trip of 30 ms, each with 1448 bytes of data: 1.54 Mbit/s. Without, each had a third of the link: 3.86 Mbit/s.
+    // 4 packets a round trip of 30 ms, each with 1448 bytes of data: 1.54 Mbit/s. Without, each had a
+    // third of the link: 3.86 Mbit/s.
     let flows =
         "[[flows]]\nname = \"narrow\"\ncount = 3\ntransport = { preset = \"linux-reno\", receive_window = \"4pkt\" }\n";
     let Some(live) = valid_run(&plan(&scenario("4s", flows).replace("aqm = \"pi\"", "aqm = \"droptail\""))) else {
@@ -228,7 +230,8 @@ fn killed_it_leaves_nothing_behind() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(devices(), before);
-    // The tests beside this one have namespaces of their own, to which the kernel may have given the same numbers by now.
+    // The tests beside this one have namespaces of their own, to which the kernel may have
+    // given the same numbers by now.
     let here = std::process::id().to_string();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
         let name = process.file_name().into_string().unwrap();

@@ -1,7 +1,7 @@
 //! A recorded run's arrivals through a bare discipline: every packet has the same fate, for every discipline.
 //!
-//! The run is a real one, of the kernel's TCP and of datagrams without ECN, with all its lateness: what happened then at the link in
-//! virtual time depends on the moments of arrival alone.
+//! The run is a real one, of the kernel's TCP and of datagrams without ECN, with all its lateness: what happened then
+//! at the link in virtual time depends on the moments of arrival alone.
 
 #![cfg(target_os = "linux")]
 

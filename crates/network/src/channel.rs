@@ -1,9 +1,9 @@
 //! Media with a law of their own: what a transmitter does when its link is not a wire of given rates.
 //!
-//! A port asks [`Channel::ready`] when the link may take the next packet, and hands it over with [`Channel::transmit`]. Both calls
-//! come in the order of service with moments that never go back, and what a channel answers depends on them and on its random
-//! streams alone, not on when it is asked: a port may ask as soon as it knows the packet, or when the link is free. The radio
-//! conditions have streams of their own, so that they do not depend on the traffic.
+//! A port asks [`Channel::ready`] when the link may take the next packet, and hands it over with [`Channel::transmit`].
+//! Both calls come in the order of service with moments that never go back, and what a channel answers depends on them
+//! and on its random streams alone, not on when it is asked: a port may ask as soon as it knows the packet, or when the
+//! link is free. The radio conditions have streams of their own, so that they do not depend on the traffic.
 
 mod offer;
 mod radio;

@@ -5,7 +5,8 @@ use aqumen_result::{AqmReport, NominalReport, ParamValue};
 use aqumen_scenario::{Link, OwnedValue};
 use indexmap::IndexMap;
 
-/// The report on the AQM of `link`, with the parameters that it has at the end, after all events; `in_force` shows them.
+/// The report on the AQM of `link`, with the parameters that it has at the end, after all
+/// events; `in_force` shows them.
 pub fn aqm_report(link: &Link, in_force: impl FnOnce(&mut dyn FnMut(&'static str, Value<'static>))) -> AqmReport {
     let last = link.line.as_ref().and_then(|line| line.aqms.last()).map_or(&link.aqm, |(_, choice)| choice);
     report_of(&link.aqm.name, &last.values, &last.network, in_force)

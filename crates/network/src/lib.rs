@@ -1,7 +1,9 @@
-//! What packets pass on their way through a network: queues and transmitters, media with a law of their own, losses, packet traces.
+//! What packets pass on their way through a network: queues and transmitters, media with a law of
+//! their own, losses, packet traces.
 //!
-//! Nothing here has a clock. The host says what the time is with each call, simulated or real, in nanoseconds from a zero of its
-//! choice, and never less than before. What a packet is the host knows alone: it shows as much of it as [`Carried`] asks.
+//! Nothing here has a clock. The host says what the time is with each call, simulated or real, in nanoseconds
+//! from a zero of its choice, and never less than before. What a packet is the host knows alone: it shows as
+//! much of it as [`Carried`] asks.
 //!
 //! - [`Link`]: a link of a plan by itself, for hosts without a simulator;
 //! - [`port`]: the queue and transmitter at its head, for a host that has events of its own;

@@ -1,10 +1,11 @@
-//! A link by itself, for hosts without a simulator: queue, transmitter, medium and propagation, its changes, samples and windows of
-//! measurement, as a plan has them.
+//! A link by itself, for hosts without a simulator: queue, transmitter, medium and propagation, its changes, samples
+//! and windows of measurement, as a plan has them.
 //!
-//! It runs in virtual time. The host asks [`next`](Link::next) when something happens, and calls [`advance`](Link::advance) or
-//! [`arrive`](Link::arrive) when it gets there or later: everything happens at its own instant, in order. At equal moments the
-//! order is that of the packet engine: AQM timers, edges of windows, changes of the AQM, samples, ends of transmission,
-//! deliveries, arrivals. So a link that meets the arrivals of a simulated one does the same to each packet.
+//! It runs in virtual time. The host asks [`next`](Link::next) when something happens, and calls
+//! [`advance`](Link::advance) or [`arrive`](Link::arrive) when it gets there or later: everything happens at its own
+//! instant, in order. At equal moments the order is that of the packet engine: AQM timers, edges of windows, changes of
+//! the AQM, samples, ends of transmission, deliveries, arrivals. So a link that meets the arrivals of a simulated one
+//! does the same to each packet.
 
 use std::collections::VecDeque;
 
@@ -224,7 +225,8 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
         self.port.notes(tell);
     }
 
-    /// The run ends at `now`, before its time and after all that was due by then: open windows of measurement end here too.
+    /// The run ends at `now`, before its time and after all that was due by then: open windows
+    /// of measurement end here too.
     pub fn stop(&mut self, now: u64) {
         self.edges.truncate(self.edges_done);
         if self.edges.last() != Some(&now) {

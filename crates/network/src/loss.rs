@@ -125,13 +125,13 @@ mod tests {
 
     #[test]
     fn bursts_have_the_rate_and_length_of_the_gilbert_elliott_model() {
-        // Gilbert: all is lost in the bad state. Share to_bad / (to_bad + to_good) = 1/11; runs of losses are geometric with mean
-        // 1 / to_good = 10 and standard deviation sqrt(90).
+        // Gilbert: all is lost in the bad state. Share to_bad / (to_bad + to_good) = 1/11; runs of losses are geometric
+        // with mean 1 / to_good = 10 and standard deviation sqrt(90).
         let burst = Burst { to_bad: Some(Chance(0.01)), to_good: Some(Chance(0.1)), ..chances(0.0, 1.0) };
         let loss = bursts(burst);
         let fates_of = fates(loss.clone(), 1000);
-        // The state is an autoregression of correlation 1 - 0.01 - 0.1 = 0.89: the variance of its mean is (1 + 0.89) / (1 - 0.89) times that
-        // of independent packets.
+        // The state is an autoregression of correlation 1 - 0.01 - 0.1 = 0.89: the variance of its mean is (1 + 0.89) /
+        // (1 - 0.89) times that of independent packets.
         let (p, got) = (1.0 / 11.0, share(&fates_of));
         assert!((loss.mean(1000) - p).abs() < 1e-12);
         let error = (p * (1.0 - p) / N as f64 * 1.89 / 0.11).sqrt();
@@ -144,7 +144,8 @@ mod tests {
     #[test]
     fn both_states_lose_with_their_own_probability() {
         let burst = Burst { to_bad: Some(Chance(0.02)), to_good: Some(Chance(0.08)), ..chances(0.01, 0.5) };
-        // 0.8 x 0.01 + 0.2 x 0.5 = 0.108. Variance of the state's part 0.49^2 x 0.16 x (1 + 0.9) / (1 - 0.9), of the coins at most 0.25.
+        // 0.8 x 0.01 + 0.2 x 0.5 = 0.108. Variance of the state's part 0.49^2 x 0.16 x (1 + 0.9) / (1 -
+        // 0.9), of the coins at most 0.25.
         let (p, got) = (0.108, share(&fates(bursts(burst.clone()), 1000)));
         assert!((burst.mean() - p).abs() < 1e-12);
         let error = ((0.49 * 0.49 * 0.16 * 19.0 + 0.25) / N as f64).sqrt();

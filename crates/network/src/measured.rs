@@ -1,5 +1,5 @@
-//! The figures of a link over the windows of measurement. A meter measures in pieces: piece k lies between edge k - 1 of all windows
-//! (the start, for the first) and edge k.
+//! The figures of a link over the windows of measurement. A meter measures in pieces: piece k lies between edge k - 1
+//! of all windows (the start, for the first) and edge k.
 
 use aqumen_result::{FlowMetrics, Histogram, LinkMetrics, LinkPiece, Meter, Series, capacity_bits};
 use aqumen_scenario::{Group, Link, Plan, Window};
@@ -30,7 +30,8 @@ pub fn edges(plan: &Plan) -> Vec<u64> {
     edges
 }
 
-/// The windows of `plan` if it ends at `end`, nanoseconds: those that are open then end with it, and what had not begun is left out.
+/// The windows of `plan` if it ends at `end`, nanoseconds: those that are open then end with it, and
+/// what had not begun is left out.
 pub fn windows_until(plan: &Plan, end: u64) -> Vec<Window> {
     let end = Instant::from_nanos(end);
     let begun = plan.windows.iter().filter(|window| window.start < end);
@@ -52,8 +53,8 @@ pub fn groups_at(plan: &Plan, number: u32) -> Vec<(u32, bool)> {
     plan.groups.iter().map(crosses).collect()
 }
 
-/// Tells in the metrics of each group of flows how long its packets waited in `window` of a link that was `seen`; of several links at
-/// that where they waited longest.
+/// Tells in the metrics of each group of flows how long its packets waited in `window` of a link that was `seen`; of
+/// several links at that where they waited longest.
 pub fn tell_groups(flows: &mut IndexMap<String, IndexMap<String, FlowMetrics>>, window: &Window, seen: &[Histogram]) {
     for (by_window, waits) in flows.values_mut().zip(seen) {
         if let Some(metrics) = by_window.get_mut(&window.name) {
@@ -63,8 +64,8 @@ pub fn tell_groups(flows: &mut IndexMap<String, IndexMap<String, FlowMetrics>>, 
 }
 
 impl LinkSeen {
-    /// Of `link` of `plan` in `window`: what `meter` saw in the pieces between `edges`, with the samples in `series`. A medium of
-    /// its own `offered` so many bits in each piece.
+    /// Of `link` of `plan` in `window`: what `meter` saw in the pieces between `edges`, with the samples in `series`. A
+    /// medium of its own `offered` so many bits in each piece.
     pub fn new(
         plan: &Plan,
         link: &Link,

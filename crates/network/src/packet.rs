@@ -67,8 +67,8 @@ impl Identities {
         self.0.iter().any(|(class, _)| *class != 0)
     }
 
-    /// That of a packet of `flow`, on its way to the flow's destination or `back`. Both ways are one flow: disciplines that follow
-    /// Linux sort a packet's addresses before they hash it.
+    /// That of a packet of `flow`, on its way to the flow's destination or `back`. Both ways are one flow: disciplines
+    /// that follow Linux sort a packet's addresses before they hash it.
     #[inline]
     pub fn of(&self, flow: u32, back: bool) -> Identity {
         let (class, [source, destination]) = self.0[flow as usize];

@@ -1,9 +1,9 @@
 //! A port: the queue and transmitter at the head of a link that several flows share, or that is measured.
 //!
-//! Three kinds give the same answers. [`FifoPort`] knows a packet's departure when it arrives and needs no further event;
-//! it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] asks a queue discipline for each packet
-//! when the link is free, at the price of an event for each transmission; it serves all others: AQMs that decide at the head, and
-//! disciplines of several queues. [`PlainPort`] is the first
+//! Three kinds give the same answers. [`FifoPort`] knows a packet's departure when it arrives and needs no further
+//! event; it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] asks a queue discipline for
+//! each packet when the link is free, at the price of an event for each transmission; it serves all others: AQMs that
+//! decide at the head, and disciplines of several queues. [`PlainPort`] is the first
 //! without AQM and measurements.
 
 mod fifo;
@@ -68,8 +68,8 @@ pub enum Arrival {
 }
 
 impl<P: Carried + Copy> Port<P> {
-    /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows; `classes`: packets may
-    /// have other than the default class.
+    /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows;
+    /// `classes`: packets may have other than the default class.
     pub fn new(link: &Link, seed: u64, number: u32, style: Style, edges: &[u64], classes: bool) -> Result<Self, Error> {
         // An AQM that comes later may decide at the head as well.
         let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());

@@ -1,5 +1,5 @@
-//! A queue in a ring whose length is a power of two: what a [`VecDeque`](std::collections::VecDeque) does, with fewer instructions
-//! for each item.
+//! A queue in a ring whose length is a power of two: what a [`VecDeque`](std::collections::VecDeque) does, with fewer
+//! instructions for each item.
 
 /// First in, first out.
 pub(crate) struct Ring<T> {

@@ -1,7 +1,7 @@
 //! A packet trace: the packets that cross links, as pcapng that Wireshark opens, in the order of time.
 //!
-//! Each link is an interface of the capture. A packet is stamped with the start of its transmission. Hosts report packets as
-//! they learn of them, which may be before or after that moment.
+//! Each link is an interface of the capture. A packet is stamped with the start of its transmission. Hosts report
+//! packets as they learn of them, which may be before or after that moment.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -37,8 +37,8 @@ struct Record {
 }
 
 impl<W: Write> Trace<W> {
-    /// Begins a trace of the links of these names, by number, in `out`, which should have a buffer. A transmission is reported
-    /// at most `slack` nanoseconds after its start.
+    /// Begins a trace of the links of these names, by number, in `out`, which should have a buffer. A transmission is
+    /// reported at most `slack` nanoseconds after its start.
     pub fn new<'a>(out: W, links: impl IntoIterator<Item = &'a str>, slack: u64) -> io::Result<Self> {
         let mut writer = Writer::new(out)?;
         let mut pending = Vec::new();
@@ -50,8 +50,8 @@ impl<W: Write> Trace<W> {
         Ok(Trace { writer, pending, first, reported: 0, records, free, slack, failure: None })
     }
 
-    /// At `now`: the transmission of a packet of `original` bytes starts on `link` at `start`, no sooner than that of the packet that
-    /// was reported of this link before. `write` puts down its headers, from IPv4's on.
+    /// At `now`: the transmission of a packet of `original` bytes starts on `link` at `start`, no sooner than that of
+    /// the packet that was reported of this link before. `write` puts down its headers, from IPv4's on.
     pub fn transmit(&mut self, now: u64, link: u32, start: u64, original: u16, write: impl FnOnce(&mut Vec<u8>)) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.records.push(Record::default());

@@ -1,7 +1,7 @@
 //! The transmitter of a link: when a packet goes out, how long that takes, when it reaches the next node.
 //!
-//! A plain wire needs its rates and its delay. What else a link may do (a medium of its own, delays that change, outages, losses) is
-//! in a [`Line`], which plain wires do not have.
+//! A plain wire needs its rates and its delay. What else a link may do (a medium of its own, delays that change,
+//! outages, losses) is in a [`Line`], which plain wires do not have.
 
 use std::collections::VecDeque;
 
@@ -165,8 +165,8 @@ impl Transmitter {
         self.line.as_mut().map_or(at, |line| line.ready(at))
     }
 
-    /// Sends a packet that arrived at `arrived` from `start` on, a moment that [`ready`](Self::ready) gave. Also says how much of
-    /// the link's time it takes.
+    /// Sends a packet that arrived at `arrived` from `start` on, a moment that [`ready`](Self::ready) gave. Also says
+    /// how much of the link's time it takes.
     #[inline]
     pub(crate) fn transmit(&mut self, arrived: u64, start: u64, bytes: u32) -> (Booking, u64) {
         self.over_wire(start, bytes).unwrap_or_else(|| self.transmit_rarely(arrived, start, bytes))
@@ -230,7 +230,8 @@ impl Line {
         }
     }
 
-    /// The propagation delay of a transmission that ends at `end`, which never goes back, if it is not that of the start.
+    /// The propagation delay of a transmission that ends at `end`, which never goes back, if
+    /// it is not that of the start.
     fn delay(&mut self, end: u64) -> Option<u64> {
         while self.delays.get(self.begun).is_some_and(|&(from, _)| from <= end) {
             self.begun += 1;

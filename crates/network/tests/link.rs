@@ -105,7 +105,8 @@ fn what_is_stopped_has_figures_up_to_then() {
     let seen = |medium: &str| {
         let plan = plan("droptail", &format!(r#"{medium}, delay = "10ms", buffer = "30pkt""#), windows);
         let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
-        // A packet of 1 ms each 2 ms from 0 on, and at 300 ms ten more at once: half of the link, and then all of it for 10 ms.
+        // A packet of 1 ms each 2 ms from 0 on, and at 300 ms ten more at once: half of the link,
+        // and then all of it for 10 ms.
         let of_rest = (0..200).map(|k| (2 * k * MS, packet(k as u32, 1000)));
         let mut arrivals: Vec<_> = of_rest.chain((200..210).map(|k| (300 * MS, packet(k, 1000)))).collect();
         arrivals.sort_by_key(|(at, _)| *at);

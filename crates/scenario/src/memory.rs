@@ -11,9 +11,9 @@ use crate::network::Core;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
 
-/// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet engine both
-/// ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.7 kB with `ns2`, 4.7 kB with `linux`; of other
-/// transports 5.7 kB with `udp`, 6.6 kB with `sctp`, 7.5 kB with `rtp`.
+/// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet
+/// engine both ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.7 kB with `ns2`,
+/// 4.7 kB with `linux`; of other transports 5.7 kB with `udp`, 6.6 kB with `sctp`, 7.5 kB with `rtp`.
 const FLOW_BYTES: u64 = 5200;
 const OTHER_FLOW_BYTES: u64 = 8200;
 const FLUID_FLOW_BYTES: u64 = 2600;
@@ -25,25 +25,26 @@ const PAST_BYTES: f64 = 10.0;
 const UNDER_WAY_BYTES: u64 = 40;
 const WAITING_BYTES: u64 = 28;
 
-/// For one sample of one recorded link: time, queue and probability twice, since Python gets copies; Jain's index, losses, arrivals and
-/// departures; bytes. Measured: 99, of the fluid 100 to 136.
+/// For one sample of one recorded link: time, queue and probability twice, since Python gets copies; Jain's index,
+/// losses, arrivals and departures; bytes. Measured: 99, of the fluid 100 to 136.
 const SAMPLE_BYTES: u64 = 106;
 const FLUID_SAMPLE_BYTES: u64 = 140;
 
-/// For each sample of the last second a list of what was acknowledged, and for each flow in such a list, bytes. The lists hold no more
-/// than all watched flows, nor than the packets that the link carries in a second.
+/// For each sample of the last second a list of what was acknowledged, and for each flow in such a list, bytes. The
+/// lists hold no more than all watched flows, nor than the packets that the link carries in a second.
 const NEWS_BYTES: u64 = 48;
 const NEWS_FLOW_BYTES: u64 = 48;
 const WATCHED: u64 = 256;
 
-/// For a recorded link, in each window and in each piece between the edges of windows: histograms of waiting times and queue lengths
-/// where a queue forms, and where none does, bytes. Measured: 17 kB, with `--out` 24 kB, of the fluid 27 to 35 kB; 7 kB.
+/// For a recorded link, in each window and in each piece between the edges of windows: histograms of waiting
+/// times and queue lengths where a queue forms, and where none does, bytes. Measured: 17 kB, with `--out` 24 kB,
+/// of the fluid 27 to 35 kB; 7 kB.
 const PIECE_BYTES: u64 = 26_000;
 const FLUID_PIECE_BYTES: u64 = 42_000;
 const IDLE_PIECE_BYTES: u64 = 10_000;
 
-/// For what a change of the network leads to, its transient and what Python makes of its window, bytes. Measured with the piece that it
-/// begins: 110 to 137 kB.
+/// For what a change of the network leads to, its transient and what Python makes of its window, bytes. Measured with
+/// the piece that it begins: 110 to 137 kB.
 const EVENT_BYTES: u64 = 65_000;
 
 /// For the waiting times of each group of flows in each of these, where a queue forms, bytes: the histogram alone.
@@ -61,7 +62,8 @@ impl Scenario {
         estimate(runner, self.spec(), self.core())
     }
 
-    /// Refuses a scenario of which `runs` on `runner` at a time need more than the `available` bytes; `None`: what the machine has.
+    /// Refuses a scenario of which `runs` on `runner` at a time need more than the `available` bytes;
+    /// `None`: what the machine has.
     pub fn check_memory(&self, runner: Runner, runs: u64, available: Option<u64>) -> Result<(), Error> {
         let Some(available) = available.or_else(self::available) else {
             return Ok(());
@@ -79,8 +81,8 @@ fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
-/// An estimate, on the high side, of the memory that one run of `spec` on `runner` takes, bytes. It holds what `aqumen run` prints
-/// and writes.
+/// An estimate, on the high side, of the memory that one run of `spec` on `runner` takes, bytes. It holds what `aqumen
+/// run` prints and writes.
 fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
     let flows: u64 = spec.flows.iter().map(Group::flows).sum();
     let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
@@ -127,8 +129,8 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core) -> u64 {
     bytes
 }
 
-/// What the fluid keeps of its past, bytes: as far back as the longest round trip that can come about, and once more before what nobody
-/// needs is dropped.
+/// What the fluid keeps of its past, bytes: as far back as the longest round trip that can come about, and once more
+/// before what nobody needs is dropped.
 fn past(spec: &Spec, core: &Core) -> u64 {
     let least = spec.events.iter().filter_map(|event| event.capacity).min().unwrap_or(RATE_MAX);
     let reach_s = |(i, group): (usize, &Group)| {

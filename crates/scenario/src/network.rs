@@ -285,8 +285,8 @@ impl Way {
 }
 
 impl Core {
-    /// Whose hosts those of group `i` on a side are, and on which side these have them: that at the same node. `None` where there is no
-    /// such group, or it has none there.
+    /// Whose hosts those of group `i` on a side are, and on which side these have them: that at the same node. `None`
+    /// where there is no such group, or it has none there.
     pub(crate) fn owner(&self, spec: &Spec, i: usize, side: Side) -> Option<(usize, Side)> {
         let (mut group, mut at) = (i, side);
         while let Some(of) = spec.flows[group].shares(at) {
@@ -298,7 +298,8 @@ impl Core {
         Some((group, at))
     }
 
-    /// The groups to which the hosts of both sides of group `i` belong: they say with which links and delays these stand there.
+    /// The groups to which the hosts of both sides of group `i` belong: they say with which links
+    /// and delays these stand there.
     pub(crate) fn owners(&self, spec: &Spec, i: usize) -> [usize; 2] {
         // Checked: there are such groups.
         Side::BOTH.map(|side| self.owner(spec, i, side).map_or(i, |(owner, _)| owner))

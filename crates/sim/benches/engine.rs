@@ -1,7 +1,9 @@
-//! CPU time of the packet engine per packet that crosses the bottleneck, over the number of flows, and its memory per flow.
+//! CPU time of the packet engine per packet that crosses the bottleneck, over the number of
+//! flows, and its memory per flow.
 //!
-//! `cargo bench -p aqumen-sim --bench engine [-- [FLOWS] [--json]]`. The scenario is experiment 1 of the ARM-PFC paper with
-//! PI, scaled up: a dumbbell of three hops each way, acknowledgements simulated too. Setting the network up is not counted.
+//! `cargo bench -p aqumen-sim --bench engine [-- [FLOWS] [--json]]`. The scenario is experiment 1 of the
+//! ARM-PFC paper with PI, scaled up: a dumbbell of three hops each way, acknowledgements simulated too. Setting
+//! the network up is not counted.
 
 #[path = "../tests/all/common/mod.rs"]
 mod common;
@@ -105,6 +107,7 @@ fn memory(key: &str) -> Option<u64> {
 
 /// Lets the peak of the memory start from the present.
 fn forget_peak() {
-    // Without it, where the system does not know it, the peak is that of an earlier and smaller case: of no consequence.
+    // Without it, where the system does not know it, the peak is that of an earlier and
+    // smaller case: of no consequence.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

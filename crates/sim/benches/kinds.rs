@@ -1,7 +1,8 @@
-//! What one kind of run costs beside another: CPU time per packet that crosses a recorded link, as the ratio to the run that it is
-//! to be compared with, all in one process, round by round.
+//! What one kind of run costs beside another: CPU time per packet that crosses a recorded link, as the ratio to the run
+//! that it is to be compared with, all in one process, round by round.
 //!
-//! `cargo bench -p aqumen-sim --bench kinds [-- ROUNDS]`. Of three rounds (or as many as are asked for) the least of each counts.
+//! `cargo bench -p aqumen-sim --bench kinds [-- ROUNDS]`. Of three rounds (or as many as are asked
+//! for) the least of each counts.
 
 use std::path::{Path, PathBuf};
 

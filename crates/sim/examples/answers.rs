@@ -1,5 +1,5 @@
-//! The answers of the packet engine to scenario files, one JSON file each, and what each cost: `scripts/same-bits` compares those of
-//! two versions.
+//! The answers of the packet engine to scenario files, one JSON file each, and what each cost: `scripts/same-bits`
+//! compares those of two versions.
 //!
 //! `answers OUT [--until T] [--aqm SPEC] [--seed N] [--trace] FILE...`
 

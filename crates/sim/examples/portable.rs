@@ -1,5 +1,5 @@
-//! Runs of the packet engine whose answers are to have the same bits on every machine, printed as JSON. `scripts/wasm` runs this
-//! here and in WebAssembly, where there is no clock, no thread and no disk: files are handed in.
+//! Runs of the packet engine whose answers are to have the same bits on every machine, printed as JSON. `scripts/wasm`
+//! runs this here and in WebAssembly, where there is no clock, no thread and no disk: files are handed in.
 
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Files, Scenario, Written};

@@ -1,20 +1,21 @@
 //! The engine: places that go through windows of time by themselves, and post between them.
 //!
-//! What is at most a window away in time from a place cannot be felt there before the window is over: each place goes through the
-//! whole window by itself, and hands what it sends to the post. The order at a place is that of moments and, at equal moments,
-//! that of slots, of which every source of events owns one:
+//! What is at most a window away in time from a place cannot be felt there before the window is over: each place goes
+//! through the whole window by itself, and hands what it sends to the post. The order at a place is that of moments
+//! and, at equal moments, that of slots, of which every source of events owns one:
 //!
 //! ```text
 //! AQM timers (one per port) | control | sampler | ends of service (one per served port)
 //!   | retransmission timers | delayed sends | delayed acknowledgements (one each per flow) | applications | lanes
 //! ```
 //!
-//! Places share nothing, so that the results are the same bits whatever the partition: also where one place does everything.
-//! What concerns all places stops them all: the agenda, and the sampler.
+//! Places share nothing, so that the results are the same bits whatever the partition: also where one place does
+//! everything. What concerns all places stops them all: the agenda, and the sampler.
 //!
-//! `partition` says what makes a place, `post` takes there what is to happen, `place` and `batch` put it in order, `ports`, `lone`
-//! and `hosts` (with `ends`, `agents` and `applications`) let it happen; `ways` lead from place to place. What is written, not
-//! felt, in the order of all that happens, the trace, lies in a `log` until a window closes.
+//! `partition` says what makes a place, `post` takes there what is to happen, `place` and `batch` put it in
+//! order, `ports`, `lone` and `hosts` (with `ends`, `agents` and `applications`) let it happen; `ways` lead
+//! from place to place. What is written, not felt, in the order of all that happens, the trace, lies in a
+//! `log` until a window closes.
 
 mod agents;
 mod applications;
@@ -90,7 +91,8 @@ pub(crate) struct Finished {
     pub(crate) events: u64,
 }
 
-/// Events after which the host is asked whether to go on, where that is before the agenda's next look: some tenths of a second.
+/// Events after which the host is asked whether to go on, where that is before the agenda's next
+/// look: some tenths of a second.
 const EVENTS_PER_LOOK: u64 = 1 << 20;
 
 const NEVER: u64 = u64::MAX;
@@ -206,8 +208,8 @@ impl<'a> Engine<'a> {
         self.trace.take().map_or(Ok(()), Trace::finish)
     }
 
-    /// A window is over: which of the `few` that follow is to be opened next. Those in which nothing is due are passed over, save the
-    /// last.
+    /// A window is over: which of the `few` that follow is to be opened next. Those in which nothing is due are passed
+    /// over, save the last.
     fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
         let service = self.services.iter().fold(NEVER, |first, end| first.min(*end));
         let last = self.ways.post.window_of(service).clamp(*few.start(), *few.end());

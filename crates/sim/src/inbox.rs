@@ -115,8 +115,8 @@ impl<T: Moment> Inbox<T> {
         self.far.push(item);
     }
 
-    /// Opens `window`, the first or a later one than the present one, with nothing between them, and puts what lies in it at the end of
-    /// `into`.
+    /// Opens `window`, the first or a later one than the present one, with nothing between them, and puts what lies in
+    /// it at the end of `into`.
     pub(crate) fn open(&mut self, window: u64, into: &mut Vec<T>) {
         self.present = window;
         if window + self.mask / 2 >= self.limit {
@@ -216,7 +216,8 @@ mod tests {
         assert_eq!(seen.iter().map(Vec::len).sum::<usize>(), 7);
     }
 
-    /// Posts each item when the clock is where it says, goes from one filled window to the next, and says what came in which.
+    /// Posts each item when the clock is where it says, goes from one filled window to the next,
+    /// and says what came in which.
     fn hop(items: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let (mut inbox, mut seen, mut window) = (Inbox::new(4, 32), Vec::new(), 0);
         let mut items = items.iter().peekable();
@@ -236,7 +237,8 @@ mod tests {
 
     #[test]
     fn the_next_filled_window_is_found_in_the_ring_and_beyond() {
-        // Windows of 16 ns: 100 is in the 7th, 16 x 63 in the 64th and last of the ring, 16 x 64 beyond it, 16 x 1000 far beyond.
+        // Windows of 16 ns: 100 is in the 7th, 16 x 63 in the 64th and last of the ring, 16 x 64
+        // beyond it, 16 x 1000 far beyond.
         let far: Vec<(u64, u64)> = [100, 1008, 1024, 16_000, 16_017].iter().map(|&at| (0, at)).collect();
         assert_eq!(hop(&far), [(6, 100), (63, 1008), (64, 1024), (1000, 16_000), (1001, 16_017)]);
         // From window 1000, on place 40 of the ring, 1001 to 1063 lie ahead round its end.

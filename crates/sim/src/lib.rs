@@ -1,7 +1,7 @@
 //! The packet engine: every packet of every flow, event by event, in integer nanoseconds.
 //!
-//! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and gives a [`RunResult`]. The same plan gives the same
-//! bits on any machine; only the cost differs.
+//! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and gives a [`RunResult`]. The same plan gives the
+//! same bits on any machine; only the cost differs.
 //!
 //! ```
 //! use aqumen_scenario::Scenario;
@@ -30,9 +30,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports, and `lanes` between them), `inbox` (what
-//! is to happen at a place), `measure` and `report` (what comes out). What applications send is in the crate `aqumen-traffic`; ports,
-//! media and losses are in `aqumen-network`.
+//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports, and `lanes`
+//! between them), `inbox` (what is to happen at a place), `measure` and `report` (what comes out). What applications
+//! send is in the crate `aqumen-traffic`; ports, media and losses are in `aqumen-network`.
 //! [`mod@replay`] stands apart: the packets of a capture before one queue.
 
 mod control;
@@ -71,8 +71,8 @@ impl<F: FnMut(f64) -> bool> Progress for F {
 pub struct Options<'a> {
     /// Write the packets that cross shared links, and links that can overflow, to this file (pcapng).
     pub trace: Option<&'a Path>,
-    /// Give every link its events, where otherwise links that one flow alone uses are computed without. Slower; for checking
-    /// that nothing changes.
+    /// Give every link its events, where otherwise links that one flow alone uses are computed without. Slower; for
+    /// checking that nothing changes.
     pub every_hop: bool,
     /// Ask a queue discipline for each packet, also where a departure can be computed at the arrival. Slower; likewise.
     pub every_service: bool,
@@ -80,7 +80,8 @@ pub struct Options<'a> {
     pub places: Places,
 }
 
-/// How a network is parted into places, each of which goes through a window of time by itself. The answers do not depend on it.
+/// How a network is parted into places, each of which goes through a window of time by itself. The
+/// answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Places {
     /// As few are merged as pays.

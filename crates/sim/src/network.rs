@@ -1,5 +1,5 @@
-//! The network as the engine runs it: ports where several flows share a queue, and the lanes that lead a flow's packets from
-//! port to port.
+//! The network as the engine runs it: ports where several flows share a queue, and the lanes that lead a flow's packets
+//! from port to port.
 
 use aqumen_network::measured::{edges, groups_at};
 use aqumen_network::port::{Port, Style};
@@ -67,8 +67,8 @@ impl Network {
         Ok(network)
     }
 
-    /// Whether what a receiver of `group` does is computed as soon as a segment is on its way to it, which nothing can stop. An
-    /// application wants to know when its data arrive, so that they must arrive in an event.
+    /// Whether what a receiver of `group` does is computed as soon as a segment is on its way to it, which nothing can
+    /// stop. An application wants to know when its data arrive, so that they must arrive in an event.
     pub(crate) fn is_prompt(&self, group: &Group) -> bool {
         let answers_at_once = group.transport.tcp().is_some_and(|tcp| tcp.delayed_ack.is_none());
         self.style.collapse && answers_at_once && group.traffic == Traffic::Bulk
@@ -139,7 +139,8 @@ impl Users {
     }
 }
 
-/// Whether a link's queue can be computed without events: one user, a plain queue, one rate, and nobody who wants to see it.
+/// Whether a link's queue can be computed without events: one user, a plain queue, one rate,
+/// and nobody who wants to see it.
 fn is_private(link: &Link, users: &Users) -> bool {
     users.flows == 1 && link.is_plain() && link.rates.len() == 1
 }

@@ -1,6 +1,7 @@
 //! The packet trace of a run: the headers that its packets would have.
 //!
-//! A packet is shown after any mark. Its addresses tell the flow: flow f runs from 10.0.0.0 + f to 10.128.0.0 + f, port 5001 to
+//! A packet is shown after any mark. Its addresses tell the flow: flow f runs from 10.0.0.0 + f to
+//! 10.128.0.0 + f, port 5001 to
 //! 80. Sequence numbers count bytes from 1; payload is not captured, the original length is.
 
 mod wire;
@@ -138,7 +139,8 @@ fn ip_and_tcp(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &
     out.extend_from_slice(&tcp.to_bytes());
 }
 
-/// An IPv4 header (RFC 791) without options of a packet that is not to be fragmented, above which `length` bytes follow.
+/// An IPv4 header (RFC 791) without options of a packet that is not to be fragmented, above
+/// which `length` bytes follow.
 fn ip(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &Event, protocol: IpNumber, length: u16) {
     let total = length.checked_add(Ipv4Header::MIN_LEN_U16).expect("a packet is below 64 KiB").to_be_bytes();
     let (ecn, hops) = (event.ecn() as u8, 64);

@@ -1,7 +1,8 @@
-//! Seconds of what is asked often: a design with its noise, of Reno and of senders with a response function; a map of 10 000 points with
-//! theirs; a run of the fluid engine.
+//! Seconds of what is asked often: a design with its noise, of Reno and of senders with a response function; a map of
+//! 10 000 points with theirs; a run of the fluid engine.
 //!
-//! `cargo bench -p aqumen-theory --bench design` prints a table, best of three. Without `--bench` (as in tests) the map is small.
+//! `cargo bench -p aqumen-theory --bench design` prints a table, best of three. Without `--bench`
+//! (as in tests) the map is small.
 
 use std::hint::black_box;
 use std::time::Instant;

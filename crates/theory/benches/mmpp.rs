@@ -1,7 +1,7 @@
 //! Seconds to solve an MMPP queue, and to read and fit a trace.
 //!
-//! `cargo bench -p aqumen-theory --bench mmpp` prints a table, best of three. Without `--bench` (as in tests) it solves small
-//! queues once, to show that it still works.
+//! `cargo bench -p aqumen-theory --bench mmpp` prints a table, best of three. Without `--bench` (as in tests) it solves
+//! small queues once, to show that it still works.
 
 use std::hint::black_box;
 use std::time::Instant;

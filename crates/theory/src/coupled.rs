@@ -1,18 +1,21 @@
-//! Two coupled queues at rest, and the noise around it: DualPI2 with classic flows (Reno, CUBIC) beside scalable ones (Prague).
+//! Two coupled queues at rest, and the noise around it: DualPI2 with classic flows (Reno, CUBIC)
+//! beside scalable ones (Prague).
 //!
-//! One base probability p' signals both: p_C = p'^2 in the C queue, in the L queue at least p_CL = k p'. The controller holds the delay of
-//! the C queue, which takes whatever the L queue leaves, at its target. So with each class's response function W(p, R),
+//! One base probability p' signals both: p_C = p'^2 in the C queue, in the L queue at least p_CL = k p'. The
+//! controller holds the delay of the C queue, which takes whatever the L queue leaves, at its target. So with each
+//! class's response function W(p, R),
 //!
 //! ```text
 //! R_C = T_C + target,   R_L = T_L + d_L,    sum N W_C(p'^2, R_C)/R_C + sum N W_L(p_L, R_L)/R_L = C       for p'
 //! ```
 //!
-//! *The L queue's own marks.* It is served first, but not into a packet: with the link always busy and one in s seconds, Cobham's mean wait
-//! is d_L = (s/2)/(1 - rho), rho the L queue's share. With waits spread exponentially the ramp or step marks the share
-//! P(d > threshold); a packet with none behind it is spared. p_L is the mean of the larger of the two.
+//! *The L queue's own marks.* It is served first, but not into a packet: with the link always busy and one in s
+//! seconds, Cobham's mean wait is d_L = (s/2)/(1 - rho), rho the L queue's share. With waits spread
+//! exponentially the ramp or step marks the share P(d > threshold); a packet with none behind it is spared. p_L
+//! is the mean of the larger of the two.
 //!
-//! *Noise.* R_C = N_C W_C / (C - N_L W_L / R_L): the delay follows what C flows have in flight, and the room that the L flows leave. Both
-//! are crowds of a [`Field`]. The loop closes through the sampled controller and its hold.
+//! *Noise.* R_C = N_C W_C / (C - N_L W_L / R_L): the delay follows what C flows have in flight, and the room that the L
+//! flows leave. Both are crowds of a [`Field`]. The loop closes through the sampled controller and its hold.
 //!
 //! Left out: a C queue that runs empty or overflows, losses, and p' at its bound 1/k.
 
@@ -316,7 +319,8 @@ mod tests {
         // Rate = W / R on either side: R_C = 30 + 15 ms, R_L = 30 ms and a packet of .2 ms.
         assert!((10.0 * classic.window_pkts / 0.045 / classic.rate_pps - 1.0).abs() < 1e-3);
         assert!((10.0 * low.window_pkts / 0.0302 / low.rate_pps - 1.0).abs() < 1e-3);
-        // About equal rates is what k = 2 is for; the shorter round trip and Prague's quicker growth favour the L queue.
+        // About equal rates is what k = 2 is for; the shorter round trip and Prague's
+        // quicker growth favour the L queue.
         assert!((1.0..3.0).contains(&(low.rate_per_flow_pps / classic.rate_per_flow_pps)), "{found:?}");
         // Cobham: (s/2) / (1 - share).
         let share = low.rate_pps / 5000.0;

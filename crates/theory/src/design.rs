@@ -1,7 +1,7 @@
 //! Design: the gains that an algorithm gives itself for a network, and what the linear analysis says of them there.
 //!
-//! The rules themselves stand beside their laws in `aqumen-aqm`; [`analyse`] shows their result, closes the loop, and warns
-//! where a design is outside the range in which its theory holds.
+//! The rules themselves stand beside their laws in `aqumen-aqm`; [`analyse`] shows their result, closes the loop, and
+//! warns where a design is outside the range in which its theory holds.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, AtRest, Kind, Limit, Qdisc, Rests, TcpPlant, Told, Unit, Value};
@@ -112,14 +112,14 @@ pub struct Expected {
     pub offset_pkts: Option<f64>,
     /// Share of the packets that are marked or lost.
     pub probability: f64,
-    /// Period of the oscillation that is to be expected, seconds, from a run of the nonlinear equations where there is one, else
-    /// from where the phase is -180 degrees; null for a stable loop.
+    /// Period of the oscillation that is to be expected, seconds, from a run of the nonlinear equations where there is
+    /// one, else from where the phase is -180 degrees; null for a stable loop.
     pub oscillation_period_s: Option<f64>,
-    /// Standard deviation of the queue in that oscillation, packets, from a run of the nonlinear equations; a sine swings by
-    /// 1.41 times as much to either side.
+    /// Standard deviation of the queue in that oscillation, packets, from a run of the nonlinear equations; a sine
+    /// swings by 1.41 times as much to either side.
     pub oscillation_std_pkts: Option<f64>,
-    /// Of a stable loop with little margin: the cycle that the nonlinear equations stay on from [`LARGE_START`] times their rest, its
-    /// period, seconds; null where they come to rest.
+    /// Of a stable loop with little margin: the cycle that the nonlinear equations stay on from [`LARGE_START`] times
+    /// their rest, its period, seconds; null where they come to rest.
     pub coexisting_period_s: Option<f64>,
     /// Standard deviation of the queue in that cycle, packets.
     pub coexisting_std_pkts: Option<f64>,
@@ -151,7 +151,8 @@ fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm)
     Ok((rest(&built, place, target)?, built))
 }
 
-/// Steps of the nonlinear equations that the height of a limit cycle may take: about a second. It is left out where it takes more.
+/// Steps of the nonlinear equations that the height of a limit cycle may take: about a second. It is
+/// left out where it takes more.
 const STEPS_MAX: f64 = 1e7;
 
 /// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
@@ -253,8 +254,8 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
     Ok(Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, noise, warnings })
 }
 
-/// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation). Only loops with little margin
-/// are tried.
+/// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation).
+/// Only loops with little margin are tried.
 fn coexisting(
     choice: &AqmChoice,
     place: &Place,
@@ -277,7 +278,8 @@ fn coexisting(
     Ok((cycle.period_s.is_some() && cycle.std_pkts > BEYOND_DECAY * left).then_some(cycle))
 }
 
-/// The loop with the exact plant: the linearised equations of a mean window, or many windows of a sender with a response function.
+/// The loop with the exact plant: the linearised equations of a mean window, or many windows of a
+/// sender with a response function.
 enum Exact {
     Plant(Loop),
     Many(Box<Loop<Field>>),
@@ -364,8 +366,8 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     if fineness == Fineness::FINE { noise.with_spectrum(&at, &closed) } else { noise }
 }
 
-/// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 - p), with the p
-/// at which those flows fill what u (1 - p) leaves.
+/// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 -
+/// p), with the p at which those flows fill what u (1 - p) leaves.
 pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> Result<f64, Error> {
     // The more is let in, the less is left to the flows, and the larger the p that holds them.
     let (mut low, mut high) = (0.0, offered.min(place.capacity_pps * (1.0 - 1e-9)));
@@ -398,7 +400,8 @@ fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
     }
 }
 
-/// What a discipline of several queues comes to with traffic of one kind, and which that is; `choice` itself of one queue.
+/// What a discipline of several queues comes to with traffic of one kind, and which that is;
+/// `choice` itself of one queue.
 fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static str>), Error> {
     if choice.build().is_some() {
         return Ok((choice.clone(), None));

@@ -8,16 +8,18 @@
 //! drop:       dW/dt as ecn                                             dq/dt = (1 - p) (N W/R + u0) - C
 //! ```
 //!
-//! `hollot` is Misra, Gong, Towsley (2000) as the ARM-PFC paper prints it in eq. (1); `ecn` counts acknowledgements, which
-//! matters when p is not small; in `drop` the queue does not see what the AQM discards. At a full buffer the excess is lost,
-//! p_ov = 1 - C / inflow, and senders see 1 - (1-p)(1-p_ov). The AQM is the same object as in the packet engine, stepped at
-//! its own periods; between two steps p is held. RED follows the law that its decisions obey on average; an algorithm without
-//! any law is asked for evenly spaced packets.
+//! `hollot` is Misra, Gong, Towsley (2000) as the ARM-PFC paper prints it in eq. (1); `ecn` counts acknowledgements,
+//! which matters when p is not small; in `drop` the queue does not see what the AQM discards. At a full buffer the
+//! excess is lost, p_ov = 1 - C / inflow, and senders see 1 - (1-p)(1-p_ov). The AQM is the same object as in the
+//! packet engine, stepped at its own periods; between two steps p is held. RED follows the law that its decisions obey
+//! on average; an algorithm without any law is asked for evenly spaced packets.
 //!
-//! UDP of a known mean rate is a class without a window: a constant inflow while it is on, of which every AQM drops its p.
+//! UDP of a known mean rate is a class without a window: a constant inflow while it is on, of
+//! which every AQM drops its p.
 //!
-//! [`run`] takes a plan; [`Network`] and [`Fluid`] are the equations by themselves. Reading order: `model` (what there is),
-//! `integrate` (how it moves), `control` (how an AQM drives it), `classes` (from plan to model), `report` (what comes out).
+//! [`run`] takes a plan; [`Network`] and [`Fluid`] are the equations by themselves. Reading order: `model`
+//! (what there is), `integrate` (how it moves), `control` (how an AQM drives it), `classes` (from plan to
+//! model), `report` (what comes out).
 
 mod classes;
 mod control;
@@ -57,7 +59,8 @@ const HALVINGS_MAX: u32 = 7;
 /// More steps than this are refused.
 const STEPS_MAX: f64 = 2e8;
 
-/// Runs `plan` on the fluid engine; what that costs in time the caller measures. `progress` hears the share done now and then; `false` stops the run.
+/// Runs `plan` on the fluid engine; what that costs in time the caller measures. `progress` hears the share done now
+/// and then; `false` stops the run.
 pub fn run(plan: &Plan, options: Options, progress: &mut dyn FnMut(f64) -> bool) -> Result<RunResult, Error> {
     let mut steps = 0;
     let mut attempt = |step_s: f64, share: (f64, f64)| -> Result<RunResult, Error> {

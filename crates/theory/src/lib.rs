@@ -1,12 +1,13 @@
 //! What can be said of TCP under active queue management without simulating a packet.
 //!
-//! - [`fluid`]: the nonlinear delay differential equations of windows and queues, driven by the same control laws as the
-//!   packet engine;
+//! - [`fluid`]: the nonlinear delay differential equations of windows and queues, driven by the same control laws as
+//!   the packet engine;
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network;
 //! - [`predict`]: the theory engine: a scenario's windows at rest;
 //! - [`response`]: the windows that senders of each kind hold at a share of signals;
 //! - `sender`, `chain`: what they do, and their windows from signal to signal;
-//! - `density`, `population`, `field`: many windows at once, how they answer and the noise that they make, and the loop that they close;
+//! - `density`, `population`, `field`: many windows at once, how they answer and the noise that they make,
+//!   and the loop that they close;
 //! - `several`: links one after the other that share flows;
 //! - `coupled`: two queues whose signals are coupled, DualPI2;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
@@ -53,8 +54,8 @@
 //! # Ok::<(), aqumen_theory::Error>(())
 //! ```
 //!
-//! Invariant: nothing here knows packets but the simulation beside [`mmpp`]; control laws and their parameters come from
-//! `aqumen-aqm`.
+//! Invariant: nothing here knows packets but the simulation beside [`mmpp`]; control laws and their parameters come
+//! from `aqumen-aqm`.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Linear analysis: the loop of TCP, queue and AQM around its operating point, with the delay as it is (no Pade).
 //!
 //! `point` finds the operating point, `plant` linearises the fluid models there, `controller` takes the AQM's part,
-//! `loops` closes the loop and takes its margins, `noise` says what packets make the queue do in it, `sampled` finds the poles of the sampled loop
-//! with the textbook's plant, `roots` the rightmost root of any loop.
+//! `loops` closes the loop and takes its margins, `noise` says what packets make the queue do in it, `sampled` finds
+//! the poles of the sampled loop with the textbook's plant, `roots` the rightmost root of any loop.
 
 pub(crate) mod complex;
 mod controller;

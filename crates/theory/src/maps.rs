@@ -51,9 +51,9 @@ pub struct Map {
     pub y: Vec<f64>,
 }
 
-/// The loop of `choice` over all pairs of values of two axes, on `threads` threads. The controller is the one that `choice`
-/// designs for the network it carries; where it depends on the operating point (RED) or tunes itself (ARED, ST-AQM-MO), it is taken anew at each point, and
-/// where it had to be probed, once at `place`.
+/// The loop of `choice` over all pairs of values of two axes, on `threads` threads. The controller is the one that
+/// `choice` designs for the network it carries; where it depends on the operating point (RED) or tunes itself (ARED,
+/// ST-AQM-MO), it is taken anew at each point, and where it had to be probed, once at `place`.
 pub fn map(
     choice: &AqmChoice,
     place: &Place,
@@ -152,7 +152,8 @@ pub struct Cycle {
     pub mean_pkts: f64,
     /// Its standard deviation.
     pub std_pkts: f64,
-    /// From one rise above the mean to the next, on average, seconds; `None` for a queue that rises fewer than three times.
+    /// From one rise above the mean to the next, on average, seconds; `None` for a queue that
+    /// rises fewer than three times.
     pub period_s: Option<f64>,
 }
 
@@ -170,14 +171,14 @@ pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64, start: Option<f
     cycle_from(start, choice, place, duration_s)
 }
 
-/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from windows and queue at the equilibrium
-/// and an AQM that has seen nothing yet.
+/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from windows and queue
+/// at the equilibrium and an AQM that has seen nothing yet.
 pub fn cycle(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
     cycle_from(None, choice, place, duration_s)
 }
 
-/// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest may swing for
-/// ever from a large start.
+/// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest
+/// may swing for ever from a large start.
 pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
     if let Some(start) = start.filter(|start| !(*start > 0.0 && start.is_finite())) {
         return Err(Error::Unsupported(format!("a start of {start} times the equilibrium: must be above 0")));

@@ -2,9 +2,11 @@
 //!
 //! [`Source`] is a Markov-modulated Poisson process; [`Model`] puts sources before a queue and [`Model::solve`] answers
 //! occupancy, delay, loss and marks of each source as [`Measures`]. [`fit`] makes a source from a packet trace, and
-//! [`simulate`] runs the same model packet by packet, to set beside the prediction. `docs/theory/mmpp.md` derives it all.
+//! [`simulate`] runs the same model packet by packet, to set beside the prediction.
+//! `docs/theory/mmpp.md` derives it all.
 //!
-//! Rates are in packets per second, times in seconds, occupancies in packets; the capacity L counts the packet in service.
+//! Rates are in packets per second, times in seconds, occupancies in packets; the capacity L
+//! counts the packet in service.
 //!
 //! - `source` and `counts` know single sources; `solve` the chain of the queue by elimination, `iterate` with many
 //!   joint states; `measures` and `delay` what follows from it;

@@ -1,5 +1,5 @@
-//! How far packets move a queue around its rest, in the figures that a run measures: deviation, QACD, 95th percentile, what is lost
-//! while the queue is empty, the spectrum; and when a linear answer does not hold.
+//! How far packets move a queue around its rest, in the figures that a run measures: deviation, QACD, 95th percentile,
+//! what is lost while the queue is empty, the spectrum; and when a linear answer does not hold.
 
 use std::f64::consts::PI;
 
@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
 
-/// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the margins), or of the many
-/// windows of a sender that has a response function.
+/// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the
+/// margins), or of the many windows of a sender that has a response function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Noise {
     /// Whether the figures hold.

@@ -1,8 +1,8 @@
 //! The theory engine: what the equations say of a scenario at rest, window by window, without running anything.
 //!
-//! Every flow is counted at the link that leaves it the least capacity; the flows counted at a link, its capacity and their
-//! base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity. The operating point there is the answer; whether the loop is stable there
-//! says how far to trust it.
+//! Every flow is counted at the link that leaves it the least capacity; the flows counted at a link, its capacity and
+//! their base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity.
+//! The operating point there is the answer; whether the loop is stable there says how far to trust it.
 
 use aqumen_aqm::registry::{AnyAqm, AnyQdisc};
 use aqumen_aqm::{Aqm, Limit, Rests};
@@ -67,7 +67,8 @@ pub struct LinkPrediction {
 /// Predictions of each recorded link in each window.
 pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;
 
-/// What is to be expected of each recorded link of `plan` in each window; of links that are more than a wire nothing is known.
+/// What is to be expected of each recorded link of `plan` in each window; of links that are more
+/// than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
     predict_to(Depth::Loop, plan)
 }
@@ -331,8 +332,8 @@ fn at_link(
     })
 }
 
-/// Links that hold their queues at a target and that flows with windows share: all of them, if two or more that one flow crosses are full.
-/// Else none, and each is by itself.
+/// Links that hold their queues at a target and that flows with windows share: all of them, if two or more that one
+/// flow crosses are full. Else none, and each is by itself.
 fn at_several(plan: &Plan, window: &Window, depth: Depth) -> Result<Vec<(usize, LinkPrediction)>, Error> {
     let users = users(plan, window);
     let targets = |number: usize| -> Option<AnyAqm> {

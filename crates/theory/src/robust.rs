@@ -1,9 +1,9 @@
-//! Robust design: the PI (or the RED, REM, PAQM, ARM-PFC) that is best over a box of networks, in one of three senses ([`Aim`]):
-//! the largest worst margin, nowhere slower than asked; the fastest where it is slowest, at a worst margin; the least noise where
-//! packets move the queue most, at a worst margin.
+//! Robust design: the PI (or the RED, REM, PAQM, ARM-PFC) that is best over a box of networks, in one of three senses
+//! ([`Aim`]): the largest worst margin, nowhere slower than asked; the fastest where it is slowest, at a worst margin;
+//! the least noise where packets move the queue most, at a worst margin.
 //!
-//! The largest margin by itself would be that of no gain at all. The margin is the modulus margin, the smallest distance of
-//! the loop from -1: one over the largest sensitivity.
+//! The largest margin by itself would be that of no gain at all. The margin is the modulus margin, the smallest
+//! distance of the loop from -1: one over the largest sensitivity.
 
 use aqumen_aqm::{Aqm, Crossover, PiController, PiGains, TcpPlant, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
@@ -31,9 +31,9 @@ pub enum Aim {
         /// The modulus margin that is kept.
         margin: f64,
     },
-    /// The least QACD where packets move the queue furthest, with at least this worst modulus margin, and crossing over nowhere below a
-    /// share of what [`Aim::Speed`] reaches: noise alone is least without any integral, which never comes to the target. With all of
-    /// that speed it is that design.
+    /// The least QACD where packets move the queue furthest, with at least this worst modulus margin, and crossing over
+    /// nowhere below a share of what [`Aim::Speed`] reaches: noise alone is least without any integral, which never
+    /// comes to the target. With all of that speed it is that design.
     Noise {
         /// The modulus margin that is kept.
         margin: f64,
@@ -77,8 +77,8 @@ pub struct Robust {
     pub usual: Worth,
 }
 
-/// The PI that holds `target_pkts` and is sampled `frequency` times a second, best over `range`. Everything else is as at
-/// `place`.
+/// The PI that holds `target_pkts` and is sampled `frequency` times a second, best over `range`. Everything else is as
+/// at `place`.
 pub fn pi(place: &Place, range: &Box, target_pkts: f64, frequency: f64, aim: Aim) -> Result<Robust, Error> {
     let at = |place: &Place| {
         let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
@@ -154,8 +154,8 @@ fn refined(start: [f64; 2], value: impl Fn([f64; 2]) -> f64) -> [f64; 2] {
     best
 }
 
-/// The parameters by which each algorithm beside PI is made robust: those that set its gain and its speed. Where the second is the
-/// first again there is one alone.
+/// The parameters by which each algorithm beside PI is made robust: those that set its gain and its speed. Where the
+/// second is the first again there is one alone.
 const KNOBS: [(&str, [&str; 2]); 4] = [
     ("red", ["max_p", "weight"]),
     ("rem", ["gamma", "alpha"]),
@@ -176,8 +176,8 @@ pub struct Tuned {
     pub given: Worth,
 }
 
-/// `choice` with its gain and speed best over `range`, in the sense of [`pi`]: RED's max_p and weight, REM's gamma and alpha, PAQM's
-/// alpha, ARM-PFC's Psi.
+/// `choice` with its gain and speed best over `range`, in the sense of [`pi`]: RED's max_p and weight, REM's gamma and
+/// alpha, PAQM's alpha, ARM-PFC's Psi.
 pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, aim: Aim) -> Result<Tuned, Error> {
     let Some((_, knobs)) = KNOBS.iter().find(|(name, _)| *name == choice.name) else {
         let known: Vec<_> = KNOBS.iter().map(|(name, _)| *name).collect();

@@ -1,15 +1,16 @@
-//! Reno's mean window when marks meet packets at random: what a mean of many windows does, without a number that was fitted.
+//! Reno's mean window when marks meet packets at random: what a mean of many windows does,
+//! without a number that was fitted.
 //!
 //! Three things that `dW/dt = 1/R - W^2 p / (2R)` leaves out:
-//! - **Windows differ.** A window that grows by one a round and halves at a rate p W a round has a mean of 1.3098 / sqrt(p) and a
-//!   mean square of 2 / p (Ott, Kemperman and Mathis, "The stationary behavior of ideal TCP congestion avoidance", 1996): halvings
-//!   take p E\[W^2\] / 2 = p W^2 / (2 [`SPREAD`]) a round.
-//! - **A round without growth follows each signal**, since its echo lasts until the answer to it arrives: at rest a window grows in
-//!   the share h = W / (W + 2) of its rounds. Around there h falls with p as 1 / (1 + p W) does.
-//! - **Acknowledgements clock packets.** What waits is what is under way less what the path holds. A window that grows sends at
-//!   once; one that was halved is silent until half of what it had under way has been acknowledged, R/2, in which what is under
-//!   way falls evenly: by R/4 later on average. A queue that follows N W / R lags by R; with [`LEAD`] R of the window's slope
-//!   added, by R/4.
+//! - **Windows differ.** A window that grows by one a round and halves at a rate p W a round has a mean of 1.3098 /
+//!   sqrt(p) and a mean square of 2 / p (Ott, Kemperman and Mathis, "The stationary behavior of ideal TCP congestion
+//!   avoidance", 1996): halvings take p E\[W^2\] / 2 = p W^2 / (2 [`SPREAD`]) a round.
+//! - **A round without growth follows each signal**, since its echo lasts until the answer to it arrives: at rest a
+//!   window grows in the share h = W / (W + 2) of its rounds. Around there h falls with p as 1 / (1 + p W) does.
+//! - **Acknowledgements clock packets.** What waits is what is under way less what the path holds. A window that grows
+//!   sends at once; one that was halved is silent until half of what it had under way has been acknowledged, R/2, in
+//!   which what is under way falls evenly: by R/4 later on average. A queue that follows N W / R lags by R; with
+//!   [`LEAD`] R of the window's slope added, by R/4.
 //!
 //! Derivation: docs/theory/models.md. Left out: time-outs, and windows that are whole packets.
 
@@ -64,8 +65,8 @@ pub(crate) fn slopes(window: f64) -> (f64, f64) {
     (in_window, -h * h * w - 0.5 * w * w / SPREAD)
 }
 
-/// Noise that the halvings of one window at rest are, packets^2 a round: p E\[W^3\] / 4, with E\[W^3\] = (8/3) E\[W\] / p from the balance of
-/// W^2, in the rounds that count.
+/// Noise that the halvings of one window at rest are, packets^2 a round: p E\[W^3\] / 4, with E\[W^3\] = (8/3) E\[W\] /
+/// p from the balance of W^2, in the rounds that count.
 pub(crate) fn halving_noise(window: f64) -> f64 {
     2.0 / 3.0 * window * window / (window + 2.0)
 }

@@ -1,8 +1,8 @@
 //! What sources of finite transfers will ask for, worked out ahead of a run, for engines that are other programs.
 //!
-//! A source draws when it asks, from a stream of its own: sizes, think times and the number of a page's objects do not depend on
-//! how fast it is served. An engine that carries out these actions, each so long after the last was served, meets the same
-//! traffic as this one.
+//! A source draws when it asks, from a stream of its own: sizes, think times and the number of a page's objects do not
+//! depend on how fast it is served. An engine that carries out these actions, each so long after the last was served,
+//! meets the same traffic as this one.
 
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
@@ -17,9 +17,9 @@ pub type Ahead = Vec<(Span, Action)>;
 /// Actions that are worked out at most for a source: links without delay set no bound.
 const ACTIONS_MAX: usize = 1_000_000;
 
-/// For each group of `plan`: what its sources will ask for, at least up to the end of the run. One source for each flow, or one
-/// for the group where its transfers come whatever becomes of those before. `None`: a group without finite transfers, or one
-/// whose sessions use several connections.
+/// For each group of `plan`: what its sources will ask for, at least up to the end of the run. One source for each
+/// flow, or one for the group where its transfers come whatever becomes of those before. `None`: a group without finite
+/// transfers, or one whose sessions use several connections.
 pub fn ahead(plan: &Plan) -> Vec<Option<Vec<Ahead>>> {
     let groups = plan.groups.iter().map(|group| {
         let asks = matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_)) && group.traffic.connections() == 1;

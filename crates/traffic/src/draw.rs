@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_random_moment_falls_into_long_intervals_more_often() {
-        // A quarter is 100, a quarter lies evenly from 100 to 200, half from 200 to 1000: mean 25 + 37.5 + 300 = 362.5, mean square
-        // 2500 + 70000 / 12 + (1000^3 - 200^3) / 4800 = 215000, mean cube 157187500.
+        // A quarter is 100, a quarter lies evenly from 100 to 200, half from 200 to 1000: mean 25 + 37.5 + 300 = 362.5,
+        // mean square 2500 + 70000 / 12 + (1000^3 - 200^3) / 4800 = 215000, mean cube 157187500.
         let empirical = Law::Empirical { file: None, points: vec![(100.0, 0.25), (200.0, 0.5), (1000.0, 1.0)].into() };
         for (law, mean, square, cube) in [
             (Law::Fixed(700.0), 700.0, 490_000.0, 343_000_000.0),

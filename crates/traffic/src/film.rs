@@ -1,11 +1,11 @@
 //! A film that is watched while it is fetched, one segment after another on one connection.
 //!
-//! The player fetches as long as its buffer has room for a segment. It takes the highest bit rate within a share of what it got:
-//! the harmonic mean of the rates of the last segments, from the request of each to its last byte (J. Jiang, V. Sekar, H. Zhang,
-//! "Improving fairness, efficiency, and stability in HTTP-based adaptive video streaming with FESTIVE", CoNEXT 2012, section 4.3).
-//! The first segment comes at the lowest. Deviations: no randomised requests and no step-by-step rise, which FESTIVE adds for
-//! the sake of other players; the mean is over fewer segments. While its flow is stopped the player asks for nothing, and the viewer
-//! goes on watching.
+//! The player fetches as long as its buffer has room for a segment. It takes the highest bit rate within a share of
+//! what it got: the harmonic mean of the rates of the last segments, from the request of each to its last byte (J.
+//! Jiang, V. Sekar, H. Zhang, "Improving fairness, efficiency, and stability in HTTP-based adaptive video streaming
+//! with FESTIVE", CoNEXT 2012, section 4.3). The first segment comes at the lowest. Deviations: no randomised requests
+//! and no step-by-step rise, which FESTIVE adds for the sake of other players; the mean is over fewer segments. While
+//! its flow is stopped the player asks for nothing, and the viewer goes on watching.
 
 use std::collections::VecDeque;
 

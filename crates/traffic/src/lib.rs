@@ -1,8 +1,8 @@
 //! What an application sends and when.
 //!
-//! A [`Source`] is pure: the host keeps the clock and the random stream (kind `Traffic`, the flow's number; the group's first
-//! flow for a source that serves a whole group), carries out each [`Action`] at its moment, and asks again. [`build`] makes the
-//! source of a scenario's [`Traffic`]; `docs/traffic.md` has the formulas.
+//! A [`Source`] is pure: the host keeps the clock and the random stream (kind `Traffic`, the flow's number; the group's
+//! first flow for a source that serves a whole group), carries out each [`Action`] at its moment, and asks again.
+//! [`build`] makes the source of a scenario's [`Traffic`]; `docs/traffic.md` has the formulas.
 //!
 //! - `draw` draws from the laws of sizes, times and counts;
 //! - `source` is what they all are, and what they answer;
@@ -29,8 +29,8 @@ pub use draw::Draws;
 pub use film::film;
 pub use source::{Action, Source, Step};
 
-/// The source of `traffic`; `None` for a bulk transfer, which the flow's transport does by itself, and for a source from outside that
-/// cannot be made.
+/// The source of `traffic`; `None` for a bulk transfer, which the flow's transport does by itself, and for a source
+/// from outside that cannot be made.
 pub fn build(traffic: &Traffic) -> Option<Box<dyn Source + Send>> {
     Some(match traffic {
         Traffic::Bulk => return None,

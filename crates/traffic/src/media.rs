@@ -10,7 +10,8 @@ use aqumen_units::{Instant, Span};
 use crate::draw::{Draws, exponential};
 use crate::source::{Action, Source, Step, after};
 
-/// A codec with a frame each interval, which is sent if somebody talks at its end. It starts as if it had always been running.
+/// A codec with a frame each interval, which is sent if somebody talks at its end. It starts as
+/// if it had always been running.
 pub(super) struct Voip {
     bytes: u32,
     interval_ns: f64,
@@ -142,8 +143,9 @@ impl Source for Video {
     }
 }
 
-/// Frames of independent random sizes, at equal intervals: Weibull of the shape that the evaluation methodology of IEEE 802.11ax
-/// has for video (IEEE 802.11-14/0571, appendix 2), scaled to the rate. Frames of several flows are not in step.
+/// Frames of independent random sizes, at equal intervals: Weibull of the shape that the evaluation
+/// methodology of IEEE 802.11ax has for video (IEEE 802.11-14/0571, appendix 2), scaled to the rate. Frames of
+/// several flows are not in step.
 pub(super) struct RandomVideo {
     fps: f64,
     interval_ns: f64,

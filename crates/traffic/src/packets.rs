@@ -77,8 +77,9 @@ impl PacketSize {
     }
 }
 
-/// One ON/OFF source: while it is ON, a packet each time that its rate has made one; what a period ON leaves of a packet goes
-/// on in the next one, so that the mean rate is exact. It starts as if it had always been running, or with a period OFF.
+/// One ON/OFF source: while it is ON, a packet each time that its rate has made one; what a period ON leaves of
+/// a packet goes on in the next one, so that the mean rate is exact. It starts as if it had always been
+/// running, or with a period OFF.
 struct Bursts {
     interval_ns: f64,
     on: Draws,

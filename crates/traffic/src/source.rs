@@ -6,8 +6,8 @@ use aqumen_units::{Instant, Span};
 /// One application.
 pub trait Source {
     /// What the application does next, seen at `now`: when it starts, after each action was carried out, and, after
-    /// [`Step::Await`], when something that it asked for has been delivered. `now` may be later than the moment of the action (the flow was
-    /// paused): the application goes on from there.
+    /// [`Step::Await`], when something that it asked for has been delivered. `now` may be later than the moment of the
+    /// action (the flow was paused): the application goes on from there.
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step;
 
     /// The transfer on a connection has been delivered; [`next`](Source::next) follows.

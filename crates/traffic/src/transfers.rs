@@ -8,7 +8,8 @@ use aqumen_units::Instant;
 use crate::draw::{Draws, exponential};
 use crate::source::{Action, Source, Step, after};
 
-/// Transfers that begin at the moments of a Poisson process, whatever has become of those before: the open loop of a group.
+/// Transfers that begin at the moments of a Poisson process, whatever has become of those
+/// before: the open loop of a group.
 pub(super) struct Poisson {
     size: Draws,
     gap_mean_ns: f64,

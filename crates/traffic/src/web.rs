@@ -1,7 +1,7 @@
 //! Web sessions: pages of objects, one object after another or over several connections at a time.
 //!
-//! An object takes the idle connection of the lowest number. All draws are made as objects are asked for, in that order: what a
-//! session asks for does not depend on how fast it is served.
+//! An object takes the idle connection of the lowest number. All draws are made as objects are asked for, in that
+//! order: what a session asks for does not depend on how fast it is served.
 
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic::{self, Connection};

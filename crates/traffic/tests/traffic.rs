@@ -87,7 +87,8 @@ fn bounds_are_kept_and_the_mean_counts_them() {
     assert_mean("bounded lognormal", &drawn, lognormal.mean());
 }
 
-/// Hill's estimator over the k largest: the inverse of the mean excess of their logarithms; its deviation is alpha / sqrt k.
+/// Hill's estimator over the k largest: the inverse of the mean excess of their logarithms; its
+/// deviation is alpha / sqrt k.
 #[test]
 fn the_tail_of_a_pareto_law_has_its_index() {
     for shape in [1.2, 1.4, 2.5] {
@@ -154,7 +155,8 @@ fn exponential_on_off_has_the_variance_of_the_telegraph_process() {
         "{ kind = \"on-off\", rate = \"8Mbit\", packet = \"100B\", \
          on = { law = \"exponential\", mean = \"20ms\" }, off = { law = \"exponential\", mean = \"60ms\" } }",
     );
-    // 10000 packets/s while ON, a quarter of the time; c = 50 + 50/3. The grid of packets adds less than one to the variance.
+    // 10000 packets/s while ON, a quarter of the time; c = 50 + 50/3. The grid of packets adds
+    // less than one to the variance.
     let sent = packets(&source, 3, 1000.0);
     let variance = telegraph(10_000.0, 0.25, 200.0 / 3.0, 0.1);
     assert_counts("ON/OFF", &sent, [0.1, 0.25, 1000.0], 250.0, variance);
@@ -168,7 +170,8 @@ fn a_source_that_begins_off_sends_its_first_packet_after_a_whole_period_off() {
     );
     let times: Vec<u64> = packets(&fixed, 1, 0.2).iter().map(|packet| packet.at_ns / 1000).collect();
     assert_eq!(times, (0..25).map(|i| 100_000 + 1000 * i).collect::<Vec<_>>());
-    // Times whose rest has no mean, of shape 1.2. Begun in the middle, half of the sources are ON, and send within a packet's time.
+    // Times whose rest has no mean, of shape 1.2. Begun in the middle, half of the sources are ON, and
+    // send within a packet's time.
     let pareto = |begin: &str| {
         traffic(&format!(
             "{{ kind = \"on-off\", rate = \"1Mbit\", packet = \"125B\", on = {{ law = \"pareto\", mean = \"1s\", shape = 1.2 }}, \
@@ -195,8 +198,8 @@ fn a_pareto_on_off_source_starts_in_the_long_run() {
     assert_mean("packets in the first 400 ms", &first, 100.0);
 }
 
-/// Index of dispersion of an MMPP of two states (Heffes, Lucantoni 1986, equation 6), s leaving the first, r the second:
-/// 1 + 2 (a - b)^2 s r / ((s + r)^2 (a r + b s)) (1 - (1 - exp(-(s + r) t)) / ((s + r) t)).
+/// Index of dispersion of an MMPP of two states (Heffes, Lucantoni 1986, equation 6), s leaving the first, r the
+/// second: 1 + 2 (a - b)^2 s r / ((s + r)^2 (a r + b s)) (1 - (1 - exp(-(s + r) t)) / ((s + r) t)).
 #[test]
 fn an_mmpp_has_the_mean_and_dispersion_of_its_chain() {
     let (a, b, s, r, t) = (300.0, 80.0, 2.0, 1.0, 0.5f64);
@@ -231,7 +234,8 @@ fn a_preset_together_sends_what_its_sources_send() {
 }
 
 /// The Hurst parameter by wavelets, after Abry and Veitch (1998): with Haar wavelets the mean squares of the details at
-/// octave j grow as 2^(j (2 H - 1)); a line is fitted to their logarithms, each weighted by how many details it stands on.
+/// octave j grow as 2^(j (2 H - 1)); a line is fitted to their logarithms, each weighted by
+/// how many details it stands on.
 fn hurst(series: &[f64], octaves: std::ops::Range<u32>) -> f64 {
     let mut means = series.to_vec();
     let mut points = Vec::new();
@@ -287,7 +291,8 @@ fn a_call_talks_as_long_as_its_law_says_in_frames_of_its_codec() {
     let gaps: Vec<u64> = sent.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
     assert!(gaps.iter().all(|gap| gap.is_multiple_of(20_000_000)), "all on one grid");
     assert!(sent.iter().all(|packet| packet.bytes == 160));
-    // After a frame the next is silent with probability 0.6125 (1 - exp(-0.020 (1/1.004 + 1/1.587))): then the spurt ends.
+    // After a frame the next is silent with probability 0.6125 (1 - exp(-0.020 (1/1.004 +
+    // 1/1.587))): then the spurt ends.
     let ends = 1.587 / 2.591 * (1.0 - f64::exp(-0.020 * (1.0 / 1.004 + 1.0 / 1.587)));
     let spurts: Vec<f64> = gaps.split(|gap| *gap > 30_000_000).map(|gaps| gaps.len() as f64 + 1.0).skip(1).collect();
     assert_mean("frames of a spurt", &spurts[..spurts.len() - 1], 1.0 / ends);
@@ -426,7 +431,8 @@ fn requests_are_known_ahead() {
         let both = known.len().min(actions.len());
         assert!(both > 50 && known[..both] == actions[..both], "{value}");
         let waits: f64 = sources[0].iter().map(|(wait, _)| wait.as_secs_f64()).sum();
-        // An open loop is told to the end; in a closed one each transfer takes at least the round trip of 60 ms as well.
+        // An open loop is told to the end; in a closed one each transfer takes at least the
+        // round trip of 60 ms as well.
         let transfers = known.iter().filter(|action| matches!(action, Action::Transfer { .. })).count();
         let served = if shared { 0.0 } else { 0.06 * transfers as f64 };
         assert!(waits + served >= 100.0, "{value}: {waits} + {served}");
@@ -519,8 +525,9 @@ fn a_player_fills_its_buffer_and_then_fetches_as_it_shows() {
     let film = "{ kind = \"adaptive-video\", ladder = [\"1Mbit\", \"2Mbit\"], segment = \"1s\", buffer = \"3s\", \
         play_at = \"1s\", length = \"4500ms\" }";
     let segment = |at_ms: u64, bytes| (at_ms * 1_000_000, Action::Transfer { bytes, fresh: false, connection: 0 });
-    // 1 s of 1 Mbit/s is 125 kB, which came at 100 Mbit/s; then 250 kB. Played from 10 ms on: 1.99 s are there at 20 ms, 2.98 s at
-    // 30 ms, of which 2 leave room for one more at 1.01 s; at 1.02 s there are 2.99, so the next at 2.01 s. 4.5 s are five segments.
+    // 1 s of 1 Mbit/s is 125 kB, which came at 100 Mbit/s; then 250 kB. Played from 10 ms on: 1.99 s are there at 20
+    // ms, 2.98 s at 30 ms, of which 2 leave room for one more at 1.01 s; at 1.02 s there are 2.99, so the next at
+    // 2.01 s. 4.5 s are five segments.
     let expected = [
         segment(0, 125_000),
         segment(10, 250_000),
@@ -542,7 +549,8 @@ fn a_bit_rate_takes_its_share_of_the_harmonic_mean_of_the_last_segments() {
         let done = steps(&traffic(&film), 1, 0.055);
         done.iter().map(|(_, action)| if let Action::Transfer { bytes, .. } = action { *bytes } else { 0 }).collect()
     };
-    // 12.5 ms of film in 10 ms: 1.25 times its rate. 1562 bytes (1 Mbit/s) came at 1.2496 Mbit/s: not enough for all of 1.25.
+    // 12.5 ms of film in 10 ms: 1.25 times its rate. 1562 bytes (1 Mbit/s) came at 1.2496
+    // Mbit/s: not enough for all of 1.25.
     assert_eq!(bytes("share = 1.0")[..2], [1562, 1562]);
     // From 1.01 Mbit/s of film on it would be: of the last alone 1.26, 1.58 and up; the mean of five rises more slowly.
     let film = |memory: u32| {
@@ -563,7 +571,8 @@ fn a_bit_rate_takes_its_share_of_the_harmonic_mean_of_the_last_segments() {
 
 #[test]
 fn random_frames_have_the_mean_and_the_spread_of_their_law() {
-    // 30 frames per second at 4 Mbit/s: 16667 bytes. Weibull of shape 0.8099: Gamma(1 + 2 / 0.8099) / Gamma(1 + 1 / 0.8099)^2 = 2.551.
+    // 30 frames per second at 4 Mbit/s: 16667 bytes. Weibull of shape 0.8099: Gamma(1 + 2 / 0.8099) /
+    // Gamma(1 + 1 / 0.8099)^2 = 2.551.
     let frames = packets(&traffic("\"video\""), 1, 1000.0);
     let bytes: Vec<f64> = frames.iter().map(|frame| f64::from(frame.bytes)).collect();
     assert_mean("frames", &bytes, 4e6 / 8.0 / 30.0);

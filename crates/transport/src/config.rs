@@ -1,4 +1,5 @@
-//! What the parameters of any transport tell of it: the same questions of each, so that a host need not know which one it is.
+//! What the parameters of any transport tell of it: the same questions of each, so that a host
+//! need not know which one it is.
 
 /// The parameters of a transport.
 pub trait Config {

@@ -88,11 +88,11 @@ pub struct Stats {
 
 /// One end of a connection.
 ///
-/// After every other call that takes the time the host polls [`poll_transmit`](Self::poll_transmit) until `None`, and at
-/// the sink end [`poll_delivery`](Self::poll_delivery) too. Time never goes backwards.
+/// After every other call that takes the time the host polls [`poll_transmit`](Self::poll_transmit) until `None`, and
+/// at the sink end [`poll_delivery`](Self::poll_delivery) too. Time never goes backwards.
 pub trait Endpoint {
-    /// Begins to offer data of its own: without end, or an encoder's frames (source end). It does nothing at a transport
-    /// that sends only what is written.
+    /// Begins to offer data of its own: without end, or an encoder's frames (source end). It does nothing at a
+    /// transport that sends only what is written.
     fn start(&mut self, _now: Instant) {}
 
     /// Offers nothing more of its own; what was sent is still repaired (source end).

@@ -1,7 +1,7 @@
 //! The ends of all transports but TCP, as one type: the list of them, and one interface.
 //!
-//! A host that keeps ends by value knows at each call which one it is, and needs no table of functions for it. TCP's ends
-//! are not among them: a host may keep sender and receiver apart, and hand over segments without an envelope.
+//! A host that keeps ends by value knows at each call which one it is, and needs no table of functions for it. TCP's
+//! ends are not among them: a host may keep sender and receiver apart, and hand over segments without an envelope.
 
 use alloc::boxed::Box;
 

@@ -1,8 +1,9 @@
 //! Transport protocols without input or output: the host carries segments and keeps the clock.
 //!
 //! [`tcp::Sender`] and [`tcp::Receiver`] are the two ends of one TCP connection. They never read a clock, draw a random
-//! number or wait: the host hands them what arrived and when, asks what to send, and calls back at [`tcp::Sender::next_timer`].
-//! The other transports ([`udp`], [`rtp`], [`sctp`]) are hosted alike, all through one interface, the [`Endpoint`].
+//! number or wait: the host hands them what arrived and when, asks what to send, and calls back at
+//! [`tcp::Sender::next_timer`]. The other transports ([`udp`], [`rtp`], [`sctp`]) are hosted alike, all through one
+//! interface, the [`Endpoint`].
 //!
 //! ```
 //! use aqumen_transport::tcp::{Receiver, Sender, TcpConfig};

@@ -1,7 +1,7 @@
 //! Two AQMs of one's own: a control law that is sampled, and an algorithm that decides packet by packet.
 //!
-//! [`catalogue`] is all that an engine needs: a scenario that is read with it runs them by name, with parameters whose units and
-//! ranges are checked as those of the built-in ones.
+//! [`catalogue`] is all that an engine needs: a scenario that is read with it runs them by name, with parameters whose
+//! units and ranges are checked as those of the built-in ones.
 
 use aqumen_aqm::{
     Algorithm, AnyAqm, Aqm, Catalogue, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, NameTaken, Network, Observation,

@@ -1,4 +1,5 @@
-//! Runs a scenario with an AQM by name, `integral` and `impatient` among them, and prints what `aqumen run --json` does:
+//! Runs a scenario with an AQM by name, `integral` and `impatient` among them, and prints
+//! what `aqumen run --json` does:
 //!
 //! ```text
 //! cargo run --release -- ../../experiments/arm-pfc/exp1.toml integral:gain=2e-5 1

@@ -1,4 +1,5 @@
-//! The two run by name: in the packet engine on several threads, in the fluid engine, before a capture, and as a scenario says.
+//! The two run by name: in the packet engine on several threads, in the fluid engine, before a
+//! capture, and as a scenario says.
 
 use std::path::Path;
 use std::thread;

@@ -1,8 +1,8 @@
 //! ARED: RED that adapts its maximum probability (Floyd, Gummadi, Shenker 2001).
 //!
-//! RED settles where its curve meets the load, so its queue wanders with the load. ARED moves the curve instead: while the
-//! average is too high, max_p grows by a small step; while it is too low, max_p shrinks by a factor. The average then stays in
-//! the middle of the thresholds, whatever the load.
+//! RED settles where its curve meets the load, so its queue wanders with the load. ARED moves the curve instead: while
+//! the average is too high, max_p grows by a small step; while it is too low, max_p shrinks by a factor. The average
+//! then stays in the middle of the thresholds, whatever the load.
 //!
 //! ```text
 //!                    avg < min_th + 0.4 D: max_p *= beta          D = max_th - min_th
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Deviations:
-//! - Thresholds come from the target as RED's do: min_th = target / 2, max_th = 3 min_th, so that the middle, where the average
-//!   is held, is the target. `thresholds = ns2-auto` is the paper's rule for a target delay.
+//! - Thresholds come from the target as RED's do: min_th = target / 2, max_th = 3 min_th, so that the middle, where the
+//!   average is held, is the target. `thresholds = ns2-auto` is the paper's rule for a target delay.
 //! - `ns2_stale_gentle` off: ns-2 works out the steep part of the curve, above max_th, once; after max_p has moved, its
 //!   probability jumps at max_th.
 //! - As in ns-2, the interval runs from the last change of max_p, and max_p may pass `top` or `bottom` once.
@@ -79,7 +79,8 @@ pub trait MaxPRule {
     /// Shows each parameter in force, in the order of its row.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>));
 
-    /// Of a rule that holds the average in the middle between the thresholds: the range within which it moves max_p for that.
+    /// Of a rule that holds the average in the middle between the thresholds: the range within
+    /// which it moves max_p for that.
     fn range(&self) -> Option<[f64; 2]> {
         None
     }
@@ -112,8 +113,8 @@ pub struct AdaptiveRed<R> {
 /// Adaptive RED as Floyd, Gummadi and Shenker propose it.
 pub type Ared = AdaptiveRed<FloydRule>;
 
-/// The same as a sampled law, for models without packets: each sample moves the average, and every so many samples the rule
-/// is applied.
+/// The same as a sampled law, for models without packets: each sample moves the average, and every so many samples the
+/// rule is applied.
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveRedLaw<R> {
     curve: RedCurve,
@@ -156,8 +157,8 @@ impl MaxPRule for FloydRule {
 }
 
 impl<R: MaxPRule> AdaptiveRed<R> {
-    /// `red` with a max_p that follows `rule` at each arrival, but not before `interval` has passed since the last change
-    /// (or the epoch). With `stale_gentle` the curve above max_th stays as it is.
+    /// `red` with a max_p that follows `rule` at each arrival, but not before `interval` has passed since the last
+    /// change (or the epoch). With `stale_gentle` the curve above max_th stays as it is.
     pub fn new(red: Red, rule: R, interval: Option<Span>, stale_gentle: bool) -> Self {
         AdaptiveRed { red, rule, interval, last_change: Instant::ZERO, stale_gentle }
     }
@@ -268,8 +269,8 @@ impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
 }
 
 impl<R: MaxPRule> AdaptiveRedLaw<R> {
-    /// `curve` over an average that follows the queue with the time constant `time_s`, sampled every `period`; `rule` is
-    /// applied at every `every`-th sample (at least one).
+    /// `curve` over an average that follows the queue with the time constant `time_s`, sampled every `period`; `rule`
+    /// is applied at every `every`-th sample (at least one).
     pub fn new(curve: RedCurve, time_s: f64, rule: R, period: Span, every: u32) -> Self {
         let average = RedAverage::new(RedAverage::weight_for(time_s, 1.0 / period.as_secs_f64()));
         AdaptiveRedLaw { curve, average, rule, period, every: every.max(1), samples: 0 }
@@ -304,7 +305,8 @@ impl<R: MaxPRule> Theory for AdaptiveRed<R> {
         self.rule.range().is_none().then_some("its max_p rests wherever the average lies between the thresholds")
     }
 
-    // The rule leaves max_p alone while the average is in the middle of the thresholds: there it is RED with the max_p that holds it.
+    // The rule leaves max_p alone while the average is in the middle of the thresholds: there it is RED
+    // with the max_p that holds it.
     fn settles_at_pkts(&self) -> Option<f64> {
         let curve = &self.red.params().curve;
         self.rule.range().map(|_| 0.5 * (curve.min_th() + curve.max_th()))

@@ -1,7 +1,8 @@
 //! Self-configuring RED (Feng, Kandlur, Saha, Shin 1999), the older of the two adaptive REDs.
 //!
-//! max_p changes when the average crosses a threshold: whenever it falls below min_th, RED was too aggressive and max_p is
-//! divided; whenever it rises above max_th, RED was too timid and max_p is multiplied. Between the thresholds nothing happens.
+//! max_p changes when the average crosses a threshold: whenever it falls below min_th, RED was too aggressive
+//! and max_p is divided; whenever it rises above max_th, RED was too timid and max_p is multiplied. Between
+//! the thresholds nothing happens.
 //!
 //! ```text
 //!           avg < min_th                       avg > max_th
@@ -9,8 +10,8 @@
 //!   entering: max_p /= alpha          entering: max_p *= beta
 //! ```
 //!
-//! Deviations: none from the paper. As there and in ns-2, nothing bounds max_p; the probability stays in [0, 1] all the same.
-//! `ns2_stale_gentle` as with `ared`.
+//! Deviations: none from the paper. As there and in ns-2, nothing bounds max_p; the probability stays in [0, 1] all the
+//! same. `ns2_stale_gentle` as with `ared`.
 
 use crate::{
     AdaptiveRed, Algorithm, Bound, DefaultValue, Kind, MaxPRule, Network, Param, ParamError, Red, RedCurve, Settings,

@@ -1,8 +1,8 @@
 //! AVQ: adaptive virtual queue (Kunniyur, Srikant 2001), in the paper's form and in ns-2's.
 //!
 //! A virtual queue of the same buffer is served a little more slowly than the link; a packet that would overflow it is
-//! signalled. The virtual capacity itself follows the arrivals, so that the link ends up loaded to a chosen fraction gamma,
-//! whatever the number of flows. No random numbers are needed.
+//! signalled. The virtual capacity itself follows the arrivals, so that the link ends up loaded to a chosen fraction
+//! gamma, whatever the number of flows. No random numbers are needed.
 //!
 //! ```text
 //! arrival of b after dt:  vq = max(vq - C~ dt, 0)
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Deviations:
-//! - `form = ns2`: the virtual capacity is bounded after both terms, not between them, and a packet that is dropped (not one
-//!   that is marked) skips the update, so that the next one credits the whole gap.
+//! - `form = ns2`: the virtual capacity is bounded after both terms, not between them, and a packet that is dropped
+//!   (not one that is marked) skips the update, so that the next one credits the whole gap.
 //! - A chosen packet that cannot carry a mark is dropped; ns-2 lets it pass: `spare_not_ect`.
-//! - Packets, not bytes, are counted; `bytes` counts bytes, ns-2's `queue_in_bytes_`. A buffer in the other unit is as many
-//!   packets of the mean size.
+//! - Packets, not bytes, are counted; `bytes` counts bytes, ns-2's `queue_in_bytes_`. A buffer in the other unit is as
+//!   many packets of the mean size.
 
 use core::fmt;
 
@@ -336,8 +336,8 @@ mod tests {
         assert_eq!((paper.virtual_capacity(), ns2.virtual_capacity()), (999.85, 1000.0));
     }
 
-    /// Runs for 200 s with `pps` evenly spaced packets a second against C = 1000, gamma = 0.98, a buffer of 20; returns the
-    /// share that is signalled in the second half, and the virtual capacity at the end.
+    /// Runs for 200 s with `pps` evenly spaced packets a second against C = 1000, gamma = 0.98, a buffer of 20; returns
+    /// the share that is signalled in the second half, and the virtual capacity at the end.
     fn run(pps: f64) -> (f64, f64) {
         let mut queue = queue();
         let (mut signalled, packets) = (0.0, (200.0 * pps) as u32);
@@ -362,7 +362,8 @@ mod tests {
 
     #[test]
     fn above_the_desired_load_the_virtual_capacity_falls_until_the_rest_is_signalled() {
-        // d C~/dt = alpha (980 - 1020) = -6 a second: from 800 to 200 within 100 s and to 0 at 133 s. Then all is signalled.
+        // d C~/dt = alpha (980 - 1020) = -6 a second: from 800 to 200 within 100 s and to 0 at
+        // 133 s. Then all is signalled.
         let (signalled, capacity) = run(1020.0);
         assert!(signalled > 0.9, "{signalled}");
         assert_eq!(capacity, 0.0);

@@ -1,14 +1,14 @@
 //! BLUE: a probability driven by events (Feng, Kandlur, Saha, Shin 1999).
 //!
-//! BLUE looks at no queue length. When the buffer overflows the probability rises by a step; when the link falls idle it falls by
-//! a smaller step. At least a freeze time lies between two steps, so that senders can answer.
+//! BLUE looks at no queue length. When the buffer overflows the probability rises by a step; when the link falls idle
+//! it falls by a smaller step. At least a freeze time lies between two steps, so that senders can answer.
 //!
 //! ```text
-//! overflow: p = min(1, p + d1)      link idle: p = max(0, p - d2)        each if the last step is older than the freeze time
+//! overflow: p = min(1, p + d1)    link idle: p = max(0, p - d2)    each if the last step is older than the freeze time
 //! ```
 //!
-//! Deviations: values as in the comparison of Rahmani et al. (2011), 10 ms, 0.001, 0.0002; BLUE's own port for ns-1.1 has 100 ms,
-//! 0.0025, 0.00025 and a timer for each direction. `ecn` is off, as there.
+//! Deviations: values as in the comparison of Rahmani et al. (2011), 10 ms, 0.001, 0.0002; BLUE's own port for ns-1.1
+//! has 100 ms, 0.0025, 0.00025 and a timer for each direction. `ecn` is off, as there.
 
 use aqumen_units::{Instant, Probability, Span};
 

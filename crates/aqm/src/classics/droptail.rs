@@ -1,7 +1,7 @@
 //! DropTail: no active queue management. The host's limit alone discards packets.
 //!
-//! Deviations: none from the textbook. ns-2's `DropTail` discards a packet when the queue would *reach* the limit with it,
-//! so that it holds one packet less than its limit; `ns2_limit` does the same.
+//! Deviations: none from the textbook. ns-2's `DropTail` discards a packet when the queue would *reach* the limit with
+//! it, so that it holds one packet less than its limit; `ns2_limit` does the same.
 
 use aqumen_units::Probability;
 

@@ -1,5 +1,5 @@
-//! A fixed probability: each packet is marked or dropped with the same chance, whatever the queue does. It controls nothing; with it one
-//! measures what a sender does at a given probability (its window over p), apart from any queue.
+//! A fixed probability: each packet is marked or dropped with the same chance, whatever the queue does. It controls
+//! nothing; with it one measures what a sender does at a given probability (its window over p), apart from any queue.
 //!
 //! Deviations: none; there is no text to follow. A packet that finds the buffer full draws no number.
 

@@ -1,7 +1,7 @@
 //! PI: a proportional-integral controller of the queue length (Hollot, Misra, Towsley, Gong 2001).
 //!
-//! At a fixed frequency the queue's error moves the probability: in proportion to the error's change, and, as long as an
-//! error is left, further and further. The queue therefore settles at the target whatever the load, as long as some
+//! At a fixed frequency the queue's error moves the probability: in proportion to the error's change, and, as long as
+//! an error is left, further and further. The queue therefore settles at the target whatever the load, as long as some
 //! probability in [0, 1] can hold it there.
 //!
 //! ```text

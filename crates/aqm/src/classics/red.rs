@@ -1,8 +1,8 @@
 //! RED: random early detection (Floyd and Jacobson 1993), with the options and the arithmetic of ns-2.
 //!
-//! Each arrival moves an exponential average of the queue; between two thresholds the probability of a signal rises with
-//! the average. Signals are spread out evenly by counting the packets since the last one. After an idle time the average
-//! falls as if as many small packets had met an empty queue as the link could have sent.
+//! Each arrival moves an exponential average of the queue; between two thresholds the probability of a signal rises
+//! with the average. Signals are spread out evenly by counting the packets since the last one. After an idle time the
+//! average falls as if as many small packets had met an empty queue as the link could have sent.
 //!
 //! ```text
 //!            avg < min_th: pass
@@ -17,18 +17,19 @@
 //!   `thresholds = ns2-auto` selects; the weight is 0.002, and `weight_rule` selects ns-2's rules.
 //! - `use_mark_p` is off: ns-2 drops ECN-capable packets once p_b exceeds `mark_p` = 0.1, which surprises everybody.
 //! - `bytes` and `queue_in_bytes` are off, and ECN is on; ns-2 has it the other way round.
-//! - `spacing = linux`: one random number for each signal, R in [0, 1), instead of one for each packet; the signal comes with the first
-//!   packet for which count p_b >= R, so that they come 1 to 1/p_b packets apart, evenly spread (half of ns-2's with `wait`, on the
-//!   average 0.5 / p_b instead of 1.5 / p_b). The count goes on from there, is at rest below min_th and above the curve's end, and a queue
-//!   of one packet is not spared.
+//! - `spacing = linux`: one random number for each signal, R in [0, 1), instead of one for each packet; the signal
+//!   comes with the first packet for which count p_b >= R, so that they come 1 to 1/p_b packets apart, evenly spread
+//!   (half of ns-2's with `wait`, on the average 0.5 / p_b instead of 1.5 / p_b). The count goes on from there, is at
+//!   rest below min_th and above the curve's end, and a queue of one packet is not spared.
 //! - `above = mark` (Linux): beyond the curve's end packets that can be are marked instead of dropped.
-//! - `thresholds = tc`, `weight_rule = tc`: what tc makes of a limit alone: max_th a quarter of it, min_th a third of that, and a weight of
-//!   2^-k that lets a burst of (2 min_th + max_th) / 3 packets pass.
+//! - `thresholds = tc`, `weight_rule = tc`: what tc makes of a limit alone: max_th a quarter of it, min_th a third of
+//!   that, and a weight of 2^-k that lets a burst of (2 min_th + max_th) / 3 packets pass.
 //! - ns-2's `drop_tail_` false and `ns1_compat_` are left out; its adaptive modes are algorithms of their own (`ared`,
 //!   `ared-feng`).
 //!
-//! Linux, of which `red-linux` has the rest: the average is of bytes in fixed point; over idle times it falls by a table of shifts; the
-//! drop above max_th counts as early there; `nodrop` and the actions at marks and drops are left out.
+//! Linux, of which `red-linux` has the rest: the average is of bytes in fixed point; over idle times it
+//! falls by a table of shifts; the drop above max_th counts as early there; `nodrop` and the actions at
+//! marks and drops are left out.
 
 use aqumen_units::{Instant, Probability};
 
@@ -362,7 +363,8 @@ impl Red {
         }
     }
 
-    /// The probability for this packet, so that signals come evenly spaced: p_b grows with the count since the last one.
+    /// The probability for this packet, so that signals come evenly spaced: p_b grows with
+    /// the count since the last one.
     #[inline]
     fn spread(&self, base: f64, packet: &Packet) -> f64 {
         let params = &self.params;
@@ -482,8 +484,8 @@ impl Red {
     }
 }
 
-/// The weight that tc computes: the largest 2^-k with which an average that begins at zero stays below min_th for a burst of so many
-/// packets: burst + 1 - min_th <= (1 - (1 - w)^burst) / w.
+/// The weight that tc computes: the largest 2^-k with which an average that begins at zero stays below min_th for a
+/// burst of so many packets: burst + 1 - min_th <= (1 - (1 - w)^burst) / w.
 fn tc_weight(min_th: f64, max_th: f64) -> f64 {
     let burst = libm::floor((2.0 * min_th + max_th) / 3.0);
     let room = burst + 1.0 - min_th;
@@ -557,7 +559,8 @@ impl Aqm for Red {
     }
 }
 
-/// RED's table with `weight_rule` as the default rule of that name, followed by `more`: the table of a member of its family.
+/// RED's table with `weight_rule` as the default rule of that name, followed by `more`: the
+/// table of a member of its family.
 pub(crate) const fn family<const N: usize>(weight_rule: &'static str, more: &[Param]) -> [Param; N] {
     let mut all = [Param::ECN; N];
     let mut i = 0;
@@ -667,7 +670,8 @@ mod tests {
 
     #[test]
     fn signals_are_spread_uniformly() {
-        // ns-2 counts a packet before it decides: without wait the gaps are 1 .. 1/p - 1 = 19, with wait 1/p .. 2/p - 1. Linux: 1 .. 1/p.
+        // ns-2 counts a packet before it decides: without wait the gaps are 1 .. 1/p - 1 = 19, with wait 1/p
+        // .. 2/p - 1. Linux: 1 .. 1/p.
         for (wait, linux, first, last) in [(false, false, 1, 19), (true, false, 20, 39), (true, true, 1, 20)] {
             let seen = gaps(wait, linux, 20_000);
             assert_eq!((*seen.keys().min().unwrap(), *seen.keys().max().unwrap()), (first, last));
@@ -700,8 +704,8 @@ mod tests {
         let mut red = Red::new(params()).unwrap();
         let mut rng = Lehmer(1);
         assert_eq!(arrive(&mut red, 300, 0.0, &mut rng), Verdict::Drop(DropReason::Overflow));
-        // Just below, p_b = 0.1 + 0.9 * 149/150 = 0.994: after the first packet above min_th, 1 packet passes (wait: the
-        // count is then 2 of 1/p = 1.006), and the next is marked.
+        // Just below, p_b = 0.1 + 0.9 * 149/150 = 0.994: after the first packet above min_th, 1 packet passes (wait:
+        // the count is then 2 of 1/p = 1.006), and the next is marked.
         let mut red = Red::new(params()).unwrap();
         let verdicts: std::vec::Vec<_> = (0..3).map(|_| arrive(&mut red, 299, 0.0, &mut rng)).collect();
         assert_eq!(verdicts, [Verdict::Pass, Verdict::Mark, Verdict::Pass]);
@@ -732,8 +736,8 @@ mod tests {
 
     #[test]
     fn tcs_defaults_follow_from_the_buffer() {
-        // A buffer of 400: max_th 100, min_th 33.3; burst (66.7 + 100) / 3 = 55 packets, 55 + 1 - 33.3 = 22.7. 2^-5: (1 - (31/32)^55) * 32 =
-        // 26.4 is enough; 2^-4: (1 - (15/16)^55) * 16 = 15.5 is not.
+        // A buffer of 400: max_th 100, min_th 33.3; burst (66.7 + 100) / 3 = 55 packets, 55 + 1 - 33.3 = 22.7. 2^-5: (1
+        // - (31/32)^55) * 32 = 26.4 is enough; 2^-4: (1 - (15/16)^55) * 16 = 15.5 is not.
         assert_eq!(tc_weight(400.0 / 12.0, 100.0), 1.0 / 32.0);
         let network = Network { buffer_pkts: 400.0, ..crate::multi::testing::NETWORK };
         let given = [("thresholds", Value::Choice("tc")), ("weight_rule", Value::Choice("tc"))];
@@ -754,7 +758,8 @@ mod tests {
 
     #[test]
     fn a_number_that_equals_the_probability_is_a_signal() {
-        // Without wait, p_b = 1/4 (50 to 150, max_p 1, average 75) and count 2 give 0.25 / (1 - 0.5) = 1/2, drawn exactly.
+        // Without wait, p_b = 1/4 (50 to 150, max_p 1, average 75) and count 2 give 0.25 / (1
+        // - 0.5) = 1/2, drawn exactly.
         let curve = RedCurve::new(50.0, 150.0, 1.0, true).unwrap();
         let mut red = Red::new(RedParams { curve, wait: false, ..params() }).unwrap();
         let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };

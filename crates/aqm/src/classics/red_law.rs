@@ -17,10 +17,10 @@ pub struct RedCurve {
 
 /// RED as the average over its packets sees it.
 ///
-/// The average follows the queue with K = -r ln(1 - w), r being the arrivals per second (the capacity while the link idles,
-/// when the average falls as if it were full). Signals are spread out: with the curve at p_b, the gap between two is spread
-/// evenly from 1/p_b to 2/p_b packets with `wait`, from 1 to 1/p_b without, so that their share of the packets is about
-/// p_b / 1.5 or 2 p_b, not p_b.
+/// The average follows the queue with K = -r ln(1 - w), r being the arrivals per second (the capacity while the link
+/// idles, when the average falls as if it were full). Signals are spread out: with the curve at p_b, the gap between
+/// two is spread evenly from 1/p_b to 2/p_b packets with `wait`, from 1 to 1/p_b without, so that their share of the
+/// packets is about p_b / 1.5 or 2 p_b, not p_b.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedLaw {
     /// Over the average queue in packets.
@@ -36,8 +36,8 @@ pub struct RedLaw {
 }
 
 impl RedCurve {
-    /// Rises from zero at `min_th` to `max_p` at `max_th`; beyond that to one at 2 `max_th` if `gentle`, at once if not.
-    /// 0 <= `min_th` <= `max_th`, `max_th` > 0, `max_p` in [0, 1].
+    /// Rises from zero at `min_th` to `max_p` at `max_th`; beyond that to one at 2 `max_th` if `gentle`, at once if
+    /// not. 0 <= `min_th` <= `max_th`, `max_th` > 0, `max_p` in [0, 1].
     pub fn new(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Result<Self, ParamError> {
         Param::check_positive("max_th", max_th, Unit::Packets)?;
         if !(min_th >= 0.0 && min_th <= max_th) {
@@ -69,7 +69,8 @@ impl RedCurve {
         RedCurve::of(self.min_th, self.max_th, max_p, self.gentle)
     }
 
-    /// The same curve with another `max_p` between the thresholds only: above max_th it stays as it was, and jumps there.
+    /// The same curve with another `max_p` between the thresholds only: above max_th it
+    /// stays as it was, and jumps there.
     pub fn with_max_p_below_max_th(&self, max_p: f64) -> Self {
         RedCurve { steep_start: self.steep_start, steep_slope: self.steep_slope, ..self.with_max_p(max_p) }
     }
@@ -132,8 +133,8 @@ impl RedLaw {
         if base <= 0.0 {
             return 0.0;
         }
-        // Nothing up to `from` packets, then a chance of 1 / (span - j) at the j-th further packet: the chances that none
-        // was signalled are 1 - j / span, and their sum is the mean gap.
+        // Nothing up to `from` packets, then a chance of 1 / (span - j) at the j-th further packet: the chances that
+        // none was signalled are 1 - j / span, and their sum is the mean gap.
         let (from, span) = if self.wait {
             let from = libm::ceil(1.0 / base);
             (from, 2.0 / base - from)
@@ -166,7 +167,8 @@ impl RedLaw {
 }
 
 impl RedLaw {
-    /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of `capacity_pps` arrivals a second.
+    /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of
+    /// `capacity_pps` arrivals a second.
     pub fn linear(&self, probability: f64, capacity_pps: f64) -> Transfer {
         let average = self.average_at(probability);
         // The share goes in small jumps, since gaps are whole packets: the slope is taken over several of them.

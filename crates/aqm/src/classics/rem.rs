@@ -1,8 +1,8 @@
 //! REM: random exponential marking (Athuraliya, Low, Li, Yin 2001), in ns-2's form.
 //!
 //! A price grows while more packets arrive than leave or while the queue is above its target, and falls otherwise; the
-//! probability of a signal rises exponentially with the price. Along a path the probabilities of several links then add up to
-//! that of the sum of their prices. At rest the queue is at its target and the arrivals match the capacity.
+//! probability of a signal rises exponentially with the price. Along a path the probabilities of several links then add
+//! up to that of the sum of their prices. At rest the queue is at its target and the arrivals match the capacity.
 //!
 //! ```text
 //! every T:  price = max(0, price + gamma (x + alpha (q - target) - c T))      x: arrivals during T, averaged
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Deviations:
-//! - A packet is signalled as it arrives: marked if it can be, else dropped. ns-2 with `markpkts_` marks packets as they leave,
-//!   and signals no others: `signal_at = dequeue`.
+//! - A packet is signalled as it arrives: marked if it can be, else dropped. ns-2 with `markpkts_` marks packets as
+//!   they leave, and signals no others: `signal_at = dequeue`.
 //! - The target is the network's, where ns-2 has 20 packets; the profile `rem-ns2` has ns-2's choices.
 //! - `ns2_limit` off: ns-2 holds one packet less than its limit.
 //! - A signal needs a uniform number below the probability; ns-2 asks for one at most the probability.
@@ -185,8 +185,9 @@ impl SampledLaw for RemLaw {
 }
 
 impl Rem {
-    /// Applies `law` to arriving packets, or, `at_dequeue`, to ECN-capable ones as they leave. With `ecn`, a chosen packet that
-    /// can carry a mark is marked instead of dropped. With `ns2_limit` the queue holds one packet less than its limit.
+    /// Applies `law` to arriving packets, or, `at_dequeue`, to ECN-capable ones as they leave. With `ecn`, a
+    /// chosen packet that can carry a mark is marked instead of dropped. With `ns2_limit` the queue holds
+    /// one packet less than its limit.
     pub fn new(law: RemLaw, at_dequeue: bool, ns2_limit: bool, ecn: bool) -> Self {
         Rem { sampled: Sampled::new(law, ecn), at_dequeue, ns2_limit, ecn }
     }
@@ -286,8 +287,8 @@ impl Aqm for Rem {
 }
 
 impl Theory for Rem {
-    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue that
-    /// grew is so many arrivals above what the link sends.
+    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue
+    /// that grew is so many arrivals above what the link sends.
     fn linear(&self, at: &AtRest) -> Option<Transfer> {
         let rem = self.law().params();
         let gain = libm::log(rem.phi) * (1.0 - at.probability.min(1.0)) * rem.gamma;

@@ -7,9 +7,9 @@
 //! dL^/dt = (sqrt(p / 2) - L^) / tau_l   L = N / (R C), one over the window, by TCP's throughput equation p = 2 L^2
 //! ```
 //!
-//! discretised exactly for inputs that are held over a period. C^ holds while the link was busy for less than half of the
-//! period: an idle link is not a slow link. L^ itself runs free; what is used of it is kept within bounds, for with p = 0 it
-//! would fall to zero, take every gain with it, and the controller would never wake up.
+//! discretised exactly for inputs that are held over a period. C^ holds while the link was busy for less than half of
+//! the period: an idle link is not a slow link. L^ itself runs free; what is used of it is kept within bounds, for with
+//! p = 0 it would fall to zero, take every gain with it, and the controller would never wake up.
 
 use crate::{Bound, DefaultValue, Kind, Observation, Param, ParamError, Settings, Unit, Value};
 
@@ -157,8 +157,8 @@ impl Estimators {
         (self.capacity_pps, self.load, self.first) = (old.capacity_pps, old.load, old.first);
     }
 
-    /// Estimators that are updated every `period_s` seconds. `first` is taken for the probability that was applied before
-    /// the first update, where a law starts from an operating point; else the host's word counts.
+    /// Estimators that are updated every `period_s` seconds. `first` is taken for the probability that was applied
+    /// before the first update, where a law starts from an operating point; else the host's word counts.
     pub fn new(params: EstimatorParams, period_s: f64, first: Option<f64>) -> Result<Self, ParamError> {
         for (name, value, unit) in [
             ("capacity", params.capacity_pps, Unit::BitsPerSecond),

@@ -1,7 +1,7 @@
 //! The linearised network that control laws are designed for: TCP's window and the queue around an operating point.
 //!
-//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in the ARM-PFC paper (Bigdeli, Haeri 2007), eqs.
-//! (1)-(6), but with the signs and the delay that those equations lose:
+//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in the ARM-PFC paper (Bigdeli, Haeri 2007),
+//! eqs. (1)-(6), but with the signs and the delay that those equations lose:
 //!
 //! ```text
 //! dq/dp = - k_t exp(-s R0) / ((tau1 s + 1) (tau2 s + 1))
@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn the_arm_pfc_papers_operating_point() {
         // N = 100, C = 1250, R0 = 0.28: W0 = 0.28 * 1250 / 100 = 3.5; p0 = 2 / 12.25 = 8 / 49;
-        // k_t = 0.28^3 * 1250^3 / 40000 = 350^3 / 40000 = 42 875 000 / 40 000 = 1071.875; tau2 = 0.0784 * 1250 / 200 = 0.49.
+        // k_t = 0.28^3 * 1250^3 / 40000 = 350^3 / 40000 = 42 875 000 / 40 000 = 1071.875; tau2
+        // = 0.0784 * 1250 / 200 = 0.49.
         let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
         let near = |x: f64, y: f64| (x - y).abs() < 1e-12 * y;
         assert!(near(plant.window_pkts(), 3.5) && near(plant.load(), 1.0 / 3.5));

@@ -1,13 +1,13 @@
-//! The self-tuning structure (Zhang, Hollot, Towsley, Misra 2003): a wrapper that estimates the network at each sample and
-//! lets any law that knows how tune itself to the estimate before it steps.
+//! The self-tuning structure (Zhang, Hollot, Towsley, Misra 2003): a wrapper that estimates the network at each sample
+//! and lets any law that knows how tune itself to the estimate before it steps.
 //!
 //! ```text
 //! observation ──> estimators: C^, L^ ──> R ──> law.tune(C, L, R) ──> law.step ──> p
 //! ```
 //!
-//! Deviations: the paper takes R for a constant bound on the propagation time. With a target in packets that is not safe: an
-//! eighth of the capacity turns 47 ms of waiting into 370, and a loop tuned without them oscillates. [`RoundTrip::Effective`],
-//! the default, is R = base RTT + target / C^.
+//! Deviations: the paper takes R for a constant bound on the propagation time. With a target in packets that is not
+//! safe: an eighth of the capacity turns 47 ms of waiting into 370, and a loop tuned without them oscillates.
+//! [`RoundTrip::Effective`], the default, is R = base RTT + target / C^.
 
 use aqumen_units::{Probability, Span};
 
@@ -29,15 +29,15 @@ pub struct NetworkEstimate {
 
 /// A law whose parameters follow from capacity, load and round-trip time.
 pub trait Tunable: SampledLaw {
-    /// Takes the parameters for `network`, without a bump in its output. A law keeps those it has when the estimate gives
-    /// none that make sense.
+    /// Takes the parameters for `network`, without a bump in its output. A law keeps those it has when the estimate
+    /// gives none that make sense.
     fn tune(&mut self, network: &NetworkEstimate);
 
     /// The target queue.
     fn target(&self) -> Target;
 
-    /// The fastest pole with which the load may be estimated from this law's probability, rad/s. What is faster takes the law's own
-    /// transients for the load; 0: the probability says nothing of it now.
+    /// The fastest pole with which the load may be estimated from this law's probability, rad/s. What is faster takes
+    /// the law's own transients for the load; 0: the probability says nothing of it now.
     fn load_pole(&self) -> f64 {
         f64::INFINITY
     }

@@ -1,6 +1,7 @@
-//! CAKE's core (Hoeiland-Joergensen, Taht, Morton 2018): flows find their queues by an 8-way set-associative hash, so that they hardly
-//! ever share one; queues share the link by deficit round robin with sparse flows first (DRR++, MacGregor and Shi 2000), and in
-//! proportion to how many other flows their hosts have; each queue is looked after by COBALT.
+//! CAKE's core (Hoeiland-Joergensen, Taht, Morton 2018): flows find their queues by an 8-way set-associative
+//! hash, so that they hardly ever share one; queues share the link by deficit round robin with sparse flows
+//! first (DRR++, MacGregor and Shi 2000), and in proportion to how many other flows their hosts have; each
+//! queue is looked after by COBALT.
 //!
 //! ```text
 //!          packet                     quantum used up, packets left
@@ -13,23 +14,29 @@
 //!   └── COBALT at rest ─┴──────────────────────────────────── Decaying (COBALT winds down)
 //! ```
 //!
-//! A flow's turn is its quantum / max(1, bulk flows of its source host, bulk flows of its destination host), as far as the isolation looks
-//! at these. The hosts of each side stand in a table of sets of 8 places; a host without bulk flows may lose its place to another, and
-//! a flow looks for those of its hosts anew when its queue was idle.
+//! A flow's turn is its quantum / max(1, bulk flows of its source host, bulk flows of its destination host), as far as
+//! the isolation looks at these. The hosts of each side stand in a table of sets of 8 places; a host without bulk flows
+//! may lose its place to another, and a flow looks for those of its hosts anew when its queue was idle.
 //!
-//! COBALT's target and interval, the sojourn time that it lets be, and the quantum follow from the link's rate, also when that changes;
-//! packets are told apart by their DSCP into [`tins`], and acknowledgements that say nothing new may be dropped ([`acks`]).
+//! COBALT's target and interval, the sojourn time that it lets be, and the quantum follow from the link's rate,
+//! also when that changes; packets are told apart by their DSCP into [`tins`], and acknowledgements that say
+//! nothing new may be dropped ([`acks`]).
 //!
-//! Deviations (of Linux's sch_cake, which is all there is of CAKE; `cake-linux` is the same as the default but for the limit):
-//! - There is no shaper: the link is the rate, unless `rate` is given, for which then only the parameters are made. So what is dropped
-//!   with `ingress` counts for its queue and tin, but the link does not wait for as long as it would have taken.
-//! - Left out: framing and overhead, autorate, NAT look-up, `wash`, firewall marks, `precedence` and `diffserv8`, splitting of
-//!   super-packets.
-//! - `limit` is the link's buffer unless given. `memory` counts packets in buffers of their own, Linux what the driver took.
-//! - Acknowledgements with SACK blocks are neither dropped nor do they make others superfluous; Linux compares their blocks.
-//! - A queue that was never used signals an interval after its sojourn time passes the target, like any other ([`cobalt`]).
-//! - Where every backlogged queue is in debt by many turns, the turns in which nothing is sent are worked out at once, with a host's
-//!   share of the quantum rounded down instead of by chance.
+//! Deviations (of Linux's sch_cake, which is all there is of CAKE; `cake-linux` is the same as
+//! the default but for the limit):
+//! - There is no shaper: the link is the rate, unless `rate` is given, for which then only the parameters are
+//!   made. So what is dropped with `ingress` counts for its queue and tin, but the link does not wait for as
+//!   long as it would have taken.
+//! - Left out: framing and overhead, autorate, NAT look-up, `wash`, firewall marks, `precedence` and `diffserv8`,
+//!   splitting of super-packets.
+//! - `limit` is the link's buffer unless given. `memory` counts packets in buffers of their
+//!   own, Linux what the driver took.
+//! - Acknowledgements with SACK blocks are neither dropped nor do they make others superfluous;
+//!   Linux compares their blocks.
+//! - A queue that was never used signals an interval after its sojourn time passes the target,
+//!   like any other ([`cobalt`]).
+//! - Where every backlogged queue is in debt by many turns, the turns in which nothing is sent are worked out at once,
+//!   with a host's share of the quantum rounded down instead of by chance.
 
 mod acks;
 mod hosts;
@@ -250,7 +257,8 @@ enum Set {
     Idle,
     /// Served first, until its quantum is used up.
     Sparse,
-    /// Sparse in all but the list: it used up its quantum with its last packet, and waits for a turn among the bulk flows.
+    /// Sparse in all but the list: it used up its quantum with its last packet, and waits for
+    /// a turn among the bulk flows.
     SparseWait,
     Bulk,
     /// Empty, but COBALT remembers congestion.
@@ -390,8 +398,8 @@ impl Cake {
         queue / self.queues
     }
 
-    /// The queue of a packet in a tin. Section III-B of the paper: a queue of the set that its flow has, else one that nobody uses, else
-    /// the one that the hash names.
+    /// The queue of a packet in a tin. Section III-B of the paper: a queue of the set that its flow has, else one that
+    /// nobody uses, else the one that the hash names.
     #[inline]
     fn classify<R: Draw>(&mut self, tin: usize, packet: &Packet, rng: &mut R) -> usize {
         let hash = &mut self.hash;
@@ -541,7 +549,8 @@ impl Cake {
         Taken::Nothing
     }
 
-    /// Every bulk queue of a tin had its turn and none could send: gives all of them the turns in which that would go on.
+    /// Every bulk queue of a tin had its turn and none could send: gives all of them the
+    /// turns in which that would go on.
     #[cold]
     fn save_up(&mut self, tin: usize) {
         let part = |cake: &Cake, queue: usize| (cake.tins[tin].quantum as i64 / cake.host_load(queue) as i64).max(1);
@@ -816,7 +825,8 @@ mod tests {
             &[(10, flow(1, 1000)), (20, flow(2, 1000)), (21, flow(2, 1000)), (22, flow(2, 1000))],
         );
         assert_eq!([next(&mut cake, &mut log), next(&mut cake, &mut log)], [Some(10), Some(20)]);
-        // Flow 1 has no credit and no packets: it is in turn, but counts as sparse. Its next packet makes it bulk, in its old place.
+        // Flow 1 has no credit and no packets: it is in turn, but counts as sparse. Its next packet
+        // makes it bulk, in its old place.
         let one = cake.flows.iter().position(|flow| flow.set == Set::SparseWait).unwrap();
         arrive(&mut cake, &mut log, &[(11, flow(1, 1000))]);
         assert_eq!(cake.flows[one].set, Set::Bulk);
@@ -865,9 +875,9 @@ mod tests {
 
     #[test]
     fn eight_ways_keep_apart_what_one_would_not() {
-        // 800 flows in 1024 queues: with one way each, 1024 (1 - (1 - 1/1024)^800) = 555 queues are used, 245 flows share. With
-        // eight ways a set of 8 overflows only when more than 8 of the 800 flows (6.25 on average) fall on it, by each flow beyond: about
-        // 128 E[(X - 8)+], X Poisson(6.25): 128 * 0.287 = 37 flows.
+        // 800 flows in 1024 queues: with one way each, 1024 (1 - (1 - 1/1024)^800) = 555 queues are used, 245 flows
+        // share. With eight ways a set of 8 overflows only when more than 8 of the 800 flows (6.25 on average) fall on
+        // it, by each flow beyond: about 128 E[(X - 8)+], X Poisson(6.25): 128 * 0.287 = 37 flows.
         let (mut cake, mut log) = cake(Isolation::Flows, 10_000);
         for of in 0..800 {
             cake.enqueue(of, &flow(of, 100), Instant::ZERO, &mut Fixed(0.3), &mut log);
@@ -896,7 +906,8 @@ mod tests {
         );
     }
 
-    /// Packets of each flow among the first `packets` sent: flows 1 and 2 of one source, 3 of another; all to hosts of their own.
+    /// Packets of each flow among the first `packets` sent: flows 1 and 2 of one source, 3 of
+    /// another; all to hosts of their own.
     fn shares_of_two_sources(isolation: Isolation, packets: usize) -> [usize; 3] {
         let (mut cake, mut log) = cake(isolation, 10_000);
         for number in 0..300 {
@@ -986,7 +997,8 @@ mod tests {
 
     #[test]
     fn at_a_low_rate_four_packets_time_are_let_be() {
-        // 2 Mbit/s: target 9.084 ms, four packets 24.224 ms. A standing sojourn time of 20 ms is signalled at 20 Mbit/s, and not here.
+        // 2 Mbit/s: target 9.084 ms, four packets 24.224 ms. A standing sojourn time of 20 ms is
+        // signalled at 20 Mbit/s, and not here.
         let marks = |bps, wait: u64| {
             let params = CakeParams { isolation: Isolation::Flows, ..CakeParams::default() };
             let mut cake = Cake::new(params, Rate::from_bps(bps), Limit::packets(1000));
@@ -1065,8 +1077,8 @@ mod tests {
 
     #[test]
     fn behind_the_bottleneck_drops_are_charged_and_many_flows_wait_longer() {
-        // BLUE is certain for flow 1, which has many packets: without ingress all of them but the last go in one turn; with it each counts
-        // for the turn, and flow 2 is served in between.
+        // BLUE is certain for flow 1, which has many packets: without ingress all of them but the last go in one turn;
+        // with it each counts for the turn, and flow 2 is served in between.
         let first = |ingress| {
             let params = CakeParams { ingress, quantum: Some(QUANTUM), ..CakeParams::default() };
             let mut cake = Cake::new(params, Rate::from_bps(8_000_000), Limit::packets(100));
@@ -1099,7 +1111,8 @@ mod tests {
 
     #[test]
     fn the_room_follows_from_the_rate() {
-        // 4 intervals of 100 ms at 100 Mbit/s: 5 000 000 B; at 20 Mbit/s 1 000 000 B, so 4 MiB; without a rate, and at 1 Gbit/s, 10240 * 1514.
+        // 4 intervals of 100 ms at 100 Mbit/s: 5 000 000 B; at 20 Mbit/s 1 000 000 B, so 4 MiB; without a rate,
+        // and at 1 Gbit/s, 10240 * 1514.
         let room = |bps| memory(&CakeParams::default(), Rate::from_bps(bps));
         assert_eq!([room(100_000_000), room(20_000_000)], [5_000_000, 4_194_304]);
         assert_eq!([room(0), room(1_000_000_000)], [15_503_360, 15_503_360]);

@@ -1,6 +1,7 @@
-//! DRR: deficit round robin (Shreedhar, Varghese 1995). Flows are hashed to queues, and queues take turns; in its turn a queue may
-//! send its quantum of bytes, and what it could not use because the next packet was larger is its deficit, which it keeps for the
-//! next turn. Backlogged queues therefore share the link by bytes, whatever their packets' sizes.
+//! DRR: deficit round robin (Shreedhar, Varghese 1995). Flows are hashed to queues, and queues take turns; in
+//! its turn a queue may send its quantum of bytes, and what it could not use because the next packet was larger
+//! is its deficit, which it keeps for the next turn. Backlogged queues therefore share the link by bytes,
+//! whatever their packets' sizes.
 //!
 //! ```text
 //! turn of a queue: deficit += quantum
@@ -11,8 +12,8 @@
 //!
 //! Deviations:
 //! - A quantum below the packet size is allowed: the turns that only save up are worked out at once.
-//! - The paper leaves open which packet of the longest queue (in bytes) a full buffer costs: the last, or with `head_drop` the
-//!   first.
+//! - The paper leaves open which packet of the longest queue (in bytes) a full buffer costs: the last, or with
+//!   `head_drop` the first.
 
 use alloc::vec::Vec;
 
@@ -205,10 +206,10 @@ mod tests {
 
     #[test]
     fn deficits_are_kept_from_turn_to_turn_as_in_the_papers_figure() {
-        // Figures 2 and 3 of the paper: quantum 500. Queue 1 holds 200, 750, 20; queue 2 500, 500; queue 3 200, 600, 100;
-        // queue 4 50, 700, 180. Turn of queue 1: deficit 500, sends 200, keeps 300 (750 is too large). Queue 2 sends 500.
-        // Queue 3 sends 200, keeps 300; queue 4 sends 50, keeps 450. Second round: queue 1 has 800, sends 750 and 20;
-        // queue 2 sends 500; queue 3 has 800, sends 600 and 100; queue 4 has 950, sends 700 and 180.
+        // Figures 2 and 3 of the paper: quantum 500. Queue 1 holds 200, 750, 20; queue 2 500, 500; queue 3 200, 600,
+        // 100; queue 4 50, 700, 180. Turn of queue 1: deficit 500, sends 200, keeps 300 (750 is too large). Queue 2
+        // sends 500. Queue 3 sends 200, keeps 300; queue 4 sends 50, keeps 450. Second round: queue 1 has 800, sends
+        // 750 and 20; queue 2 sends 500; queue 3 has 800, sends 600 and 100; queue 4 has 950, sends 700 and 180.
         let (mut drr, mut log) = drr(500, 100);
         let queues: [&[u32]; 4] = [&[200, 750, 20], &[500, 500], &[200, 600, 100], &[50, 700, 180]];
         for (of, sizes) in (1..).zip(queues) {
@@ -222,8 +223,8 @@ mod tests {
     #[test]
     fn a_queue_that_empties_loses_its_deficit() {
         let (mut drr, mut log) = drr(1000, 100);
-        // Flow 1 sends 400 of its 1000 and is empty. When it comes back with 1100 it has 1000 again, not 1600: flow 2 goes
-        // first.
+        // Flow 1 sends 400 of its 1000 and is empty. When it comes back with 1100 it has 1000 again, not 1600: flow 2
+        // goes first.
         arrive(&mut drr, &mut log, &[(10, 1, 400), (20, 2, 1000), (21, 2, 1000)]);
         assert_eq!(drr.dequeue(Instant::ZERO, &mut Fixed(0.1), &mut log), Some(10));
         arrive(&mut drr, &mut log, &[(11, 1, 1100)]);
@@ -249,9 +250,9 @@ mod tests {
 
     #[test]
     fn backlogged_flows_share_bytes_within_a_quantum_and_a_packet() {
-        // Flow k sends packets of 100 (k + 1) bytes, k = 0 .. 9. Shreedhar and Varghese, theorem 2: over any interval in which
-        // both are backlogged two flows differ by at most quantum + 2 max packet; here from a common start by no more than
-        // a quantum and a packet.
+        // Flow k sends packets of 100 (k + 1) bytes, k = 0 .. 9. Shreedhar and Varghese, theorem 2: over any interval
+        // in which both are backlogged two flows differ by at most quantum + 2 max packet; here from a common start by
+        // no more than a quantum and a packet.
         let (mut drr, mut log) = drr(1500, 100_000);
         for number in 0..1000 {
             for of in 0..10 {

@@ -1,7 +1,8 @@
-//! DualPI2: the dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332). Packets of scalable transports
-//! (ECT(1), and CE) wait in the L queue, all others in the C queue. One PI controller of the queuing delay gives a base probability
-//! p'; classic packets are dropped or marked with its square, L4S packets marked with k times it, so that a flow of either kind
-//! gets about the same rate; the L queue has a shallow marking threshold of its own besides.
+//! DualPI2: the dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332). Packets of
+//! scalable transports (ECT(1), and CE) wait in the L queue, all others in the C queue. One PI controller of the
+//! queuing delay gives a base probability p'; classic packets are dropped or marked with its square, L4S packets
+//! marked with k times it, so that a flow of either kind gets about the same rate; the L queue has a shallow marking
+//! threshold of its own besides.
 //!
 //! ```text
 //!               ┌─ ECT(1), CE ──> L queue ── marked with max(ramp of its delay, k p') ──┐
@@ -11,25 +12,28 @@
 //! ```
 //!
 //! Deviations:
-//! - Defaults are Linux's: `tupdate` 16 ms, alpha 0.16 Hz, beta 3.2 Hz. The rules of appendix A give 15 ms, 0.15 and 3.0 for a longest
-//!   round trip of 100 ms.
-//! - p' is kept in [0, 1]; appendix A leaves this to the implementer. Without `overload` it is kept below 1/k, as in Linux, so that
-//!   p_CL stays below its limit and the L queue is never dropped from.
+//! - Defaults are Linux's: `tupdate` 16 ms, alpha 0.16 Hz, beta 3.2 Hz. The rules of appendix A give 15 ms, 0.15 and
+//!   3.0 for a longest round trip of 100 ms.
+//! - p' is kept in [0, 1]; appendix A leaves this to the implementer. Without `overload` it is kept below 1/k, as in
+//!   Linux, so that p_CL stays below its limit and the L queue is never dropped from.
 //! - A packet is refused when it does not fit; appendix A.1 refuses one when an MTU would not.
-//! - `l4s = step` marks beyond one delay, as Linux does (1 ms), `l4s = packets` at so many packets left, which Linux can do; the default is the
-//!   ramp of appendix A. The delay is the packet's own sojourn time.
-//! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet arrives, and by default nothing.
-//! - `min_backlog` (Linux: 3028 B, two full packets; not in the RFC, and off): with less left in both queues together nothing is signalled
-//!   for p', neither dropped nor marked; the L queue's own marks go on. At 256 kbit/s two packets take 95 ms, six times the target, so
-//!   that a classic flow hardly meets a signal while Prague's own marks go on: it starves, down to nothing in some runs.
-//! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A, which counts no
-//!   more than one for a packet.
-//! - The default scheduler is Linux's weighted round robin with a tenth for the C queue; appendix A leaves the choice. Its credit is kept
-//!   while one queue is empty, and starts anew in favour of the L queue when both are.
-//! - `drop_early` (Linux, off) decides for p' when a packet arrives; `any_ect` (Linux, off) sends ECT(0) to the L queue, too.
+//! - `l4s = step` marks beyond one delay, as Linux does (1 ms), `l4s = packets` at so many packets left, which Linux
+//!   can do; the default is the ramp of appendix A. The delay is the packet's own sojourn time.
+//! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet
+//!   arrives, and by default nothing.
+//! - `min_backlog` (Linux: 3028 B, two full packets; not in the RFC, and off): with less left in both queues together
+//!   nothing is signalled for p', neither dropped nor marked; the L queue's own marks go on. At 256 kbit/s two packets
+//!   take 95 ms, six times the target, so that a classic flow hardly meets a signal while Prague's own marks go on: it
+//!   starves, down to nothing in some runs.
+//! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A,
+//!   which counts no more than one for a packet.
+//! - The default scheduler is Linux's weighted round robin with a tenth for the C queue; appendix A leaves the choice.
+//!   Its credit is kept while one queue is empty, and starts anew in favour of the L queue when both are.
+//! - `drop_early` (Linux, off) decides for p' when a packet arrives; `any_ect` (Linux, off)
+//!   sends ECT(0) to the L queue, too.
 //!
-//! Linux, of which `dualpi2-linux` has the rest, classifies by priority and filters, too, splits super-packets, and limits memory, which
-//! packets of 1500 B do not reach before its limit.
+//! Linux, of which `dualpi2-linux` has the rest, classifies by priority and filters, too, splits super-packets, and
+//! limits memory, which packets of 1500 B do not reach before its limit.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -343,7 +347,8 @@ impl DualPi2 {
             (false, false) => Some(match self.params.scheduler {
                 DualScheduler::Wrr(_) if self.classic_credit > 0.0 => CLASSIC,
                 DualScheduler::Wrr(_) => L4S,
-                // Section 4.2.2 and appendix A: the L queue goes first while its head start outweighs the wait of the C queue.
+                // Section 4.2.2 and appendix A: the L queue goes first while its head start
+                // outweighs the wait of the C queue.
                 DualScheduler::TimeShiftedFifo(shift) => {
                     let low = self.store.head_sojourn(L4S, now);
                     let classic = self.store.head_sojourn(CLASSIC, now);
@@ -353,8 +358,8 @@ impl DualPi2 {
         }
     }
 
-    /// Keeps the account of weighted round robin, as Linux does: bytes that one queue sends count while the other has something to send,
-    /// and while one has not the account stands still.
+    /// Keeps the account of weighted round robin, as Linux does: bytes that one queue sends count while the other has
+    /// something to send, and while one has not the account stands still.
     fn account(&mut self, queue: usize, bytes: u32) {
         let DualScheduler::Wrr(share) = self.params.scheduler else { return };
         let bytes = bytes as f64;
@@ -420,7 +425,8 @@ impl DualPi2 {
                 let share = native.max(coupled);
                 return if self.choose(L4S, share, rng) { Fate::Mark } else { Fate::Pass };
             }
-            // Overload saturation: marks say no more, so L4S packets are dropped as often as classic ones, the others marked.
+            // Overload saturation: marks say no more, so L4S packets are dropped as often as
+            // classic ones, the others marked.
             return match self.choose(L4S, classic, rng) {
                 true => Fate::Drop,
                 false if self.choose(L4S, coupled, rng) => Fate::Mark,
@@ -672,8 +678,8 @@ mod tests {
         arrive(&mut step, &mut log, 0, &[(0, Ecn::Ect1)]);
         // Linux: `qdelay > step_thresh`.
         assert_eq!([native(&step, 999), native(&step, 1000), native(&step, 1001)], [0.0, 0.0, 1.0]);
-        // The last packet of the queue is not marked for its own delay (Th_len = 1). recur() counts to one with the first packet, and
-        // past it with the second.
+        // The last packet of the queue is not marked for its own delay (Th_len = 1). recur() counts to one with the
+        // first packet, and past it with the second.
         let (mut three, mut log) = dual(DualPi2Params::default());
         arrive(&mut three, &mut log, 0, &[0, 1, 2].map(|handle| (handle, Ecn::Ect1)));
         assert_eq!(sent(&mut three, &mut log, 5_000), [0, 1, 2]);
@@ -716,15 +722,15 @@ mod tests {
 
     #[test]
     fn overload_drops_in_both_queues() {
-        // p' = 0.5: p_CL = 1 (no longer regulates), p_C = 0.25 = p_Cmax: ECN is off in the C queue, too. recur() passes one with the
-        // fifth packet.
+        // p' = 0.5: p_CL = 1 (no longer regulates), p_C = 0.25 = p_Cmax: ECN is off in the C queue, too. recur() passes
+        // one with the fifth packet.
         let (mut dual, mut log) = dual(DualPi2Params::default());
         dual.base = 0.5;
         arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4].map(|handle| (handle, Ecn::Ect0)));
         assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3]);
         assert_eq!((&log.dropped[..], log.marked.len()), (&[4][..], 0));
-        // L queue: recur() counts p_C for the drop and then p_CL for the mark of the same packet: 0.25 + 1 marks and leaves 0.25;
-        // 0.5 + 1; 0.75 + 1; 1 + 1; 1.25 drops.
+        // L queue: recur() counts p_C for the drop and then p_CL for the mark of the same packet: 0.25 + 1 marks and
+        // leaves 0.25; 0.5 + 1; 0.75 + 1; 1 + 1; 1.25 drops.
         let (mut dual, mut log) = super::tests::dual(DualPi2Params::default());
         dual.base = 0.5;
         arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4].map(|handle| (handle, Ecn::Ect1)));
@@ -746,8 +752,8 @@ mod tests {
             dual(DualPi2Params { scheduler: DualScheduler::Wrr(0.25), ..DualPi2Params::default() });
         arrive(&mut dual, &mut log, 0, &[0, 1, 2, 3, 4, 5, 6].map(|handle| (handle, Ecn::Ect1)));
         arrive(&mut dual, &mut log, 0, &[10, 11, 12].map(|handle| (handle, Ecn::NotEct)));
-        // Each L4S packet earns 250 B, a classic one costs 750. Credit of 1514 (0.25 - 0.75) = -757 at first: -507, -257, -7, 243 after the
-        // fourth; then -507 and so on. 6 leaves 243, and with nothing else there the others go.
+        // Each L4S packet earns 250 B, a classic one costs 750. Credit of 1514 (0.25 - 0.75) = -757 at first: -507,
+        // -257, -7, 243 after the fourth; then -507 and so on. 6 leaves 243, and with nothing else there the others go.
         assert_eq!(sent(&mut dual, &mut log, 0), [0, 1, 2, 3, 10, 4, 5, 6, 11, 12]);
     }
 

@@ -1,6 +1,7 @@
-//! Flow queueing: the scheduler of RFC 8290, with an AQM in each queue. Flows are hashed to queues; queues share the link by deficit
-//! round robin over bytes, and a queue that was empty goes first for one quantum, so that flows that send less than their share hardly
-//! wait. [`fq_codel`](crate::fq_codel) and [`fq_pie`](crate::fq_pie) name their deviations.
+//! Flow queueing: the scheduler of RFC 8290, with an AQM in each queue. Flows are hashed to queues; queues share
+//! the link by deficit round robin over bytes, and a queue that was empty goes first for one quantum, so that
+//! flows that send less than their share hardly wait. [`fq_codel`](crate::fq_codel) and
+//! [`fq_pie`](crate::fq_pie) name their deviations.
 //!
 //! ```text
 //!            a packet for a queue in no list: quantum of credits
@@ -92,7 +93,8 @@ pub struct FqParams {
     pub truesize: bool,
     /// Most packets that the fattest queue loses at once.
     pub drop_batch: u32,
-    /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and that is no matter of choice.
+    /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and
+    /// that is no matter of choice.
     pub backlog: Option<Shown>,
     /// Who gives way when the limit is passed; `None`: the fattest queue, and that is no matter of choice.
     pub overflow: Option<GivesWay>,
@@ -282,8 +284,8 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         self.params.quantum.max(1) as i64
     }
 
-    /// RFC 8290 section 4.1: the queue with the most bytes loses half of its packets, a batch at most, from its head. Linux: packets
-    /// until half of the bytes are gone.
+    /// RFC 8290 section 4.1: the queue with the most bytes loses half of its packets, a batch at most, from its head.
+    /// Linux: packets until half of the bytes are gone.
     #[cold]
     fn make_room(&mut self, arrived_at: usize, fates: &mut impl Fates) {
         self.overlimits += 1;
@@ -343,7 +345,8 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         aqm.next_timer()
     }
 
-    /// Every old queue had its turn and none had credits: gives all of them the quanta of the turns in which that would go on.
+    /// Every old queue had its turn and none had credits: gives all of them the quanta of the
+    /// turns in which that would go on.
     #[cold]
     fn save_up(&mut self) {
         let quantum = self.quantum();
@@ -415,7 +418,8 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             }
             let from = if was_new { &mut self.new } else { &mut self.old };
             from.remove(&mut self.links, queue);
-            // A queue that was new is not idle at once, or a flow could go first all the time by sending just below its share.
+            // A queue that was new is not idle at once, or a flow could go first all the time by
+            // sending just below its share.
             self.flows[queue].list = if was_new { Membership::Old } else { Membership::None };
             if was_new {
                 self.old.push(&mut self.links, queue);
@@ -578,8 +582,8 @@ mod tests {
         );
         // A third flow comes: before the old queues, but with its quantum only.
         arrive(&mut fq, &mut log, &[(30, 3, 600), (31, 3, 600), (32, 3, 600)]);
-        // 600 leave 400 > 0 credits: a second packet; -200: one quantum more, to the end of the old queues, which are 1 and 2. 1 has
-        // used up its quantum and goes behind 3.
+        // 600 leave 400 > 0 credits: a second packet; -200: one quantum more, to the end of the old queues, which are 1
+        // and 2. 1 has used up its quantum and goes behind 3.
         assert_eq!(rest(&mut fq, &mut log), [30, 31, 21, 32, 12]);
     }
 
@@ -688,8 +692,8 @@ mod tests {
         let params = FqParams { quantum: 1, memory: u64::MAX, ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(100));
         let mut log = Log::default();
-        // One packet each leaves credits of 1 - 4e9 and 1 - 3e9. After 3e9 turns queue 2 sends again and owes 2e9 - 1; queue 1 sends
-        // after 4e9 turns.
+        // One packet each leaves credits of 1 - 4e9 and 1 - 3e9. After 3e9 turns queue 2 sends again and owes 2e9 - 1;
+        // queue 1 sends after 4e9 turns.
         let huge = [(10, 1, 4_000_000_000), (20, 2, 3_000_000_000), (11, 1, 10), (21, 2, 2_000_000_000)];
         arrive(&mut fq, &mut log, &huge);
         assert_eq!(rest(&mut fq, &mut log), [10, 20, 21, 11]);

@@ -1,20 +1,24 @@
-//! FQ-CoDel (RFC 8290): flow queueing with CoDel in each queue, the default of many Linux distributions. The scheduler is in
-//! [`fq`](crate::fq), CoDel in [`codel`](crate::codel).
+//! FQ-CoDel (RFC 8290): flow queueing with CoDel in each queue, the default of many Linux distributions. The scheduler
+//! is in [`fq`](crate::fq), CoDel in [`codel`](crate::codel).
 //!
 //! Where the RFC and Linux differ the defaults are Linux's, since that is what runs under this name:
-//! - CoDel spares a queue with an MTU or less left *in all queues together* (`backlog = all`); RFC 8289 and ns-3 ask its own queue
-//!   (`backlog = queue`), so that with many flows few queues are ever signalled and their sum is not controlled.
-//! - When the limit is passed the fattest queue loses packets until half its bytes are gone (`half = bytes`), and CoDel's count rises
-//!   by as many (`count_drops`); RFC 8290 section 4.1 drops half its packets, without a word on the count. 64 at most in both.
+//! - CoDel spares a queue with an MTU or less left *in all queues together* (`backlog = all`); RFC 8289 and
+//!   ns-3 ask its own queue (`backlog = queue`), so that with many flows few queues are ever signalled and
+//!   their sum is not controlled.
+//! - When the limit is passed the fattest queue loses packets until half its bytes are gone (`half = bytes`), and
+//!   CoDel's count rises by as many (`count_drops`); RFC 8290 section 4.1 drops half its packets, without a word on
+//!   the count. 64 at most in both.
 //! - `memory` counts what packets' buffers take (`truesize`).
 //!
 //! Deviations:
 //! - `limit` is the link's buffer unless given; the RFC's and Linux's default is 10240 packets.
-//! - When the limit is passed the fattest queue gives way until all fits, in batches; Linux takes one batch, and so may stand above its
-//!   memory for a while.
+//! - When the limit is passed the fattest queue gives way until all fits, in batches; Linux takes one batch, and so may
+//!   stand above its memory for a while.
 //! - truesize is that of a packet in a buffer of its own; Linux counts what the driver took.
-//! - A turn ends when the credits are used up, at zero or below (RFC 8290 section 3, Linux); section 4.2 says "negative".
-//! - Linux takes an empty new queue out of the lists at once if there are no old queues; section 4.2 moves it to the old ones.
+//! - A turn ends when the credits are used up, at zero or below (RFC 8290 section 3, Linux);
+//!   section 4.2 says "negative".
+//! - Linux takes an empty new queue out of the lists at once if there are no old queues; section
+//!   4.2 moves it to the old ones.
 //! - CoDel's own are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU and Newton step.
 
 use crate::algorithm::Algorithm;
@@ -73,8 +77,8 @@ mod tests {
     use aqumen_units::{Instant, Span};
     use std::vec::Vec;
 
-    /// A link that sends one packet each millisecond. Flow 1 keeps fifty packets waiting, flow 2 sends one each 10 ms. Handles of flow 2
-    /// are odd. Returns marks with their milliseconds, up to `until_ms`.
+    /// A link that sends one packet each millisecond. Flow 1 keeps fifty packets waiting, flow 2 sends one each 10 ms.
+    /// Handles of flow 2 are odd. Returns marks with their milliseconds, up to `until_ms`.
     fn marks(qdisc: &mut impl Qdisc, until_ms: u64) -> Vec<(u64, Handle)> {
         let (mut rng, mut log, mut next) = (Fixed(0.5), Log::default(), 0);
         let mut marks = Vec::new();
@@ -101,8 +105,8 @@ mod tests {
     fn codel_judges_each_queue_by_itself() {
         let mut fq = FqCodel::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();
         let marks = marks(&mut fq, 400);
-        // Flow 1's packets have waited 5 ms from 5 ms on: signals are in order from 105 ms on, then 100, 70.7, 57.7 and 50 ms apart.
-        // A slot that is flow 2's moves a mark by a millisecond.
+        // Flow 1's packets have waited 5 ms from 5 ms on: signals are in order from 105 ms on, then 100, 70.7, 57.7 and
+        // 50 ms apart. A slot that is flow 2's moves a mark by a millisecond.
         let times: Vec<u64> = marks.iter().map(|&(ms, _)| ms).collect();
         assert_eq!(times, [105, 205, 276, 334, 384]);
         assert!(marks.iter().all(|(_, handle)| handle % 2 == 0), "{marks:?}");
@@ -110,7 +114,8 @@ mod tests {
 
     #[test]
     fn passing_the_limit_costs_half_the_bytes_unless_the_rfcs_half_of_the_packets_is_asked_for() {
-        // 1400 + 4 * 400 + 100 B = 3100 B; half is 1550: the first packet leaves 1700, the second 1300 B. Of six packets half are three.
+        // 1400 + 4 * 400 + 100 B = 3100 B; half is 1550: the first packet leaves 1700, the second 1300 B.
+        // Of six packets half are three.
         let lost = |given: &[(&'static str, Value<'static>)]| {
             let settings = Settings::check(given, ALGORITHM.params).unwrap();
             let mut fq = FqCodel::from_settings(&settings, &NETWORK, Limit::packets(6)).unwrap();
@@ -128,7 +133,8 @@ mod tests {
 
     #[test]
     fn codel_is_shown_the_backlog_of_all_queues_or_of_its_own() {
-        // Forty flows with one packet each: every queue has nothing left behind its packet, so that CoDel is quiet, but all together have.
+        // Forty flows with one packet each: every queue has nothing left behind its packet, so that CoDel is
+        // quiet, but all together have.
         let marked = |backlog| {
             let given = [("backlog", Value::Choice(backlog)), ("queues", Value::Number(65_536.0))];
             let settings = Settings::check(&given, ALGORITHM.params).unwrap();

@@ -1,11 +1,11 @@
-//! FQ-PIE: flow queueing with PIE in each queue, after the FreeBSD implementation by Al-Saadi and Armitage and Linux's `sch_fq_pie`.
-//! The scheduler is in [`fq`](crate::fq), PIE in [`pie`](crate::pie).
+//! FQ-PIE: flow queueing with PIE in each queue, after the FreeBSD implementation by Al-Saadi and Armitage and Linux's
+//! `sch_fq_pie`. The scheduler is in [`fq`](crate::fq), PIE in [`pie`](crate::pie).
 //!
 //! Deviations:
-//! - No RFC describes it. The scheduler is that of RFC 8290, also when the limit is passed: the fattest queue gives way. Linux and
-//!   draft-tahiliani-tsvwg-fq-pie refuse the arriving packet: `overflow = arriving`.
-//! - PIE's parameters and safeguards are its own (RFC 8033), so `derandomize` is on, and packets are marked up to a probability
-//!   of 0.1.
+//! - No RFC describes it. The scheduler is that of RFC 8290, also when the limit is passed: the fattest queue gives
+//!   way. Linux and draft-tahiliani-tsvwg-fq-pie refuse the arriving packet: `overflow = arriving`.
+//! - PIE's parameters and safeguards are its own (RFC 8033), so `derandomize` is on, and packets are marked up to a
+//!   probability of 0.1.
 //! - All queues are updated at the same times; Linux spreads more than 2048 over several jiffies.
 //! - `memory` is enforced; Linux counts it, and lets packets in all the same.
 //! - `on_off`: "a third of the buffer" means of the buffer of all queues together.
@@ -108,8 +108,8 @@ mod tests {
         }
     }
 
-    /// What becomes of 20 s of bursts of four flows, with silences of up to two seconds, and the timers' beat; `other`: the parameters change
-    /// in the middle to these.
+    /// What becomes of 20 s of bursts of four flows, with silences of up to two seconds, and the timers' beat; `other`:
+    /// the parameters change in the middle to these.
     fn fates<A: Aqm + Clone>(aqm: A, other: A) -> (Log, Vec<(u64, f64)>) {
         let params = FqParams { queues: 16, overflow: Some(GivesWay::Fattest), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, aqm, Limit::packets(40));
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn pie_judges_each_queue_by_its_own_delay() {
-        // One packet each millisecond. Flow 1 keeps fifty waiting, that is 50 ms above PIE's 15; flow 2 sends one each 10 ms. Signals are
-        // marks, up to a probability of 0.1, then drops.
+        // One packet each millisecond. Flow 1 keeps fifty waiting, that is 50 ms above PIE's 15; flow 2 sends one each
+        // 10 ms. Signals are marks, up to a probability of 0.1, then drops.
         let mut fq = FqPie::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();
         let (mut rng, mut log, mut next) = (Fixed(0.001), Log::default(), 0);
         for ms in 0..2000u32 {

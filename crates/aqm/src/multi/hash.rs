@@ -1,9 +1,10 @@
 //! From a flow to a queue: the finalizer of MurmurHash3 (32 bits) over the flow's hash and a salt.
 //!
-//! The salt is drawn at the first packet from the discipline's own random source: which flows share a queue is a matter of
-//! chance, the same in every run of one seed. The finalizer is a permutation of 32 bits in which each bit of the input flips each
-//! bit of the output about half the time, so that neighbouring flow numbers land in unrelated queues; it is scaled to the number of
-//! queues by multiplication. A flow shares its queue of M with one of n others with the probability 1 - (1 - 1/M)^n.
+//! The salt is drawn at the first packet from the discipline's own random source: which flows share a queue is a matter
+//! of chance, the same in every run of one seed. The finalizer is a permutation of 32 bits in which each bit of the
+//! input flips each bit of the output about half the time, so that neighbouring flow numbers land in unrelated queues;
+//! it is scaled to the number of queues by multiplication. A flow shares its queue of M with one of n others with the
+//! probability 1 - (1 - 1/M)^n.
 
 use crate::Draw;
 

@@ -1,4 +1,5 @@
-//! Lists of queues: which queue's turn comes next. A queue is in one list at most; all lists of a discipline share the links.
+//! Lists of queues: which queue's turn comes next. A queue is in one list at most; all lists of
+//! a discipline share the links.
 
 use alloc::vec::Vec;
 

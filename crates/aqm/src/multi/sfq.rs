@@ -1,6 +1,6 @@
-//! SFQ: stochastic fairness queueing (McKenney 1990). Flows are hashed to queues, and queues take turns with one packet each;
-//! when the buffer is full the longest queue loses a packet. Flows that share a queue share its turn, so the hash may be changed
-//! now and then.
+//! SFQ: stochastic fairness queueing (McKenney 1990). Flows are hashed to queues, and queues take turns with one packet
+//! each; when the buffer is full the longest queue loses a packet. Flows that share a queue share its turn, so the hash
+//! may be changed now and then.
 //!
 //! ```text
 //! arrival ──> queue hash(flow) ──> was empty? joins the round at its end
@@ -8,15 +8,15 @@
 //! link free ──> first queue of the round sends one packet ──> more? goes to the end of the round : leaves it
 //! ```
 //!
-//! With a `quantum` queues take turns by bytes, as in Linux: a queue sends while it has credit, which its packets use up; then it gets the
-//! quantum, and the next queue has its turn.
+//! With a `quantum` queues take turns by bytes, as in Linux: a queue sends while it has credit, which its packets use
+//! up; then it gets the quantum, and the next queue has its turn.
 //!
 //! Deviations:
 //! - Turns are one packet unless `quantum` is given, as in the paper.
-//! - After a change of the hash the packets that wait stay in their queues, as in the paper, so that a flow may be reordered once;
-//!   `rehash` sorts them anew, queue by queue, as Linux does.
-//! - The buffer is the link's, and any queue may take all of it; Linux allows 127 packets in all and in each queue, and 128 queues at a
-//!   time, beyond which it refuses: `limit`, `depth`, `flows`.
+//! - After a change of the hash the packets that wait stay in their queues, as in the paper, so that a flow may be
+//!   reordered once; `rehash` sorts them anew, queue by queue, as Linux does.
+//! - The buffer is the link's, and any queue may take all of it; Linux allows 127 packets in all and in each queue, and
+//!   128 queues at a time, beyond which it refuses: `limit`, `depth`, `flows`.
 //! - Where all queues have one packet the arriving one gives way; in Linux that of the queue whose turn it is.
 //!
 //! `sfq-linux` has these. Linux's RED in each queue is left out; its credit is in units of 8 B.
@@ -117,7 +117,8 @@ pub struct SfqParams {
 }
 
 impl Sfq {
-    /// No packets, in `queues` queues with room for `limit` in all. The hash changes every `perturb`, if that is not zero.
+    /// No packets, in `queues` queues with room for `limit` in all. The hash changes every
+    /// `perturb`, if that is not zero.
     pub fn new(queues: usize, perturb: Span, params: SfqParams, limit: Limit) -> Self {
         let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(limit.packets), ..limit };
         Sfq {

@@ -1,4 +1,5 @@
-//! The packets of a discipline: one pool, a chain through it for each queue, and the books that every discipline keeps alike.
+//! The packets of a discipline: one pool, a chain through it for each queue, and the books that
+//! every discipline keeps alike.
 
 use alloc::vec::Vec;
 
@@ -51,9 +52,9 @@ struct Chain {
     bytes: u64,
 }
 
-/// Bytes that a packet of `bytes` takes in a kernel's memory (Linux's truesize for a packet in a buffer of its own): 256 for its
-/// descriptor, and a buffer for 64 bytes of room in front, the packet, and 320 bytes of further description; buffers come in powers
-/// of two.
+/// Bytes that a packet of `bytes` takes in a kernel's memory (Linux's truesize for a packet in a buffer of its own):
+/// 256 for its descriptor, and a buffer for 64 bytes of room in front, the packet, and 320 bytes of further
+/// description; buffers come in powers of two.
 pub(crate) fn truesize(bytes: u32) -> u64 {
     256 + (64 + bytes as u64 + 320).next_power_of_two()
 }

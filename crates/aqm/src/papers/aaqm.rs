@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Deviations:
-//! - The paper's U is A / B. When the queue is empty the departures *are* the arrivals, U stays at 1, P rises to 1 and the link
-//!   starves. `u = literal` restores it.
-//! - The paper's steps p1 = 0.7 and p2 = 1.0 each 10 ms make P jump between 0 and 1. Here they are probability per second;
-//!   `reading = plain` takes them literally, `percent` as percentage points each T.
+//! - The paper's U is A / B. When the queue is empty the departures *are* the arrivals, U stays at 1, P rises to 1 and
+//!   the link starves. `u = literal` restores it.
+//! - The paper's steps p1 = 0.7 and p2 = 1.0 each 10 ms make P jump between 0 and 1. Here they are probability per
+//!   second; `reading = plain` takes them literally, `percent` as percentage points each T.
 //! - What the paper says of A == B == 0 (U = 0) and of B == 0 (U = 1) holds for the denominator above.
 
 use aqumen_units::{Probability, Span};

@@ -1,8 +1,9 @@
-//! AQM-MO: two loops, over the congestion window and over the queue, designed by the optimal margin method (Radwa 2015).
+//! AQM-MO: two loops, over the congestion window and over the queue, designed by the
+//! optimal margin method (Radwa 2015).
 //!
-//! The inner loop holds TCP's window, estimated from arrivals, at a reference; the outer loop sets that reference from the
-//! queue. The magnitude optimum ("optimal margin": the closed loop's gain is one as widely as possible) gives all gains.
-//! [`design`] has the rules. As one integrator V and one X, without a derivative:
+//! The inner loop holds TCP's window, estimated from arrivals, at a reference; the outer loop sets that reference from
+//! the queue. The magnitude optimum ("optimal margin": the closed loop's gain is one as widely as possible) gives all
+//! gains. [`design`] has the rules. As one integrator V and one X, without a derivative:
 //!
 //! ```text
 //! every h1:  lambda += (1 - exp(-h1/tau_rate)) (A/h1 - lambda)          A arrivals since the last inner step
@@ -15,8 +16,8 @@
 //! The paper's p = p1 + p2 is the same controller: p2 is the part of p from (w - W0), p1 all that comes from the queue.
 //!
 //! Deviations:
-//! - The paper's formulas are lost in print; they are rebuilt here from what it says of its loops. Its own design (D0) knows no
-//!   delay and rings; the default, D1c, counts the round trip and the filters in.
+//! - The paper's formulas are lost in print; they are rebuilt here from what it says of its loops. Its own design (D0)
+//!   knows no delay and rings; the default, D1c, counts the round trip and the filters in.
 //! - w is compensated for the queue. The bare rate is the capacity in any equilibrium and says nothing of the window.
 //! - N is taken to be at most R0 C / 2 (windows of two): smaller windows no marking can hold.
 
@@ -284,8 +285,8 @@ impl AqmMo {
         self.target
     }
 
-    /// Takes the gains for another network, round trip at the target included. p does not jump; no change where the rule
-    /// gives no gains.
+    /// Takes the gains for another network, round trip at the target included. p does not jump; no change where the
+    /// rule gives no gains.
     pub(crate) fn retune(&mut self, plant: TcpPlant) {
         let Ok(plant) = holdable(plant) else { return };
         let Some(gains) = design::gains(self.params.rule, &plant, self.params.lags()) else { return };
@@ -324,8 +325,8 @@ impl AqmMo {
         self.queue += self.weights[1] * (seen.queue_pkts - self.queue);
         self.error = self.queue - self.target_pkts;
         let (e, p) = (self.error, self.p);
-        // The last: an empty queue cannot get shorter. But an X above zero must still come down there, or it would hold the
-        // queue empty.
+        // The last: an empty queue cannot get shorter. But an X above zero must still come down there, or it would hold
+        // the queue empty.
         let winds_up = (p <= 0.0 && e < 0.0)
             || (p >= self.params.p_max && e > 0.0)
             || (seen.queue_pkts <= 0.0 && e < 0.0 && self.x <= 0.0);

@@ -9,16 +9,17 @@
 //! p(k) = clamp(p0 + u(k), 0, 1);  the history of u keeps what was applied
 //! ```
 //!
-//! With several coincidence points h, h+1, ... (eq. (24)) one u cannot meet all; it is the least-squares one. With r_i the
-//! bracket above for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
+//! With several coincidence points h, h+1, ... (eq. (24)) one u cannot meet all; it is the least-squares one. With r_i
+//! the bracket above for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
 //!
 //! Deviations:
-//! - Signs: the paper's equations have a plant with positive gain, with which p sticks at 0; here u is the change of p and
-//!   the plant's gain is -k_t. [`design`] lists the equations that are corrected.
-//! - What y_m(k) is, the paper leaves open. See [`Variant`]; the default (B) settles on the target with a wrong model, the
-//!   literal reading (A) does not.
-//! - Psi = exp(-Ts / (4 R0)), the "4 R0" of the paper's text, and h = d + 3; the paper prints 0.83, which is 1.07 R0, and
-//!   h = d + 2 (profile `arm-pfc-printed`). With the printed Psi the loop oscillates for many flows or short delays.
+//! - Signs: the paper's equations have a plant with positive gain, with which p sticks at 0; here u is the change of p
+//!   and the plant's gain is -k_t. [`design`] lists the equations that are corrected.
+//! - What y_m(k) is, the paper leaves open. See [`Variant`]; the default (B) settles on the target with a wrong model,
+//!   the literal reading (A) does not.
+//! - Psi = exp(-Ts / (4 R0)), the "4 R0" of the paper's text, and h = d + 3; the paper prints 0.83,
+//!   which is 1.07 R0, and h = d + 2 (profile `arm-pfc-printed`). With the printed Psi the loop
+//!   oscillates for many flows or short delays.
 //! - Several coincidence points: the paper sets w(k+h) = y(k+h) "for a few points" and solves for one; see above.
 //! - Nothing is marked before the first sample, although the history of u says p0.
 
@@ -118,8 +119,8 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
 /// What y_m(k), the model's present output in eq. (27), is taken to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// The paper's literal reading: one step predicted from the queues measured before, and y_free from measured queues.
-    /// Settles beside the target when the operating point is not p0: see [`ArmPfc::offset_pkts`].
+    /// The paper's literal reading: one step predicted from the queues measured before, and y_free from measured
+    /// queues. Settles beside the target when the operating point is not p0: see [`ArmPfc::offset_pkts`].
     A,
     /// An internal model that is driven by the applied probability alone. No offset for any p0 or gain.
     B,
@@ -271,9 +272,9 @@ impl ArmPfc {
         }
     }
 
-    /// Takes another model of the network, with gain -`gain`, for `target` packets, and decays by `psi` a sample. The period
-    /// and the distance from the delay to the coincidence points stay. Only for variants A and B. The model's past outputs
-    /// are scaled as its gain, so that u meets its consequences; no change if the model makes no sense.
+    /// Takes another model of the network, with gain -`gain`, for `target` packets, and decays by `psi` a sample. The
+    /// period and the distance from the delay to the coincidence points stay. Only for variants A and B. The model's
+    /// past outputs are scaled as its gain, so that u meets its consequences; no change if the model makes no sense.
     pub(crate) fn retune(&mut self, model: Model, target: f64, psi: f64) {
         debug_assert!(self.variant != Variant::C, "variant C remembers predictions of the old model");
         let lead = self.predictor().horizon() - self.model.delay();
@@ -291,9 +292,10 @@ impl ArmPfc {
         (self.model, self.psi, self.target) = (model, psi, target);
     }
 
-    /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still there.
-    /// Zero for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar / (1 + B - Psi^h),
-    /// B = beta1 + beta2 + n1 + n2, ubar = p - p0; with several, numerator and denominator are sums weighted by the gains.
+    /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still
+    /// there. Zero for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar / (1 + B - Psi^h),
+    /// B = beta1 + beta2 + n1 + n2, ubar = p - p0; with several, numerator and denominator
+    /// are sums weighted by the gains.
     pub fn offset_pkts(&self, p: Probability) -> f64 {
         match self.variant {
             Variant::B | Variant::C => 0.0,
@@ -579,8 +581,8 @@ mod tests {
 
     #[test]
     fn several_coincidence_points_are_met_in_the_least_squares_sense() {
-        // A queue of 110 after rest at the target: y = 10, y_m = 0, y_free = 0 (variant B: the model has seen nothing yet).
-        // Each point asks for u_i = 10 (Psi^h_i - 1) / g_i; the answer is their mean, weighted by g_i^2.
+        // A queue of 110 after rest at the target: y = 10, y_m = 0, y_free = 0 (variant B: the model has seen nothing
+        // yet). Each point asks for u_i = 10 (Psi^h_i - 1) / g_i; the answer is their mean, weighted by g_i^2.
         let alone = |h| {
             let law = ArmPfc::new(ArmPfcParams { h, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
             let gain = law.predictor().gain();

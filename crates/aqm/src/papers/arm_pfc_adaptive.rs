@@ -1,24 +1,24 @@
 //! Adaptive ARM-PFC: the predictive controller of `arm-pfc`, whose model follows the network.
 //!
-//! The paper closes with one sentence: "it is best to implement it in an indirect method", estimating the coefficients of the
-//! model by recursive least squares. Two ways to do so:
+//! The paper closes with one sentence: "it is best to implement it in an indirect method", estimating the coefficients
+//! of the model by recursive least squares. Two ways to do so:
 //!
 //! ```text
 //! physical (AD3)    departures, p ──> C^, L^ ──> k_t = R C^ / (4 L^2), tau1 = R, tau2 = R / (2 L^) ──> variant B
 //! identified (AD2)  queue, p ──> recursive least squares ──> beta1, beta2, H_1 .. H_h, eta ──> variant C
 //! ```
 //!
-//! AD3, the default, adapts the two physical quantities that change and keeps the model's form: it holds the target from 30
-//! to 200 flows, where AD2 loses it when the queue is noisy or the delay is not the assumed one. AD2 is the paper's sentence,
-//! with the safeguards that it needs:
+//! AD3, the default, adapts the two physical quantities that change and keeps the model's form: it holds the target
+//! from 30 to 200 flows, where AD2 loses it when the queue is noisy or the delay is not the assumed one. AD2 is the
+//! paper's sentence, with the safeguards that it needs:
 //!
 //! - the offset drops out of differences over h samples: y(k) - y(k-h) = phi' theta;
 //! - no update before 3h + d + 4 samples, nor on errors below the dead zone; P is bounded;
-//! - coefficients reach the controller only while their gain is within 0.2 to 5 times the designed one; else the last good
-//!   ones stay.
+//! - coefficients reach the controller only while their gain is within 0.2 to 5 times the designed one; else the last
+//!   good ones stay.
 //!
-//! Deviations: the paper gives no adaptive algorithm, both are designs of their own. h = d + 4 for AD3 (least deviation from
-//! the target over sixteen networks), d + 2 for AD2.
+//! Deviations: the paper gives no adaptive algorithm, both are designs of their own. h = d + 4 for AD3 (least deviation
+//! from the target over sixteen networks), d + 2 for AD2.
 
 use alloc::boxed::Box;
 

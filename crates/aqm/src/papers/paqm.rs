@@ -10,14 +10,16 @@
 //! p = clamp(p + dp, 0, 1)
 //! ```
 //!
-//! Which part moves p is `reading`: X, the text's own words: PI while two samples lie on one side of the target, else D.
+//! Which part moves p is `reading`: X, the text's own words: PI while two samples lie on
+//! one side of the target, else D.
 //!
 //! Deviations:
-//! - (5) is printed without its parentheses, so that it would add -1 to p; the text defines the normalised value that stands
-//!   above.
-//! - The ratio in (8) is unbounded and divides by zero when the queue stood still: it is at most `ratio_max` (2), and 1 then.
-//!   `bound_ratio = false` restores the paper. Qhat stays within the buffer.
-//! - The "PI" part is an integrator alone; so it is printed. The D part adds next to nothing: all readings behave alike.
+//! - (5) is printed without its parentheses, so that it would add -1 to p; the text defines the normalised value that
+//!   stands above.
+//! - The ratio in (8) is unbounded and divides by zero when the queue stood still: it is at most `ratio_max` (2), and 1
+//!   then. `bound_ratio = false` restores the paper. Qhat stays within the buffer.
+//! - The "PI" part is an integrator alone; so it is printed. The D part adds next to
+//!   nothing: all readings behave alike.
 
 use aqumen_units::{Probability, Span};
 
@@ -263,8 +265,9 @@ impl Reading {
 }
 
 impl Theory for Paqm {
-    /// On one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target) over 1 - z^-1;
-    /// in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the law switches and has no slope.
+    /// On one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target)
+    /// over 1 - z^-1; in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the
+    /// law switches and has no slope.
     fn linear(&self, _at: &AtRest) -> Option<Transfer> {
         let PaqmParams { alpha, target, buffer, reading, .. } = self.params;
         let integral = 0.5 * alpha / target;
@@ -326,7 +329,8 @@ mod tests {
 
     #[test]
     fn the_ratio_of_increments_is_bounded_unless_the_paper_is_wanted() {
-        // 60, 61, 101: increments 1, 40; the ratio of 40 would predict 101 + 1600, beyond the buffer: 300; bounded: 181.
+        // 60, 61, 101: increments 1, 40; the ratio of 40 would predict 101 + 1600, beyond
+        // the buffer: 300; bounded: 181.
         near(changes(Reading::X, Some(2.0), &[60.0, 61.0, 101.0])[2], 0.01 * 81.0 / 200.0);
         near(changes(Reading::X, None, &[60.0, 61.0, 101.0])[2], 0.01);
         // After a standstill there is no ratio: 60, 60, 101 predicts 142.

@@ -1,8 +1,8 @@
 //! ST-ARM-PFC: ARM-PFC inside the self-tuning structure. Beyond both papers.
 //!
-//! `arm-pfc-adaptive` keeps the round trip it was designed for. Here that follows, too: when the capacity falls, the target's
-//! waiting time grows and with it the round trip, R = rtt + target / C^. The period stays, so the delay is then worth more
-//! samples.
+//! `arm-pfc-adaptive` keeps the round trip it was designed for. Here that follows, too: when the capacity falls, the
+//! target's waiting time grows and with it the round trip, R = rtt + target / C^. The period stays, so the delay is
+//! then worth more samples.
 //!
 //! ```text
 //! k_t = R C^ / (4 L^2),  tau1 = R,  tau2 = R / (2 L^),  d = round(R / Ts),  h = d + lead,  Psi = exp(-Ts / (pace R))

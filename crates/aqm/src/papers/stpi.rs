@@ -1,17 +1,18 @@
 //! STPI: a PI controller that tunes itself to estimates of capacity and load (Zhang, Hollot, Towsley, Misra 2003).
 //!
-//! Each sample the estimators of the self-tuning structure move, the gains follow, and the PI law steps with them. In terms
-//! of the estimates C, L = N / (R C) and R the network's gain is k_t = R C / (4 L^2), TCP's window pole 2 L / R:
+//! Each sample the estimators of the self-tuning structure move, the gains follow, and the PI law steps with them. In
+//! terms of the estimates C, L = N / (R C) and R the network's gain is k_t = R C / (4 L^2), TCP's window pole 2 L / R:
 //!
 //! ```text
-//! k_p = 2 beta sqrt(1 + beta^2) L / (R C)      k_i = (2 L / R) k_p         zero on the window pole, crossover at beta / R
-//! a, b = k_p +- k_i T / 2                      p(k) = clamp(p(k-1) + a (q(k) - target) - b (q(k-1) - target), 0, 1)
+//! k_p = 2 beta sqrt(1 + beta^2) L / (R C)    k_i = (2 L / R) k_p     zero on the window pole, crossover at beta / R
+//! a, b = k_p +- k_i T / 2                    p(k) = clamp(p(k-1) + a (q(k) - target) - b (q(k-1) - target), 0, 1)
 //! ```
 //!
 //! Deviations:
-//! - The paper refers to a report for the tuning rule that is no longer to be found; the rule above is derived from the model
-//!   of the network. Its structure is that of public implementations that cite the paper.
-//! - R = rtt + target / C^, where the paper assumes a constant (see the self-tuning structure); `rtt_with_queue` selects.
+//! - The paper refers to a report for the tuning rule that is no longer to be found; the rule above is derived from the
+//!   model of the network. Its structure is that of public implementations that cite the paper.
+//! - R = rtt + target / C^, where the paper assumes a constant (see the self-tuning
+//!   structure); `rtt_with_queue` selects.
 
 use aqumen_units::{Probability, Span};
 
@@ -173,8 +174,8 @@ mod tests {
         let mut law = TunablePi::new(0.5, 100.0, target, &network, Probability::ZERO).unwrap();
         assert!((law.gains().a() / 5.59017e-4 - 1.005).abs() < 1e-6);
         assert!((law.gains().b() / 5.59017e-4 - 0.995).abs() < 1e-6);
-        // Twice the load: twice k_p, and the zero at 2 rad/s. A target of 50 ms is 25 packets at half the capacity, where
-        // k_p doubles once more.
+        // Twice the load: twice k_p, and the zero at 2 rad/s. A target of 50 ms is 25 packets at half the capacity,
+        // where k_p doubles once more.
         law.tune(&NetworkEstimate { capacity_pps: 500.0, load: 0.2, rtt_s: 0.2 });
         assert!((law.gains().a() / 5.59017e-4 - 4.0 * 1.01).abs() < 1e-5);
         assert_eq!(law.pi.target_pkts(), 25.0);

@@ -12,15 +12,16 @@
 //!
 //! The equilibrium is the middle of the range: avg = T_d C^, p = p_max / 2 = 2 L^2.
 //!
-//! A target delay far below the round trip makes G large and the average slow: 105 s in the paper's network. The paper's estimate of
-//! the load, 10 s, then follows p while p still follows the average: with the average below min_th p is 0, L^ falls, p_max and K fall
-//! with it, and RED never signals again. So L^ waits for the average (`patient`).
+//! A target delay far below the round trip makes G large and the average slow: 105 s in the paper's network. The
+//! paper's estimate of the load, 10 s, then follows p while p still follows the average: with the average below min_th
+//! p is 0, L^ falls, p_max and K fall with it, and RED never signals again. So L^ waits for the average (`patient`).
 //!
 //! Deviations:
-//! - L^ holds while the average is below min_th, where p is cut off and says nothing of the load; above, its time constant is tau_l or
-//!   1 / K, whichever is longer. `patient = false` is the paper's: tau_l alone.
-//! - The paper refers to a report for its guidelines that is no longer to be found; the rules above are derived from the model
-//!   of the network. b_r = 0.5: Hollot's 0.1 makes the average slower than the load's estimate, and the two chase each other.
+//! - L^ holds while the average is below min_th, where p is cut off and says nothing of the load; above, its time
+//!   constant is tau_l or 1 / K, whichever is longer. `patient = false` is the paper's: tau_l alone.
+//! - The paper refers to a report for its guidelines that is no longer to be found; the rules above are derived
+//!   from the model of the network. b_r = 0.5: Hollot's 0.1 makes the average slower than the load's estimate,
+//!   and the two chase each other.
 //! - The average moves once a sample, by the exact discretisation, not once a packet; signals are not spread out.
 
 use aqumen_units::{Probability, Span};
@@ -96,8 +97,8 @@ pub struct TunableRed {
 }
 
 impl TunableRed {
-    /// The law with the target delay `delay_s`, the estimate of the load as fast as it is, tuned to `network`, sampled `frequency` times a second, with an average
-    /// queue of `average` packets.
+    /// The law with the target delay `delay_s`, the estimate of the load as fast as it is, tuned to `network`, sampled
+    /// `frequency` times a second, with an average queue of `average` packets.
     pub fn new(
         b_r: f64,
         frequency: f64,

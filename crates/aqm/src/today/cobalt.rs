@@ -1,8 +1,9 @@
 //! COBALT: CoDel and BLUE side by side (Morton; Hoeiland-Joergensen, Taht, Morton 2018; Palmei et al. 2019).
 //!
-//! CoDel steers traffic that answers signals; BLUE, driven by overflow and emptiness, drops the traffic that does not. COBALT's
-//! CoDel also winds its count down at the pace at which it would have wound it up, instead of forgetting it after a while, and
-//! asks for no whole interval above the target before it begins its schedule: the first signal comes one gap later.
+//! CoDel steers traffic that answers signals; BLUE, driven by overflow and emptiness, drops the traffic that does
+//! not. COBALT's CoDel also winds its count down at the pace at which it would have wound it up, instead of
+//! forgetting it after a while, and asks for no whole interval above the target before it begins its schedule: the
+//! first signal comes one gap later.
 //!
 //! ```text
 //!          sojourn > target: next = now + gap(count)
@@ -16,12 +17,13 @@
 //! ```
 //!
 //! Deviations:
-//! - There is no RFC: the rules follow the papers and the description of sch_cake. For a queue shorter than four packets' time, which
-//!   CAKE exempts, there is `mtu`, CoDel's rule; in [`cake`](crate::cake), which knows the rate, that time (`least`).
-//! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets rather than
-//!   memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
-//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a cache and a Newton step, in which a queue that was never used
-//!   begins without a gap: its first signal comes with the second packet above the target.
+//! - There is no RFC: the rules follow the papers and the description of sch_cake. For a queue shorter than
+//!   four packets' time, which CAKE exempts, there is `mtu`, CoDel's rule; in [`cake`](crate::cake), which
+//!   knows the rate, that time (`least`).
+//! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets
+//!   rather than memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
+//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a cache and a Newton step, in which a queue that
+//!   was never used begins without a gap: its first signal comes with the second packet above the target.
 
 use aqumen_units::{Instant, Probability, Span};
 

@@ -1,8 +1,9 @@
 //! CoDel: controlled delay (Nichols, Jacobson; RFC 8289).
 //!
-//! A queue that is good empties now and then, so its least sojourn time over an interval is small; a standing queue shows as
-//! sojourn times that stay above a target for a whole interval. Then the packet at the head is signalled, and another one each
-//! interval / sqrt(count) until one packet meets the target again. CoDel needs no rate, no random numbers and no setting.
+//! A queue that is good empties now and then, so its least sojourn time over an interval is small; a standing queue
+//! shows as sojourn times that stay above a target for a whole interval. Then the packet at the head is signalled,
+//! and another one each interval / sqrt(count) until one packet meets the target again. CoDel needs no rate, no
+//! random numbers and no setting.
 //!
 //! ```text
 //!            above the target for an interval: signal, count = 1 or as many as were needed last time
@@ -11,24 +12,28 @@
 //!    └───────────── a packet below the target, or one MTU left ──────┘  └─────┘
 //! ```
 //!
-//! A host that offers the next head after a drop passes through two more states, so that the schedule moves on only if that
-//! head, too, is above the target (`Dropped`), and so that the head after the first drop leaves unseen (`Entered`).
+//! A host that offers the next head after a drop passes through two more states, so that the schedule
+//! moves on only if that head, too, is above the target (`Dropped`), and so that the head after the first
+//! drop leaves unseen (`Entered`).
 //!
 //! Deviations:
-//! - ECN: the RFC leaves marking open (its section 5 drops). A marked packet counts as a signal and leaves, as in Linux and ns-3.
-//! - The RFC's `maxpacket_` is the parameter `mtu`; section 5.3 has 512 B there and asks for the interface's MTU, which 1500 B is.
-//! - `ce_threshold` (Linux, ns-3; not in the RFC) marks every packet that waited longer, or with `ce_threshold_selector` those of one
-//!   codepoint; off unless given.
-//! - `schedule = now` (ns-3; off): a mark that came late, at the next packet, delays those after it. The RFC and Linux count from
-//!   when it was due.
-//! - 1/sqrt(count) is exact. Linux and ns-3 follow it by one Newton step a signal, 0.5 instead of 0.71 at a count of 2. From 3 on that is
-//!   within 3 % while the count rises by one; when signalling begins again with a smaller count the step starts from the old root, and
-//!   is far too short: 15 ms instead of 71 from a count of 100 to one of 2. `inverse_root = newton`, with Linux's 16 bits.
+//! - ECN: the RFC leaves marking open (its section 5 drops). A marked packet counts as a signal and
+//!   leaves, as in Linux and ns-3.
+//! - The RFC's `maxpacket_` is the parameter `mtu`; section 5.3 has 512 B there and asks for the
+//!   interface's MTU, which 1500 B is.
+//! - `ce_threshold` (Linux, ns-3; not in the RFC) marks every packet that waited longer, or with
+//!   `ce_threshold_selector` those of one codepoint; off unless given.
+//! - `schedule = now` (ns-3; off): a mark that came late, at the next packet, delays those after it. The RFC and Linux
+//!   count from when it was due.
+//! - 1/sqrt(count) is exact. Linux and ns-3 follow it by one Newton step a signal, 0.5 instead of 0.71 at a count of 2.
+//!   From 3 on that is within 3 % while the count rises by one; when signalling begins again with a smaller count the
+//!   step starts from the old root, and is far too short: 15 ms instead of 71 from a count of 100 to one of 2.
+//!   `inverse_root = newton`, with Linux's 16 bits.
 //! - ns-3 is quiet with *less* than an MTU left, Linux and the RFC with an MTU or less.
 //! - `limit` (Linux) applies below the link's buffer.
 //!
-//! Linux, of which `codel-linux` has the rest: signals are in order when the interval is *over*, here when it has passed; its times
-//! are in units of 1.024 us; the selector can pick by DSCP, too.
+//! Linux, of which `codel-linux` has the rest: signals are in order when the interval is *over*, here when it has
+//! passed; its times are in units of 1.024 us; the selector can pick by DSCP, too.
 
 use aqumen_units::{Ecn, Instant, Span};
 
@@ -245,8 +250,8 @@ impl Default for CodelState {
 }
 
 impl CodelState {
-    /// The verdict on the packet at the head, which waited for `sojourn`; `backlog_bytes` are left behind it. After a drop the
-    /// next head is offered at the same moment, or [`CodelState::on_empty`] is called.
+    /// The verdict on the packet at the head, which waited for `sojourn`; `backlog_bytes` are left behind it. After a
+    /// drop the next head is offered at the same moment, or [`CodelState::on_empty`] is called.
     pub fn on_head(
         &mut self,
         params: &CodelParams,
@@ -370,7 +375,8 @@ impl CodelState {
         }
     }
 
-    /// One Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in fixed point as Linux does it: 32 bits, of which 16 are kept.
+    /// One Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in fixed point as Linux does it:
+    /// 32 bits, of which 16 are kept.
     fn step_root(&mut self) {
         let x = (self.inverse_root as u64) << 16;
         let rest = (3u64 << 32).wrapping_sub(self.count as u64 * ((x * x) >> 32));
@@ -596,8 +602,9 @@ mod tests {
 
     #[test]
     fn a_late_mark_delays_those_after_it_only_if_the_schedule_counts_from_now() {
-        // A packet each 30 ms. The first mark at 120; the second, due at 220, comes at 240. The third is due at 220 + 70.71 = 290.71 or
-        // at 240 + 70.71 = 310.71: it comes at 300 or 330. The fourth at 290.71 + 57.74 or 330 + 57.74: at 360 or 390.
+        // A packet each 30 ms. The first mark at 120; the second, due at 220, comes at 240. The third is due at
+        // 220 + 70.71 = 290.71 or at 240 + 70.71 = 310.71: it comes at 300 or 330. The fourth at 290.71 + 57.74
+        // or 330 + 57.74: at 360 or 390.
         let marks = |from_now| -> std::vec::Vec<u64> {
             let (params, mut state) = (CodelParams { from_now, ..CodelParams::default() }, CodelState::default());
             let mut head =
@@ -669,7 +676,8 @@ mod tests {
         assert!(queue.0.is_signalling());
     }
 
-    /// Signals at 100, 200, 270.7, 328.4, 378.4 (count 5), and low at 390: the last was due at 378.4 + 100/sqrt(5) = 423.2.
+    /// Signals at 100, 200, 270.7, 328.4, 378.4 (count 5), and low at 390: the last was due at
+    /// 378.4 + 100/sqrt(5) = 423.2.
     fn after_five_signals() -> Queue {
         let mut queue = Queue::default();
         queue.high(0.0, &ECT);
@@ -736,9 +744,10 @@ mod tests {
 
     #[test]
     fn with_newtons_step_a_new_stretch_begins_with_gaps_that_are_too_short() {
-        // Five signals as in `after_five_signals`: roots 1, 0.5, 0.5625, 0.4878, 0.4414 (0.4878 (3 - 5 * 0.23794) / 2); so they come at
-        // 100, 200, 250, 306.25, 355.03 ms. Again from 400 on: the first at 500 with a count of 5 - 1 = 4, for which the step from the
-        // root of 5 signals gives 0.4414 (3 - 4 * 0.19484) / 2 = 0.4901: the next at 549.01, not 550.
+        // Five signals as in `after_five_signals`: roots 1, 0.5, 0.5625, 0.4878, 0.4414 (0.4878 (3 - 5 * 0.23794)
+        // / 2); so they come at 100, 200, 250, 306.25, 355.03 ms. Again from 400 on: the first at 500 with a count
+        // of 5 - 1 = 4, for which the step from the root of 5 signals gives 0.4414 (3 - 4 * 0.19484) / 2 = 0.4901:
+        // the next at 549.01, not 550.
         let (params, mut queue) =
             (CodelParams { root: InverseRoot::Newton, ..CodelParams::default() }, CodelState::default());
         let mut head = |us: u64, sojourn_ms| {

@@ -1,9 +1,10 @@
-//! PI2: a proportional-integral controller of the queueing delay whose output is squared (De Schepper, Bondarenko, Tsang, Briscoe
-//! 2016).
+//! PI2: a proportional-integral controller of the queueing delay whose output is squared (De Schepper, Bondarenko,
+//! Tsang, Briscoe 2016).
 //!
-//! TCP's rate falls with the root of the drop probability. A controller that moves the root, p', therefore sees a linear plant,
-//! needs no table of gains as PIE does, and can be twice as fast; packets of Classic congestion controls are signalled with p'
-//! squared. Packets of Scalable ones, which carry ECT(1), are marked with k p' itself, so that both kinds share one queue fairly.
+//! TCP's rate falls with the root of the drop probability. A controller that moves the root, p', therefore sees a
+//! linear plant, needs no table of gains as PIE does, and can be twice as fast; packets of Classic congestion controls
+//! are signalled with p' squared. Packets of Scalable ones, which carry ECT(1), are marked with k p' itself, so that
+//! both kinds share one queue fairly.
 //!
 //! ```text
 //! every T:   p' = clamp(p' + alpha (delay - target) + beta (delay - previous), 0, 1)
@@ -11,7 +12,8 @@
 //! ```
 //!
 //! Deviations:
-//! - The paper draws two random numbers and asks whether the larger is below p'; one number below p'^2 has the same chance.
+//! - The paper draws two random numbers and asks whether the larger is below p'; one number
+//!   below p'^2 has the same chance.
 //! - The delay is the sojourn time of the packet that left last, zero if none waits.
 //! - A queue of two packets or less is left alone, as in PIE.
 

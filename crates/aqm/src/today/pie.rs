@@ -1,8 +1,9 @@
-//! PIE: a proportional-integral controller of the queueing delay, with safeguards (Pan, Natarajan, Baker, White; RFC 8033).
+//! PIE: a proportional-integral controller of the queueing delay, with safeguards (Pan,
+//! Natarajan, Baker, White; RFC 8033).
 //!
-//! At fixed times the error of the delay and its change move a drop probability; the smaller the probability, the smaller the
-//! steps. Arriving packets are signalled with that probability, but for short bursts, short queues and (by counting) two drops
-//! close together.
+//! At fixed times the error of the delay and its change move a drop probability; the smaller the probability, the
+//! smaller the steps. Arriving packets are signalled with that probability, but for short bursts, short queues and (by
+//! counting) two drops close together.
 //!
 //! ```text
 //! every T_UPDATE:  dp = alpha (delay - target) + beta (delay - previous)        alpha, beta in Hz
@@ -15,22 +16,26 @@
 //! ```
 //!
 //! Deviations:
-//! - The delay is the sojourn time of the packet that left last, zero if none waits (RFC 8033 section 4.3 allows it; Linux and ns-3
-//!   do so, too). `delay = rate` is section 5.2's estimate from the departure rate.
-//! - `on_off` (section 5.3) is off, as in Linux and ns-3: the threshold it needs, a third of the buffer, lets a deep buffer fill first.
+//! - The delay is the sojourn time of the packet that left last, zero if none waits (RFC 8033 section 4.3 allows it;
+//!   Linux and ns-3 do so, too). `delay = rate` is section 5.2's estimate from the departure rate.
+//! - `on_off` (section 5.3) is off, as in Linux and ns-3: the threshold it needs, a third of the buffer,
+//!   lets a deep buffer fill first.
 //! - `derandomize` (section 5.4) is on; ns-3 has it off. `cap` (section 5.5) is on.
 //! - `delay_boost` (Linux, not in the RFC): above 250 ms the probability rises by 2 % an update, whatever dp says.
-//! - ECN-capable packets are marked up to p = `mark_p` = 0.1 and dropped above (section 5.1); ns-3 and Linux do the same.
+//! - ECN-capable packets are marked up to p = `mark_p` = 0.1 and dropped above (section
+//!   5.1); ns-3 and Linux do the same.
 //! - `bytemode` (Linux, ns-3; off): the probability of a packet smaller than `mean_packet` shrinks with its size.
-//! - `safeguards = linux`: the delay that spares packets is that of the packet that left last, not of the last update; the burst
-//!   allowance falls by the time between departures, and while it lasts nothing is summed up; two `mean_packet` or *more* are signalled;
-//!   p decays by 1/64; all is as at the start once p and the delay are gone; and a mark that comes because the sum reached 8.5 does not
-//!   empty the sum, so that every packet is marked from then on until one is dropped or p is gone.
+//! - `safeguards = linux`: the delay that spares packets is that of the packet that left last, not of the last update;
+//!   the burst allowance falls by the time between departures, and while it lasts nothing is summed up; two
+//!   `mean_packet` or *more* are signalled; p decays by 1/64; all is as at the start once p and the delay are gone; and
+//!   a mark that comes because the sum reached 8.5 does not empty the sum, so that every packet is marked from then on
+//!   until one is dropped or p is gone.
 //! - `start` (Linux: 500 ms): the first update. `limit` (Linux) applies below the link's buffer.
 //!
-//! Linux, of which `pie-linux` has the rest: its timer counts whole jiffies and fires in the one after, so that an update comes each
-//! 20 ms where a jiffy has 4 (Debian), each 16 ms where it has 1, with the gains of 15 ms (`interval = 20ms`); the departure rate
-//! that `delay = rate` measures gets a weight of 1/8; with a delay of 0 and packets that wait p does not decay.
+//! Linux, of which `pie-linux` has the rest: its timer counts whole jiffies and fires in the one after, so that an
+//! update comes each 20 ms where a jiffy has 4 (Debian), each 16 ms where it has 1, with the gains of 15 ms
+//! (`interval = 20ms`); the departure rate that `delay = rate` measures gets a weight of 1/8; with a delay of 0 and
+//! packets that wait p does not decay.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -256,7 +261,8 @@ pub struct Pie {
     rate: RateMeter,
 }
 
-/// RFC 8033 section 5.2: the time that a fixed number of bytes takes to leave, averaged over measurements with a long queue.
+/// RFC 8033 section 5.2: the time that a fixed number of bytes takes to leave, averaged over
+/// measurements with a long queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateMeter {
     /// When the measurement under way began, and the bytes that have left since.
@@ -495,7 +501,8 @@ impl Pie {
         self.sum >= DERANDOMIZE.1 || cx.rng.uniform() < p
     }
 
-    /// Linux: the burst allowance falls by the time between departures, and the delay is that of the packet that left last.
+    /// Linux: the burst allowance falls by the time between departures, and the delay is that
+    /// of the packet that left last.
     fn on_linux_dequeue(&mut self, sojourn: Span, left_bytes: u64, now: Instant) {
         if self.params.delay == DelaySource::Sojourn {
             self.delay_s = if left_bytes == 0 { 0.0 } else { sojourn.as_secs_f64() };
@@ -684,7 +691,8 @@ mod tests {
 
     #[test]
     fn the_step_weighs_error_and_change() {
-        // 0.125 (0.055 - 0.015) + 1.25 (0.055 - 0.035) = 0.005 + 0.025 = 0.03 Hz s, undivided from p = 0.1 on; the cap is 0.02.
+        // 0.125 (0.055 - 0.015) + 1.25 (0.055 - 0.035) = 0.005 + 0.025 = 0.03 Hz s, undivided from
+        // p = 0.1 on; the cap is 0.02.
         assert!(near(law_at(0.15, 0.035).update(0.055).get(), 0.17));
         // Falling: 0.005 + 1.25 (0.055 - 0.075) = -0.02. The cap is for steps up only.
         assert!(near(law_at(0.15, 0.075).update(0.055).get(), 0.13));

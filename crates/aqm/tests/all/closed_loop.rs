@@ -1,8 +1,9 @@
-//! What each algorithm does with twenty flows that answer to its signals, with each of its parameters set otherwise in turn, as a
-//! table: no law, design rule, scheduler or setting changes unnoticed.
+//! What each algorithm does with twenty flows that answer to its signals, with each of its parameters set otherwise in
+//! turn, as a table: no law, design rule, scheduler or setting changes unnoticed.
 //!
 //! `tests/vectors/closed_loop.csv` has one row a setting. A change that is meant shows in the rows that it concerns:
-//! `AQUMEN_BLESS=1 cargo test -p aqumen-aqm --test all closed_loop` writes them anew. What is registered later stays out until then.
+//! `AQUMEN_BLESS=1 cargo test -p aqumen-aqm --test all closed_loop` writes them anew. What is
+//! registered later stays out until then.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

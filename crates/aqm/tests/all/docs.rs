@@ -1,4 +1,5 @@
-//! The tables in `docs/aqms` equal the registry. `AQUMEN_WRITE_DOCS=1 cargo test -p aqumen-aqm --test all docs` rewrites them.
+//! The tables in `docs/aqms` equal the registry. `AQUMEN_WRITE_DOCS=1 cargo test -p aqumen-aqm
+//! --test all docs` rewrites them.
 
 use std::fmt::Write;
 use std::path::PathBuf;

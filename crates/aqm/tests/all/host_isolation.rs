@@ -1,6 +1,6 @@
-//! CAKE's shares between hosts of two sides, against the rule of sch_cake worked out by itself: in each round a backlogged flow may
-//! send quantum / max(1, backlogged flows of its source host, backlogged flows of its destination host), where the isolation looks at
-//! that side.
+//! CAKE's shares between hosts of two sides, against the rule of sch_cake worked out by itself: in each round a
+//! backlogged flow may send quantum / max(1, backlogged flows of its source host, backlogged flows of its destination
+//! host), where the isolation looks at that side.
 
 use aqumen_aqm::{Cake, CakeParams, Handle, Isolation, Limit, Packet, Qdisc, Tins};
 use aqumen_units::{Ecn, Instant, Rate, Span};
@@ -52,7 +52,8 @@ impl Host {
         self.cake.dequeue(self.now, &mut self.rng, &mut self.log).map(|flow| flow as usize)
     }
 
-    /// Packets of each flow among the next `count`, while each has three that wait: a packet that leaves is followed by another.
+    /// Packets of each flow among the next `count`, while each has three that wait: a packet that
+    /// leaves is followed by another.
     fn shares(&mut self, flows: &[Ends], count: usize) -> Vec<f64> {
         for _ in 0..3 {
             flows.iter().enumerate().for_each(|(flow, ends)| self.arrive(flow, *ends));
@@ -97,13 +98,15 @@ fn check(isolation: Isolation, flows: &[Ends], quantum: u32, expect: &[f64]) {
 
 #[test]
 fn two_sides_share_as_the_busier_host_of_each_flow_has_it() {
-    // Host 1 sends to 11 and to 12, host 2 to 12 alone. By source: 1/2, 1/2, 1; by destination: 1, 1/2, 1/2; by the busier: 1/2 each.
+    // Host 1 sends to 11 and to 12, host 2 to 12 alone. By source: 1/2, 1/2, 1; by destination: 1, 1/2,
+    // 1/2; by the busier: 1/2 each.
     let flows = [(1, 11), (1, 12), (2, 12)];
     check(Isolation::DualSource, &flows, BYTES, &[0.25, 0.25, 0.5]);
     check(Isolation::DualDestination, &flows, BYTES, &[0.5, 0.25, 0.25]);
     check(Isolation::Triple, &flows, BYTES, &[1.0 / 3.0; 3]);
     check(Isolation::Flows, &flows, BYTES, &[1.0 / 3.0; 3]);
-    // One computer fetches from eight servers, another from one of them: by the rule 1/8 for each of the eight and 1/2 for the ninth.
+    // One computer fetches from eight servers, another from one of them: by the rule 1/8 for each of the
+    // eight and 1/2 for the ninth.
     let home: Vec<Ends> = (0..8).map(|server| (server, 101)).chain([(0, 102)]).collect();
     let expect: Vec<f64> = [0.125; 8].into_iter().chain([0.5]).map(|part| part / 1.5).collect();
     check(Isolation::Triple, &home, BYTES, &expect);
@@ -120,7 +123,8 @@ fn flows_between_hosts_drawn_at_random_share_by_the_rule() {
     for _ in 0..6 {
         let flows: Vec<Ends> = (0..2 + draw(14)).map(|_| (draw(4), 100 + draw(3))).collect();
         for isolation in [Isolation::Triple, Isolation::DualSource, Isolation::DualDestination] {
-            // Also the smallest quantum that CAKE takes: a third of a packet, so that turns pass in which nobody may send.
+            // Also the smallest quantum that CAKE takes: a third of a packet, so that turns
+            // pass in which nobody may send.
             for quantum in [BYTES, 300] {
                 check(isolation, &flows, quantum, &rule(isolation, &flows));
             }
@@ -130,8 +134,8 @@ fn flows_between_hosts_drawn_at_random_share_by_the_rule() {
 
 #[test]
 fn a_flow_that_comes_back_looks_for_its_host_again() {
-    // While flow 0 is away another host takes the place of its own in the table: whichever host that is, three hosts with a flow each
-    // share alike, and the place of the other is not counted as flow 0's.
+    // While flow 0 is away another host takes the place of its own in the table: whichever host that is, three hosts
+    // with a flow each share alike, and the place of the other is not counted as flow 0's.
     for other in 2..200 {
         let mut host = Host::new(cake(Isolation::DualSource, 8, BYTES), 3);
         let flows = [(1, 11), (other, 12), (1000, 13)];

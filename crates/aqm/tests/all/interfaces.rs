@@ -1,6 +1,6 @@
 //! Small algorithms, disciplines and hosts of kinds that the crate does not hold yet, to show that the interfaces carry
-//! them: decisions at the head, reactions to overflow and idleness, several queues with a coupling, laws with two periods,
-//! laws from outside, a fluid engine.
+//! them: decisions at the head, reactions to overflow and idleness, several queues with a coupling, laws with two
+//! periods, laws from outside, a fluid engine.
 
 use std::collections::VecDeque;
 
@@ -91,8 +91,9 @@ fn codel_decides_at_the_head() {
     for i in 0..1000 {
         fifo.enqueue(i, &packet(Ecn::NotEct), Instant::ZERO, &mut rng, &mut log);
     }
-    // All arrived at 0, one leaves each millisecond: the head at t ms waited t ms. Above 5 ms since 5 ms, so the first drop
-    // is at 105 ms, then 100/sqrt(1) later at 205, 100/sqrt(2) = 70.7 later at 276, 100/sqrt(3) = 57.7 later at 334 (333.4).
+    // All arrived at 0, one leaves each millisecond: the head at t ms waited t ms. Above 5 ms since 5 ms, so
+    // the first drop is at 105 ms, then 100/sqrt(1) later at 205, 100/sqrt(2) = 70.7 later at 276, 100/sqrt(3)
+    // = 57.7 later at 334 (333.4).
     let mut times = Vec::new();
     for ms in 1..=350 {
         let before = log.dropped.len();
@@ -255,7 +256,8 @@ impl Qdisc for MiniDual {
 
 #[test]
 fn a_discipline_of_two_queues_couples_and_schedules_them() {
-    // p after one step from an empty state, target 1, with 3 classic packets: a (3 - 1) - b (0 - 1) = 0.2 + 0.05 = 0.25.
+    // p after one step from an empty state, target 1, with 3 classic packets: a (3 - 1) - b
+    // (0 - 1) = 0.2 + 0.05 = 0.25.
     let mut dual = MiniDual::new(Pi::new(PiGains::new(0.1, 0.05).unwrap(), 62.5, 1.0));
     let (mut rng, mut log) = (Fixed(0.3), Log::default());
     for handle in 0..3 {
@@ -370,8 +372,8 @@ fn a_law_that_asks_for_no_time_between_steps_does_not_stop_the_clock() {
     assert!(fifo.next_timer().unwrap() > at_ms(1000));
 }
 
-/// The fluid model of `flows` TCP connections over a queue (Misra, Gong, Towsley 2000), with the delayed quantities of one
-/// moment R(t) ago, stepped by Euler's rule every millisecond. Returns the mean queue of the last 20 of 120 s.
+/// The fluid model of `flows` TCP connections over a queue (Misra, Gong, Towsley 2000), with the delayed quantities of
+/// one moment R(t) ago, stepped by Euler's rule every millisecond. Returns the mean queue of the last 20 of 120 s.
 fn settled_queue(mut law: ArmPfc, flows: f64, capacity: f64) -> f64 {
     const DT: f64 = 1e-3;
     const BASE_RTT: f64 = 0.2;

@@ -262,8 +262,8 @@ fn aqm_mo_follows_its_two_loops() {
     }
 }
 
-/// The host of AAQM's files: the packet in transmission counts as waiting, and busy time is whatever is not idle up to the
-/// moment. It feeds the totals that the law sees in the product.
+/// The host of AAQM's files: the packet in transmission counts as waiting, and busy time is whatever is not idle up to
+/// the moment. It feeds the totals that the law sees in the product.
 struct AaqmHost {
     aqm: Sampled<Aaqm>,
     limit: u32,

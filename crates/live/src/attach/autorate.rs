@@ -1,9 +1,10 @@
 //! `--autorate`: what rate a link has now, from what leaves while something waits.
 //!
-//! A radio sends in bursts and falls silent: a cell serves others, a grant comes late. Silence is no rate, and no congestion either, so
-//! the estimate is of bytes over the time from burst to burst, over a window long enough to hold several, and a silence longer than
-//! the window leaves it as it was. A link that has become faster may have no backlog for long, since the AQM still signals for the slower
-//! one: what it carries in a window is then the least that its rate can be. The AQM is designed anew when the estimate has moved by a tenth.
+//! A radio sends in bursts and falls silent: a cell serves others, a grant comes late. Silence is no rate, and no
+//! congestion either, so the estimate is of bytes over the time from burst to burst, over a window long enough to hold
+//! several, and a silence longer than the window leaves it as it was. A link that has become faster may have no backlog
+//! for long, since the AQM still signals for the slower one: what it carries in a window is then the least that its
+//! rate can be. The AQM is designed anew when the estimate has moved by a tenth.
 
 use aqumen_units::Rate;
 

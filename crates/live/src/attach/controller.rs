@@ -1,8 +1,8 @@
 //! The controller: readings of the shaper and the marker in, the probability out.
 //!
-//! A reading becomes what an AQM is told of its queue: packets are the backlog's bytes over the measured mean packet, since the kernel
-//! counts a super-packet as one; the sojourn time is the backlog over the rate of departures; transmissions are busy while something
-//! waits. The AQM is stepped by its own timer, once it has begun: see [`Phase`].
+//! A reading becomes what an AQM is told of its queue: packets are the backlog's bytes over the measured mean packet,
+//! since the kernel counts a super-packet as one; the sojourn time is the backlog over the rate of departures;
+//! transmissions are busy while something waits. The AQM is stepped by its own timer, once it has begun: see [`Phase`].
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Cx, Draw, Limit, QueueView, Totals};
@@ -137,7 +137,8 @@ impl Controller {
         self.phase = Phase::Begun;
     }
 
-    /// Takes a time in which packets wait and none leaves as silence of a radio: the AQM is not stepped, and the link is not busy.
+    /// Takes a time in which packets wait and none leaves as silence of a radio: the AQM is not
+    /// stepped, and the link is not busy.
     pub(crate) fn of_radio(mut self) -> Self {
         self.radio = true;
         self
@@ -329,7 +330,8 @@ mod tests {
     fn the_queue_is_the_backlog_over_the_mean_packet() {
         let (mut controller, seen) = controller();
         controller.read(&reading(0, 0, 0));
-        // 20 packets leave each 10 ms, 8 Mbit/s; after a second of 500-byte packets 40 of them wait, however the kernel counts them.
+        // 20 packets leave each 10 ms, 8 Mbit/s; after a second of 500-byte packets 40 of them wait,
+        // however the kernel counts them.
         for step in 1..=100 {
             controller.read(&reading(10 * step, 20 * step + 40, 20 * step));
         }
@@ -374,7 +376,8 @@ mod tests {
         let (controller, seen) = controller();
         let mut controller = controller.after(Start::new(&network));
         controller.read(&reading(0, 300, 0));
-        // 2000 packets a second and 100 ms: 200 in flight and 300 that wait. The mean packet has 500 bytes after the first reading.
+        // 2000 packets a second and 100 ms: 200 in flight and 300 that wait. The mean packet has 500
+        // bytes after the first reading.
         let state = controller.read(&reading(10, 320, 20));
         assert!((state.p - 0.02).abs() < 0.005 && seen.try_recv().is_err(), "{state:?}");
         // 40 wait, twice the target: the AQM's turn, which is its first step 10 ms later.

@@ -1,8 +1,8 @@
 //! The marker in the kernel: loaded, hung at a device's egress, given its orders, and asked what it counted.
 //!
-//! From Linux 6.6 on it hangs by a TCX link, which goes with its owner whatever ends it. Before, it is a filter of `clsact`, which
-//! stays: after a kill it lets everything pass, and the next `attach` takes its place. The filter's name says that it is ours and
-//! whether the `clsact` is.
+//! From Linux 6.6 on it hangs by a TCX link, which goes with its owner whatever ends it. Before, it is a filter of
+//! `clsact`, which stays: after a kill it lets everything pass, and the next `attach` takes its place. The filter's
+//! name says that it is ours and whether the `clsact` is.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -33,7 +33,8 @@ pub(crate) struct Orders {
     ecn: u32,
 }
 
-/// What the marker did, in packets as they pass it and in segments as they are on the wire; `struct counts` of the program.
+/// What the marker did, in packets as they pass it and in segments as they are on the wire;
+/// `struct counts` of the program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -123,8 +124,8 @@ impl Marker {
         self.ebpf.program_mut(PROGRAM).expect("loaded").try_into().expect("a classifier")
     }
 
-    /// Hangs it at the egress of `device`, in the place of one that a killed process left. Without a way said, TCX where the kernel
-    /// has it.
+    /// Hangs it at the egress of `device`, in the place of one that a killed process left. Without a way said, TCX
+    /// where the kernel has it.
     pub(crate) fn hang(&mut self, netlink: &mut Netlink, device: &Device, way: Option<Way>) -> Result<Way, Failure> {
         if way != Some(Way::Clsact) {
             let options = TcAttachOptions::TcxOrder(LinkOrder::default());
@@ -224,8 +225,8 @@ impl Counts {
     }
 }
 
-/// The numbers of the programs that hang by TCX at the egress of a device. aya asks for more than their numbers, which needs
-/// CAP_SYS_ADMIN.
+/// The numbers of the programs that hang by TCX at the egress of a device. aya asks for more than their numbers, which
+/// needs CAP_SYS_ADMIN.
 fn hung_by_tcx(device: u32) -> io::Result<Vec<u32>> {
     /// `union bpf_attr` of `BPF_PROG_QUERY`.
     #[repr(C)]
@@ -250,8 +251,8 @@ fn hung_by_tcx(device: u32) -> io::Result<Vec<u32>> {
         count: programs.len() as u32,
         ..Query::default()
     };
-    // SAFETY: the kernel reads and writes `query`, of the size that it is told, and up to `count` numbers at `programs`; both outlive
-    // the call.
+    // SAFETY: the kernel reads and writes `query`, of the size that it is told, and up to `count` numbers at
+    // `programs`; both outlive the call.
     let done = unsafe { libc::syscall(libc::SYS_bpf, PROG_QUERY, &raw mut query, size_of::<Query>()) };
     if done != 0 {
         return Err(io::Error::last_os_error());

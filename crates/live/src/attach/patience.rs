@@ -1,5 +1,5 @@
-//! What a failed reading means: that the queue is gone, or that the kernel could not answer just now. Without readings no order is
-//! given, and the marker lets everything pass once the last one is too old; so there is time to ask again.
+//! What a failed reading means: that the queue is gone, or that the kernel could not answer just now. Without readings
+//! no order is given, and the marker lets everything pass once the last one is too old; so there is time to ask again.
 
 use std::io;
 
@@ -27,7 +27,8 @@ impl Patience {
     }
 }
 
-/// Whether the kernel may answer the next time: no memory, no room, no time, or a signal; whatever else says that there is nothing to read.
+/// Whether the kernel may answer the next time: no memory, no room, no time, or a signal; whatever else says
+/// that there is nothing to read.
 pub(super) fn may_pass(error: &io::Error) -> bool {
     use libc::{EAGAIN, EBUSY, EINTR, ENOBUFS, ENOMEM, ETIMEDOUT};
     matches!(error.raw_os_error(), Some(EAGAIN | EBUSY | EINTR | ENOBUFS | ENOMEM | ETIMEDOUT))

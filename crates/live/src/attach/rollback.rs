@@ -1,7 +1,8 @@
 //! `--rollback`: leave when things get worse than before.
 //!
-//! For ten seconds the marker lets everything pass while delay and throughput are measured: that is before. Then each ten seconds are
-//! compared with it. Throughput counts only while the AQM signals: without signals it is the traffic that asks for less.
+//! For ten seconds the marker lets everything pass while delay and throughput are measured: that is before. Then
+//! each ten seconds are compared with it. Throughput counts only while the AQM signals: without signals it is
+//! the traffic that asks for less.
 
 use super::options::Rollback;
 

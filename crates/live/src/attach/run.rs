@@ -1,4 +1,5 @@
-//! The loop of `aqumend attach`: read, step, order, every few milliseconds, until told to end or until what it stands on is gone.
+//! The loop of `aqumend attach`: read, step, order, every few milliseconds, until told to end or
+//! until what it stands on is gone.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,11 +1,12 @@
 //! Which AQMs attach, and RED, ARED and the fixed probability as laws that are sampled.
 //!
-//! The marker has one probability, which it applies to each packet by itself. An algorithm with a control law computes just that.
-//! RED decides packet by packet, spreading its signals out; its sampled form keeps the average as RED does, by arrivals, and applies
-//! the share of the packets that RED would signal at that average.
+//! The marker has one probability, which it applies to each packet by itself. An algorithm with a control law computes
+//! just that. RED decides packet by packet, spreading its signals out; its sampled form keeps the average as RED does,
+//! by arrivals, and applies the share of the packets that RED would signal at that average.
 //!
-//! Deviations of the sampled RED: signals are not spread out, only as frequent; beyond the curve's end what can be marked is marked
-//! (RED drops there); `use_mark_p`, `bytes` and Linux's spacing are not followed; ARED's max_p moves at sampling instants.
+//! Deviations of the sampled RED: signals are not spread out, only as frequent; beyond the curve's end what can
+//! be marked is marked (RED drops there); `use_mark_p`, `bytes` and Linux's spacing are not followed; ARED's
+//! max_p moves at sampling instants.
 
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{Aqm, FloydRule, MAX_LOOPS, MaxPRule, Network, Observation, RedCurve, RedParams, SampledLaw, Value};
@@ -117,8 +118,8 @@ impl SampledRed {
         }
     }
 
-    /// The share of the packets that RED signals at its average: the gap between two signals is spread evenly, from 1/p_b to 2/p_b
-    /// packets with `wait`, from 1 to 1/p_b without.
+    /// The share of the packets that RED signals at its average: the gap between two signals is spread evenly, from
+    /// 1/p_b to 2/p_b packets with `wait`, from 1 to 1/p_b without.
     fn share(&self) -> f64 {
         let base = self.curve.probability(self.average_pkts);
         if base <= 0.0 || base >= 1.0 {
@@ -253,7 +254,8 @@ mod tests {
             }
         });
         assert!((average - 100.0 * (1.0 - 0.998f64.powi(100))).abs() < 1e-9, "{average}");
-        // Long after: average 100, p_b = 0.1 (100 - 50) / 100 = 0.05; with `wait` a signal comes every 1.5 / p_b packets.
+        // Long after: average 100, p_b = 0.1 (100 - 50) / 100 = 0.05; with `wait` a signal
+        // comes every 1.5 / p_b packets.
         for _ in 0..2000 {
             law.step(0, &seen);
         }

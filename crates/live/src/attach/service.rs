@@ -14,7 +14,8 @@ pub(crate) struct Signals(OwnedFd);
 
 impl Signals {
     pub(crate) fn take() -> io::Result<Self> {
-        // SAFETY: the set is initialised by sigemptyset before it is read, and outlives the calls; signalfd's descriptor is ours alone.
+        // SAFETY: the set is initialised by sigemptyset before it is read, and outlives the calls;
+        // signalfd's descriptor is ours alone.
         unsafe {
             let mut set = std::mem::MaybeUninit::uninit();
             libc::sigemptyset(set.as_mut_ptr());
@@ -70,8 +71,8 @@ impl Manager {
     }
 }
 
-/// Asks to be woken before ordinary processes, with an exact timer. Without the capability (CAP_SYS_NICE) steps come later under load,
-/// nothing else.
+/// Asks to be woken before ordinary processes, with an exact timer. Without the capability (CAP_SYS_NICE) steps come
+/// later under load, nothing else.
 pub(crate) fn be_prompt() {
     // struct sched_param, as the kernel has it. The call by number: musl's function of that name does nothing.
     let priority: libc::c_int = 1;

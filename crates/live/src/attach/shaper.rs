@@ -1,6 +1,8 @@
-//! The shaper under the marker: the `tbf` or `htb` leaf that is there, or a token bucket that `--rate` makes and removes.
+//! The shaper under the marker: the `tbf` or `htb` leaf that is there, or a token bucket
+//! that `--rate` makes and removes.
 //!
-//! A shaper of the user's is read and never touched. Ours has a handle of its own, by which a later `aqumend` knows it again.
+//! A shaper of the user's is read and never touched. Ours has a handle of its own, by which a
+//! later `aqumend` knows it again.
 
 use std::io;
 

@@ -1,9 +1,9 @@
 //! Switched on over a queue that is full already.
 //!
-//! A law with an integral winds up while a long queue drains, and then holds everybody down until it has unwound: for seconds half of the
-//! link lies idle. So the law waits. Until the queue has come down to twice its target, each flow gets about one signal a round trip,
-//! which is what a flow can answer; then the law begins, as over a short queue. Traffic that does not give way is the law's business: it
-//! begins after five seconds in any case.
+//! A law with an integral winds up while a long queue drains, and then holds everybody down until it has unwound: for
+//! seconds half of the link lies idle. So the law waits. Until the queue has come down to twice its target, each flow
+//! gets about one signal a round trip, which is what a flow can answer; then the law begins, as over a short queue.
+//! Traffic that does not give way is the law's business: it begins after five seconds in any case.
 
 use aqumen_aqm::Network;
 

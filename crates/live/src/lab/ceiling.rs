@@ -1,4 +1,5 @@
-//! How many packets a second this machine can carry: measured, so that a plan that may ask for more is refused before it begins.
+//! How many packets a second this machine can carry: measured, so that a plan that may ask for more
+//! is refused before it begins.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -27,8 +28,8 @@ const ROUNDS: usize = 15;
 
 /// Refuses a plan whose recorded links carry more packets a second than this machine can.
 pub fn check(plan: &Plan, super_packets: bool) -> Result<(), Failure> {
-    // Segments that come together cost a fraction of what each alone does, which depends on how many they are. Whether the machine
-    // kept up its lateness says.
+    // Segments that come together cost a fraction of what each alone does, which depends on how many they are. Whether
+    // the machine kept up its lateness says.
     let wanted = wanted_pps(plan);
     if super_packets || wanted <= MODEST_PPS {
         return Ok(());

@@ -33,7 +33,8 @@ impl Chosen {
   --name FILE        with -: what the scenario is called, and beside which file its own files are
 ";
 
-    /// The options of a command line, of which `own` takes those that are the command's; `None`: `help` was wanted, and is printed.
+    /// The options of a command line, of which `own` takes those that are the command's; `None`:
+    /// `help` was wanted, and is printed.
     pub(crate) fn read(
         mut parser: lexopt::Parser,
         help: fn() -> String,

@@ -1,9 +1,10 @@
-//! Super-packets: the kernel hands over many segments of a connection as one packet, which is split into them before any queue; what
-//! leaves together is joined again.
+//! Super-packets: the kernel hands over many segments of a connection as one packet, which is split into them before
+//! any queue; what leaves together is joined again.
 //!
-//! A device with virtio-net headers says with each packet how it is made of segments, and where a checksum is still to be filled in
-//! (`linux/virtio_net.h`). So a queue meets each segment by itself, and only reads and writes are shared. Segments are joined as
-//! the kernel's own receive offload does: in order, alike but for what must differ, none marked beside one that is not.
+//! A device with virtio-net headers says with each packet how it is made of segments, and where a checksum is still
+//! to be filled in (`linux/virtio_net.h`). So a queue meets each segment by itself, and only reads and writes are
+//! shared. Segments are joined as the kernel's own receive offload does: in order, alike but for what must differ,
+//! none marked beside one that is not.
 
 /// What stands before each packet of such a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,7 +159,8 @@ const WAITING_MAX: usize = 64;
 const LOOKED_AT: usize = 16;
 
 impl Joiner {
-    /// Takes `packet`, whose checksum is `partial`, out of the network since `when`. Whether all that wait must be written now.
+    /// Takes `packet`, whose checksum is `partial`, out of the network since `when`. Whether all
+    /// that wait must be written now.
     pub fn add(&mut self, packet: &[u8], partial: Partial, when: u64) -> bool {
         let segment = Open::of(packet, partial);
         if let Some(segment) = &segment {
@@ -272,7 +274,8 @@ impl Joined {
     }
 }
 
-/// Whether two segments differ in nothing but length, identification, checksums, sequence number, and whether they end a message.
+/// Whether two segments differ in nothing but length, identification, checksums, sequence number,
+/// and whether they end a message.
 fn alike(one: &[u8], other: &[u8], segment: &Open) -> bool {
     let t = segment.transport;
     let same = |from: usize, to: usize| one[from..to] == other[from..to];
@@ -285,7 +288,8 @@ fn sequence(tcp: &[u8]) -> u32 {
     u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]])
 }
 
-/// Sets the lengths in the headers of `packet`, which was `before` bytes long, and in the sum that stands for its checksum so far.
+/// Sets the lengths in the headers of `packet`, which was `before` bytes long, and in the sum that
+/// stands for its checksum so far.
 fn set_length(packet: &mut [u8], transport: usize, before: usize) {
     let length = packet.len() as u16;
     if packet[0] >> 4 == 4 {

@@ -1,7 +1,7 @@
 //! The ends of the flows: sockets of the kernel, and the plan's applications that use them.
 //!
-//! One thread, in the senders' namespace, does what the agenda says and what the kernel reports. An application hears that its
-//! transfer was delivered when the acknowledgement of its last byte would be back.
+//! One thread, in the senders' namespace, does what the agenda says and what the kernel reports. An application hears
+//! that its transfer was delivered when the acknowledgement of its last byte would be back.
 //!
 //! `tcp` and `udp` are the sockets, `media` is what calls and frames make of datagrams.
 
@@ -140,7 +140,8 @@ const SAMPLE_NS: u64 = 50_000_000;
 const SAMPLES_PER_S_MAX: u64 = 4000;
 
 impl<'a> Hosts<'a> {
-    /// The ends of the flows of `plan`, whose clock starts with the run. The caller is in the senders' namespace and stays there.
+    /// The ends of the flows of `plan`, whose clock starts with the run. The caller is in the
+    /// senders' namespace and stays there.
     pub fn new(
         plan: &'a Plan,
         sockets: &'a [Sockets],
@@ -379,7 +380,8 @@ impl<'a> Hosts<'a> {
         own.idle.retain(|Reverse(idle)| *idle != flow);
         if flow == own.first {
             own.running = false;
-            // Packets are planned again by the clock of their source. A transfer or a page counts as begun for its source: it comes late.
+            // Packets are planned again by the clock of their source. A transfer or a page counts as begun
+            // for its source: it comes late.
             let shared = own.shared.is_some();
             own.pending.take_if(|(_, action)| shared || matches!(action, Action::Write(_)));
         }

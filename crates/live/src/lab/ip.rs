@@ -1,6 +1,8 @@
-//! What the laboratory reads and writes in an IP packet: addresses, the ECN field, whether TCP acknowledges and does nothing else.
+//! What the laboratory reads and writes in an IP packet: addresses, the ECN field, whether TCP
+//! acknowledges and does nothing else.
 //!
-//! Packets come from this machine's own kernel: whole, with correct lengths. What is cut short is none of ours all the same.
+//! Packets come from this machine's own kernel: whole, with correct lengths. What is cut short
+//! is none of ours all the same.
 
 use aqumen_aqm::PureAck;
 use aqumen_units::Ecn;
@@ -47,7 +49,8 @@ pub fn set_ce(packet: &mut [u8]) {
     }
 }
 
-/// What an IPv4 packet of TCP acknowledges, if it does nothing else: no data, no flags but ACK, ECE and CWR, no SACK blocks.
+/// What an IPv4 packet of TCP acknowledges, if it does nothing else: no data, no flags but ACK,
+/// ECE and CWR, no SACK blocks.
 pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
     if packet.len() > DATALESS_BYTES_MAX || packet.len() < 40 || packet[0] >> 4 != 4 || packet[9] != TCP {
         return None;

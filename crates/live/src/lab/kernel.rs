@@ -190,8 +190,8 @@ fn with_own_presets(plan: &Plan) -> Plan {
     plan
 }
 
-/// Refuses a recorded link on which the TCP flows that cross it would have less room than [`WINDOW_PKTS_MIN`] each: that of the
-/// round trip and of the queue that is aimed at.
+/// Refuses a recorded link on which the TCP flows that cross it would have less room than [`WINDOW_PKTS_MIN`] each:
+/// that of the round trip and of the queue that is aimed at.
 fn windows(plan: &Plan) -> Result<(), Failure> {
     for (number, link) in (0u32..).zip(&plan.links).filter(|(_, link)| link.record) {
         let endless = |flow: &&aqumen_scenario::Flow| {

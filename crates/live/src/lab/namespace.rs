@@ -1,4 +1,5 @@
-//! Network namespaces without a name: a descriptor holds each, so that they are gone with the process, even after kill -9.
+//! Network namespaces without a name: a descriptor holds each, so that they are gone with the
+//! process, even after kill -9.
 
 use std::fs::{self, File};
 use std::net::IpAddr;
@@ -38,8 +39,8 @@ impl Namespace {
     /// A new namespace, with its loopback device up.
     pub fn new() -> Result<Self, Failure> {
         let made = thread::spawn(|| -> Result<OwnedFd, Failure> {
-            // SAFETY: the thread ends with this closure, so that nothing else ever runs in the namespace by mistake; descriptors and
-            // memory stay shared.
+            // SAFETY: the thread ends with this closure, so that nothing else ever runs in the namespace by mistake;
+            // descriptors and memory stay shared.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
                 .or_refuse(|| "cannot make a network namespace (needs root or CAP_SYS_ADMIN)".into())?;
             let file = File::open("/proc/thread-self/ns/net").or_refuse(|| "/proc/thread-self/ns/net".into())?;
@@ -53,8 +54,8 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The namespace called `name`, as `ip netns add` makes it, or at the path `name`, as of a process; `None`: that of the calling
-    /// thread.
+    /// The namespace called `name`, as `ip netns add` makes it, or at the path `name`, as of a process; `None`: that of
+    /// the calling thread.
     pub fn existing(name: Option<&str>) -> Result<Self, Failure> {
         let path = match name {
             Some(path) if path.starts_with('/') => path.into(),

@@ -1,9 +1,10 @@
-//! The links of a plan in virtual time: whenever it is asked, each arrival, departure and timer happened at its own instant, in
-//! order.
+//! The links of a plan in virtual time: whenever it is asked, each arrival, departure and timer happened at its own
+//! instant, in order.
 //!
-//! A packet takes a *route*, made of *stretches*. A link that one flow alone uses and that can neither drop nor mark is a [`Hop`]: a
-//! packet's way over it is worked out when it gets there. All others are links of `aqumen_network`, shared and measured. At equal
-//! moments links come first, in the order of the plan, then packets in the order in which they set out.
+//! A packet takes a *route*, made of *stretches*. A link that one flow alone uses and that can neither drop nor
+//! mark is a [`Hop`]: a packet's way over it is worked out when it gets there. All others are links of
+//! `aqumen_network`, shared and measured. At equal moments links come first, in the order of the plan, then packets
+//! in the order in which they set out.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -245,7 +246,8 @@ impl Hop {
 /// Most segments that a connection of ours has under way: see `hosts::sysctls`.
 pub const WINDOW_PKTS_MAX: u32 = 40_000;
 
-/// The links that one direction of one flow has for itself, of one rate, with room for twice all that can ever be under way.
+/// The links that one direction of one flow has for itself, of one rate, with room for twice
+/// all that can ever be under way.
 fn alone(plan: &Plan) -> Vec<bool> {
     let mut users = vec![(0u32, 0u64); plan.links.len()];
     for flow in &plan.flows {

@@ -1,7 +1,7 @@
 //! Carries packets between two TUN devices and a network of links, and says how late it was.
 //!
-//! At each wake-up all that is due happens, each at its own instant; only reads and writes are late. A packet arrives when it is
-//! read, and all segments of a super-packet at once.
+//! At each wake-up all that is due happens, each at its own instant; only reads and writes are late. A packet arrives
+//! when it is read, and all segments of a super-packet at once.
 
 use std::io;
 
@@ -19,8 +19,8 @@ use crate::Failure;
 
 /// Says which way a packet goes.
 pub trait Sorter {
-    /// The route of a packet that came from device `side`, 0 or 1, and what disciplines tell it by; `None`: it is not ours, and is
-    /// discarded.
+    /// The route of a packet that came from device `side`, 0 or 1, and what disciplines tell it by; `None`: it is not
+    /// ours, and is discarded.
     fn sort(&mut self, side: usize, packet: &[u8]) -> Option<(u32, Identity)>;
 }
 
@@ -35,7 +35,8 @@ pub struct Pump<'a, S> {
 struct Desk {
     tuns: [Tun; 2],
     clock: Clock,
-    /// The time, if nothing but the reading of a packet came since the clock was read: reading it costs as much as a discipline does.
+    /// The time, if nothing but the reading of a packet came since the clock was read: reading it costs
+    /// as much as a discipline does.
     moment: Option<u64>,
     shelf: Shelf,
     /// What waits to be joined before it is written to each device.
@@ -118,7 +119,8 @@ impl<'a, S: Sorter> Pump<'a, S> {
         Ok(ended)
     }
 
-    /// All that is due happens, and what waits at the devices is read, up to a batch of each; how many packets there were.
+    /// All that is due happens, and what waits at the devices is read, up to a batch of each;
+    /// how many packets there were.
     pub fn turn(&mut self) -> Result<usize, Failure> {
         let Pump { network, desk, .. } = self;
         let now = desk.clock.now();

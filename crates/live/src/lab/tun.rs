@@ -18,7 +18,8 @@ pub struct Tun {
     pub super_packets: bool,
 }
 
-/// What the program does in the kernel's place (`linux/if_tun.h`): checksums, segments of TCP over IPv4 and IPv6, with CWR too.
+/// What the program does in the kernel's place (`linux/if_tun.h`): checksums, segments of TCP over
+/// IPv4 and IPv6, with CWR too.
 const OFFLOADS: libc::c_uint = 0x01 | 0x02 | 0x04 | 0x08;
 
 impl Tun {

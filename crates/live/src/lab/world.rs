@@ -1,7 +1,7 @@
 //! Two namespaces, one of all senders and one of all receivers, each with a TUN device to the other.
 //!
-//! A flow's ends have addresses of their own, so that every packet tells its flow: 10.0.0.0 and the flow's number from 1 at the
-//! sender, 10.128.0.0 and the number at the receiver.
+//! A flow's ends have addresses of their own, so that every packet tells its flow: 10.0.0.0 and the flow's number from
+//! 1 at the sender, 10.128.0.0 and the number at the receiver.
 
 use std::net::Ipv4Addr;
 
@@ -34,8 +34,8 @@ pub(super) const RECEIVERS: u32 = u32::from_be_bytes([10, 128, 0, 0]);
 pub(super) const NET_BITS: u8 = 9;
 /// Most flows that have addresses.
 pub const FLOWS_MAX: usize = (1 << 23) - 2;
-/// Room of a device for packets that wait to be read. All initial windows at once must fit, and what comes while the program
-/// does not run.
+/// Room of a device for packets that wait to be read. All initial windows at once must fit, and what comes while the
+/// program does not run.
 const DEVICE_PKTS: u32 = 20_000;
 /// Least MTU of IPv4.
 const MTU_MIN: u32 = 576;
@@ -51,8 +51,8 @@ pub fn receiver(flow: u32) -> Ipv4Addr {
 }
 
 impl World {
-    /// The namespaces for `plan`, whose groups need `sockets`, and the devices of senders and receivers, with super-packets if
-    /// wanted.
+    /// The namespaces for `plan`, whose groups need `sockets`, and the devices of senders and receivers, with
+    /// super-packets if wanted.
     pub fn new(plan: &Plan, sockets: &[Sockets], super_packets: bool) -> Result<(World, [Tun; 2]), Failure> {
         if plan.flows.len() > FLOWS_MAX {
             return Err(Failure::refused(format!(

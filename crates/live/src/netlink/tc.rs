@@ -1,4 +1,5 @@
-//! Traffic control by netlink: devices, queueing disciplines, classes and filters, as far as `attach` reads and makes them.
+//! Traffic control by netlink: devices, queueing disciplines, classes and filters, as far as
+//! `attach` reads and makes them.
 //!
 //! Numbers are those of `linux/rtnetlink.h`, `pkt_sched.h` and `pkt_cls.h`.
 
@@ -237,7 +238,8 @@ pub fn classes(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
     Ok(answers.iter().filter(|answer| word(&answer.body, 4) == Some(device)).filter_map(node).collect())
 }
 
-/// The discipline `handle` as it stands. The answer goes to everybody who listens for changes, too: the kernel knows no other way.
+/// The discipline `handle` as it stands. The answer goes to everybody who listens for changes, too:
+/// the kernel knows no other way.
 pub fn discipline(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
     one(netlink, &Request::new(libc::RTM_GETQDISC, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
 }
@@ -363,8 +365,8 @@ fn filter_info(priority: u16) -> u32 {
     u32::from(priority) << 16 | u32::from((libc::ETH_P_ALL as u16).to_be())
 }
 
-/// Bytes a second of a rate in `options` of a token bucket or of a class of a hierarchical one (its ceiling), with the limit in
-/// bytes if there is one.
+/// Bytes a second of a rate in `options` of a token bucket or of a class of a hierarchical one (its ceiling), with the
+/// limit in bytes if there is one.
 pub fn shaped_rate(node: &Node) -> Option<(u64, Option<u64>)> {
     let find = |wanted: u16| attributes(&node.options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let parameters = find(1)?;

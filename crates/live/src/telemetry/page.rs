@@ -1,7 +1,7 @@
 //! The live page, and a recording drawn as the same page.
 //!
-//! Live it asks for new samples twice a second and draws the last minute of them; a recording lies inside the file. It needs nothing from
-//! anywhere else.
+//! Live it asks for new samples twice a second and draws the last minute of them; a recording lies inside the file. It
+//! needs nothing from anywhere else.
 
 use std::io::{self, BufRead};
 

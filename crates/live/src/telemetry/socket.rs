@@ -1,7 +1,7 @@
 //! The local socket by which `status`, `detach` and `top` reach an attached aqumend.
 //!
-//! Its name is abstract: it belongs to the network namespace, as the device does, it goes with the process, whatever ends it, and two
-//! cannot have it, so that two aqumend never look after one device. A request is one word on a line.
+//! Its name is abstract: it belongs to the network namespace, as the device does, it goes with the process, whatever
+//! ends it, and two cannot have it, so that two aqumend never look after one device. A request is one word on a line.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;

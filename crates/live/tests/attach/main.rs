@@ -369,7 +369,8 @@ fn net_admin_and_bpf_suffice_and_less_is_refused() {
     }
 }
 
-/// What arrives at `receiver` of one datagram with this traffic class sent to `to` from `sender`: its own traffic class.
+/// What arrives at `receiver` of one datagram with this traffic class sent to `to` from
+/// `sender`: its own traffic class.
 fn datagram(lab: &Lab, v6: bool, class: i32) -> Option<u8> {
     let (to, any) = if v6 { ("[fd02::2]:6000", "[::]:6000") } else { ("10.2.0.2:6000", "0.0.0.0:6000") };
     let receiver = lab.receiver.within(|| UdpSocket::bind(any).unwrap());
@@ -411,7 +412,8 @@ fn receive_class(socket: &UdpSocket) -> Option<u8> {
     if unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, 0) } < 0 {
         return None;
     }
-    // SAFETY: the kernel filled the control buffer; the header's data is read as the one byte or int that both options carry.
+    // SAFETY: the kernel filled the control buffer; the header's data is read as the one byte or
+    // int that both options carry.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
         assert!(!header.is_null());
@@ -518,7 +520,8 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     assert!(router.sh("tc qdisc show dev r1").contains("tbf a9e: root"));
 }
 
-/// Prints what the marker costs a packet, by the kernel's own count, and what the controller takes of a core. For `make bench`.
+/// Prints what the marker costs a packet, by the kernel's own count, and what the controller takes
+/// of a core. For `make bench`.
 #[test]
 #[ignore = "a measurement"]
 fn what_it_costs() {

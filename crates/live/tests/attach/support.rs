@@ -1,5 +1,5 @@
-//! A laboratory for `aqumend attach`: sender, router and receiver, each in a network namespace without a name, which goes with the test
-//! whatever ends it.
+//! A laboratory for `aqumend attach`: sender, router and receiver, each in a network namespace without a name, which
+//! goes with the test whatever ends it.
 //!
 //! ```text
 //! sender  s0 == TUN, 40 ms each way == r0  router  r1 == veth == v0  receiver
@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The laboratory for one test: they come one after another, since each counts what it leaves in the kernel and measures rates. None,
-/// and a line that says so, where the tests cannot run.
+/// The laboratory for one test: they come one after another, since each counts what it leaves in the kernel and
+/// measures rates. None, and a line that says so, where the tests cannot run.
 pub(crate) fn can_run() -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     let root = rustix::process::geteuid().is_root();

@@ -1,5 +1,5 @@
-//! What a person who attaches sees of real traffic: warnings, a rollback, a rate that changes, super-packets; and how an attachment
-//! holds out.
+//! What a person who attaches sees of real traffic: warnings, a rollback, a rate that changes, super-packets; and how
+//! an attachment holds out.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -26,7 +26,8 @@ struct Datagrams {
 }
 
 impl Datagrams {
-    /// So many Mbit/s of datagrams of 1400 bytes with this type of service. What is late by up to `patience_s` is made up for.
+    /// So many Mbit/s of datagrams of 1400 bytes with this type of service. What is late by up to
+    /// `patience_s` is made up for.
     fn start(from: &Namespace, mbit: f64, class: i32, patience_s: f64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -229,8 +230,8 @@ fn systemd_takes_the_unit() {
     assert!(ours.is_empty() && output.status.success(), "{said}");
 }
 
-/// Ten minutes, or as many seconds as AQUMEN_SOAK_S says, under traffic, while the controller is stopped, killed and attached anew, and
-/// the shaper's rate changes. For `make soak`.
+/// Ten minutes, or as many seconds as AQUMEN_SOAK_S says, under traffic, while the controller is stopped, killed and
+/// attached anew, and the shaper's rate changes. For `make soak`.
 #[test]
 #[ignore = "ten minutes"]
 fn it_holds_out() {

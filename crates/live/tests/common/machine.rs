@@ -1,7 +1,7 @@
 //! Whether this machine wakes a thread on time: what a live run is late by may be ours, or the machine's.
 //!
-//! A disk that is written to, or a neighbour of a virtual machine, keeps any thread of the highest priority from its CPU for
-//! milliseconds; then a live run shows nothing. A probe beside the run, which only sleeps, tells the two apart.
+//! A disk that is written to, or a neighbour of a virtual machine, keeps any thread of the highest priority from its
+//! CPU for milliseconds; then a live run shows nothing. A probe beside the run, which only sleeps, tells the two apart.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use aqumen_live::lab::thread::wake_on_time;
 
-/// A live run may be 2 ms late. Where one sleep in a hundred ends half of that too late, the machine disturbs it; on a quiet one it is
-/// a tenth of a millisecond.
+/// A live run may be 2 ms late. Where one sleep in a hundred ends half of that too late, the machine disturbs it; on a
+/// quiet one it is a tenth of a millisecond.
 pub(crate) const DISTURBED: Duration = Duration::from_millis(1);
 
 /// What `run` answers, and how late the worst of a hundred sleeps of a millisecond ended meanwhile.

@@ -1,5 +1,5 @@
-//! Radio conditions over time: the level of link adaptation, and handovers. They move on with time, whether or not anybody
-//! sends, and keep count of what they would have allowed.
+//! Radio conditions over time: the level of link adaptation, and handovers. They move on with time, whether or not
+//! anybody sends, and keep count of what they would have allowed.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::level_weights;
@@ -18,7 +18,8 @@ pub(super) struct Radio {
     offered: Offered,
 }
 
-/// A Markov chain on levels whose neighbours it visits: each step proposes to go up, to stay, or to go down, and accepts as Metropolis does.
+/// A Markov chain on levels whose neighbours it visits: each step proposes to go up, to stay, or to go down,
+/// and accepts as Metropolis does.
 struct Ladder {
     log_weights: Vec<f64>,
     level: usize,

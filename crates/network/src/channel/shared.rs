@@ -1,4 +1,5 @@
-//! A virtual link: neighbours become busy and idle, and the packet in service gets the rate that they leave, moment by moment.
+//! A virtual link: neighbours become busy and idle, and the packet in service gets the rate that
+//! they leave, moment by moment.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Shared;

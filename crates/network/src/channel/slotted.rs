@@ -1,8 +1,9 @@
-//! Media in slots: what waits at the start of a slot goes out with it, as many bytes as it carries; a packet that does not fit
-//! goes on in the next. UMTS, LTE and WiMAX draw their slots from radio conditions, a file of Mahimahi lists them.
+//! Media in slots: what waits at the start of a slot goes out with it, as many bytes as it carries; a
+//! packet that does not fit goes on in the next. UMTS, LTE and WiMAX draw their slots from radio
+//! conditions, a file of Mahimahi lists them.
 //!
-//! Packets leave the queue at the start of their slot, one nanosecond after the other, so that their order is clear; the
-//! time that each takes of the link is its share of the slot.
+//! Packets leave the queue at the start of their slot, one nanosecond after the other, so that their order is clear;
+//! the time that each takes of the link is its share of the slot.
 
 use std::sync::Arc;
 

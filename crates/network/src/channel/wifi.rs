@@ -1,7 +1,8 @@
 //! Wi-Fi: contention before each transmission, and aggregates of packets that waited when the medium was won.
 //!
-//! A packet joins the aggregate before it if it follows without a gap, had arrived when that aggregate won the medium, and the
-//! limits allow. The first packet of an aggregate takes contention, preamble and acknowledgement, each its own symbols.
+//! A packet joins the aggregate before it if it follows without a gap, had arrived when that aggregate won the
+//! medium, and the limits allow. The first packet of an aggregate takes contention, preamble and
+//! acknowledgement, each its own symbols.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Wifi;

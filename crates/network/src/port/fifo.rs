@@ -1,6 +1,6 @@
 //! A first-in first-out port without departure events: when a packet arrives, the end of its transmission is known,
-//! `max(arrival, link free) + size / rate`. Queue length, departures and idle periods are brought up to date on demand, each
-//! at its own exact moment.
+//! `max(arrival, link free) + size / rate`. Queue length, departures and idle periods are brought up to date on demand,
+//! each at its own exact moment.
 
 use aqumen_aqm::AnyAqm;
 use aqumen_aqm::{Account, Aqm, DropReason, Limit, Packet, Totals, Value, Verdict};

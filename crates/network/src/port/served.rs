@@ -95,8 +95,8 @@ impl<P: Carried + Copy> ServedPort<P> {
         }
     }
 
-    /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this is to
-    /// be called next.
+    /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this
+    /// is to be called next.
     #[inline]
     pub fn finish(&mut self, now: u64, dropped: &mut Vec<(P, DropReason)>) -> (Option<Sent<P>>, Option<u64>) {
         match &mut self.qdisc {
@@ -196,8 +196,8 @@ impl<P: Carried + Copy> Server<P> {
         if own { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
-    /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this is to
-    /// be called next.
+    /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this
+    /// is to be called next.
     fn finish(
         &mut self,
         qdisc: &mut impl Qdisc,

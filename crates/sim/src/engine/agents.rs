@@ -1,5 +1,5 @@
-//! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s. The source's timer has the slot
-//! of TCP's retransmission timer, the sink's that of its acknowledgements.
+//! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s. The source's timer has the
+//! slot of TCP's retransmission timer, the sink's that of its acknowledgements.
 
 use aqumen_network::Carried;
 use aqumen_scenario::Protocol;

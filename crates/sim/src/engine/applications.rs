@@ -1,7 +1,7 @@
 //! Applications: the traffic sources that tell flows what to send, and what becomes of their requests.
 //!
-//! A source belongs to one flow, or to a group: then each of its transfers takes an idle flow of the group, and is refused
-//! if there is none.
+//! A source belongs to one flow, or to a group: then each of its transfers takes an idle flow of the group, and is
+//! refused if there is none.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,7 +43,8 @@ struct OfFlow {
     driver: Option<Driver>,
     /// Its place among the groups' applications, or `NONE`.
     group: u32,
-    /// Which of its source's connections it is, and how many these are: flows one after another, of which the first has the driver.
+    /// Which of its source's connections it is, and how many these are: flows one after another, of
+    /// which the first has the driver.
     connection: u32,
     connections: u32,
     running: bool,
@@ -193,7 +194,8 @@ impl Hosts<'_> {
         application.running = false;
         let group = application.group;
         if let Some(driver) = &mut application.driver {
-            // Packets are planned again by the clock of their source. A transfer or a page counts as begun for its source: it comes late.
+            // Packets are planned again by the clock of their source. A transfer or a page counts as begun
+            // for its source: it comes late.
             driver.pending.take_if(|(_, action)| matches!(action, Action::Write(_)));
         }
         if let Some(of_group) = self.applications.of_groups.get_mut(group as usize) {

@@ -35,8 +35,8 @@ impl Batch {
         self.sort(window << width_bits, width_bits, counts);
     }
 
-    /// Lets `pass` take the events that come before `until`, `most` of them, one after the other, as long as it goes on; it may
-    /// say when and where each goes on. How many it took.
+    /// Lets `pass` take the events that come before `until`, `most` of them, one after the other, as long as it goes
+    /// on; it may say when and where each goes on. How many it took.
     #[inline(always)]
     pub(super) fn take_while(&mut self, until: u64, most: usize, mut pass: impl FnMut(&mut Event) -> Pass) -> usize {
         let Batch { events, order, done, .. } = self;
@@ -85,8 +85,8 @@ impl Batch {
         self.done += 1;
     }
 
-    /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as they
-    /// came.
+    /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as
+    /// they came.
     fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
         let Batch { events, order, done, gone } = self;
         (*done, *gone) = (0, 0);
@@ -105,8 +105,8 @@ impl Batch {
             }
             return;
         }
-        // What comes is spread evenly, more or less: each goes into one of several times as many pigeonholes, and the few that
-        // are left out of order are next to their places.
+        // What comes is spread evenly, more or less: each goes into one of several times as many pigeonholes, and the
+        // few that are left out of order are next to their places.
         const CROWD: u32 = 16;
         let holes_bits = (events.len().ilog2() + 1).min(width_bits);
         let hole = |event: &Event| ((event.at - start) >> (width_bits - holes_bits)) as usize;

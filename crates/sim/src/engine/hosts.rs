@@ -49,8 +49,8 @@ pub(super) struct FlowState {
     pub(super) application: u32,
     /// The connection's, as events have it.
     pub(super) epoch: u16,
-    /// 1: samples watch it, and it stands as at the last one. A word by itself: a compiler reads the epoch with what follows, and
-    /// a processor has to wait for what was just written there.
+    /// 1: samples watch it, and it stands as at the last one. A word by itself: a compiler reads the epoch with what
+    /// follows, and a processor has to wait for what was just written there.
     pub(super) untouched: u32,
 }
 
@@ -95,8 +95,8 @@ impl FlowState {
         touched.count += std::mem::take(&mut self.untouched) as usize;
     }
 
-    /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send; the
-    /// next acknowledgement comes no sooner than `next_ack`.
+    /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send;
+    /// the next acknowledgement comes no sooner than `next_ack`.
     #[inline(always)]
     pub(super) fn departure(&mut self, config: &TcpConfig, now: u64, next_control: u64, next_ack: u64) -> Departure {
         let allowance = self.sender.allowance();

@@ -1,5 +1,5 @@
-//! The log of packets that cross shared links. Each place writes what it knows when it knows it; the trace wants it in the order
-//! of all that happens, so that it is merged when a window closes, by the turns of what it was known by.
+//! The log of packets that cross shared links. Each place writes what it knows when it knows it; the trace wants it in
+//! the order of all that happens, so that it is merged when a window closes, by the turns of what it was known by.
 
 use std::ops::Range;
 

@@ -1,5 +1,6 @@
-//! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so little to do in
-//! a window, that they share their inboxes; nothing needs sorting, since what reaches one end over its last lane comes in order.
+//! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so
+//! little to do in a window, that they share their inboxes; nothing needs sorting, since what reaches one end over
+//! its last lane comes in order.
 
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
@@ -23,17 +24,17 @@ pub(super) struct Lone {
     timers: Inbox<(u64, u32)>,
     timers_now: Vec<(u64, u32)>,
     round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window. Empty where no
-    /// sender waits before it sends.
+    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
+    /// Empty where no sender waits before it sends.
     next_acks: Vec<u32>,
     /// The same for each flow, in the pass that finds them: of which pass, above when.
     first_acks: Vec<u64>,
     pass: u32,
 }
 
-/// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and hardly any goes
-/// off; none goes off sooner than the least timeout after it was moved. So a round comes at least each time that has passed, and finds
-/// those that could go off before the next.
+/// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and
+/// hardly any goes off; none goes off sooner than the least timeout after it was moved. So a round comes at least each
+/// time that has passed, and finds those that could go off before the next.
 struct Round {
     /// No more than the least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
     every: u64,
@@ -53,8 +54,8 @@ const RECEIVER: u32 = 1 << 31;
 const NO_MORE: u32 = u32::MAX;
 
 impl Lone {
-    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if a sender may wait
-    /// for a random time before it sends; none otherwise.
+    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
+    /// a sender may wait for a random time before it sends; none otherwise.
     pub(super) fn new(
         width_bits: u32,
         horizon_ns: u64,
@@ -64,7 +65,8 @@ impl Lone {
     ) -> Self {
         // A window in which a timer could be set and go off is too long.
         let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
-        // More often than need be: of those that could go off before the next round, fewer then are moved before they do.
+        // More often than need be: of those that could go off before the next round, fewer
+        // then are moved before they do.
         let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
         Lone {
             width_bits,
@@ -219,8 +221,9 @@ impl Hosts<'_> {
         done + self.run_lone_timers(ways, until)
     }
 
-    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow reaches it at
-    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why it stops, and at which place.
+    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow
+    /// reaches it at `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why
+    /// it stops, and at which place.
     #[inline(never)]
     fn acknowledge(
         &mut self,
@@ -302,8 +305,8 @@ impl Hosts<'_> {
         }
     }
 
-    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for many at once
-    /// takes no longer than for one.
+    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for
+    /// many at once takes no longer than for one.
     #[inline(never)]
     fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
         let mut seen = 0;
@@ -372,8 +375,8 @@ impl Hosts<'_> {
     }
 }
 
-/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for each, which nobody
-/// could foretell.
+/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for
+/// each, which nobody could foretell.
 fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
     early.extend_from_slice(events);
     let (mut before, mut after) = (0, 0);

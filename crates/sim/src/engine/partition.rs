@@ -1,15 +1,16 @@
-//! The partition: what shares state makes a place, and what lies too close to each other for a window of time of its own is
-//! merged into one.
+//! The partition: what shares state makes a place, and what lies too close to each other for a window of time of its
+//! own is merged into one.
 //!
 //! ```text
 //! a port, with its queue, transmitter and AQM timer            a place
-//! all flows whose ends share more than the network: those      one place, the hosts': what an application gets at one end
-//!   with applications, and those of other transports than TCP    decides what it asks for at the other, and groups share sources
+//! all flows whose ends share more than the network: those      one place, the hosts': what an application gets at
+//!   with applications, and those of other transports than TCP    one end decides what it asks for at the other, and
+//!                                                                groups share sources
 //! each end of a bulk transfer over TCP                         a place as small as can be: a lone end
 //! ```
 //!
-//! The window is the least time that a packet takes from one place to another. The longer it is, the more places have to be
-//! merged; the shorter, the less each of them does in a window. Where nothing pays, one place is left.
+//! The window is the least time that a packet takes from one place to another. The longer it is, the more places have
+//! to be merged; the shorter, the less each of them does in a window. Where nothing pays, one place is left.
 
 use aqumen_scenario::{Flow, Group, Plan, Traffic};
 
@@ -192,8 +193,8 @@ impl Sets {
         self.sizes[stays as usize] += self.sizes[goes as usize];
     }
 
-    /// Unites what a way from one to the other is too short for. A lone end that reaches itself, or another lone end, within a
-    /// window is none.
+    /// Unites what a way from one to the other is too short for. A lone end that reaches itself, or another lone end,
+    /// within a window is none.
     fn unite_way(&mut self, from: Spot, to: Spot) {
         let (from, to) = (self.number(from), self.number(to));
         self.unite(from, to);

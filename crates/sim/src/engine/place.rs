@@ -1,8 +1,9 @@
 //! A place: whatever shares state, and what is to happen there. It goes through a window of time by itself.
 //!
-//! It does so in steps, as long as the window or shorter. What others posted, and what the place itself put off to a later step, lies
-//! in its inbox and is sorted when the step begins; what it makes itself within a step waits in a heap, which is small. The order
-//! is that of moments, then of slots, then first come first served. Steps in which nothing is due are passed over.
+//! It does so in steps, as long as the window or shorter. What others posted, and what the place itself put off to a
+//! later step, lies in its inbox and is sorted when the step begins; what it makes itself within a step waits in a
+//! heap, which is small. The order is that of moments, then of slots, then first come first served. Steps in which
+//! nothing is due are passed over.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -80,8 +81,8 @@ impl Place {
         self.own.put(Made(self.made, Event::of_words(words)));
     }
 
-    /// Begins the next step in which something is due, if it begins before `until`: what lies in the inbox, or what the place knows by
-    /// other means to be due at `due`.
+    /// Begins the next step in which something is due, if it begins before `until`: what lies in the inbox, or what the
+    /// place knows by other means to be due at `due`.
     #[inline(never)]
     pub(super) fn step(&mut self, until: Turn, due: u64, counts: &mut Vec<u32>) -> bool {
         // What is due in this step, and not before `until`, comes before all in the inbox.
@@ -100,7 +101,8 @@ impl Place {
         true
     }
 
-    /// No event comes sooner from the inbox, once all of the present step are done: the start of a step; `u64::MAX`: none comes.
+    /// No event comes sooner from the inbox, once all of the present step are done: the start of a
+    /// step; `u64::MAX`: none comes.
     pub(super) fn next_due(&self) -> u64 {
         self.inbox.next_window().saturating_mul(1 << self.step_bits)
     }
@@ -117,8 +119,8 @@ impl Place {
         self.own.next
     }
 
-    /// Takes what comes next in this step, if its turn comes before `until`. What was posted before the step began goes before what equals
-    /// it in moment and slot and was made later.
+    /// Takes what comes next in this step, if its turn comes before `until`. What was posted before the step began goes
+    /// before what equals it in moment and slot and was made later.
     #[inline(always)]
     pub(super) fn take(&mut self, until: Turn) -> Option<Event> {
         let own = self.own.next;
@@ -204,8 +206,8 @@ mod tests {
         }
     }
 
-    /// Lets everything happen that is scheduled at first and, after every second event, the next of `children`: (how far ahead,
-    /// slot). Says what happened.
+    /// Lets everything happen that is scheduled at first and, after every second event, the next of `children`: (how
+    /// far ahead, slot). Says what happened.
     fn drain(first: &[(u64, u32)], children: &[(u64, u32)], end: u64) -> Vec<(u64, u32)> {
         let mut place = Place::new(STEP_BITS, 512, None);
         first.iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));

@@ -1,8 +1,8 @@
 //! What happens at a place: packets arrive at its ports and ends, timers go off.
 //!
-//! Where a port is all there is at a place, nothing that a packet causes on its way can come back within the step. So all packets of
-//! the step go through the port, one after the other; then they go on their way. Two loops that each need half of the registers and
-//! of the memory at a time.
+//! Where a port is all there is at a place, nothing that a packet causes on its way can come back within the step. So
+//! all packets of the step go through the port, one after the other; then they go on their way. Two loops that each
+//! need half of the registers and of the memory at a time.
 
 use aqumen_network::Identity;
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
@@ -67,8 +67,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The packets that arrive at the only port of a place before `until`, and before the place has anything else to do, go
-    /// through. How many events that is.
+    /// The packets that arrive at the only port of a place before `until`, and before the place has anything else to
+    /// do, go through. How many events that is.
     fn run_port(&mut self, place: usize, number: u32, until: Turn) -> u64 {
         let link = self.port_links[number as usize];
         match &mut self.ports[number as usize] {
@@ -208,8 +208,9 @@ impl Engine<'_> {
 }
 
 impl Ways<'_> {
-    /// The packets that arrive at the port of a place by itself before `until`, and before the place has anything else to do, have
-    /// their turn. Those that leave it go on [later](Self::send_off): nothing that they cause can come back within this step.
+    /// The packets that arrive at the port of a place by itself before `until`, and before the place has anything
+    /// else to do, have their turn. Those that leave it go on [later](Self::send_off): nothing that they cause
+    /// can come back within this step.
     #[inline(never)]
     fn arrive(&mut self, port: &mut impl Prompt, place: usize, link: u32, until: u64) -> u64 {
         let first_lane = self.post.slots.lanes;
@@ -326,8 +327,8 @@ impl Ways<'_> {
         }
     }
 
-    /// Reads what the packets to come need. In a large network none of it is in the cache, and waiting for many at once takes no
-    /// longer than for one.
+    /// Reads what the packets to come need. In a large network none of it is in the cache, and waiting for many at once
+    /// takes no longer than for one.
     #[inline(never)]
     fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event> + Clone) {
         let lanes = self.post.slots.lanes;

@@ -110,8 +110,8 @@ impl Post {
         place.take(until)
     }
 
-    /// Begins the next step of `place` in which something is due, if it begins before `until`; something that the post does not know of
-    /// is due there at `due`.
+    /// Begins the next step of `place` in which something is due, if it begins before `until`; something that the post
+    /// does not know of is due there at `due`.
     #[inline(always)]
     pub(super) fn step(&mut self, place: usize, until: Turn, due: u64) -> bool {
         self.places[place].step(until, due, &mut self.counts)
@@ -160,7 +160,8 @@ impl Post {
         }
     }
 
-    /// The present window is over: the next in which something may happen, among the `few` windows that follow, or the last of these.
+    /// The present window is over: the next in which something may happen, among the `few` windows that
+    /// follow, or the last of these.
     pub(super) fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
         let first = *few.start();
         let mut next = self.lone.next_window().min(*few.end());

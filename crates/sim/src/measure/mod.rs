@@ -1,7 +1,7 @@
 //! What is measured of flows beside the counts that their ends keep.
 //!
-//! [`receptions`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's segments, [`share`] how endless TCP transfers
-//! share a recorded link.
+//! [`receptions`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's
+//! segments, [`share`] how endless TCP transfers share a recorded link.
 
 pub(crate) mod receptions;
 pub(crate) mod segments;

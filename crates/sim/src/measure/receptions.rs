@@ -231,8 +231,8 @@ mod tests {
     #[test]
     fn a_call_is_rated_by_delay_and_loss() {
         let (plan, mut receptions) = receptions(Media::Voice(Codec::G711, Span::from_millis(20)));
-        // 2 of 100 lost, one by one; 80 ms and 20 ms of filling: Id of 100 ms is 2.69, Ie,eff = 95 * 2 / (2 / 0.98 + 25.1) = 7.000,
-        // for single losses come in bursts of 1, independent ones of 1 / 0.98.
+        // 2 of 100 lost, one by one; 80 ms and 20 ms of filling: Id of 100 ms is 2.69, Ie,eff = 95 * 2 / (2 / 0.98 +
+        // 25.1) = 7.000, for single losses come in bursts of 1, independent ones of 1 / 0.98.
         (0..100).filter(|seq| *seq != 30 && *seq != 60).for_each(|seq| arrive(&plan, &mut receptions, seq, 80));
         let seen = metrics(receptions);
         assert!((seen.r_factor.unwrap() - (93.355 - 2.69 - 7.000)).abs() < 0.05, "{:?}", seen.r_factor);

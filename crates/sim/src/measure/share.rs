@@ -1,9 +1,9 @@
-//! How endless TCP transfers share a link over time: whether they move together, how even their throughputs are over sliding
-//! intervals, and how soon they are after one of them started.
+//! How endless TCP transfers share a link over time: whether they move together, how even their throughputs are over
+//! sliding intervals, and how soon they are after one of them started.
 //!
-//! All is sampled with the series, of [`WATCHED`] flows at most, spread evenly over those that cross the link: the cost does
-//! not grow with the number of flows, and nothing is added to what a packet costs. Throughput is what the senders see
-//! acknowledged.
+//! All is sampled with the series, of [`WATCHED`] flows at most, spread evenly over those that cross the link: the cost
+//! does not grow with the number of flows, and nothing is added to what a packet costs. Throughput is what the senders
+//! see acknowledged.
 
 use std::collections::VecDeque;
 
@@ -185,8 +185,8 @@ impl Share {
         (n > 0.0).then(|| sum / n)
     }
 
-    /// Seconds from the last start of a flow in `window` until the end of the first interval that begins no sooner and in which
-    /// the index is 0.9 or more. `None` if no flow starts there, or the index never is.
+    /// Seconds from the last start of a flow in `window` until the end of the first interval that begins no sooner and
+    /// in which the index is 0.9 or more. `None` if no flow starts there, or the index never is.
     pub(crate) fn convergence_s(&self, window: &Window) -> Option<f64> {
         let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
         let last = *self.starts.iter().rfind(|&&at| start <= at && at < end)?;

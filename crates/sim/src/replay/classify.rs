@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use aqumen_capture::{Headers, Ip};
 use aqumen_units::Ecn;
 
-/// A flow: the 5-tuple; of fragments and of protocols without ports, the addresses and the protocol; of all that is not IP, the
-/// EtherType.
+/// A flow: the 5-tuple; of fragments and of protocols without ports, the addresses and the protocol; of all that is not
+/// IP, the EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowKey {
     kind: Kind,

@@ -1,11 +1,11 @@
 //! Replay: the packets of a capture offered to a queue, open loop.
 //!
-//! [`survey`] looks at the capture and settles the rate; [`replay`] offers its packets at their times to one queue discipline
-//! and says what would have happened to each class of them. Senders do not react: a capture of TCP shaped by its own bottleneck
-//! says what this queue would do to these packets, not what the senders would then have sent.
+//! [`survey`] looks at the capture and settles the rate; [`replay`] offers its packets at their times to one queue
+//! discipline and says what would have happened to each class of them. Senders do not react: a capture of TCP shaped by
+//! its own bottleneck says what this queue would do to these packets, not what the senders would then have sent.
 //!
-//! Reading order: `pace` (the times of a capture as those of a replay), `classify` (what a packet is), `tally` (what is counted),
-//! `run` (queue, transmitter and timers), `writer` (the packets that leave), `answer` (what is said).
+//! Reading order: `pace` (the times of a capture as those of a replay), `classify` (what a packet is), `tally` (what is
+//! counted), `run` (queue, transmitter and timers), `writer` (the packets that leave), `answer` (what is said).
 
 mod answer;
 mod classify;
@@ -122,8 +122,8 @@ const PILOT_PKTS: u64 = 10_000;
 /// Packets between two looks at the progress.
 const LOOK_PKTS: u64 = 4096;
 
-/// Looks at the capture at `path` and settles what `settings` leave open: with a load all of it is read for the rate, else its
-/// first packets for their mean size.
+/// Looks at the capture at `path` and settles what `settings` leave open: with a load all of it is read for the rate,
+/// else its first packets for their mean size.
 pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> Result<Setup, Error> {
     let file = path.display().to_string();
     let wrong = |message: String| Error::Capture { file: file.clone(), message };
@@ -198,8 +198,8 @@ pub fn length(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result
     Ok((last_ns as f64 / 1e9, packets))
 }
 
-/// Refuses an AQM whose updates take far too long on the capture at `path`, beside its packets; says how long the replay takes, where
-/// that is long.
+/// Refuses an AQM whose updates take far too long on the capture at `path`, beside its packets; says how long the
+/// replay takes, where that is long.
 pub fn check_cost(
     path: &Path,
     setup: &Setup,
@@ -226,8 +226,8 @@ pub fn check_cost(
     Ok(cost::said(packets_s + updates_s(duration_s), &format!("{packets} packets over {duration_s:.0} s")))
 }
 
-/// Offers the packets of the capture at `path` to a queue that `aqm` looks after. Those that leave are written to `out`, a
-/// pcapng.
+/// Offers the packets of the capture at `path` to a queue that `aqm` looks after. Those that leave are written to
+/// `out`, a pcapng.
 pub fn replay(
     path: &Path,
     setup: &Setup,

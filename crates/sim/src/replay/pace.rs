@@ -15,8 +15,8 @@ pub(crate) struct Pace {
     pub(crate) shortened: u64,
 }
 
-/// Longest pause between two packets: an hour. Any queue worth the name is empty by then, and an AQM's timers are spared
-/// working through years.
+/// Longest pause between two packets: an hour. Any queue worth the name is empty by then, and an AQM's timers are
+/// spared working through years.
 const PAUSE_MAX_NS: u64 = 3_600_000_000_000;
 
 /// No replay goes beyond this moment: 146 years. What is added to it still is a time.

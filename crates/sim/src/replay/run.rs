@@ -1,7 +1,7 @@
 //! The replay itself: arrivals in the order of their times, a transmitter, the AQM's timers at their moments.
 //!
-//! At equal moments timers come first, then the end of a transmission, then arrivals. A packet's size is that of the capture's
-//! frame, also where only its first bytes were captured.
+//! At equal moments timers come first, then the end of a transmission, then arrivals. A packet's size is that of the
+//! capture's frame, also where only its first bytes were captured.
 
 use std::io::Read;
 

@@ -1,5 +1,5 @@
-//! What is counted of a replay: in all, of each service, of each traffic class, of each flow. Tables have an end: what finds no
-//! room is counted together.
+//! What is counted of a replay: in all, of each service, of each traffic class, of each flow. Tables have an end: what
+//! finds no room is counted together.
 
 use std::collections::{BTreeMap, HashMap};
 

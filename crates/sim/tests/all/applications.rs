@@ -92,8 +92,8 @@ fn page_load(objects: u32, connections: u32) -> f64 {
 
 #[test]
 fn pages_load_as_fast_as_their_connections_allow() {
-    // A packet of 40 B takes 48 us on three links and 30 ms of propagation, one of 1000 B 1.2 ms and 30 ms. A transfer: SYN, its
-    // acknowledgement, the data (there after 91.296 ms), the acknowledgement, after which the next begins.
+    // A packet of 40 B takes 48 us on three links and 30 ms of propagation, one of 1000 B 1.2 ms and 30 ms. A transfer:
+    // SYN, its acknowledgement, the data (there after 91.296 ms), the acknowledgement, after which the next begins.
     let (there, done, parsing) = (91.296, 121.344, 10.0);
     // One after another.
     let sequential = done + parsing + 5.0 * done + there;
@@ -121,7 +121,8 @@ fn a_session_that_is_stopped_goes_on_with_what_it_waited_for() {
 
 #[test]
 fn what_a_session_had_planned_when_it_was_stopped_comes_when_it_goes_on() {
-    // Stopped while the page is parsed, from 121.344 to 131.344 ms: the embedded object is asked for at 200 ms, or when it is due.
+    // Stopped while the page is parsed, from 121.344 to 131.344 ms: the embedded object is asked for
+    // at 200 ms, or when it is due.
     for (off, asked_ms) in [("[\"125ms\", \"200ms\"]", 200.0), ("[\"125ms\", \"128ms\"]", 131.344)] {
         let web = format!(
             "[[flows]]\nname = \"web\"\ntransport = {{ preset = \"ns2\", packet = \"1000B\" }}\noff = [{off}]\n\
@@ -146,8 +147,8 @@ fn film(secs: u32, kind: &str, more: &str) -> RunResult {
 
 #[test]
 fn a_film_takes_the_highest_bit_rate_that_it_can_have() {
-    // 8 Mbit/s carry at most 7.6 of data, of which a share of 0.8 is 6.1: 6.2 is out of reach. A first segment of 4 Mbit comes at more
-    // than 5 Mbit/s though its window has to open, so that the next ones have 4.
+    // 8 Mbit/s carry at most 7.6 of data, of which a share of 0.8 is 6.1: 6.2 is out of reach. A first segment of 4
+    // Mbit comes at more than 5 Mbit/s though its window has to open, so that the next ones have 4.
     let kind = "ladder = [\"1Mbit\", \"4Mbit\", \"6200kbit\"], segment = \"4s\", buffer = \"20s\", play_at = \"8s\"";
     let result = film(100, kind, "[windows]\nlate = [\"40s\", \"100s\"]\n");
     let [all, late] = ["all", "late"].map(|window| &result.flows["film"][window]);

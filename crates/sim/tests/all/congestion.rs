@@ -70,8 +70,8 @@ fn one_cubic_flow_fills_50_mbit_at_100_ms() {
     let plan = network(50, 100, 208, 60, &[TcpConfig::cubic()]);
     let cubic = answer(&plan);
     assert!(steady(&cubic).utilization.unwrap() > 0.95, "{:?}", steady(&cubic));
-    // A factor of 0.7 leaves 0.7 x 625 = 437 packets: more than the path holds, so the link never idles; Reno's half leaves
-    // 312 and 105 round trips to come back.
+    // A factor of 0.7 leaves 0.7 x 625 = 437 packets: more than the path holds, so the link never idles; Reno's half
+    // leaves 312 and 105 round trips to come back.
     let reno = answer(&network(50, 100, 208, 60, &[TcpConfig::modern()]));
     let [cubic, reno] = [&cubic, &reno].map(|result| steady(result).utilization.unwrap());
     assert!(cubic > reno, "{cubic} {reno}");
@@ -119,8 +119,8 @@ fn bbr_fills_the_link_and_not_a_deep_buffer() {
 
 #[test]
 fn ledbat_yields_to_reno() {
-    // A buffer of the bandwidth-delay product, 167 packets in 200 ms: twice LEDBAT's target, and empty whenever Reno has halved its
-    // window, so that LEDBAT learns the round trip without a queue whether it comes first or last.
+    // A buffer of the bandwidth-delay product, 167 packets in 200 ms: twice LEDBAT's target, and empty whenever Reno
+    // has halved its window, so that LEDBAT learns the round trip without a queue whether it comes first or last.
     let at = |secs| vec![(Instant::ZERO + Span::from_secs(secs), None)];
     let shares = |rtt_ms, starts: [u64; 2]| {
         let mut plan = network(10, rtt_ms, 167, 120, &[TcpConfig::ledbat(), TcpConfig::modern()]);
@@ -133,8 +133,8 @@ fn ledbat_yields_to_reno() {
         let share = shares(200, starts);
         assert!(share < 0.2, "{starts:?}: {share}");
     }
-    // At 40 ms Reno halves 200 packets to 100 and never empties the buffer: a latecomer takes what waits for part of the way (RFC 6817
-    // section 4), and its share is many times that of one that came first.
+    // At 40 ms Reno halves 200 packets to 100 and never empties the buffer: a latecomer takes what waits for part of
+    // the way (RFC 6817 section 4), and its share is many times that of one that came first.
     let [first, last] = [[0, 1], [10, 0]].map(|starts| shares(40, starts));
     assert!(first < 0.2 && last > 2.0 * first, "{first} {last}");
     // Alone it uses the link, with about its target of 100 ms, 83 packets, in the queue.

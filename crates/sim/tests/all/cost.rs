@@ -1,4 +1,5 @@
-//! What is foreseen of a run beside what it does: the order of magnitude of packets, updates and samples, whatever the parameters.
+//! What is foreseen of a run beside what it does: the order of magnitude of packets, updates and
+//! samples, whatever the parameters.
 
 use aqumen_aqm::registry::algorithms;
 use aqumen_aqm::{Bound, Catalogue, Kind, Param, threshold};
@@ -36,8 +37,8 @@ fn extremes(param: &Param) -> Vec<f64> {
     values
 }
 
-/// Each numeric parameter of each AQM at its extremes, alone: it cannot be built, or the run has about as many events as were
-/// foreseen, so that a run is refused where they are too many.
+/// Each numeric parameter of each AQM at its extremes, alone: it cannot be built, or the run has about as many events
+/// as were foreseen, so that a run is refused where they are too many.
 #[test]
 fn every_parameter_at_its_extremes_costs_what_was_foreseen() {
     let short = dumbbell("20ms");

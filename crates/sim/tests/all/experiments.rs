@@ -118,7 +118,8 @@ fn every_experiment_starts_and_all_of_it_sends() {
     assert!(files.len() >= 30, "{files:?}");
     for file in files {
         let whole = Scenario::load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
-        // Two seconds from the first start on, into which the groups that come later are moved: `until` would leave them out.
+        // Two seconds from the first start on, into which the groups that come later are moved:
+        // `until` would leave them out.
         let starts = || whole.spec().flows.iter().map(|group| (&group.name.0, group.start.high.as_secs_f64()));
         let first = starts().map(|(_, start)| start).fold(f64::INFINITY, f64::min);
         let duration = format!("{}ms", (first * 1e3) as u64 + 2000);

@@ -1,8 +1,8 @@
-//! The figures of twenty small networks, as a table: whatever changes what a queue, a medium, an application or a measure
-//! does shows in its rows.
+//! The figures of twenty small networks, as a table: whatever changes what a queue, a medium, an application or a
+//! measure does shows in its rows.
 //!
-//! `tests/vectors/figures.csv` has one row a figure. Only transports whose bits stay take part. A change that is meant shows in the
-//! rows that it concerns: `AQUMEN_BLESS=1 cargo test -p aqumen-sim --test all figures` writes them anew.
+//! `tests/vectors/figures.csv` has one row a figure. Only transports whose bits stay take part. A change that is meant
+//! shows in the rows that it concerns: `AQUMEN_BLESS=1 cargo test -p aqumen-sim --test all figures` writes them anew.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

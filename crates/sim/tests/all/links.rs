@@ -6,7 +6,8 @@ use aqumen_result::{LinkMetrics, RunResult, student_quantile};
 use aqumen_scenario::{Plan, Scenario};
 use aqumen_sim::{Options, run};
 
-/// Five flows without losses in the queue that always have something to send; `link` are lines of the bottleneck, `more` follows.
+/// Five flows without losses in the queue that always have something to send; `link` are lines of
+/// the bottleneck, `more` follows.
 fn text(link: &str, duration: &str, more: &str) -> String {
     format!(
         r#"name = "links"
@@ -200,14 +201,16 @@ fn a_mahimahi_trace_delivers_exactly_its_opportunities() {
 #[test]
 fn what_a_mahimahi_opportunity_does_not_use_is_gone() {
     let folder = folder("spare");
-    // An opportunity each 10 ms. A window of one packet of 1000 B needs one for itself each round trip; it leaves the link idle after.
+    // An opportunity each 10 ms. A window of one packet of 1000 B needs one for itself each round trip;
+    // it leaves the link idle after.
     std::fs::write(folder.join("slow.trace"), "10\n").unwrap();
     let one = text("rate = { mahimahi = \"slow.trace\" }", "20s", "").replace("count = 5", "count = 1");
     let one = one.replace("1000pkt", "1pkt").replace("100pkt", "1pkt");
     std::fs::write(folder.join("s.toml"), one).unwrap();
     let plan = Scenario::load(folder.join("s.toml"), &[]).unwrap().plan(1, None).unwrap();
     let result = answer(&plan);
-    // 30 ms of delay and a little transmission: from one opportunity to the fourth after it, 40 ms. Whole packets at the edges.
+    // 30 ms of delay and a little transmission: from one opportunity to the fourth after it, 40
+    // ms. Whole packets at the edges.
     let sent = link(&result, "steady").departures_pkts;
     assert!(sent.abs_diff(18_000 / 40) <= 1, "{sent}");
     std::fs::remove_dir_all(folder).unwrap();
@@ -392,15 +395,16 @@ fn hosts_share_a_link_that_isolates_hosts_whatever_their_flows() {
         let of = |group: &str| result.flows[group]["steady"].goodput_bps;
         of("single") / (of("single") + of("bulk"))
     };
-    // Nine flows of nine hosts: one in nine. Eight flows of one host against one of another: half by hosts (a single Reno does not
-    // use all of that), one in nine by flows.
+    // Nine flows of nine hosts: one in nine. Eight flows of one host against one of another: half by hosts (a single
+    // Reno does not use all of that), one in nine by flows.
     for (isolation, hosts, expected) in [
         ("triple", "", 1.0 / 9.0),
         ("triple", "hosts = 1", 0.5),
         ("dual-src", "hosts = 1", 0.5),
         ("dual-dst", "hosts = 1", 0.5),
         ("flows", "hosts = 1", 1.0 / 9.0),
-        // Eight flows from hosts of their own to one host, and the single one to another: only what looks at destinations knows.
+        // Eight flows from hosts of their own to one host, and the single one to another: only what
+        // looks at destinations knows.
         ("triple", "destinations = 1", 0.5),
         ("dual-dst", "destinations = 1", 0.5),
         ("dual-src", "destinations = 1", 1.0 / 9.0),
@@ -427,15 +431,17 @@ fn data_both_ways_compress_acknowledgements() {
     // Both directions are used, each by data and acknowledgements of the other.
     let (there, back) = (link(&two_way, "steady"), reverse(&two_way));
     assert!(there.utilization.unwrap() > 0.75 && back.utilization.unwrap() > 0.75, "{there:?} {back:?}");
-    // Acknowledgements that leave the queue back to back let data go in bursts: the queue swings more, at less use of the link.
+    // Acknowledgements that leave the queue back to back let data go in bursts: the queue swings
+    // more, at less use of the link.
     let (one, two) = (link(&alone, "steady"), there);
     println!("alone {one:?}\ntwo-way {two:?}");
     assert!(two.queue_std_pkts > 1.1 * one.queue_std_pkts, "{} {}", two.queue_std_pkts, one.queue_std_pkts);
     assert!(two.utilization.unwrap() < one.utilization.unwrap());
 }
 
-/// ns-2.35 with its `ErrorModel` (uniform, packets) after the queue, the plan of this scenario for seeds 1 to 10, `--engine ns2`,
-/// 2026-11-22: loss; mean and standard deviation of the goodput, bit/s, and of the share sent again, over the steady window.
+/// ns-2.35 with its `ErrorModel` (uniform, packets) after the queue, the plan of this scenario for seeds 1 to 10,
+/// `--engine ns2`, 2026-11-22: loss; mean and standard deviation of the goodput, bit/s, and of the share sent
+/// again, over the steady window.
 const NS2: [(f64, [f64; 2], [f64; 2]); 3] = [
     (0.005, [6_161_463.5, 90_569.4], [0.005_155_89, 0.000_148_52]),
     (0.02, [2_869_994.7, 53_068.4], [0.021_524_26, 0.000_616_47]),

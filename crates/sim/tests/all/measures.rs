@@ -4,8 +4,8 @@ use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
 use aqumen_scenario::Scenario;
 use aqumen_sim::{Options, run};
 
-/// Ten seconds over a link of 8 Mbit/s (a packet of 1000 bytes takes 1 ms) and 20 ms, with 0.01 ms and 5 ms at either end, and
-/// a window `late` from 2 s to 10 s.
+/// Ten seconds over a link of 8 Mbit/s (a packet of 1000 bytes takes 1 ms) and 20 ms, with 0.01 ms and 5 ms at either
+/// end, and a window `late` from 2 s to 10 s.
 fn answer(buffer_pkts: u32, flows: &str) -> RunResult {
     let text = format!(
         r#"
@@ -79,8 +79,8 @@ fn a_constant_rate_over_an_idle_link_has_one_delay_and_loses_nothing() {
 
 #[test]
 fn four_times_the_capacity_loses_three_packets_of_four_in_a_row() {
-    // A packet each 0.25 ms, room for one: at each full millisecond the waiting packet starts and the one that arrives takes its
-    // place for 1 ms, the next three find it full.
+    // A packet each 0.25 ms, room for one: at each full millisecond the waiting packet starts and the one that arrives
+    // takes its place for 1 ms, the next three find it full.
     let result = answer(1, &cbr(4 * 7776));
     let seen = flows(&result, "cbr");
     near(seen.loss_ratio, 0.75, 1e-4);
@@ -176,8 +176,8 @@ fn two_flows_alike_are_fair_soon_after_the_second_starts() {
             "#
         )
     };
-    // Slow start to 8 packets takes three round trips of 60 ms: 1 + 2 + 4, then 8 each 60 ms. In the first second of both that
-    // is 7 + 8 (1 / 0.062 - 3) = 112 packets against 129: an index of 0.995.
+    // Slow start to 8 packets takes three round trips of 60 ms: 1 + 2 + 4, then 8 each 60 ms. In the first second of
+    // both that is 7 + 8 (1 / 0.062 - 3) = 112 packets against 129: an index of 0.995.
     let result = answer(100, &[flow("first", "0s"), flow("second", "4s")].concat());
     near(link(&result).convergence_s, 1.0, 0.1 + 1e-9);
     near(link(&result).fairness_mean, 0.99, 0.01);
@@ -206,8 +206,8 @@ fn a_call_over_an_idle_link_is_as_good_as_its_codec_and_delay() {
 
 #[test]
 fn a_page_takes_its_objects_one_by_one() {
-    // A page of three objects of one segment each on one connection: 31.02 ms to the last byte of an object, 61.06 ms to its
-    // acknowledgement, 100 ms to parse the main object: 61.06 + 100 + 61.06 + 31.02 ms.
+    // A page of three objects of one segment each on one connection: 31.02 ms to the last byte of an object, 61.06 ms
+    // to its acknowledgement, 100 ms to parse the main object: 61.06 + 100 + 61.06 + 31.02 ms.
     let result = answer(
         10,
         r#"
@@ -247,8 +247,8 @@ fn a_frame_that_the_queue_cannot_hold_is_lost() {
     );
     let result = answer(10, &video);
     let film = &result.flows["film"]["all"];
-    // A frame comes in packets of 1500 B, 1472 of them data, 15 us apart; the link takes 1.5 ms for one. So the first goes out, ten wait, and
-    // what comes beyond is dropped. Eleven take 16.5 ms, and the next frame comes after 40.
+    // A frame comes in packets of 1500 B, 1472 of them data, 15 us apart; the link takes 1.5 ms for one. So the first
+    // goes out, ten wait, and what comes beyond is dropped. Eleven take 16.5 ms, and the next frame comes after 40.
     let text = std::fs::read_to_string(file).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let sizes: Vec<u64> = lines.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect();

@@ -85,14 +85,15 @@ fn flow_queueing_shares_the_link_equally() {
     for name in ["fq-codel", "fq-pie", "cake", "drr", "sfq"] {
         let mut dumbbell = apart(name);
         if name == "cake" {
-            // Its sets of eight keep flows apart by themselves. Without a rate its turns are a full packet, as those of the others.
+            // Its sets of eight keep flows apart by themselves. Without a rate its turns are a full
+            // packet, as those of the others.
             dumbbell.values = vec![("rate", 0.0)];
         }
         let mut plan = dumbbell.plan();
         let mut result = answer(&plan);
         if name == "fq-codel" {
-            // CoDel's interval of 100 ms is short for these round trips, and as in Linux it signals queues of one packet, too, so
-            // that the link idles at times. By the RFC it lets them be.
+            // CoDel's interval of 100 ms is short for these round trips, and as in Linux it signals queues of one
+            // packet, too, so that the link idles at times. By the RFC it lets them be.
             assert!(steady(&result).utilization.unwrap() > 0.75, "{:?}", steady(&result));
             assert!(flows(&result, "ftp").jain_fairness.unwrap() > 0.95, "{:?}", flows(&result, "ftp"));
             set(&mut plan, "backlog", OwnedValue::Choice("queue".into()));
@@ -200,7 +201,8 @@ fn set(plan: &mut Plan, key: &str, value: OwnedValue) {
 
 #[test]
 fn cake_follows_the_links_rate() {
-    // From 8 to 1 Mbit/s after 10 s: a packet of 1514 B then takes 12.1 ms, so that CAKE lets 48 ms be, where it let 6 ms be before.
+    // From 8 to 1 Mbit/s after 10 s: a packet of 1514 B then takes 12.1 ms, so that CAKE lets 48 ms be,
+    // where it let 6 ms be before.
     let mut plan = Dumbbell { flows: 1, ..twenty("cake") }.plan();
     let link = plan.links.iter_mut().find(|link| link.name == "bottleneck").unwrap();
     link.rates.push((Instant::ZERO + Span::from_secs(10), Rate::from_bps(1_000_000)));

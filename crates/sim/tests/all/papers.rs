@@ -1,7 +1,7 @@
 //! The papers' controllers in the packet engine: what each holds, and where a paper's words fail.
 //!
-//! `cargo test --release -p aqumen-sim --test all papers -- --ignored --nocapture` prints the whole table of `docs/aqms/papers.md`,
-//! measured beside expected.
+//! `cargo test --release -p aqumen-sim --test all papers -- --ignored --nocapture` prints the whole table of
+//! `docs/aqms/papers.md`, measured beside expected.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -193,8 +193,8 @@ fn paper_seeds(row: &str, case: &str) -> (Figures, Figures) {
 
 #[test]
 fn a_part_of_the_table_comes_out() {
-    // Over seeds the mean queue of these cells strays by 0.3 to 1.5 packets, its deviation by 4 to 9 %, so that three of them
-    // leave 1 packet and 5 %: 5 packets, 25 % and 0.01 are the bounds of the whole table.
+    // Over seeds the mean queue of these cells strays by 0.3 to 1.5 packets, its deviation by 4 to 9 %, so that three
+    // of them leave 1 packet and 5 %: 5 packets, 25 % and 0.01 are the bounds of the whole table.
     for (row, case) in [
         ("ARM-PFC B, default", "E1"),
         ("ARM-PFC B, default", "E4"),
@@ -239,8 +239,9 @@ fn arm_pfc_identified_online_holds_the_network_that_it_knows_and_loses_the_other
     assert!(queue < 70.0 && util < 0.9, "{queue} {util}");
 }
 
-/// The AAQM paper's link, 10 Mbit/s of 1282 B, 100 packets of buffer, and 20 flows whose round trips are drawn uniformly from 40
-/// to 200 ms. (A delay drawn on each side makes the extremes rare, and few short round trips cost utilisation.)
+/// The AAQM paper's link, 10 Mbit/s of 1282 B, 100 packets of buffer, and 20 flows whose round trips are
+/// drawn uniformly from 40 to 200 ms. (A delay drawn on each side makes the extremes rare, and few short
+/// round trips cost utilisation.)
 const AAQM_LINK: &str = r#"
 name = "aaqm"
 duration = "60s"
@@ -267,7 +268,8 @@ target = "25pkt"
 packet = "1282B"
 "#;
 
-/// The self-tuning paper's network at a fortieth of its size, long-lived flows alone: an eighth of the capacity for a while.
+/// The self-tuning paper's network at a fortieth of its size, long-lived flows alone: an eighth
+/// of the capacity for a while.
 const STEP: &str = r#"
 name = "step"
 duration = "220s"
@@ -357,7 +359,8 @@ fn stpi_holds_its_target_through_an_eighth_of_the_capacity_and_a_fixed_pi_does_n
     assert!(narrow > 60.0 && wide < 0.6, "{narrow} {wide}");
 }
 
-/// A fortieth of the self-tuning paper's network, the flows of one direction alone: a target of 5 ms, round trips of 145 ms.
+/// A fortieth of the self-tuning paper's network, the flows of one direction alone: a target of
+/// 5 ms, round trips of 145 ms.
 const SHORT_TARGET: &str = r#"
 name = "short-target"
 duration = "300s"

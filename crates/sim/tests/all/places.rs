@@ -1,6 +1,6 @@
-//! Partitions: however a network is parted into places that go through windows of time by themselves, the answers and the trace
-//! are the same bits. So they are where links that one flow alone uses are computed without events, which a trace hinders where such a
-//! link can overflow.
+//! Partitions: however a network is parted into places that go through windows of time by themselves, the answers and
+//! the trace are the same bits. So they are where links that one flow alone uses are computed without events, which a
+//! trace hinders where such a link can overflow.
 
 use std::path::PathBuf;
 
@@ -158,8 +158,8 @@ fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
         let untraced = answer(plan, Options { places, ..Options::default() });
         assert!(untraced == in_order.0, "{places:?}, no trace: other answers\n{text}\n{}\n{untraced}", in_order.0);
     }
-    // With events at each hop and for each transmission, packets that reach one queue at the same moment may change places: the
-    // numbers of lanes are others. So this compares such runs with each other.
+    // With events at each hop and for each transmission, packets that reach one queue at the same moment may change
+    // places: the numbers of lanes are others. So this compares such runs with each other.
     let every = Options { every_hop: true, every_service: true, ..Options::default() };
     let in_order = traced(plan, Options { places: Places::One, ..every }, name);
     let other = traced(plan, Options { places: Places::Drawn(seeds[0]), ..every }, name);
@@ -168,8 +168,8 @@ fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
 
 #[test]
 fn a_port_to_which_packets_come_back_within_a_window_gives_the_same_bits() {
-    // Acknowledgements cross the bottleneck too, and nothing keeps them longer than two transmissions: .8 and .032 ms. A window is as
-    // long as it takes from and to the senders, 35 ms or more.
+    // Acknowledgements cross the bottleneck too, and nothing keeps them longer than two transmissions: .8 and .032 ms.
+    // A window is as long as it takes from and to the senders, 35 ms or more.
     let mut plan = Dumbbell { flows: 9, ..Dumbbell::exp1("pi", 3) }.plan();
     for flow in &mut plan.flows {
         let [first, ..] = flow.path[..] else { panic!("a path of three links") };

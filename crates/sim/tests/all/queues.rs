@@ -1,5 +1,5 @@
-//! Queues against queueing theory: sources of packets at one link, its waiting room and its waits against the formulas, in
-//! 99.9 % intervals of batch means at fixed seeds; and what applications ask of TCP.
+//! Queues against queueing theory: sources of packets at one link, its waiting room and its waits against the formulas,
+//! in 99.9 % intervals of batch means at fixed seeds; and what applications ask of TCP.
 
 use aqumen_result::{LinkMetrics, RunResult, student_quantile};
 use aqumen_scenario::{Plan, Scenario};
@@ -11,8 +11,8 @@ const BATCHES: usize = 30;
 /// Header of the packets: the least that can be written.
 const HEADER: f64 = 1.0;
 
-/// One link of 8 Mbit/s from `a` to `b` with room for `buffer` packets that wait, batches of `batch_s` after as long a start,
-/// and a flow over UDP without access links: what it writes is what arrives.
+/// One link of 8 Mbit/s from `a` to `b` with room for `buffer` packets that wait, batches of `batch_s` after as long a
+/// start, and a flow over UDP without access links: what it writes is what arrives.
 fn queue(buffer: u32, batch_s: f64, rate: &str, traffic: &str) -> Plan {
     let windows: String = (0..BATCHES)
         .map(|i| {
@@ -88,8 +88,9 @@ fn m_g_1() {
     assert_poisson_queue("M/2 sizes/1", 1000.0, two, 624.0, 0.6 * 1600.0 + 0.4 * 2.25e6);
 }
 
-/// The reference case of the queueing analysis, packet by packet: four Markov-modulated sources, Erlang-4 sizes of 1282 bytes
-/// at 975 packets/s, 20 packets with the one in service. Expected: aqumen mmpp examples/mmpp/reference.toml --json
+/// The reference case of the queueing analysis, packet by packet: four Markov-modulated sources, Erlang-4 sizes of
+/// 1282 bytes at 975 packets/s, 20 packets with the one in service. Expected: aqumen mmpp
+/// examples/mmpp/reference.toml --json
 #[test]
 fn mmpp_er_4_1_l() {
     let size = "{ law = \"erlang\", mean = \"1281B\", stages = 4 }";

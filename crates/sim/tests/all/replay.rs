@@ -50,7 +50,8 @@ fn run(capture: &[u8], setup: &Setup, aqm: &str) -> Answer {
 
 #[test]
 fn the_packets_of_a_burst_wait_for_those_ahead_of_them() {
-    // 8 Mbit/s: 1000 bytes take 1 ms. Packets of a burst of four wait 0, 1, 2 and 3 ms; the fifth, at 10 ms, does not wait.
+    // 8 Mbit/s: 1000 bytes take 1 ms. Packets of a burst of four wait 0, 1, 2 and 3 ms; the
+    // fifth, at 10 ms, does not wait.
     let burst: Vec<_> = [0, 0, 0, 0, 10_000_000].iter().map(|at| (*at, 1000, udp(1, 0))).collect();
     let answer = run(&packets(&burst), &setup("8Mbit", "100pkt"), "droptail");
     assert_eq!((answer.total.counts.departures_pkts, answer.total.sojourn.mean_s), (5, Some(0.0012)));
@@ -68,8 +69,8 @@ fn the_packets_of_a_burst_wait_for_those_ahead_of_them() {
 
 #[test]
 fn a_full_buffer_overflows_and_an_end_of_transmission_makes_room_first() {
-    // One in transmission and two waiting; at 0 the fourth and fifth find no room. At 1 ms the transmission ends, one of those
-    // waiting goes on the link, and the packet of that moment finds room.
+    // One in transmission and two waiting; at 0 the fourth and fifth find no room. At 1 ms the transmission ends, one
+    // of those waiting goes on the link, and the packet of that moment finds room.
     let at = [0, 0, 0, 0, 0, 1_000_000];
     let offered: Vec<_> = at.iter().zip(1..).map(|(at, host)| (*at, 1000, udp(host, 0))).collect();
     let answer = run(&packets(&offered), &setup("8Mbit", "2pkt"), "droptail");
@@ -124,8 +125,8 @@ fn only_the_interface_asked_for_counts_and_clocks_that_go_back_are_counted() {
 
 #[test]
 fn flows_do_not_hinder_one_another_in_queues_of_their_own() {
-    // Host 1 offers twice the link's rate, host 2 one packet each 20 ms: in queues of its own it waits for one packet of the
-    // other's quantum at most (1514 bytes: two packets of 1000, less what it has begun).
+    // Host 1 offers twice the link's rate, host 2 one packet each 20 ms: in queues of its own it waits for one packet
+    // of the other's quantum at most (1514 bytes: two packets of 1000, less what it has begun).
     let mut offered: Vec<_> = (0..4000u64).map(|i| (i * 500_000, 1000, udp(1, 0))).collect();
     offered.extend((0..100u64).map(|i| (i * 20_000_000 + 250_000, 1000, udp(2, 0))));
     offered.sort_by_key(|(at, ..)| *at);
@@ -400,7 +401,8 @@ fn a_capture_s_report_counts_what_is_odd_in_it() {
 
 #[test]
 fn what_leaves_is_written_with_its_time_and_its_mark() {
-    // 1000 bytes take 1 ms at 8 Mbit/s; the way takes 5 ms more. A threshold of one packet: who finds more waiting is marked.
+    // 1000 bytes take 1 ms at 8 Mbit/s; the way takes 5 ms more. A threshold of one packet: who
+    // finds more waiting is marked.
     let offered: Vec<_> = (0..6).map(|i| (0, 1000, udp(1, if i < 5 { 2 } else { 0 }))).collect();
     let file = InFile::new("written", &packets(&offered));
     let out = InFile::new("written-out", &[]);

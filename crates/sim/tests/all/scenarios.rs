@@ -1,5 +1,6 @@
-//! Random scenarios, all valid, against what holds for every run: nothing is refused, packets are conserved, every figure is a
-//! number in its range, and no answer depends on what else runs, in which order, or on how much of the run follows.
+//! Random scenarios, all valid, against what holds for every run: nothing is refused, packets are
+//! conserved, every figure is a number in its range, and no answer depends on what else runs, in which
+//! order, or on how much of the run follows.
 
 use crate::valid;
 
@@ -66,7 +67,8 @@ fn figures_are_numbers_in_their_range(result: &RunResult) {
         for (window, link) in windows {
             let at = |what: &str| format!("{name}, {window}: {what}");
             ratio(&at("utilization"), link.utilization);
-            // What is decided at the head in a window may have arrived before it: over arrivals, only the whole run is bounded.
+            // What is decided at the head in a window may have arrived before it: over arrivals,
+            // only the whole run is bounded.
             for (what, share) in [
                 ("mark_ratio", link.mark_ratio),
                 ("early_drop_ratio", link.early_drop_ratio),

@@ -41,8 +41,8 @@ pub(crate) fn unresponsive(group: &Group) -> Option<Load> {
     Some(Load { pps: offered.per_second * pieces, packet_bytes, payload_bytes })
 }
 
-/// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive, or whose windows follow another
-/// law than Reno's: the equations are those of its windows and of constant rates.
+/// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive, or whose windows
+/// follow another law than Reno's: the equations are those of its windows and of constant rates.
 pub(crate) fn known_traffic(plan: &Plan) -> Result<(), Error> {
     for group in &plan.groups {
         if let Some(law) = group.transport.congestion().filter(|law| *law != "reno") {
@@ -76,9 +76,9 @@ pub(crate) fn known_applications(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared links
-/// that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable follow
-/// [`Model::Reno`], others [`Model::Drop`].
+/// The classes and queues of `plan`. Queues are made of the recorded links, in the order of the plan, and of shared
+/// links that are narrower than every recorded link of a path. Where `model` is left out, flows that are ECN-capable
+/// follow [`Model::Reno`], others [`Model::Drop`].
 pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     only_wires(plan)?;
     known_traffic(plan)?;
@@ -179,8 +179,8 @@ pub(crate) fn modelled_links(plan: &Plan) -> Vec<usize> {
     (0..plan.links.len()).filter(|&link| modelled[link]).collect()
 }
 
-/// Mean size of the packets that cross a link, bytes; of the nominal network if none does. Flows with windows count alike, and
-/// take what unresponsive load leaves of the first capacity, were nothing of it lost.
+/// Mean size of the packets that cross a link, bytes; of the nominal network if none does. Flows with windows count
+/// alike, and take what unresponsive load leaves of the first capacity, were nothing of it lost.
 pub(crate) fn packet_bytes(plan: &Plan, link: usize) -> f64 {
     let (mut sizes, mut flows, mut load_bps, mut load_pps) = (0.0, 0.0, 0.0, 0.0);
     for flow in plan.flows.iter().filter(|flow| flow.path.contains(&(link as u32))) {

@@ -181,7 +181,8 @@ impl Driver {
         }
     }
 
-    /// The probability as traces show it: what the algorithm calls so, not the single signals of one that looks at packets.
+    /// The probability as traces show it: what the algorithm calls so, not the single signals
+    /// of one that looks at packets.
     pub(crate) fn shown_probability(&self, average: f64) -> f64 {
         match &self.packets {
             Some(packets) => packets.aqm.probability().get(),

@@ -29,8 +29,8 @@ impl History {
         self.rows.extend_from_slice(row);
     }
 
-    /// The last row at or before `t` and the share of the way from there to the next row. The first row stands for all that
-    /// was before it.
+    /// The last row at or before `t` and the share of the way from there to the next row. The first row stands for all
+    /// that was before it.
     #[inline]
     pub(crate) fn find(&self, t: f64, cursor: &mut Cursor) -> (usize, f64) {
         let mut at = cursor.0.min(self.t.len() - 1);

@@ -1,9 +1,9 @@
 //! How the equations move: Heun's method over steps that end wherever something happens, with the past interpolated.
 //!
-//! Each step ends at the latest where a control law steps, a flow starts or stops, a capacity changes, or the caller wants
-//! to look; in between, equal steps no longer than asked for. A signal takes the path's whole round-trip time from the
-//! queue to its effect on that queue, wherever on the path the queue is; fluid takes no time from one queue to the next but
-//! the waiting itself, and leaves a queue in the mix in which it entered.
+//! Each step ends at the latest where a control law steps, a flow starts or stops, a capacity changes, or the caller
+//! wants to look; in between, equal steps no longer than asked for. A signal takes the path's whole round-trip time
+//! from the queue to its effect on that queue, wherever on the path the queue is; fluid takes no time from one queue to
+//! the next but the waiting itself, and leaves a queue in the mix in which it entered.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -528,8 +528,8 @@ impl Fluid {
         }
     }
 
-    /// What passes queue `j`; its slope. What leaves goes to the next queue of each class, which reads it now if it comes
-    /// later in the list, at the next evaluation if it came earlier.
+    /// What passes queue `j`; its slope. What leaves goes to the next queue of each class, which reads it now if it
+    /// comes later in the list, at the next evaluation if it came earlier.
     fn pass(&mut self, j: usize, t: f64, waiting: f64, average: f64) -> f64 {
         let queue = &mut self.queues[j];
         let p = queue.driver.probability(average);
@@ -714,7 +714,8 @@ impl Event {
     }
 }
 
-/// The longest round trip that can come about, seconds: every queue of a way is full, at the least capacity that it ever has.
+/// The longest round trip that can come about, seconds: every queue of a way is full, at the
+/// least capacity that it ever has.
 fn reach_s(network: &Network) -> f64 {
     let full_s =
         |queue: &Queue| queue.buffer_pkts / queue.rates.iter().map(|rate| rate.1).fold(f64::INFINITY, f64::min);

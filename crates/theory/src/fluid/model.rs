@@ -9,8 +9,8 @@ pub enum Model {
     Hollot,
     /// Clocked by acknowledgements; signals are marks.
     Ecn,
-    /// Many different windows under random marks, as packets show them: their spread, the round without growth after a signal,
-    /// the acknowledgement clock.
+    /// Many different windows under random marks, as packets show them: their spread, the round without growth after a
+    /// signal, the acknowledgement clock.
     Reno,
     /// Clocked by acknowledgements; signals are losses, which the queue does not see.
     Drop,

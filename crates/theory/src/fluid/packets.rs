@@ -1,6 +1,6 @@
-//! An algorithm that decides packet by packet, asked packet by packet: the fluid that arrives in a step is cut into evenly
-//! spaced packets, and the share that the algorithm signals is the probability of the next step. Its random numbers are the
-//! same in every run.
+//! An algorithm that decides packet by packet, asked packet by packet: the fluid that arrives in a step is cut into
+//! evenly spaced packets, and the share that the algorithm signals is the probability of the next step. Its random
+//! numbers are the same in every run.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Cx, Draw, DropReason, Limit, Packet, QueueView, Totals, Verdict};

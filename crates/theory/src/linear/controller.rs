@@ -59,7 +59,8 @@ impl Controller {
         }
     }
 
-    /// Denominator and numerator at e^{jwT}, or at jw over (jw + `corner`)^n, n the denominator's order, so that both stay finite.
+    /// Denominator and numerator at e^{jwT}, or at jw over (jw + `corner`)^n, n the denominator's
+    /// order, so that both stay finite.
     pub(crate) fn parts(&self, w: f64, corner: f64) -> (Complex64, Complex64) {
         match self {
             Controller::Sampled { num, den, period_s } => {
@@ -75,8 +76,8 @@ impl Controller {
         }
     }
 
-    /// A bound on the numerator's size; how much delay numerator and denominator together, and the denominator alone, have in
-    /// them, seconds. Of a sampled controller.
+    /// A bound on the numerator's size; how much delay numerator and denominator together, and the denominator alone,
+    /// have in them, seconds. Of a sampled controller.
     pub(crate) fn spread(&self) -> (f64, [f64; 2]) {
         let Controller::Sampled { num, den, period_s } = self else { return (0.0, [0.0; 2]) };
         let most = |c: &[f64]| c.iter().map(|c| c.abs()).sum::<f64>();
@@ -114,14 +115,14 @@ impl Controller {
         Controller::Continuous { num: vec![pi.gain, pi.gain / pi.zero], den: vec![0.0, 1.0] }
     }
 
-    /// The controller of any AQM with a control law of one loop, found by asking the law alone: it is driven to the operating
-    /// point and answers an impulse of the queue.
+    /// The controller of any AQM with a control law of one loop, found by asking the law alone: it is driven to the
+    /// operating point and answers an impulse of the queue.
     pub fn probed(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Probe)> {
         probe(choice, at)
     }
 
-    /// The controller of an AQM at an operating point, and how it was found where no transfer function is known. `None` for
-    /// one that does not control (DropTail), that has no law, or whose law does not come to rest there.
+    /// The controller of an AQM at an operating point, and how it was found where no transfer function is known. `None`
+    /// for one that does not control (DropTail), that has no law, or whose law does not come to rest there.
     pub fn of(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
         Controller::of_built(&choice.build()?.ok()?, choice, at)
     }
@@ -144,8 +145,8 @@ impl From<Transfer> for Controller {
     }
 }
 
-/// Drives a law to the operating point and takes its answer to an impulse of the queue, in both directions, for the mean. The
-/// answer's increments are the numerator over 1 - z^-1, so that an integrator's answer may end.
+/// Drives a law to the operating point and takes its answer to an impulse of the queue, in both directions, for the
+/// mean. The answer's increments are the numerator over 1 - z^-1, so that an integrator's answer may end.
 fn probe(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Controller, Probe)> {
     // Both answers begin in the very same state, so that what it lacks of rest cancels.
     let answer = |sign: f64| -> Option<(Driven, usize, Vec<f64>)> {
@@ -169,8 +170,8 @@ const NOISE: f64 = 1e-9;
 /// Answers this short are left as they are.
 const SHORT: usize = 32;
 
-/// A long numerator whose end decays as r^k is the answer of a slow pole r: it goes to the denominator, as long as that makes the
-/// numerator shorter by half. `None` of a numerator that is nothing.
+/// A long numerator whose end decays as r^k is the answer of a slow pole r: it goes to the denominator, as long as that
+/// makes the numerator shorter by half. `None` of a numerator that is nothing.
 fn shortened(mut num: Vec<f64>, mut den: Vec<f64>) -> Option<(Vec<f64>, Vec<f64>)> {
     let largest = num.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     if !(largest > 0.0 && largest.is_finite()) {
@@ -253,8 +254,8 @@ impl Driven {
         self.applied
     }
 
-    /// By how much each sample moves the probability after an impulse of the queue, upwards or downwards, per packet; until nothing
-    /// moves any more.
+    /// By how much each sample moves the probability after an impulse of the queue, upwards or downwards, per packet;
+    /// until nothing moves any more.
     fn increments(&mut self, sign: f64) -> Vec<f64> {
         let rest = self.at.queue_pkts;
         let height = sign * 1e-3 * rest.max(1.0);

@@ -44,8 +44,9 @@ pub struct Loop<P = Plant> {
     pub images: u32,
 }
 
-/// How far a loop is from instability. `None` where there is no such crossing. No margin contradicts the verdict: the gains that
-/// keep the loop stable hold one between them just when it is stable, and its angles and distances are negative when it is not.
+/// How far a loop is from instability. `None` where there is no such crossing. No margin contradicts the verdict:
+/// the gains that keep the loop stable hold one between them just when it is stable, and its angles and distances
+/// are negative when it is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Margins {
     /// Whether the closed loop is stable.
@@ -54,8 +55,8 @@ pub struct Margins {
     pub unstable_poles: u32,
     /// Smallest phase margin, degrees, to either side; negative where the loop is unstable.
     pub phase_margin_deg: Option<f64>,
-    /// Upper end of the gains that are stable, as factors; below one, the loop is unstable. `None`: no gain is too large, or none
-    /// is stable.
+    /// Upper end of the gains that are stable, as factors; below one, the loop is unstable. `None`: no gain is too
+    /// large, or none is stable.
     pub gain_margin: Option<f64>,
     /// Their lower end, of a loop that is stable only with enough gain; above one, the loop is unstable.
     pub gain_margin_low: Option<f64>,
@@ -95,8 +96,8 @@ impl<P: Answers> Loop<P> {
         Loop { plant, controller, images: 8 }
     }
 
-    /// The loop's response at `w`, rad/s. A sampled controller sees the plant through its hold, (1 - e^-sT)/(sT), and the
-    /// images at multiples of the sampling frequency.
+    /// The loop's response at `w`, rad/s. A sampled controller sees the plant through its hold, (1 - e^-sT)/(sT), and
+    /// the images at multiples of the sampling frequency.
     pub fn response(&self, w: f64) -> Complex64 {
         -self.controller.response(w) * self.seen(w)
     }
@@ -197,9 +198,9 @@ impl<P: Answers> Loop<P> {
         of(first, second, true).into_iter().chain(top).collect()
     }
 
-    /// The characteristic function den + num G from rest to half the sampling frequency, or to where it no longer turns: outside
-    /// the circle (right of the axis) it has no poles, since TCP's plants are stable, so that its zeros there are all it turns
-    /// around: minus half a turn for each on the way from rest upwards.
+    /// The characteristic function den + num G from rest to half the sampling frequency, or to where it no longer
+    /// turns: outside the circle (right of the axis) it has no poles, since TCP's plants are stable, so that its zeros
+    /// there are all it turns around: minus half a turn for each on the way from rest upwards.
     fn walk(&self, resolution: Resolution) -> Vec<Sample> {
         let r = self.plant.delay_s();
         let period = self.controller.period_s();
@@ -292,7 +293,8 @@ struct Critical {
     poles: i64,
 }
 
-/// The ends of the stretch of gains nearest to one that is stable, as places in `critical`, which rises; `unstable` poles are at one.
+/// The ends of the stretch of gains nearest to one that is stable, as places in `critical`, which rises;
+/// `unstable` poles are at one.
 fn stable_gains(critical: &[Critical], unstable: i64) -> Option<(Option<usize>, Option<usize>)> {
     let here = critical.partition_point(|at| at.gain <= 1.0);
     // Stretch k ends at critical gain k and begins at the one before.
@@ -336,8 +338,8 @@ mod tests {
 
     #[test]
     fn half_a_radian_per_delay_leaves_the_margins_that_the_rule_promises() {
-        // PM = 90 - 0.5 (180/pi) - atan 0.5 = 90 - 28.648 - 26.565 = 34.787 degrees; the loop without the cancelled pole is
-        // 0.559 e^{-jx} / (jx (1 + jx)), x = w R0: phase -180 where x + atan x = pi/2, x = 0.86033,
+        // PM = 90 - 0.5 (180/pi) - atan 0.5 = 90 - 28.648 - 26.565 = 34.787 degrees; the loop without the cancelled
+        // pole is 0.559 e^{-jx} / (jx (1 + jx)), x = w R0: phase -180 where x + atan x = pi/2, x = 0.86033,
         // |L| = 0.559017 / (0.86033 * 1.319163) = 0.49256: GM = 2.0302.
         let at = OperatingPoint::new(Model::Hollot, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
         let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();

@@ -1,8 +1,9 @@
 //! What the queue does around its rest: the noise that packets make, through the loop.
 //!
-//! Two white noises enter. A window's reductions come at random, so many packets^2 a round trip each; the windows filter
-//! it as they do any push, with their pole, and the queue follows with a lag of R. Packets arrive at random, C of them a second; a
-//! surplus goes away within R, since those that wait longer come back later. Both are answered by the loop, 1 / (1 + L).
+//! Two white noises enter. A window's reductions come at random, so many packets^2 a round trip each; the windows
+//! filter it as they do any push, with their pole, and the queue follows with a lag of R. Packets arrive at random,
+//! C of them a second; a surplus goes away within R, since those that wait longer come back later. Both are
+//! answered by the loop, 1 / (1 + L).
 
 use std::f64::consts::PI;
 
@@ -28,8 +29,8 @@ impl Fineness {
     pub const COARSE: Fineness = Fineness { from: 1e-3, up_to: 100.0, per_decade: 50.0 };
 }
 
-/// Power of the queue at `w`, rad/s, in packets^2 per rad/s: the variance is its integral over w from zero on, over pi. `closed` is
-/// the loop at `at`, of many windows under random marks.
+/// Power of the queue at `w`, rad/s, in packets^2 per rad/s: the variance is its integral over w from zero on, over pi.
+/// `closed` is the loop at `at`, of many windows under random marks.
 pub fn power(closed: &Loop, at: &OperatingPoint, w: f64) -> f64 {
     let OperatingPoint { flows, capacity_pps, rtt_s: r, windows, .. } = *at;
     let (slope, noise) = windows.map_or((-1.0, 0.0), |windows| (windows.slopes.0, windows.noise));
@@ -79,8 +80,8 @@ mod tests {
 
     #[test]
     fn without_a_loop_the_variance_is_that_of_windows_and_arrivals() {
-        // A controller that does nothing. Arrivals alone: C R / 2. Halvings through two lags a = 1/R and b = -pole, of N windows:
-        // N S / (2 a b (a + b)) / R^2.
+        // A controller that does nothing. Arrivals alone: C R / 2. Halvings through two lags a = 1/R and b = -pole, of
+        // N windows: N S / (2 a b (a + b)) / R^2.
         let at = OperatingPoint::new(Model::Reno, 60.0, 3750.0, 0.0, 0.2, 175.0).unwrap();
         let none = Controller::Continuous { num: vec![0.0], den: vec![1.0] };
         let closed = Loop::new(Plant::exact(&at), none);

@@ -1,8 +1,8 @@
 //! The fluid models linearised at an operating point: dx/dt = A x + A_d x(t - R0) + b p + b_d p(t - R0), x = (dW, dq).
 //!
 //! The delay depends on the state, but at an equilibrium all derivatives are zero, so freezing it at R0 is exact. The
-//! textbook's plant (eq. (5) of the ARM-PFC paper, with its sign and delay put right) counts the delayed terms of the window
-//! as present and drops those of the queue.
+//! textbook's plant (eq. (5) of the ARM-PFC paper, with its sign and delay put right) counts the delayed terms of the
+//! window as present and drops those of the queue.
 
 use num_complex::Complex64;
 

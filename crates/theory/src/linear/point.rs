@@ -55,7 +55,8 @@ impl OperatingPoint {
         }
     }
 
-    /// The equilibrium of `model` with `queue_pkts` waiting. Flows, capacity and R0 are above zero, u0 below the capacity.
+    /// The equilibrium of `model` with `queue_pkts` waiting. Flows, capacity and R0 are above
+    /// zero, u0 below the capacity.
     pub fn new(
         model: Model,
         flows: f64,
@@ -98,7 +99,8 @@ impl OperatingPoint {
         })
     }
 
-    /// The same with the windows of `sender`, in model `reno`; those of ns-2's Reno have a closed form, in which it is already.
+    /// The same with the windows of `sender`, in model `reno`; those of ns-2's Reno have a closed
+    /// form, in which it is already.
     pub fn held_by(self, sender: &Sender) -> Self {
         if self.model != Model::Reno || sender.has_closed_form() {
             return self;
@@ -120,8 +122,8 @@ impl OperatingPoint {
         self.capacity_pps - self.unresponsive_pps
     }
 
-    /// Where the queue settles with every packet marked, if the operating point is out of reach: q = C (W N / C_e - T_p), W the
-    /// least window, sqrt(2) in model `hollot`.
+    /// Where the queue settles with every packet marked, if the operating point is out of reach: q = C (W N / C_e -
+    /// T_p), W the least window, sqrt(2) in model `hollot`.
     pub fn saturated_queue_pkts(&self) -> Option<f64> {
         let least = self.least_window_pkts;
         (!self.feasible).then(|| self.capacity_pps * (least * self.flows / self.tcp_pps() - self.base_rtt_s))

@@ -1,9 +1,10 @@
 //! The rightmost root of a loop with its delay: how fast a disturbance dies out or grows, and how quickly it swings.
 //!
-//! Zeros to the right of a line are counted by the turns of the characteristic function along it, so that none can be missed; the
-//! line is moved until the first one is caught between two, and Newton's method finds it. The characteristic function is
-//! multiplied by the plant's denominator, so that it has no poles to the left of the axis either. Of a sampled loop the root is
-//! s = ln z / T; the plant's images have poles there, which the factors 1 - e^{(p - s) T} of its two poles p take away.
+//! Zeros to the right of a line are counted by the turns of the characteristic function along it, so that none can be
+//! missed; the line is moved until the first one is caught between two, and Newton's method finds it. The
+//! characteristic function is multiplied by the plant's denominator, so that it has no poles to the left of the axis
+//! either. Of a sampled loop the root is s = ln z / T; the plant's images have poles there, which the factors 1 - e^{(p
+//! - s) T} of its two poles p take away.
 
 use std::f64::consts::PI;
 
@@ -21,8 +22,8 @@ const CAUGHT: f64 = 0.01;
 /// Images of the spectrum on each side.
 const IMAGES: i64 = 4;
 
-/// The root of the closed loop with the largest real part, 1/s, of a pair the one above the axis; `None` if there is none within six
-/// inverse round trips left of the axis.
+/// The root of the closed loop with the largest real part, 1/s, of a pair the one above the axis; `None` if there is
+/// none within six inverse round trips left of the axis.
 pub fn rightmost(closed: &Loop) -> Option<Complex64> {
     let line = Line::new(closed);
     let unit = 1.0 / closed.plant.delay_s;

@@ -13,7 +13,8 @@ const DEGREE_MAX: usize = 1500;
 /// term first, when the true delay is `delay_s`. `None` for a controller that is not sampled.
 ///
 /// With the step response s(t) of the plant without delay, delay = (l - m) T, 0 <= m < 1:
-/// P(z) = z^-l (b0 + b1 z^-1 + b2 z^-2) / (1 + n1 z^-1 + n2 z^-2), H_k = s((k+m) T) - s((k-1+m) T), b = H * (1, n1, n2).
+/// P(z) = z^-l (b0 + b1 z^-1 + b2 z^-2) / (1 + n1 z^-1 + n2 z^-2), H_k = s((k+m) T) -
+/// s((k-1+m) T), b = H * (1, n1, n2).
 pub fn closed_loop(at: &OperatingPoint, controller: &Controller, delay_s: f64) -> Option<Vec<f64>> {
     let Controller::Sampled { num, den, period_s } = controller else { return None };
     let t = *period_s;

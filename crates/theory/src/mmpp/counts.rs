@@ -75,7 +75,8 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Index of dispersion of counts of `sources` together: variance over mean of the packets in `t_s` seconds; 1 for Poisson.
+/// Index of dispersion of counts of `sources` together: variance over mean of the packets in
+/// `t_s` seconds; 1 for Poisson.
 pub fn dispersion(sources: &[Source], t_s: f64) -> f64 {
     let mean: f64 = sources.iter().map(Source::mean_rate).sum();
     let excess: f64 = sources.iter().map(|source| Counts::of(source).excess(t_s)).sum();

@@ -1,7 +1,8 @@
 //! The distribution of a packet's delay: waiting and service.
 //!
-//! A packet that is accepted when k stages are left waits for these and then for its own m: its delay is Erlang distributed
-//! with k + m stages, each exponential with rate m mu. Over all accepted packets the delay is a mixture of such.
+//! A packet that is accepted when k stages are left waits for these and then for its own m: its delay
+//! is Erlang distributed with k + m stages, each exponential with rate m mu. Over all accepted packets
+//! the delay is a mixture of such.
 
 use super::sum::{Sum, sum};
 
@@ -97,8 +98,8 @@ impl Delay {
         high
     }
 
-    /// The mean of `value` over the number of stages that end within `t_s`: Poisson distributed, summed outwards from its
-    /// mode, without logarithms.
+    /// The mean of `value` over the number of stages that end within `t_s`: Poisson distributed, summed outwards from
+    /// its mode, without logarithms.
     fn ended(&self, t_s: f64, value: impl Fn(usize) -> f64) -> f64 {
         let expected = self.stage_rate * t_s;
         if expected.is_nan() || self.mean_s.is_nan() {

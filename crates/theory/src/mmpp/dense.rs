@@ -81,8 +81,8 @@ impl Square {
         x
     }
 
-    /// Whether, as the generator of a Markov chain, every state can be reached from every other; otherwise two states, from
-    /// the first of which the second cannot be reached.
+    /// Whether, as the generator of a Markov chain, every state can be reached from every other; otherwise two states,
+    /// from the first of which the second cannot be reached.
     pub(crate) fn irreducible(&self) -> Result<(), (usize, usize)> {
         let reached = |forward: bool| {
             let mut seen = vec![false; self.n];
@@ -106,8 +106,9 @@ impl Square {
         }
     }
 
-    /// The stationary distribution of the irreducible generator that this is, by the elimination of Grassmann, Taksar and
-    /// Heyman: it adds, multiplies and divides nonnegative numbers only, so that every entry has its full precision.
+    /// The stationary distribution of the irreducible generator that this is, by the elimination of
+    /// Grassmann, Taksar and Heyman: it adds, multiplies and divides nonnegative numbers only, so that every
+    /// entry has its full precision.
     pub(crate) fn stationary(&self) -> Vec<f64> {
         let n = self.n;
         let mut a = self.clone();
@@ -133,7 +134,8 @@ impl Square {
         x
     }
 
-    /// exp(this matrix times `t`) of a generator: a series of nonnegative terms for a short time, squared until it is long.
+    /// exp(this matrix times `t`) of a generator: a series of nonnegative terms for a short
+    /// time, squared until it is long.
     pub(crate) fn transition(&self, t: f64) -> Square {
         let n = self.n;
         let fastest = (0..n).map(|i| -self[(i, i)]).fold(0.0, f64::max);

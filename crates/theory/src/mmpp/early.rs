@@ -10,8 +10,8 @@ pub enum Action {
     Mark,
 }
 
-/// F: the probability that a packet is dropped or marked when `present` packets are there: 0 below `threshold`, from there
-/// linear to 1 at `limit`. A threshold at or above the limit makes a step at the limit.
+/// F: the probability that a packet is dropped or marked when `present` packets are there: 0 below `threshold`, from
+/// there linear to 1 at `limit`. A threshold at or above the limit makes a step at the limit.
 ///
 /// Equation (18) of the AAQM paper, with its limit read as an occupancy in packets (it calls it a probability).
 pub fn probability(present: f64, threshold: f64, limit: f64) -> f64 {
@@ -58,12 +58,13 @@ impl Adaptation {
         (self.lowest + choice as f64 * self.step).min(self.highest)
     }
 
-    /// For each of `sources` the smallest threshold, as a share of the buffer, with which its loss stays at most the target;
-    /// `loss` answers the loss of source `s` under given thresholds. A source that misses the target at the highest
-    /// threshold gets that one.
+    /// For each of `sources` the smallest threshold, as a share of the buffer, with which its loss stays at most the
+    /// target; `loss` answers the loss of source `s` under given thresholds. A source that misses the target at the
+    /// highest threshold gets that one.
     ///
-    /// A higher threshold of one source lowers its loss and raises that of all others. The search therefore starts with all
-    /// at the lowest and goes up only, source by source, until none needs more: the least thresholds that satisfy all.
+    /// A higher threshold of one source lowers its loss and raises that of all others. The search therefore
+    /// starts with all at the lowest and goes up only, source by source, until none needs more: the least
+    /// thresholds that satisfy all.
     pub fn search<E>(
         &self,
         sources: usize,
@@ -97,8 +98,8 @@ impl Adaptation {
         }
     }
 
-    /// The next threshold of one source from the loss measured over the last second, all as shares: up by a twentieth of
-    /// the buffer when too much is lost, down when less than half of the target.
+    /// The next threshold of one source from the loss measured over the last second, all as shares: up by a twentieth
+    /// of the buffer when too much is lost, down when less than half of the target.
     pub fn adjusted(&self, threshold: f64, measured_loss_ratio: f64) -> f64 {
         const STEP: f64 = 0.05;
         let next = if measured_loss_ratio > self.loss_ratio_max {

@@ -125,8 +125,8 @@ impl Analysis {
 }
 
 impl Analysis {
-    /// The model as a file that needs no preset, no capture and no search: every rate and threshold written out. It reads
-    /// back as the same model.
+    /// The model as a file that needs no preset, no capture and no search: every rate and threshold written out. It
+    /// reads back as the same model.
     pub fn to_toml(&self) -> String {
         let queue = self.model.queue();
         let source = |source: &Source| written::Source {

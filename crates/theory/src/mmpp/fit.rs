@@ -5,15 +5,15 @@
 //!
 //!   I(t) = 1 + sum w_j c(kappa_j t),   w_j = 2 v_j / (a kappa_j),   c(x) = 1 - (1 - exp(-x)) / x
 //!
-//! It is linear in the w_j, so for given kappa_j the best w_j follow at once; the kappa_j are searched. The third cumulant of
-//! the integrated rate is
+//! It is linear in the w_j, so for given kappa_j the best w_j follow at once; the kappa_j are searched. The third
+//! cumulant of the integrated rate is
 //!
 //!   K3(t) = sum 6 g v_j^1.5 h(kappa_j, t),   h = (x (1 + exp(-x)) - 2 (1 - exp(-x))) / kappa^3,   x = kappa t
 //!
-//! with one skewness g for all, which follows from the third moments of the counts. Each process is n equal ON/OFF sources, as
-//! minisources are: n leaves I(t) and g as they are and sets the tail. It is chosen by third and fourth moments. What is left
-//! of the mean rate is a Poisson process. Three processes of one source have eight states, three levels: the MMPP-8 of the
-//! AAQM paper.
+//! with one skewness g for all, which follows from the third moments of the counts. Each process is n equal ON/OFF
+//! sources, as minisources are: n leaves I(t) and g as they are and sets the tail. It is chosen by third and fourth
+//! moments. What is left of the mean rate is a Poisson process. Three processes of one source have eight states, three
+//! levels: the MMPP-8 of the AAQM paper.
 
 use super::Error;
 use super::counts::{autocorrelation, dispersion};
@@ -197,7 +197,8 @@ fn third_integral(kappa: f64, t: f64) -> f64 {
 /// The processes as so many ON/OFF sources each, and what is left of the mean rate.
 fn divide(mean: f64, variances: &[(f64, f64)], skewness: f64, count: u32) -> (Vec<Component>, f64) {
     let root_n = f64::from(count).sqrt();
-    // r = sqrt(share ON / share OFF) of each source: r + g = 1 / r with its own skewness g, in the form that does not cancel.
+    // r = sqrt(share ON / share OFF) of each source: r + g = 1 / r with its own skewness g, in
+    // the form that does not cancel.
     let own = skewness * root_n;
     let root = (own * own + 4.0).sqrt();
     let wanted = if own > 0.0 { 2.0 / (root + own) } else { (root - own) / 2.0 };
@@ -238,8 +239,8 @@ fn misfit(scales: &[Scale], mean: f64, components: &[Component]) -> f64 {
 impl Component {
     /// Third and fourth cumulant of the integral of its rate over `t_s` seconds.
     ///
-    /// With D the rate less its mean, the moments m_k by state obey m_k' = Q m_k + k D m_(k-1), m_0 = 1: one linear system
-    /// of five blocks of two states.
+    /// With D the rate less its mean, the moments m_k by state obey m_k' = Q m_k + k D m_(k-1), m_0 = 1: one linear
+    /// system of five blocks of two states.
     fn cumulants(&self, t_s: f64) -> (f64, f64) {
         let (p, q) = (self.on_share, 1.0 - self.on_share);
         let (down, up) = (self.relaxation * q, self.relaxation * p);

@@ -5,8 +5,8 @@ use super::early::Action;
 use super::solve::{Distribution, packets};
 use super::sum::{Sum, sum};
 
-/// The answer to a model. Ratios are over the packets offered; what is not defined, such as the loss of a source that sends
-/// nothing, is NaN.
+/// The answer to a model. Ratios are over the packets offered; what is not defined, such as the loss of a source that
+/// sends nothing, is NaN.
 #[derive(Clone, Debug)]
 pub struct Measures {
     /// Probability of b packets in the system, the one in service counted, b = 0 to L; averaged over time.

@@ -86,8 +86,8 @@ impl Model {
         Ok(self)
     }
 
-    /// The same model with the smallest thresholds that keep each source's loss within a target. Only early drops change
-    /// losses, so marks make no sense here.
+    /// The same model with the smallest thresholds that keep each source's loss within a target. Only early drops
+    /// change losses, so marks make no sense here.
     pub fn adapted(self, adaptation: &Adaptation) -> Result<Self, Error> {
         self.adapted_telling(adaptation, &mut |_| true)
     }

@@ -22,8 +22,8 @@ pub struct Replay {
     pub utilization: f64,
 }
 
-/// Sends the trace at `path` through `queue`. With `link_bps` a service takes as long as the packet's own size on that link
-/// (sizes must be known); otherwise it is drawn from the Erlang distribution of `queue`.
+/// Sends the trace at `path` through `queue`. With `link_bps` a service takes as long as the packet's own size on that
+/// link (sizes must be known); otherwise it is drawn from the Erlang distribution of `queue`.
 pub fn replay(path: &Path, interface: Option<u32>, queue: Queue, link_bps: Option<f64>) -> Result<Replay, Error> {
     let mut random = Random::new(1, Kind::Link, 0);
     let stage_ns = 1e9 / (queue.service_rate * f64::from(queue.stages));

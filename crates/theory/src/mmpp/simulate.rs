@@ -69,8 +69,8 @@ struct Counted {
     busy_s: f64,
 }
 
-/// Simulates `model` and sets each measure beside its prediction. The seeds are spread over the cores; the answer is the
-/// same for any number of them.
+/// Simulates `model` and sets each measure beside its prediction. The seeds are spread over the cores; the answer is
+/// the same for any number of them.
 pub fn simulate(model: &Model, predicted: &Measures, runs: &Runs) -> Vec<Compared> {
     let late_s: Vec<f64> = predicted.sources.iter().map(|source| source.delay.quantile(0.99)).collect();
     let seeds = runs.seeds as usize;

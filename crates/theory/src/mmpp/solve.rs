@@ -1,9 +1,9 @@
 //! The stationary distribution of MMPP/Erlang(m)/1/L, exactly.
 //!
 //! A state is (k, j): k service stages left in the system, 0 to L m, and j the joint state of the sources. Counted as
-//! i = k M + j the generator is banded: a stage that ends leads M states down, an arrival m M states up. Elimination from
-//! the top (Grassmann, Taksar, Heyman) fills nothing outside the band and only adds, multiplies and divides nonnegative
-//! numbers: every probability has its full relative precision, however small. Diagonals are never stored.
+//! i = k M + j the generator is banded: a stage that ends leads M states down, an arrival m M states up. Elimination
+//! from the top (Grassmann, Taksar, Heyman) fills nothing outside the band and only adds, multiplies and divides
+//! nonnegative numbers: every probability has its full relative precision, however small. Diagonals are never stored.
 //!
 //! Cost: L m^2 M^3 multiplications; memory: M (L m + 1) (m M + M + 1) numbers.
 

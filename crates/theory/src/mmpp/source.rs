@@ -1,7 +1,8 @@
 //! Sources: Markov-modulated Poisson processes (MMPP), one or many at a time.
 //!
-//! A source is in one of a few states; it changes state as a Markov chain with generator Q and sends packets as a Poisson
-//! process with the rate of its state. Independent sources together are again an MMPP: the Kronecker sum of their chains.
+//! A source is in one of a few states; it changes state as a Markov chain with generator Q and sends packets
+//! as a Poisson process with the rate of its state. Independent sources together are again an MMPP: the
+//! Kronecker sum of their chains.
 
 use std::borrow::Borrow;
 
@@ -97,8 +98,9 @@ impl Source {
         Source::of(name.into(), generator, (0..=n).map(|on| on as f64 * rate).collect())
     }
 
-    /// `minisources` together, approximated by two states, the first the higher. Mean, variance and third central moment of
-    /// the rate and the whole index of dispersion curve are right, yet losses may be wrong by orders of magnitude.
+    /// `minisources` together, approximated by two states, the first the higher. Mean, variance and third
+    /// central moment of the rate and the whole index of dispersion curve are right, yet losses may be
+    /// wrong by orders of magnitude.
     pub fn minisources_in_two_states(name: impl Into<String>, minisources: &Minisources) -> Result<Self, Error> {
         let Minisources { count, off_rate, on_rate, rate } = *minisources;
         minisources.check()?;
@@ -200,8 +202,8 @@ struct RateMoments {
 }
 
 impl RateMoments {
-    /// The two-state source with these moments that forgets its state at `relaxation` per second; with mean and variance
-    /// alone where the lower rate would be negative.
+    /// The two-state source with these moments that forgets its state at `relaxation` per second; with mean and
+    /// variance alone where the lower rate would be negative.
     fn in_two_states(&self, name: impl Into<String>, relaxation: f64) -> Result<Source, Error> {
         let RateMoments { mean: a, variance: v, skewness: g } = *self;
         if v == 0.0 {
@@ -327,8 +329,8 @@ mod tests {
 
     #[test]
     fn a_lower_rate_below_zero_gives_way_to_mean_and_variance() {
-        // Skewness -1 asks for the lower rate 1 - 2 sqrt(.7236 / .2764) = -2.24: it is 0, the higher 5 in a fifth of the time, whose
-        // mean is 1 and variance .2 25 - 1 = 4.
+        // Skewness -1 asks for the lower rate 1 - 2 sqrt(.7236 / .2764) = -2.24: it is 0, the higher 5 in a fifth of
+        // the time, whose mean is 1 and variance .2 25 - 1 = 4.
         let moments = RateMoments { mean: 1.0, variance: 4.0, skewness: -1.0 };
         let source = moments.in_two_states("s", 10.0).unwrap();
         assert!((source.rates()[0] - 5.0).abs() < 1e-12 && source.rates()[1] == 0.0, "{:?}", source.rates());

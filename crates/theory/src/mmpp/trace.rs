@@ -1,6 +1,8 @@
-//! Traces of packets: pcap, pcapng, or text with a time in each line, read as a stream and counted in windows of all sizes.
+//! Traces of packets: pcap, pcapng, or text with a time in each line, read as a stream and
+//! counted in windows of all sizes.
 //!
-//! Memory does not grow with the trace: each window size keeps sums only, and each next size is made of pairs of the last.
+//! Memory does not grow with the trace: each window size keeps sums only, and each next size
+//! is made of pairs of the last.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -155,8 +157,8 @@ pub struct Counter {
     bytes2: u128,
 }
 
-/// Sums over the windows of one size. Counts are kept as differences from a whole number near their mean, so that no digits
-/// are lost and the sums are exact.
+/// Sums over the windows of one size. Counts are kept as differences from a whole number near their mean, so that no
+/// digits are lost and the sums are exact.
 #[derive(Debug)]
 struct Level {
     centre: i64,

@@ -48,13 +48,14 @@ fn number(analysis: &Analysis, name: &str) -> f64 {
 
 #[test]
 fn pi_for_the_classic_network() {
-    // K = z sqrt((z R0)^2 + 1) / k_t with z = 2N / (R0^2 C) = 120 / 226.935 = 0.52879, k_t = (R0 C)^3 / (4 N^2) = 54518.
+    // K = z sqrt((z R0)^2 + 1) / k_t with z = 2N / (R0^2 C) = 120 / 226.935 = 0.52879, k_t
+    // = (R0 C)^3 / (4 N^2) = 54518.
     let network = network(30_000_000, 60.0, 0.246, 175.0);
     let analysis = analyse(&choice("pi", &[], network), &place(&network)).unwrap();
     assert!((number(&analysis, "a") / 1.8528e-5 - 1.0).abs() < 1e-4);
     assert_eq!(number(&analysis, "frequency"), 160.0);
-    // PM = 90 - w_g R0 - atan(w_g R0), w_g R0 = 0.52879 * 0.246 = 0.13008 rad: 90 - 7.4532 - 7.4112 = 75.136 degrees, less
-    // half a sample of hold, 0.52879 / 320 rad = 0.095 degrees; the bilinear zero adds nothing here.
+    // PM = 90 - w_g R0 - atan(w_g R0), w_g R0 = 0.52879 * 0.246 = 0.13008 rad: 90 - 7.4532 - 7.4112 = 75.136 degrees,
+    // less half a sample of hold, 0.52879 / 320 rad = 0.095 degrees; the bilinear zero adds nothing here.
     let margins = analysis.margins.unwrap();
     assert!((margins.textbook.phase_margin_deg.unwrap() - 75.04).abs() < 0.02, "{margins:?}");
     assert!(margins.textbook.stable && margins.exact.stable && margins.spectral_radius.unwrap() < 1.0);
@@ -145,8 +146,8 @@ fn paqm_is_told_an_alpha_that_is_stable() {
     };
     let own = given(8e-4);
     assert!(!own.margins.as_ref().unwrap().exact.stable, "{:?}", own.margins);
-    // The integrator alone, with a delay of R + Ts, was computed elsewhere: 0.23; the hold and the mean of two samples make
-    // one sample of delay.
+    // The integrator alone, with a delay of R + Ts, was computed elsewhere: 0.23; the hold and the mean of two samples
+    // make one sample of delay.
     assert!((own.margins.as_ref().unwrap().textbook.gain_margin.unwrap() - 0.23).abs() < 0.01, "{:?}", own.margins);
     assert!(own.warnings.iter().any(|w| w.contains("limit cycle")), "{:?}", own.warnings);
     let better = given(number(&own, "alpha_stable"));

@@ -114,8 +114,8 @@ fn a_run_can_be_stopped_and_a_step_of_nothing_is_refused() {
 
 #[test]
 fn algorithms_without_a_law_are_asked_packet_by_packet() {
-    // What each is made for: ARED holds the middle of its thresholds (50, 150); AVQ leaves a little capacity unused; CoDel
-    // keeps the delay far below the buffer's 300 ms; BLUE drops about as much as overflow would.
+    // What each is made for: ARED holds the middle of its thresholds (50, 150); AVQ leaves a little capacity unused;
+    // CoDel keeps the delay far below the buffer's 300 ms; BLUE drops about as much as overflow would.
     let steady = |aqm: &str| window(&run(&experiment("exp1", &[]), aqm, Options::default()), "steady").clone();
     let ared = steady("ared");
     assert!((90.0..130.0).contains(&ared.queue_mean_pkts) && ared.mark_ratio.unwrap() > 0.1, "{ared:?}");

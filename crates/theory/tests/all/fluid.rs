@@ -179,8 +179,8 @@ fn of_two_queues_in_a_row_the_narrow_one_fills() {
 
 #[test]
 fn crossing_traffic_at_two_bottlenecks() {
-    // A long class over both queues, a short one over each: both queues at their target, and by symmetry the short classes
-    // do alike. A long flow sees 1 - (1-p)^2 and has the smaller window.
+    // A long class over both queues, a short one over each: both queues at their target, and by symmetry the short
+    // classes do alike. A long flow sees 1 - (1-p)^2 and has the smaller window.
     let long = Class::endless(Model::Ecn, 40.0, 0.2, vec![0, 1]);
     let short = |queue| Class::endless(Model::Ecn, 40.0, 0.2, vec![queue]);
     let network = Network {
@@ -204,8 +204,8 @@ fn crossing_traffic_at_two_bottlenecks() {
 
 #[test]
 fn a_transfer_ends_when_it_is_delivered() {
-    // One class of four flows on an empty wide link, window 1 (held by its limit), RTT 0.1: 10 packets/s each; 25 packets
-    // take 2.5 s.
+    // One class of four flows on an empty wide link, window 1 (held by its limit), RTT 0.1: 10 packets/s each; 25
+    // packets take 2.5 s.
     let join = Join { flows: 4.0, from_ns: 0, until_ns: None, transfer_pkts: Some(25.0) };
     let class = Class { max_window: 1.0, joins: vec![join], ..Class::endless(Model::Ecn, 4.0, 0.1, vec![0]) };
     let network = Network {

@@ -73,8 +73,8 @@ fn the_transfer_functions_of_arm_pfc_are_what_the_law_does() {
 
 #[test]
 fn the_sampled_loops_of_arm_pfc_have_the_poles_of_its_derivation() {
-    // 50-digit arithmetic on the corrected equations: dominant poles; largest stable gain; radius for a true delay of 3, 4,
-    // 5, 6, 7 samples where the model has 5.
+    // 50-digit arithmetic on the corrected equations: dominant poles; largest stable gain; radius for a true delay of
+    // 3, 4, 5, 6, 7 samples where the model has 5.
     let cases = [
         ("A", 0.8300, 1.62, [1.21, 1.14, 0.83, 1.11, 1.17]),
         ("B", 0.8920, 2.80, [1.004, 0.927, 0.892, 0.930, 1.002]),
@@ -204,8 +204,8 @@ fn rem_and_pie_answer_as_their_equations() {
         let ratio = probed.response(w) / known.response(w);
         assert!((ratio - 1.0).norm_sqr().sqrt() < 1e-3, "REM at {w}: {ratio}");
     }
-    // PIE at its target of 15 ms, p = 0.2 or so, not tuned down there: dp = alpha e + beta (e - e_old), e = q/C, and of the
-    // packets p / (1.85 - 0.85 p) are signalled.
+    // PIE at its target of 15 ms, p = 0.2 or so, not tuned down there: dp = alpha e + beta (e - e_old), e = q/C, and of
+    // the packets p / (1.85 - 0.85 p) are signalled.
     let at = OperatingPoint::new(Model::Ecn, 100.0, 1250.0, 0.0, 0.2, 0.015 * 1250.0).unwrap();
     let (probed, _) = Controller::probed(&choice("pie", &[]), &at).unwrap();
     let (alpha, beta) = (0.125 / 1250.0, 1.25 / 1250.0);
@@ -221,8 +221,8 @@ fn rem_and_pie_answer_as_their_equations() {
 
 #[test]
 fn paqms_gain_margins_are_those_of_its_integrator() {
-    // The integrator alone, alpha / (target Ts) = 8e-5 per packet and second, at 3750 packets/s and target 200; computed
-    // elsewhere with a delay of R + Ts.
+    // The integrator alone, alpha / (target Ts) = 8e-5 per packet and second, at 3750 packets/s and target 200;
+    // computed elsewhere with a delay of R + Ts.
     for (base, cases) in [
         (0.12, [(40.0, 0.79), (60.0, 1.84), (100.0, 5.4), (189.0, 21.0)]),
         (0.24, [(40.0, 0.10), (60.0, 0.23), (126.0, 1.06), (378.0, 11.0)]),
@@ -245,7 +245,8 @@ fn verdicts(at: &OperatingPoint, controller: &Controller) -> (bool, f64) {
 
 #[test]
 fn a_verdict_is_that_of_the_poles_whatever_the_controller() {
-    // 231 networks around the one that each controller was made for: A and C have poles of their own outside the circle in most.
+    // 231 networks around the one that each controller was made for: A and C have poles of their
+    // own outside the circle in most.
     for name in ["A", "B", "C"] {
         let controller = arm_pfc(name);
         let (mut stable_cells, mut unstable_cells) = (0, 0);
@@ -313,7 +314,8 @@ fn no_margin_contradicts_its_verdict() {
 #[test]
 fn two_integrators_need_the_lead_to_come_before_the_lag() {
     // C(s) = K (1 + s/z) / s^2 before a plant of phase -atan(tau1 w) - atan(tau2 w) - w R: at small w the angle of L is
-    // -180 + (1/z - tau1 - tau2 - R) w, so that a small gain is stable just when 1/z > tau1 + tau2 + R = .28 + .49 + .28 = 1.05 s.
+    // -180 + (1/z - tau1 - tau2 - R) w, so that a small gain is stable just when 1/z > tau1 + tau2 +
+    // R = .28 + .49 + .28 = 1.05 s.
     let at = design_point(Model::Hollot);
     for (zero_s, stable) in [(1.2, true), (1.06, true), (1.04, false), (0.5, false)] {
         let num = vec![1e-9, 1e-9 * zero_s];
@@ -366,8 +368,8 @@ fn the_rightmost_root_is_the_largest_pole_of_the_sampled_loop() {
 
 #[test]
 fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
-    // y' = -k y(t - 1): a plant of two poles, one so far left that it is 1, the other cancelled by the controller's zero; roots are
-    // those of s + k e^-s: W(-k). For k = 1 -0.318132 +- 1.337236 j; for k = pi / 2 +- j pi / 2.
+    // y' = -k y(t - 1): a plant of two poles, one so far left that it is 1, the other cancelled by the controller's
+    // zero; roots are those of s + k e^-s: W(-k). For k = 1 -0.318132 +- 1.337236 j; for k = pi / 2 +- j pi / 2.
     let plant = Plant {
         now: [[-1e6, 0.0], [1e6, -1.0]],
         delayed: [[0.0; 2]; 2],
@@ -384,7 +386,8 @@ fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
 
 #[test]
 fn aqm_mo_for_few_flows_has_the_roots_that_another_solver_found() {
-    // Designed for 100 flows, at 12: +1.85 +- 3.57 j (spectral discretisation elsewhere, textbook plant or exact alike).
+    // Designed for 100 flows, at 12: +1.85 +- 3.57 j (spectral discretisation elsewhere,
+    // textbook plant or exact alike).
     let at = OperatingPoint::new(Model::Hollot, 12.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
     let controller = Controller::of(&choice("aqm-mo", &[]), &at).unwrap().0;
     let roots = [Plant::exact(&at), Plant::textbook(&at)]

@@ -113,7 +113,8 @@ fn a_modulated_source_with_equal_rates_is_poisson() {
 
 #[test]
 fn the_delay_of_mm1_without_loss_is_exponential() {
-    // M/M/1, rho = 0.5, mu = 100: sojourn exponential with mean 1 / (100 - 50) = 20 ms. With L = 200 the loss is 2^-201.
+    // M/M/1, rho = 0.5, mu = 100: sojourn exponential with mean 1 / (100 - 50) = 20 ms.
+    // With L = 200 the loss is 2^-201.
     let delay = poisson_queue(50.0, 200, 1, 100.0).total.delay;
     close(delay.mean_s(), 0.02, 1e-12, "mean");
     close(delay.std_s(), 0.02, 1e-12, "std");
@@ -130,7 +131,8 @@ fn the_delay_of_mm1_without_loss_is_exponential() {
 
 #[test]
 fn the_delay_in_a_system_of_one_place_is_the_service() {
-    // L = 1: nobody waits. Erlang-4 with mean 10 ms: variance 0.01^2 / 4; P(D > t) = e^-x (1 + x + x^2/2 + x^3/6), x = 400 t.
+    // L = 1: nobody waits. Erlang-4 with mean 10 ms: variance 0.01^2 / 4; P(D > t) = e^-x (1 + x
+    // + x^2/2 + x^3/6), x = 400 t.
     let delay = poisson_queue(80.0, 1, 4, 100.0).total.delay;
     close(delay.mean_s(), 0.01, 1e-13, "mean");
     close(delay.variance_s2(), 0.01 * 0.01 / 4.0, 1e-13, "variance");

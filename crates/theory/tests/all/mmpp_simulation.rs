@@ -151,8 +151,8 @@ fn the_loss_predicted_from_a_trace_is_that_of_the_trace() {
 
 #[test]
 fn a_fit_of_many_sources_has_their_tail() {
-    // Four sources of two states, 5000 s of each drawn by itself and sorted. Losses span three orders of magnitude; with one
-    // ON/OFF source for each time scale the last would be too low by a factor of 20.
+    // Four sources of two states, 5000 s of each drawn by itself and sorted. Losses span three orders of magnitude;
+    // with one ON/OFF source for each time scale the last would be too low by a factor of 20.
     let sources = [
         two_states("video", 300.0, 80.0, 2.0, 1.0),
         two_states("multimedia", 260.0, 20.0, 1.25, 5.0),
@@ -334,8 +334,8 @@ proptest::proptest! {
 
 #[test]
 fn packets_of_a_capture_wait_for_those_before_them() {
-    // 1000 bytes on 8 Mbit/s take 1 ms; room for two. At 0, .2 and .3 ms: the second leaves at 2 ms, 1.8 ms after it came, the third
-    // is lost. At 10 ms one more, alone: delays 1, 1.8 and 1 ms; busy 3 of 11 ms.
+    // 1000 bytes on 8 Mbit/s take 1 ms; room for two. At 0, .2 and .3 ms: the second leaves at 2 ms, 1.8 ms after it
+    // came, the third is lost. At 10 ms one more, alone: delays 1, 1.8 and 1 ms; busy 3 of 11 ms.
     let bytes = pcap(0xa1b2_c3d4, false, &[(9, 0, 1000), (9, 200, 1000), (9, 300, 1000), (9, 10_000, 1000)]);
     let file = Temporary::new("waits.pcap", &bytes);
     let queue = Queue { capacity: 2, service_rate: 1000.0, stages: 1 };

@@ -119,7 +119,8 @@ fn windows_that_no_share_of_signals_holds_are_refused_with_the_reason() {
 
 #[test]
 fn each_law_asks_for_its_own_share_at_the_same_window() {
-    // 120 flows of experiment 1: 100 packets wait, windows of 2.5; in packets of 1500 bytes fewer. Four times the capacity: 8.
+    // 120 flows of experiment 1: 100 packets wait, windows of 2.5; in packets of 1500 bytes
+    // fewer. Four times the capacity: 8.
     let share = |preset: &str| {
         let changes = [
             ("flows.0.transport", format!("{{ preset = \"{preset}\", packet = \"1000B\" }}")),
@@ -132,7 +133,8 @@ fn each_law_asks_for_its_own_share_at_the_same_window() {
         (at.probability, analysis.margins.is_some_and(|margins| margins.controller == "equation"))
     };
     let [modern, cubic, dctcp, prague] = ["modern", "cubic", "dctcp", "prague"].map(share);
-    // W = 8: Reno about 1.7 / (8 10) = .021, CUBIC a little more; DCTCP 1.41 / 9 and Prague 2.7 / 9, for half a packet and more is held back.
+    // W = 8: Reno about 1.7 / (8 10) = .021, CUBIC a little more; DCTCP 1.41 / 9 and Prague 2.7 / 9, for half a
+    // packet and more is held back.
     assert!((0.017..0.022).contains(&modern.0) && (0.017..0.028).contains(&cubic.0), "{modern:?} {cubic:?}");
     assert!((0.13..0.18).contains(&dctcp.0) && (0.2..0.3).contains(&prague.0), "{dctcp:?} {prague:?}");
     assert!(modern.1 && cubic.1 && dctcp.1 && prague.1);
@@ -195,8 +197,8 @@ fn dualpi2_holds_both_queues() {
 
 #[test]
 fn flows_of_two_laws_share_a_queue_by_their_response_functions() {
-    // PI marks both alike: Prague, made for far more marks, takes most. PI2 marks it with twice the root: (1 + sqrt(3)) / (2 p') beside
-    // 1.31 / p', about equal shares.
+    // PI marks both alike: Prague, made for far more marks, takes most. PI2 marks it with twice the root: (1 + sqrt(3))
+    // / (2 p') beside 1.31 / p', about equal shares.
     let share = |aqm: &str| {
         let at = beside_prague(aqm, "modern").unwrap();
         let noise = at.analysis.unwrap().noise;
@@ -227,7 +229,8 @@ fn what_packets_do_around_the_rest_is_in_the_result() {
     let noise = &prediction["bottleneck"]["steady"].analysis.as_ref().unwrap().noise;
     let link = &result.links["bottleneck"]["steady"];
     assert!(noise.valid && (link.queue_std_pkts - noise.queue_std_pkts.unwrap()).abs() < 1e-12);
-    // At the target QACD is the deviation; 1.645 of them above the mean lie 5 %, and at 1000 packets/s a packet waits 1 ms.
+    // At the target QACD is the deviation; 1.645 of them above the mean lie 5 %, and at 1000
+    // packets/s a packet waits 1 ms.
     assert!((link.qacd_pkts.unwrap() - link.queue_std_pkts).abs() < 0.01 * link.queue_std_pkts);
     let p95 = link.queue_mean_pkts + 1.644_854 * link.queue_std_pkts;
     assert!((link.queue_p95_pkts.unwrap() - p95).abs() < 1e-3 && (noise.queue_p95_pkts.unwrap() - p95).abs() < 1e-3);

@@ -1,4 +1,5 @@
-//! Traffic that ignores signals, in the equations: at rest by hand, above the capacity, on and off, against the packet engine.
+//! Traffic that ignores signals, in the equations: at rest by hand, above the capacity, on and
+//! off, against the packet engine.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Pi, PiGains};

@@ -1,10 +1,10 @@
 //! What a sender makes of reports: its rate.
 //!
-//! The AAQM paper says that its RTP sources adapt to the loss and the round trip that RTCP reports every 900 ms, and not
-//! how. Read here as LDA+ (Sisalem and Wolisz, 2000), the known scheme with just these inputs: without loss the rate rises
-//! by one packet a round trip; with a share f lost it falls by the factor 1 - sqrt(f), but not below what TCP's throughput
-//! equation allows. LDA+ also bounds the rise by a bandwidth estimate from packet pairs; that is left out. Marked packets
-//! count as lost ones.
+//! The AAQM paper says that its RTP sources adapt to the loss and the round trip that RTCP reports every 900 ms, and
+//! not how. Read here as LDA+ (Sisalem and Wolisz, 2000), the known scheme with just these inputs: without loss the
+//! rate rises by one packet a round trip; with a share f lost it falls by the factor 1 - sqrt(f), but not below what
+//! TCP's throughput equation allows. LDA+ also bounds the rise by a bandwidth estimate from packet pairs; that is left
+//! out. Marked packets count as lost ones.
 
 use aqumen_units::{Instant, Span};
 

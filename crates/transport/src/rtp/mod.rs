@@ -1,14 +1,15 @@
 //! RTP and RTCP (RFC 3550): frames of an encoder in real time, and reports by which the sender adapts its rate.
 //!
 //! The source cuts frames into packets and spreads them over the time of a frame; it makes frames itself ([`start`]) or
-//! takes those that are written. The sink hands frames over, whole or what arrived of them, and reports losses, jitter and
-//! what the sender needs for a round trip, at a fixed interval. [`Control`] says what the sender makes of the reports.
+//! takes those that are written. The sink hands frames over, whole or what arrived of them, and reports
+//! losses, jitter and what the sender needs for a round trip, at a fixed interval. [`Control`] says what the
+//! sender makes of the reports.
 //!
 //! Deviations from RFC 3550:
 //! - Sequence numbers have 32 bits and never wrap; the RTCP interval is not randomised (section 6.2), since experiments
 //!   fix it and an endpoint has no randomness.
-//! - Reports carry no SDES chunk; they carry the share of marked packets (as RFC 6679 does) and, for TFRC and NADA, what
-//!   those need, where standards use RTCP packets of their own.
+//! - Reports carry no SDES chunk; they carry the share of marked packets (as RFC 6679 does) and, for TFRC and NADA,
+//!   what those need, where standards use RTCP packets of their own.
 //! - Nothing is repaired. Packets are taken in order: what an overtaken packet would have completed is lost.
 //! - An end that has nothing to tell is silent: no report without media since the last.
 //!

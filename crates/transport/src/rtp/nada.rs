@@ -1,7 +1,8 @@
 //! NADA, network-assisted dynamic adaptation (RFC 8698): delay, losses and marks as one congestion signal.
 //!
-//! Deviations: the rate sent is the reference rate; the encoder's buffer and its rate shaping (section 4.3, last part) are
-//! left out. The loss interval that decides how long delay is warped is the average of RFC 5348's idea with one weight.
+//! Deviations: the rate sent is the reference rate; the encoder's buffer and its rate shaping (section 4.3,
+//! last part) are left out. The loss interval that decides how long delay is warped is the average of RFC
+//! 5348's idea with one weight.
 
 use alloc::collections::VecDeque;
 

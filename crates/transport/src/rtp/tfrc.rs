@@ -43,8 +43,8 @@ pub(super) struct LossHistory {
 }
 
 impl LossHistory {
-    /// The packets from `first` on did not arrive, the next, `media`, did; `receive_rate` (bit/s) is what arrived lately.
-    /// Whether this began a loss event.
+    /// The packets from `first` on did not arrive, the next, `media`, did; `receive_rate` (bit/s) is what arrived
+    /// lately. Whether this began a loss event.
     pub(super) fn on_loss(
         &mut self,
         cfg: &RtpConfig,
@@ -166,7 +166,8 @@ mod tests {
         assert!(history.on_loss(&cfg, at(1050), 106, &media(107, 50_000), 500_000.0));
     }
 
-    /// The first interval explains the rate: at a round trip of 50 ms the equation gives back the 500 kbit/s that arrived.
+    /// The first interval explains the rate: at a round trip of 50 ms the equation gives back
+    /// the 500 kbit/s that arrived.
     #[test]
     fn the_first_loss_event_rate_gives_the_rate_so_far() {
         let cfg = RtpConfig::tfrc();

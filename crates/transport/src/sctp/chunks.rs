@@ -122,8 +122,8 @@ impl Outstanding {
         self.lost_from = self.first;
     }
 
-    /// What `sack` says. `None` if it is older than one before or speaks of chunks never sent. In fast recovery a SACK that
-    /// advances reports all that is missing (section 7.2.4).
+    /// What `sack` says. `None` if it is older than one before or speaks of chunks never sent. In fast recovery a SACK
+    /// that advances reports all that is missing (section 7.2.4).
     pub(super) fn on_sack(&mut self, sack: &Sack, in_recovery: bool) -> Option<News> {
         if sack.cumulative.checked_add(1)? < self.first || sack.cumulative >= self.next() {
             return None;

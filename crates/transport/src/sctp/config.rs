@@ -43,7 +43,8 @@ pub struct SctpConfig {
 /// How long fast recovery lasts, and what it keeps from happening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Until the highest chunk outstanding at its beginning is acknowledged, or the timer expires (RFC 9260 section 7.2.4).
+    /// Until the highest chunk outstanding at its beginning is acknowledged, or the timer
+    /// expires (RFC 9260 section 7.2.4).
     Standard,
     /// As in ns-2.35: a chunk beyond that one which is reported missing begins another, with another halving; and the
     /// timer does not end it, so that the window stays at one chunk up to there.
@@ -71,8 +72,8 @@ impl SctpConfig {
         }
     }
 
-    /// `Agent/SCTP` of ns-2.35, for cross-checks: it begins with the window of RFC 4960 and a timeout of 3 s. Its receiver
-    /// window of 64 KiB is not kept, since it would be the bottleneck of every scenario.
+    /// `Agent/SCTP` of ns-2.35, for cross-checks: it begins with the window of RFC 4960 and a timeout of 3 s. Its
+    /// receiver window of 64 KiB is not kept, since it would be the bottleneck of every scenario.
     pub const fn ns2() -> Self {
         SctpConfig {
             initial_window_bytes: Some(4380),

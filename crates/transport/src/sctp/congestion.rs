@@ -30,8 +30,8 @@ impl Window {
         }
     }
 
-    /// A SACK that moves the cumulative TSN to `cumulative` and acknowledges `acked` chunk bytes, gaps included; before it
-    /// came, `flight` were outstanding.
+    /// A SACK that moves the cumulative TSN to `cumulative` and acknowledges `acked` chunk bytes, gaps included; before
+    /// it came, `flight` were outstanding.
     pub(super) fn on_advance(&mut self, cumulative: u32, acked: u32, flight: u32) {
         if self.exit.is_some_and(|exit| cumulative >= exit) {
             self.exit = None;

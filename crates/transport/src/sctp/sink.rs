@@ -82,8 +82,8 @@ impl SctpSink {
         if new && self.arrive(data.tsn) {
             self.hand_over(now, data);
         }
-        // Section 5.1: at once for the first. Sections 6.2 and 6.7: at once for gaps, copies and marks, else, and for what
-        // fills the last gap, for every second packet.
+        // Section 5.1: at once for the first. Sections 6.2 and 6.7: at once for gaps, copies and marks, else, and for
+        // what fills the last gap, for every second packet.
         self.unanswered += 1;
         let first = !core::mem::replace(&mut self.begun, true);
         let at_once = first || !self.early.is_empty() || !new || ecn == Ecn::Ce || self.unanswered >= 2;

@@ -22,10 +22,11 @@ pub enum Variant {
 pub enum LossDetection {
     /// Those with three that arrived beyond them (RFC 6675, IsLost).
     Rfc6675,
-    /// Those more than four before the highest that arrived, gaps counted (forward acknowledgement, Mathis and Mahdavi 1996;
-    /// three there, four in the TCP-Linux of ns-2).
+    /// Those more than four before the highest that arrived, gaps counted (forward acknowledgement, Mathis and Mahdavi
+    /// 1996; three there, four in the TCP-Linux of ns-2).
     Fack,
-    /// Those that have had a round trip and a reordering window when a segment that left later has arrived (RACK, RFC 8985).
+    /// Those that have had a round trip and a reordering window when a segment that left later
+    /// has arrived (RACK, RFC 8985).
     Rack,
 }
 
@@ -39,8 +40,8 @@ pub struct TcpConfig {
     pub variant: Variant,
     /// How the window follows acknowledgements, losses and marks.
     pub congestion: Congestion,
-    /// Whether CUBIC leaves slow start before a loss: by HyStart++ (RFC 9406), with `whole_windows` by Linux's HyStart; others do not
-    /// read it.
+    /// Whether CUBIC leaves slow start before a loss: by HyStart++ (RFC 9406), with `whole_windows` by Linux's HyStart;
+    /// others do not read it.
     pub hystart: bool,
     /// Whether CUBIC's window is never below what Reno's would be (RFC 9438 section 4.3); others do not read it.
     pub reno_friendly: bool,
@@ -56,8 +57,8 @@ pub struct TcpConfig {
     pub ack_bytes: u16,
     /// Congestion window before the first acknowledgement of data (RFC 6928) (segments).
     pub initial_window: u32,
-    /// What the receiver offers at most (its buffer) (segments). Also the usual initial slow-start threshold: "the largest
-    /// possible advertised window" of RFC 5681 section 3.1.
+    /// What the receiver offers at most (its buffer) (segments). Also the usual initial slow-start threshold: "the
+    /// largest possible advertised window" of RFC 5681 section 3.1.
     pub receive_window: u32,
     /// How long the receiver may hold an acknowledgement back (RFC 5681 section 4.2); `None`: one for each segment.
     pub delayed_ack: Option<Span>,
@@ -77,7 +78,8 @@ pub struct TcpConfig {
     pub limited_transmit: bool,
     /// Most segments by which one acknowledgement counts towards window growth (L of RFC 3465).
     pub growth_limit: u32,
-    /// Window after a pause longer than the retransmission timeout (RFC 5681 section 4.1) (segments); `None`: unchanged.
+    /// Window after a pause longer than the retransmission timeout (RFC 5681 section 4.1)
+    /// (segments); `None`: unchanged.
     pub restart_window: Option<u32>,
     /// Whether the connection opens with a SYN, a data-less segment that takes one round trip.
     pub syn: bool,
@@ -86,8 +88,8 @@ pub struct TcpConfig {
     /// Upper bound of the random delay before window-driven sends, drawn by the host (ns-2's `overhead_`, which breaks
     /// phase effects).
     pub send_overhead: Span,
-    /// Smallest window after a mark or a fast retransmit (segments). 0: it may fall below one, and then nothing leaves until
-    /// the retransmission timer expires (RFC 3168 section 6.1.2 for a window of one, taken further by ns-2).
+    /// Smallest window after a mark or a fast retransmit (segments). 0: it may fall below one, and then nothing leaves
+    /// until the retransmission timer expires (RFC 3168 section 6.1.2 for a window of one, taken further by ns-2).
     pub min_window: f64,
     /// Whether a reduction halves what is in flight (RFC 5681 equation 4); else the window, as ns-2 does.
     pub halve_flight: bool,
@@ -103,8 +105,8 @@ pub struct TcpConfig {
     pub initial_threshold: Option<u32>,
     /// Which segments a SACK sender takes for lost.
     pub loss_detection: LossDetection,
-    /// Whether a SACK sender notices that a retransmission was lost and sends it once more; else only the timer finds out.
-    /// With [`LossDetection::Rack`] it does anyway.
+    /// Whether a SACK sender notices that a retransmission was lost and sends it once more; else only the timer finds
+    /// out. With [`LossDetection::Rack`] it does anyway.
     pub lost_retransmissions: bool,
     /// How a SACK sender in recovery comes down to its reduced window.
     pub reduction: Reduction,
@@ -113,19 +115,21 @@ pub struct TcpConfig {
     pub tail_probe: bool,
     /// Whether a timeout that proves spurious is undone (F-RTO, RFC 5682; RFC 3522); read with [`LossDetection::Rack`].
     pub frto: bool,
-    /// Whether windows are whole: reductions are rounded down, and acknowledged segments are counted until they make one (as
-    /// in Linux). Slow start then ends at the threshold, and the acknowledgement that ends a recovery counts.
+    /// Whether windows are whole: reductions are rounded down, and acknowledged segments are counted until they make
+    /// one (as in Linux). Slow start then ends at the threshold, and the acknowledgement that ends a recovery counts.
     pub whole_windows: bool,
     /// Acknowledgements that the receiver does not hold back at the start, so that slow start sees each segment.
     pub quick_acks: u8,
-    /// Whether the receiver acknowledges at once the first marked segment and the next, and the one with CWR (as Linux does).
+    /// Whether the receiver acknowledges at once the first marked segment and the next, and the
+    /// one with CWR (as Linux does).
     pub ack_marks: bool,
-    /// Whether the receiver holds acknowledgements back as long as Linux does, by the pace of the data, and none at the end of a write, after a
-    /// silence or after a copy.
+    /// Whether the receiver holds acknowledgements back as long as Linux does, by the pace of the data, and none at the
+    /// end of a write, after a silence or after a copy.
     pub adaptive_acks: bool,
     /// Segments of one write of an application that always has data; 0: its writes have no end.
     pub write: u8,
-    /// Segments in order that arrive within so long are acknowledged together, as a host with generic receive offload does.
+    /// Segments in order that arrive within so long are acknowledged together, as a host with
+    /// generic receive offload does.
     pub ack_merging: Span,
     /// What only ns-2 does.
     pub quirks: Quirks,
@@ -149,8 +153,8 @@ pub struct Quirks {
     pub forget_rtt: bool,
     /// Whether every segment is full, a transfer being rounded up to whole segments (ns-2).
     pub full_segments: bool,
-    /// Whether a SACK sender restarts the timer with each acknowledgement, as the TCP-Linux of ns-2 does, and not only with
-    /// those of new data (RFC 6298 rule 5.3).
+    /// Whether a SACK sender restarts the timer with each acknowledgement, as the TCP-Linux of ns-2 does, and not only
+    /// with those of new data (RFC 6298 rule 5.3).
     pub timer_on_any_ack: bool,
 }
 
@@ -291,9 +295,10 @@ impl TcpConfig {
 
     /// TCP as a Linux host runs it (6.x), with CUBIC; [`congestion`](Self::congestion) can be Reno or BBR too.
     ///
-    /// Windows are whole segments, acknowledgements count in full, the first of them and those after marks are not held back, a
-    /// timeout that proves spurious is undone. The application writes 64 KiB at a time. ECN is on (sysctl `tcp_ecn` 1). As on most hosts nothing is paced but BBR: with `sch_fq`
-    /// it would be ([`pacing`](Self::pacing)), and a network card with receive offload would set [`ack_merging`](Self::ack_merging).
+    /// Windows are whole segments, acknowledgements count in full, the first of them and those after marks are not held
+    /// back, a timeout that proves spurious is undone. The application writes 64 KiB at a time. ECN is on (sysctl
+    /// `tcp_ecn` 1). As on most hosts nothing is paced but BBR: with `sch_fq` it would be ([`pacing`](Self::pacing)),
+    /// and a network card with receive offload would set [`ack_merging`](Self::ack_merging).
     pub const fn linux() -> Self {
         TcpConfig {
             congestion: Congestion::Cubic,
@@ -320,8 +325,8 @@ impl TcpConfig {
         TcpConfig { congestion: Congestion::Bbr, pacing: true, ecn: false, ..TcpConfig::linux() }
     }
 
-    /// `Agent/TCP/Linux` of ns-2.35 with `cubic`, the reduction set to 0.7, and `Agent/TCPSink/Sack1`, for cross-checks:
-    /// CUBIC as in Linux 2.6.22, segments of [`ns2`](Self::ns2).
+    /// `Agent/TCP/Linux` of ns-2.35 with `cubic`, the reduction set to 0.7, and `Agent/TCPSink/Sack1`, for
+    /// cross-checks: CUBIC as in Linux 2.6.22, segments of [`ns2`](Self::ns2).
     pub const fn cubic_ns2() -> Self {
         TcpConfig {
             variant: Variant::Sack,

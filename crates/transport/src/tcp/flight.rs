@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Deviations from RFC 8985:
-//! - The reordering window is a quarter of the smallest round trip and does not widen (section 6.2 step 4): receivers here
-//!   do not report copies (D-SACK), which is what would widen it.
+//! - The reordering window is a quarter of the smallest round trip and does not widen (section 6.2 step 4): receivers
+//!   here do not report copies (D-SACK), which is what would widen it.
 //! - The smallest round trip is that of the whole connection, not of the last minutes.
 
 use alloc::collections::VecDeque;
@@ -158,8 +158,8 @@ impl Flight {
         }
     }
 
-    /// An acknowledgement. Those that left once only and lie before `original_before` are told apart; `each` hears of every
-    /// run that arrives.
+    /// An acknowledgement. Those that left once only and lie before `original_before` are told apart; `each` hears of
+    /// every run that arrives.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,

@@ -1,22 +1,27 @@
-//! How long a Linux receiver holds acknowledgements back (`tcp_input.c`, `tcp_timer.c`, `tcp_output.c`): its delay follows the pace at which data
-//! come, and several acknowledgements in a row are not held back at all when the sender may have begun anew.
+//! How long a Linux receiver holds acknowledgements back (`tcp_input.c`, `tcp_timer.c`, `tcp_output.c`): its
+//! delay follows the pace at which data come, and several acknowledgements in a row are not held back at all when
+//! the sender may have begun anew.
 //!
 //! ```text
-//!   at once   the end of a write (PSH, or a segment that is not full): the application has read all there is, and the sender may wait
+//!   at once   the end of a write (PSH, or a segment that is not full): the application has read all there is, and the
+//!             sender may wait
 //!             16 times after a silence longer than the retransmission timeout, or after a copy of what had arrived
 //!             twice after a segment that cannot carry marks where others could: it was sent again
-//!   delay     40 ms; twice as long each time nothing came in time, half of it and the last gap where data come less than 20 ms or less than
-//!             the delay apart; at most a round trip, and 40 ms again once quick acknowledgements are used up
+//!   delay     40 ms; twice as long each time nothing came in time, half of it and the last gap where data come less
+//!             than 20 ms or less than the delay apart; at most a round trip, and 40 ms again once quick
+//!             acknowledgements are used up
 //! ```
 //!
-//! Deviations: the application reads at once; what it sends itself (`pingpong`) is nothing here. Acknowledgements with SACK blocks are not held
-//! back by a millisecond, as Linux does from the fourth in a row on. The receive window does not grow, which there makes some acknowledgements quick.
+//! Deviations: the application reads at once; what it sends itself (`pingpong`) is nothing here. Acknowledgements with
+//! SACK blocks are not held back by a millisecond, as Linux does from the fourth in a row on. The receive window does
+//! not grow, which there makes some acknowledgements quick.
 
 use aqumen_units::{Ecn, Instant, Span};
 
 use super::{Segment, TcpConfig};
 
-/// Linux's delay where data come one after the other (TCP_ATO_MIN, TCP_DELACK_MIN), and its limits where no round trip is known.
+/// Linux's delay where data come one after the other (TCP_ATO_MIN, TCP_DELACK_MIN), and its limits
+/// where no round trip is known.
 const LEAST: Span = Span::from_millis(40);
 const MOST: Span = Span::from_millis(500);
 /// The retransmission timeout of a receiver that sends nothing: that of the handshake.

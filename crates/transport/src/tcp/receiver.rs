@@ -1,17 +1,19 @@
 //! The receiving end: puts segments in order, acknowledges, echoes marks.
 //!
 //! Follows RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (selective acknowledgements), RFC 3168 section 6.1.3
-//! (ECN echo until CWR) and RFC 7323 section 4.3 (which timestamp to echo). For some congestion controls it reports more:
+//! (ECN echo until CWR) and RFC 7323 section 4.3 (which timestamp to echo). For some
+//! congestion controls it reports more:
 //!
-//! - DCTCP: ECE says whether the segments acknowledged were marked. When that changes, what is held back is acknowledged
-//!   first, with the old state (RFC 8257 section 3.2).
+//! - DCTCP: ECE says whether the segments acknowledged were marked. When that changes, what is held back is
+//!   acknowledged first, with the old state (RFC 8257 section 3.2).
 //! - Prague: the number of marked packets so far, on every acknowledgement (RFC 9768 section 3.2.2; here all 32 bits).
 //! - LEDBAT: the one-way delay of the last segment (RFC 6817 section 2.3).
 //!
 //! As Linux does it, on request: the first acknowledgements and those after a mark are not held back
-//! ([`quick_acks`](TcpConfig::quick_acks), [`ack_marks`](TcpConfig::ack_marks)), nor those after a silence, a copy or a write's end, and the others for
-//! as long as the pace of the data tells ([`adaptive_acks`](TcpConfig::adaptive_acks), [`patience`](super::patience)); segments that arrive together are
-//! acknowledged together ([`ack_merging`](TcpConfig::ack_merging)).
+//! ([`quick_acks`](TcpConfig::quick_acks), [`ack_marks`](TcpConfig::ack_marks)), nor those after a silence, a copy or a
+//! write's end, and the others for as long as the pace of the data tells ([`adaptive_acks`](TcpConfig::adaptive_acks),
+//! [`patience`](super::patience)); segments that arrive together are acknowledged together
+//! ([`ack_merging`](TcpConfig::ack_merging)).
 //!
 //! Deviations: segments beyond the window are discarded whole; the SYN of an ECN connection is not marked as such, the
 //! ends share their configuration.
@@ -110,8 +112,8 @@ impl Receiver {
         self.hold_back(cfg, now, segment, ack, held)
     }
 
-    /// An acknowledgement in order: every second one leaves. `held`: when the one held back would have left, and what it
-    /// would have echoed.
+    /// An acknowledgement in order: every second one leaves. `held`: when the one held back would have left, and what
+    /// it would have echoed.
     #[inline(always)]
     fn hold_back(
         &mut self,
@@ -153,8 +155,8 @@ impl Receiver {
         }
     }
 
-    /// Linux acknowledges the first marked segment and the next at once, and the one that says that the window was reduced:
-    /// the sender may have no more than one under way.
+    /// Linux acknowledges the first marked segment and the next at once, and the one that says that the window was
+    /// reduced: the sender may have no more than one under way.
     #[inline(always)]
     fn hurry(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) {
         let next = self.next;
@@ -171,8 +173,8 @@ impl Receiver {
         }
     }
 
-    /// Reads what the next segment needs, so that it lies in the cache: for hosts of more connections than the cache holds. What it answers
-    /// means nothing.
+    /// Reads what the next segment needs, so that it lies in the cache: for hosts of more connections than the cache
+    /// holds. What it answers means nothing.
     #[inline(always)]
     pub fn glance(&self) -> u32 {
         let Some(aside) = &self.aside else { return self.next };

@@ -11,12 +11,12 @@
 //! Rate halving is that of the TCP-Linux of ns-2.35 (after Hoe 1995 and FACK): the pipe has a bound, one above what an
 //! acknowledgement leaves of it at most. It lets one segment go, and each that goes lowers it by two: the next
 //! acknowledgement finds it in force, the one after does not. With a
-//! [`send_overhead`](super::TcpConfig::send_overhead) ns-2 forgets to lower it (the timer of the overhead puts the value
-//! from before back). Then the rate is not halved: a segment goes for each that arrives, and when the losses are repaired
-//! the sender is silent until the pipe has shrunk to the window. So it is here.
+//! [`send_overhead`](super::TcpConfig::send_overhead) ns-2 forgets to lower it (the timer of the overhead puts the
+//! value from before back). Then the rate is not halved: a segment goes for each that arrives, and when the losses are
+//! repaired the sender is silent until the pipe has shrunk to the window. So it is here.
 //!
-//! With RACK ([`LossDetection::Rack`](super::LossDetection::Rack)) proportional rate reduction holds for marks too, else the
-//! window is reduced at once after a mark (RFC 9937 section 6 allows either).
+//! With RACK ([`LossDetection::Rack`](super::LossDetection::Rack)) proportional rate reduction holds for marks too,
+//! else the window is reduced at once after a mark (RFC 9937 section 6 allows either).
 
 use aqumen_units::Span;
 
@@ -51,8 +51,8 @@ impl Descent {
         *self = Descent { allowance: window as u32, from: from.max(1), delivered: 0, sent: 0 };
     }
 
-    /// An acknowledgement in recovery has left `pipe` segments in the network: `delivered` have arrived with it; `safe`:
-    /// it acknowledges new data and shows no new loss.
+    /// An acknowledgement in recovery has left `pipe` segments in the network: `delivered` have arrived with it;
+    /// `safe`: it acknowledges new data and shows no new loss.
     pub(super) fn on_ack(&mut self, cfg: &TcpConfig, window: u32, pipe: u32, delivered: u32, safe: bool) {
         match cfg.reduction {
             Reduction::AtOnce => {}

@@ -9,8 +9,8 @@ use super::TcpConfig;
 pub enum RtoFloor {
     /// The whole timeout (RFC 6298 rule 2.4).
     Timeout,
-    /// What it adds to the smoothed round trip, as in Linux: a queue that builds up within that time ends no transfer in a
-    /// spurious timeout.
+    /// What it adds to the smoothed round trip, as in Linux: a queue that builds up within that time ends no transfer
+    /// in a spurious timeout.
     Variation,
 }
 

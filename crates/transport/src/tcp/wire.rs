@@ -15,7 +15,8 @@ pub struct Segment {
     pub cwr: bool,
     /// Opens the connection and carries no data.
     pub syn: bool,
-    /// Ends a write of the application (PSH): the last segment of a finite transfer, and those of [`TcpConfig::write`](super::TcpConfig::write).
+    /// Ends a write of the application (PSH): the last segment of a finite transfer, and those of
+    /// [`TcpConfig::write`](super::TcpConfig::write).
     pub push: bool,
     /// This segment was sent before.
     pub retransmission: bool,

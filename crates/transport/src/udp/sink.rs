@@ -8,8 +8,8 @@ use super::UdpConfig;
 use crate::tcp::scoreboard::Runs;
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
-/// How many messages may be incomplete at a time; the oldest is given up for a new one. Parts of a message leave back to
-/// back, so that only loss leaves it incomplete.
+/// How many messages may be incomplete at a time; the oldest is given up for a new one. Parts of a message leave back
+/// to back, so that only loss leaves it incomplete.
 const PARTIAL: usize = 16;
 
 /// The receiving end: puts messages of several packets together.

@@ -1,7 +1,7 @@
 //! RACK-TLP and PRR of a SACK sender, segment by segment, on traces worked by hand.
 //!
-//! All begin alike: the SYN takes a round trip of 10 ms, so SRTT = 10, the smallest round trip 10 and its quarter, the reordering
-//! window, 2.5 ms. At 10 ms segments 1 to 10 leave.
+//! All begin alike: the SYN takes a round trip of 10 ms, so SRTT = 10, the smallest round trip 10 and its quarter, the
+//! reordering window, 2.5 ms. At 10 ms segments 1 to 10 leave.
 
 use aqumen_transport::tcp::{Ack, Feedback, SackBlocks, Segment, Sender, TcpConfig};
 use aqumen_units::{Bytes, Instant, Span};
@@ -69,8 +69,8 @@ fn three_arrivals_beyond_it_lose_a_segment_and_prr_halves_the_pace() {
     // 1 is lost. 2 and 3 arrive and let 11 and 12 go; with 4 nothing is waited for any more: 1 left before 4.
     assert_eq!(host.on(20_000, 1, &[(2, 3)]), [11]);
     assert_eq!(host.on(20_500, 1, &[(2, 4)]), [12]);
-    // RecoverFS: 1 to 12 less 2 and 3, which had arrived before: 10; the window 5. Due are delivered x 5 / 10, rounded up:
-    // 1 for 4, and for 5, 6, 7, 8, 9 in all 1, 2, 2, 3, 3.
+    // RecoverFS: 1 to 12 less 2 and 3, which had arrived before: 10; the window 5. Due are delivered x 5 / 10, rounded
+    // up: 1 for 4, and for 5, 6, 7, 8, 9 in all 1, 2, 2, 3, 3.
     assert_eq!(host.on(21_000, 1, &[(2, 5)]), [1]);
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (5.0, 5));
     let expected: [&[u32]; 5] = [&[], &[13], &[], &[14], &[]];
@@ -165,8 +165,9 @@ fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
         let mut host = Host::ten_out(TcpConfig { tail_probe: false, frto: false, ..cfg }, None);
         let (at, sent) = host.expire();
         assert_eq!(sent, [1]);
-        // The receiver echoes a mark of before the timeout, and goes on until CWR arrives. No retransmission carries that (RFC 3168
-        // section 6.1.5), and what is missing is retransmissions alone: slow start goes on, two for each that arrives.
+        // The receiver echoes a mark of before the timeout, and goes on until CWR arrives. No retransmission
+        // carries that (RFC 3168 section 6.1.5), and what is missing is retransmissions alone: slow start goes
+        // on, two for each that arrives.
         let echo = |k: u64| at + Span::from_millis(10 * k);
         assert_eq!(
             host.acknowledge(at.as_nanos() / 1_000 + 10_000, 2, &[], true, echo(0)),
@@ -188,8 +189,8 @@ fn a_tail_is_probed_with_new_data_after_two_round_trips() {
     let mut host = Host::ten_out(TcpConfig::modern(), None);
     // The window is full: the probe lies beyond it.
     assert_eq!(host.expire(), (us(30_000), vec![11]));
-    // It arrives 10 ms later, and those that left at 10 ms had until 10 + 10 + 2.5: all are lost. Nothing is in the network,
-    // and as much leaves as arrived.
+    // It arrives 10 ms later, and those that left at 10 ms had until 10 + 10 + 2.5: all are lost. Nothing is in the
+    // network, and as much leaves as arrived.
     assert_eq!(host.on(40_000, 1, &[(11, 12)]), [1]);
     assert_eq!(host.sender.stats().timeouts, 0);
 }
@@ -233,8 +234,8 @@ fn a_probe_that_repaired_a_loss_halves_the_window_and_a_copy_does_not() {
 #[test]
 fn a_mark_brings_the_window_down_in_proportion() {
     let mut host = Host::ten_out(TcpConfig::modern(), None);
-    // 10 out, 1 arrives with a mark echoed. The window becomes 5; due are delivered x 5 / 10, rounded up, and CWR goes with the
-    // first new segment.
+    // 10 out, 1 arrives with a mark echoed. The window becomes 5; due are delivered x 5 / 10, rounded up, and CWR goes
+    // with the first new segment.
     host.now = us(20_000);
     let ack = |number| Ack {
         ack: number,

@@ -280,9 +280,11 @@ fn a_linux_receiver_waits_longer_the_longer_data_take_to_come_but_no_longer_than
     };
     // 40 ms at first. Each time nothing comes it doubles: 80, then 160, of which the round trip of 100 ms is the most.
     assert_eq!([lone(0), lone(150), lone(170)], [40, 80, 100]);
-    // The timer has made it 300 (the timeout: 100 + 200); 150 ms after the last it is 300 / 2 + 150 = 300 still, and held to 100.
+    // The timer has made it 300 (the timeout: 100 + 200); 150 ms after the last it is 300 / 2 + 150
+    // = 300 still, and held to 100.
     assert_eq!(lone(150), 100);
-    // Gaps of 20 ms and less: half and 20 ms more each time, doubled by the timer in between: 170 -> 300 ..., then pairs bring it down.
+    // Gaps of 20 ms and less: half and 20 ms more each time, doubled by the timer in between: 170 -> 300
+    // ..., then pairs bring it down.
     for pair in 0..8 {
         let seq = receiver.delivered_segments() + 1;
         let now = 1_000 + 10 * pair;

@@ -1,7 +1,7 @@
 //! Recovery of a SACK sender that counts duplicates (RFC 6675), segment by segment, on traces worked by hand.
 //!
-//! All begin alike: segments 1 to 10 leave, 1 is lost. 2 and 3 arrive and let 11 and 12 go (limited transmit); 4 makes three
-//! (RFC 6675): with 1 to 12 out the window of 10 becomes 5, and 13 is the next new segment.
+//! All begin alike: segments 1 to 10 leave, 1 is lost. 2 and 3 arrive and let 11 and 12 go (limited transmit); 4 makes
+//! three (RFC 6675): with 1 to 12 out the window of 10 becomes 5, and 13 is the next new segment.
 
 use aqumen_transport::tcp::{
     Ack, Congestion, Feedback, LossDetection, Quirks, Reduction, SackBlocks, Sender, TcpConfig, Variant,
@@ -218,7 +218,8 @@ fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
         host.now = host.sender.next_timer().unwrap();
         host.sender.on_timer(&cfg, host.now);
         assert_eq!(host.send(), [1]);
-        // A mark of before the timeout is echoed until CWR arrives, which only new data carries: here are none before 11.
+        // A mark of before the timeout is echoed until CWR arrives, which only new data
+        // carries: here are none before 11.
         assert_eq!(host.on_echo(2), [2, 3], "{:?}", cfg.congestion);
         assert_eq!(host.on_echo(4), [4, 5, 6, 7], "{:?}", cfg.congestion);
     }

@@ -71,8 +71,8 @@ fn sent_until(cfg: &RtpConfig, until_ms: u64) -> (Vec<(u64, u16)>, Vec<u64>) {
     (media_sent, reports)
 }
 
-/// 300 kbit/s x 40 ms = 1500 bytes a frame, in packets of 1160: one from the first frame, which leaves 340; then 1840 and 2180
-/// make one each and leave 680 and 1020; 2520 make two.
+/// 300 kbit/s x 40 ms = 1500 bytes a frame, in packets of 1160: one from the first frame, which leaves 340; then 1840
+/// and 2180 make one each and leave 680 and 1020; 2520 make two.
 #[test]
 fn an_encoder_of_whole_packets_keeps_what_is_less() {
     let cfg = RtpConfig { control: Control::Fixed, whole_packets: true, ..CFG };
@@ -169,8 +169,8 @@ fn losses_are_counted_between_reports_and_since_the_beginning() {
     assert_eq!(second.fraction_marked, 128);
 }
 
-/// Transit times 10, 12, 10, 10 ms: differences of 180, 180, 0 ticks of 90 kHz. In sixteenths: 180; 180 + 180 - 11 = 349;
-/// 349 - 22 = 327, which is 20 ticks.
+/// Transit times 10, 12, 10, 10 ms: differences of 180, 180, 0 ticks of 90 kHz. In sixteenths: 180; 180 + 180 - 11 =
+/// 349; 349 - 22 = 327, which is 20 ticks.
 #[test]
 fn the_jitter_follows_the_recursion_of_the_standard() {
     let mut sink = RtpSink::new(&CFG);
@@ -250,7 +250,8 @@ fn a_fixed_rate_stays() {
     assert_eq!(source.rate(), 300_000.0);
 }
 
-/// Reports every 900 ms, none comes: the rate halves after 2 s (four times the 500 ms assumed), and again, down to the least.
+/// Reports every 900 ms, none comes: the rate halves after 2 s (four times the 500 ms assumed),
+/// and again, down to the least.
 #[test]
 fn without_reports_the_rate_halves() {
     let cfg = RtpConfig { initial_rate: Rate::from_bps(1_000_000), ..CFG };
@@ -312,7 +313,8 @@ fn every_control_falls_with_losses_and_recovers() {
     }
 }
 
-/// A bottleneck of 1 Mbit/s with a queue of a second: what arrives fills most of it, and NADA does so without the queue.
+/// A bottleneck of 1 Mbit/s with a queue of a second: what arrives fills most of it, and
+/// NADA does so without the queue.
 #[test]
 fn every_control_finds_the_capacity() {
     for cfg in [RtpConfig::standard(), RtpConfig::tfrc(), RtpConfig::nada()] {

@@ -156,14 +156,16 @@ fn in_recovery_an_advance_reports_all_that_is_missing() {
     }
     answer(&mut source, at(100), sack(0, &[(3, 8), (10, 10)]));
     answer(&mut source, at(100), sack(0, &[(3, 8), (10, 11)]));
-    // Chunk 2 has left by now. The next SACK acknowledges chunk 1 and nothing beyond 9, yet it is the third report of 9.
+    // Chunk 2 has left by now. The next SACK acknowledges chunk 1 and nothing beyond 9, yet
+    // it is the third report of 9.
     assert_eq!(answer(&mut source, at(150), sack(1, &[(2, 7), (9, 10)])).first(), Some(&9));
     assert_eq!(source.stats().retransmitted, 3);
     assert_eq!(source.ssthresh(), 8808, "halved once");
 }
 
-/// Chunks 1 to 3 of twelve are lost and reported by one SACK after the third: it sends one packet of them, whatever the window
-/// says, and no other, though only nine chunks less three are in flight; the next SACK sends what the window lets leave.
+/// Chunks 1 to 3 of twelve are lost and reported by one SACK after the third: it sends one packet of them,
+/// whatever the window says, and no other, though only nine chunks less three are in flight; the next SACK
+/// sends what the window lets leave.
 #[test]
 fn the_sack_that_reports_losses_sends_one_packet_of_them() {
     let cfg = SctpConfig { initial_window_bytes: Some(20 * 1468), max_burst: 0, ..CFG };
@@ -176,9 +178,10 @@ fn the_sack_that_reports_losses_sends_one_packet_of_them() {
     assert_eq!(answer(&mut source, at(101), sack(0, &[(4, 19)]))[..2], [2, 3]);
 }
 
-/// In flight are 1 to 22 when chunk 1 is reported missing: the window is halved from 20 chunks to 10. Then chunk 23 is reported,
-/// sent since: by RFC 9260 it belongs to the same recovery, in ns-2 it begins another, and the window is halved again. After a
-/// timeout a SACK that advances opens the window by one chunk; in ns-2 it does so from the end of the recovery on.
+/// In flight are 1 to 22 when chunk 1 is reported missing: the window is halved from 20 chunks to 10. Then chunk
+/// 23 is reported, sent since: by RFC 9260 it belongs to the same recovery, in ns-2 it begins another, and the
+/// window is halved again. After a timeout a SACK that advances opens the window by one chunk; in ns-2 it does so
+/// from the end of the recovery on.
 #[test]
 fn the_recovery_of_ns2_halves_again_and_outlives_a_timeout() {
     for (recovery, ssthresh, cwnd) in [(Recovery::Standard, 10, 2), (Recovery::Ns2, 5, 1)] {
@@ -203,8 +206,8 @@ fn the_recovery_of_ns2_halves_again_and_outlives_a_timeout() {
     }
 }
 
-/// A SACK of 20 chunks: Max.Burst lets four packets leave. With `burst_after_repair` it does so only where a fast retransmission
-/// was acknowledged.
+/// A SACK of 20 chunks: Max.Burst lets four packets leave. With `burst_after_repair` it does so only where a fast
+/// retransmission was acknowledged.
 #[test]
 fn a_burst_may_be_bounded_only_after_a_repair() {
     for (burst_after_repair, left) in [(false, 4), (true, 21)] {
@@ -345,7 +348,8 @@ fn gaps_and_copies_are_reported_at_once() {
     assert_eq!((gap.cumulative, gap.blocks(), gap.window), (0, &[(3, 3)][..], (1 << 20) - 1468));
     let gap = arrive(&mut sink, at(11), chunk(1)).unwrap();
     assert_eq!((gap.cumulative, gap.blocks()), (1, &[(2, 2)][..]));
-    // Section 6.7: at once for each packet "that does not fill the gap"; the one that does waits for a second, here a copy.
+    // Section 6.7: at once for each packet "that does not fill the gap"; the one that does
+    // waits for a second, here a copy.
     assert_eq!(arrive(&mut sink, at(12), chunk(2)), None);
     assert_eq!(sink.next_timer(), Some(at(212)));
     let whole = arrive(&mut sink, at(13), chunk(2)).unwrap();

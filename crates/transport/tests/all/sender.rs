@@ -36,8 +36,8 @@ impl Host {
         host
     }
 
-    /// ns-2's Reno with segments 7 to 14 out: SYN acknowledged, then segments 1 to 6, one by one, so that slow start has
-    /// taken the window from 2 to 8.
+    /// ns-2's Reno with segments 7 to 14 out: SYN acknowledged, then segments 1 to 6, one by one, so that slow start
+    /// has taken the window from 2 to 8.
     fn eight_out(cfg: TcpConfig) -> Host {
         let mut host = Host::connected(cfg, None);
         assert_eq!(host.on(ack(1)), [1, 2]);
@@ -340,8 +340,8 @@ fn an_echo_in_the_acknowledgement_that_ends_recovery_ends_it_all_the_same() {
     for expected in [vec![], vec![], vec![8], vec![15], vec![16], vec![17]] {
         assert_eq!(host.on(ack(8)), expected);
     }
-    // 8 and 15 arrive, 15 with a mark, and the acknowledgement of 8 is lost. (4 + 6) / 2 = 5, no longer inflated: 16 and
-    // 17 are out, three more may go.
+    // 8 and 15 arrive, 15 with a mark, and the acknowledgement of 8 is lost. (4 + 6) / 2 = 5, no longer inflated: 16
+    // and 17 are out, three more may go.
     assert_eq!(host.on(marked(16)), [18, 19, 20]);
     assert_eq!(host.sender.cwnd(), 5.0);
 }
@@ -386,7 +386,8 @@ fn selective_acknowledgements_repair_two_losses_in_one_round_trip() {
     assert_eq!(host.on(sack(1, &[(5, 11), (2, 4)])), [13]);
     assert_eq!(host.on(sack(1, &[(5, 12), (2, 4)])), [14]);
     assert_eq!(host.on(sack(1, &[(5, 13), (2, 4)])), [15]);
-    // 1 arrives: ack 4, still in recovery: one less in flight. 4 arrives: to 12, recovery over, window 5 (13, 14, 15 out).
+    // 1 arrives: ack 4, still in recovery: one less in flight. 4 arrives: to 12, recovery
+    // over, window 5 (13, 14, 15 out).
     assert_eq!(host.on(sack(4, &[(5, 13)])), [16]);
     assert_eq!(host.on(ack(13)), [17]);
     assert_eq!(host.sender.cwnd(), 5.0);
@@ -606,8 +607,8 @@ fn a_round_trip_of_days_saturates_the_timer() {
     }
 }
 
-/// Round trips of 190 ms: their deviation, 95 ms at first, falls by a quarter each. RFC 6298 rule 2.4 bounds the whole timeout
-/// by 200 ms; Linux what is added to the round trip.
+/// Round trips of 190 ms: their deviation, 95 ms at first, falls by a quarter each. RFC 6298 rule 2.4 bounds the whole
+/// timeout by 200 ms; Linux what is added to the round trip.
 #[test]
 fn the_minimum_bounds_the_timeout_or_what_it_adds_to_the_round_trip() {
     for (rto_floor, least) in [(RtoFloor::Timeout, 200), (RtoFloor::Variation, 390)] {
@@ -633,8 +634,8 @@ fn a_flow_has_no_more_under_way_than_its_receivers_window() {
     assert_eq!(cfg.window_pkts(), Some(77));
 }
 
-/// A host may take the number of a plain segment alone: the sender goes on as if it had given the whole. Two senders of the same
-/// transfer hear the same, of it marks and timeouts too; the last segment is short.
+/// A host may take the number of a plain segment alone: the sender goes on as if it had given the whole. Two senders of
+/// the same transfer hear the same, of it marks and timeouts too; the last segment is short.
 #[test]
 fn a_plain_segment_is_what_the_sender_would_have_given() {
     let written = TcpConfig { write: 3, ..TcpConfig::ns2() };

@@ -1,8 +1,9 @@
-//! What each preset does with twelve seconds over each of eight paths: a table of results, so that no change of a congestion
-//! control, of a repair or of a timer goes unnoticed.
+//! What each preset does with twelve seconds over each of eight paths: a table of results, so that no change of a
+//! congestion control, of a repair or of a timer goes unnoticed.
 //!
-//! `tests/vectors/transfers.csv` has one row a preset and path. A change that is meant shows in the rows that it concerns:
-//! `AQUMEN_BLESS=1 cargo test -p aqumen-transport --test all transfers` writes them anew, and the difference belongs into the commit.
+//! `tests/vectors/transfers.csv` has one row a preset and path. A change that is meant shows in the rows that it
+//! concerns: `AQUMEN_BLESS=1 cargo test -p aqumen-transport --test all transfers` writes them anew, and the
+//! difference belongs into the commit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -236,8 +237,8 @@ fn every_preset_fills_a_link_without_losses() {
 #[test]
 fn those_that_watch_the_delay_keep_the_queue_short_and_those_that_watch_losses_fill_it() {
     let longest = |cfg: TcpConfig| run(&cfg, on("plain"), 12).longest;
-    // 10 Mbit/s over 40 ms: 33 packets of 1500 B. LEDBAT wants 100 ms in the queue, 83; BBR has two round trips' worth out, and
-    // Vegas overshoots in slow start.
+    // 10 Mbit/s over 40 ms: 33 packets of 1500 B. LEDBAT wants 100 ms in the queue, 83; BBR has two round trips' worth
+    // out, and Vegas overshoots in slow start.
     assert!(longest(TcpConfig::ledbat()) <= 83, "{}", longest(TcpConfig::ledbat()));
     assert!(longest(TcpConfig::bbr()) < 80, "{}", longest(TcpConfig::bbr()));
     assert!(longest(TcpConfig::vegas()) < 100, "{}", longest(TcpConfig::vegas()));

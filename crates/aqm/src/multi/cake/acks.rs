@@ -1,8 +1,8 @@
-//! CAKE's filter of acknowledgements: one that arrives makes older ones of its connection superfluous, which then need not be sent. Two
-//! are left at least, or with `aggressive` the last.
+//! CAKE's filter of acknowledgements: one that arrives makes older ones of its connection superfluous, which then need
+//! not be sent. Two are left at least, or with `aggressive` the last.
 //!
-//! Only acknowledgements without data and SACK blocks come in question, and no duplicates, from whose number a sender counts losses. A
-//! change of the ECN-Echo flag is kept.
+//! Only acknowledgements without data and SACK blocks come in question, and no duplicates, from whose number a sender
+//! counts losses. A change of the ECN-Echo flag is kept.
 
 use crate::PureAck;
 use crate::multi::store::Store;

@@ -1,5 +1,5 @@
-//! The tins of CAKE: traffic classes, each with a share of the link up to which it goes first, and with COBALT's parameters for a link
-//! of that share.
+//! The tins of CAKE: traffic classes, each with a share of the link up to which it goes first, and with COBALT's
+//! parameters for a link of that share.
 //!
 //! ```text
 //! packet's DSCP ──> tin            rate of a tin: the link's / 2^shift
@@ -139,8 +139,8 @@ impl Tin {
         tin
     }
 
-    /// Linux, cake_set_rate: the target is 1.5 times a full packet's time, if that is more than the one asked for; the interval grows
-    /// with it; a sojourn time of four full packets' time or less is nobody's fault.
+    /// Linux, cake_set_rate: the target is 1.5 times a full packet's time, if that is more than the one asked for; the
+    /// interval grows with it; a sojourn time of four full packets' time or less is nobody's fault.
     pub(super) fn configure(&mut self, settings: &Settings, rate: Option<Rate>, shift: u32) {
         let Settings { cobalt, mtu, quantum } = *settings;
         self.rate = rate.map(|rate| Rate::from_bps((rate.as_bps() >> shift).max(8 * RATE_MIN)));
@@ -228,14 +228,14 @@ mod tests {
 
     #[test]
     fn target_interval_and_quantum_follow_from_the_rate() {
-        // 2 Mbit/s: a packet of 1514 B takes 6.056 ms; target 9.084 ms; interval 100 + 4.084 = 104.084 ms; 250 000 / 4096 = 61 B, so 300;
-        // four packets 24.224 ms.
+        // 2 Mbit/s: a packet of 1514 B takes 6.056 ms; target 9.084 ms; interval 100 + 4.084 = 104.084 ms; 250 000 /
+        // 4096 = 61 B, so 300; four packets 24.224 ms.
         let slow = at_rate(2_000_000);
         let CobaltParams { target, interval, least, .. } = slow.cobalt;
         assert_eq!((target.as_nanos(), interval.as_nanos()), (9_084_000, 104_084_000));
         assert_eq!((least.as_nanos(), slow.quantum), (24_224_000, 300));
-        // 256 kbit/s: 47.3125 ms, target 70.96875 ms, twice which is less than 100 + 65.96875 ms. At 64 kbit/s 189.25 ms, 283.875 ms, and
-        // twice that is more than 378.875 ms.
+        // 256 kbit/s: 47.3125 ms, target 70.96875 ms, twice which is less than 100 + 65.96875 ms. At 64 kbit/s 189.25
+        // ms, 283.875 ms, and twice that is more than 378.875 ms.
         assert_eq!(at_rate(256_000).cobalt.interval.as_nanos(), 165_968_750);
         assert_eq!(at_rate(64_000).cobalt.interval.as_nanos(), 567_750_000);
         // 20 Mbit/s: 0.9084 ms is below 5 ms; 2 500 000 / 4096 = 610 B. From 4096 * 1514 * 8 = 49.6 Mbit/s on 1514 B.

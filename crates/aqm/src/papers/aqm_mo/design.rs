@@ -1,9 +1,11 @@
 //! The gains of AQM-MO by the magnitude optimum.
 //!
-//! With W0 = R0 C / N, k = W0^3 / 4, T = R0 W0 / 2 the window answers p with dW/dp = -k exp(-s R0) / (1 + T s), the queue the
-//! window with N / (1 + R0 s). The inner loop is an integrator 1 / (T_first s), the outer one k_po (1 + 1/(T_io s) + T_do s).
+//! With W0 = R0 C / N, k = W0^3 / 4, T = R0 W0 / 2 the window answers p with dW/dp = -k exp(-s R0) / (1 + T s),
+//! the queue the window with N / (1 + R0 s). The inner loop is an integrator 1 / (T_first s), the outer one
+//! k_po (1 + 1/(T_io s) + T_do s).
 //!
-//! - D0, without the delay: T_first = 2 k T makes |I|^2 = 1 / (1 + 4 T^4 w^4), flat at w = 0; the outer PID cancels I's poles.
+//! - D0, without the delay: T_first = 2 k T makes |I|^2 = 1 / (1 + 4 T^4 w^4), flat at w = 0; the
+//!   outer PID cancels I's poles.
 //! - D1c, with the delay R0 and the filters' lags t_F (inner) and t_q (outer), in closed form.
 //! - D1: T_first as in D1c; the PID solves the magnitude optimum's three equations for the plant's series
 //!   G(s) = g0 + g1 s + ... + g5 s^5, a_k = (-1)^k g_k:
@@ -83,8 +85,8 @@ pub fn gains(rule: Rule, plant: &TcpPlant, lags: Lags) -> Option<Gains> {
     [t_first, k_po, t_io, t_do, gains.k_p].iter().all(|x| *x > 0.0 && x.is_finite()).then_some(gains)
 }
 
-/// I(s) = k E (1 + t_F s) / (T_first s (1 + T s) (1 + t_F s) + k E), E = exp(-s R0): the delay in the loop, the filter in
-/// its feedback.
+/// I(s) = k E (1 + t_F s) / (T_first s (1 + T s) (1 + t_F s) + k E), E = exp(-s R0): the delay in the loop, the filter
+/// in its feedback.
 fn closed_inner_loop(k: f64, t: f64, t_first: f64, r0: f64, t_f: f64) -> Series {
     let delayed = Series::delay(r0).times(&Series::constant(k));
     let integrator = Series([0.0, t_first, 0.0, 0.0, 0.0, 0.0]).times(&Series::lag(t)).times(&Series::lag(t_f));
@@ -178,8 +180,8 @@ mod tests {
 
     #[test]
     fn without_delay_the_magnitude_optimum_is_the_papers_cancellation() {
-        // D0 at W0 = 31.25: k_po = T / (N R0) = 1.5625, T_io = 7.8125, T_do = 3.90625. The full system gives 1.56260, 7.8125,
-        // 3.9060.
+        // D0 at W0 = 31.25: k_po = T / (N R0) = 1.5625, T_io = 7.8125, T_do = 3.90625. The full system gives 1.56260,
+        // 7.8125, 3.9060.
         let (k, t, r0) = (7_629.394_531_25, 3.90625, 0.25);
         let inner = closed_inner_loop(k, t, 2.0 * k * t, 0.0, 0.0);
         let [k0, k1, k2] = magnitude_optimum(&inner.times(&Series::constant(10.0)).over(&Series::lag(r0))).unwrap();

@@ -1,11 +1,11 @@
 //! The design quantities of ARM-PFC: the sampled model of the network and its h-step predictor.
 //!
-//! Equation numbers are those of [ARM-PFC] (Bigdeli, Haeri 2007). Where the printed equation is wrong, the corrected one
-//! stands here:
+//! Equation numbers are those of [ARM-PFC] (Bigdeli, Haeri 2007). Where the printed equation is wrong, the corrected
+//! one stands here:
 //! - (6), (11): the plant's gain is -k_t, and the delay belongs to it.
-//! - (13): right, but its partial fractions divide by tau1 - tau2. With unresponsive traffic absent that is zero at W0 = 2
-//!   (N = 175 at the paper's capacity and delay). The step response s(n), its increments H_n and the sums D_n used here
-//!   have no such place.
+//! - (13): right, but its partial fractions divide by tau1 - tau2. With unresponsive traffic absent that is zero at W0
+//!   = 2 (N = 175 at the paper's capacity and delay). The step response s(n), its increments H_n and the sums D_n used
+//!   here have no such place.
 //! - (18): the sum over past inputs is scaled by k_i (1 - alpha_i), and the u(k) that stands alone does not belong.
 //! - (20): lacks k_i (1 - alpha_i) u(k-d-1) in each line.
 //! - beta1, beta2 and eta of the predictor are not printed; their closed forms stand at [`Predictor`].
@@ -47,8 +47,8 @@ impl Model {
         Ok(Model::from_time_constants(plant.gain_pkts(), plant.queue_time_s(), plant.window_time_s(), period_s, d))
     }
 
-    /// The model of a plant with gain -`gain` and time constants `tau1_s`, `tau2_s`, sampled every `period_s`, delayed by
-    /// `d` samples. All are above zero.
+    /// The model of a plant with gain -`gain` and time constants `tau1_s`, `tau2_s`, sampled every `period_s`, delayed
+    /// by `d` samples. All are above zero.
     pub fn from_time_constants(gain: f64, tau1_s: f64, tau2_s: f64, period_s: f64, d: usize) -> Self {
         let (x1, x2) = (period_s / tau1_s, period_s / tau2_s);
         let mut model = Model {
@@ -170,8 +170,8 @@ impl Predictor {
     }
 
     /// Becomes the predictor of another `model`, for `h` samples ahead, more than its delay. Allocates only beyond
-    /// [`Predictor::reserve`]. `false`, and no change, if the response within the horizon is lost in rounding (a window of
-    /// 10^15 packets, say).
+    /// [`Predictor::reserve`]. `false`, and no change, if the response within the horizon is lost in rounding (a window
+    /// of 10^15 packets, say).
     pub(crate) fn redesign(&mut self, model: &Model, h: usize) -> bool {
         debug_assert!(h > model.delay && h <= MAX_HORIZON);
         let gain = model.step_response(h - model.delay);
@@ -193,8 +193,8 @@ impl Predictor {
         self.markov.reserve_exact(h.saturating_sub(self.markov.len()));
     }
 
-    /// Takes coefficients that were identified: beta1, beta2, H_1, ..., H_h and eta, h as it is. `false`, and no change, if
-    /// `accept` does not like the gain that follows.
+    /// Takes coefficients that were identified: beta1, beta2, H_1, ..., H_h and eta, h as it is. `false`, and no
+    /// change, if `accept` does not like the gain that follows.
     pub(crate) fn identify(
         &mut self,
         [beta1, beta2]: [f64; 2],

@@ -5,8 +5,8 @@ use proptest::test_runner::RngSeed;
 
 pub(crate) use crate::testing::Fixed;
 
-/// So many cases from a fixed seed, so that a failure has a cause. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override both,
-/// for long runs.
+/// So many cases from a fixed seed, so that a failure has a cause. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override
+/// both, for long runs.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let from_environment = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let given = |name| std::env::var_os(name).is_some();

@@ -1,4 +1,5 @@
-//! What random operations on one queue and on several share: the link, limits, draws, and a record of what became of packets.
+//! What random operations on one queue and on several share: the link, limits, draws, and a
+//! record of what became of packets.
 
 use aqumen_aqm::{DropReason, Fates, Handle, Limit, Network};
 use aqumen_units::{Bytes, Rate};

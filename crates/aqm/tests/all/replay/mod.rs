@@ -26,7 +26,8 @@ pub(crate) fn rows(file: &Value) -> &[Value] {
     file["rows"].as_array().unwrap()
 }
 
-/// Compares as the file asks, and says at the end how far off the worst figure was: `aqumen validate vectors` reads that.
+/// Compares as the file asks, and says at the end how far off the worst figure was: `aqumen
+/// validate vectors` reads that.
 pub(crate) struct Compare {
     name: String,
     algorithm: String,

@@ -27,7 +27,8 @@ fn a_step_of_the_rate_is_followed_within_seconds() {
 
 #[test]
 fn silence_of_a_radio_is_no_congestion() {
-    // Bursts of 50 ms at 20 Mbit/s, then 30 ms of nothing while packets wait: 12.5 Mbit/s in all. Then two seconds of nothing.
+    // Bursts of 50 ms at 20 Mbit/s, then 30 ms of nothing while packets wait: 12.5 Mbit/s in all.
+    // Then two seconds of nothing.
     let mut autorate = Autorate::new(mbit(12.5), Range::default());
     for _ in 0..50 {
         for slot in 0..8 {
@@ -70,7 +71,8 @@ fn a_link_that_became_faster_shows_by_what_it_carries_though_nothing_waits() {
         }
         autorate.rate_bps() / 1e6
     };
-    // 3750 bytes each 10 ms are 3 Mbit/s; then 7 Mbit/s pass without waiting: three seconds later all but exp(-3) is known.
+    // 3750 bytes each 10 ms are 3 Mbit/s; then 7 Mbit/s pass without waiting: three seconds
+    // later all but exp(-3) is known.
     assert_eq!(second(&mut autorate, 3750, true), 3.0);
     second(&mut autorate, 8750, false);
     second(&mut autorate, 8750, false);
@@ -108,13 +110,15 @@ fn the_rate_of_a_recorded_lte_uplink_is_followed() {
         }
     }
     errors.sort_by(f64::total_cmp);
-    // The uplink goes from 13 to 0.7 Mbit/s, often by half within a second: half of the seconds within 15 %, nine of ten within a factor 1.6.
+    // The uplink goes from 13 to 0.7 Mbit/s, often by half within a second: half of the seconds within 15 %,
+    // nine of ten within a factor 1.6.
     assert!(errors[30] < 0.15f64.ln_1p(), "median {:.3}", errors[30].exp());
     assert!(errors[54] < 1.6f64.ln(), "90 % {:.3}", errors[54].exp());
 }
 
-/// Five Reno flows (as a fluid, 60 ms without queue) over the recorded uplink, regulated by PI with a target of 40 ms that is designed for
-/// 8 Mbit/s: mean over time of the time in the queue, its 95th percentile, and the share of the uplink that is used.
+/// Five Reno flows (as a fluid, 60 ms without queue) over the recorded uplink, regulated by PI with a target of
+/// 40 ms that is designed for 8 Mbit/s: mean over time of the time in the queue, its 95th percentile, and the
+/// share of the uplink that is used.
 fn over_lte(follow: bool) -> (f64, f64, f64) {
     const RTT_S: f64 = 0.06;
     const FLOWS: f64 = 5.0;

@@ -169,8 +169,8 @@ fn probability_zero_touches_nothing() {
 #[test]
 fn half_of_the_packets_are_chosen_at_one_half() {
     let Some(mut marker) = marker(&ethernet(), Orders::new(0.5, true, NEVER)) else { return };
-    // Five standard deviations of a fair coin tossed 40000 times: 5 * 100. The kernel's coin has no seed to fix; a false alarm
-    // comes once in two million runs.
+    // Five standard deviations of a fair coin tossed 40000 times: 5 * 100. The kernel's coin has no seed to fix; a
+    // false alarm comes once in two million runs.
     for (ecn, repeat) in [(ECT0, 40_000), (NOT_ECT, 40_000)] {
         for (frame, ..) in both(ecn) {
             let before = marker.counts().unwrap();
@@ -314,7 +314,8 @@ fn icmpv6(kind: u8, chain: &[(u8, Vec<u8>)], class: u8) -> Vec<u8> {
 #[test]
 fn neighbour_discovery_is_spared_behind_extension_headers_too() {
     let Some(mut marker) = always(&ethernet()) else { return };
-    // Hop by hop and destination options of 8 and 16 bytes, a first fragment (offset 0), an authentication header of 24.
+    // Hop by hop and destination options of 8 and 16 bytes, a first fragment (offset 0), an
+    // authentication header of 24.
     let chains = [
         vec![],
         vec![(0u8, vec![0; 7])],

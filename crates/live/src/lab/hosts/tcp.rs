@@ -17,7 +17,8 @@ pub const PORT: u16 = 5001;
 /// Port of a flow's first connection; each that follows has the next one.
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u32 = 50_000;
-/// Data that the kernel holds back for a sender, beyond what it has sent: little, so that a paused application has nothing left.
+/// Data that the kernel holds back for a sender, beyond what it has sent: little, so that a paused
+/// application has nothing left.
 const UNSENT_BYTES: u32 = 128 * 1024;
 /// Written and read at a time.
 const CHUNK: usize = 256 * 1024;
@@ -181,7 +182,8 @@ impl Inbound {
         self.clamp()
     }
 
-    /// The kernel sets the bound anew from the buffer whenever it learns what a segment costs in memory (since Linux 6.9).
+    /// The kernel sets the bound anew from the buffer whenever it learns what a segment costs
+    /// in memory (since Linux 6.9).
     fn clamp(&self) -> Result<(), Failure> {
         let Some(bytes) = self.window_bytes else { return Ok(()) };
         set_number(&self.socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)

@@ -1,7 +1,7 @@
 //! Datagrams of the kernel.
 //!
-//! A datagram carries its number, when it was sent, its message's number and how many datagrams that has; its source address tells its
-//! flow. One that is too short for that is filled up.
+//! A datagram carries its number, when it was sent, its message's number and how many datagrams that has; its source
+//! address tells its flow. One that is too short for that is filled up.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -266,7 +266,8 @@ impl Maker {
         text
     }
 
-    /// A household: hosts, the air, a line that is narrow and narrower upwards, under test both ways, and the net behind it.
+    /// A household: hosts, the air, a line that is narrow and narrower upwards, under test both
+    /// ways, and the net behind it.
     fn uplink(&mut self) -> String {
         self.routers = ["n0", "n1", "n2", "n3"].map(String::from).into();
         let mut text = "[topology]\nnodes = [\"n0\", \"n1\", \"n2\", \"n3\"]\n".to_string();

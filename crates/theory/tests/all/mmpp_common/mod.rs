@@ -4,7 +4,8 @@ use aqumen_theory::mmpp::Source;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 
-/// So many cases from a fixed seed, so that a failure has a cause. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override both.
+/// So many cases from a fixed seed, so that a failure has a cause. `PROPTEST_CASES` and
+/// `PROPTEST_RNG_SEED` override both.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let from_environment = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let given = |name| std::env::var_os(name).is_some();

@@ -1,5 +1,5 @@
-//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which segments were delivered, with
-//! about twice the bandwidth-delay product in flight, whatever is lost or marked.
+//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which segments were delivered,
+//! with about twice the bandwidth-delay product in flight, whatever is lost or marked.
 //!
 //! ```text
 //!   Startup --- bandwidth grew by less than a quarter for three rounds ---> Drain --- flight = BDP ---> ProbeBW
@@ -10,22 +10,25 @@
 //!   window      = gain x BDP       Startup and Drain 2.89, ProbeBW 2; four segments in ProbeRTT
 //! ```
 //!
-//! BtlBw is the largest delivery rate of ten rounds ([`delivery`](super::delivery)), RTprop the smallest round trip of ten
-//! seconds.
+//! BtlBw is the largest delivery rate of ten rounds ([`delivery`](super::delivery)), RTprop the smallest round trip of
+//! ten seconds.
 //!
 //! Where draft and Linux (`tcp_bbr.c`) part it does as Linux:
-//! - The window has room for what acknowledgements bring at once, beyond what the rate explains ([`bbr_aggregation`](super::bbr_aggregation)).
-//! - Two intervals of much loss at one rate are taken for a policer: that rate holds for 48 rounds ([`bbr_policer`](super::bbr_policer)).
-//! - The pacing rate is 1 % below the gain times BtlBw; windows are whole and even, two more while ProbeBW raises its rate.
-//! - No window is below four segments but in the first round of a repair. After a timeout it grows from there by what is delivered, and what was
-//!   before comes back when all is repaired.
+//! - The window has room for what acknowledgements bring at once, beyond what the rate explains
+//!   ([`bbr_aggregation`](super::bbr_aggregation)).
+//! - Two intervals of much loss at one rate are taken for a policer: that rate holds for 48 rounds
+//!   ([`bbr_policer`](super::bbr_policer)).
+//! - The pacing rate is 1 % below the gain times BtlBw; windows are whole and even, two more
+//!   while ProbeBW raises its rate.
+//! - No window is below four segments but in the first round of a repair. After a timeout it grows from there by what
+//!   is delivered, and what was before comes back when all is repaired.
 //! - Segments that left more than once tell no round trip, and an equal one does not put ProbeRTT off.
 //! - The first pacing rate follows from the first round trip (the SYN's), not from a nominal 1 ms.
 //!
 //! Deviations from both:
 //! - The phase of ProbeBW in which it starts comes from the clock, not from a random number: a sender draws none.
-//! - Whether a phase that raises the rate has lasted long enough is asked of what is in the network when the acknowledgement arrives;
-//!   Linux asks of what will be there when pacing lets the next burst go.
+//! - Whether a phase that raises the rate has lasted long enough is asked of what is in the network when the
+//!   acknowledgement arrives; Linux asks of what will be there when pacing lets the next burst go.
 //! - ECN is ignored, as in the draft. Versions 2 and 3 are not implemented.
 
 use aqumen_units::{Instant, Span};
@@ -377,7 +380,8 @@ impl Bbr {
         if self.state == State::ProbeBw && self.cycle == 0 { even + 2.0 } else { even }
     }
 
-    /// BBRSetSendQuantum, as in Linux: what the pacing rate sends in about 1 ms, at least two segments from 1.2 Mbit/s on.
+    /// BBRSetSendQuantum, as in Linux: what the pacing rate sends in about 1 ms, at least two
+    /// segments from 1.2 Mbit/s on.
     fn send_quantum(&self) -> f64 {
         let bytes_s = self.pacing_rate * self.payload_bytes;
         let least = if bytes_s < 150_000.0 { 1.0 } else { 2.0 };
@@ -548,7 +552,8 @@ mod tests {
         path.round(48, RTT, 80);
         assert_eq!(path.bbr.state, State::Drain);
         assert_eq!(path.bbr.btlbw(), 480.0);
-        // Drain: 0.99 x 480 / 2.885 segments a second, until what is out is the BDP of 48, and three quanta of 2 (below 24 Mbit/s).
+        // Drain: 0.99 x 480 / 2.885 segments a second, until what is out is the BDP of 48, and three
+        // quanta of 2 (below 24 Mbit/s).
         assert!((path.bbr.pacing_rate() - 0.99 * 480.0 * 0.346_573_59).abs() < 1e-3, "{}", path.bbr.pacing_rate());
         path.ack(0, 55);
         assert_eq!(path.bbr.state, State::Drain);
@@ -677,8 +682,8 @@ mod tests {
         let mut path = Path::cruising();
         path.bbr.policer = Policer::found(100.0);
         path.round(20, RTT, 20);
-        // 0.99 x 100 segments/s although BtlBw is 200; the window is 2 x 10, the 10 that come in 100 ms at that rate, and 3 x 1, for 99 x 1448 B
-        // are less than 150 kB/s; made even 34.
+        // 0.99 x 100 segments/s although BtlBw is 200; the window is 2 x 10, the 10 that come in 100 ms at that rate,
+        // and 3 x 1, for 99 x 1448 B are less than 150 kB/s; made even 34.
         assert!((path.bbr.pacing_rate() - 99.0).abs() < 1e-9, "{}", path.bbr.pacing_rate());
         for _ in 0..10 {
             path.round(20, RTT, 20);

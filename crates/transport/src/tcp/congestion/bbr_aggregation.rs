@@ -1,8 +1,10 @@
-//! How many segments acknowledgements bring at once, beyond what BBR's rate explains: its window has room for them, so that it goes on
-//! sending while acknowledgements are held back (`bbr_update_ack_aggregation` of Linux, since 5.1; not in the draft).
+//! How many segments acknowledgements bring at once, beyond what BBR's rate explains: its window has room for
+//! them, so that it goes on sending while acknowledgements are held back (`bbr_update_ack_aggregation` of Linux,
+//! since 5.1; not in the draft).
 //!
-//! An epoch begins when no more has been acknowledged than the rate brings in the time since the last one began. What is acknowledged beyond
-//! that is the excess; its maximum over the last five to ten rounds counts, at most what the rate brings in 100 ms.
+//! An epoch begins when no more has been acknowledged than the rate brings in the time since the last one began.
+//! What is acknowledged beyond that is the excess; its maximum over the last five to ten rounds counts, at most
+//! what the rate brings in 100 ms.
 
 use aqumen_units::Instant;
 

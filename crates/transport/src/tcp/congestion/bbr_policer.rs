@@ -1,11 +1,12 @@
-//! Whether BBR's path is policed: a token bucket that drops all beyond its rate shows as two intervals of much loss with one rate. That rate then
-//! holds for 48 rounds, and nothing probes for more (`bbr_lt_bw_sampling` of Linux; not in the draft).
+//! Whether BBR's path is policed: a token bucket that drops all beyond its rate shows as two intervals of much
+//! loss with one rate. That rate then holds for 48 rounds, and nothing probes for more (`bbr_lt_bw_sampling`
+//! of Linux; not in the draft).
 //!
 //! ```text
 //!            first loss             four rounds, a loss, 20 % lost         the next interval has the same rate
 //!   waiting ------------> sampling --------------------------------> one rate ------------------> policed
-//!      ^                     |  more than 16 rounds, or limited             | another rate: it counts   | 48 rounds of ProbeBW
-//!      +---------------------+----------------------------------------------+---------------------------+
+//!      ^                     |  more than 16 rounds, or limited             | another rate: it counts   | 48 rounds
+//!      +---------------------+----------------------------------------------+---------------------------+ of ProbeBW
 //! ```
 
 use aqumen_units::Instant;
@@ -160,8 +161,9 @@ mod tests {
     #[test]
     fn two_intervals_of_one_rate_with_a_fifth_lost_are_a_policer() {
         let mut path = Path::new();
-        // 20 of 25: lost 5 / 20 of what arrived, above 50 / 256. The first loss opens the interval and is its first round; the fourth round
-        // ends it, 300 ms later: 60 segments, 200 a second. The next one ends with the fourth round after that.
+        // 20 of 25: lost 5 / 20 of what arrived, above 50 / 256. The first loss opens the interval and is its
+        // first round; the fourth round ends it, 300 ms later: 60 segments, 200 a second. The next one ends with
+        // the fourth round after that.
         let seen: Vec<_> = (0..8).map(|_| path.round(20, 5)).collect();
         assert_eq!(seen, [None, None, None, None, None, None, None, Some(200.0)]);
         // It holds for 48 rounds of ProbeBW.

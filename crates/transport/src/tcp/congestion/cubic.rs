@@ -1,24 +1,25 @@
-//! CUBIC (RFC 9438): the window follows a cubic of the time since the last reduction, flat near the window at which that
-//! reduction came, so that it neither depends on the round trip nor returns to the limit at full speed.
+//! CUBIC (RFC 9438): the window follows a cubic of the time since the last reduction, flat near the window at which
+//! that reduction came, so that it neither depends on the round trip nor returns to the limit at full speed.
 //!
 //! ```text
 //!   loss, mark: W_max = cwnd, cwnd = 0.7 cwnd, then W_cubic(t) = C (t - K)^3 + W_max     (equations 1 and 2)
 //!   never below W_est, what Reno with the same reduction would have (`reno_friendly`)   (section 4.3)
 //! ```
 //!
-//! Fast convergence (section 4.7) is on; slow start may end by HyStart++ ([`hystart`](super::hystart), section 4.10), in whole windows by
-//! Linux's HyStart ([`hystart_linux`](super::hystart_linux)).
+//! Fast convergence (section 4.7) is on; slow start may end by HyStart++ ([`hystart`](super::hystart), section 4.10),
+//! in whole windows by Linux's HyStart ([`hystart_linux`](super::hystart_linux)).
 //! Marks are answered like losses (section 4.6).
 //!
 //! Deviations:
 //! - What is reduced is the lesser of flight and window, or the window with
 //!   [`halve_flight`](crate::tcp::TcpConfig::halve_flight) off (section 4.6 allows both).
 //! - Spurious reductions are not undone (section 4.9): the sender does not detect them.
-//! - With [`whole_windows`](crate::tcp::TcpConfig::whole_windows) the arithmetic is Linux's: windows, targets, limits and numbers of segments to
-//!   wait for are whole, the reduction is to 717/1024, the target is that of the smallest round trip ahead, Reno's pace is 8/15 of a segment a
-//!   round trip also beyond the old window, and growth is at most half a segment for each that is acknowledged. Before a loss has set a limit,
-//!   after HyStart and after a timeout, it is at least a twentieth; a timeout also forgets the smallest round trip. While the window stays as it is,
-//!   all this is worked out once in 1/32 s. Not as there: time is not counted in ticks.
+//! - With [`whole_windows`](crate::tcp::TcpConfig::whole_windows) the arithmetic is Linux's: windows, targets, limits
+//!   and numbers of segments to wait for are whole, the reduction is to 717/1024, the target is that of the smallest
+//!   round trip ahead, Reno's pace is 8/15 of a segment a round trip also beyond the old window, and growth is at most
+//!   half a segment for each that is acknowledged. Before a loss has set a limit, after HyStart and after a timeout, it
+//!   is at least a twentieth; a timeout also forgets the smallest round trip. While the window stays as it is, all this
+//!   is worked out once in 1/32 s. Not as there: time is not counted in ticks.
 //! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
 
 use aqumen_units::{Instant, Span};
@@ -44,7 +45,8 @@ const KEPT: Span = Span::from_micros(31_250);
 pub(super) struct Cubic {
     /// W_max.
     w_max: f64,
-    /// cwnd_prior, at the last reduction; in whole windows the plateau of this stage, for `w_max` is 0 until a loss sets it.
+    /// cwnd_prior, at the last reduction; in whole windows the plateau of this stage, for
+    /// `w_max` is 0 until a loss sets it.
     prior: f64,
     /// W_est.
     w_est: f64,
@@ -301,8 +303,8 @@ mod tests {
         reduce(&mut cubic, &mut window);
         cubic.on_ack(&cfg, &one(1000), &mut window);
         // Reno's pace at first: 700 + 0.5294 / 700 = 700.00076. A second later the target is
-        // W(1.1 s) = 0.4 x (1.1 - 9.0856)^3 + 1000 = 0.4 x -509.241 + 1000 = 796.304, and one segment acknowledged gives
-        // (796.304 - 700.001) / 700.001 = 0.13758.
+        // W(1.1 s) = 0.4 x (1.1 - 9.0856)^3 + 1000 = 0.4 x -509.241 + 1000 = 796.304, and one segment acknowledged
+        // gives (796.304 - 700.001) / 700.001 = 0.13758.
         assert!((window.cwnd - 700.000_76).abs() < 1e-5, "{}", window.cwnd);
         cubic.on_ack(&cfg, &one(2000), &mut window);
         assert!((window.cwnd - 700.138_33).abs() < 1e-4, "{}", window.cwnd);
@@ -348,8 +350,8 @@ mod tests {
         let mut window = Window { cwnd: 10.0, ssthresh: 10 };
         reduce(&mut cubic, &mut window);
         cubic.on_ack(&cfg, &one(10), &mut window);
-        // K = cbrt(3 / 0.4) = 1.957434 s; a round trip on W = 10 - 0.4 (K - 0.01)^3 = 10 - 0.4 x 7.385640 = 7.045744, where Reno
-        // would have 7 + 0.5294 / 7 = 7.0756 already.
+        // K = cbrt(3 / 0.4) = 1.957434 s; a round trip on W = 10 - 0.4 (K - 0.01)^3 = 10 - 0.4 x 7.385640 = 7.045744,
+        // where Reno would have 7 + 0.5294 / 7 = 7.0756 already.
         assert!((window.cwnd - (7.0 + 0.045_744 / 7.0)).abs() < 1e-6, "{}", window.cwnd);
     }
 
@@ -359,13 +361,15 @@ mod tests {
         let mut cubic = Cubic { rtt_s: 0.1, least_rtt_s: 0.1, ..Cubic::new(&cfg) };
         let mut window = Window { cwnd: 7.0, ssthresh: 7 };
         (cubic.w_max, cubic.prior) = (10.0, 10.0);
-        // K = cbrt(3 / 0.4) = 1.957 s: at first the cubic is 0.4 x 1.857^3 = 2.56, whole 2, below 10: one above 7. Seven make one.
+        // K = cbrt(3 / 0.4) = 1.957 s: at first the cubic is 0.4 x 1.857^3 = 2.56, whole 2, below 10:
+        // one above 7. Seven make one.
         for counted in 1..=7 {
             cubic.on_ack(&cfg, &one(0), &mut window);
             assert_eq!(window.cwnd as u32, 7 + u32::from(counted == 7), "{counted}");
         }
-        // 8 is the target now; let the cubic be far away. Reno's pace takes a step of floor(8 x 15 / 8) = 15 when more than that has been
-        // acknowledged: with the 16th it is at 8, with the 31st at 9, one ahead: 8 segments make one, and 24 have been counted.
+        // 8 is the target now; let the cubic be far away. Reno's pace takes a step of floor(8 x 15 / 8) = 15 when more
+        // than that has been acknowledged: with the 16th it is at 8, with the 31st at 9, one ahead: 8 segments make
+        // one, and 24 have been counted.
         cubic.k = 1000.0;
         for counted in 8..=30 {
             cubic.on_ack(&cfg, &one(40 * (counted - 7)), &mut window);

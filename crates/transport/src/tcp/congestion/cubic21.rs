@@ -1,20 +1,20 @@
-//! CUBIC 2.1 as Linux 2.6.22 had it and ns-2.35 has it in `Agent/TCP/Linux`: that of 2005's paper, in whole segments and
-//! milliseconds, for cross-checks. What a user of today has is [`cubic`](super::cubic).
+//! CUBIC 2.1 as Linux 2.6.22 had it and ns-2.35 has it in `Agent/TCP/Linux`: that of 2005's paper, in whole segments
+//! and milliseconds, for cross-checks. What a user of today has is [`cubic`](super::cubic).
 //!
 //! What it does otherwise than RFC 9438:
 //! - The window grows by one segment at a time, after `count` acknowledgements and one more. `count` is
 //!   cwnd / (target - cwnd), rounded down, and found anew when the window has grown or 31 ms have passed.
 //! - It divides `count` by an estimate of the segments in an acknowledgement. The estimate begins at two, counts in
-//!   sixteenths that are rounded down, and stays at 31/16 where each segment is acknowledged: growth towards the target is
-//!   nearly twice as quick.
+//!   sixteenths that are rounded down, and stays at 31/16 where each segment is acknowledged: growth towards the target
+//!   is nearly twice as quick.
 //! - The target is what the cubic will be a **smallest** round trip from now. Beyond the plateau a step is at most
 //!   16 segments in 100 ms.
 //! - Reno's pace is that of a reduction to 0.8, one segment in 23/8 windows: it is worked out before ns-2 can set the
 //!   reduction to 0.7.
 //! - Before the first loss and after a timeout, until the next loss, it grows by one segment in 50 acknowledgements
 //!   (counted as above) once slow start is over, or as Reno if that is more. A timeout makes it forget all else, too.
-//! - Slow start goes on while the window is not above the threshold. The window grows with an acknowledgement before a loss
-//!   that it shows reduces it, and not with the one that ends a recovery.
+//! - Slow start goes on while the window is not above the threshold. The window grows with an acknowledgement before a
+//!   loss that it shows reduces it, and not with the one that ends a recovery.
 //!
 //! Deviation: the cube root is exact, not a table with one Newton step (0.2 % of K).
 
@@ -283,7 +283,8 @@ mod tests {
         cubic.on_congestion(&TcpConfig::cubic_ns2(), Signal::Timeout, &mut window);
         assert_eq!((window.ssthresh, cubic.last_max, cubic.has_lost), (49, 0, false));
         window.cwnd = 1.0; // by the sender
-        // 9 are out; slow start goes on until they are acknowledged. Then 49 at once, but three beyond what is in flight.
+        // 9 are out; slow start goes on until they are acknowledged. Then 49 at once, but
+        // three beyond what is in flight.
         cubic.on_ack(&cfg, &Acked { in_flight: 2, ..one(3_000, 100) }, &mut window);
         assert_eq!(window.cwnd, 2.0);
         cubic.on_ack(&cfg, &Acked { una: 9, in_flight: 2, ..one(3_100, 100) }, &mut window);

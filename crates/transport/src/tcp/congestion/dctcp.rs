@@ -7,11 +7,12 @@
 //!
 //! The receiver's half, which makes ECE say exactly what was marked, is in [`receiver`](crate::tcp::Receiver).
 //!
-//! Until the data that was outstanding at a reduction is acknowledged the window does not grow, marked or not, as in Linux and
-//! ns-3; RFC 8257 leaves growth to RFC 5681, which speaks of no marks. A loss or a timeout ends that: its recovery is Reno's.
+//! Until the data that was outstanding at a reduction is acknowledged the window does not grow, marked or not, as
+//! in Linux and ns-3; RFC 8257 leaves growth to RFC 5681, which speaks of no marks. A loss or a timeout ends
+//! that: its recovery is Reno's.
 //!
-//! Deviations: data is counted in segments. Losses halve the window even if a mark has reduced it in the same window of data
-//! (section 3.5 asks for Reno's reaction).
+//! Deviations: data is counted in segments. Losses halve the window even if a mark has reduced it in the same window of
+//! data (section 3.5 asks for Reno's reaction).
 
 use super::{Acked, Controller, Needs, Signal, TcpConfig, Terms, Window, may_grow, reno_growth};
 
@@ -122,7 +123,8 @@ mod tests {
         assert_eq!(window.cwnd, 61.25 + 1.0 / 61.25);
     }
 
-    /// A hundred segments are out at a mark, and lost with what follows: slow start begins at one at once, not after them.
+    /// A hundred segments are out at a mark, and lost with what follows: slow start begins at
+    /// one at once, not after them.
     #[test]
     fn a_timeout_in_the_window_of_a_reduction_lets_the_window_grow() {
         let cfg = TcpConfig::dctcp();

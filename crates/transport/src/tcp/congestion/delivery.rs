@@ -1,12 +1,12 @@
 //! Delivery rate: how fast segments arrived, one sample for each acknowledgement
 //! (draft-cheng-iccrg-delivery-rate-estimation-00).
 //!
-//! A segment remembers, when it leaves, how many had arrived by then and when the last of them did. When it arrives itself,
-//! the segments that arrived in between and the longer of the two intervals (between sends, between acknowledgements)
-//! give a rate that neither a burst of sends nor a burst of acknowledgements can inflate.
+//! A segment remembers, when it leaves, how many had arrived by then and when the last of them did. When it arrives
+//! itself, the segments that arrived in between and the longer of the two intervals (between sends, between
+//! acknowledgements) give a rate that neither a burst of sends nor a burst of acknowledgements can inflate.
 //!
-//! Deviation: the draft's record of a segment lives as long as the segment; ours lives in a queue from the oldest segment
-//! outstanding on, and its round trip serves as BBR's sample, also without timestamps.
+//! Deviation: the draft's record of a segment lives as long as the segment; ours lives in a queue from the oldest
+//! segment outstanding on, and its round trip serves as BBR's sample, also without timestamps.
 
 use alloc::collections::VecDeque;
 

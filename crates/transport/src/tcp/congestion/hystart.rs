@@ -1,8 +1,8 @@
 //! HyStart++ (RFC 9406): leaves slow start when the round trip grows, before anything is lost.
 //!
-//! Each round (a window of data) has a smallest round trip. If it exceeds that of the round before by an eighth, at least
-//! 4 ms and at most 16 ms, growth slows to a quarter (conservative slow start, CSS). If the round trip falls back within
-//! five rounds the alarm was false; else slow start ends.
+//! Each round (a window of data) has a smallest round trip. If it exceeds that of the round before by an eighth, at
+//! least 4 ms and at most 16 ms, growth slows to a quarter (conservative slow start, CSS). If the round trip falls back
+//! within five rounds the alarm was false; else slow start ends.
 //!
 //! ```text
 //!   slow start --- round trip grew ---> CSS --- five rounds ---> congestion avoidance

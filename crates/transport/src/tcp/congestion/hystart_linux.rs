@@ -1,15 +1,16 @@
-//! HyStart as Linux's CUBIC has it (after Ha and Rhee, "Taming the elephants: New TCP slow start", 2011): leaves slow start at once by
-//! either of two signs.
+//! HyStart as Linux's CUBIC has it (after Ha and Rhee, "Taming the elephants: New TCP slow start", 2011): leaves slow
+//! start at once by either of two signs.
 //!
 //! ```text
 //!   train:  acknowledgements less than 2 ms apart have come for half the smallest round trip since the round began:
 //!           what is in flight fills the path                              |||||||||||||        |
 //!                                                                         '-- rtt / 2 --'
-//!   delay:  the smallest of nine round trips of the round is an eighth (4 to 16 ms) above the smallest of the connection
+//!   delay:  the smallest of nine round trips of the round is an eighth (4 to 16 ms) above the connection's smallest
 //! ```
 //!
-//! From a window of 16 on; a round is a window of data. A paced sender's train may last the whole round trip, and what offload
-//! gathers is allowed for: four largest bursts (64 KiB) at the rate of the window, at most 1 ms. A timeout begins anew.
+//! From a window of 16 on; a round is a window of data. A paced sender's train may last the whole round
+//! trip, and what offload gathers is allowed for: four largest bursts (64 KiB) at the rate of the window, at
+//! most 1 ms. A timeout begins anew.
 //!
 //! Deviation: Linux takes no sample in the first second after a reduction.
 
@@ -118,8 +119,8 @@ mod tests {
         paced: false,
     };
 
-    /// Acknowledgements at these times (ms) of one round, each with its round trip (ms), of a connection whose smallest is
-    /// `least`: the first that ends slow start.
+    /// Acknowledgements at these times (ms) of one round, each with its round trip (ms), of a connection whose smallest
+    /// is `least`: the first that ends slow start.
     fn first(like: Heard, least: u64, acks: &[(f64, u64)]) -> Option<usize> {
         let mut hystart = HystartLinux::new();
         let least = Span::from_millis(least);
@@ -131,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_train_of_half_the_round_trip_ends_slow_start() {
-        // One a millisecond. Smallest round trip 40 ms, and 1 ms of bursts: 40 ms x 262144 / (2 x 100 x 1448) = 36 ms, at most 1.
+        // One a millisecond. Smallest round trip 40 ms, and 1 ms of bursts: 40 ms x 262144 / (2 x
+        // 100 x 1448) = 36 ms, at most 1.
         let train: std::vec::Vec<(f64, u64)> = (0..60).map(|k| (f64::from(k), 40)).collect();
         assert_eq!(first(SLOW, 40, &train), Some(21));
         // Paced, the whole: beyond 41 ms.

@@ -1,4 +1,5 @@
-//! LEDBAT (RFC 6817): a background transfer that takes what others leave, by holding the queue's delay at 100 ms at most.
+//! LEDBAT (RFC 6817): a background transfer that takes what others leave, by holding the
+//! queue's delay at 100 ms at most.
 //!
 //! ```text
 //!   queuing delay = smallest of the last 4 one-way delays - smallest of the last 10 minutes
@@ -6,12 +7,12 @@
 //! ```
 //!
 //! Parameters: TARGET 100 ms, GAIN 1, BASE_HISTORY 10 minutes, CURRENT_FILTER 4 samples, ALLOWED_INCREASE 1, MIN_CWND 2
-//! (section 2.5). The receiver measures the delay of each segment (section 2.3); both ends read the host's one clock, so
-//! clock errors (section 2.5's skew, appendix A) do not arise.
+//! (section 2.5). The receiver measures the delay of each segment (section 2.3); both ends read the host's one clock,
+//! so clock errors (section 2.5's skew, appendix A) do not arise.
 //!
-//! Deviations: no slow start (section 2.4.2 permits one), growth from the initial window on is by the law. The decrease is
-//! limited, as in LEDBAT++ and deployed stacks, to half the window in one acknowledgement, so that a very late segment
-//! cannot make it negative.
+//! Deviations: no slow start (section 2.4.2 permits one), growth from the initial window on is by the law. The decrease
+//! is limited, as in LEDBAT++ and deployed stacks, to half the window in one acknowledgement, so that a very late
+//! segment cannot make it negative.
 
 use aqumen_units::{Instant, Span};
 
@@ -110,7 +111,8 @@ mod tests {
 
     #[test]
     fn the_window_moves_by_the_distance_from_100_ms() {
-        // No queue: a tenth of a segment. 75 ms of queue: a quarter of that. 100 ms: nothing. 150 ms: half a tenth less.
+        // No queue: a tenth of a segment. 75 ms of queue: a quarter of that. 100 ms:
+        // nothing. 150 ms: half a tenth less.
         assert!((step(50) - 10.1).abs() < 1e-12);
         assert!((step(125) - 10.025).abs() < 1e-12);
         assert!((step(150) - 10.0).abs() < 1e-12);

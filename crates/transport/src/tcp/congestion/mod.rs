@@ -1,9 +1,9 @@
 //! Congestion controls other than plain Reno, and pacing: what decides a sender's window and the times of its segments.
 //!
-//! A [`Sender`](super::Sender) finds losses, repairs them and keeps the timer; a control only answers how large the window
-//! is after an acknowledgement, a loss, a mark or a timeout. Reno without pacing has no object here: the sender grows and
-//! halves its window by itself. One file for each algorithm implements [`Controller`] and says on what `TERMS` it works; its head names
-//! the text it follows and where it departs.
+//! A [`Sender`](super::Sender) finds losses, repairs them and keeps the timer; a control only answers how large the
+//! window is after an acknowledgement, a loss, a mark or a timeout. Reno without pacing has no object here: the sender
+//! grows and halves its window by itself. One file for each algorithm implements [`Controller`] and says on what
+//! `TERMS` it works; its head names the text it follows and where it departs.
 //!
 //! Windows are in segments, rates in segments a second, times in seconds unless a type says otherwise.
 
@@ -96,9 +96,11 @@ controls! {
     Cubic21 "cubic-2.1" Cubic21 |_| Cubic21::new();
     /// A reduction in proportion to the fraction of marked packets (RFC 8257).
     Dctcp "dctcp" Dctcp |_| Dctcp::new();
-    /// The same for the Internet: ECT(1), paced, less dependent on the round trip (draft-briscoe-iccrg-prague-congestion-control).
+    /// The same for the Internet: ECT(1), paced, less dependent on the round trip
+    /// (draft-briscoe-iccrg-prague-congestion-control).
     Prague "prague" Prague |_| Prague::new();
-    /// A model of the path, bandwidth and round trip, instead of losses (draft-cardwell-iccrg-bbr-congestion-control-00).
+    /// A model of the path, bandwidth and round trip, instead of losses
+    /// (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr "bbr" Bbr Bbr::new;
     /// A few packets in the queue, counted from the round trip (Brakmo and Peterson 1995).
     Vegas "vegas" Vegas |_| Vegas::new();
@@ -136,14 +138,15 @@ pub(super) struct Terms {
     pub(super) pacing: Option<&'static str>,
     /// Each acknowledgement has to tell a round trip.
     pub(super) timestamps: Option<&'static str>,
-    /// It must hear of each segment by itself, through [`on_sent`](Controller::on_sent) and [`on_arrival`](Controller::on_arrival).
+    /// It must hear of each segment by itself, through [`on_sent`](Controller::on_sent) and
+    /// [`on_arrival`](Controller::on_arrival).
     samples_delivery: bool,
     /// Marks are its own business: the reaction of RFC 3168 is not wanted.
     handles_marks: bool,
     /// It sets the window in a recovery by itself, and no [`Reduction`](super::Reduction) does.
     recovers_by_itself: bool,
-    /// It sets the window by an acknowledgement before the sender works that in, as Linux 2.6.22 does: one that shows a loss lets the
-    /// window grow first. `repairing` then tells of the time before.
+    /// It sets the window by an acknowledgement before the sender works that in, as Linux 2.6.22 does: one that shows a
+    /// loss lets the window grow first. `repairing` then tells of the time before.
     goes_first: bool,
 }
 
@@ -167,8 +170,8 @@ trait Controller {
     /// An acknowledgement was worked in.
     fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window);
 
-    /// A loss or mark to react to, once in a window of data, or a timeout: the factor by which what RFC 5681 would halve is reduced;
-    /// `None`: it has set the window by itself.
+    /// A loss or mark to react to, once in a window of data, or a timeout: the factor by which what RFC 5681 would
+    /// halve is reduced; `None`: it has set the window by itself.
     fn on_congestion(&mut self, _cfg: &TcpConfig, _signal: Signal, _window: &mut Window) -> Option<f64> {
         Some(0.5)
     }
@@ -323,12 +326,12 @@ pub(super) fn reno_growth(cwnd: f64, slow_start: bool, counted: f64) -> f64 {
     cwnd + if slow_start { counted } else { counted / cwnd }
 }
 
-/// A window that is a whole number of segments carries what has been counted towards the next in its fraction: so much for
-/// each segment.
+/// A window that is a whole number of segments carries what has been counted towards the next in its fraction: so much
+/// for each segment.
 const COUNT: f64 = 1.0 / (1 << 24) as f64;
 
-/// Reno's growth of such a window, as in Linux: `counted` segments were acknowledged. Slow start ends at `ssthresh`, and from
-/// there on a window of them makes one segment.
+/// Reno's growth of such a window, as in Linux: `counted` segments were acknowledged. Slow start ends at `ssthresh`,
+/// and from there on a window of them makes one segment.
 pub(super) fn whole_growth(cwnd: f64, ssthresh: u32, counted: u32) -> f64 {
     let (cwnd, counted) = whole_slow_start(cwnd, ssthresh, counted);
     count_towards(cwnd, counted, libm::floor(cwnd) as u32)
@@ -408,7 +411,8 @@ impl Control {
         (from, edge.max(from))
     }
 
-    /// Whether it must hear of each segment by itself, through [`on_sent`](Self::on_sent) and [`on_arrival`](Self::on_arrival).
+    /// Whether it must hear of each segment by itself, through [`on_sent`](Self::on_sent) and
+    /// [`on_arrival`](Self::on_arrival).
     pub(super) fn samples_delivery(&self) -> bool {
         self.congestion.terms().samples_delivery
     }
@@ -437,8 +441,8 @@ impl Control {
         self.algorithm.control_mut().on_ack(cfg, acked, window);
     }
 
-    /// A loss or mark to react to, once in a window of data, or a timeout (after which the sender sets the window to one
-    /// itself). `base`: what RFC 5681 would halve.
+    /// A loss or mark to react to, once in a window of data, or a timeout (after which the sender sets the window to
+    /// one itself). `base`: what RFC 5681 would halve.
     pub(super) fn on_congestion(&mut self, cfg: &TcpConfig, signal: Signal, base: f64, window: &mut Window) {
         if let (Some(pacer), Signal::Timeout) = (&mut self.pacer, signal) {
             pacer.release_now();
@@ -512,7 +516,8 @@ mod tests {
 
     #[test]
     fn a_whole_window_grows_when_a_window_of_segments_is_counted() {
-        // Ten acknowledgements of one segment at ten: nine leave it at ten, the tenth makes eleven, and eleven more twelve.
+        // Ten acknowledgements of one segment at ten: nine leave it at ten, the tenth makes
+        // eleven, and eleven more twelve.
         let mut cwnd = 10.0;
         for counted in 1..=21 {
             cwnd = whole_growth(cwnd, 10, 1);

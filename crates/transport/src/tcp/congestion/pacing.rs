@@ -1,11 +1,12 @@
 //! Pacing: segments leave evenly over a round trip instead of in bursts.
 //!
-//! The rate is `gain x cwnd / SRTT` with a gain of 2 in slow start, so that the window can double, and 1.2 afterwards, so
-//! that the window and not the pacer is the limit: the values that Linux uses. BBR brings its own rate, and bursts of its send
-//! quantum. As in Linux a burst that leaves late, because the window held it back, may have the next come up to half its time sooner.
+//! The rate is `gain x cwnd / SRTT` with a gain of 2 in slow start, so that the window can double, and 1.2
+//! afterwards, so that the window and not the pacer is the limit: the values that Linux uses. BBR brings its own
+//! rate, and bursts of its send quantum. As in Linux a burst that leaves late, because the window held it back, may
+//! have the next come up to half its time sooner.
 //!
-//! Deviations from deployed stacks: single segments but for BBR, since a simulated host has no segmentation offload to feed; nothing
-//! is paced before the first round-trip sample.
+//! Deviations from deployed stacks: single segments but for BBR, since a simulated host has no segmentation offload to
+//! feed; nothing is paced before the first round-trip sample.
 
 use aqumen_units::{Instant, Span};
 
@@ -41,8 +42,8 @@ impl Pacer {
         (self.srtt_s > 0.0).then(|| gain * window.cwnd.max(1.0) / self.srtt_s)
     }
 
-    /// A segment left at `now`; the next may follow as `rate` (segments/s) says, or at once while fewer than `quantum` have left at this
-    /// moment. Of the time by which it left late up to half is made good.
+    /// A segment left at `now`; the next may follow as `rate` (segments/s) says, or at once while fewer than `quantum`
+    /// have left at this moment. Of the time by which it left late up to half is made good.
     pub(super) fn on_sent(&mut self, now: Instant, rate: f64, quantum: u32) {
         if now == self.burst_at && self.burst_left > 0 {
             self.burst_left -= 1;

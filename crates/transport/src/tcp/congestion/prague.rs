@@ -1,6 +1,6 @@
-//! TCP Prague, the response of L4S (RFC 9331) by draft-briscoe-iccrg-prague-congestion-control-04: DCTCP's law, fed by the
-//! receiver's count of marked packets (RFC 9768), paced, and with the strength of a flow of 25 ms where the round trip is
-//! shorter.
+//! TCP Prague, the response of L4S (RFC 9331) by draft-briscoe-iccrg-prague-congestion-control-04: DCTCP's law, fed by
+//! the receiver's count of marked packets (RFC 9768), paced, and with the strength of a flow of 25 ms where the round
+//! trip is shorter.
 //!
 //! ```text
 //!   once a virtual round trip:  alpha += (F - alpha) / 16               F: fraction of the packets that were marked
@@ -8,12 +8,14 @@
 //!   unmarked packets:           cwnd += (n - marks) / cwnd (r / R)^2    r: round trip, R = max(r, 25 ms): virtual
 //! ```
 //!
-//! A flow of round trip R gains one segment in R, so its rate gains 1/R^2; one of r < R needs (r/R)^2 a round trip for it.
+//! A flow of round trip R gains one segment in R, so its rate gains 1/R^2; one of r < R needs
+//! (r/R)^2 a round trip for it.
 //!
 //! Packets are ECT(1), retransmissions included. Losses halve the window.
 //!
 //! Deviations from the draft and from Linux:
-//! - Independence from the round trip from the first reduction on, not after 500 rounds, which simulations would not see.
+//! - Independence from the round trip from the first reduction on, not after 500 rounds,
+//!   which simulations would not see.
 //! - A mark that follows a loss, or a loss that follows a mark, in the same round trip is answered by itself.
 //! - No window below [`min_window`](crate::tcp::TcpConfig::min_window), no fall-back for a bottleneck with classic ECN.
 //! - The count of marks is exact, not modulo 8 as in the header field ACE (RFC 9768 section 3.2.2).

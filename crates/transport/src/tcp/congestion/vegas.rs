@@ -1,5 +1,5 @@
-//! TCP Vegas (Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet", JSAC 13(8), 1995):
-//! keeps two to four packets of its own in the queue, by comparing the round trip with the smallest one seen.
+//! TCP Vegas (Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet", JSAC 13(8),
+//! 1995): keeps two to four packets of its own in the queue, by comparing the round trip with the smallest one seen.
 //!
 //! ```text
 //!   once a round trip:  diff = cwnd (rtt - base) / rtt
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Deviations: the round trip is the smallest of a round, which delayed acknowledgements do not spoil (as in Linux and
-//! ns-3); with fewer than three samples a round counts as Reno's. The paper's finer timeouts are left out: losses are found
-//! and answered as by Reno.
+//! ns-3); with fewer than three samples a round counts as Reno's. The paper's finer timeouts are left out: losses are
+//! found and answered as by Reno.
 
 use aqumen_units::Span;
 

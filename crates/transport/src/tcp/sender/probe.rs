@@ -1,10 +1,11 @@
-//! The probe of a tail (TLP, RFC 8985 section 7): when nothing has come back for two round trips, one segment leaves, so
-//! that its acknowledgement shows what is missing before the retransmission timer has to.
+//! The probe of a tail (TLP, RFC 8985 section 7): when nothing has come back for two round trips, one segment leaves,
+//! so that its acknowledgement shows what is missing before the retransmission timer has to.
 //!
 //! New data if there is any, beyond the window if need be, else the last segment once more. If the acknowledgement then
 //! covers the repeated segment and no copy is reported, the probe has repaired a loss, and the window is reduced.
 //!
-//! Deviation: a copy is told by an acknowledgement that says nothing new, as in Linux; receivers here do not send D-SACK.
+//! Deviation: a copy is told by an acknowledgement that says nothing new, as in Linux;
+//! receivers here do not send D-SACK.
 
 use aqumen_units::{Instant, Span};
 
@@ -32,7 +33,8 @@ impl Probe {
     }
 }
 
-/// What the receiver may add to the round trip of a single segment (TLP.max_ack_delay), where the sender does not know it.
+/// What the receiver may add to the round trip of a single segment (TLP.max_ack_delay), where
+/// the sender does not know it.
 const ACK_DELAY: Span = Span::from_millis(200);
 
 impl Sender {
@@ -65,8 +67,8 @@ impl Sender {
         Some(segment)
     }
 
-    /// RFC 8985 section 7.4; true: the probe has repaired a loss. `delivered`: segments that the acknowledgement shows to
-    /// have arrived.
+    /// RFC 8985 section 7.4; true: the probe has repaired a loss. `delivered`: segments that the acknowledgement shows
+    /// to have arrived.
     pub(super) fn on_probe_ack(&self, ack: &Ack, track: &mut Track, delivered: u32) -> bool {
         let Some(probe) = track.probe.filter(|probe| !probe.is_due()) else { return false };
         let over =

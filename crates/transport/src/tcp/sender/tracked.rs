@@ -1,5 +1,5 @@
-//! A SACK sender that finds losses by time (RACK-TLP, RFC 8985), as today's hosts do. What is outstanding is kept segment by
-//! segment in a [`Flight`].
+//! A SACK sender that finds losses by time (RACK-TLP, RFC 8985), as today's hosts do. What is outstanding is kept
+//! segment by segment in a [`Flight`].
 //!
 //! ```text
 //!            a mark                        a loss
@@ -9,8 +9,8 @@
 //!     +--- loss <--- retransmission timer, from anywhere; a retransmission lost here is a loss
 //! ```
 //!
-//! One timer serves three ends (section 8): the probe of a tail (`sender/probe.rs`), the wait for segments that may only be
-//! late, the retransmission timeout.
+//! One timer serves three ends (section 8): the probe of a tail (`sender/probe.rs`), the wait for segments that may
+//! only be late, the retransmission timeout.
 //!
 //! Deviations: a mark in recovery, and a loss after a mark in the same window, reduce the window once (as Linux does).
 
@@ -170,7 +170,8 @@ impl Sender {
             now,
             segments: if self.una > una { news.delivered } else { 0 },
             delivered: news.delivered,
-            // Linux takes a window for used that was full within the last window of data: pacing need not fill it each time.
+            // Linux takes a window for used that was full within the last window of data:
+            // pacing need not fill it each time.
             flight: if cfg.whole_windows && una < track.full_to {
                 outstanding.max(self.cwnd as u32)
             } else {
