@@ -1,7 +1,7 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
 //!
-//! Four words, which are written and read as such: a processor has to wait where something is read in one piece that was
-//! written just before in several.
+//! Four words, which are written and read as such: a processor has to wait where something is read in one piece that
+//! was written just before in several.
 
 use aqumen_aqm::PureAck;
 use aqumen_network::Carried;
@@ -18,8 +18,8 @@ pub(crate) struct Event {
     stamp: u64,
     /// The [slot](Self::slot); above it the number of a segment, or the next one that an acknowledgement expects.
     slot_and_number: u64,
-    /// Receive window of an acknowledgement, segments, or, with `IN_TABLE`, where the acknowledgement is kept; above it the size on the
-    /// wire, 16 bits, and the flags of a segment or acknowledgement.
+    /// Receive window of an acknowledgement, segments, or, with `IN_TABLE`, where the acknowledgement is kept; above it
+    /// the size on the wire, 16 bits, and the flags of a segment or acknowledgement.
     rest: u64,
 }
 

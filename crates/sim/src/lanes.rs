@@ -5,9 +5,9 @@
 //! events. Where more could wait than there is room for, the link keeps count of what waits, and the way of a packet that finds it full
 //! ends there.
 //!
-//! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from flow to flow is
-//! small: that of a flow with two lanes each way lies on one cache line, and its receiving end on the next; what flows have in common
-//! is kept once.
+//! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from
+//! flow to flow is small: that of a flow with two lanes each way lies on one cache line, and its receiving end on the
+//! next; what flows have in common is kept once.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -171,7 +171,7 @@ impl Lanes<()> {
         }
     }
 
-    /// The same with a receiving end for each flow. Of a flow with many lanes more than one is made, and the first counts.
+    /// The same with a receiving end for each flow. Of a flow with many lanes more than one is made; the first counts.
     pub(crate) fn with_ends<E>(self, mut end: impl FnMut(u32) -> E) -> Lanes<E> {
         let Lanes { fours, kinds, known, hops, rooms, room_of, flow_bits, routes } = self;
         let flow_of = |four: u32| four >> (flow_bits - LANES_BITS);
@@ -317,7 +317,8 @@ impl<E> Lanes<E> {
         }
     }
 
-    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether it does reach it.
+    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether it
+    /// does reach it.
     #[inline(never)]
     fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
         let it = &mut self.fours[lane as usize / LANES].lanes[lane as usize % LANES];

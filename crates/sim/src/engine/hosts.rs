@@ -49,8 +49,8 @@ pub(super) struct FlowState {
     pub(super) application: u32,
     /// The connection's, as events have it.
     pub(super) epoch: u16,
-    /// 1: samples watch it, and it stands as at the last one. A word by itself: a compiler reads the epoch with what follows, and
-    /// a processor has to wait for what was just written there.
+    /// 1: samples watch it, and it stands as at the last one. A word by itself: a compiler reads the epoch with what
+    /// follows, and a processor has to wait for what was just written there.
     pub(super) untouched: u32,
 }
 

@@ -31,9 +31,9 @@ pub(super) struct Lone {
     pass: u32,
 }
 
-/// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and hardly any goes
-/// off; none goes off sooner than the least timeout after it was moved. So a round comes at least each time that has passed, and finds
-/// those that could go off before the next.
+/// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and
+/// hardly any goes off; none goes off sooner than the least timeout after it was moved. So a round comes at least each
+/// time that has passed, and finds those that could go off before the next.
 struct Round {
     /// No more than the least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
     every: u64,
@@ -64,7 +64,7 @@ impl Lone {
     ) -> Self {
         // A window in which a timer could be set and go off is too long.
         let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
-        // More often than need be: of those that could go off before the next round, fewer then are moved before they do.
+        // More often than need be: of those that could go off before the next round, fewer then are moved before.
         let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
         Lone {
             width_bits,
@@ -220,7 +220,7 @@ impl Hosts<'_> {
     }
 
     /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow reaches it at
-    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why it stops, and at which place.
+    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why it stops, and where.
     #[inline(never)]
     fn acknowledge(
         &mut self,
@@ -372,8 +372,8 @@ impl Hosts<'_> {
     }
 }
 
-/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for each, which nobody
-/// could foretell.
+/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for
+/// each, which nobody could foretell.
 fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
     early.extend_from_slice(events);
     let (mut before, mut after) = (0, 0);

@@ -150,8 +150,8 @@ impl Ways<'_> {
         self.send(lane, at, event);
     }
 
-    /// A segment reaches its receiver, whose acknowledgements leave on lane `acks`, at a moment that may lie ahead: how many bytes it
-    /// delivers.
+    /// A segment reaches its receiver, whose acknowledgements leave on lane `acks`, at a moment that may lie ahead: how
+    /// many bytes it delivers.
     #[inline(never)]
     pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event, acks: u32) -> u64 {
         let sink = self.lanes.end_mut(flow);

@@ -171,8 +171,8 @@ impl Receiver {
         }
     }
 
-    /// Reads what the next segment needs, so that it lies in the cache: for hosts of more connections than the cache holds. What it answers
-    /// means nothing.
+    /// Reads what the next segment needs, so that it lies in the cache: for hosts of more connections than the cache
+    /// holds. What it answers means nothing.
     #[inline(always)]
     pub fn glance(&self) -> u32 {
         let Some(aside) = &self.aside else { return self.next };

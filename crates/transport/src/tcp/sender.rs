@@ -261,8 +261,8 @@ impl Sender {
         if self.burst != UNLIMITED {
             self.burst = full_burst(cfg);
         }
-        // What hangs on marks, which come by chance, is worked out without a branch that nobody could foretell; and most echoes are of a
-        // mark that was reacted to.
+        // What hangs on marks, which come by chance, is worked out without a branch that nobody could foretell; and
+        // most echoes are of a mark that was reacted to.
         let marked = ack.ece & cfg.ecn;
         if marked & ((ack.ack > self.recover) | (self.last == Cause::Timeout)) {
             self.on_echo(cfg, ack.ack);
@@ -395,8 +395,8 @@ impl Sender {
         self.emit(cfg, now, seq)
     }
 
-    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of marks or writes. Its number, for a
-    /// host that knows the rest. `None`: it is another, which [`transmit`](Self::transmit) gives.
+    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of marks or writes. Its
+    /// number, for a host that knows the rest. `None`: it is another, which [`transmit`](Self::transmit) gives.
     #[inline(always)]
     pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<u32> {
         debug_assert!(self.may_transmit(cfg, now));

@@ -633,8 +633,8 @@ fn a_flow_has_no_more_under_way_than_its_receivers_window() {
     assert_eq!(cfg.window_pkts(), Some(77));
 }
 
-/// A host may take the number of a plain segment alone: the sender goes on as if it had given the whole. Two senders of the same
-/// transfer hear the same, of it marks and timeouts too; the last segment is short.
+/// A host may take the number of a plain segment alone: the sender goes on as if it had given the whole. Two senders of
+/// the same transfer hear the same, of it marks and timeouts too; the last segment is short.
 #[test]
 fn a_plain_segment_is_what_the_sender_would_have_given() {
     let written = TcpConfig { write: 3, ..TcpConfig::ns2() };
