@@ -393,9 +393,9 @@ fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
 #[inline(always)]
 fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
     let mut done = 0;
-    while ways.lanes.end(flow).timer_at <= until {
+    while ways.sinks[flow as usize].timer_at <= until {
         done += 1;
-        ways.on_acknowledge_timer(ways.lanes.end(flow).timer_at, flow);
+        ways.on_acknowledge_timer(ways.sinks[flow as usize].timer_at, flow);
     }
     done
 }
