@@ -1,22 +1,22 @@
 //! Lanes: the stretches of a flow's way, from an end or port to the next port or end.
 //!
-//! The links on a lane that its flow alone uses have no queue that anybody else could join, so a packet's way through
-//! them is computed when it enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would
-//! do), without events. Where more could wait than there is room for, the link keeps count of what waits, and the way
-//! of a packet that finds it full ends there.
+//! The links on a lane that its flow alone uses have no queue that anybody else could join, so a packet's way through them is
+//! computed when it enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without
+//! events. Where more could wait than there is room for, the link keeps count of what waits, and the way of a packet that finds it full
+//! ends there.
 //!
-//! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from
-//! flow to flow is small: that of a flow with two lanes each way lies on one cache line, and its receiving end on the
-//! next; what flows have in common is kept once.
+//! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from flow to flow is
+//! small, and that of a flow with two lanes each way lies on one cache line; what flows have in common is kept once.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use aqumen_aqm::Limit;
 use aqumen_units::{Bytes, Rate, Span};
 
-pub(crate) struct Lanes<E> {
-    /// A flow has one of these, or as many as a power of two where it has more lanes.
-    fours: Vec<Four<E>>,
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+    /// So many come first that belong to nobody, so that the first of each flow begins a cache line.
+    skipped: usize,
     kinds: Vec<Kind>,
     /// The place of each kind.
     known: BTreeMap<Kind, u32>,
@@ -29,17 +29,6 @@ pub(crate) struct Lanes<E> {
     flow_bits: u32,
     routes: Vec<Route>,
 }
-
-/// Four lanes of a flow; with its first ones lies its receiving end.
-#[derive(Clone)]
-#[repr(align(64))]
-struct Four<E> {
-    lanes: [Lane; LANES],
-    end: E,
-}
-
-const LANES: usize = 1 << LANES_BITS;
-const LANES_BITS: u32 = 2;
 
 /// One lane, 16 bytes: four fill a cache line.
 #[derive(Clone, Copy, Default)]
@@ -155,12 +144,16 @@ const LONE_RECEIVER: u32 = u32::MAX - 5;
 const LONE_SENDER: u32 = u32::MAX - 6;
 const NOWHERE: u32 = u32::MAX - 7;
 
-impl Lanes<()> {
+impl Lanes {
     /// For so many flows, none with more than `most` lanes.
     pub(crate) fn new(flows: usize, most: usize) -> Self {
-        let flow_bits = most.next_power_of_two().ilog2().max(LANES_BITS);
+        const LINE: usize = 64;
+        let flow_bits = most.max(1).next_power_of_two().ilog2();
+        let lanes = vec![Lane::default(); (flows << flow_bits) + LINE / size_of::<Lane>()];
         Lanes {
-            fours: vec![Four { lanes: [Lane::default(); LANES], end: () }; flows << (flow_bits - LANES_BITS)],
+            // Where they lie decides only the speed.
+            skipped: lanes.as_ptr().align_offset(LINE).min(LINE / size_of::<Lane>()),
+            lanes,
             kinds: Vec::new(),
             known: BTreeMap::new(),
             hops: Vec::new(),
@@ -169,46 +162,6 @@ impl Lanes<()> {
             flow_bits,
             routes: Vec::with_capacity(flows),
         }
-    }
-
-    /// The same with a receiving end for each flow. Of a flow with many lanes more than one
-    /// is made, and the first counts.
-    pub(crate) fn with_ends<E>(self, mut end: impl FnMut(u32) -> E) -> Lanes<E> {
-        let Lanes { fours, kinds, known, hops, rooms, room_of, flow_bits, routes } = self;
-        let flow_of = |four: u32| four >> (flow_bits - LANES_BITS);
-        let fours = fours.into_iter().zip(0u32..);
-        let fours = fours.map(|(four, number)| Four { lanes: four.lanes, end: end(flow_of(number)) }).collect();
-        Lanes { fours, kinds, known, hops, rooms, room_of, flow_bits, routes }
-    }
-}
-
-impl<E> Lanes<E> {
-    /// The receiving end of `flow`.
-    #[inline(always)]
-    pub(crate) fn end(&self, flow: u32) -> &E {
-        &self.fours[self.four_of(flow)].end
-    }
-
-    #[inline(always)]
-    pub(crate) fn end_mut(&mut self, flow: u32) -> &mut E {
-        let four = self.four_of(flow);
-        &mut self.fours[four].end
-    }
-
-    /// The same where there is such a flow.
-    #[inline(always)]
-    pub(crate) fn find_end(&self, flow: u32) -> Option<&E> {
-        self.fours.get(self.four_of(flow)).map(|four| &four.end)
-    }
-
-    #[inline(always)]
-    fn four_of(&self, flow: u32) -> usize {
-        (flow as usize) << (self.flow_bits - LANES_BITS)
-    }
-
-    /// How many flows there are.
-    pub(crate) fn flows(&self) -> u32 {
-        (self.fours.len() >> (self.flow_bits - LANES_BITS)) as u32
     }
 
     /// A private link, of which `limit` bounds what waits for it if it can overflow.
@@ -239,7 +192,7 @@ impl<E> Lanes<E> {
             self.hops.extend(hops);
         }
         if let (Hops::OneBounded(..), [only]) = (kind_of_hops, hops) {
-            self.room_of.resize(LANES * self.fours.len(), UNBOUNDED);
+            self.room_of.resize(self.lanes.len(), UNBOUNDED);
             self.room_of[lane as usize] = only.room;
         }
         let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
@@ -306,7 +259,7 @@ impl<E> Lanes<E> {
     /// A packet of `bytes` enters `lane` at `now`.
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
-        let it = &mut self.fours[lane as usize / LANES].lanes[lane as usize % LANES];
+        let it = &mut self.lanes[self.skipped + lane as usize];
         let &Kind { leads, place, usual_bytes, usual_tx, .. } = &self.kinds[it.kind as usize];
         if usual_bytes == bytes {
             it.free_at = it.free_at.max(now) + u64::from(usual_tx);
@@ -318,11 +271,11 @@ impl<E> Lanes<E> {
         }
     }
 
-    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room,
-    /// and whether it does reach it.
+    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether it
+    /// does reach it.
     #[inline(never)]
     fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
-        let it = &mut self.fours[lane as usize / LANES].lanes[lane as usize % LANES];
+        let it = &mut self.lanes[self.skipped + lane as usize];
         let Kind { hops, usual_tx, .. } = self.kinds[it.kind as usize];
         let nowhere = |reach| (reach, false);
         let reach = match hops {
@@ -365,15 +318,15 @@ impl<E> Lanes<E> {
     /// Reads `lane`, so that it lies in the cache, where there is such a lane.
     #[inline(always)]
     pub(crate) fn touch(&self, lane: u32) -> u32 {
-        self.fours.get(lane as usize / LANES).map_or(0, |four| four.lanes[lane as usize % LANES].kind)
+        self.lanes.get(self.skipped + lane as usize).map_or(0, |lane| lane.kind)
     }
 
     fn lane(&self, lane: u32) -> &Lane {
-        &self.fours[lane as usize / LANES].lanes[lane as usize % LANES]
+        &self.lanes[self.skipped + lane as usize]
     }
 
     fn lane_mut(&mut self, lane: u32) -> &mut Lane {
-        &mut self.fours[lane as usize / LANES].lanes[lane as usize % LANES]
+        &mut self.lanes[self.skipped + lane as usize]
     }
 }
 
@@ -473,19 +426,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_lanes_and_an_end_lie_on_neighbouring_cache_lines() {
-        assert_eq!((size_of::<Lane>(), size_of::<Four<()>>(), size_of::<Four<[u64; 8]>>()), (16, 64, 128));
-    }
-
-    #[test]
-    fn each_flow_has_its_end_however_many_lanes_it_has() {
-        for (most, per_flow) in [(1, 4), (4, 4), (5, 8), (16, 16), (17, 32)] {
-            let mut lanes = Lanes::new(3, most).with_ends(|flow| 10 + flow);
-            *lanes.end_mut(1) = 99;
-            assert_eq!((0..3).map(|flow| *lanes.end(flow)).collect::<Vec<_>>(), [10, 99, 12], "{most} lanes");
-            assert_eq!((lanes.flows(), lanes.find_end(2), lanes.find_end(3)), (3, Some(&12), None));
-            assert_eq!((lanes.first_of(2), lanes.flow_of(2 * per_flow - 1)), (2 * per_flow, 1));
-        }
+    fn four_lanes_fill_a_cache_line() {
+        assert_eq!(size_of::<Lane>(), 16);
+        let lanes = Lanes::new(3, 4);
+        assert_eq!((lanes.first_of(1), lanes.lanes[lanes.skipped..].as_ptr() as usize % 64), (4, 0));
     }
 
     #[test]
@@ -511,8 +455,8 @@ mod tests {
         assert_eq!((lanes.target(2), lanes.target(1)), (Target::LoneSender, Target::PromptReceiver));
     }
 
-    /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, perhaps
-    /// then over one of 80 Mbit/s: when each arrives, microseconds, or when it finds no room.
+    /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, perhaps then over one of
+    /// 80 Mbit/s: when each arrives, microseconds, or when it finds no room.
     fn sent(limit: Limit, second: bool, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
         let mut lanes = Lanes::new(1, 1);
         let (rate, delay) = (Rate::from_bps(8_000_000), Span::from_millis(1));
@@ -539,9 +483,8 @@ mod tests {
 
     #[test]
     fn a_private_link_drops_what_it_has_no_room_for() {
-        // 1000 bytes take 1000 us, then 100 us: of four at once the first is in transmission, two wait. At
-        // 1000 us the second starts, and one has room again, which reaches the end at 4000 + 1000 + 100
-        // us. At 9000 us nothing waits.
+        // 1000 bytes take 1000 us, then 100 us: of four at once the first is in transmission, two wait. At 1000 us the second starts, and
+        // one has room again, which reaches the end at 4000 + 1000 + 100 us. At 9000 us nothing waits.
         let two = Limit::packets(2);
         let at_once =
             [(1000, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 999), (1000, 1000), (1000, 1000), (1000, 9000)];

@@ -1,6 +1,5 @@
-//! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so
-//! little to do in a window, that they share their inboxes; nothing needs sorting, since what reaches one end over
-//! its last lane comes in order.
+//! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so little to do in
+//! a window, that they share their inboxes; nothing needs sorting, since what reaches one end over its last lane comes in order.
 
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
@@ -24,8 +23,8 @@ pub(super) struct Lone {
     timers: Inbox<(u64, u32)>,
     timers_now: Vec<(u64, u32)>,
     round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
-    /// Empty where no sender waits before it sends.
+    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window. Empty where no
+    /// sender waits before it sends.
     next_acks: Vec<u32>,
     /// The same for each flow, in the pass that finds them: of which pass, above when.
     first_acks: Vec<u64>,
@@ -54,8 +53,8 @@ const RECEIVER: u32 = 1 << 31;
 const NO_MORE: u32 = u32::MAX;
 
 impl Lone {
-    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
-    /// a sender may wait for a random time before it sends; none otherwise.
+    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if a sender may wait
+    /// for a random time before it sends; none otherwise.
     pub(super) fn new(
         width_bits: u32,
         horizon_ns: u64,
@@ -65,8 +64,7 @@ impl Lone {
     ) -> Self {
         // A window in which a timer could be set and go off is too long.
         let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
-        // More often than need be: of those that could go off before the next round, fewer
-        // then are moved before they do.
+        // More often than need be: of those that could go off before the next round, fewer then are moved before.
         let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
         Lone {
             width_bits,
@@ -221,9 +219,8 @@ impl Hosts<'_> {
         done + self.run_lone_timers(ways, until)
     }
 
-    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow
-    /// reaches it at `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why
-    /// it stops, and at which place.
+    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow reaches it at
+    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why it stops, and where.
     #[inline(never)]
     fn acknowledge(
         &mut self,
@@ -305,8 +302,8 @@ impl Hosts<'_> {
         }
     }
 
-    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for
-    /// many at once takes no longer than for one.
+    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for many at once
+    /// takes no longer than for one.
     #[inline(never)]
     fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
         let mut seen = 0;
@@ -396,9 +393,9 @@ fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
 #[inline(always)]
 fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
     let mut done = 0;
-    while ways.lanes.end(flow).timer_at <= until {
+    while ways.sinks[flow as usize].timer_at <= until {
         done += 1;
-        ways.on_acknowledge_timer(ways.lanes.end(flow).timer_at, flow);
+        ways.on_acknowledge_timer(ways.sinks[flow as usize].timer_at, flow);
     }
     done
 }

@@ -330,25 +330,19 @@ impl Ways<'_> {
     /// Reads what the packets to come need. In a large network none of it is in the cache, and waiting for many at once
     /// takes no longer than for one.
     #[inline(never)]
-    fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event> + Clone) {
-        let lanes = self.post.slots.lanes;
+    fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event>) {
         let mut seen = 0;
-        for event in events.clone() {
+        for event in events {
             // A timer's slot is no lane's.
-            let lane = event.slot().wrapping_sub(lanes);
+            let lane = event.slot().wrapping_sub(self.post.slots.lanes);
             seen ^= self.lanes.touch(lane);
             if !event.is_ack() {
                 let flow = self.lanes.flow_of(lane);
-                seen ^= self.lanes.find_end(flow).map_or(0, |sink| sink.group);
+                seen ^= self.sinks.get(flow as usize).map_or(0, |sink| sink.receiver.glance());
                 if Segments::wants(flow, &event.as_segment()) {
                     seen ^= self.segments.glance(flow);
                 }
             }
-        }
-        // What hangs on those, once they are there.
-        for event in events.filter(|event| !event.is_ack()) {
-            let flow = self.lanes.flow_of(event.slot().wrapping_sub(lanes));
-            seen ^= self.lanes.find_end(flow).map_or(0, |sink| sink.receiver.glance());
         }
         std::hint::black_box(seen);
     }

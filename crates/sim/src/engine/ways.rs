@@ -14,10 +14,11 @@ use crate::measure::segments::Segments;
 
 pub(super) struct Ways<'a> {
     pub(super) post: Post,
-    /// The ways of each flow's packets, with the receiving end of a flow of TCP.
-    pub(super) lanes: Lanes<Sink>,
+    pub(super) lanes: Lanes,
     /// The TCP of each group; of a group that has none, one that nobody asks.
     pub(super) configs: Vec<&'a TcpConfig>,
+    /// The receiving end of each flow of TCP.
+    pub(super) sinks: Vec<Sink>,
     /// Acknowledgements with SACK blocks or feedback that are under way.
     pub(super) acks: Table<Ack>,
     /// Packets of other transports that are under way.
@@ -99,7 +100,7 @@ impl Ways<'_> {
             return self.send_to(lane, exit, event);
         }
         let flow = self.lanes.flow_of(lane);
-        let sink = self.lanes.end_mut(flow);
+        let sink = &mut self.sinks[flow as usize];
         let config = self.configs[sink.group as usize];
         let segment = event.as_segment();
         if !sink.receiver.is_next(&segment) || reach >= self.next_edge {
@@ -155,7 +156,7 @@ impl Ways<'_> {
     /// many bytes it delivers.
     #[inline(never)]
     pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event, acks: u32) -> u64 {
-        let sink = self.lanes.end_mut(flow);
+        let sink = &mut self.sinks[flow as usize];
         if event.epoch() != sink.epoch {
             return 0; // a copy, left over from a connection that is complete
         }
@@ -181,7 +182,7 @@ impl Ways<'_> {
 
     /// The timer of a receiver may be due.
     pub(super) fn on_acknowledge_timer(&mut self, now: u64, flow: u32) {
-        let sink = self.lanes.end_mut(flow);
+        let sink = &mut self.sinks[flow as usize];
         if sink.timer_at != now {
             return; // an earlier event took its place
         }
@@ -195,7 +196,7 @@ impl Ways<'_> {
 
     /// Makes sure that an event comes no later than the receiver's timer.
     fn arm_acknowledge(&mut self, flow: u32) {
-        let sink = self.lanes.end_mut(flow);
+        let sink = &mut self.sinks[flow as usize];
         let due = sink.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < sink.timer_at {
             sink.timer_at = due;
@@ -204,7 +205,7 @@ impl Ways<'_> {
     }
 
     fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack, lane: u32) {
-        let &Sink { group, epoch, .. } = self.lanes.end(flow);
+        let Sink { group, epoch, .. } = self.sinks[flow as usize];
         let bytes = self.configs[group as usize].ack_bytes;
         let event = if ack.sack.is_empty() && ack.feedback == Feedback::None {
             Event::ack(ack, bytes, epoch)
@@ -222,7 +223,7 @@ impl Ways<'_> {
             Some(Kept::Packet(index)) => drop(self.packets.take(index)),
             None if !event.is_ack() => {
                 let flow = self.lanes.flow_of(self.lane_of(event));
-                self.segments.lose(self.lanes.end(flow).group, &event.as_segment());
+                self.segments.lose(self.sinks[flow as usize].group, &event.as_segment());
             }
             None => {}
         }
@@ -230,7 +231,7 @@ impl Ways<'_> {
 
     /// An edge is reached: what of each flow's deliveries so far follows it.
     pub(super) fn early_bytes(&self) -> Vec<u64> {
-        let mut early = vec![0; self.lanes.flows() as usize];
+        let mut early = vec![0; self.sinks.len()];
         self.early_deliveries.iter().for_each(|&(_, flow, bytes)| early[flow as usize] += u64::from(bytes));
         early
     }
@@ -249,13 +250,14 @@ impl<'a> Ways<'a> {
     pub(super) fn new(
         end: u64,
         post: Post,
-        mut lanes: Lanes<Sink>,
+        mut lanes: Lanes,
         configs: Vec<&'a TcpConfig>,
+        sinks: Vec<Sink>,
         segments: Segments,
         log: Option<Log>,
     ) -> Self {
-        let far = lanes.flows() > FLOWS_IN_CACHE;
-        for flow in 0..lanes.flows() {
+        let far = sinks.len() > FLOWS_IN_CACHE;
+        for flow in 0..sinks.len() as u32 {
             lanes.end_alone(flow, post.is_lone_sender(flow), post.is_lone_receiver(flow));
         }
         lanes.set_places(&post.of_port);
@@ -263,6 +265,7 @@ impl<'a> Ways<'a> {
             post,
             lanes,
             configs,
+            sinks,
             acks: Table::default(),
             packets: Table::default(),
             next_edge: 0,
@@ -277,7 +280,7 @@ impl<'a> Ways<'a> {
 }
 
 /// So many flows are at hand without looking ahead.
-const FLOWS_IN_CACHE: u32 = 2000;
+const FLOWS_IN_CACHE: usize = 2000;
 
 impl<T> Default for Table<T> {
     fn default() -> Self {

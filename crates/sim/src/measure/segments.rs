@@ -1,7 +1,7 @@
 //! What becomes of TCP's segments on their way: how long they take, and how many are lost.
 //!
-//! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the
-//! distribution, and the change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
+//! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the distribution, and the
+//! change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
 
 use aqumen_network::measured::edges;
 use aqumen_result::{FlowMetrics, Histogram};
@@ -60,8 +60,8 @@ impl Segments {
         self.latest.get(flow as usize).map_or(0, |(seq, _)| *seq)
     }
 
-    /// A segment of `flow`, which is of `group`, that is looked at reaches its receiver at `at`,
-    /// which may lie beyond `next_edge`.
+    /// A segment of `flow`, which is of `group`, that is looked at reaches its receiver at `at`, which may lie beyond
+    /// `next_edge`.
     #[cold]
     pub(crate) fn arrive(&mut self, flow: u32, group: u32, at: u64, segment: &Segment, next_edge: u64) {
         let delay = at.saturating_sub(segment.sent_at.as_nanos());
@@ -74,8 +74,8 @@ impl Segments {
         }
     }
 
-    /// A segment of `group` is lost, at a queue or on a wire. It counts where it was sent: of
-    /// those a loss can be a share.
+    /// A segment of `group` is lost, at a queue or on a wire. It counts where it was sent: of those a loss can be a
+    /// share.
     pub(crate) fn lose(&mut self, group: u32, segment: &Segment) {
         let sent = segment.sent_at.as_nanos();
         let piece = self.edges.partition_point(|edge| *edge <= sent);
