@@ -32,8 +32,8 @@ const KEPT_S: f64 = 1.0 / 32.0;
 pub(crate) const PRAGUE_RTT_S: f64 = 0.025;
 /// Packets that wait for the pacer of a sender whose packets are acknowledged one by one, and how many more do, the receiver included, where two
 /// are acknowledged together. What is released meanwhile falls behind, since the pacer is hardly quicker than the window. The only numbers here
-/// that are measured, in packets (docs/theory/models.md): the same at windows of 4 to 19 and shares of .12 to .3.
-const PACER_HOLDS: [f64; 2] = [0.8, 1.45];
+/// that are measured, in packets (docs/theory/models.md): within a tenth the same at windows of 4 to 19 and shares of .12 to .3.
+const PACER_HOLDS: [f64; 2] = [0.88, 1.18];
 
 /// The windows at which signals come, as a chain over a grid.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,5 @@
-//! Response functions: the mean window that a sender holds where each packet is signalled with the same chance, without a number that was
-//! fitted, for Reno, CUBIC, DCTCP and Prague.
+//! Response functions: the mean window that a sender holds where each packet is signalled with the same chance, for Reno, CUBIC, DCTCP and
+//! Prague. No number was fitted; one was measured: what waits for the pacer of a Prague sender.
 //!
 //! A window goes through cycles. A signal comes at a window X; it is reduced, waits until its answer has come back, then grows until the
 //! next signal, which comes after so many acknowledgements as a geometric law says. From the chain of the X over a grid follows how
