@@ -21,7 +21,9 @@ __all__ = [
     "__version__",
     "analyse",
     "averaged",
+    "beside_json",
     "curve_rms",
+    "experienced",
     "experiments",
     "goals_json",
     "json_schema",
@@ -43,10 +45,12 @@ __all__ = [
     "student_quantile",
     "summary",
     "survey",
+    "swing_json",
     "transient",
 ]
 
 __version__: str
+ALIKE: float
 
 class ScenarioError(ValueError): ...
 class Cancelled(Exception): ...
@@ -186,6 +190,7 @@ class Scenario:
     def own_traffic(self) -> list[tuple[str, str]]: ...
     def aqm_names(self) -> list[str]: ...
     def check_aqm(self, spec: str) -> None: ...
+    def qdisc_memory(self, spec: str) -> tuple[int, int] | None: ...
     def memory_estimate(self, engine: str = "packet") -> int: ...
     def check_cost(self, engine: str, aqm: str | None, runs: int, loops: bool = True) -> str | None: ...
     def check_memory(self, runs: int, engine: str = "packet") -> None: ...
@@ -306,6 +311,28 @@ def averaged(t_s: NDArray[np.float64], queues: Sequence[NDArray[np.float64]]) ->
 def curve_rms(
     t_s: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64], start_s: float, stop_s: float
 ) -> float | None: ...
+def beside_json(predicted: str, measured: str, swing: str | None, timeouts: int | None, loops: bool) -> str: ...
+def swing_json(
+    t_s: Sequence[float] | NDArray[np.float64],
+    queue_pkts: Sequence[float] | NDArray[np.float64],
+    probability: Sequence[float] | NDArray[np.float64],
+    noise_std_pkts: float | None,
+) -> str | None: ...
+def experienced(
+    felt: Sequence[tuple[bool, float, float, float, float]],
+    runs: Sequence[tuple[str, Sequence[Sequence[Sequence[float | None]]]]],
+) -> list[
+    tuple[
+        str,
+        int,
+        list[str],
+        float,
+        float | None,
+        list[float],
+        list[tuple[float, float | None, tuple[float, float] | None, int] | None],
+        list[bool],
+    ]
+]: ...
 def student_quantile(probability: float, freedom: float) -> float: ...
 def experiments() -> list[tuple[str, str]]: ...
 def list_aqms_json() -> str: ...

@@ -21,7 +21,7 @@ LINK_COLUMNS: Sequence[Column] = (
     ("loss_dispersion", "Dispersion of losses", "variance / mean", 1, 2),
     ("loss_interval_mean_s", "Time between losses", "ms", 1000, 1),
     ("loss_sync_ratio", "Flows hit", "%", 100, 1),
-    ("arrivals_hurst", "Hurst, estimate", "0.5: no memory", 1, 2),
+    ("arrivals_hurst", "Hurst, estimate", "0.5: no memory, –: not self-similar", 1, 2),
     ("sync_index", "Synchronisation", "correlation", 1, 3),
     ("rtt_fairness_slope", "RTT fairness", "slope", 1, 2),
     ("fairness_mean", "Fairness in 1 s", "Jain", 1, 3),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from aqumen import _core
@@ -17,7 +17,7 @@ from aqumen.result import Result
 
 __all__ = ["ALIKE", "Felt", "Score", "Scored", "scores"]
 
-ALIKE = 0.02
+ALIKE: float = _core.ALIKE
 """Scores closer than this ratio count as alike."""
 
 
@@ -45,16 +45,6 @@ class Felt:
     """How much it counts unless `--weigh` says otherwise."""
     worst: float = math.nan
     """What stands for it where it is not defined."""
-
-    def good(self, value: float | None) -> float:
-        """Its logarithm, more is better.
-
-        Args:
-            value: The figure.
-        """
-        known = self.worst if value is None else value
-        logarithm = math.log(max(known - self.from_, self.least))
-        return logarithm if self.more else -logarithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,73 +84,25 @@ def scores(runs: Runs, felt: Sequence[Felt], weights: Mapping[str, float]) -> Sc
     """
     senders = list(next(iter(runs.values())))
     seeds = sorted(set.intersection(*(set(of) for by in runs.values() for of in by.values())))
-    good = {
-        aqm: {f.key: {who: [f.good(f.of(by[who][seed])) for seed in seeds] for who in senders} for f in felt}
-        for aqm, by in runs.items()
-    }
-    whole = sum(weights.values())
-    best = {(f.key, who): max(_mean(good[aqm][f.key][who]) for aqm in runs) for f in felt for who in senders}
-
-    def by_seed(aqm: str, over: Sequence[str]) -> list[float]:
-        """Logarithm of the score, seed by seed."""
-        return [
-            sum(
-                weights[f.key] / whole * (good[aqm][f.key][who][i] - best[f.key, who]) / len(over)
-                for f in felt
-                for who in over
-                if weights[f.key]
-            )
-            for i in range(len(seeds))
-        ]
-
-    logs = {aqm: by_seed(aqm, senders) for aqm in runs}
-    better = {aqm: {other for other in runs if other != aqm and _clearly(logs[other], logs[aqm])} for aqm in runs}
-    lead = {f.key: max(runs, key=lambda aqm, f=f: sum(_mean(good[aqm][f.key][who]) for who in senders)) for f in felt}  # type: ignore[misc]
-    scored = []
-    for aqm, by in runs.items():
-        mean, _, interval, _ = _core.summary(logs[aqm])
-        level = math.exp(mean)
-        scored.append(
-            Scored(
-                aqm=aqm,
-                place=1 + len(better[aqm]),
-                tied_with=tuple(b for b in runs if b != aqm and b not in better[aqm] and aqm not in better[b]),
-                score=100 * level,
-                score_half=None if interval is None else 100 * level * math.sinh((interval[1] - interval[0]) / 2),
-                by_senders={who: 100 * math.exp(_mean(by_seed(aqm, [who]))) for who in senders},
-                values={f.key: _over_seeds(f, by, senders, seeds) for f in felt},
-                alone=frozenset(f.key for f in felt if lead[f.key] == aqm),
-            )
+    figures = [(f.more, f.from_, f.least, f.worst, weights[f.key]) for f in felt]
+    tried = [
+        (aqm, [[[f.of(by[who][seed]) for seed in seeds] for who in senders] for f in felt]) for aqm, by in runs.items()
+    ]
+    return tuple(
+        Scored(
+            aqm=aqm,
+            place=place,
+            tied_with=tuple(tied),
+            score=score,
+            score_half=half,
+            by_senders=dict(zip(senders, by_senders, strict=True)),
+            values={f.key: _summary(told) for f, told in zip(felt, values, strict=True)},
+            alone=frozenset(f.key for f, leads in zip(felt, leads_in, strict=True) if leads),
         )
-    # Nobody has a better place than one with a better score.
-    ordered: list[Scored] = []
-    for each in sorted(scored, key=lambda each: -each.score):
-        ordered.append(replace(each, place=max(each.place, ordered[-1].place if ordered else 1)))
-    return tuple(ordered)
+        for aqm, place, tied, score, half, by_senders, values, leads_in in _core.experienced(figures, tried)
+    )
 
 
-def _clearly(one: list[float], other: list[float]) -> bool:
-    """Whether one's score is above the other's by more than what counts as alike, as sure as the seeds allow."""
-    differences = [a - b for a, b in zip(one, other, strict=True)]
-    mean, _, interval, _ = _core.summary(differences)
-    low = mean if interval is None else interval[0]
-    return float(low) > 0 and float(mean) > math.log1p(ALIKE)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _over_seeds(
-    f: Felt, by: Mapping[str, Mapping[int, Result]], senders: Sequence[str], seeds: Sequence[int]
-) -> dict[str, Any]:
-    """Summary over the seeds of the mean over the senders, of what is defined."""
-    means = []
-    for seed in seeds:
-        known = [value for who in senders if (value := f.of(by[who][seed])) is not None]
-        if known:
-            means.append(_mean(known))
-    if not means:
-        return {"mean": None, "std": None, "ci95": None, "n": 0}
-    mean, std, interval, n = _core.summary(means)
+def _summary(told: tuple[float, float | None, tuple[float, float] | None, int] | None) -> dict[str, Any]:
+    mean, std, interval, n = told or (None, None, None, 0)
     return {"mean": mean, "std": std, "ci95": None if interval is None else list(interval), "n": n}

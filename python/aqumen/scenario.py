@@ -201,6 +201,20 @@ class Scenario:
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
+    def qdisc_memory(self, spec: str) -> tuple[int, int] | None:
+        """Bytes of memory that the queue discipline of an AQM reserves on the first link under test.
+
+        Beside all of them (itself, its tables, room for the packets that its buffer holds, 16 384 at most) what one
+        flow takes: the tables of a queue, or 0 where all flows share one. `None` for an AQM of one's own.
+
+        Args:
+            spec: The AQM.
+        """
+        try:
+            return self.core.qdisc_memory(spec)
+        except _core.ScenarioError as error:
+            raise ScenarioError(str(error)) from None
+
     @property
     def aqms(self) -> list[str]:
         """Names of the AQMs that can run here: the scenario's profiles, and all known ones."""

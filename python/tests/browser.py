@@ -5,7 +5,12 @@ import re
 import subprocess
 from pathlib import Path
 
-__all__ = ["browse", "judged", "told"]
+__all__ = ["browse", "judged", "screen", "told"]
+
+
+def screen(width, height):
+    """What makes Chromium's window as wide as a phone: it is at least 500 pixels wide, but where it fills a screen."""
+    return [f"--window-size={width},{height}", f"--screen-info={{{width}x{height}}}", "--kiosk"]
 
 
 def browse(text, tmp_path, scheme, width, *more):
@@ -15,7 +20,7 @@ def browse(text, tmp_path, scheme, width, *more):
     return subprocess.run(
         [
             "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2400",
+            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", *screen(width, 2400),
             f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}", "--virtual-time-budget=20000",
             *more, "--dump-dom", probed.as_uri(),
         ],
@@ -37,9 +42,12 @@ addEventListener("load", () => setTimeout(async () => {
   if (off) document.querySelector(".chip").click();
   const asked = { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"] };
   const answer = await axe.run(document, asked);
+  const { scrollWidth, clientWidth } = document.documentElement;
+  const wide = scrollWidth > clientWidth ? [["wider than the window", scrollWidth, clientWidth]] : [];
   const pre = document.createElement("pre");
   pre.id = "probe";
-  pre.textContent = JSON.stringify(answer.violations.map((v) => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 160)]));
+  const found = answer.violations.map((v) => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 160)]);
+  pre.textContent = JSON.stringify([...wide, ...found]);
   document.body.append(pre);
 }, 300));
 </script>"""

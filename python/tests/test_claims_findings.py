@@ -485,6 +485,28 @@ def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
     assert '<td class="n">0.1</td><td class="n">0.1 …</td><td class="n">0.1 …</td>' in page
 
 
+def test_a_cost_is_told_a_packet_and_a_flow():
+    def of(*cpu_s):
+        return [{"cost": {"cpu_s": each, "bottleneck_packets": 1000}} for each in cpu_s]
+
+    aqms = ["codel", "fq-codel", "fq-codel:queues=2048", "cake"]
+    runs = {"droptail": of(1e-3, 3e-3), **{aqm: of(1.5e-3, 4e-3) for aqm in aqms}}
+    found = evaluation.costs(Kept("rfc7928/congestion@heavy", runs), aqms)
+    # 1 and 3 ms for 1000 packets, then 1.5 and 4: 0.5 and 1 us more for each.
+    assert found["droptail"]["packet_ns"]["mean"] == pytest.approx(2000)
+    assert found["codel"]["above_reference_ns"]["mean"] == pytest.approx(750)
+    # One queue has nothing for a flow; twice the queues take twice their memory, and a flow no more.
+    assert found["codel"]["flow_bytes"] == found["droptail"]["flow_bytes"] == 0
+    few, many = found["fq-codel"], found["fq-codel:queues=2048"]
+    assert few["flow_bytes"] == many["flow_bytes"] > 0
+    assert many["memory_bytes"] - few["memory_bytes"] == 1024 * few["flow_bytes"]
+    # CAKE keeps places for two hosts beside each queue.
+    assert found["cake"]["flow_bytes"] > few["flow_bytes"] / 2
+    page = evaluation_page.page([], aqms, 2, "c", spent=found)
+    row = next(line for line in page.split("<tr>") if line.startswith('<th scope="row">fq-codel</th>'))
+    assert row.strip().endswith(f'<td class="n">{few["flow_bytes"]}</td></tr>')
+
+
 def test_the_page_has_a_table_and_a_picture_of_each_cell():
     cell = "rfc7928/aggressive"
     slow, quick = [rfc_run(0.2), rfc_run(0.3, (4e6, 1.5e6))], [rfc_run(0.02), rfc_run(0.03, (5e6, 1.5e6))]

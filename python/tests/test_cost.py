@@ -62,8 +62,7 @@ def test_a_household_says_how_long_it_takes(capsys):
 
     situation.foretell({("modern", "modern"): Long(), ("modern", "now,modern"): Long()})
     assert capsys.readouterr().err.splitlines() == [
-        "aqumen: modern: this takes about 3 minutes: 1e9 packets",
-        "aqumen: now,modern: this takes about 3 minutes: 1e9 packets",
+        "aqumen: modern; now,modern, each: this takes about 3 minutes: 1e9 packets",
     ]
 
 

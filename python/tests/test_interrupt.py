@@ -92,6 +92,14 @@ def test_a_run_that_would_take_minutes_stops(args):
     assert (code, said.splitlines()[-1].startswith("aqumen: stopped")) == (130, True), said
 
 
+@pytest.mark.parametrize("period", ["0.01", "1e6"], ids=["often", "never"])
+def test_a_run_whose_law_is_python_stops_however_seldom_it_steps(period, tmp_path):
+    law = f"class Law(aqumen.SampledLaw):\n    period = {period}\n    def step(self, seen):\n        return 0.1\n"
+    (tmp_path / "law.py").write_text(f"import aqumen\n{law}")
+    code, said = stopped("run", "arm-pfc/exp1", "--aqm-from", "law.py:Law", *LONG, folder=tmp_path)
+    assert (code, said.splitlines()[-1].startswith("aqumen: stopped")) == (130, True), said
+
+
 def test_a_replay_stops(tmp_path):
     # Two packets, five minutes apart; the AQM has an update each microsecond in between.
     frame = bytes(12) + b"\x08\x00" + bytes.fromhex("4500001c0000000040110000 0a000001 0a000002 00010002 00080000")

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from browser import judged
+from browser import judged, screen
 from test_pages import FENCE, ROOT, words_of
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ class Desk:
         subprocess.run(
             [
                 "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                "--hide-scrollbars", f"--user-data-dir={tmp_path / 'camera'}", f"--window-size={width},3000",
+                "--hide-scrollbars", f"--user-data-dir={tmp_path / 'camera'}", *screen(width, 3000),
                 f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}",
                 "--virtual-time-budget=8000", f"--screenshot={shot}",
                 page.as_uri(),

@@ -53,6 +53,14 @@ def test_a_scenario_names_it_and_keeps_it():
     assert answers(aqumen.run(scenario)) == answers(aqumen.run(short(10), f"{SAME},target=50pkt"))
 
 
+def test_its_memory_is_its_own_affair():
+    scenario = short().knowing([MY_PI])
+    assert scenario.qdisc_memory("pi") is not None
+    assert scenario.qdisc_memory("my-pi") is None
+    with pytest.raises(ScenarioError, match="nosuch"):
+        scenario.qdisc_memory("nosuch")
+
+
 class Forgets(SampledLaw):
     """Whose state means nothing under other parameters."""
 

@@ -209,7 +209,7 @@ def test_the_researchers_tutorial_does_what_it_says(tmp_path, monkeypatch, capsy
     assert "pie on bottleneck" in ran
     assert "Ranked by delay at utilisation" in compared
     assert latex.count("\\begin{tabular}") >= 2
-    assert python.count("mean") == 2
+    assert python.count(" ms, 95 % between ") == 2
     assert (tmp_path / "out" / "report.html").is_file()
     assert (tmp_path / "figures" / "queue.pdf").is_file()
 

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import tomllib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -273,12 +274,20 @@ def test_people_feel_the_worse_of_two_directions():
 
 def test_quality_of_calls_counts_from_one():
     (calls,) = [f for f in uplink("20Mbit", "2Mbit").felt if f.key == "calls"]
-    assert calls.good(3) == pytest.approx(math.log(2))
-    # Below 0.05 ratios mean nothing.
-    assert calls.good(1.01) == calls.good(1) == calls.good(None) == pytest.approx(math.log(0.05))
-    time = Felt(key="t", title="", unit="s", digits=1, of=lambda run: None, worst=8)
-    assert (time.good(2), time.good(None)) == (pytest.approx(-math.log(2)), pytest.approx(-math.log(8)))
-    assert time.good(0) == time.good(1e-4) == pytest.approx(-math.log(1e-3))
+    told = replace(calls, of=lambda run: run)
+    # Of a MOS of 3, two above none at all; below 0.05 ratios mean nothing.
+    assert score_beside(told, 3, 2) == pytest.approx(50)
+    assert score_beside(told, 3, 1.01) == score_beside(told, 3, 1) == score_beside(told, 3, None) == pytest.approx(2.5)
+    time = Felt(key="t", title="", unit="s", digits=1, of=lambda run: run, worst=8)
+    assert (score_beside(time, 2, 4), score_beside(time, 2, None)) == (pytest.approx(50), pytest.approx(25))
+    assert score_beside(time, 0, 1) == score_beside(time, 1e-4, 1) == pytest.approx(0.1)
+
+
+def score_beside(felt, best, value):
+    """The score of a run beside one with the best value."""
+    runs = {"best": {"x": {1: best}}, "other": {"x": {1: value}}}
+    (other,) = (each for each in scores(runs, felt=[felt], weights={felt.key: 1}) if each.aqm == "other")
+    return other.score
 
 
 def test_scores_of_senders_and_seeds():

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from browser import browse, judged, told
+from browser import browse, judged, screen, told
 
 import aqumen
 from aqumen.report import report_html
@@ -280,7 +280,7 @@ def test_a_browser_draws_it(page, tmp_path, scheme, width):
     chromium = subprocess.run(
         [
             "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2400",
+            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", *screen(width, 2400),
             f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}", "--virtual-time-budget=8000",
             "--dump-dom", probed.as_uri(),
         ],

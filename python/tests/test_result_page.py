@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 import aqumen
+from aqumen.claims import evaluation
+from aqumen.claims.records import Records
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats" / "result.md").read_text()
+
+EVALUATION = "## The evaluation of RFC 7928"
 
 
 def leaves(table, depth):
@@ -62,10 +66,18 @@ def test_every_key_of_the_page_exists(scenario):
         aqumen.compare(scenario, ["pi"], seeds=2, engine=["packet", "fluid"]).to_dict(),
     )
     known = {*run_keys(run), *comparison_keys(comparison)}
-    rows = [line.split("|")[1].strip() for line in PAGE.splitlines() if line.startswith("| `")]
+    of_runs, _, _ = PAGE.partition(EVALUATION)
+    rows = [line.split("|")[1].strip() for line in of_runs.splitlines() if line.startswith("| `")]
     defined = {row.strip("`") for row in rows if row.count("`") == 2 and "." not in row and "/" not in row}
     assert len(defined) > 30
     assert defined - known == set()
+
+
+def test_every_key_of_a_cost_is_defined_and_exists():
+    (costs,) = evaluation.costs(Records({}, [1], None), []).values()
+    _, _, after = PAGE.partition(EVALUATION)
+    table = after.partition("\n## ")[0].splitlines()
+    assert {line.split("|")[1].strip(" `") for line in table if line.startswith("| `")} == set(costs)
 
 
 def test_every_json_block_of_the_page_is_json():

@@ -110,6 +110,11 @@ impl AnyQdisc {
         }
     }
 
+    /// Whether its algorithm comes from outside.
+    pub fn is_own(&self) -> bool {
+        matches!(self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Own(_)))
+    }
+
     /// How far its updates are apart: the mean of the first ones, while nothing happens. `None` without any.
     pub fn update_period(mut self) -> Option<Span> {
         /// More would tell the same.
@@ -123,7 +128,7 @@ impl AnyQdisc {
         }
         let first = self.next_timer()?;
         // What comes from outside may do anything at an update, and is not called for a look.
-        let foreign = matches!(&self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Own(_)));
+        let foreign = self.is_own();
         let (mut last, mut seen) = (first, 0);
         while seen < LOOKED_AT && !foreign {
             self.on_timer(last, &mut Even);
@@ -145,6 +150,19 @@ impl AnyQdisc {
                 AnyQdisc::Drr(drr) => drr.memory_bytes(),
                 AnyQdisc::DualPi2(dual) => dual.memory_bytes(),
             }
+    }
+
+    /// Bytes that one more flow takes of them: those of a queue, where flows have queues of their own; none where they share.
+    pub fn flow_bytes(&self) -> usize {
+        match self {
+            // DualPI2 tells packets apart by their ECN field.
+            AnyQdisc::Fifo(_) | AnyQdisc::DualPi2(_) => 0,
+            AnyQdisc::FqCodel(queues) => queues.queue_bytes(),
+            AnyQdisc::FqPie(queues) => queues.queue_bytes(),
+            AnyQdisc::Cake(_) => Cake::QUEUE_BYTES,
+            AnyQdisc::Sfq(_) => Sfq::QUEUE_BYTES,
+            AnyQdisc::Drr(_) => Drr::QUEUE_BYTES,
+        }
     }
 }
 

@@ -5,9 +5,9 @@
 //! and takes a half-written file with it. What never asks ends with the program.
 
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ const STACK_BYTES: usize = 8 << 20;
 /// The worker's end: where it says how far it is, and hears whether to go on.
 pub(crate) struct Worker {
     far: Sender<f64>,
-    answers: Receiver<bool>,
+    answers: Mutex<Receiver<bool>>,
     left: Left,
 }
 
@@ -38,7 +38,15 @@ pub(crate) struct Left(Arc<AtomicBool>);
 impl Worker {
     /// Tells how far the work is, and waits to hear whether to go on.
     pub(crate) fn hear(&self, fraction: f64) -> bool {
-        !self.left.is_so() && self.far.send(fraction).is_ok() && self.answers.recv().unwrap_or(false)
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.left.is_so() && self.far.send(fraction).is_ok() && answers.recv().unwrap_or(false)
+    }
+
+    /// The answer of `work`, which calls own code all the while. It has the interpreter's lock and takes it for no
+    /// call. Whoever else wants it gets it between two of that code's instructions, or when `work` asks whether to go
+    /// on.
+    pub(crate) fn with_lock<T>(&self, work: impl FnOnce(&mut dyn FnMut(f64) -> bool) -> T) -> T {
+        Python::attach(|py| work(&mut |fraction| py.detach(|| self.hear(fraction))))
     }
 }
 
@@ -70,7 +78,7 @@ pub(crate) fn listening<T: Send + 'static>(
     let (far, mut heard) = mpsc::channel();
     let (answer, answers) = mpsc::channel();
     let left = Left::default();
-    let worker = Worker { far, answers, left: left.clone() };
+    let worker = Worker { far, answers: Mutex::new(answers), left: left.clone() };
     let thread = spawn(move || work(&worker))?;
     let mut raised = None;
     // The channel closes when the work is over, one way or another.

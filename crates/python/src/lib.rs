@@ -1,13 +1,15 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `catalogue` lists what there is, the papers' experiments among it, `many` runs several runs at a time, `theory` is
-//! what needs no packets, `mmpp` the queueing analysis, `replay` captures before a queue, `ranking` several runs beside
-//! one another; `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs and
-//! sources.
+//! what needs no packets, `beside` prediction beside measurement, `mmpp` the queueing analysis, `replay` captures
+//! before a queue, `ranking` several runs beside one another, `experience` the same by what people feel; `interrupt`
+//! answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's own AQMs and sources.
 
+mod beside;
 mod catalogue;
 mod cost;
 mod error;
+mod experience;
 mod interrupt;
 mod many;
 mod mmpp;
@@ -26,7 +28,7 @@ use pyo3::prelude::*;
 
 use aqumen_scenario::cost::Runner;
 use aqumen_scenario::design::Numbers;
-use aqumen_scenario::{Outside, Traffic};
+use aqumen_scenario::{Link, Outside, Traffic};
 use aqumen_sim::Options;
 use aqumen_traffic::{Action, Ahead};
 
@@ -41,11 +43,15 @@ mod _core {
     #[pymodule_export]
     use super::{RunResult, Scenario, json_schema, run, run_many, student_quantile, summary, transient};
     #[pymodule_export]
+    use crate::beside::{beside_json, swing_json};
+    #[pymodule_export]
     use crate::catalogue::{
         experiments, list_aqms_json, list_traffic_json, list_transports_json, metric_keys, quantity,
     };
     #[pymodule_export]
     use crate::error::{Cancelled, ScenarioError};
+    #[pymodule_export]
+    use crate::experience::experienced;
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
@@ -63,6 +69,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("ALIKE", aqumen_result::ALIKE)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
@@ -240,6 +247,20 @@ impl Scenario {
         apart(py, move || plan(&scenario, 1, Some(&spec)).map(drop))
     }
 
+    /// Bytes that the queue discipline of a SPEC reserves on the first link under test, and of these what a flow takes;
+    /// `None` for one from outside, which keeps what it likes.
+    fn qdisc_memory(&self, py: Python<'_>, spec: &str) -> PyResult<Option<(usize, usize)>> {
+        let (scenario, spec) = (self.0.clone(), spec.to_string());
+        apart(py, move || {
+            let plan = plan(&scenario, 1, Some(&spec))?;
+            let of = |link: &Link| match link.aqm.build_qdisc(link.limit) {
+                Some(Ok(qdisc)) if !qdisc.is_own() => Some((qdisc.memory_bytes(), qdisc.flow_bytes())),
+                _ => None,
+            };
+            Ok(plan.links.iter().find(|link| link.record).and_then(of))
+        })
+    }
+
     /// An upper estimate of the memory that one run takes, bytes.
     #[pyo3(signature = (engine = "packet"))]
     fn memory_estimate(&self, engine: &str) -> u64 {
@@ -320,8 +341,11 @@ fn run(
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         let options = Options { trace: pcap.as_deref(), ..Options::default() };
         let watch = scenario.watch();
-        let mut hear = |fraction| watch.calm() && worker.hear(fraction);
-        watch.settle(measured(|| aqumen_sim::run(&plan, options, &mut hear)).map_err(run_error))
+        let engine = |hear: &mut dyn FnMut(f64) -> bool| {
+            measured(|| aqumen_sim::run(&plan, options, &mut |fraction| watch.calm() && hear(fraction)))
+        };
+        let found = if own::calls(&plan) { worker.with_lock(engine) } else { engine(&mut |done| worker.hear(done)) };
+        watch.settle(found.map_err(run_error))
     };
     listening(py, progress, run).map(RunResult)
 }

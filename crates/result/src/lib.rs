@@ -3,8 +3,10 @@
 //! Every engine fills the same [`RunResult`], so that answers can be laid over one another, and each figure is made
 //! here, in one place: of a link in `link`, from what its [`Meter`] saw.
 
+mod beside;
 mod completion;
 pub mod emodel;
+mod experience;
 mod fairness;
 mod films;
 mod goal;
@@ -21,16 +23,20 @@ mod ranking;
 mod reception;
 mod record;
 mod requests;
+mod spectrum;
 mod summary;
+mod swing;
 mod synchrony;
 mod transient;
 
+pub use beside::{Analysed, Beside, Exact, Margins, Measured, Noise, Oscillation, Predicted, Rest, Seen, beside};
 pub use completion::{CompletionMetrics, Completions};
+pub use experience::{ALIKE, Felt, Scored, Tried, experienced};
 pub use fairness::{jain, jain_of_sums, rtt_slope};
 pub use films::tell_films;
 pub use goal::{Figure, GOALS, Goal};
 pub use histogram::Histogram;
-pub use hurst::hurst;
+pub use hurst::{hurst, hurst_at_queue};
 pub use jitter::Jitter;
 pub use link::{LinkPoint, LinkSums, Moments, capacity_bits, utilization};
 pub use losses::{LossClock, LossSpacing, Runs, dispersion};
@@ -43,6 +49,7 @@ pub use reception::{Received, Reception};
 pub use record::{Lost, Record, Taken};
 pub use requests::{Requests, Served};
 pub use summary::{Summary, student_quantile};
+pub use swing::{Swing, swing};
 pub use synchrony::Synchrony;
 pub use transient::{BAND, HOLD_S, SMOOTH_S, Transient, transient};
 

@@ -1,7 +1,7 @@
 //! The meter of a link: exact time averages, sojourn times, losses and counts, in pieces between the edges of the
 //! windows.
 
-use crate::{Histogram, LinkMetrics, LinkSums, LossClock, LossSpacing, Moments, Runs, dispersion, hurst};
+use crate::{Histogram, LinkMetrics, LinkSums, LossClock, LossSpacing, Moments, Runs, dispersion, hurst_at_queue};
 
 /// Measures one queue. Time runs in nanoseconds.
 #[derive(Clone, Debug)]
@@ -23,9 +23,11 @@ pub struct Meter {
     places: Vec<(u32, u32)>,
     /// Sojourn times of the piece in progress: of each group told apart, and at the end of all other packets.
     sojourns: Vec<Histogram>,
-    /// Packets that arrived up to the last sample, and between one and the next.
+    /// Packets that arrived up to the last sample, and that were sent or lost; and both between one and the next.
     arrived: u64,
+    left: u64,
     arrived_per_sample: Vec<u32>,
+    left_per_sample: Vec<u32>,
     losses: LossClock,
     piece: LinkPiece,
     /// What the queue had counted at the start of the piece in progress.
@@ -99,7 +101,9 @@ impl Default for Meter {
             lost: 0,
             lost_per_sample: Vec::new(),
             arrived: 0,
+            left: 0,
             arrived_per_sample: Vec::new(),
+            left_per_sample: Vec::new(),
             losses: LossClock::default(),
             places: Vec::new(),
             sojourns: vec![Histogram::default()],
@@ -183,12 +187,18 @@ impl Meter {
         self.lost = lost;
         self.arrived_per_sample.push((counts.arrivals - self.arrived) as u32);
         self.arrived = counts.arrivals;
+        let left = counts.departures + lost;
+        self.left_per_sample.push((left - self.left) as u32);
+        self.left = left;
     }
 
     /// How self-similar the arrivals were from sample number `from`, 0 at the start, up to sample number `until`.
     pub fn arrivals_hurst(&self, from: usize, until: usize) -> Option<f64> {
-        let counts = self.arrived_per_sample.get(from..until.min(self.arrived_per_sample.len()))?;
-        hurst(&counts.iter().map(|&count| f64::from(count)).collect::<Vec<_>>())
+        let within = |counts: &[u32]| {
+            let counts = counts.get(from..until.min(counts.len()))?;
+            Some(counts.iter().map(|&count| f64::from(count)).collect::<Vec<_>>())
+        };
+        hurst_at_queue(&within(&self.arrived_per_sample)?, &within(&self.left_per_sample)?)
     }
 
     /// How unevenly losses came from sample number `from`, 0 at the start, up to sample number `until`.

@@ -162,7 +162,7 @@ pub struct LinkMetrics {
     pub loss_event_flows_mean: Option<f64>,
     /// The same over the flows that cross the link: 1 where each event hits all (RFC 7928 section 2.4).
     pub loss_sync_ratio: Option<f64>,
-    /// Hurst parameter of the packets that arrive per sampling interval; see [`crate::hurst()`].
+    /// Hurst parameter of the packets that arrive per sampling interval; see [`crate::hurst_at_queue`].
     pub arrivals_hurst: Option<f64>,
     /// How much the windows of the flows move together; see [`crate::Synchrony`].
     pub sync_index: Option<f64>,

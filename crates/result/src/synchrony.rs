@@ -16,6 +16,9 @@ pub struct Synchrony {
     samples: u64,
 }
 
+/// So many flows are summed up side by side.
+const ABREAST: usize = 4;
+
 impl Synchrony {
     /// The windows of all flows at one moment, always in the same order.
     pub fn sample(&mut self, windows: &[f64]) {
@@ -27,8 +30,15 @@ impl Synchrony {
         let flows = moments.first().map_or(0, |windows| windows.len());
         self.resize(flows);
         let moments = moments.map(|windows| &windows[..flows]);
-        for (flow, (sum, square)) in self.sums[..flows].iter_mut().zip(&mut self.squares[..flows]).enumerate() {
-            for windows in &moments {
+        let (sums, last_sums) = self.sums.as_chunks_mut::<ABREAST>();
+        let (squares, last_squares) = self.squares.as_chunks_mut::<ABREAST>();
+        let abreast = moments.map(|windows| &windows.as_chunks::<ABREAST>().0[..sums.len()]);
+        for (some, (sums, squares)) in sums.iter_mut().zip(squares).enumerate() {
+            add(sums, squares, abreast.map(|windows| &windows[some]));
+        }
+        let last = moments.map(|windows| windows.as_chunks::<ABREAST>().1);
+        for (flow, (sum, square)) in last_sums.iter_mut().zip(last_squares).enumerate() {
+            for windows in last {
                 *sum += windows[flow];
                 *square += windows[flow] * windows[flow];
             }
@@ -78,6 +88,20 @@ impl Synchrony {
         }
         (moving > 1).then(|| (variance(self.total) - variances) / (deviations * deviations - variances))
     }
+}
+
+/// Adds the windows of some flows at several moments, and their squares.
+#[inline(always)]
+fn add<const N: usize>(sums: &mut [f64; ABREAST], squares: &mut [f64; ABREAST], moments: [&[f64; ABREAST]; N]) {
+    // Copies, which nothing else can change meanwhile: these are summed up in wide registers.
+    let (mut sum, mut square) = (*sums, *squares);
+    for windows in moments {
+        for (window, (sum, square)) in windows.iter().zip(sum.iter_mut().zip(&mut square)) {
+            *sum += window;
+            *square += window * window;
+        }
+    }
+    (*sums, *squares) = (sum, square);
 }
 
 #[cfg(test)]

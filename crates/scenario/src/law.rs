@@ -114,6 +114,10 @@ impl Law {
         let (mut low, mut high) = (0.0, *mean);
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
+            // No number lies between them any more: the rest would change nothing.
+            if middle <= low || middle >= high {
+                break;
+            }
             if bounded_mean(middle, *max, *shape) < *mean {
                 low = middle;
             } else {

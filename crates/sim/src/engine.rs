@@ -120,13 +120,10 @@ impl<'a> Engine<'a> {
         let flows = plan.flows.iter().zip(0u64..);
         let flows = flows.map(|(flow, number)| FlowState::new(configs[flow.group as usize], flow, plan.seed, number));
         let flows = flows.collect();
-        let sinks = plan.flows.iter().map(|flow| Sink {
-            receiver: Receiver::new(configs[flow.group as usize]),
-            timer_at: NEVER,
-            group: flow.group,
-            epoch: 0,
+        let lanes = lanes.with_ends(|flow| {
+            let group = plan.flows[flow as usize].group;
+            Sink { receiver: Receiver::new(configs[group as usize]), timer_at: NEVER, group, epoch: 0 }
         });
-        let sinks = sinks.collect();
         let post = Post::new(plan, slots, partition);
         let log = trace.is_some().then(Log::default);
         let measures = Measures::new(plan);
@@ -138,7 +135,7 @@ impl<'a> Engine<'a> {
             applications: Applications::default(),
             measures,
         };
-        let ways = Ways::new(plan.duration.as_nanos(), post, lanes, configs, sinks, Segments::new(plan), log);
+        let ways = Ways::new(plan.duration.as_nanos(), post, lanes, configs, Segments::new(plan), log);
         hosts.add_agents();
         hosts.add_applications(&ways);
         let mut engine = Engine {
@@ -301,9 +298,9 @@ impl<'a> Engine<'a> {
         self.hosts.measures.edge();
         self.ways.segments.edge();
         let early = self.ways.early_bytes();
-        let ends = self.ways.sinks.iter().zip(&early).zip(0u32..);
-        for (((sink, early), flow), (pieces, counted)) in ends.zip(self.flow_pieces.iter_mut().zip(&mut self.counted)) {
-            let mut total = self.hosts.total(flow, sink);
+        let ends = (0u32..).zip(&early);
+        for ((flow, early), (pieces, counted)) in ends.zip(self.flow_pieces.iter_mut().zip(&mut self.counted)) {
+            let mut total = self.hosts.total(flow, self.ways.lanes.end(flow));
             total.delivered -= early;
             pieces.push(total.since(counted));
             *counted = total;

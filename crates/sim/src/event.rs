@@ -1,9 +1,12 @@
 //! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
+//!
+//! Four words, which are written and read as such: a processor has to wait where something is read in one piece that was
+//! written just before in several.
 
 use aqumen_aqm::PureAck;
 use aqumen_network::Carried;
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment};
+use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
 
 /// Something that happens at a moment. Equal moments are ordered by slot, never by when the event was made.
@@ -13,17 +16,15 @@ pub(crate) struct Event {
     pub(crate) at: u64,
     /// Sender timestamp of a segment, or the one an acknowledgement echoes.
     stamp: u64,
-    /// Whose turn it is: see [`crate::engine`] for the ranges.
-    pub(crate) slot: u32,
-    /// Number of a segment, or the next one that an acknowledgement expects.
-    number: u32,
-    /// Receive window of an acknowledgement, segments; or, with `IN_TABLE`, where the acknowledgement is kept.
-    window: u32,
-    /// Size on the wire.
-    pub(crate) bytes: u16,
-    /// Flags of a segment or acknowledgement.
-    flags: u16,
+    /// The [slot](Self::slot); above it the number of a segment, or the next one that an acknowledgement expects.
+    slot_and_number: u64,
+    /// Receive window of an acknowledgement, segments, or, with `IN_TABLE`, where the acknowledgement is kept; above it the size on the
+    /// wire, 16 bits, and the flags of a segment or acknowledgement.
+    rest: u64,
 }
+
+/// An event as its words, for code that is called rarely: what is handed over in registers has no place in memory.
+pub(crate) type Words = (u64, u64, u64, u64);
 
 /// Where in the engine's tables something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,66 +52,70 @@ const OTHER: u16 = 1 << 9;
 const EPOCH: u16 = 0xf000;
 
 impl Event {
+    #[inline(always)]
+    const fn new(at: u64, stamp: u64, slot: u32, number: u32, window: u32, bytes: u16, flags: u16) -> Self {
+        let slot_and_number = slot as u64 | (number as u64) << 32;
+        let rest = window as u64 | (bytes as u64) << 32 | (flags as u64) << 48;
+        Event { at, stamp, slot_and_number, rest }
+    }
+
     /// A timer of `slot`: no packet.
     #[inline]
     pub(crate) fn timer(at: u64, slot: u32) -> Self {
-        Event { at, slot, ..Event::default() }
+        Event::new(at, 0, slot, 0, 0, 0, 0)
     }
 
     /// A data segment under way.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn segment(segment: &Segment, epoch: u16) -> Self {
         let flag = |on, bit| if on { bit } else { 0 };
-        Event {
-            stamp: segment.sent_at.as_nanos(),
-            number: segment.seq,
-            bytes: segment.bytes,
-            flags: segment.ecn as u16
-                | flag(segment.cwr, CWR)
-                | flag(segment.syn, SYN)
-                | flag(segment.push, PUSH)
-                | flag(segment.retransmission, RETRANSMISSION)
-                | epoch,
-            ..Event::default()
-        }
+        let flags = segment.ecn as u16
+            | flag(segment.cwr, CWR)
+            | flag(segment.syn, SYN)
+            | flag(segment.push, PUSH)
+            | flag(segment.retransmission, RETRANSMISSION)
+            | epoch;
+        Event::new(0, segment.sent_at.as_nanos(), 0, segment.seq, 0, segment.bytes, flags)
+    }
+
+    /// A data segment that says nothing beside its number.
+    #[inline(always)]
+    pub(crate) fn plain_segment(config: &TcpConfig, seq: u32, sent_at: u64, epoch: u16) -> Self {
+        let ecn = if config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        Event::new(0, sent_at, 0, seq, 0, config.packet_bytes, ecn as u16 | epoch)
     }
 
     /// An acknowledgement without SACK blocks and feedback under way.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ack(ack: &Ack, bytes: u16, epoch: u16) -> Self {
-        Event {
-            stamp: ack.echo.as_nanos(),
-            number: ack.ack,
-            window: ack.window,
-            bytes,
-            flags: ACK | epoch | if ack.ece { ECE } else { 0 },
-            ..Event::default()
-        }
+        let flags = ACK | epoch | if ack.ece { ECE } else { 0 };
+        Event::new(0, ack.echo.as_nanos(), 0, ack.ack, ack.window, bytes, flags)
     }
 
     /// An acknowledgement under way that is kept at `index` of the host's table.
     pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32, epoch: u16) -> Self {
-        let event = Event::ack(ack, bytes, epoch);
-        Event { window: index, flags: event.flags | IN_TABLE, ..event }
+        let flags = Event::ack(ack, bytes, epoch).flags() | IN_TABLE;
+        Event::new(0, ack.echo.as_nanos(), 0, ack.ack, index, bytes, flags)
     }
 
     /// A packet of a transport other than TCP, kept at `index` of the host's table, on its way to the sink or back.
     pub(crate) fn packet(packet: &Packet, index: u32, back: bool, epoch: u16) -> Self {
         let flags = packet.ecn as u16 | IN_TABLE | OTHER | epoch | if back { ACK } else { 0 };
-        Event { window: index, bytes: packet.bytes, flags, ..Event::default() }
+        Event::new(0, 0, 0, 0, index, packet.bytes, flags)
     }
 
     /// The segment it carries.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn as_segment(&self) -> Segment {
+        let flags = self.flags();
         Segment {
-            seq: self.number,
-            bytes: self.bytes,
+            seq: self.number(),
+            bytes: self.wire_bytes(),
             ecn: self.ecn(),
-            cwr: self.flags & CWR != 0,
-            syn: self.flags & SYN != 0,
-            push: self.flags & PUSH != 0,
-            retransmission: self.flags & RETRANSMISSION != 0,
+            cwr: flags & CWR != 0,
+            syn: flags & SYN != 0,
+            push: flags & PUSH != 0,
+            retransmission: flags & RETRANSMISSION != 0,
             sent_at: Instant::from_nanos(self.stamp),
         }
     }
@@ -118,81 +123,109 @@ impl Event {
     /// The acknowledgement it carries by value.
     #[inline]
     pub(crate) fn as_ack(&self) -> Ack {
-        debug_assert!(self.flags & IN_TABLE == 0);
-        Ack {
-            ack: self.number,
-            window: self.window,
-            ece: self.flags & ECE != 0,
-            echo: Instant::from_nanos(self.stamp),
-            sack: SackBlocks::EMPTY,
-            feedback: Feedback::None,
-        }
+        let PlainAck { ack, window, ece, echo } = self.as_plain_ack();
+        Ack { ack, window, ece, echo, sack: SackBlocks::EMPTY, feedback: Feedback::None }
     }
 
     /// The same without the room for more.
     #[inline(always)]
     pub(crate) fn as_plain_ack(&self) -> PlainAck {
-        PlainAck {
-            ack: self.number,
-            window: self.window,
-            ece: self.flags & ECE != 0,
-            echo: Instant::from_nanos(self.stamp),
-        }
+        let flags = self.flags();
+        debug_assert!(flags & IN_TABLE == 0);
+        let echo = Instant::from_nanos(self.stamp);
+        PlainAck { ack: self.number(), window: self.rest as u32, ece: flags & ECE != 0, echo }
+    }
+
+    /// Whose turn it is: see [`crate::engine`] for the ranges.
+    #[inline(always)]
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot_and_number as u32
+    }
+
+    #[inline(always)]
+    fn number(&self) -> u32 {
+        (self.slot_and_number >> 32) as u32
+    }
+
+    /// Size on the wire.
+    #[inline(always)]
+    pub(crate) fn wire_bytes(&self) -> u16 {
+        (self.rest >> 32) as u16
+    }
+
+    #[inline(always)]
+    fn flags(&self) -> u16 {
+        (self.rest >> 48) as u16
     }
 
     /// When it has its turn: see [`crate::engine`].
     #[inline(always)]
     pub(crate) fn turn(&self) -> (u64, u32) {
-        (self.at, self.slot)
+        (self.at, self.slot())
     }
 
     /// The same at another moment, in another slot.
     #[inline(always)]
-    pub(crate) fn moved(mut self, at: u64, slot: u32) -> Self {
-        (self.at, self.slot) = (at, slot);
-        self
+    pub(crate) fn moved(&self, at: u64, slot: u32) -> Self {
+        Event {
+            at,
+            stamp: self.stamp,
+            slot_and_number: self.slot_and_number >> 32 << 32 | u64::from(slot),
+            rest: self.rest,
+        }
     }
 
-    #[inline]
+    #[inline(always)]
+    pub(crate) fn words(&self) -> Words {
+        (self.at, self.stamp, self.slot_and_number, self.rest)
+    }
+
+    #[inline(always)]
+    pub(crate) fn of_words((at, stamp, slot_and_number, rest): Words) -> Self {
+        Event { at, stamp, slot_and_number, rest }
+    }
+
+    #[inline(always)]
     pub(crate) fn is_ack(&self) -> bool {
-        self.flags & ACK != 0
+        self.flags() & ACK != 0
     }
 
     /// Which connection of its flow it belongs to: see [`next_epoch`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn epoch(&self) -> u16 {
-        self.flags & EPOCH
+        self.flags() & EPOCH
     }
 
     /// Where what it carries is kept, if that is too large to travel by value.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn kept(&self) -> Option<Kept> {
-        let of_tcp = self.flags & OTHER == 0;
-        (self.flags & IN_TABLE != 0).then_some(if of_tcp { Kept::Ack(self.window) } else { Kept::Packet(self.window) })
+        let (flags, index) = (self.flags(), self.rest as u32);
+        let of_tcp = flags & OTHER == 0;
+        (flags & IN_TABLE != 0).then_some(if of_tcp { Kept::Ack(index) } else { Kept::Packet(index) })
     }
 }
 
 impl Carried for Event {
     #[inline]
     fn bytes(&self) -> u32 {
-        u32::from(self.bytes)
+        u32::from(self.wire_bytes())
     }
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        Ecn::from_bits((self.flags & ECN_BITS) as u8)
+        Ecn::from_bits((self.flags() & ECN_BITS) as u8)
     }
 
     #[inline]
     fn mark(&mut self) {
-        self.flags |= ECN_BITS;
+        self.rest |= u64::from(ECN_BITS) << 48;
     }
 
     /// Those with SACK blocks or feedback, which are in a table, are not shown.
     #[inline]
     fn pure_ack(&self) -> Option<PureAck> {
         let pure = self.is_ack() && self.kept().is_none();
-        pure.then(|| PureAck { connection: self.epoch(), number: self.number, ece: self.flags & ECE != 0 })
+        pure.then(|| PureAck { connection: self.epoch(), number: self.number(), ece: self.flags() & ECE != 0 })
     }
 }
 
@@ -228,6 +261,36 @@ mod tests {
         assert!(event.is_ack());
         assert_eq!((event.as_ack(), event.kept(), event.epoch()), (ack, None, next_epoch(0)));
         assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).kept(), Some(Kept::Ack(3)));
+    }
+
+    #[test]
+    fn a_plain_segment_is_a_segment_that_says_nothing_else() {
+        for config in [TcpConfig::ns2(), TcpConfig { ecn: true, packet_bytes: 1500, ..TcpConfig::ns2() }] {
+            let segment = Segment {
+                seq: 70_000,
+                bytes: config.packet_bytes,
+                ecn: if config.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+                cwr: false,
+                syn: false,
+                push: false,
+                retransmission: false,
+                sent_at: Instant::from_nanos(5),
+            };
+            let plain = Event::plain_segment(&config, 70_000, 5, next_epoch(0));
+            assert_eq!((plain, plain.as_segment()), (Event::segment(&segment, next_epoch(0)), segment));
+        }
+    }
+
+    #[test]
+    fn an_event_survives_as_words_and_where_it_is_moved() {
+        let event = Event::plain_segment(&TcpConfig::ns2(), u32::MAX, u64::MAX - 1, next_epoch(7 << 12));
+        assert_eq!(Event::of_words(event.words()), event);
+        let moved = event.moved(9, u32::MAX);
+        assert_eq!(
+            (moved.turn(), moved.as_segment(), moved.epoch()),
+            ((9, u32::MAX), event.as_segment(), event.epoch())
+        );
+        assert_eq!(moved.moved(event.at, event.slot()), event);
     }
 
     #[test]

@@ -6,17 +6,17 @@
 //! ends there.
 //!
 //! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from flow to flow is
-//! small, and that of a flow with two lanes each way lies on one cache line; what flows have in common is kept once.
+//! small: that of a flow with two lanes each way lies on one cache line, and its receiving end on the next; what flows have in common
+//! is kept once.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use aqumen_aqm::Limit;
 use aqumen_units::{Bytes, Rate, Span};
 
-pub(crate) struct Lanes {
-    lanes: Vec<Lane>,
-    /// So many come first that belong to nobody, so that the first of each flow begins a cache line.
-    skipped: usize,
+pub(crate) struct Lanes<E> {
+    /// A flow has one of these, or as many as a power of two where it has more lanes.
+    fours: Vec<Four<E>>,
     kinds: Vec<Kind>,
     /// The place of each kind.
     known: BTreeMap<Kind, u32>,
@@ -29,6 +29,17 @@ pub(crate) struct Lanes {
     flow_bits: u32,
     routes: Vec<Route>,
 }
+
+/// Four lanes of a flow; with its first ones lies its receiving end.
+#[derive(Clone)]
+#[repr(align(64))]
+struct Four<E> {
+    lanes: [Lane; LANES],
+    end: E,
+}
+
+const LANES: usize = 1 << LANES_BITS;
+const LANES_BITS: u32 = 2;
 
 /// One lane, 16 bytes: four fill a cache line.
 #[derive(Clone, Copy, Default)]
@@ -144,16 +155,12 @@ const LONE_RECEIVER: u32 = u32::MAX - 5;
 const LONE_SENDER: u32 = u32::MAX - 6;
 const NOWHERE: u32 = u32::MAX - 7;
 
-impl Lanes {
+impl Lanes<()> {
     /// For so many flows, none with more than `most` lanes.
     pub(crate) fn new(flows: usize, most: usize) -> Self {
-        const LINE: usize = 64;
-        let flow_bits = most.max(1).next_power_of_two().ilog2();
-        let lanes = vec![Lane::default(); (flows << flow_bits) + LINE / size_of::<Lane>()];
+        let flow_bits = most.next_power_of_two().ilog2().max(LANES_BITS);
         Lanes {
-            // Where they lie decides only the speed.
-            skipped: lanes.as_ptr().align_offset(LINE).min(LINE / size_of::<Lane>()),
-            lanes,
+            fours: vec![Four { lanes: [Lane::default(); LANES], end: () }; flows << (flow_bits - LANES_BITS)],
             kinds: Vec::new(),
             known: BTreeMap::new(),
             hops: Vec::new(),
@@ -162,6 +169,45 @@ impl Lanes {
             flow_bits,
             routes: Vec::with_capacity(flows),
         }
+    }
+
+    /// The same with a receiving end for each flow. Of a flow with many lanes more than one is made, and the first counts.
+    pub(crate) fn with_ends<E>(self, mut end: impl FnMut(u32) -> E) -> Lanes<E> {
+        let Lanes { fours, kinds, known, hops, rooms, room_of, flow_bits, routes } = self;
+        let flow_of = |four: u32| four >> (flow_bits - LANES_BITS);
+        let fours = fours.into_iter().zip(0u32..);
+        let fours = fours.map(|(four, number)| Four { lanes: four.lanes, end: end(flow_of(number)) }).collect();
+        Lanes { fours, kinds, known, hops, rooms, room_of, flow_bits, routes }
+    }
+}
+
+impl<E> Lanes<E> {
+    /// The receiving end of `flow`.
+    #[inline(always)]
+    pub(crate) fn end(&self, flow: u32) -> &E {
+        &self.fours[self.four_of(flow)].end
+    }
+
+    #[inline(always)]
+    pub(crate) fn end_mut(&mut self, flow: u32) -> &mut E {
+        let four = self.four_of(flow);
+        &mut self.fours[four].end
+    }
+
+    /// The same where there is such a flow.
+    #[inline(always)]
+    pub(crate) fn find_end(&self, flow: u32) -> Option<&E> {
+        self.fours.get(self.four_of(flow)).map(|four| &four.end)
+    }
+
+    #[inline(always)]
+    fn four_of(&self, flow: u32) -> usize {
+        (flow as usize) << (self.flow_bits - LANES_BITS)
+    }
+
+    /// How many flows there are.
+    pub(crate) fn flows(&self) -> u32 {
+        (self.fours.len() >> (self.flow_bits - LANES_BITS)) as u32
     }
 
     /// A private link, of which `limit` bounds what waits for it if it can overflow.
@@ -192,7 +238,7 @@ impl Lanes {
             self.hops.extend(hops);
         }
         if let (Hops::OneBounded(..), [only]) = (kind_of_hops, hops) {
-            self.room_of.resize(self.lanes.len(), UNBOUNDED);
+            self.room_of.resize(LANES * self.fours.len(), UNBOUNDED);
             self.room_of[lane as usize] = only.room;
         }
         let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
@@ -259,22 +305,24 @@ impl Lanes {
     /// A packet of `bytes` enters `lane` at `now`.
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
-        let it = &mut self.lanes[self.skipped + lane as usize];
-        let kind = &self.kinds[it.kind as usize];
-        if kind.usual_bytes == bytes {
-            it.free_at = it.free_at.max(now) + u64::from(kind.usual_tx);
-            let reach = it.free_at + u64::from(it.delay);
-            return Exit { reach, leads: kind.leads, place: kind.place };
+        let it = &mut self.fours[lane as usize / LANES].lanes[lane as usize % LANES];
+        let &Kind { leads, place, usual_bytes, usual_tx, .. } = &self.kinds[it.kind as usize];
+        if usual_bytes == bytes {
+            it.free_at = it.free_at.max(now) + u64::from(usual_tx);
+            return Exit { reach: it.free_at + u64::from(it.delay), leads, place };
         }
-        self.cross_rarely(lane, now, bytes)
+        match self.cross_rarely(lane, now, bytes) {
+            (reach, true) => Exit { reach, leads, place },
+            (reach, false) => Exit { reach, leads: Leads::to(Target::Nowhere), place: NO_PLACE },
+        }
     }
 
-    /// The same whatever the size and the lane's links.
+    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether it does reach it.
     #[inline(never)]
-    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
-        let it = &mut self.lanes[self.skipped + lane as usize];
-        let Kind { leads, hops, usual_tx, place, .. } = self.kinds[it.kind as usize];
-        let nowhere = |reach| Exit { reach, leads: Leads::to(Target::Nowhere), place: NO_PLACE };
+    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
+        let it = &mut self.fours[lane as usize / LANES].lanes[lane as usize % LANES];
+        let Kind { hops, usual_tx, .. } = self.kinds[it.kind as usize];
+        let nowhere = |reach| (reach, false);
         let reach = match hops {
             Hops::None => now,
             Hops::One(rate) => {
@@ -309,21 +357,21 @@ impl Lanes {
                 at
             }
         };
-        Exit { reach, leads, place }
+        (reach, true)
     }
 
     /// Reads `lane`, so that it lies in the cache, where there is such a lane.
     #[inline(always)]
     pub(crate) fn touch(&self, lane: u32) -> u32 {
-        self.lanes.get(self.skipped + lane as usize).map_or(0, |lane| lane.kind)
+        self.fours.get(lane as usize / LANES).map_or(0, |four| four.lanes[lane as usize % LANES].kind)
     }
 
     fn lane(&self, lane: u32) -> &Lane {
-        &self.lanes[self.skipped + lane as usize]
+        &self.fours[lane as usize / LANES].lanes[lane as usize % LANES]
     }
 
     fn lane_mut(&mut self, lane: u32) -> &mut Lane {
-        &mut self.lanes[self.skipped + lane as usize]
+        &mut self.fours[lane as usize / LANES].lanes[lane as usize % LANES]
     }
 }
 
@@ -423,10 +471,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_lanes_fill_a_cache_line() {
-        assert_eq!(size_of::<Lane>(), 16);
-        let lanes = Lanes::new(3, 4);
-        assert_eq!((lanes.first_of(1), lanes.lanes[lanes.skipped..].as_ptr() as usize % 64), (4, 0));
+    fn four_lanes_and_an_end_lie_on_neighbouring_cache_lines() {
+        assert_eq!((size_of::<Lane>(), size_of::<Four<()>>(), size_of::<Four<[u64; 8]>>()), (16, 64, 128));
+    }
+
+    #[test]
+    fn each_flow_has_its_end_however_many_lanes_it_has() {
+        for (most, per_flow) in [(1, 4), (4, 4), (5, 8), (16, 16), (17, 32)] {
+            let mut lanes = Lanes::new(3, most).with_ends(|flow| 10 + flow);
+            *lanes.end_mut(1) = 99;
+            assert_eq!((0..3).map(|flow| *lanes.end(flow)).collect::<Vec<_>>(), [10, 99, 12], "{most} lanes");
+            assert_eq!((lanes.flows(), lanes.find_end(2), lanes.find_end(3)), (3, Some(&12), None));
+            assert_eq!((lanes.first_of(2), lanes.flow_of(2 * per_flow - 1)), (2 * per_flow, 1));
+        }
     }
 
     #[test]

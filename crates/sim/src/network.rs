@@ -15,7 +15,7 @@ pub(crate) struct Network {
     pub(crate) identities: Identities,
     /// The link of each port, by number in the plan.
     pub(crate) port_links: Vec<u32>,
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: Lanes<()>,
     /// The port of each link of the plan that has one.
     pub(crate) port_of: Vec<Option<u32>>,
     style: Style,

@@ -62,20 +62,20 @@ impl Trace {
     pub(crate) fn segment(&mut self, link: u32, start: u64, flow: u32, event: &Event) {
         let payload = self.flows[flow as usize];
         let write = |out: &mut Vec<u8>| payload.data_headers(out, flow, event);
-        self.out.transmit(event.at, link, start, event.bytes, write);
+        self.out.transmit(event.at, link, start, event.wire_bytes(), write);
     }
 
     /// The same of an acknowledgement.
     pub(crate) fn ack(&mut self, link: u32, start: u64, flow: u32, event: &Event, ack: &Ack) {
         let payload = self.flows[flow as usize];
         let write = |out: &mut Vec<u8>| payload.ack_headers(out, flow, event, ack);
-        self.out.transmit(event.at, link, start, event.bytes, write);
+        self.out.transmit(event.at, link, start, event.wire_bytes(), write);
     }
 
     /// The same of a packet of another transport.
     pub(crate) fn packet(&mut self, link: u32, start: u64, flow: u32, event: &Event, packet: &Packet) {
         let write = |out: &mut Vec<u8>| packet_headers(out, flow, event, packet);
-        self.out.transmit(event.at, link, start, event.bytes, write);
+        self.out.transmit(event.at, link, start, event.wire_bytes(), write);
     }
 
     /// Writes what is pending and closes the file.

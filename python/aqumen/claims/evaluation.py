@@ -213,7 +213,8 @@ COST_CELL = "rfc7928/congestion@heavy"
 
 def costs(records: Records, aqms: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Section 11: the simulation's CPU time for a packet that crosses the link, in nanoseconds, and by how much it is
-    above that with the reference, seed by seed. The AQM's own share of it is that difference.
+    above that with the reference, seed by seed. The AQM's own share of it is that difference. And the memory that its
+    queue discipline reserves there, in bytes, with what a flow takes of it.
 
     Args:
         records: The runs.
@@ -225,11 +226,18 @@ def costs(records: Records, aqms: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {seed: cost["cpu_s"] / cost["bottleneck_packets"] * 1e9 for seed, cost in runs}
 
     reference = by_seed(REFERENCE)
+    scenario = Scenario.load(COST_CELL)
     found = {}
     for aqm in dict.fromkeys([REFERENCE, *aqms]):
         own = by_seed(aqm)
         more = [own[seed] - reference[seed] for seed in own if seed in reference]
-        found[aqm] = {"packet_ns": summarize(list(own.values())), "above_reference_ns": summarize(more)}
+        held, flow = scenario.qdisc_memory(aqm) or (None, None)
+        found[aqm] = {
+            "packet_ns": summarize(list(own.values())),
+            "above_reference_ns": summarize(more),
+            "memory_bytes": held,
+            "flow_bytes": flow,
+        }
     return found
 
 

@@ -204,6 +204,13 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
             made.add_row(f"{row['cell'].partition('/')[2]}, {row['window']}", row["aqm"], *cells)
         shown_tables.append(made)
+    made = talk.table("\n11 cost", ["AQM", "a packet\nns", "above DropTail\nns", "memory\nkB", "a flow\nbytes"])
+    for aqm, cost in spent.items():
+        times = [tables.number(cost[key]["mean"], 0) for key in ("packet_ns", "above_reference_ns")]
+        memory = cost["memory_bytes"]
+        held = tables.number(None if memory is None else memory / 1000, 1)
+        made.add_row(aqm, *times, held, tables.number(cost["flow_bytes"], 0))
+    shown_tables.append(made)
     for aqm, turned in safe.items():
         made = talk.table(f"\n12 {aqm}: each knob by itself", ["knob", "unit", "if not set", "safe from", "to"])
         for knob in turned:

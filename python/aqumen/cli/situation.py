@@ -206,8 +206,8 @@ def _answered(
         return 0
     names = [name for given in senders for name in given.split(",")]
     study = Study(situation, spec_list(aqm), names, seeds, _weights(weigh), out)
-    foretell(study.gatherings)
     offered = None if capture is None else _offered(capture, situation, study.aqms)
+    foretell(study.gatherings)
     with talk.progress() as bar, first_interrupt() as stopped:
         task = bar.add_task("running", total=study.total, done="")
 
@@ -265,14 +265,17 @@ def goal(situation: Situation, answer: Answer) -> str:
 
 
 def foretell(gatherings: Mapping[tuple[str, str], Gathering]) -> None:
-    """Say what will take long.
+    """Say what will take long, once for all cells of which the same is said.
 
     Args:
         gatherings: What is to be run, by senders and cell.
     """
+    cells: dict[str, list[str]] = {}
     for (_, cell), gathering in gatherings.items():
         for said in gathering.long:
-            talk.say(f"{cell}: {said}")
+            cells.setdefault(said, []).append(cell)
+    for said, named in cells.items():
+        talk.say(f"{'; '.join(named)}{', each' if len(named) > 1 else ''}: {said}")
 
 
 def _told(situation: Situation, answer: Answer, commands: Callable[[str], list[str]]) -> list[Table | str]:

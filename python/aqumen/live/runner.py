@@ -55,7 +55,7 @@ def find_program() -> Path:
     """Where `aqumend` is: beside this Python, else on the path; raises `LiveError` where it is not."""
     found = shutil.which(PROGRAM, path=str(Path(sys.executable).parent)) or shutil.which(PROGRAM)
     if found is None:
-        what = "make setup builds it" if sys.platform == "linux" else "it needs Linux"
+        what = "in a checkout of Aqumen `make setup` builds it" if sys.platform == "linux" else "it needs Linux"
         raise LiveError(f"engine `live` needs the program {PROGRAM}, which is not here; {what}")
     return Path(found)
 

@@ -376,11 +376,14 @@ impl Cake {
 
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
-        let host = size_of::<Option<u32>>() + size_of::<u32>();
         self.store.memory_bytes()
             + self.tins.len() * size_of::<Tin>()
-            + self.flows.len() * (size_of::<Flow>() + size_of::<(u32, u32)>() + 2 * host)
+            + self.flows.len() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
     }
+
+    /// Those of one queue, and of the two hosts that there may be for it.
+    pub const QUEUE_BYTES: usize =
+        Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<Flow>() + 2 * (size_of::<Option<u32>>() + size_of::<u32>());
 
     /// The tin of a queue.
     fn tin(&self, queue: usize) -> usize {

@@ -79,9 +79,11 @@ impl Drr {
 
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
-        let per_queue = size_of::<i64>() + size_of::<bool>() + size_of::<(u32, u32)>();
-        self.store.memory_bytes() + self.store.queues() * per_queue
+        self.store.memory_bytes() + self.store.queues() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
     }
+
+    /// Those of one queue.
+    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<i64>() + size_of::<bool>();
 
     /// Nobody could send in a whole round: gives everybody the quanta of all rounds but the last in which nobody can.
     fn save_up(&mut self) {

@@ -238,9 +238,13 @@ impl<A: Aqm + Clone> FlowQueues<A> {
 
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes()
-            + self.flows.len() * (size_of::<Flow<A>>() + size_of::<(u32, u32)>())
-            + self.awake.capacity() * size_of::<u32>()
+        self.store.memory_bytes() + self.flows.len() * (self.queue_bytes() - Store::QUEUE_BYTES)
+    }
+
+    /// Those of one queue.
+    pub fn queue_bytes(&self) -> usize {
+        let awake = if self.due.is_some() { size_of::<u32>() } else { 0 };
+        Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<Flow<A>>() + awake
     }
 
     /// Takes the parameters of `new`; each queue keeps the state of its AQM and what it may still send.

@@ -17,6 +17,9 @@ pub(crate) struct List {
 }
 
 impl Links {
+    /// Bytes of memory that one queue takes.
+    pub(crate) const QUEUE_BYTES: usize = size_of::<(u32, u32)>();
+
     pub(crate) fn new(queues: usize) -> Self {
         Links(alloc::vec![(NONE, NONE); queues])
     }

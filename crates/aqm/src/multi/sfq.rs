@@ -201,8 +201,11 @@ impl Sfq {
 
     /// Bytes of memory that it holds beside itself.
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes() + self.store.queues() * size_of::<(u32, u32)>()
+        self.store.memory_bytes() + self.store.queues() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
     }
+
+    /// Those of one queue.
+    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<i64>();
 }
 
 impl Qdisc for Sfq {

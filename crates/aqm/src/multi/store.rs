@@ -319,10 +319,13 @@ impl Store {
         self.totals.transmitting_since = None;
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory that it holds: room for packets, and for the queues.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.chains.capacity() * size_of::<Chain>()
+        self.slots.capacity() * size_of::<Slot>() + self.chains.len() * Self::QUEUE_BYTES
     }
+
+    /// Those of one queue.
+    pub(crate) const QUEUE_BYTES: usize = size_of::<Chain>();
 }
 
 #[cfg(test)]

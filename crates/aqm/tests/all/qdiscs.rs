@@ -466,6 +466,28 @@ fn every_discipline_given_its_own_parameters_goes_on_with_what_waits() {
 }
 
 #[test]
+fn a_flow_takes_the_memory_of_its_queue() {
+    let limit = Limit::packets(300);
+    for row in registry::algorithms() {
+        let has_queues = row.params.iter().any(|param| param.name == "queues");
+        if !has_queues {
+            assert_eq!(build(row.name, &[], limit).flow_bytes(), 0, "{}", row.name);
+            continue;
+        }
+        // One tin: CAKE has as many queues in each.
+        let tins = row.params.iter().any(|param| param.name == "tins").then_some(("tins", Value::Choice("besteffort")));
+        let of = |queues: f64| {
+            let values: Vec<_> = [("queues", Value::Number(queues))].into_iter().chain(tins).collect();
+            build(row.name, &values, limit)
+        };
+        let (few, many) = (of(1024.0), of(3072.0));
+        assert_eq!(many.memory_bytes() - few.memory_bytes(), 2048 * many.flow_bytes(), "{}", row.name);
+        // Head and tail of what waits, place in the scheduler's round, credit: four words of 4 or 8 bytes at the least.
+        assert!((16..1000).contains(&few.flow_bytes()), "{}: {}", row.name, few.flow_bytes());
+    }
+}
+
+#[test]
 fn a_clock_goes_on_in_its_phase() {
     let limit = Limit::packets(300);
     let at = |ms| Instant::ZERO + Span::from_millis(ms);

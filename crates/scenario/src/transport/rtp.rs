@@ -17,7 +17,9 @@ impl Table for RtpConfig {
         "packet" packet_bytes Size: "size on the wire of a full packet";
         "header" header_bytes Size: "of which headers";
         "frame_interval" frame_interval Time: "time from frame to frame, over which its packets are spread";
-        "report_interval" report_interval Time: "time from one RTCP report to the next";
+        "whole_packets" whole_packets Flag: "whether frames are of whole packets, and what is less waits for the next frame";
+        "report_interval" report_interval Time: "time from one RTCP report of the receiver to the next";
+        "sender_report_interval" sender_report_interval Time: "time from one RTCP report of the sender to the next";
         "initial_rate" initial_rate Rate: "rate of the encoder at the start, headers not counted";
         "min_rate" min_rate Rate: "its least rate";
         "max_rate" max_rate Rate: "its highest rate";

@@ -325,7 +325,7 @@ impl Hosts<'_> {
     /// Puts a new connection in place of the flow's, which has delivered all.
     fn open_again(&mut self, ways: &mut Ways<'_>, flow: u32) {
         let state = &mut self.flows[flow as usize];
-        let sink = &mut ways.sinks[flow as usize];
+        let sink = ways.lanes.end_mut(flow);
         let application = &mut self.applications.of_flows[state.application as usize];
         application.open = false;
         application.retired.add(&state.done(&self.agents, sink));

@@ -67,11 +67,16 @@ impl Batch {
         departing.chunks(step).map(move |keys| keys.iter().map(move |&key| &events[key as u32 as usize]))
     }
 
-    /// The next event, if its turn comes before `until`.
+    /// The next event.
+    #[inline(always)]
+    pub(super) fn peek(&self) -> Option<&Event> {
+        self.events.get(*self.order.get(self.done)? as u32 as usize)
+    }
+
+    /// The same, if its turn comes before `until`.
     #[inline(always)]
     pub(super) fn next_before(&self, until: Turn) -> Option<Event> {
-        let event = self.events[*self.order.get(self.done)? as u32 as usize];
-        (event.turn() < until).then_some(event)
+        self.peek().filter(|event| event.turn() < until).copied()
     }
 
     /// The next event has its turn.
@@ -91,7 +96,7 @@ impl Batch {
             for (place, event) in events.iter().enumerate() {
                 let (key, mut hole) = ((event.at - start) << 32 | place as u64, place);
                 order.push(key);
-                let before = |key: u64| (key >> 32, events[key as u32 as usize].slot);
+                let before = |key: u64| (key >> 32, events[key as u32 as usize].slot());
                 while hole > 0 && before(order[hole - 1]) > before(key) {
                     order[hole] = order[hole - 1];
                     hole -= 1;
@@ -142,7 +147,7 @@ impl Batch {
             }
         }
         if ties {
-            order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].slot, key as u32));
+            order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].slot(), key as u32));
         }
     }
 }
@@ -163,7 +168,7 @@ mod tests {
             let mut batch = Batch { events: events.clone(), ..Batch::default() };
             batch.sort(start, 12, &mut Vec::new());
             let mut expected: Vec<usize> = (0..events.len()).collect();
-            expected.sort_by_key(|&place| (events[place].at, events[place].slot, place));
+            expected.sort_by_key(|&place| (events[place].at, events[place].slot(), place));
             let order: Vec<usize> = batch.order.iter().map(|&key| key as u32 as usize).collect();
             prop_assert_eq!(order, expected);
         }

@@ -136,7 +136,7 @@ impl Hosts<'_> {
         let state = &mut self.flows[flow as usize];
         match state.ends() {
             Ends::Tcp => {
-                let (config, sink) = (ways.configs[state.group as usize], &mut ways.sinks[flow as usize]);
+                let (config, sink) = (ways.configs[state.group as usize], ways.lanes.end_mut(flow));
                 // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.
                 let phase = state.clock_phase(config);
                 state.sender = Sender::new(config, Some(Bytes(0))).with_clock_phase(config, phase);

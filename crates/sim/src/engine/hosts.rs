@@ -49,8 +49,9 @@ pub(super) struct FlowState {
     pub(super) application: u32,
     /// The connection's, as events have it.
     pub(super) epoch: u16,
-    /// Samples watch it, and it stands as at the last one.
-    pub(super) untouched: bool,
+    /// 1: samples watch it, and it stands as at the last one. A word by itself: a compiler reads the epoch with what follows, and
+    /// a processor has to wait for what was just written there.
+    pub(super) untouched: u32,
 }
 
 /// What a sender does after the overhead of its host.
@@ -77,7 +78,7 @@ impl FlowState {
             agent: NONE,
             application: NONE,
             epoch: 0,
-            untouched: false,
+            untouched: 0,
         }
     }
 
@@ -91,7 +92,7 @@ impl FlowState {
     pub(super) fn touch(&mut self, flow: u32, touched: &mut Touched) {
         // Without a branch, which nobody could foretell.
         touched.flows[touched.count] = flow;
-        touched.count += usize::from(std::mem::take(&mut self.untouched));
+        touched.count += std::mem::take(&mut self.untouched) as usize;
     }
 
     /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send; the
@@ -150,7 +151,7 @@ impl Touched {
 
     /// A sample has been taken of `all`.
     pub(super) fn settle(&mut self, all: &mut [FlowState]) {
-        self.flows().iter().for_each(|&flow| all[flow as usize].untouched = true);
+        self.flows().iter().for_each(|&flow| all[flow as usize].untouched = 1);
         self.count = 0;
     }
 }
@@ -158,7 +159,7 @@ impl Touched {
 impl Hosts<'_> {
     /// A segment reaches a receiver in whose place more happens.
     pub(super) fn on_segment(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event) {
-        let delivered = ways.receive(flow, event.at, event);
+        let delivered = ways.receive(flow, event.at, event, ways.lanes.acks_of(flow));
         let application = self.flows[flow as usize].application;
         if application != NONE && delivered > 0 {
             self.applications.delivered(application, event.at);

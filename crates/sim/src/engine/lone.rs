@@ -7,7 +7,7 @@ use aqumen_units::Span;
 use super::hosts::{Departure, FlowState, Hosts};
 use super::ways::Ways;
 use super::{NEVER, instant};
-use crate::event::Event;
+use crate::event::{Event, Words};
 use crate::inbox::Inbox;
 
 pub(super) struct Lone {
@@ -26,22 +26,25 @@ pub(super) struct Lone {
     /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window. Empty where no
     /// sender waits before it sends.
     next_acks: Vec<u32>,
-    /// The same for each flow, in the pass that finds them: of which pass, and when.
-    first_acks: Vec<(u32, u32)>,
+    /// The same for each flow, in the pass that finds them: of which pass, above when.
+    first_acks: Vec<u64>,
     pass: u32,
 }
 
 /// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and hardly any goes
-/// off; none goes off sooner than the least timeout after it was moved. So a round comes each time that has passed, and finds
+/// off; none goes off sooner than the least timeout after it was moved. So a round comes at least each time that has passed, and finds
 /// those that could go off before the next.
 struct Round {
-    /// The least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
+    /// No more than the least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
     every: u64,
     /// What was before is done.
     now: u64,
     /// When the next round comes at the latest.
     next: u64,
 }
+
+/// So many rounds are made in the least timeout.
+const ROUNDS: u64 = 2;
 
 /// Set where a packet reaches a receiver.
 const RECEIVER: u32 = 1 << 31;
@@ -60,7 +63,9 @@ impl Lone {
         timeout: Option<Span>,
     ) -> Self {
         // A window in which a timer could be set and go off is too long.
-        let every = timeout.map(Span::as_nanos).filter(|every| 2 << width_bits <= *every).unwrap_or(NEVER);
+        let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
+        // More often than need be: of those that could go off before the next round, fewer then are moved before they do.
+        let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
         Lone {
             width_bits,
             round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
@@ -70,7 +75,7 @@ impl Lone {
             timers: Inbox::new(width_bits, timer_horizon_ns),
             timers_now: Vec::new(),
             next_acks: Vec::new(),
-            first_acks: vec![(0, NO_MORE); waiting],
+            first_acks: vec![0; waiting],
             pass: 0,
         }
     }
@@ -79,20 +84,19 @@ impl Lone {
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
         if !self.packets.post_ahead(event) {
-            self.post_rarely(event);
+            self.post_rarely(event.words());
         }
     }
 
-    /// The same in [words](Event::words).
     #[cold]
     #[inline(never)]
-    fn post_rarely(&mut self, event: Event) {
-        self.packets.post(event);
+    fn post_rarely(&mut self, words: Words) {
+        self.packets.post(Event::of_words(words));
     }
 
     /// A segment will reach the receiver of that flow.
     pub(super) fn post_to_receiver(&mut self, event: Event) {
-        self.post(event.moved(event.at, event.slot | RECEIVER));
+        self.post(event.moved(event.at, event.slot() | RECEIVER));
     }
 
     /// An end of `flow` may have something to do at `at`.
@@ -131,13 +135,7 @@ impl Lone {
         if until < end {
             // Those for later stay, in their order.
             let mut early = std::mem::take(&mut self.spare);
-            events.retain(|event| {
-                let is_early = event.at < until;
-                if is_early {
-                    early.push(*event);
-                }
-                !is_early
-            });
+            part(&mut events, &mut early, until);
             self.packets_now = std::mem::replace(&mut events, early);
         }
         let mut next_acks = std::mem::take(&mut self.next_acks);
@@ -145,14 +143,15 @@ impl Lone {
         if !self.first_acks.is_empty() {
             next_acks.resize(events.len(), NO_MORE);
             if self.pass == u32::MAX {
-                self.first_acks.fill((0, NO_MORE));
+                self.first_acks.fill(0);
                 self.pass = 0;
             }
             self.pass += 1;
             for (event, next) in events.iter().zip(&mut next_acks).rev() {
-                if let Some(first) = self.first_acks.get_mut(event.slot as usize) {
-                    let (pass, at) = std::mem::replace(first, (self.pass, (event.at - start) as u32));
-                    *next = if pass == self.pass { at } else { NO_MORE };
+                if let Some(first) = self.first_acks.get_mut(event.slot() as usize) {
+                    // Read and written in one piece, and chosen without a branch, which nobody could foretell.
+                    let known = std::mem::replace(first, u64::from(self.pass) << 32 | (event.at - start));
+                    *next = if (known >> 32) as u32 == self.pass { known as u32 } else { NO_MORE };
                 }
             }
         }
@@ -202,14 +201,16 @@ impl Hosts<'_> {
         let mut done = events.len() as u64;
         let mut place = 0;
         loop {
-            match self.acknowledge(ways, &events, &next_acks, &mut place, until) {
-                Stop::Clock(at) => done += self.run_sender_clock(ways, events[place].slot, at),
+            let stop;
+            (stop, place) = self.acknowledge(ways, &events, &next_acks, place, until);
+            match stop {
+                Stop::Clock(at) => done += self.run_sender_clock(ways, events[place].slot(), at),
                 Stop::Send(flow, at) => self.pump(ways, flow, at),
-                Stop::Packet(event) if event.slot & RECEIVER == 0 => self.on_ack(ways, event.slot, &event),
+                Stop::Packet(event) if event.slot() & RECEIVER == 0 => self.on_ack(ways, event.slot(), &event),
                 Stop::Packet(event) => {
-                    let flow = event.slot & !RECEIVER;
+                    let flow = event.slot() & !RECEIVER;
                     done += run_receiver_clock(ways, flow, event.at);
-                    ways.receive(flow, event.at, &event);
+                    ways.receive(flow, event.at, &event, ways.lanes.acks_of(flow));
                 }
                 Stop::Done => break,
             }
@@ -219,36 +220,36 @@ impl Hosts<'_> {
     }
 
     /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow reaches it at
-    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`.
+    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why it stops, and at which place.
     #[inline(never)]
     fn acknowledge(
         &mut self,
         ways: &mut Ways<'_>,
         events: &[Event],
         next_acks: &[u32],
-        place: &mut usize,
+        mut place: usize,
         until: u64,
-    ) -> Stop {
+    ) -> (Stop, usize) {
         let (length, end) = ways.post.window();
         let start = end - length;
         let goes_round = ways.post.lone.next_round() != NEVER;
-        while let Some(event) = events.get(*place) {
+        while let Some(event) = events.get(place) {
             if ways.far && place.is_multiple_of(STEP) {
-                self.read_senders(ways, &events[*place..]);
+                self.read_senders(ways, &events[place..]);
             }
-            let (flow, now) = (event.slot, event.at);
+            let (flow, now) = (event.slot(), event.at);
             if flow & RECEIVER != 0 {
-                *place += 1;
-                return Stop::Packet(*event);
+                place += 1;
+                return (Stop::Packet(*event), place);
             }
             let state = &mut self.flows[flow as usize];
             if state.timer_at.min(state.send_at) <= now {
-                return Stop::Clock(now);
+                return (Stop::Clock(now), place);
             }
-            let next = next_acks.get(*place).copied().unwrap_or(NO_MORE);
-            *place += 1;
+            let next = next_acks.get(place).copied().unwrap_or(NO_MORE);
+            place += 1;
             if event.kept().is_some() {
-                return Stop::Packet(*event);
+                return (Stop::Packet(*event), place);
             }
             let config = ways.configs[state.group as usize];
             if !state.sender.on_plain_ack(config, instant(now), event.as_plain_ack()) {
@@ -256,20 +257,24 @@ impl Hosts<'_> {
             }
             state.touch(flow, &mut self.touched);
             if state.sender.is_urgent() {
-                return Stop::Send(flow, now);
+                return (Stop::Send(flow, now), place);
             }
             let next_ack = if next == NO_MORE { until } else { start + u64::from(next) };
             let departure = match (config.send_overhead, state.sender.allowance()) {
                 (Span::ZERO, Some(segments)) => Departure::At(segments, now),
-                (Span::ZERO, None) => return Stop::Send(flow, now),
+                (Span::ZERO, None) => return (Stop::Send(flow, now), place),
                 _ => state.departure(config, now, ways.next_control, next_ack),
             };
             match departure {
                 Departure::None => {}
                 Departure::At(segments, at) => {
                     for _ in 0..segments {
-                        let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
-                        ways.send_first(flow, at, &segment);
+                        match state.sender.transmit_plain(config, instant(at)) {
+                            Some(seq) => {
+                                ways.send_first(flow, at, &Event::plain_segment(config, seq, at, state.epoch));
+                            }
+                            None => send_other(ways, state, config, flow, at),
+                        }
                     }
                 }
                 Departure::Later(at) => ways.post.lone.schedule(at, flow),
@@ -278,7 +283,7 @@ impl Hosts<'_> {
                 ways.post.lone.schedule(due, flow);
             }
         }
-        Stop::Done
+        (Stop::Done, place)
     }
 
     /// Looks for timers that could go off before the next round.
@@ -288,7 +293,8 @@ impl Hosts<'_> {
         *next = now.saturating_add(every);
         let before = *next;
         for (state, flow) in self.flows.iter_mut().zip(0u32..) {
-            if ways.post.is_lone_sender(flow)
+            if state.sender.may_be_due(instant(before))
+                && ways.post.is_lone_sender(flow)
                 && let Some(due) = state.rearm(before)
             {
                 ways.post.lone.schedule(due.max(now), flow);
@@ -302,7 +308,7 @@ impl Hosts<'_> {
     fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
         let mut seen = 0;
         for event in events.iter().take(STEP) {
-            let flow = event.slot & !RECEIVER;
+            let flow = event.slot() & !RECEIVER;
             let state = &self.flows[flow as usize];
             seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.group;
             seen ^= ways.lanes.touch(ways.lanes.first_of(flow));
@@ -366,15 +372,40 @@ impl Hosts<'_> {
     }
 }
 
-/// The same for a receiver: delayed acknowledgements.
+/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for each, which nobody
+/// could foretell.
+fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
+    early.extend_from_slice(events);
+    let (mut before, mut after) = (0, 0);
+    for place in 0..events.len() {
+        let event = events[place];
+        let is_early = event.at < until;
+        early[before] = event;
+        events[after] = event;
+        before += usize::from(is_early);
+        after += usize::from(!is_early);
+    }
+    early.truncate(before);
+    events.truncate(after);
+}
+
+/// Carries out what a receiver does by itself: delayed acknowledgements.
 #[inline(always)]
 fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
     let mut done = 0;
-    while ways.sinks[flow as usize].timer_at <= until {
+    while ways.lanes.end(flow).timer_at <= until {
         done += 1;
-        ways.on_acknowledge_timer(ways.sinks[flow as usize].timer_at, flow);
+        ways.on_acknowledge_timer(ways.lanes.end(flow).timer_at, flow);
     }
     done
+}
+
+/// A segment leaves its sender that is not like most.
+#[cold]
+#[inline(never)]
+fn send_other(ways: &mut Ways<'_>, state: &mut FlowState, config: &TcpConfig, flow: u32, at: u64) {
+    let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
+    ways.send_first(flow, at, &segment);
 }
 
 /// An acknowledgement reaches a sender that is not just one of new data.
@@ -382,4 +413,22 @@ fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
 #[inline(never)]
 fn on_other_ack(state: &mut FlowState, config: &TcpConfig, event: &Event) {
     state.sender.on_ack(config, instant(event.at), &event.as_ack());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_early_is_parted_from_what_comes_later_both_in_order() {
+        let event = |(slot, at): (u32, u64)| Event::timer(at, slot);
+        for (until, expected) in [(0, [&[][..], &[0, 1, 2, 3][..]]), (6, [&[1, 3], &[0, 2]]), (9, [&[0, 1, 2, 3], &[]])]
+        {
+            let mut later: Vec<Event> = (0..).zip([7, 5, 8, 5]).map(event).collect();
+            let mut early = Vec::new();
+            part(&mut later, &mut early, until);
+            let slots = [early, later].map(|events| events.iter().map(Event::slot).collect::<Vec<_>>());
+            assert_eq!(slots, expected);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::batch::{Batch, Turn};
-use crate::event::Event;
+use crate::event::{Event, Words};
 use crate::inbox::Inbox;
 
 pub(super) struct Place {
@@ -61,23 +61,23 @@ impl Place {
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
         if event.at < self.step_end {
-            self.put(event);
+            self.put(event.words());
         } else if !self.inbox.post_ahead(event) {
-            self.post_far(event);
+            self.post_far(event.words());
         }
     }
 
     /// The same of one that lies far ahead.
     #[cold]
     #[inline(never)]
-    fn post_far(&mut self, event: Event) {
-        self.inbox.post(event);
+    fn post_far(&mut self, words: Words) {
+        self.inbox.post(Event::of_words(words));
     }
 
     #[inline(never)]
-    fn put(&mut self, event: Event) {
+    fn put(&mut self, words: Words) {
         self.made += 1;
-        self.own.put(Made(self.made, event));
+        self.own.put(Made(self.made, Event::of_words(words)));
     }
 
     /// Begins the next step in which something is due, if it begins before `until`: what lies in the inbox, or what the place knows by
@@ -162,7 +162,7 @@ impl Own {
 impl Made {
     #[inline]
     fn key(&self) -> (u64, u64) {
-        (self.1.at, u64::from(self.1.slot) << 32 | self.0 & 0xffff_ffff)
+        (self.1.at, u64::from(self.1.slot()) << 32 | self.0 & 0xffff_ffff)
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
         first.iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
         let (mut children, mut seen) = (children.iter(), Vec::new());
         while let Some(event) = take(&mut place, (end, 0)) {
-            seen.push((event.at, event.slot));
+            seen.push((event.at, event.slot()));
             if seen.len() % 2 == 0
                 && let Some(&(ahead, slot)) = children.next()
             {
@@ -249,7 +249,7 @@ mod tests {
         let mut place = Place::new(STEP_BITS, 512, None);
         [(4, 2), (4, 8), (4, 5)].iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
         let mut until =
-            |turn| std::iter::from_fn(|| take(&mut place, turn)).map(|event| event.slot).collect::<Vec<_>>();
+            |turn| std::iter::from_fn(|| take(&mut place, turn)).map(|event| event.slot()).collect::<Vec<_>>();
         assert!(until((4, 2)).is_empty());
         assert_eq!(until((4, 6)), [2, 5]);
         assert_eq!(until((5, 0)), [8]);

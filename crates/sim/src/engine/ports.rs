@@ -13,6 +13,7 @@ use super::ways::Ways;
 use super::{Engine, NEVER};
 use crate::event::Event;
 use crate::lanes::Target;
+use crate::measure::segments::Segments;
 
 /// So many packets ahead, what they need is read.
 const STEP: usize = 16;
@@ -38,7 +39,7 @@ impl Prompt for FifoPort {
 impl Prompt for PlainPort {
     #[inline(always)]
     fn take(&mut self, event: &mut Event, _flow: u32) -> Arrival {
-        self.arrive(event.at, event.bytes)
+        self.arrive(event.at, event.wire_bytes())
     }
 }
 
@@ -93,21 +94,27 @@ impl Engine<'_> {
         let Port::Served(port) = &mut ports[number as usize] else { return 0 };
         let (link, service) = (port_links[number as usize], &mut services[number as usize]);
         let (slot, lanes) = (ways.post.slots.service + number, ways.post.slots.lanes);
-        let mut limit = until.min(ways.post.places[place].step_end());
+        // One number each, which is compared at once.
+        let ranked = |(at, slot): Turn| u128::from(at) << 32 | u128::from(slot);
+        let mut limit = ranked(until.min(ways.post.places[place].step_end()));
         let mut done = 0;
         loop {
             let here = &mut ways.post.places[place];
-            limit = limit.min(here.next_own());
-            let end = (*service, slot);
-            match here.batch.next_before(limit.min(end)) {
-                Some(event) if event.slot >= lanes => {
+            limit = limit.min(ranked(here.next_own()));
+            let end = ranked((*service, slot));
+            match here.batch.peek() {
+                Some(event) if ranked(event.turn()) < limit.min(end) => {
+                    if event.slot() < lanes {
+                        return done; // a timer
+                    }
+                    let event = *event;
                     here.batch.advance();
-                    let flow = ways.lanes.flow_of(event.slot - lanes);
+                    let flow = ways.lanes.flow_of(event.slot() - lanes);
                     if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
                         *service = end;
                     }
                 }
-                None if end < limit => *service = ways.end_service(port, link, end).unwrap_or(NEVER),
+                _ if end < limit => *service = ways.end_service(port, link, (*service, slot)).unwrap_or(NEVER),
                 _ => return done,
             }
             done += 1;
@@ -126,8 +133,8 @@ impl Engine<'_> {
 
     /// An event has its turn.
     fn happen(&mut self, mut event: Event) {
-        if event.slot < self.ways.post.slots.lanes {
-            return self.on_timer(event.at, event.slot);
+        if event.slot() < self.ways.post.slots.lanes {
+            return self.on_timer(event.at, event.slot());
         }
         let lane = self.ways.lane_of(&event);
         let flow = self.ways.lanes.flow_of(lane);
@@ -213,10 +220,10 @@ impl Ways<'_> {
             let until = here.next_own().0.min(until);
             let mut noted = None;
             let taken = here.batch.take_while(until, AT_ONCE, |event| {
-                if event.slot < first_lane {
+                if event.slot() < first_lane {
                     return Pass::Not; // a timer
                 }
-                let (flow, at) = (self.lanes.flow_of(event.slot - first_lane), event.at);
+                let (flow, at) = (self.lanes.flow_of(event.slot() - first_lane), event.at);
                 let arrival = port.take(event, flow);
                 if let Arrival::Leaves { reach, .. } = arrival {
                     event.at = reach;
@@ -224,9 +231,9 @@ impl Ways<'_> {
                         return Pass::On;
                     }
                 }
-                noted = Some((arrival, event.moved(at, event.slot)));
+                noted = Some((arrival, event.moved(at, event.slot())));
                 if !matches!(arrival, Arrival::Leaves { .. }) {
-                    event.slot = NOWHERE;
+                    *event = event.moved(event.at, NOWHERE);
                 }
                 Pass::Last
             });
@@ -250,8 +257,8 @@ impl Ways<'_> {
                 self.read_ahead(some.clone());
             }
             // Timers, and packets that have ended, go nowhere.
-            for event in some.filter(|event| event.slot >= lanes) {
-                self.send(event.slot - lanes + 1, event.at, event);
+            for event in some.filter(|event| event.slot() >= lanes) {
+                self.send(event.slot() - lanes + 1, event.at, event);
             }
         }
         self.post.places[place].batch = batch;
@@ -322,15 +329,25 @@ impl Ways<'_> {
     /// Reads what the packets to come need. In a large network none of it is in the cache, and waiting for many at once takes no
     /// longer than for one.
     #[inline(never)]
-    fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event>) {
+    fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event> + Clone) {
+        let lanes = self.post.slots.lanes;
         let mut seen = 0;
-        for event in events {
+        for event in events.clone() {
             // A timer's slot is no lane's.
-            let lane = event.slot.wrapping_sub(self.post.slots.lanes);
+            let lane = event.slot().wrapping_sub(lanes);
             seen ^= self.lanes.touch(lane);
             if !event.is_ack() {
-                seen ^= self.sinks.get(self.lanes.flow_of(lane) as usize).map_or(0, |sink| sink.group);
+                let flow = self.lanes.flow_of(lane);
+                seen ^= self.lanes.find_end(flow).map_or(0, |sink| sink.group);
+                if Segments::wants(flow, &event.as_segment()) {
+                    seen ^= self.segments.glance(flow);
+                }
             }
+        }
+        // What hangs on those, once they are there.
+        for event in events.filter(|event| !event.is_ack()) {
+            let flow = self.lanes.flow_of(event.slot().wrapping_sub(lanes));
+            seen ^= self.lanes.find_end(flow).map_or(0, |sink| sink.receiver.glance());
         }
         std::hint::black_box(seen);
     }

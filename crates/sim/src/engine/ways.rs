@@ -7,17 +7,16 @@ use aqumen_units::Instant;
 use super::log::Log;
 use super::post::Post;
 use super::{NEVER, instant};
-use crate::event::{Event, Kept};
-use crate::lanes::{Exit, Lanes, NO_PLACE, Target};
+use crate::event::{Event, Kept, Words};
+use crate::lanes::{Exit, Lanes, Leads, NO_PLACE, Target};
 use crate::measure::segments::Segments;
 
 pub(super) struct Ways<'a> {
     pub(super) post: Post,
-    pub(super) lanes: Lanes,
+    /// The ways of each flow's packets, with the receiving end of a flow of TCP.
+    pub(super) lanes: Lanes<Sink>,
     /// The TCP of each group; of a group that has none, one that nobody asks.
     pub(super) configs: Vec<&'a TcpConfig>,
-    /// The receiving end of each flow of TCP.
-    pub(super) sinks: Vec<Sink>,
     /// Acknowledgements with SACK blocks or feedback that are under way.
     pub(super) acks: Table<Ack>,
     /// Packets of other transports that are under way.
@@ -64,13 +63,13 @@ impl Ways<'_> {
     /// The lane of a packet in a queue, or at the end of a lane.
     #[inline(always)]
     pub(super) fn lane_of(&self, event: &Event) -> u32 {
-        event.slot - self.first_lane()
+        event.slot() - self.first_lane()
     }
 
     /// A packet enters `lane` at `at`, which may lie ahead.
     #[inline(always)]
     pub(super) fn send(&mut self, lane: u32, at: u64, event: &Event) {
-        let exit = self.lanes.cross(lane, at, event.bytes);
+        let exit = self.lanes.cross(lane, at, event.wire_bytes());
         self.leave(lane, exit, event);
     }
 
@@ -78,17 +77,17 @@ impl Ways<'_> {
     #[inline(always)]
     pub(super) fn send_first(&mut self, flow: u32, at: u64, segment: &Event) {
         let lane = self.lanes.first_of(flow);
-        let exit = self.lanes.cross(lane, at, segment.bytes);
+        let exit = self.lanes.cross(lane, at, segment.wire_bytes());
         if exit.place == NO_PLACE {
-            self.leave_rarely(lane, exit, segment);
+            self.leave_rarely(lane, exit, segment.words());
         } else {
             self.send_to(lane, exit, segment);
         }
     }
 
     #[inline(never)]
-    fn leave_rarely(&mut self, lane: u32, exit: Exit, event: &Event) {
-        self.leave(lane, exit, event);
+    fn leave_rarely(&mut self, lane: u32, exit: Exit, words: Words) {
+        self.leave(lane, exit, &Event::of_words(words));
     }
 
     /// A packet leaves `lane`.
@@ -99,15 +98,15 @@ impl Ways<'_> {
             return self.send_to(lane, exit, event);
         }
         let flow = self.lanes.flow_of(lane);
-        let sink = &mut self.sinks[flow as usize];
+        let sink = self.lanes.end_mut(flow);
         let config = self.configs[sink.group as usize];
         let segment = event.as_segment();
         if !sink.receiver.is_next(&segment) || reach >= self.next_edge {
-            self.receive(flow, reach, event);
+            self.receive(flow, reach, event, lane + 1);
             return;
         }
         if Segments::wants(flow, &segment) {
-            self.segments.arrive(flow, reach, &segment, self.next_edge);
+            self.segments.arrive(flow, sink.group, reach, &segment, self.next_edge);
         }
         let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.epoch());
         let exit = self.lanes.cross(lane + 1, reach, config.ack_bytes);
@@ -123,17 +122,18 @@ impl Ways<'_> {
         } else if leads.is_lone_sender() {
             self.post.lone.post(event.moved(reach, self.lanes.flow_of(lane)));
         } else {
-            self.send_to_end(lane, leads.target(), event.moved(reach, self.first_lane() + lane));
+            self.send_to_end(lane, leads, event.moved(reach, self.first_lane() + lane).words());
         }
     }
 
     /// The same where that is another end than a lone sender's; or it is lost there then.
     #[inline(never)]
-    fn send_to_end(&mut self, lane: u32, target: Target, event: Event) {
+    fn send_to_end(&mut self, lane: u32, leads: Leads, words: Words) {
+        let (event, target) = (Event::of_words(words), leads.target());
         if target == Target::Nowhere {
             return self.lose_ahead(event);
         }
-        self.post.post_to_end(event.slot, event.at, self.lanes.flow_of(lane), target, &event);
+        self.post.post_to_end(event.slot(), event.at, self.lanes.flow_of(lane), target, &event);
     }
 
     /// A packet finds no room at a moment that may lie ahead, perhaps beyond the end of the run.
@@ -150,10 +150,11 @@ impl Ways<'_> {
         self.send(lane, at, event);
     }
 
-    /// A segment reaches its receiver at a moment that may lie ahead: how many bytes it delivers.
+    /// A segment reaches its receiver, whose acknowledgements leave on lane `acks`, at a moment that may lie ahead: how many bytes it
+    /// delivers.
     #[inline(never)]
-    pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event) -> u64 {
-        let sink = &mut self.sinks[flow as usize];
+    pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event, acks: u32) -> u64 {
+        let sink = self.lanes.end_mut(flow);
         if event.epoch() != sink.epoch {
             return 0; // a copy, left over from a connection that is complete
         }
@@ -161,7 +162,7 @@ impl Ways<'_> {
         let before = sink.receiver.delivered_bytes();
         let segment = event.as_segment();
         if Segments::wants(flow, &segment) {
-            self.segments.arrive(flow, at, &segment, self.next_edge);
+            self.segments.arrive(flow, sink.group, at, &segment, self.next_edge);
         }
         let ack = sink.receiver.on_segment(config, instant(at), &segment);
         let delivered = (sink.receiver.delivered_bytes() - before).0;
@@ -172,14 +173,14 @@ impl Ways<'_> {
             self.arm_acknowledge(flow);
         }
         if let Some(ack) = ack {
-            self.send_ack(flow, at, &ack);
+            self.send_ack(flow, at, &ack, acks);
         }
         delivered
     }
 
     /// The timer of a receiver may be due.
     pub(super) fn on_acknowledge_timer(&mut self, now: u64, flow: u32) {
-        let sink = &mut self.sinks[flow as usize];
+        let sink = self.lanes.end_mut(flow);
         if sink.timer_at != now {
             return; // an earlier event took its place
         }
@@ -187,13 +188,13 @@ impl Ways<'_> {
         let ack = sink.receiver.on_timer(instant(now));
         self.arm_acknowledge(flow);
         if let Some(ack) = ack {
-            self.send_ack(flow, now, &ack);
+            self.send_ack(flow, now, &ack, self.lanes.acks_of(flow));
         }
     }
 
     /// Makes sure that an event comes no later than the receiver's timer.
     fn arm_acknowledge(&mut self, flow: u32) {
-        let sink = &mut self.sinks[flow as usize];
+        let sink = self.lanes.end_mut(flow);
         let due = sink.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < sink.timer_at {
             sink.timer_at = due;
@@ -201,15 +202,15 @@ impl Ways<'_> {
         }
     }
 
-    fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack) {
-        let Sink { group, epoch, .. } = self.sinks[flow as usize];
+    fn send_ack(&mut self, flow: u32, at: u64, ack: &Ack, lane: u32) {
+        let &Sink { group, epoch, .. } = self.lanes.end(flow);
         let bytes = self.configs[group as usize].ack_bytes;
         let event = if ack.sack.is_empty() && ack.feedback == Feedback::None {
             Event::ack(ack, bytes, epoch)
         } else {
             Event::ack_in_table(ack, bytes, self.acks.keep(*ack), epoch)
         };
-        self.send_rarely(self.lanes.acks_of(flow), at, &event);
+        self.send_rarely(lane, at, &event);
     }
 
     /// A packet is gone.
@@ -218,14 +219,17 @@ impl Ways<'_> {
         match event.kept() {
             Some(Kept::Ack(index)) => drop(self.acks.take(index)),
             Some(Kept::Packet(index)) => drop(self.packets.take(index)),
-            None if !event.is_ack() => self.segments.lose(self.lanes.flow_of(self.lane_of(event)), &event.as_segment()),
+            None if !event.is_ack() => {
+                let flow = self.lanes.flow_of(self.lane_of(event));
+                self.segments.lose(self.lanes.end(flow).group, &event.as_segment());
+            }
             None => {}
         }
     }
 
     /// An edge is reached: what of each flow's deliveries so far follows it.
     pub(super) fn early_bytes(&self) -> Vec<u64> {
-        let mut early = vec![0; self.sinks.len()];
+        let mut early = vec![0; self.lanes.flows() as usize];
         self.early_deliveries.iter().for_each(|&(_, flow, bytes)| early[flow as usize] += u64::from(bytes));
         early
     }
@@ -244,14 +248,13 @@ impl<'a> Ways<'a> {
     pub(super) fn new(
         end: u64,
         post: Post,
-        mut lanes: Lanes,
+        mut lanes: Lanes<Sink>,
         configs: Vec<&'a TcpConfig>,
-        sinks: Vec<Sink>,
         segments: Segments,
         log: Option<Log>,
     ) -> Self {
-        let far = sinks.len() > FLOWS_IN_CACHE;
-        for flow in 0..sinks.len() as u32 {
+        let far = lanes.flows() > FLOWS_IN_CACHE;
+        for flow in 0..lanes.flows() {
             lanes.end_alone(flow, post.is_lone_sender(flow), post.is_lone_receiver(flow));
         }
         lanes.set_places(&post.of_port);
@@ -259,7 +262,6 @@ impl<'a> Ways<'a> {
             post,
             lanes,
             configs,
-            sinks,
             acks: Table::default(),
             packets: Table::default(),
             next_edge: 0,
@@ -274,7 +276,7 @@ impl<'a> Ways<'a> {
 }
 
 /// So many flows are at hand without looking ahead.
-const FLOWS_IN_CACHE: usize = 2000;
+const FLOWS_IN_CACHE: u32 = 2000;
 
 impl<T> Default for Table<T> {
     fn default() -> Self {

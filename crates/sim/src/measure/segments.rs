@@ -11,8 +11,6 @@ use aqumen_transport::tcp::Segment;
 /// Of all groups.
 pub(crate) struct Segments {
     groups: Vec<Group>,
-    /// Group of each flow.
-    group_of: Vec<u32>,
     /// The segment of each flow that was looked at last, and its delay.
     latest: Vec<(u32, u64)>,
     /// Those that arrive after the next edge: when, group, delay and change.
@@ -41,12 +39,10 @@ struct Piece {
 
 impl Segments {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let group_of: Vec<u32> = plan.flows.iter().map(|flow| flow.group).collect();
         let edges = edges(plan);
         Segments {
             groups: plan.groups.iter().map(|_| Group { lost: vec![0; edges.len() + 1], ..Group::default() }).collect(),
-            latest: vec![(u32::MAX, 0); group_of.len()],
-            group_of,
+            latest: vec![(u32::MAX, 0); plan.flows.len()],
             early: Vec::new(),
             edges,
         }
@@ -58,13 +54,18 @@ impl Segments {
         segment.seq.wrapping_add(flow.wrapping_mul(5)) & 15 < 2 && !segment.syn
     }
 
-    /// A segment of `flow` that is looked at reaches its receiver at `at`, which may lie beyond `next_edge`.
+    /// Reads what [`arrive`](Self::arrive) needs, so that it lies in the cache.
+    #[inline(always)]
+    pub(crate) fn glance(&self, flow: u32) -> u32 {
+        self.latest.get(flow as usize).map_or(0, |(seq, _)| *seq)
+    }
+
+    /// A segment of `flow`, which is of `group`, that is looked at reaches its receiver at `at`, which may lie beyond `next_edge`.
     #[cold]
-    pub(crate) fn arrive(&mut self, flow: u32, at: u64, segment: &Segment, next_edge: u64) {
+    pub(crate) fn arrive(&mut self, flow: u32, group: u32, at: u64, segment: &Segment, next_edge: u64) {
         let delay = at.saturating_sub(segment.sent_at.as_nanos());
         let (seq, before) = std::mem::replace(&mut self.latest[flow as usize], (segment.seq, delay));
         let change = (seq.wrapping_add(1) == segment.seq).then(|| delay.abs_diff(before));
-        let group = self.group_of[flow as usize];
         if at >= next_edge {
             self.early.push((at, group, delay, change));
         } else {
@@ -72,11 +73,11 @@ impl Segments {
         }
     }
 
-    /// A segment of `flow` is lost, at a queue or on a wire. It counts where it was sent: of those a loss can be a share.
-    pub(crate) fn lose(&mut self, flow: u32, segment: &Segment) {
+    /// A segment of `group` is lost, at a queue or on a wire. It counts where it was sent: of those a loss can be a share.
+    pub(crate) fn lose(&mut self, group: u32, segment: &Segment) {
         let sent = segment.sent_at.as_nanos();
         let piece = self.edges.partition_point(|edge| *edge <= sent);
-        self.groups[self.group_of[flow as usize] as usize].lost[piece] += 1;
+        self.groups[group as usize].lost[piece] += 1;
     }
 
     /// A window begins or ends.

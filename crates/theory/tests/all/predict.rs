@@ -1,6 +1,6 @@
 //! The theory engine on whole scenarios, against the fluid engine.
 
-use aqumen_result::RunResult;
+use aqumen_result::{Measured, Predicted, RunResult, Seen, beside};
 use aqumen_scenario::{Plan, Scenario};
 use aqumen_theory::{fluid, predict};
 
@@ -232,4 +232,28 @@ fn what_packets_do_around_the_rest_is_in_the_result() {
     let p95 = link.queue_mean_pkts + 1.644_854 * link.queue_std_pkts;
     assert!((link.queue_p95_pkts.unwrap() - p95).abs() < 1e-3 && (noise.queue_p95_pkts.unwrap() - p95).abs() < 1e-3);
     assert!((link.sojourn_p95_s.unwrap() - p95 / 1000.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_prediction_as_json_is_what_stands_beside_a_measurement() {
+    let measured = |result: &RunResult| {
+        let metrics = serde_json::to_string(&result.links["bottleneck"]["steady"]).unwrap();
+        serde_json::from_str::<Measured>(&metrics).unwrap()
+    };
+    let steady = |plan: &Plan| {
+        let prediction = predict::predict(plan).unwrap();
+        let json = serde_json::to_string(&prediction["bottleneck"]["steady"]).unwrap();
+        serde_json::from_str::<Predicted>(&json).unwrap()
+    };
+    let seen = Seen { loops: true, ..Seen::default() };
+    // Stable: the fluid run is where it was predicted, in windows that are small on paper too.
+    let stable = plan("exp1", "pi", &[]);
+    let told = beside(&steady(&stable), &measured(&fluid(&stable)), &seen);
+    assert!(told.point["gain_margin"] > 1.0 && told.point["queue_std_pkts"] > 0.0, "{:?}", told.point);
+    assert!((told.predicted["queue_mean_pkts"].unwrap() - told.measured["queue_mean_pkts"].unwrap()).abs() < 1.0);
+    assert!(matches!(&told.notes[..], [note] if note.contains("time-outs rule")), "{:?}", told.notes);
+    // Unstable: the oscillation is expected.
+    let unstable = plan("exp3@n50", "red:min_th=50pkt,max_th=150pkt,max_p=0.3,weight=0.002", &[]);
+    let told = beside(&steady(&unstable), &measured(&fluid(&unstable)), &seen);
+    assert!(told.notes.iter().any(|note| note.contains("limit cycle expected, period")), "{:?}", told.notes);
 }

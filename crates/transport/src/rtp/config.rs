@@ -34,8 +34,12 @@ pub struct RtpConfig {
     pub header_bytes: u16,
     /// Time from one frame to the next, and over which the packets of a frame are spread.
     pub frame_interval: Span,
-    /// Time from one RTCP report to the next.
+    /// Whether the encoder makes frames of whole packets, and keeps what is less for the next frame.
+    pub whole_packets: bool,
+    /// Time from one RTCP report of the receiver to the next.
     pub report_interval: Span,
+    /// The same of the sender, whose reports carry no more than the clock by which the round trip is told.
+    pub sender_report_interval: Span,
     /// The rate at the start.
     pub initial_rate: Rate,
     /// The least rate at which the encoder works.
@@ -53,7 +57,9 @@ impl RtpConfig {
             packet_bytes: 1200,
             header_bytes: 40,
             frame_interval: Span::from_millis(40),
+            whole_packets: false,
             report_interval: Span::from_millis(900),
+            sender_report_interval: Span::from_millis(900),
             initial_rate: Rate::from_bps(300_000),
             min_rate: Rate::from_bps(150_000),
             max_rate: Rate::from_bps(1_500_000),
@@ -62,12 +68,17 @@ impl RtpConfig {
 
     /// The same by TFRC, with a report every 100 ms: RFC 5348 wants one in each round trip.
     pub const fn tfrc() -> Self {
-        RtpConfig { control: Control::Tfrc, report_interval: Span::from_millis(100), ..RtpConfig::standard() }
+        RtpConfig { control: Control::Tfrc, ..RtpConfig::standard() }.reporting(Span::from_millis(100))
     }
 
     /// The same by NADA, with its feedback interval of 100 ms (RFC 8698 section 6.3).
     pub const fn nada() -> Self {
-        RtpConfig { control: Control::Nada, report_interval: Span::from_millis(100), ..RtpConfig::standard() }
+        RtpConfig { control: Control::Nada, ..RtpConfig::standard() }.reporting(Span::from_millis(100))
+    }
+
+    /// With reports at this interval from both ends.
+    const fn reporting(self, interval: Span) -> Self {
+        RtpConfig { report_interval: interval, sender_report_interval: interval, ..self }
     }
 
     /// Media in a full packet (bytes).
@@ -84,7 +95,11 @@ impl RtpConfig {
             return Err(ConfigError { field: "packet_bytes", value: f64::from(self.packet_bytes), range });
         }
         span("frame_interval", self.frame_interval, MS, Span::from_secs(1), "1 ms to 1 s")?;
-        span("report_interval", self.report_interval, Span::from_millis(10), Span::from_secs(60), "10 ms to 60 s")?;
+        let reports =
+            [("report_interval", self.report_interval), ("sender_report_interval", self.sender_report_interval)];
+        for (field, interval) in reports {
+            span(field, interval, Span::from_millis(10), Span::from_secs(60), "10 ms to 60 s")?;
+        }
         let rate = |field, rate: Rate, least: u64, most: u64, range| {
             let fits = (least..=most).contains(&rate.as_bps());
             if fits { Ok(()) } else { Err(ConfigError { field, value: rate.as_bps() as f64, range }) }

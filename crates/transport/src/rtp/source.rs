@@ -50,7 +50,7 @@ struct Encoder {
     /// When the next frame comes; `None`: it is off.
     next: Option<Instant>,
     made: u32,
-    /// What whole bytes left over (bit).
+    /// What whole bytes, or whole packets, left over (bit).
     rest: f64,
 }
 
@@ -94,11 +94,15 @@ impl RtpSource {
     fn encode(&mut self, now: Instant) {
         while let Some(at) = self.encoder.next.filter(|&at| at <= now) {
             let bits = self.control.rate() * self.cfg.frame_interval.as_secs_f64() + self.encoder.rest;
-            let bytes = (bits / 8.0) as u32;
+            let part = if self.cfg.whole_packets { u32::from(self.cfg.payload_bytes()) } else { 1 };
+            let bytes = (bits / 8.0) as u32 / part * part;
             self.encoder.rest = bits - 8.0 * f64::from(bytes);
+            self.encoder.next = Some(at + self.cfg.frame_interval);
+            if bytes == 0 && self.cfg.whole_packets {
+                continue;
+            }
             let message = Message { bytes, number: self.encoder.made, created_at: at };
             self.encoder.made = self.encoder.made.wrapping_add(1);
-            self.encoder.next = Some(at + self.cfg.frame_interval);
             self.queue(message);
         }
     }
@@ -140,7 +144,7 @@ impl RtpSource {
         if self.report_at.is_none_or(|due| now < due) {
             return None;
         }
-        self.report_at = self.active.then(|| now + self.cfg.report_interval);
+        self.report_at = self.active.then(|| now + self.cfg.sender_report_interval);
         if !core::mem::take(&mut self.active) {
             return None;
         }

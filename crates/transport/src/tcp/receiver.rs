@@ -171,6 +171,14 @@ impl Receiver {
         }
     }
 
+    /// Reads what the next segment needs, so that it lies in the cache: for hosts of more connections than the cache holds. What it answers
+    /// means nothing.
+    #[inline(always)]
+    pub fn glance(&self) -> u32 {
+        let Some(aside) = &self.aside else { return self.next };
+        u32::from(aside.patience.is_some()) ^ aside.early.runs.as_slice().first().map_or(0, |(first, _)| *first)
+    }
+
     /// Whether `segment` is the next of an unbroken sequence, for [`accept`](Self::accept).
     #[inline(always)]
     pub fn is_next(&self, segment: &Segment) -> bool {

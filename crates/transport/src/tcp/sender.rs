@@ -261,8 +261,10 @@ impl Sender {
         if self.burst != UNLIMITED {
             self.burst = full_burst(cfg);
         }
-        let marked = ack.ece && cfg.ecn;
-        if marked {
+        // What hangs on marks, which come by chance, is worked out without a branch that nobody could foretell; and most echoes are of a
+        // mark that was reacted to.
+        let marked = ack.ece & cfg.ecn;
+        if marked & ((ack.ack > self.recover) | (self.last == Cause::Timeout)) {
             self.on_echo(cfg, ack.ack);
         }
         self.on_new_data(cfg, now, ack, marked);
@@ -393,6 +395,37 @@ impl Sender {
         self.emit(cfg, now, seq)
     }
 
+    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of marks or writes. Its number, for a
+    /// host that knows the rest. `None`: it is another, which [`transmit`](Self::transmit) gives.
+    #[inline(always)]
+    pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<u32> {
+        debug_assert!(self.may_transmit(cfg, now));
+        let seq = self.next;
+        let plain =
+            (seq >= self.high) & (seq != 0) & (seq + 1 != self.limit) & (self.flags & CWR == 0) & (cfg.write == 0);
+        if !plain {
+            return None;
+        }
+        self.count_burst();
+        if self.una == self.high || self.deadline == Instant::MAX {
+            self.arm(cfg, now);
+        }
+        self.time(seq, now);
+        self.sent += 1;
+        (self.next, self.high) = (seq + 1, seq + 1);
+        Some(seq)
+    }
+
+    /// Segment `seq` leaves for the first time: it is timed, if no other is.
+    #[inline(always)]
+    fn time(&mut self, seq: u32, now: Instant) {
+        if self.flags & TIMING == 0 {
+            self.flags |= TIMING;
+            self.timed = seq;
+            self.timed_at = now;
+        }
+    }
+
     /// Segments that may be outstanding.
     #[inline(always)]
     fn window(&self) -> u32 {
@@ -405,6 +438,12 @@ impl Sender {
     pub fn next_timer(&self) -> Option<Instant> {
         let idle = self.una == self.limit || (self.una == self.high && self.flags & STOPPED != 0);
         (!idle && self.deadline != Instant::MAX).then_some(self.deadline)
+    }
+
+    /// Whether [`next_timer`](Self::next_timer) could be before `moment`, at a glance.
+    #[inline(always)]
+    pub fn may_be_due(&self, moment: Instant) -> bool {
+        self.deadline < moment
     }
 
     /// The timer of [`next_timer`](Self::next_timer). Late calls are fine, early and extra ones do nothing.
@@ -485,22 +524,23 @@ impl Sender {
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
         self.duplicates = 0;
-        let held = marked && !self.resends_after_timeout(cfg, self.una - acked);
+        let mut held = marked;
+        if self.last == Cause::Timeout {
+            held &= !self.resends_after_timeout(cfg, self.una - acked);
+        }
         self.measure(cfg, now, &ack, marked);
         self.arm(cfg, now);
-        if !held {
-            self.flags &= !ECN_BACKOFF;
-            self.grow(cfg, acked, in_flight);
-        }
+        self.flags &= if held { !0 } else { !ECN_BACKOFF };
+        self.grow(cfg, acked, in_flight, held);
         if cfg.syn && ack.ack == 1 {
             // RFC 5681 section 3.1, RFC 6928: the initial window, one segment if the SYN was lost.
             self.cwnd = if self.flags & SYN_LOST != 0 { 1.0 } else { f64::from(cfg.initial_window) };
         }
     }
 
-    /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465).
+    /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465). `held`: nothing grows.
     #[inline(always)]
-    fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32) {
+    fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32, held: bool) {
         if self.is_controlled() {
             return; // its congestion control does that
         }
@@ -514,16 +554,19 @@ impl Sender {
             }
         }
         if cfg.whole_windows {
-            self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
+            if !held {
+                self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
+            }
             return;
         }
-        let counted = if cfg.growth_limit == 1 { 1.0 } else { f64::from(acked.min(cfg.growth_limit)) };
-        self.cwnd = reno_growth(self.cwnd, slow_start, counted);
+        let counted = if cfg.growth_limit == 1 { 1 } else { acked.min(cfg.growth_limit) };
+        // Growth by nothing changes nothing. A shift, for a choice would become a branch.
+        self.cwnd = reno_growth(self.cwnd, slow_start, f64::from(counted >> (31 * u32::from(held))));
     }
 
     /// Whether what a timeout found outstanding is being sent again, with `una` not acknowledged. Only new data carries CWR (RFC 3168
     /// section 6.1.5), so until then the receiver echoes a mark from before, which must not hold the window at one segment.
-    #[cold]
+    #[inline]
     fn resends_after_timeout(&self, cfg: &TcpConfig, una: u32) -> bool {
         self.last == Cause::Timeout && una < self.recover && !cfg.quirks.cwr_retransmissions
     }
@@ -700,11 +743,7 @@ impl Sender {
             self.retransmitted += 1;
         } else {
             self.high = seq + 1;
-            if self.flags & TIMING == 0 {
-                self.flags |= TIMING;
-                self.timed = seq;
-                self.timed_at = now;
-            }
+            self.time(seq, now);
         }
         let syn = seq == 0 && cfg.syn;
         let last = seq + 1 == self.limit;

@@ -52,6 +52,44 @@ fn near(left: f64, right: f64) {
     assert!((left - right).abs() <= 1e-12 * right, "{left} {right}");
 }
 
+/// What a source sends up to `until_ms`: when, in ms, and how long each packet is; no report comes.
+fn sent_until(cfg: &RtpConfig, until_ms: u64) -> (Vec<(u64, u16)>, Vec<u64>) {
+    let (mut source, mut media_sent, mut reports) = (RtpSource::new(cfg), Vec::new(), Vec::new());
+    source.start(at(0));
+    let mut now = at(0);
+    while now < at(until_ms) {
+        source.on_timer(now);
+        while let Some(sent) = source.poll_transmit(now) {
+            let ms = now.as_nanos() / 1_000_000;
+            match sent.body {
+                Body::SenderReport(_) => reports.push(ms),
+                _ => media_sent.push((ms, sent.bytes)),
+            }
+        }
+        now = source.next_timer().unwrap();
+    }
+    (media_sent, reports)
+}
+
+/// 300 kbit/s x 40 ms = 1500 bytes a frame, in packets of 1160: one from the first frame, which leaves 340; then 1840 and 2180
+/// make one each and leave 680 and 1020; 2520 make two.
+#[test]
+fn an_encoder_of_whole_packets_keeps_what_is_less() {
+    let cfg = RtpConfig { control: Control::Fixed, whole_packets: true, ..CFG };
+    let (sent, _) = sent_until(&cfg, 160);
+    assert_eq!(sent, [(0, 1200), (40, 1200), (80, 1200), (120, 1200), (140, 1200)]);
+    // 8 kbit/s x 40 ms = 40 bytes: the 29th frame is the first packet, and so each 29th.
+    let slow = RtpConfig { initial_rate: Rate::from_bps(8000), min_rate: Rate::from_bps(8000), ..cfg };
+    assert_eq!(sent_until(&slow, 3500).0, [(1120, 1200), (2280, 1200), (3440, 1200)]);
+}
+
+#[test]
+fn the_sender_reports_at_an_interval_of_its_own() {
+    let cfg = RtpConfig { control: Control::Fixed, sender_report_interval: Span::from_secs(5), ..CFG };
+    assert_eq!(sent_until(&cfg, 12_000).1, [0, 5000, 10_000]);
+    assert_eq!(sent_until(&RtpConfig { control: Control::Fixed, ..CFG }, 2000).1, [0, 900, 1800]);
+}
+
 /// 300 kbit/s x 40 ms = 1500 bytes: 1160 and 340, 20 ms apart, the first followed by a sender report.
 #[test]
 fn the_encoder_makes_frames_at_its_rate_and_spreads_their_packets() {
@@ -239,6 +277,8 @@ fn a_field_out_of_range_is_named() {
     let bad = RtpConfig { initial_rate: Rate::from_bps(2_000_000), ..CFG };
     assert_eq!(bad.validate().unwrap_err().to_string(), "initial_rate = 2000000: must be min_rate to max_rate");
     assert_eq!(RtpConfig { report_interval: Span::ZERO, ..CFG }.validate().unwrap_err().field, "report_interval");
+    let told = RtpConfig { sender_report_interval: Span::from_secs(61), ..CFG }.validate().unwrap_err();
+    assert_eq!(told.to_string(), "sender_report_interval = 61: must be 10 ms to 60 s");
     assert_eq!(RtpConfig { frame_interval: Span::from_secs(2), ..CFG }.validate().unwrap_err().field, "frame_interval");
 }
 

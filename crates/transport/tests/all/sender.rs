@@ -632,3 +632,45 @@ fn a_flow_has_no_more_under_way_than_its_receivers_window() {
     let cfg = TcpConfig { receive_window: 77, ..TcpConfig::ns2() };
     assert_eq!(cfg.window_pkts(), Some(77));
 }
+
+/// A host may take the number of a plain segment alone: the sender goes on as if it had given the whole. Two senders of the same
+/// transfer hear the same, of it marks and timeouts too; the last segment is short.
+#[test]
+fn a_plain_segment_is_what_the_sender_would_have_given() {
+    let written = TcpConfig { write: 3, ..TcpConfig::ns2() };
+    for cfg in [TcpConfig { ecn: true, ..TcpConfig::ns2() }, TcpConfig { syn: false, ..TcpConfig::ns2() }, written] {
+        let new = || {
+            let mut sender = Sender::new(&cfg, Some(Bytes(960 * 400 + 1)));
+            sender.start(&cfg, ms(0));
+            sender
+        };
+        let (mut one, mut other, mut plain) = (new(), new(), 0);
+        for step in 1..1000 {
+            let now = ms(100 * step);
+            let (acked, high) = (one.acknowledged_segments(), one.stats().sent - one.stats().retransmitted);
+            if (step % 83 == 0 || acked == high) && one.next_timer().is_some() {
+                let due = one.next_timer().unwrap().max(now);
+                [&mut one, &mut other].into_iter().for_each(|sender| sender.on_timer(&cfg, due));
+            } else if acked < high {
+                let ack = Ack { ece: step % 29 == 0, ..ack(acked + 1) };
+                [&mut one, &mut other].into_iter().for_each(|sender| sender.on_ack(&cfg, now, &ack));
+            }
+            let allowance = one.allowance();
+            assert_eq!(other.allowance(), allowance);
+            for _ in 0..allowance.unwrap() {
+                let expected = one.transmit(&cfg, now);
+                let Some(seq) = other.transmit_plain(&cfg, now) else {
+                    assert_eq!(other.transmit(&cfg, now), expected);
+                    continue;
+                };
+                plain += 1;
+                let ecn = if cfg.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+                let (bytes, cwr, syn, push, retransmission) = (cfg.packet_bytes, false, false, false, false);
+                assert_eq!(Segment { seq, bytes, ecn, cwr, syn, push, retransmission, sent_at: now }, expected);
+            }
+            assert_eq!((one.stats(), one.next_timer(), one.cwnd()), (other.stats(), other.next_timer(), other.cwnd()));
+        }
+        assert!(one.is_finished() && one.stats().timeouts > 0, "{:?}", one.stats());
+        assert_eq!(plain > 100, cfg.write == 0, "{plain}");
+    }
+}

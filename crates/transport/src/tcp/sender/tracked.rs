@@ -230,7 +230,7 @@ impl Sender {
             Some(control) if control.goes_first() => return,
             Some(control) => control.on_ack(cfg, acked, &mut window),
             None if acked.segments > 0 && !acked.repairing && !acked.opening && !acked.held => {
-                self.grow(cfg, acked.segments, acked.flight);
+                self.grow(cfg, acked.segments, acked.flight, false);
                 return;
             }
             None => return,
