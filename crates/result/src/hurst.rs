@@ -4,10 +4,10 @@
 //! 44 (1), 1998, with Haar's wavelet, which is blind to the mean. Over the octaves j, the logarithm of the mean energy
 //! rises by 2 H - 1 an octave: not at all for what forgets quickly (H = 1/2), steeply for what does not.
 //!
-//! At a queue, part of what arrives is what the queue takes up and gives back: what arrives is what leaves or is lost, and
-//! what the queue grows by. The latter comes to nothing in the long run, whatever the traffic: its energy halves from octave
-//! to octave, the slope of H = 0, and dips where the queue swings, to slopes below any H. Before a full link that loses nothing
-//! there is nothing else. So those octaves count alone at which the queue has little to say.
+//! At a queue, part of what arrives is what the queue takes up and gives back: what arrives is what leaves or is lost,
+//! and what the queue grows by. The latter comes to nothing in the long run, whatever the traffic: its energy halves
+//! from octave to octave, the slope of H = 0, and dips where the queue swings, to slopes below any H. Before a full
+//! link that loses nothing there is nothing else. So those octaves count alone at which the queue has little to say.
 
 /// The finest octave that counts: differences of sums over 2^3 samples. What happens faster is that of single sources
 /// and of the packets, not that of long memory.
@@ -16,22 +16,22 @@ const FINEST: u32 = 4;
 const FEWEST: usize = 8;
 /// Octaves from which there is a slope.
 const OCTAVES: usize = 3;
-/// The energy of the queue's growth, over that of what leaves or is lost, up to which an octave counts. It falls by half an
-/// octave at the least: what it adds to a slope is soon gone.
+/// The energy of the queue's growth, over that of what leaves or is lost, up to which an octave counts. From one
+/// octave to the next it halves, or falls faster, for what remembers: what it adds to a slope is soon gone.
 const LITTLE: f64 = 0.25;
 /// Quantiles of the normal distribution: 99 % of it lie below the one, 95 % within the other of the mean.
 const STRAIGHT: f64 = 2.326;
 const CERTAIN: f64 = 1.960;
 
 /// The Hurst parameter of `values`, taken at equal steps: 0.5 for what has no memory, towards 1 for what is
-/// self-similar. `None` for fewer than 512 values, a series that does not move, and one that is not self-similar over these
-/// scales: whose energies lie on no line, or on one that no H from 0 to 1 has.
+/// self-similar. `None` for fewer than 512 values, a series that does not move, and one that is not self-similar over
+/// these scales: whose energies lie on no line, or on one that no H from 0 to 1 has.
 pub fn hurst(values: &[f64]) -> Option<f64> {
     of_energies(&energies(values))
 }
 
-/// The Hurst parameter of what `arrived` at a queue in equal steps, as far as it is not that of the queue: `left` is what was
-/// sent or lost. `None` also where no more than two octaves are the traffic's own.
+/// The Hurst parameter of what `arrived` at a queue in equal steps, as far as it is not that of the queue: `left` is
+/// what was sent or lost. `None` also where no more than two octaves are the traffic's own.
 pub fn hurst_at_queue(arrived: &[f64], left: &[f64]) -> Option<f64> {
     let grown: Vec<f64> = arrived.iter().zip(left).map(|(arrived, left)| arrived - left).collect();
     let (of_queue, of_rest) = (energies(&grown), energies(left));
@@ -115,7 +115,8 @@ impl Line {
         let spread = sum(&|p| (p.x - x) * (p.x - x));
         let slope = sum(&|p| (p.x - x) * (p.y - y)) / spread;
         let off = |p: &Point| p.y - y - slope * (p.x - x);
-        // The quantile of chi squared by E. B. Wilson and M. M. Hilferty, "The distribution of chi-square", PNAS 17, 1931.
+        // The quantile of chi squared by E. B. Wilson and M. M. Hilferty, "The distribution of chi-square", PNAS 17,
+        // 1931.
         let free = points.len() as f64 - 2.0;
         let part = 2.0 / (9.0 * free);
         let root = 1.0 - part + STRAIGHT * libm::sqrt(part);
@@ -195,8 +196,9 @@ mod tests {
         }
     }
 
-    /// Local Whittle (P. M. Robinson, "Gaussian semiparametric estimation of long range dependence", Annals of Statistics 23
-    /// (5), 1995): the H from 0.01 to 0.99 that explains the periodogram at the lowest m frequencies best.
+    /// Local Whittle (P. M. Robinson, "Gaussian semiparametric estimation of long range dependence", Annals of
+    /// Statistics 23 (5), 1995): the H from 0.01 to 0.99 that explains the periodogram at the lowest m frequencies
+    /// best.
     fn whittle(values: &[f64], m: usize) -> f64 {
         let n = values.len() as f64;
         let frequency = |j: usize| core::f64::consts::TAU * j as f64 / n;
@@ -227,8 +229,8 @@ mod tests {
         }
     }
 
-    /// A queue that swings by `swing` with a period of 50 steps and is tossed about by 20 packets, forgetting within four
-    /// steps: what it grows by in each.
+    /// A queue that swings by `swing` with a period of 50 steps and is tossed about by 20 packets, forgetting within
+    /// four steps: what it grows by in each.
     fn growth(n: usize, swing: f64, seed: u64) -> Vec<f64> {
         let (toss, mut wander, mut before) = (noise(0.5, n + 1, seed), 0.0, 0.0);
         (0..=n)
@@ -262,8 +264,8 @@ mod tests {
     #[test]
     fn traffic_shows_through_a_queue_where_the_queue_has_little_to_say() {
         for h in [0.6, 0.8] {
-            // The traffic of a step deviates by 30 packets, as the queue does: at the finest octaves they are alike. Of four
-            // series the mean is known to 0.04.
+            // The traffic of a step deviates by 30 packets, as the queue does: at the finest octaves they are alike. Of
+            // four series the mean is known to 0.04.
             let seen = (1..=4).map(|seed| {
                 let left: Vec<f64> = noise(h, 4096, seed).iter().map(|x| 100.0 + 30.0 * x).collect();
                 assert_eq!(hurst_at_queue(&left, &left), hurst(&left));
