@@ -1,13 +1,14 @@
-//! The loop of many windows at a queue: the mean field of [`Population`]s behind one control law, and the noise that each window makes.
+//! The loop of many windows at a queue: the mean field of [`Population`]s behind one control law, and the noise that
+//! each window makes.
 //!
-//! Acknowledgements clock packets: what a full link holds back is what is in flight less what the paths hold. So the queue follows the
-//! packets in flight at once; a share of signals is felt a round trip later. With relative changes x_i of class i's packets in flight the
-//! delay of the queue moves by sum c_i x_i, c_i its weight. Where growth goes by the clock (CUBIC), a longer round trip lets windows
-//! grow further, so that the delay itself moves them.
+//! Acknowledgements clock packets: what a full link holds back is what is in flight less what the paths hold. So the
+//! queue follows the packets in flight at once; a share of signals is felt a round trip later. With relative changes
+//! x_i of class i's packets in flight the delay of the queue moves by sum c_i x_i, c_i its weight. Where growth goes by
+//! the clock (CUBIC), a longer round trip lets windows grow further, so that the delay itself moves them.
 //!
-//! *Noise.* That of each window by itself, at a share that stands still: chance marks, unlike windows, what growth and reductions do in
-//! between. Where marks are chosen evenly (`recur`), how many come is no matter of chance: of the noise that is left out which a share
-//! p with the noise of its count, p over the rate, would bring about.
+//! *Noise.* That of each window by itself, at a share that stands still: chance marks, unlike windows, what growth and
+//! reductions do in between. Where marks are chosen evenly (`recur`), how many come is no matter of chance: of the
+//! noise that is left out which a share p with the noise of its count, p over the rate, would bring about.
 
 use num_complex::Complex64;
 
@@ -64,7 +65,8 @@ impl Told {
         Told { window, by_rtt: population.by_rtt() * window / points[0].response.re, points }
     }
 
-    /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling above.
+    /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
+    /// above.
     pub(crate) fn at(&self, w: f64) -> Around {
         if w > TO {
             let Around { response, power } = self.points[POINTS - 1];
@@ -97,8 +99,8 @@ impl Field {
         Field { crowds, unit, delay_s }
     }
 
-    /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how many flows, the share
-    /// of signals and its slope, the round trip, the window.
+    /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how
+    /// many flows, the share of signals and its slope, the round trip, the window.
     pub(crate) fn of_one_queue(capacity_pps: f64, crowds: &[(Sender, f64, [f64; 2], f64, f64)]) -> Self {
         // Sum of f / R = C, R with the delay d: dd = sum (f x / R) / sum (f / R^2).
         let per_delay: f64 = crowds.iter().map(|(_, flows, _, rtt_s, window)| flows * window / (rtt_s * rtt_s)).sum();

@@ -1,17 +1,17 @@
-//! Many windows at once, each with its own chances: how their mean answers a share of signals that varies, and the noise that they make
-//! themselves, without a number that was fitted.
+//! Many windows at once, each with its own chances: how their mean answers a share of signals that varies, and the
+//! noise that they make themselves, without a number that was fitted.
 //!
-//! The density of the windows over the states of their cycles moves with time; a signal takes a window from the end of one cycle to the
-//! beginning of the next. Around its rest, with flux `phi_i` of windows that enter cycle i, survival `S_i(a)` up to the age a and
-//! acknowledgements `r_i(a)`, a share p + dp e^{st} moves the density to
+//! The density of the windows over the states of their cycles moves with time; a signal takes a window from the end of
+//! one cycle to the beginning of the next. Around its rest, with flux `phi_i` of windows that enter cycle i, survival
+//! `S_i(a)` up to the age a and acknowledgements `r_i(a)`, a share p + dp e^{st} moves the density to
 //!
 //! ```text
 //! nu_i(a) = S_i(a) (psi_i e^{-sa} - phi_i dp integral_0^a r_i(u) e^{-s(a-u)} du)
 //! ```
 //!
-//! where the psi balance at each signal. The mean in flight is the density's with the packets in flight. The noise of one window is the
-//! transform of its correlation E\[(f(0) - F) f(t)\]: the density whose cells are weighted with f - F at time 0 moves by the same law,
-//! so that the integral has f - F for -r dp. `density` solves both.
+//! where the psi balance at each signal. The mean in flight is the density's with the packets in flight. The noise of
+//! one window is the transform of its correlation E\[(f(0) - F) f(t)\]: the density whose cells are weighted with f - F
+//! at time 0 moves by the same law, so that the integral has f - F for -r dp. `density` solves both.
 //!
 //! Time is in round trips.
 
@@ -68,7 +68,8 @@ impl Population {
             shift,
             observed: waiting,
             window: (density.flight - outside).max(0.2 * density.flight),
-            // An acknowledgement is held back or not. What a paced sender holds back meanwhile makes up for it: it sends evenly.
+            // An acknowledgement is held back or not. What a paced sender holds back meanwhile makes up for it: it
+            // sends evenly.
             held: if sender.paced { 0.0 } else { outside * (1.0 - outside) },
             by_rtt: 0.0,
             density,
@@ -113,8 +114,9 @@ impl Population {
 
     /// At `s`, from how windows answer signals, what remains of where they were, and what they make of another alpha.
     fn around(&self, s: Complex64, [signals, noise, alpha]: [Complex64; 3]) -> Around {
-        // Windows grow by whole packets, of which on average half is missing, once in a round trip; every second acknowledgement is held
-        // back for a gap between packets. Both are quicker than any loop, so that their variance counts, not its shape.
+        // Windows grow by whole packets, of which on average half is missing, once in a round trip; every second
+        // acknowledgement is held back for a gap between packets. Both are quicker than any loop, so that their
+        // variance counts, not its shape.
         let quick = |variance: f64, rounds: f64| {
             let turned = s * rounds;
             2.0 * variance * rounds / (1.0 + turned.norm_sqr())
@@ -185,15 +187,16 @@ mod tests {
                 }
             }
         }
-        // Of large windows of Reno the closed form: halvings of (2/3) W a round through a pole of p W / .8578, W = 1.3098 / sqrt(p):
-        // 87.3 / .01527^2 = 3.74e5 at W = 131.
+        // Of large windows of Reno the closed form: halvings of (2/3) W a round through a pole of p W / .8578, W =
+        // 1.3098 / sqrt(p): 87.3 / .01527^2 = 3.74e5 at W = 131.
         let population = Population::new(&of(Law::Reno), 1e-4, 0.1);
         near(population.at(Complex64::new(0.0, 1e-5)).power, 3.74e5, 0.1);
     }
 
     #[test]
     fn an_alpha_that_lags_answers_late() {
-        // DCTCP's alpha takes 16 rounds: at a tenth of a radian a round its answer lags far behind Reno's of the same window.
+        // DCTCP's alpha takes 16 rounds: at a tenth of a radian a round its answer lags far behind Reno's of the same
+        // window.
         let lag = |law: Law, p: f64| {
             let response = Population::new(&of(law), p, 0.1).at(Complex64::new(0.0, 0.1)).response;
             PI - response.im.atan2(response.re).abs()

@@ -1,22 +1,24 @@
-//! Several links at once, each with a law that holds its queue at a target, and flows that cross more than one of them: the parking lot.
+//! Several links at once, each with a law that holds its queue at a target, and flows that cross more than one of them:
+//! the parking lot.
 //!
-//! *At rest* each link that is full has the share p_l at which its flows fill it, a link that is not full no queue and no signals. A flow
-//! meets 1 - prod (1 - p_l) of its way and waits in each queue:
+//! *At rest* each link that is full has the share p_l at which its flows fill it, a link that is not full no queue and
+//! no signals. A flow meets 1 - prod (1 - p_l) of its way and waits in each queue:
 //!
 //! ```text
 //! R_c = T_c + sum q_l / C_l,   sum over the flows c of link l: N_c W_c(p_c, R_c) / R_c = C_l   of each full link
 //! ```
 //!
-//! *Around the rest.* Acknowledgements clock packets: a full link sends C_l whatever is in flight. With relative changes x_c of what class c
-//! has in flight the rates N_c W_c / R_c of a link's flows still add up to C_l, so that the delays d of the links follow from
+//! *Around the rest.* Acknowledgements clock packets: a full link sends C_l whatever is in flight. With relative
+//! changes x_c of what class c has in flight the rates N_c W_c / R_c of a link's flows still add up to C_l, so that the
+//! delays d of the links follow from
 //!
 //! ```text
 //! A d = B x,   A_lm = sum over flows of both l and m: r_c / R_c,   B_lc = r_c, the rate of class c at link l
 //! ```
 //!
-//! One link alone has the scalar loop of `field`. x_c answers the signals of each link on its way a round trip later, and its own noise is
-//! that of its windows. The loop is closed by one controller a link: it is stable if det(I + L(jw)) turns by a quarter for each integrator,
-//! and the noise of each queue is (I + L)^-1 times what windows do.
+//! One link alone has the scalar loop of `field`. x_c answers the signals of each link on its way a round trip later,
+//! and its own noise is that of its windows. The loop is closed by one controller a link: it is stable if det(I +
+//! L(jw)) turns by a quarter for each integrator, and the noise of each queue is (I + L)^-1 times what windows do.
 //!
 //! Left out: how far along its way a signal is set, losses, unresponsive load, and queues that run empty.
 
@@ -163,7 +165,8 @@ impl Square {
         square
     }
 
-    /// Turns `right`, n rows of `width`, into what it is of this matrix, by elimination with the largest pivot; answers the determinant.
+    /// Turns `right`, n rows of `width`, into what it is of this matrix, by elimination with the largest pivot; answers
+    /// the determinant.
     fn solve(mut self, right: &mut [Complex64], width: usize) -> Complex64 {
         let n = self.n;
         let mut determinant = Complex64::ONE;
@@ -301,7 +304,8 @@ impl<'a> Loops<'a> {
         libm::round((0.5 * PI * n as f64 - turned) / PI) as i64
     }
 
-    /// Whether the loops are stable, how much larger their gains could be, and the deviation of each full link's queue, packets.
+    /// Whether the loops are stable, how much larger their gains could be, and the deviation of each full link's queue,
+    /// packets.
     pub(crate) fn told(&self) -> (bool, Option<f64>, Vec<(usize, f64)>) {
         let (n, m) = (self.stages.len(), self.crossings.len());
         let walk: Vec<At> = self.frequencies().into_iter().map(|w| self.at(w)).collect();
