@@ -51,7 +51,9 @@ def single_queues(seed: int, count: int, preset: str, longer: int = 1):
         if 8 <= flows <= 200 and target >= 15:
             found += 1
             groups = group("ftp", preset, flows)
-            yield scenario(groups, round(12000 * pps), base, max(60, 4 * target), target, flows, longer * (60 + 200 * base))
+            yield scenario(
+                groups, round(12000 * pps), base, max(60, 4 * target), target, flows, longer * (60 + 200 * base)
+            )
 
 
 def shares(seed: int, count: int, preset: str) -> list[tuple[float, float]]:

@@ -17,8 +17,8 @@ pub(crate) const POINTS: usize = 72;
 const STEPS_A_ROUND: f64 = 3.0;
 /// Steps of a fall in a round trip: it begins with no jump, which a quick loop would feel.
 const FALLS_A_ROUND: f64 = 16.0;
-/// Chance below which a window at a signal is hardly ever met, and by how many points the range
-/// of those that are is widened.
+/// Chance below which a window at a signal is hardly ever met, and by how many points the range of those that are is
+/// widened.
 const HARDLY: f64 = 1e-7;
 const WIDER: usize = 8;
 /// Growth is followed until so little of a cycle's chance is left.
@@ -33,9 +33,9 @@ const KEPT_S: f64 = 1.0 / 32.0;
 pub(crate) const PRAGUE_RTT_S: f64 = 0.025;
 /// Packets that wait for the pacer of a sender whose packets are acknowledged one by one, and how many more do, the
 /// receiver included, where two are acknowledged together. What is released meanwhile falls behind, since the pacer is
-/// hardly quicker than the window. The only numbers here that are measured, in packets (docs/theory/models.md): the
-/// same at windows of 4 to 19 and shares of .12 to .3.
-const PACER_HOLDS: [f64; 2] = [0.8, 1.45];
+/// hardly quicker than the window. The only numbers here that are measured, in packets (docs/theory/models.md): within
+/// a tenth the same at windows of 4 to 19 and shares of .12 to .3.
+const PACER_HOLDS: [f64; 2] = [0.88, 1.18];
 
 /// The windows at which signals come, as a chain over a grid.
 #[derive(Clone, Copy, Debug)]
@@ -79,8 +79,8 @@ pub(crate) struct Cycle {
     pub(crate) steps: Vec<Step>,
 }
 
-/// States that follow each other: `stride` for each point, of CUBIC that with its limit at the
-/// window and that with it above.
+/// States that follow each other: `stride` for each point, of CUBIC that with its limit at the window and that with it
+/// above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Range {
     pub(crate) from: usize,
@@ -122,9 +122,9 @@ pub(crate) struct Settled {
     pub(crate) rest: Rest,
 }
 
-/// The chances of the states at a signal, from where each leads, by taking one state after the other out
-/// (Grassmann, Taksar and Heyman, "Regenerative analysis and steady state distributions for Markov chains", 1985:
-/// no difference is ever taken).
+/// The chances of the states at a signal, from where each leads, by taking one state after the other out (Grassmann,
+/// Taksar and Heyman, "Regenerative analysis and steady state distributions for Markov chains", 1985: no difference is
+/// ever taken).
 fn balanced(range: Range, cycles: &[Cycle]) -> Vec<f64> {
     let n = range.len();
     let mut leads = vec![0.0; n * n];
@@ -183,8 +183,8 @@ impl<'a> Chain<'a> {
         Chain { sender, p, rtt_s, seen_s, typical, lowest, step, alpha_shift: 0.0 }
     }
 
-    /// The chain of `sender` at the round trip that it measures, and how many round trips an answer to a
-    /// signal keeps the next one off.
+    /// The chain of `sender` at the round trip that it measures, and how many round trips an answer to a signal keeps
+    /// the next one off.
     pub(crate) fn around(sender: &'a Sender, p: f64, rtt_s: f64) -> (Self, f64) {
         let chain = Chain::new(sender, p, rtt_s, rtt_s);
         let prague = sender.law == Law::Prague && rtt_s < PRAGUE_RTT_S;
@@ -192,8 +192,8 @@ impl<'a> Chain<'a> {
         if !prague || sender.held_s == 0.0 {
             return (chain, waiting);
         }
-        // Its growth goes by the round trip that it measures: that of the packet whose
-        // acknowledgement was held back for a gap.
+        // Its growth goes by the round trip that it measures: that of the packet whose acknowledgement was held back
+        // for a gap.
         let gap_s = (rtt_s / chain.settle().window_pkts).min(sender.held_s);
         (Chain::new(sender, p, rtt_s, rtt_s + gap_s), waiting)
     }
@@ -314,8 +314,8 @@ impl<'a> Chain<'a> {
         if law == Law::Prague {
             growth.advance(acks_waiting * (1.0 - p) / unmarked(p), waiting);
         }
-        // In flight meanwhile: what comes down in proportion falls all the time, what comes
-        // down at once while it is silent.
+        // In flight meanwhile: what comes down in proportion falls all the time, what comes down at once while it is
+        // silent.
         let last = if law == Law::Prague { self.flight(growth.window) } else { after };
         let first = if quick { after } else { before };
         let falling = if proportional || quick { waiting } else { waiting - 1.0 };
@@ -329,8 +329,8 @@ impl<'a> Chain<'a> {
         if rest > 0.0 {
             cycle.steps.push(Step { rounds: rest, flight: last, acks: 0.0, to: (0, 0.0) });
         }
-        // What came in silence leaves in clumps: the last acknowledgements before a signal take half
-        // of their round trip's share.
+        // What came in silence leaves in clumps: the last acknowledgements before a signal take half of their round
+        // trip's share.
         let clumped = if proportional || quick || self.sender.paced { 1.0 } else { 0.5 };
         let mut left = 1.0;
         let mut flight = if law == Law::Prague { self.flight(growth.window) } else { after };
@@ -383,8 +383,8 @@ impl<'a> Chain<'a> {
         (self.stride() * point + usize::from(below), place - point as f64)
     }
 
-    /// Packets of a flow that are not in the network although its window counts them: held back by the
-    /// receiver, waiting for the pacer.
+    /// Packets of a flow that are not in the network although its window counts them: held back by the receiver,
+    /// waiting for the pacer.
     pub(crate) fn outside_pkts(&self, window: f64) -> f64 {
         let Sender { held_s, paced, .. } = *self.sender;
         // In units of the gap between two packets, R / W. Every second one is acknowledged at once, the others wait for
@@ -400,8 +400,8 @@ fn share_out(next: &mut [f64], stride: usize, (state, part): (usize, f64), chanc
     next[state + stride] += chance * part;
 }
 
-/// Of the acknowledgements until the first mark, 1 / rate of them where marks come evenly in time, those that
-/// are not marked: (1 - p) / p.
+/// Of the acknowledgements until the first mark, 1 / rate of them where marks come evenly in time, those that are not
+/// marked: (1 - p) / p.
 fn unmarked(p: f64) -> f64 {
     let p = p.min(1.0 - 1e-12);
     -libm::log1p(-p) * (1.0 - p) / p

@@ -1,20 +1,20 @@
-//! The density of windows over the steps of their cycles, moved at some frequency: what a cycle is worth that
-//! is entered, and what a push on all of them brings. Several frequencies go through at once, since what a
-//! step is does not depend on them.
+//! The density of windows over the steps of their cycles, moved at some frequency: what a cycle is worth that is
+//! entered, and what a push on all of them brings. Several frequencies go through at once, since what a step is does
+//! not depend on them.
 //!
-//! In a step of length h windows are signalled evenly over time, the share 1 - `after` of those who
-//! enter it. Of one who enters it,
+//! In a step of length h windows are signalled evenly over time, the share 1 - `after` of those who enter it. Of one
+//! who enters it,
 //!
 //! ```text
-//! u = (1 - e^{-sh}) / s          is there if it stays, m = u2 + after (u - u2), u2 = (h - u) / (sh), if it stays with
-//!                                that chance,
+//! u = (1 - e^{-sh}) / s          is there if it stays; with that chance alone u2 + after (u - u2),
+//!                                u2 = (h - u) / (sh),
 //! (1 - after) u / h              is signalled,
 //! after e^{-sh}                  goes on.
 //! ```
 //!
-//! A push of `by` per window that is there and round trip, e^{st}, adds by (v2 + after (v - v2)), v = (h - u) / s, v2
-//! = (h/2 - u2) / s; by after u goes on; the rest is signalled. What enters is what leaves, is signalled and is
-//! there, times s: no window is lost.
+//! A push of `by` per window that is there and round trip, e^{st}, adds by (v2 + after (v - v2)), v = (h - u) / s, v2 =
+//! (h/2 - u2) / s; by after u goes on; the rest is signalled. What enters is what leaves, is signalled and is there,
+//! times s: no window is lost.
 
 use num_complex::Complex64;
 
@@ -105,8 +105,8 @@ struct Cell {
     /// Who is signalled, by where that leads: a state of the range, and one point further.
     to: usize,
     signalled: [f64; 2],
-    /// Pushes per window that is there: signals of a higher share, and windows weighted with
-    /// their flight beyond the mean.
+    /// Pushes per window that is there: signals of a higher share, and windows weighted with their flight beyond the
+    /// mean.
     push: [f64; 2],
 }
 

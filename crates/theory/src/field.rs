@@ -1,5 +1,5 @@
-//! The loop of many windows at a queue: the mean field of [`Population`]s behind one control law, and the
-//! noise that each window makes.
+//! The loop of many windows at a queue: the mean field of [`Population`]s behind one control law, and the noise that
+//! each window makes.
 //!
 //! Acknowledgements clock packets: what a full link holds back is what is in flight less what the paths hold. So the
 //! queue follows the packets in flight at once; a share of signals is felt a round trip later. With relative changes
@@ -65,8 +65,8 @@ impl Told {
         Told { window, by_rtt: population.by_rtt() * window / points[0].response.re, points }
     }
 
-    /// Around the rest at `w`, in inverse round trips: on a line in the frequency's
-    /// logarithm; flat below, falling above.
+    /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
+    /// above.
     pub(crate) fn at(&self, w: f64) -> Around {
         if w > TO {
             let Around { response, power } = self.points[POINTS - 1];

@@ -68,8 +68,8 @@ impl Population {
             shift,
             observed: waiting,
             window: (density.flight - outside).max(0.2 * density.flight),
-            // An acknowledgement is held back or not. What a paced sender holds back meanwhile
-            // makes up for it: it sends evenly.
+            // An acknowledgement is held back or not. What a paced sender holds back meanwhile makes up for it: it
+            // sends evenly.
             held: if sender.paced { 0.0 } else { outside * (1.0 - outside) },
             by_rtt: 0.0,
             density,
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn an_alpha_that_lags_answers_late() {
-        // DCTCP's alpha takes 16 rounds: at a tenth of a radian a round its answer lags far
-        // behind Reno's of the same window.
+        // DCTCP's alpha takes 16 rounds: at a tenth of a radian a round its answer lags far behind Reno's of the same
+        // window.
         let lag = |law: Law, p: f64| {
             let response = Population::new(&of(law), p, 0.1).at(Complex64::new(0.0, 0.1)).response;
             PI - response.im.atan2(response.re).abs()

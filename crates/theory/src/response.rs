@@ -1,5 +1,5 @@
-//! Response functions: the mean window that a sender holds where each packet is signalled with the same chance, without
-//! a number that was fitted, for Reno, CUBIC, DCTCP and Prague.
+//! Response functions: the mean window that a sender holds where each packet is signalled with the same chance, for
+//! Reno, CUBIC, DCTCP and Prague. No number was fitted; one was measured: what waits for the pacer of a Prague sender.
 //!
 //! A window goes through cycles. A signal comes at a window X; it is reduced, waits until its answer has come back,
 //! then grows until the next signal, which comes after so many acknowledgements as a geometric law says. From the chain
@@ -8,13 +8,13 @@
 //!
 //! What senders do beyond the law matters at windows of some packets and is counted:
 //! - a window of 7.6 sends 7 packets: half a packet less on average (not where windows are whole);
-//! - the answer to a mark: silence until half is acknowledged, and a round trip more until the receiver
-//!   hears of it; or, in proportion (PRR), one round trip in all. What was silent comes in clumps
-//!   afterwards, in half of the round trip;
+//! - the answer to a mark: silence until half is acknowledged, and a round trip more until the receiver hears of it;
+//!   or, in proportion (PRR), one round trip in all. What was silent comes in clumps afterwards, in half of the round
+//!   trip;
 //! - an acknowledgement that is held back keeps a packet out of the network: half the gap between two, on average.
 //!
-//! Left out: time-outs, losses in place of marks, and that p itself swings (E\[W\] rises with it by
-//! 3/8 of its relative variance).
+//! Left out: time-outs, losses in place of marks, and that p itself swings (E\[W\] rises with it by 3/8 of its relative
+//! variance).
 
 pub use crate::chain::Rest;
 use crate::chain::{Chain, PRAGUE_RTT_S};
@@ -35,8 +35,8 @@ impl Sender {
             Law::Dctcp => 1.4 / window_pkts,
             Law::Prague => 2.7 / window_pkts * (rtt_s / PRAGUE_RTT_S).min(1.0),
         };
-        // Along the line through the last two, from where it is to be expected; what that does not find is
-        // looked for between two ends.
+        // Along the line through the last two, from where it is to be expected; what that does not find is looked for
+        // between two ends.
         let (mut u, mut slope, mut last) = (libm::log(scale.min(0.5)), -0.75, None);
         for _ in 0..8 {
             let here = miss(u);

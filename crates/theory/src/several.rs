@@ -1,5 +1,5 @@
-//! Several links at once, each with a law that holds its queue at a target, and flows that cross more than
-//! one of them: the parking lot.
+//! Several links at once, each with a law that holds its queue at a target, and flows that cross more than one of them:
+//! the parking lot.
 //!
 //! *At rest* each link that is full has the share p_l at which its flows fill it, a link that is not full no queue and
 //! no signals. A flow meets 1 - prod (1 - p_l) of its way and waits in each queue:
@@ -165,8 +165,8 @@ impl Square {
         square
     }
 
-    /// Turns `right`, n rows of `width`, into what it is of this matrix, by elimination with the largest
-    /// pivot; answers the determinant.
+    /// Turns `right`, n rows of `width`, into what it is of this matrix, by elimination with the largest pivot; answers
+    /// the determinant.
     fn solve(mut self, right: &mut [Complex64], width: usize) -> Complex64 {
         let n = self.n;
         let mut determinant = Complex64::ONE;
@@ -304,8 +304,8 @@ impl<'a> Loops<'a> {
         libm::round((0.5 * PI * n as f64 - turned) / PI) as i64
     }
 
-    /// Whether the loops are stable, how much larger their gains could be, and the deviation of
-    /// each full link's queue, packets.
+    /// Whether the loops are stable, how much larger their gains could be, and the deviation of each full link's queue,
+    /// packets.
     pub(crate) fn told(&self) -> (bool, Option<f64>, Vec<(usize, f64)>) {
         let (n, m) = (self.stages.len(), self.crossings.len());
         let walk: Vec<At> = self.frequencies().into_iter().map(|w| self.at(w)).collect();
