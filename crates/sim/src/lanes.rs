@@ -1,12 +1,13 @@
 //! Lanes: the stretches of a flow's way, from an end or port to the next port or end.
 //!
-//! The links on a lane that its flow alone uses have no queue that anybody else could join, so a packet's way through them is
-//! computed when it enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would do), without
-//! events. Where more could wait than there is room for, the link keeps count of what waits, and the way of a packet that finds it full
-//! ends there.
+//! The links on a lane that its flow alone uses have no queue that anybody else could join, so a packet's way through
+//! them is computed when it enters the lane (`max(arrival, link free) + size / rate + delay`, exactly what a port would
+//! do), without events. Where more could wait than there is room for, the link keeps count of what waits, and the way
+//! of a packet that finds it full ends there.
 //!
-//! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs from flow to flow is
-//! small, and that of a flow with two lanes each way lies on one cache line; what flows have in common is kept once.
+//! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs
+//! from flow to flow is small, and that of a flow with two lanes each way lies on one cache line; what flows
+//! have in common is kept once.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -271,8 +272,8 @@ impl Lanes {
         }
     }
 
-    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether it
-    /// does reach it.
+    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether
+    /// it does reach it.
     #[inline(never)]
     fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
         let it = &mut self.lanes[self.skipped + lane as usize];
@@ -455,8 +456,8 @@ mod tests {
         assert_eq!((lanes.target(2), lanes.target(1)), (Target::LoneSender, Target::PromptReceiver));
     }
 
-    /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, perhaps then over one of
-    /// 80 Mbit/s: when each arrives, microseconds, or when it finds no room.
+    /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, perhaps
+    /// then over one of 80 Mbit/s: when each arrives, microseconds, or when it finds no room.
     fn sent(limit: Limit, second: bool, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
         let mut lanes = Lanes::new(1, 1);
         let (rate, delay) = (Rate::from_bps(8_000_000), Span::from_millis(1));
@@ -483,8 +484,9 @@ mod tests {
 
     #[test]
     fn a_private_link_drops_what_it_has_no_room_for() {
-        // 1000 bytes take 1000 us, then 100 us: of four at once the first is in transmission, two wait. At 1000 us the second starts, and
-        // one has room again, which reaches the end at 4000 + 1000 + 100 us. At 9000 us nothing waits.
+        // 1000 bytes take 1000 us, then 100 us: of four at once the first is in transmission, two wait. At
+        // 1000 us the second starts, and one has room again, which reaches the end at 4000 + 1000 + 100
+        // us. At 9000 us nothing waits.
         let two = Limit::packets(2);
         let at_once =
             [(1000, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 999), (1000, 1000), (1000, 1000), (1000, 9000)];

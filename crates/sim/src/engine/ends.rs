@@ -1,7 +1,7 @@
 //! The ends of a flow, whatever its transport: what the agenda, the applications and the measurements ask of them.
 //!
-//! Those of TCP stand where its loops read them: the sender in the flow, on three cache lines with its timers, the receiver
-//! beside what else a port needs that computes its answer. Those of all other transports are agents.
+//! Those of TCP stand where its loops read them: the sender in the flow, on three cache lines with its timers, the
+//! receiver beside what else a port needs that computes its answer. Those of all other transports are agents.
 
 use aqumen_transport::Message;
 use aqumen_transport::tcp::{Receiver, Sender};
@@ -137,7 +137,8 @@ impl Hosts<'_> {
         match state.ends() {
             Ends::Tcp => {
                 let (config, sink) = (ways.configs[state.group as usize], &mut ways.sinks[flow as usize]);
-                // The clock of a host does not jump with a new connection, but the phase of a coarse one is anybody's guess.
+                // The clock of a host does not jump with a new connection, but the phase of a
+                // coarse one is anybody's guess.
                 let phase = state.clock_phase(config);
                 state.sender = Sender::new(config, Some(Bytes(0))).with_clock_phase(config, phase);
                 sink.receiver = Receiver::new(config);

@@ -1,5 +1,6 @@
-//! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so little to do in
-//! a window, that they share their inboxes; nothing needs sorting, since what reaches one end over its last lane comes in order.
+//! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so
+//! little to do in a window, that they share their inboxes; nothing needs sorting, since what reaches one end over
+//! its last lane comes in order.
 
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
@@ -23,8 +24,8 @@ pub(super) struct Lone {
     timers: Inbox<(u64, u32)>,
     timers_now: Vec<(u64, u32)>,
     round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window. Empty where no
-    /// sender waits before it sends.
+    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
+    /// Empty where no sender waits before it sends.
     next_acks: Vec<u32>,
     /// The same for each flow, in the pass that finds them: of which pass, above when.
     first_acks: Vec<u64>,
@@ -53,8 +54,8 @@ const RECEIVER: u32 = 1 << 31;
 const NO_MORE: u32 = u32::MAX;
 
 impl Lone {
-    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if a sender may wait
-    /// for a random time before it sends; none otherwise.
+    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
+    /// a sender may wait for a random time before it sends; none otherwise.
     pub(super) fn new(
         width_bits: u32,
         horizon_ns: u64,
@@ -219,8 +220,9 @@ impl Hosts<'_> {
         done + self.run_lone_timers(ways, until)
     }
 
-    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow reaches it at
-    /// `next_acks`, in nanoseconds from the start of the window on, or no sooner than `until`. Why it stops, and where.
+    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow
+    /// reaches it at `next_acks`, in nanoseconds from the start of the window on, or no sooner than
+    /// `until`. Why it stops, and where.
     #[inline(never)]
     fn acknowledge(
         &mut self,
@@ -302,8 +304,8 @@ impl Hosts<'_> {
         }
     }
 
-    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for many at once
-    /// takes no longer than for one.
+    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for
+    /// many at once takes no longer than for one.
     #[inline(never)]
     fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
         let mut seen = 0;

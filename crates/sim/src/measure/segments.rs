@@ -1,7 +1,7 @@
 //! What becomes of TCP's segments on their way: how long they take, and how many are lost.
 //!
-//! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the distribution, and the
-//! change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
+//! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the
+//! distribution, and the change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
 
 use aqumen_network::measured::edges;
 use aqumen_result::{FlowMetrics, Histogram};

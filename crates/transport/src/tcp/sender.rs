@@ -1,9 +1,9 @@
 //! The sending end: when to send which segment.
 //!
 //! Slow start, congestion avoidance, fast retransmit and fast recovery follow RFC 5681, NewReno RFC 6582, selective
-//! acknowledgements RFC 6675 or RFC 8985, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Where ns-2.35 differs, a
-//! field of [`TcpConfig`] chooses. Growth and reduction of the window are Reno's; a connection with another congestion
-//! control, or paced, has a `Control` in its `Aside` and takes the rare paths throughout.
+//! acknowledgements RFC 6675 or RFC 8985, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Where ns-2.35
+//! differs, a field of [`TcpConfig`] chooses. Growth and reduction of the window are Reno's; a connection with another
+//! congestion control, or paced, has a `Control` in its `Aside` and takes the rare paths throughout.
 //!
 //! ```text
 //!                  third duplicate                      acknowledged up to `recover`
@@ -34,8 +34,8 @@ use tracked::Track;
 /// The sending end of a connection.
 ///
 /// The host calls [`start`](Self::start), then after every call that may change what can be sent (`start`, `resume`,
-/// `offer`, [`on_ack`](Self::on_ack), [`on_timer`](Self::on_timer)) polls [`poll_immediate`](Self::poll_immediate) until
-/// `None`, and [`poll_transmit`](Self::poll_transmit) until `None`: at once, or with
+/// `offer`, [`on_ack`](Self::on_ack), [`on_timer`](Self::on_timer)) polls [`poll_immediate`](Self::poll_immediate)
+/// until `None`, and [`poll_transmit`](Self::poll_transmit) until `None`: at once, or with
 /// [`send_overhead`](TcpConfig::send_overhead) after a random delay (one at a time: while it runs, further calls start
 /// no second one). A paced sender lets go what its rate allows; the host polls again at [`next_send`](Self::next_send).
 #[derive(Clone, Debug)]
@@ -248,8 +248,8 @@ impl Sender {
         self.on_unusual_ack(cfg, now, *ack, recovered);
     }
 
-    /// The same of an acknowledgement without selective blocks. `false`: it is not just one of new data that reaches a plain Reno sender
-    /// while nothing is known to be missing, and [`on_ack`](Self::on_ack) is to be called.
+    /// The same of an acknowledgement without selective blocks. `false`: it is not just one of new data that reaches a
+    /// plain Reno sender while nothing is known to be missing, and [`on_ack`](Self::on_ack) is to be called.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck) -> bool {
         // It acknowledges something, and no more than was sent: both by one comparison.
@@ -306,8 +306,8 @@ impl Sender {
         } else if ack.ack == self.una {
             let window = core::mem::replace(&mut self.peer_window, ack.window);
             self.on_window(cfg, now, window);
-            // RFC 5681 section 2: a duplicate has data outstanding and the same window. One without selective blocks tells a
-            // SACK sender that a copy arrived, not that something is missing (RFC 6675 section 2).
+            // RFC 5681 section 2: a duplicate has data outstanding and the same window. One without selective blocks
+            // tells a SACK sender that a copy arrived, not that something is missing (RFC 6675 section 2).
             if self.una < self.high && window == ack.window && cfg.variant != Variant::Sack {
                 self.on_duplicate(cfg, now);
             }
@@ -350,8 +350,8 @@ impl Sender {
         self.window_allows()
     }
 
-    /// Where pacing holds back what the window allows: when to poll [`poll_transmit`](Self::poll_transmit) again. It may
-    /// change with any call, never to sooner.
+    /// Where pacing holds back what the window allows: when to poll [`poll_transmit`](Self::poll_transmit) again. It
+    /// may change with any call, never to sooner.
     pub fn next_send(&self, cfg: &TcpConfig, now: Instant) -> Option<Instant> {
         let release = self.control()?.release(now);
         (release > now && self.has_to_send(cfg)).then_some(release)
@@ -395,8 +395,8 @@ impl Sender {
         self.emit(cfg, now, seq)
     }
 
-    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of marks or writes. Its
-    /// number, for a host that knows the rest. `None`: it is another, which [`transmit`](Self::transmit) gives.
+    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of marks or writes.
+    /// Its number, for a host that knows the rest. `None`: it is another, which [`transmit`](Self::transmit) gives.
     #[inline(always)]
     pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<u32> {
         debug_assert!(self.may_transmit(cfg, now));
@@ -564,8 +564,9 @@ impl Sender {
         self.cwnd = reno_growth(self.cwnd, slow_start, f64::from(counted >> (31 * u32::from(held))));
     }
 
-    /// Whether what a timeout found outstanding is being sent again, with `una` not acknowledged. Only new data carries CWR (RFC 3168
-    /// section 6.1.5), so until then the receiver echoes a mark from before, which must not hold the window at one segment.
+    /// Whether what a timeout found outstanding is being sent again, with `una` not acknowledged. Only new data
+    /// carries CWR (RFC 3168 section 6.1.5), so until then the receiver echoes a mark from before, which must not
+    /// hold the window at one segment.
     #[inline]
     fn resends_after_timeout(&self, cfg: &TcpConfig, una: u32) -> bool {
         self.last == Cause::Timeout && una < self.recover && !cfg.quirks.cwr_retransmissions
