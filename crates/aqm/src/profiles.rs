@@ -65,6 +65,7 @@ pub const PROFILES: &[Profile] = &[
         settings: &[
             ("limit", Value::Number(10_240.0)),
             ("mtu", Value::Number(LINUX_MTU)),
+            ("emptied", Value::Choice("gone")),
             ("inverse_root", Value::Choice("newton")),
             ("ecn", Value::Flag(true)),
         ],
@@ -74,12 +75,13 @@ pub const PROFILES: &[Profile] = &[
         name: "fq-pie-linux",
         algorithm: "fq-pie",
         settings: &{
-            let mut settings = [("overflow", Value::Choice("arriving")); LINUX_PIE.len() + 1];
+            let mut settings = [("overflow", Value::Choice("arriving")); LINUX_PIE.len() + 2];
             let mut i = 0;
             while i < LINUX_PIE.len() {
                 settings[i] = LINUX_PIE[i];
                 i += 1;
             }
+            settings[LINUX_PIE.len()] = ("emptied", Value::Choice("gone"));
             settings[0] = ("limit", Value::Number(10_240.0));
             settings
         },
@@ -100,8 +102,8 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "cake-linux",
         algorithm: "cake",
-        settings: &[("limit", Value::Number(10_240.0))],
-        doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: what cake is, and 10240 packets at most",
+        settings: &[("limit", Value::Number(10_240.0)), ("inverse_root", Value::Choice("newton"))],
+        doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: 10240 packets at most, and its arithmetic",
     },
     Profile {
         name: "red-linux",

@@ -55,7 +55,7 @@ use crate::multi::hash::{FlowHash, scale};
 use crate::multi::rounds::Links;
 use crate::multi::store::{Length, Store, Waiting};
 use crate::today::cobalt::{CobaltParams, CobaltState, DECREMENT, INCREMENT};
-use crate::today::codel::{INTERVAL, TARGET};
+use crate::today::codel::{INTERVAL, INVERSE_ROOT, InverseRoot, TARGET};
 use crate::{
     Backlog, Bound, Cobalt, DefaultValue, Draw, Fates, Handle, Kind, Limit, Network, Packet, Param, ParamError, Qdisc,
     Settings, Totals, Unit, Value, Verdict,
@@ -128,6 +128,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
         },
         TARGET,
         INTERVAL,
+        INVERSE_ROOT,
         INCREMENT,
         DECREMENT,
         Param {
@@ -343,6 +344,7 @@ impl Cake {
             interval: span("interval", standard.cobalt.interval),
             increment: settings.number("increment").unwrap_or(standard.cobalt.increment),
             decrement: settings.number("decrement").unwrap_or(standard.cobalt.decrement),
+            root: InverseRoot::of(settings),
             ecn: settings.flag("ecn").unwrap_or(standard.cobalt.ecn),
             ..standard.cobalt
         };
@@ -495,6 +497,15 @@ impl Cake {
         }
     }
 
+    /// What a queue may send that was idle. Linux rounds down here, with 1 as 65535 parts of 2^16.
+    fn first_turn<R: Draw>(&self, queue: usize, rng: &mut R) -> i64 {
+        if self.params.cobalt.root == InverseRoot::Exact {
+            return self.turn(queue, rng);
+        }
+        let parts = 65_535 / self.host_load(queue).max(1) as u64;
+        ((self.tins[self.tin(queue)].quantum as u64 * parts) >> 16) as i64
+    }
+
     /// Moves a queue from the list it is in to the end of that of `to`.
     fn move_to(&mut self, queue: usize, to: Set) {
         let (from, tin) = (self.flows[queue].set, self.tin(queue));
@@ -628,7 +639,7 @@ impl Qdisc for Cake {
         match self.flows[queue].set {
             Set::Idle | Set::Decaying => {
                 self.move_to(queue, Set::Sparse);
-                self.flows[queue].deficit = self.turn(queue, rng);
+                self.flows[queue].deficit = self.first_turn(queue, rng);
             }
             Set::SparseWait => {
                 // It is among the bulk flows already, and keeps its place.
@@ -755,6 +766,7 @@ impl Qdisc for Cake {
         visit("mtu", Value::Number(mtu as f64));
         visit("target", Value::seconds(cobalt.target));
         visit("interval", Value::seconds(cobalt.interval));
+        visit("inverse_root", Value::Choice(cobalt.root.name()));
         visit("increment", Value::Number(cobalt.increment));
         visit("decrement", Value::Number(cobalt.decrement));
         visit("tins", Value::Choice(tins.name()));

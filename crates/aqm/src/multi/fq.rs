@@ -49,7 +49,7 @@ pub(crate) const fn params<const N: usize>(more: &[Param], of_aqm: &[Param]) -> 
 }
 
 /// The scheduler's parameters.
-pub(crate) const PARAMS: [Param; 6] = [QUEUES_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, TRUESIZE, BATCH];
+pub(crate) const PARAMS: [Param; 7] = [QUEUES_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, TRUESIZE, BATCH, EMPTIED];
 
 const LIMIT: Param = Param::positive(
     "limit",
@@ -78,6 +78,13 @@ const BATCH: Param = Param {
     doc: "most packets that the fattest queue loses at once when the limit is passed",
 };
 
+const EMPTIED: Param = Param {
+    name: "emptied",
+    kind: Kind::Choice(&["old", "gone"]),
+    default: DefaultValue::Value(Value::Choice("old")),
+    doc: "a new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux)",
+};
+
 /// The parameters of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FqParams {
@@ -93,6 +100,8 @@ pub struct FqParams {
     pub truesize: bool,
     /// Most packets that the fattest queue loses at once.
     pub drop_batch: u32,
+    /// Whether a new queue that is found empty is taken out at once where there are no old ones.
+    pub emptied_gone: bool,
     /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and
     /// that is no matter of choice.
     pub backlog: Option<Shown>,
@@ -179,6 +188,7 @@ impl Default for FqParams {
             memory: MEMORY_BYTES as u64,
             truesize: true,
             drop_batch: DROP_BATCH,
+            emptied_gone: false,
             backlog: None,
             overflow: None,
             half: None,
@@ -197,6 +207,7 @@ impl FqParams {
             memory: settings.whole("memory")?.map_or(standard.memory, |bytes| bytes as u64),
             truesize: settings.flag("truesize").unwrap_or(standard.truesize),
             drop_batch: settings.whole("drop_batch")?.map_or(standard.drop_batch, |packets| packets as u32),
+            emptied_gone: settings.choice("emptied") == Some("gone"),
             ..standard
         })
     }
@@ -419,9 +430,10 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             let from = if was_new { &mut self.new } else { &mut self.old };
             from.remove(&mut self.links, queue);
             // A queue that was new is not idle at once, or a flow could go first all the time by
-            // sending just below its share.
-            self.flows[queue].list = if was_new { Membership::Old } else { Membership::None };
-            if was_new {
+            // sending just below its share; in Linux it can where no other queue is old.
+            let stays = was_new && !(self.params.emptied_gone && self.old.first().is_none());
+            self.flows[queue].list = if stays { Membership::Old } else { Membership::None };
+            if stays {
                 self.old.push(&mut self.links, queue);
             }
         }
@@ -485,8 +497,8 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let FqParams { queues, quantum, limit, memory, truesize, drop_batch, backlog, overflow, half, count_drops } =
-            self.params;
+        let FqParams { queues, quantum, limit, memory, truesize, drop_batch, .. } = self.params;
+        let FqParams { emptied_gone, backlog, overflow, half, count_drops, .. } = self.params;
         multi::show(visit, queues, quantum as i64);
         if let Some(limit) = limit {
             visit("limit", Value::Number(limit as f64));
@@ -494,6 +506,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
         visit("memory", Value::Number(memory as f64));
         visit("truesize", Value::Flag(truesize));
         visit("drop_batch", Value::Number(drop_batch as f64));
+        visit("emptied", Value::Choice(if emptied_gone { "gone" } else { "old" }));
         if let Some(shown) = backlog {
             visit("backlog", Value::Choice(if shown == Shown::All { "all" } else { "queue" }));
         }

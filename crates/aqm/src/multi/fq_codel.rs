@@ -17,9 +17,9 @@
 //! - truesize is that of a packet in a buffer of its own; Linux counts what the driver took.
 //! - A turn ends when the credits are used up, at zero or below (RFC 8290 section 3, Linux);
 //!   section 4.2 says "negative".
-//! - Linux takes an empty new queue out of the lists at once if there are no old queues; section
-//!   4.2 moves it to the old ones.
-//! - CoDel's own are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU and Newton step.
+//! - Linux takes an empty new queue out of the lists at once if there are no old queues, so that its next packet makes
+//!   it a new one again; section 4.2 moves it to the old ones. `emptied = gone`.
+//! - CoDel's own are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU, lists and arithmetic.
 
 use crate::algorithm::Algorithm;
 use crate::multi::fq::{self, FlowQueues, FqParams, Half, Shown};

@@ -9,7 +9,7 @@
 //! - All queues are updated at the same times; Linux spreads more than 2048 over several jiffies.
 //! - `memory` is enforced; Linux counts it, and lets packets in all the same.
 //! - `on_off`: "a third of the buffer" means of the buffer of all queues together.
-//! - PIE's own are in [`pie`](crate::pie). `fq-pie-linux` has Linux's limit, safeguards and ECN default.
+//! - PIE's own are in [`pie`](crate::pie). `fq-pie-linux` has Linux's limit, lists, safeguards and ECN default.
 
 use crate::algorithm::Algorithm;
 use crate::multi::fq::{self, FlowQueues, FqParams, GivesWay};

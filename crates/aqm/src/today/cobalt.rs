@@ -22,15 +22,16 @@
 //!   knows the rate, that time (`least`).
 //! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets
 //!   rather than memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
-//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a cache and a Newton step, in which a queue that
-//!   was never used begins without a gap: its first signal comes with the second packet above the target.
+//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table and above it a Newton step, in which a queue
+//!   that was never used begins without a gap: its first signal comes with the second packet above the target.
+//!   `inverse_root = newton`.
 
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Algorithm, Aqm, Bound, CodelLaw, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param,
     ParamError, Settings, Theory, Totals, Unit, Value, Verdict,
-    today::codel::{INTERVAL, TARGET},
+    today::codel::{INTERVAL, INVERSE_ROOT, InverseRoot, TARGET},
 };
 
 const DEFAULT_TARGET_S: f64 = 0.005;
@@ -63,6 +64,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             DefaultValue::number(DEFAULT_BLUE_THRESHOLD_S),
             "sojourn time above which BLUE sees an overflow",
         ),
+        INVERSE_ROOT,
         Param::ECN,
     ],
 };
@@ -90,6 +92,8 @@ pub struct CobaltParams {
     pub decrement: f64,
     /// Sojourn time above which BLUE sees an overflow.
     pub blue_threshold: Span,
+    /// How 1/sqrt(count) is found.
+    pub root: InverseRoot,
     /// Mark ECN-capable packets that CoDel chooses.
     pub ecn: bool,
 }
@@ -100,6 +104,8 @@ pub struct CobaltState {
     signalling: bool,
     /// Signals needed of late: up while signalling, down while quiet.
     count: u32,
+    /// Linux's 1/sqrt(count) in units of 2^-32; zero in a queue that was never used.
+    inverse_root: u32,
     next: Instant,
     blue: Probability,
     /// BLUE's last step; none yet at the start.
@@ -123,6 +129,7 @@ impl Default for CobaltParams {
             increment: DEFAULT_INCREMENT,
             decrement: DEFAULT_DECREMENT,
             blue_threshold: Span::from_secs_f64(DEFAULT_BLUE_THRESHOLD_S),
+            root: InverseRoot::Exact,
             ecn: true,
         }
     }
@@ -130,7 +137,14 @@ impl Default for CobaltParams {
 
 impl Default for CobaltState {
     fn default() -> Self {
-        CobaltState { signalling: false, count: 0, next: Instant::ZERO, blue: Probability::ZERO, stepped: None }
+        CobaltState {
+            signalling: false,
+            count: 0,
+            inverse_root: 0,
+            next: Instant::ZERO,
+            blue: Probability::ZERO,
+            stepped: None,
+        }
     }
 }
 
@@ -145,12 +159,11 @@ impl CobaltState {
         now: Instant,
         rng: &mut R,
     ) -> Verdict {
-        let law = CodelLaw::new(params.interval);
         let due = self.is_due(now);
         let above =
             sojourn > params.target && sojourn > params.least && (params.mtu == 0 || backlog_bytes > params.mtu as u64);
         if above && !self.signalling {
-            self.next = now.saturating_add(law.gap(self.count));
+            self.next = now.saturating_add(self.gap(params));
         }
         self.signalling = above;
         if above {
@@ -160,10 +173,10 @@ impl CobaltState {
         let mut verdict = Verdict::Pass;
         if due && above {
             verdict = Verdict::signal(packet, params.ecn);
-            self.count = self.count.saturating_add(1);
-            self.next = self.next.saturating_add(law.gap(self.count));
+            self.set_count(self.count.saturating_add(1));
+            self.next = self.next.saturating_add(self.gap(params));
         } else if due {
-            self.wind_down(law, now);
+            self.wind_down(params, now);
         }
         if sojourn > params.blue_threshold {
             self.raise_blue(params, now);
@@ -198,8 +211,8 @@ impl CobaltState {
         }
         self.signalling = false;
         if self.is_due(now) {
-            self.count -= 1;
-            self.next = self.next.saturating_add(CodelLaw::new(params.interval).gap(self.count));
+            self.set_count(self.count - 1);
+            self.next = self.next.saturating_add(self.gap(params));
         }
     }
 
@@ -225,10 +238,26 @@ impl CobaltState {
     }
 
     /// One signal fewer for each gap that has passed without need.
-    fn wind_down(&mut self, law: CodelLaw, now: Instant) {
+    fn wind_down(&mut self, params: &CobaltParams, now: Instant) {
         while self.is_due(now) {
-            self.count -= 1;
-            self.next = self.next.saturating_add(law.gap(self.count));
+            self.set_count(self.count - 1);
+            self.next = self.next.saturating_add(self.gap(params));
+        }
+    }
+
+    fn set_count(&mut self, count: u32) {
+        self.count = count;
+        let in_table = LINUX_ROOTS.get(count as usize).copied();
+        self.inverse_root = in_table.unwrap_or_else(|| newton(self.inverse_root, count));
+    }
+
+    /// The time to the next signal.
+    fn gap(&self, params: &CobaltParams) -> Span {
+        match params.root {
+            InverseRoot::Exact => CodelLaw::new(params.interval).gap(self.count),
+            InverseRoot::Newton => {
+                Span::from_nanos(((params.interval.as_nanos() as u128 * self.inverse_root as u128) >> 32) as u64)
+            }
         }
     }
 
@@ -243,6 +272,28 @@ impl CobaltState {
         self.stepped.is_none_or(|last| now.saturating_since(last) > params.target)
     }
 }
+
+/// One Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in units of 2^-32.
+const fn newton(x: u32, count: u32) -> u32 {
+    let square = (x as u64 * x as u64) >> 32;
+    let rest = (3u64 << 32).wrapping_sub(count as u64 * square);
+    ((rest >> 2).wrapping_mul(x as u64) >> 31) as u32
+}
+
+/// Linux: the roots of the first counts, of four steps each from the one before; as close to 1 as can be for none.
+const LINUX_ROOTS: [u32; 16] = {
+    let mut roots = [u32::MAX; 16];
+    let mut count = 1;
+    while count < roots.len() {
+        let (mut root, mut steps) = (roots[count - 1], 0);
+        while steps < 4 {
+            (root, steps) = (newton(root, count as u32), steps + 1);
+        }
+        roots[count] = root;
+        count += 1;
+    }
+    roots
+};
 
 impl Cobalt {
     /// COBALT over an empty queue. Target and interval are above zero.
@@ -263,6 +314,7 @@ impl Cobalt {
             increment: settings.number("increment").unwrap_or(default.increment),
             decrement: settings.number("decrement").unwrap_or(default.decrement),
             blue_threshold: span("blue_threshold", default.blue_threshold),
+            root: InverseRoot::of(settings),
             ecn: settings.flag("ecn").unwrap_or(default.ecn),
         })
     }
@@ -295,13 +347,14 @@ impl Aqm for Cobalt {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, ecn, .. } = self.params;
+        let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, root, ecn, .. } = self.params;
         visit("target", Value::seconds(target));
         visit("interval", Value::seconds(interval));
         visit("mtu", Value::Number(mtu as f64));
         visit("increment", Value::Number(increment));
         visit("decrement", Value::Number(decrement));
         visit("blue_threshold", Value::seconds(blue_threshold));
+        visit("inverse_root", Value::Choice(root.name()));
         visit("ecn", Value::Flag(ecn));
     }
 

@@ -28,12 +28,12 @@
 //! - 1/sqrt(count) is exact. Linux and ns-3 follow it by one Newton step a signal, 0.5 instead of 0.71 at a count of 2.
 //!   From 3 on that is within 3 % while the count rises by one; when signalling begins again with a smaller count the
 //!   step starts from the old root, and is far too short: 15 ms instead of 71 from a count of 100 to one of 2.
-//!   `inverse_root = newton`, with Linux's 16 bits.
+//!   `inverse_root = newton`, with Linux's 16 bits and all else of its arithmetic: its clock counts units of 1.024 us,
+//!   rounded down, and signals are in order when the interval is *over*, not when it has passed.
 //! - ns-3 is quiet with *less* than an MTU left, Linux and the RFC with an MTU or less.
 //! - `limit` (Linux) applies below the link's buffer.
 //!
-//! Linux, of which `codel-linux` has the rest: signals are in order when the interval is *over*, here when it has
-//! passed; its times are in units of 1.024 us; the selector can pick by DSCP, too.
+//! Linux, of which `codel-linux` has the rest: the selector can pick by DSCP, too.
 
 use aqumen_units::{Ecn, Instant, Span};
 
@@ -46,6 +46,8 @@ use crate::{
 const DEFAULT_TARGET_S: f64 = 0.005;
 const DEFAULT_INTERVAL_S: f64 = 0.1;
 const DEFAULT_MTU: f64 = 1500.0;
+/// A unit of Linux's clock is 2^10 ns.
+const LINUX_UNIT_BITS: u32 = 10;
 /// RFC 8289 section 5.5: within so many intervals the count of the last time is a good start.
 const MEMORY_INTERVALS: u64 = 16;
 
@@ -99,11 +101,12 @@ pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 1] = {
     all
 };
 
-const INVERSE_ROOT: Param = Param {
+/// The row of how 1/sqrt(count) is found, for CoDel and its relatives.
+pub(crate) const INVERSE_ROOT: Param = Param {
     name: "inverse_root",
     kind: Kind::Choice(&["exact", "newton"]),
     default: DefaultValue::Value(Value::Choice("exact")),
-    doc: "1/sqrt(count): exact, or followed by one Newton step a signal, as in Linux",
+    doc: "1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time",
 };
 
 /// The row of a limit of the algorithm's own, for one that looks after one queue.
@@ -159,7 +162,7 @@ pub enum InverseRoot {
     /// To the last bit.
     #[default]
     Exact,
-    /// By one Newton step from the root before, at each signal; 16 bits (Linux).
+    /// As Linux does it: by one Newton step from the root before, at each signal, and in its units of time.
     Newton,
 }
 
@@ -219,6 +222,21 @@ impl Default for CodelParams {
     }
 }
 
+impl InverseRoot {
+    /// As the settings have it.
+    pub(crate) fn of(settings: &Settings<'_>) -> Self {
+        if settings.choice("inverse_root") == Some("newton") { InverseRoot::Newton } else { InverseRoot::Exact }
+    }
+
+    /// The settings' word.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            InverseRoot::Exact => "exact",
+            InverseRoot::Newton => "newton",
+        }
+    }
+}
+
 impl CodelLaw {
     /// The law with this interval.
     pub const fn new(interval: Span) -> Self {
@@ -230,9 +248,10 @@ impl CodelLaw {
         Span::from_nanos((self.interval.as_nanos() as f64 / libm::sqrt(count.max(1) as f64)) as u64)
     }
 
-    /// So many of 2^16 parts of the interval.
+    /// So many of 2^16 parts of the interval, in units of Linux's clock.
     fn fraction(&self, parts: u16) -> Span {
-        Span::from_nanos(((self.interval.as_nanos() as u128 * parts as u128) >> 16) as u64)
+        let units = self.interval.as_nanos() >> LINUX_UNIT_BITS;
+        Span::from_nanos(((units as u128 * parts as u128) >> 16 << LINUX_UNIT_BITS) as u64)
     }
 }
 
@@ -253,6 +272,24 @@ impl CodelState {
     /// The verdict on the packet at the head, which waited for `sojourn`; `backlog_bytes` are left behind it. After a
     /// drop the next head is offered at the same moment, or [`CodelState::on_empty`] is called.
     pub fn on_head(
+        &mut self,
+        params: &CodelParams,
+        packet: &Packet,
+        sojourn: Span,
+        backlog_bytes: u64,
+        now: Instant,
+    ) -> Verdict {
+        match params.root {
+            InverseRoot::Exact => self.judge(params, packet, sojourn, backlog_bytes, now),
+            InverseRoot::Newton => {
+                let (params, sojourn, now) = params.counted(sojourn, now);
+                self.judge(&params, packet, sojourn, backlog_bytes, now)
+            }
+        }
+    }
+
+    #[inline]
+    fn judge(
         &mut self,
         params: &CodelParams,
         packet: &Packet,
@@ -330,7 +367,7 @@ impl CodelState {
                 self.above_until = Some(now.saturating_add(params.interval));
                 false
             }
-            Some(until) => now >= until,
+            Some(until) => now > until || now == until && params.root == InverseRoot::Exact,
         }
     }
 
@@ -385,6 +422,20 @@ impl CodelState {
 }
 
 impl CodelParams {
+    /// These, a sojourn time and a moment, as Linux's clock counts them.
+    fn counted(&self, sojourn: Span, now: Instant) -> (Self, Span, Instant) {
+        let units = |nanos: u64| nanos >> LINUX_UNIT_BITS << LINUX_UNIT_BITS;
+        let span = |span: Span| Span::from_nanos(units(span.as_nanos()));
+        let came = now.as_nanos().saturating_sub(sojourn.as_nanos());
+        let params = CodelParams {
+            target: span(self.target),
+            interval: span(self.interval),
+            ce_threshold: self.ce_threshold.map(span),
+            ..*self
+        };
+        (params, Span::from_nanos(units(now.as_nanos()) - units(came)), Instant::from_nanos(units(now.as_nanos())))
+    }
+
     /// Whether `ce_threshold` marks such a packet.
     fn selects(&self, packet: &Packet) -> bool {
         match self.ce_threshold_selector {
@@ -422,10 +473,7 @@ impl Codel {
                 _ => None,
             },
             from_now: settings.choice("schedule") == Some("now"),
-            root: match settings.choice("inverse_root") {
-                Some("newton") => InverseRoot::Newton,
-                _ => InverseRoot::Exact,
-            },
+            root: InverseRoot::of(settings),
             limit: limit(settings)?,
             ecn: settings.flag("ecn").unwrap_or(default.ecn),
         })
@@ -483,7 +531,7 @@ impl Aqm for Codel {
         };
         visit("ce_threshold_selector", Value::Choice(selector));
         visit("schedule", Value::Choice(if from_now { "now" } else { "due" }));
-        visit("inverse_root", Value::Choice(if root == InverseRoot::Newton { "newton" } else { "exact" }));
+        visit("inverse_root", Value::Choice(root.name()));
         if let Some(limit) = limit {
             visit("limit", Value::Number(limit as f64));
         }

@@ -27,15 +27,15 @@
 //! - `bytemode` (Linux, ns-3; off): the probability of a packet smaller than `mean_packet` shrinks with its size.
 //! - `safeguards = linux`: the delay that spares packets is that of the packet that left last, not of the last update;
 //!   the burst allowance falls by the time between departures, and while it lasts nothing is summed up; two
-//!   `mean_packet` or *more* are signalled; p decays by 1/64; all is as at the start once p and the delay are gone; and
+//!   `mean_packet` or *more* are signalled; p decays by 1/64, and only where no packet waits; all is as at the start once p and the delay are gone; and
 //!   a mark that comes because the sum reached 8.5 does not empty the sum, so that every packet is marked from then on
 //!   until one is dropped or p is gone.
 //! - `start` (Linux: 500 ms): the first update. `limit` (Linux) applies below the link's buffer.
 //!
 //! Linux, of which `pie-linux` has the rest: its timer counts whole jiffies and fires in the one after, so that an
 //! update comes each 20 ms where a jiffy has 4 (Debian), each 16 ms where it has 1, with the gains of 15 ms
-//! (`interval = 20ms`); the departure rate that `delay = rate` measures gets a weight of 1/8; with a delay of 0 and
-//! packets that wait p does not decay.
+//! (`interval = 20ms`); the departure rate that `delay = rate` measures gets a weight of 1/8; p may pass 1 where all
+//! that arrives is dropped and more comes than leaves all the same, and is the later below it again.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -326,6 +326,11 @@ impl PieLaw {
 
     /// One update.
     pub fn update(&mut self, delay_s: f64) -> Probability {
+        self.update_where(delay_s, true)
+    }
+
+    /// The same, of which the last part is left out unless congestion can be over.
+    fn update_where(&mut self, delay_s: f64, can_be_over: bool) -> Probability {
         let (p, previous_s) = (self.p.get(), self.core.previous_s);
         let mut dp = self.core.increment(delay_s);
         // Section 4.2: a controller for small probabilities must be gentler.
@@ -341,7 +346,7 @@ impl PieLaw {
         }
         let mut p = (p + dp).clamp(0.0, 1.0);
         // Section 4.2: congestion is over.
-        if delay_s == 0.0 && previous_s == 0.0 {
+        if delay_s == 0.0 && previous_s == 0.0 && can_be_over {
             p *= self.params.decay;
         }
         self.p = Probability::clamp(p);
@@ -567,7 +572,8 @@ impl Aqm for Pie {
             DelaySource::Sojourn => cx.queue.totals.last_sojourn.as_secs_f64(),
             DelaySource::Rate => self.rate.delay_s(cx.queue.bytes),
         };
-        let p = self.law.update(self.delay_s);
+        // Linux: packets wait, if not for long.
+        let p = self.law.update_where(self.delay_s, !self.is_linux() || cx.queue.packets == 0);
         // Section 4.4.
         let half = self.params.law.target_s / 2.0;
         if p == Probability::ZERO && self.delay_s < half && previous_s < half {

@@ -8,6 +8,7 @@ mod common;
 mod docs;
 mod host_isolation;
 mod interfaces;
+mod kernel;
 mod operations;
 mod qdiscs;
 mod random;

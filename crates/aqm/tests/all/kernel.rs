@@ -1,0 +1,376 @@
+//! Linux's own disciplines, as a kernel told what they did to every packet, and ours asked at the same moments: the same fates.
+//! How that was recorded: `vectors/README.md`.
+//!
+//! Where the kernel tosses coins ours are given the fates instead. Then ours must have allowed each of them, and as
+//! many must have fallen as their probabilities say.
+
+use aqumen_aqm::registry::{self, AnyQdisc};
+use aqumen_aqm::{Draw, DropReason, Fates, Handle, Limit, Network, Packet, Qdisc, Value};
+use aqumen_units::{Ecn, Instant, Rate};
+
+/// The link of the recordings: 2 Mbit/s, packets of 500 to 1000 bytes.
+const NETWORK: Network = Network {
+    capacity: Rate::from_bps(2_000_000),
+    flows: 4.0,
+    base_rtt_s: 0.1,
+    target_pkts: 15.0,
+    packet_bytes: 750.0,
+    link_rate: Rate::from_bps(2_000_000),
+    buffer_pkts: 500.0,
+};
+/// What a device without link headers makes of an MTU: `tc` makes it CoDel's, PIE's and the quantum.
+const MTU: Value<'_> = Value::Number(1500.0);
+/// Quantile of the normal distribution that leaves out one case in a thousand on both sides together.
+const Z: f64 = 3.29;
+
+/// What happened, in order.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// It is so late.
+    Time(Instant),
+    Arrival(Packet),
+    Departure(Handle),
+    /// PIE's probability is this from now on.
+    Probability(f64),
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Sent,
+    Marked,
+    Dropped,
+}
+
+struct Recording {
+    events: Vec<Event>,
+    /// By number of arrival.
+    fates: Vec<Fate>,
+    /// When it was set up, at the latest.
+    set_up: Instant,
+}
+
+impl Recording {
+    fn load(name: &str) -> Self {
+        let folder = std::env::var("AQUMEN_KERNEL_RECORDINGS")
+            .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/kernel").into());
+        let text = std::fs::read_to_string(format!("{folder}/{name}.txt")).unwrap();
+        let mut recording = Recording { events: Vec::new(), fates: Vec::new(), set_up: Instant::ZERO };
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (at, words) = line.split_once(' ').unwrap();
+            let at = Instant::from_nanos(at.parse().unwrap());
+            recording.events.push(Event::Time(at));
+            for word in words.split(' ') {
+                let (kind, numbers) = word.split_at(1);
+                let numbers: Vec<u64> = numbers.split(',').filter_map(|number| number.parse().ok()).collect();
+                let (event, fate) = match (kind, &numbers[..]) {
+                    ("s", []) => {
+                        recording.set_up = at;
+                        continue;
+                    }
+                    ("a", &[flow, bytes, ect]) => {
+                        recording.fates.push(Fate::Dropped);
+                        (Event::Arrival(packet(flow as u32, bytes as u32, ect == 1)), None)
+                    }
+                    ("d", &[number]) => (Event::Departure(number as u32), Some((number, Fate::Sent))),
+                    ("m", &[number]) => (Event::Departure(number as u32), Some((number, Fate::Marked))),
+                    ("p", &[parts]) => (Event::Probability(parts as f64 / 2f64.powi(64)), None),
+                    _ => panic!("{name}: {word}"),
+                };
+                recording.events.push(event);
+                if let Some((number, fate)) = fate {
+                    recording.fates[number as usize] = fate;
+                }
+            }
+        }
+        assert!(recording.fates.len() > 1000, "{name}: {} packets show nothing", recording.fates.len());
+        recording
+    }
+
+    fn count(&self, fate: Fate) -> usize {
+        self.fates.iter().filter(|one| **one == fate).count()
+    }
+}
+
+fn packet(flow: u32, bytes: u32, ect: bool) -> Packet {
+    let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+    let hashes = (flow, flow, flow);
+    Packet {
+        bytes,
+        ecn,
+        segments: 1,
+        flow_hash: hashes.0,
+        source_hash: hashes.1,
+        destination_hash: hashes.2,
+        ..Packet::default()
+    }
+}
+
+fn ours(profile: &str, values: &[(&str, Value<'_>)]) -> AnyQdisc {
+    registry::build_qdisc(profile, values, &NETWORK, Limit::packets(15_000)).unwrap().unwrap()
+}
+
+/// By number of arrival, which is the handle.
+struct Outcomes(Vec<Fate>);
+
+impl Fates for Outcomes {
+    fn marked(&mut self, handle: Handle) {
+        self.0[handle as usize] = Fate::Marked;
+    }
+
+    fn dropped(&mut self, handle: Handle, _reason: DropReason) {
+        self.0[handle as usize] = Fate::Dropped;
+    }
+}
+
+/// What is drawn, and how often something was.
+struct Coin {
+    next: f64,
+    draws: usize,
+}
+
+impl Coin {
+    /// Nothing that depends on chance happens.
+    const NEVER: f64 = 2.0;
+}
+
+impl Draw for Coin {
+    fn uniform(&mut self) -> f64 {
+        self.draws += 1;
+        self.next
+    }
+}
+
+/// A discipline of ours that goes through a recording.
+struct Replayed<'a> {
+    recording: &'a Recording,
+    next: usize,
+    qdisc: AnyQdisc,
+    outcomes: Outcomes,
+    coin: Coin,
+    now: Instant,
+    /// Ticks whose timers come after what leaves in them.
+    late: &'a [Instant],
+}
+
+impl<'a> Replayed<'a> {
+    fn new(recording: &'a Recording, qdisc: AnyQdisc) -> Self {
+        let coin = Coin { next: Coin::NEVER, draws: 0 };
+        Replayed { recording, next: 0, qdisc, outcomes: Outcomes(Vec::new()), coin, now: Instant::ZERO, late: &[] }
+    }
+
+    /// The timers that are due.
+    fn fire(&mut self) {
+        while let Some(due) = self.qdisc.next_timer().filter(|due| *due <= self.now) {
+            self.qdisc.on_timer(due, &mut self.coin);
+        }
+    }
+
+    /// One event more: what it was, and whether ours sent what the kernel did. `coin` says what is drawn for an arrival of this number.
+    fn step(&mut self, coin: impl FnOnce(usize, &Coin) -> f64) -> Option<(Event, bool)> {
+        let event = *self.recording.events.get(self.next)?;
+        self.next += 1;
+        let same = match event {
+            Event::Time(at) => {
+                self.fire();
+                self.now = at;
+                if !self.late.contains(&at) {
+                    self.fire();
+                }
+                true
+            }
+            Event::Arrival(packet) => {
+                self.fire();
+                let number = self.outcomes.0.len();
+                self.outcomes.0.push(Fate::Sent);
+                self.coin.next = coin(number, &self.coin);
+                self.qdisc.enqueue(number as u32, &packet, self.now, &mut self.coin, &mut self.outcomes);
+                true
+            }
+            Event::Departure(number) => {
+                self.qdisc.dequeue(self.now, &mut self.coin, &mut self.outcomes) == Some(number)
+            }
+            Event::Probability(_) => true,
+        };
+        Some((event, same))
+    }
+}
+
+#[test]
+fn codel_fq_codel_and_cake_do_to_each_packet_what_the_kernels_do() {
+    let number = Value::Number;
+    let interval = ("interval", number(0.098));
+    let cake =
+        [("rate", number(0.0)), interval, ("tins", Value::Choice("besteffort")), ("isolation", Value::Choice("flows"))];
+    for (name, profile, values) in [
+        ("codel", "codel-linux", &[("limit", number(60.0)), ("mtu", MTU), interval, ("ecn", Value::Flag(true))][..]),
+        ("fq-codel", "fq-codel-linux", &[("limit", number(60.0)), ("mtu", MTU), ("quantum", MTU), interval]),
+        ("cake", "cake-linux", &cake),
+    ] {
+        let recording = Recording::load(name);
+        let mut replayed = Replayed::new(&recording, ours(profile, values));
+        while let Some((event, same)) = replayed.step(|_, _| Coin::NEVER) {
+            assert!(same, "{name}: at {:?} the kernel sent another packet: {event:?}", replayed.now);
+        }
+        for (number, (own, theirs)) in replayed.outcomes.0.iter().zip(&recording.fates).enumerate() {
+            assert_eq!(own, theirs, "{name}: packet {number}");
+        }
+        // Enough of each to show something.
+        let (marked, dropped) = (recording.count(Fate::Marked), recording.count(Fate::Dropped));
+        println!("{name}: {} packets, {marked} marked, {dropped} dropped: no difference", recording.fates.len());
+        assert!(marked > 50 && dropped > 50, "{name}: {marked} marked and {dropped} dropped show nothing");
+    }
+}
+
+/// A sum of chances and its variance, beside how often they came true.
+#[derive(Default)]
+struct Tally {
+    expected: f64,
+    variance: f64,
+    seen: f64,
+}
+
+impl Tally {
+    fn add(&mut self, chance: f64, seen: bool) {
+        self.expected += chance;
+        self.variance += chance * (1.0 - chance);
+        self.seen += f64::from(u8::from(seen));
+    }
+
+    fn check(&self, name: &str) {
+        let Tally { expected, variance, seen } = self;
+        println!("{name}: {seen} signals by chance, {expected:.1} +- {:.1} expected", variance.sqrt());
+        assert!(*seen > 50.0, "{name}: {seen} signals show nothing");
+        assert!((seen - expected).abs() < Z * variance.sqrt(), "{name}: {seen} signals, {expected} expected");
+    }
+}
+
+#[test]
+fn pie_has_the_kernels_probability_and_allows_what_the_kernel_does_to_each_packet() {
+    let recording = Recording::load("pie");
+    // 15 ms are updates each 5 ticks of 4 ms, the first of them half a second after it was set up, in one of 16 ticks.
+    let period = 20_000_000;
+    let mut at = Instant::ZERO;
+    let updates = recording.events.iter().filter_map(|event| {
+        if let Event::Time(time) = event {
+            at = *time;
+        }
+        matches!(event, Event::Probability(_)).then_some(at.as_nanos())
+    });
+    let updates: Vec<u64> = updates.collect();
+    let first = recording.set_up.as_nanos() + 500_000_000;
+    let start = first + (updates[0] - first) % period;
+    assert!(updates.iter().all(|at| (at - start).is_multiple_of(period)));
+
+    let number = Value::Number;
+    let values = [
+        ("limit", number(500.0)),
+        ("mean_packet", MTU),
+        ("interval", number(period as f64 * 1e-9)),
+        ("start", number(start as f64 * 1e-9)),
+        ("ecn", Value::Flag(true)),
+    ];
+    // The kernel's timer comes before what leaves within the same tick, as a rule: where its probability says otherwise it
+    // has to be right with the other order.
+    let mut late = Vec::new();
+    let (tally, compared) = loop {
+        match pie(&recording, ours("pie-linux", &values), &late) {
+            Ok(end) => break end,
+            Err((at, _, _)) if late.last() != Some(&at) => late.push(at),
+            Err((at, p, theirs)) => panic!("at {at:?}: {p}, the kernel's {theirs}"),
+        }
+    };
+    println!("pie: {compared} probabilities compared; {} updates after what left in their tick", late.len());
+    assert!(compared > 100 && late.len() * 20 < compared, "{} of {compared} updates came late", late.len());
+    tally.check("pie");
+}
+
+/// How many signals chance made, and how many probabilities were compared; or the first that is not the kernel's: when, ours and the kernel's.
+fn pie(recording: &Recording, qdisc: AnyQdisc, late: &[Instant]) -> Result<(Tally, usize), (Instant, f64, f64)> {
+    let mut replayed = Replayed { late, ..Replayed::new(recording, qdisc) };
+    let (mut tally, mut compared, mut theirs) = (Tally::default(), 0, None);
+    loop {
+        let draws = replayed.coin.draws;
+        // The coin falls as the kernel's did, if one is tossed at all.
+        let coin = |number: usize, _: &Coin| if recording.fates[number] == Fate::Sent { Coin::NEVER } else { 0.0 };
+        let at = replayed.now;
+        let Some((event, same)) = replayed.step(coin) else { return Ok((tally, compared)) };
+        assert!(same, "at {at:?} the kernel sent another packet: {event:?}");
+        if let Event::Probability(p) = event {
+            theirs = Some(p);
+        }
+        if !matches!(event, Event::Arrival(_)) {
+            continue;
+        }
+        // Also that of a burst which is spared.
+        let p = seen(&replayed.qdisc, "law_probability");
+        if let Some(theirs) = theirs.take() {
+            // The kernel's gains are whole numbers of 2^-56.
+            if (p - theirs).abs() > 1e-6 * theirs {
+                return Err((at, p, theirs));
+            }
+            compared += 1;
+        }
+        let number = replayed.outcomes.0.len() - 1;
+        assert_eq!(replayed.outcomes.0[number], recording.fates[number], "packet {number}, p {p}");
+        if replayed.coin.draws > draws {
+            tally.add(p, recording.fates[number] != Fate::Sent);
+        }
+    }
+}
+
+#[test]
+fn red_allows_what_the_kernel_does_to_each_packet_and_signals_as_often() {
+    let recording = Recording::load("red");
+    let number = Value::Number;
+    let values = [
+        ("min_th", number(15.0)),
+        ("max_th", number(45.0)),
+        ("mean_packet", number(750.0)),
+        ("max_p", number(0.1)),
+        ("weight", number(1.0 / 16.0)),
+        ("ecn", Value::Flag(true)),
+    ];
+    // Linux draws one number for each gap between signals, before it. It is not known, but where the gap
+    // ended is: the numbers are found one after the other, each between the spread-out probability at the signal and
+    // that of the packet before.
+    let mut drawn: Vec<f64> = Vec::new();
+    let tally = loop {
+        let mut replayed = Replayed::new(&recording, ours("red-linux", &values));
+        let (mut tally, mut before, mut gap, mut different) = (Tally::default(), 0.0, 0, None);
+        while let Some((event, _)) = replayed.step(|_, coin| drawn.get(coin.draws).copied().unwrap_or(Coin::NEVER)) {
+            if !matches!(event, Event::Arrival(_)) {
+                continue;
+            }
+            let number = replayed.outcomes.0.len() - 1;
+            let spread = seen(&replayed.qdisc, "spread_probability");
+            let (own, theirs) = (replayed.outcomes.0[number], recording.fates[number]);
+            if own != theirs {
+                different = Some((number, gap, before, spread, own, theirs));
+                break;
+            }
+            let ended = replayed.coin.draws != gap;
+            // Of all numbers that are above `before` so many lie below `spread`.
+            if gap > 0 && spread > before {
+                tally.add((spread - before) / (1.0 - before), ended);
+            }
+            (gap, before) = (replayed.coin.draws, if ended { 0.0 } else { spread.max(before) });
+        }
+        let Some((number, gap, before, spread, own, theirs)) = different else { break tally };
+        assert!(own == Fate::Sent && gap > 0 && spread > before, "packet {number}: {own:?}, the kernel's {theirs:?}");
+        drawn.resize(gap, Coin::NEVER);
+        drawn[gap - 1] = (before + spread) / 2.0;
+    };
+    tally.check("red");
+}
+
+/// A quantity of its state.
+fn seen(qdisc: &AnyQdisc, wanted: &str) -> f64 {
+    let mut seen = None;
+    qdisc.observe(&mut |name, value| {
+        if name == wanted {
+            seen = Some(value);
+        }
+    });
+    seen.unwrap()
+}
