@@ -39,7 +39,7 @@ class Place:
     target: str
     """The delay at which all run in the second ranking: that of the scenario where it has one."""
     until: str | None = None
-    """Where the run is cut off, if its figures have settled long before its end."""
+    """Where the run is cut off for the time that it costs; none: at its end."""
     link: str | None = None
     """The link that is judged; none: the first one under test."""
     slow: bool = False
@@ -118,10 +118,11 @@ PLACES = (
 """Where AQMs are compared: the networks of RFC 7928, of the papers and of every day.
 
 The targets are the scenario's own where it has one (arm-pfc 100 packets of 1000 B, paqm 200, aqm-mo a third of its
-buffer, aaqm 33 packets, self-tuning 20), else 15 ms, RFC 8033's; in the data centre a round trip. A network that is cut
-short has by then what its figures rest on: its flows all run, its capacity has changed. Left out are aqm-mo/sources,
-whose link is an eighth in use, aaqm/tuning, the network of aaqm/load@n50 again, and self-tuning/full, of which one run
-takes as long as all AQMs in another network; self-tuning/fortieth is it at a fortieth of the rate."""
+buffer, aaqm 33 packets, self-tuning 20), else 15 ms, RFC 8033's; in the data centre a round trip. Where a run costs
+most it is cut short, which leaves out AAQM's light load, the last 800 of its web sessions, and the return of
+self-tuning's capacity. Left out are aqm-mo/sources, whose link is an eighth in use, aaqm/tuning, the network of
+aaqm/load@n50 again, and self-tuning/full, whose runs cost most of all; self-tuning/fortieth is it at a fortieth of the
+rate."""
 
 CRITERIA = (
     ("power", "utilisation over response time", True),
