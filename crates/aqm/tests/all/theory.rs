@@ -2,13 +2,15 @@
 //! R0 = 0.14 s, W0 = 7 packets.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use aqumen_aqm::registry::{AnyAqm, algorithms, build};
+use aqumen_aqm::registry::{AnyAqm, algorithms, build, build_qdisc};
 use aqumen_aqm::{
-    Aqm, AtRest, Average, Cx, Limit, Network, Packet, QueueKind, QueueView, RedLaw, Rests, TcpPlant, Told, Totals,
-    Transfer, Value, Verdict,
+    Aqm, ArmPfc, ArmPfcParams, AtRest, Average, Cx, Draw, DropReason, Hooks, Limit, Network, Observation, Packet,
+    Pi2Law, Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, TcpPlant, Theory, Told, Totals, Transfer,
+    Value, Variant, Verdict,
 };
-use aqumen_units::{Ecn, Instant, Rate};
+use aqumen_units::{Ecn, Instant, Rate, Span};
 
 use crate::testing::SplitMix;
 
@@ -286,4 +288,117 @@ fn arm_pfc_says_where_its_design_is_out_of_range() {
     let doubts = |window_pkts| theory.theory().doubts(&AtRest { window_pkts, ..REST });
     assert_eq!([doubts(7.0), doubts(2.06), doubts(1.94)], [None, None, None]);
     assert!(doubts(2.04).unwrap().contains("W0 is near 2"));
+}
+
+#[test]
+fn arm_pfc_answers_to_a_step_of_the_queue_as_its_transfer_function_says() {
+    let plant = TcpPlant::new(20.0, 1000.0, 0.14).unwrap();
+    for (variant, h) in [(Variant::A, 6), (Variant::B, 8), (Variant::C, 7), (Variant::C, 9)] {
+        let params = ArmPfcParams { variant, h, d: 4, ..ArmPfcParams::new(plant, 40.0) };
+        let mut law = ArmPfc::new(params).unwrap();
+        let wanted = step_response(&law.linear(&REST).unwrap(), 30);
+        // At rest nothing moves; so small a step that the probability stays within 0 and 1.
+        let step = 1e-6;
+        let mut at = |queue_pkts: f64| {
+            let applied = law.initial();
+            law.step(0, &Observation { queue_pkts, applied, ..Observation::default() }).get()
+        };
+        let rest = (0..50).map(|_| at(40.0)).last().unwrap();
+        for (n, wanted) in wanted.iter().enumerate() {
+            let found = (at(40.0 + step) - rest) / step;
+            assert!((found - wanted).abs() < 1e-6 * wanted.abs().max(1e-3), "{variant:?} {h}, {n}: {found} {wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_host_may_toss_the_coin_of_sampled_laws_alone() {
+    for (name, coin) in [("pi", true), ("arm-pfc", true), ("stpi", true), ("red", false), ("codel", false)] {
+        assert_eq!(aqm(name, &[]).coin().is_some(), coin, "{name}");
+    }
+    let fixed = aqm("fixed", &[number("p", 0.25), ("ecn", Value::Flag(false))]).coin();
+    assert!(fixed.is_none_or(|coin| coin.probability.get() == 0.25 && !coin.ecn));
+}
+
+#[test]
+fn each_update_of_fq_pie_looks_after_all_its_queues() {
+    let queues = |name: &str, given: &[(&str, Value<'_>)]| {
+        build_qdisc(name, given, &NETWORK, Limit::packets(120)).unwrap().unwrap().updated_queues()
+    };
+    assert_eq!(queues("fq-pie", &[number("queues", 32.0)]), 32);
+    assert_eq!([queues("pie", &[]), queues("fq-codel", &[])], [1, 1]);
+}
+
+/// Notes each call.
+#[derive(Default)]
+struct Noting(Arc<Mutex<Vec<&'static str>>>);
+
+impl Aqm for Noting {
+    fn on_arrival<R: Draw>(&mut self, _packet: &Packet, _cx: &mut Cx<'_, R>) -> Verdict {
+        self.0.lock().unwrap().push("arrival");
+        Verdict::Mark
+    }
+
+    fn on_overflow<R: Draw>(&mut self, _packet: &Packet, _cx: &mut Cx<'_, R>) {
+        self.0.lock().unwrap().push("overflow");
+    }
+
+    fn on_stolen(&mut self, packets: u32) {
+        assert_eq!(packets, 3);
+        self.0.lock().unwrap().push("stolen");
+    }
+
+    fn on_dequeue<R: Draw>(&mut self, _packet: &Packet, _sojourn: Span, _cx: &mut Cx<'_, R>) -> Verdict {
+        self.0.lock().unwrap().push("dequeue");
+        Verdict::Drop(DropReason::Early)
+    }
+
+    fn on_departure(&mut self, _now: Instant) {
+        self.0.lock().unwrap().push("departure");
+    }
+
+    fn on_idle(&mut self, _now: Instant) {
+        self.0.lock().unwrap().push("idle");
+    }
+
+    fn on_timer<R: Draw>(&mut self, _cx: &mut Cx<'_, R>) {
+        self.0.lock().unwrap().push("timer");
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { decides_at_head: true, departures: true }
+    }
+}
+
+#[test]
+fn an_algorithm_from_outside_hears_all_that_happens() {
+    let noting = Noting::default();
+    let heard = noting.0.clone();
+    let mut aqm = AnyAqm::own(noting);
+    let (totals, packet, mut rng, now) = (Totals::default(), Packet::default(), SplitMix(1), Instant::ZERO);
+    let queue = || QueueView { packets: 1, bytes: 1000, limit: Limit::packets(9), totals: &totals };
+    assert_eq!(aqm.on_arrival(&packet, &mut Cx { now, queue: queue(), rng: &mut rng }), Verdict::Mark);
+    aqm.on_overflow(&packet, &mut Cx { now, queue: queue(), rng: &mut rng });
+    aqm.on_stolen(3);
+    let dropped = aqm.on_dequeue(&packet, Span::ZERO, &mut Cx { now, queue: queue(), rng: &mut rng });
+    assert_eq!(dropped, Verdict::Drop(DropReason::Early));
+    aqm.on_departure(now);
+    aqm.on_idle(now);
+    aqm.on_timer(&mut Cx { now, queue: queue(), rng: &mut rng });
+    assert_eq!(*heard.lock().unwrap(), ["arrival", "overflow", "stolen", "dequeue", "departure", "idle", "timer"]);
+    assert!(aqm.hooks().departures && aqm.hooks().decides_at_head && aqm.coin().is_none());
+}
+
+#[test]
+fn pi2_that_takes_over_goes_on_from_the_probability_in_force() {
+    let mut old = Pi2Law::new(Pi2Params::default());
+    let seen = |sojourn_s| Observation { queue_pkts: 10.0, sojourn_s, ..Observation::default() };
+    for _ in 0..40 {
+        old.step(0, &seen(0.05));
+    }
+    let mut new = Pi2Law::new(Pi2Params { target_s: 0.02, ..Pi2Params::default() });
+    new.take_over(&old);
+    // At its own target, and the delay falling by 30 ms: less than before by beta alone, not from nothing.
+    let (before, after) = (old.step(0, &seen(0.05)).get(), new.step(0, &seen(0.05)).get());
+    assert!(before > 0.01 && (after / before - 1.0).abs() < 0.1, "{before} {after}");
 }
