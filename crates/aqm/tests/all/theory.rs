@@ -402,3 +402,16 @@ fn pi2_that_takes_over_goes_on_from_the_probability_in_force() {
     let (before, after) = (old.step(0, &seen(0.05)).get(), new.step(0, &seen(0.05)).get());
     assert!(before > 0.01 && (after / before - 1.0).abs() < 0.1, "{before} {after}");
 }
+
+#[test]
+fn pies_law_says_more_than_the_share_that_it_signals_and_the_slope_lies_between() {
+    let share = aqm("pie", &[]).theory().share();
+    // Gaps of 0.85 / p + 1 / p - 0.85 packets: at p = 0.1 17.65.
+    assert_near(share.of_law(0.1), 1.0 / 17.65, 1e-12);
+    for p in [1e-4, 0.03, 0.4, 1.0] {
+        assert_near(share.law(share.of_law(p)), p, 1e-12);
+        let step = 1e-6 * p;
+        let slope = (share.of_law(p + step) - share.of_law(p - step)) / (2.0 * step);
+        assert_near(share.slope(share.of_law(p)), slope, 1e-6);
+    }
+}
