@@ -66,6 +66,7 @@ pub mod design;
 mod error;
 mod field;
 pub mod fluid;
+pub mod hopf;
 pub mod linear;
 pub mod maps;
 pub mod mmpp;
