@@ -69,6 +69,8 @@ const MOMENTS: usize = 4 * (HARMONICS + 1);
 /// Heights of a branch, as shares of the queue at rest: the first, and by how much each is above the one before.
 const FIRST: f64 = 0.02;
 const HIGHER: f64 = 1.3;
+/// By what share of its height the end of a branch may be missed.
+const END: f64 = 0.01;
 /// Newton steps, and a step that is none.
 const STEPS: u32 = 40;
 const STILL: f64 = 1e-10;
@@ -351,14 +353,21 @@ impl<'a, D: Delayed> Balance<'a, D> {
         guess.waves[0][0] = first * height;
         guess.waves[0][seen] = height.into();
         let mut found: Vec<Motion> = Vec::new();
-        while let Some(next) = self.solved(&guess, height).filter(|motion| self.is_smooth(motion)) {
-            guess = next.clone();
+        // Next to its end a branch goes on by smaller steps.
+        let mut higher = HIGHER;
+        while higher > 1.0 + END {
+            let next = self.solved(&guess, height).filter(|motion| self.is_smooth(motion));
+            match (next, found.last()) {
+                (Some(next), _) => found.push(next),
+                (None, Some(_)) => higher = higher.sqrt(),
+                (None, None) => break,
+            }
+            guess = found[found.len() - 1].clone();
             for (k, wave) in guess.waves.iter_mut().enumerate() {
-                let grown = libm::pow(HIGHER, (k + 1) as f64);
+                let grown = libm::pow(higher, (k + 1) as f64);
                 wave.iter_mut().for_each(|a| *a *= grown);
             }
-            height *= HIGHER;
-            found.push(next);
+            height = guess.waves[0][seen].re;
         }
         found
     }

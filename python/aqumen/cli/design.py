@@ -61,7 +61,7 @@ MAP_POINTS = 100
 @click.option(
     "--show", default="gain_margin", show_default=True, help="What --map shows: queue_std_pkts, qacd_pkts, ..."
 )
-@click.option("--cycles", is_flag=True, help="With --map: also cycles that coexist with a stable rest, near the boundary.")
+@click.option("--cycles", is_flag=True, help="With --map: also cycles beside a stable rest.")
 @click.option(
     "--scenario", "scenario_", metavar="FILE", help="In place of a network's numbers: SPEC at the queues of a scenario."
 )
@@ -99,7 +99,9 @@ def design(
     SPEC may be left out where --aqm-from names the one AQM, or with --scenario.
     """
     if scenario_ is not None:
-        given = [f"--{name}" for name, value in (("capacity", capacity), ("flows", flows), ("rtt", rtt), ("r0", r0)) if value]
+        given = [
+            f"--{name}" for name, value in (("capacity", capacity), ("flows", flows), ("rtt", rtt), ("r0", r0)) if value
+        ]
         if given:
             raise ScenarioError(f"{given[0]} beside --scenario: a scenario says its network itself")
         return _of_scenario(scenario_, aqm, aqm_from, queues, as_json=as_json)
@@ -286,7 +288,7 @@ def tables_of(found: Design) -> list[Table | str]:
         lines.append(margins)
         lines.append(PLANTS)
     if found.hopf is not None:
-        branch = talk.table("\nCycles that leave the rest", ["", "value"])
+        branch = talk.table("\nHopf", ["cycles that leave the rest", "value"])
         for name, value in found.hopf.items():
             if name != "cycles":
                 branch.add_row(name, _plain(value))

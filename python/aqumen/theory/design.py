@@ -117,7 +117,7 @@ class Design:
 
     @property
     def hopf(self) -> dict[str, Any] | None:
-        """Where the loop becomes unstable as its gain moves, and the cycles there; `None` of laws that are not linear."""
+        """Where the loop becomes unstable as its gain moves, and the cycles there; `None` of other than linear laws."""
         found: dict[str, Any] | None = self.data["hopf"]
         return found
 

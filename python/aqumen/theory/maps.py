@@ -83,8 +83,8 @@ class StabilityMap:
     coexisting_period_s: Floats
     """Its period."""
     supercritical: Floats
-    """1 where cycles stand beyond the boundary of stability, 0 where they stand on its stable side, so that a loop swings
-    from starts that are large enough; NaN far from the boundary, and where it is not known or was not looked for."""
+    """1 where cycles stand beyond the boundary of stability, 0 where on its stable side, so that a large start
+    swings; NaN far from the boundary, where it is not known, and where it was not looked for."""
 
     def plot(self, show: str = "gain_margin") -> Figure:
         """A quantity in colour, the boundary of stability as a line, what is out of reach hatched.
