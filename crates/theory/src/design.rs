@@ -288,8 +288,8 @@ pub(crate) fn branch(
         .then(|| hopf::hopf(at, controller, margins, place.buffer_pkts, &beyond_line(built, at, controller)))?
 }
 
-/// What RED says above its upper threshold more than the line through `at` would: distances from what it says there, and
-/// how much more.
+/// What RED says above its upper threshold more than the line through `at` would: distances from what it says there,
+/// and how much more.
 fn beyond_line(aqm: &AnyAqm, at: &OperatingPoint, controller: &Controller) -> Vec<(f64, f64)> {
     let (Rests::OnCurve(red), Controller::Continuous { num, .. }) = (aqm.theory().rests(), controller) else {
         return Vec::new();

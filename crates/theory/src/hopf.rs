@@ -1,18 +1,18 @@
-//! Cycles that leave a rest where its loop becomes unstable, followed by harmonic balance: on which side of the boundary
-//! they lie (the criticality of the Hopf bifurcation), how high they are and how long they take.
+//! Cycles that leave a rest where its loop becomes unstable, followed by harmonic balance: on which side of the
+//! boundary they lie (the criticality of the Hopf bifurcation), how high they are and how long they take.
 //!
-//! A cycle is a mean and [`HARMONICS`] waves of each state. The nonlinear equations, whose delay moves with the queue, are
-//! taken at evenly spaced moments of it; the law, which is linear, wave by wave. With the height of the queue's first
-//! wave given, Newton's method finds all others, the frequency, and the factor on the law's gain at which such a cycle
-//! stands. That factor against the height is the branch of cycles:
+//! A cycle is a mean and [`HARMONICS`] waves of each state. The nonlinear equations, whose delay moves with the queue,
+//! are taken at evenly spaced moments of it; the law, which is linear, wave by wave. With the height of the queue's
+//! first wave given, Newton's method finds all others, the frequency, and the factor on the law's gain at which such a
+//! cycle stands. That factor against the height is the branch of cycles:
 //!
 //! ```text
 //! gain = gain_0 (1 + bend height^2 + ...)
 //! ```
 //!
-//! At a boundary where more gain is unstable a branch that rises (`bend` above 0) stands where the rest is unstable, and
-//! draws to itself: the loop begins to swing by little. One that falls stands where the rest is stable, repels, and is
-//! the least start from which the loop does not come to rest. Where a branch turns, cycles begin and end to draw.
+//! At a boundary where more gain is unstable a branch that rises (`bend` above 0) stands where the rest is unstable,
+//! and draws to itself: the loop begins to swing by little. One that falls stands where the rest is stable, repels, and
+//! is the least start from which the loop does not come to rest. Where a branch turns, cycles begin and end to draw.
 //!
 //! A branch ends where the equations have a kink: an empty or full queue, the smallest window, p at its bounds (but at
 //! 0 of a law without an integral). Beyond it only the nonlinear equations tell ([`crate::maps::cycle_from`]).
@@ -430,9 +430,9 @@ fn eliminate(matrix: &mut [f64], right: &mut [f64]) -> Option<()> {
     Some(())
 }
 
-/// The cycles of flows at `at` under a linear law, from the nearest gain at which the loop
-/// becomes unstable on; `None` where no gain does, or the windows' equations are not known. `beyond`: what the law says more than
-/// its line, at rising distances from what it says at rest.
+/// The cycles of flows at `at` under a linear law, from the nearest gain at which the loop becomes unstable on; `None`
+/// where no gain does, or the windows' equations are not known. `beyond`: what the law says more than its line, at
+/// rising distances from what it says at rest.
 pub(crate) fn hopf(
     at: &OperatingPoint,
     controller: &Controller,
@@ -515,8 +515,8 @@ mod tests {
 
     #[test]
     fn hutchinsons_cycles_bend_as_its_normal_form_says() {
-        // Its rest is lost at a = pi/2, its period is 4 there; beyond, x = e cos w t with a = pi/2 + e^2 (3 pi - 2) / 40 and
-        // w = pi/2 - e^2 / 20 (Lindstedt's series).
+        // Its rest is lost at a = pi/2, its period is 4 there; beyond, x = e cos w t with a = pi/2 + e^2 (3 pi - 2) /
+        // 40 and w = pi/2 - e^2 / 20 (Lindstedt's series).
         let balance = Balance::new(&Hutchinson);
         let branch = balance.branch(PI / 2.0, PI / 2.0, Complex64::ONE);
         let (begins, bend) = balance.begins(&branch).unwrap();
