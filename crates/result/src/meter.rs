@@ -130,6 +130,15 @@ impl Meter {
         self.sojourns = vec![Histogram::default(); groups.len() + 1];
     }
 
+    /// Where the waits of all packets are counted, if that is the same for all.
+    pub fn only_place(&self) -> Option<u32> {
+        match self.places[..] {
+            [] => Some(0),
+            [(0, place)] => Some(place),
+            _ => None,
+        }
+    }
+
     /// Where the waits of the packets of `flow` are counted.
     #[inline]
     pub fn place_of(&self, flow: u32) -> u32 {
@@ -161,6 +170,24 @@ impl Meter {
             Some(time) => *time += elapsed,
             None => self.advance_beyond(queue, elapsed),
         }
+    }
+
+    /// From a queue of `queue` packets on one packet after the other joined it, or left it: when, and which of both. It
+    /// is never longer than `most`.
+    #[inline(always)]
+    pub fn advance_through(&mut self, queue: u32, most: u32, changes: impl Iterator<Item = (u64, bool)>) {
+        if most as usize >= self.levels.len() {
+            self.advance_beyond(most, 0);
+        }
+        let (mut queue, mut last) = (queue as usize, self.last);
+        let levels = &mut self.levels[..];
+        // Without a branch, which nobody could foretell: which comes next hangs on when packets happen to come.
+        for (now, joins) in changes {
+            levels[queue] += now - last;
+            last = now;
+            queue = queue.wrapping_add(2 * usize::from(joins)).wrapping_sub(1);
+        }
+        self.last = last;
     }
 
     /// The queue was longer than ever.
