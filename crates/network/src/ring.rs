@@ -142,4 +142,15 @@ mod tests {
         assert_eq!(rest.collect::<Vec<_>>().len(), 59);
         assert!(ring.is_empty());
     }
+
+    #[test]
+    fn an_item_keeps_its_number_where_the_ring_grows() {
+        let mut ring = Ring::new();
+        (0..10).for_each(|k| ring.push(k));
+        ring.drop_until(5);
+        (10..21).for_each(|k| ring.push(k)); // 16 are in it now, all there is room for
+        ring.make_room(17);
+        assert_eq!((5..21).map(|number| *ring.by_number().at(number)).collect::<Vec<_>>(), (5..21).collect::<Vec<_>>());
+        assert_eq!((ring.left(), ring.entered(), ring.room()), (5, 21, 32));
+    }
 }

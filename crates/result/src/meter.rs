@@ -363,6 +363,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn many_changes_at_once_count_as_one_after_the_other() {
+        // From 1 packet at 10 ns: one joins at 15, two leave at 18 and 30, one joins at 30, and nothing until 40.
+        let changes = [(15, true), (18, false), (30, false), (30, true)];
+        let mut at_once = Meter::new(Some(1.0));
+        at_once.advance(10, 0);
+        at_once.advance_through(1, 2, changes.into_iter());
+        at_once.edge(40, 1, &Counts::default(), 0.0);
+        // 1 packet for 5 ns, 2 for 3 ns, 1 for 12 ns, none for no time, 1 for 10 ns; none for the first 10.
+        let piece = &at_once.pieces[0];
+        assert_eq!((piece.area, piece.area_squared, piece.empty_ns, piece.longest), (33, 39, 10, 2));
+    }
+
+    #[test]
     fn areas_and_samples_come_in_pieces_that_add_up() {
         let mut meter = Meter::new(Some(3.0));
         let counts = |arrivals| Counts { arrivals, ..Counts::default() };
