@@ -7,12 +7,14 @@ It is written last: where it stands, the run is whole.
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import io
 import json
 import os
 import re
+import stat
 import tempfile
 import zipfile
 from pathlib import Path
@@ -32,6 +34,9 @@ __all__ = ["Damaged", "Digests", "Store"]
 
 LAYOUT = 4
 """Version of what a run's two files hold: runs written with less are run again."""
+
+BYTES_MAX = 4 << 30
+"""More than any run's file has."""
 
 
 class Store:
@@ -110,7 +115,7 @@ class Store:
         path = self.path(job, engine)
         arrays_path = path.with_suffix(".npz")
         try:
-            text = path.read_bytes()
+            text = _read(path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -127,7 +132,7 @@ class Store:
                 raise Damaged(f"{path}: changed since it was written")
             if sums["run"] != digest:
                 return None
-            packed = arrays_path.read_bytes()
+            packed = _read(arrays_path)
             if sums["arrays"] != _sum(packed):
                 raise Damaged(f"{arrays_path}: changed since it was written")
             with np.load(io.BytesIO(packed), allow_pickle=False) as file:
@@ -137,6 +142,16 @@ class Store:
             raise Damaged(f"{arrays_path}: cannot read: {error.strerror}") from None
         except (ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError, zipfile.BadZipFile):
             raise Damaged(f"{path}: no finished run") from None
+
+
+def _read(path: Path) -> bytes:
+    """What a file holds: one on disk and no larger than a run is, since a pipe would never end, nor a device."""
+    found = path.stat()
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        raise OSError(errno.EINVAL, "it is no file on disk")
+    if found.st_size > BYTES_MAX:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return path.read_bytes()
 
 
 class Damaged(Error):

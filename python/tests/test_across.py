@@ -34,7 +34,8 @@ DELAYS = {"droptail": 0.1, "pie": 0.005, "codel": 0.02, "pie:target": 0.03, "cod
 
 
 class Made:
-    def __init__(self, wanted, seeds, folder):
+    def __init__(self, wanted, seeds, folder, prepare):
+        self.scenarios = {cell: prepare(cell, None) for cell in wanted}
         self.wanted, self.seeds, self.folder = wanted, list(seeds), folder
         self.resumed = self.left = 0
         self.work_left = 1.0
@@ -127,17 +128,39 @@ def test_a_pick_that_every_second_seed_turns_round_is_told_apart_from_none(study
 
 def test_an_aqm_that_a_place_refuses_is_named_and_not_ranked(monkeypatch):
     monkeypatch.setattr(across, "Records", Made)
-    kept = Scenario.plan
 
-    def plan(self, seed=1, aqm=None):
+    def check(self, aqm):
         if aqm == "codel" and "aggressive" in self.name:
             raise verb.ScenarioError("no")
-        return kept(self, seed, aqm)
 
-    monkeypatch.setattr(Scenario, "plan", plan)
+    monkeypatch.setattr(Scenario, "check_aqm", check)
     study = across.Study([1, 2], aqms=["codel", "pie"], places=PLACES)
     assert study.refused == {"codel": "rfc7928/aggressive: no"}
     assert study.aqms == ["droptail", "pie"]
+
+
+def test_a_place_may_end_before_its_scenario_and_judge_another_link(monkeypatch):
+    monkeypatch.setattr(across, "Records", Made)
+    place = across.Place(cell="arm-pfc/parking-lot", target="53ms", until="20s", link="link2")
+    study = across.Study([1], aqms=["pie"], places=[place])
+    assert study.records.scenarios[place.cell].plan(1, "pie")["duration_s"] == 20
+    idle, busy = made(0.001, 0.1)["links"]["l"], made(0.02, 0.9)["links"]["l"]
+    study.records.of = lambda cell, spec: [(1, {**made(0, 0), "links": {"link1": idle, "link2": busy}})]
+    found = study.figures(across.OWN)[place.cell]["pie"]
+    # The base round trip of `made` is 100 ms.
+    assert found["power"]["mean"] == pytest.approx(0.9 / 0.12)
+    assert found["sojourn_p95_s"]["mean"] == pytest.approx(0.03)
+
+
+def test_each_network_is_compared_once_and_its_link_under_test():
+    cells = [place.cell for place in across.PLACES]
+    assert len(set(cells)) == len(cells)
+    papers = {cell.partition("/")[0] for cell in cells}
+    assert papers >= {"rfc7928", "arm-pfc", "paqm", "aqm-mo", "aaqm", "self-tuning", "everyday"}
+    for place in across.PLACES:
+        if place.link is not None:
+            links = Scenario.load(place.cell).plan(1, "droptail")["links"]
+            assert any(link["name"] == place.link and link["record"] for link in links)
 
 
 def test_all_but_the_constant_probability_are_candidates():
@@ -160,7 +183,7 @@ def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
     # Student's quantile for two degrees is 4.303; of 9, 10.5 and 12 ms the deviation is 1.5 ms.
     assert "| `pie` | 1.8 | 10.5 ± 3.7 | 90.0 ± 0.0 |" in text
     assert text.index("### AQMs as they come") < text.index("### AQMs at the target of each place")
-    assert "| `everyday/backbone@cubic` | 20ms |" in text
+    assert "| `everyday/backbone@cubic` | 20ms | its end |" in text
     assert text.count("Not run.") == 2
     # Every line of a table has as many columns as its head.
     for block in text.split("\n\n"):

@@ -45,18 +45,19 @@ packet = "1500B"
 """)
 
 
-def lots(seed: int, count: int):
+def lots(seed: int, count: int, presets=PRESETS):
     """Two or three links of similar rates, flows over all of them and over each."""
     draw, found = random.Random(seed), 0
     while found < count:
-        hops, preset = draw.choice([2, 3]), draw.choice(PRESETS)
+        hops, preset = draw.choice([2, 3]), draw.choice(presets)
         pps, base, window, share = log(draw, 800, 4000), log(draw, 0.04, 0.2), log(draw, 5, 20), draw.uniform(0.2, 0.5)
         rates = [round(12000 * pps * draw.uniform(0.8, 1.25)) for _ in range(hops)]
         flows, target = round(pps * base / (1 - share) / window), round(pps * base * share / (1 - share))
         through = max(4, round(flows * draw.uniform(0.3, 0.7)))
         if 8 <= flows <= 150 and target >= 15:
             found += 1
-            yield lot(preset, rates, base, target, through, [max(4, flows - through)] * hops)
+            extra = ", ecn = true" if preset == "ns2" else ""
+            yield lot(preset, rates, base, target, through, [max(4, flows - through)] * hops, extra)
 
 
 def held_against_packets(seed: int, count: int):
@@ -74,6 +75,19 @@ def held_against_packets(seed: int, count: int):
             )
         for name, windows in seen.data["flows"].items():
             rates.append(told.data["flows"][name]["steady"]["goodput_bps"] / windows["steady"]["goodput_bps"])
+    return np.array(queues), np.array(rates)
+
+
+def fluid_against_packets(seed: int, count: int, aqm: str, preset: str):
+    """The fluid engine's over measured: of each queue its mean and share, of each group its rate."""
+    queues, rates = [], []
+    for made in lots(seed, count, (preset,)):
+        fluid, seen = aqumen.run(made, aqm, engine="fluid"), aqumen.run(made, aqm)
+        for name, windows in seen.data["links"].items():
+            ours, link = fluid.link(name, "steady"), windows["steady"]
+            queues.append([ours[key] / link[key] for key in ("queue_mean_pkts", "mark_ratio")])
+        for name, windows in seen.data["flows"].items():
+            rates.append(fluid.data["flows"][name]["steady"]["goodput_bps"] / windows["steady"]["goodput_bps"])
     return np.array(queues), np.array(rates)
 
 

@@ -83,6 +83,16 @@ SHAPES = {
     "a buffer of millions today": dumbbell(flows=2000, rate="1Gbit", duration="2s")
     .replace('"100pkt"', '"4000000pkt"')
     .replace('"ns2"', '"linux"'),
+    "a buffer of millions that calls leave empty": dumbbell(
+        flows=1500, rate="1Gbit", group='traffic = { kind = "cbr", rate = "100kbit" }', duration="2s"
+    )
+    .replace('"100pkt"', '"4000000pkt"')
+    .replace('"ns2"', '"udp"'),
+    "a buffer of millions that voices leave empty": dumbbell(
+        flows=1500, rate="1Gbit", group='traffic = "voip"', duration="3s"
+    )
+    .replace('"100pkt"', '"4000000pkt"')
+    .replace('"ns2"', '"rtp"'),
     "associations": dumbbell(flows=2000, rate="1Gbit", duration="2s").replace('"ns2"', '"sctp"'),
     "voices": dumbbell(flows=2000, rate="1Gbit", duration="2s", group='traffic = "voip"').replace('"ns2"', '"rtp"'),
     "calls": dumbbell(

@@ -251,6 +251,19 @@ def test_a_class_that_does_not_fit_is_refused_before_a_run(aqm, told):
     assert told in str(error.value)
 
 
+def test_the_shortest_period_is_one_that_there_is():
+    class Quick(SampledLaw):
+        period = 1e-6
+        steps = 0
+
+        def step(self, seen):
+            Quick.steps += 1
+            return 0.0
+
+    aqumen.run(short(1).until("1ms"), Quick)
+    assert 999 <= Quick.steps <= 1001
+
+
 @pytest.mark.parametrize(
     ("members", "told"),
     [
@@ -373,3 +386,16 @@ def test_a_new_aqm_comes_with_a_test_that_runs(tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         assert main(["new", "aqm", name]) == 2
         assert told in capsys.readouterr().err
+
+
+def test_stred_over_ns2s_filter_holds_what_stred_holds(capsys):
+    # 80 ms of 1250 packets/s are 100 packets, in the middle of RED's range.
+    seen = []
+    for aqm in ("stred-ns2:target_delay=80ms,patient=1", "stred:target_delay=80ms"):
+        run = ["run", "arm-pfc/exp1", "--json", "--aqm", aqm]
+        own = ["--aqm-from", f"{ROOT}/examples/stred_ns2.py:StredNs2"] if "ns2" in aqm else []
+        assert main([*run, *own]) == 0
+        seen.append(json.loads(capsys.readouterr().out)["links"]["bottleneck"]["steady"])
+    ours, theirs = seen
+    assert ours["queue_mean_pkts"] == pytest.approx(theirs["queue_mean_pkts"], rel=0.1)
+    assert ours["utilization"] > 0.98

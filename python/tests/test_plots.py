@@ -1,5 +1,6 @@
 """Plots: the curves of a design by its equations, a map's colours and hatches, the numbers behind a report's plots."""
 
+import dataclasses
 import math
 from types import SimpleNamespace
 
@@ -163,7 +164,13 @@ def a_map(**more):
         "phase_margin_deg": np.zeros((2, 3)),
         "modulus_margin": np.zeros((2, 3)),
         "noise_valid": np.zeros((2, 3), dtype=bool),
-        **dict.fromkeys(("queue_std_pkts", "qacd_pkts", "queue_p95_pkts", "utilization_lost"), np.full((2, 3), nan)),
+        **dict.fromkeys(
+            (
+                *("queue_std_pkts", "qacd_pkts", "queue_p95_pkts", "utilization_lost"),
+                *("coexisting_std_pkts", "coexisting_period_s", "supercritical"),
+            ),
+            np.full((2, 3), nan),
+        ),
     }
     return StabilityMap(**{**made, **more})
 
@@ -209,6 +216,16 @@ def test_a_map_without_boundary_has_no_line(drawn):
         assert len(contours(axes)) == 1
 
 
+def test_cycles_beside_a_stable_rest_are_crossed_and_their_boundary_is_violet(drawn):
+    coexisting = np.array([[np.nan, 70.0, np.nan], [np.nan, np.nan, np.nan]])
+    axes, _ = drawn(lambda: a_map(coexisting_std_pkts=coexisting, supercritical=np.zeros((2, 3))).plot())
+    _, edge, crossed, _ = contours(axes)
+    assert list(edge.levels) == [0.5]
+    colours = pytest.importorskip("matplotlib.colors")
+    assert edge.get_edgecolor().tolist() == [list(colours.to_rgba("darkviolet"))]
+    assert crossed.hatches == ["xx"]
+
+
 def test_what_was_found_is_a_spec_to_run():
     pi = RobustPi(
         a=1.8528e-5,
@@ -222,7 +239,10 @@ def test_what_was_found_is_a_spec_to_run():
         usual_worst_modulus_margin=-1.0,
         usual_worst_qacd_pkts=None,
     )
-    assert pi.spec == "pi:a=1.852800e-05,b=1.852100e-05,frequency=160Hz"
+    assert pi.spec == "pi:a=1.8528e-05,b=1.8521e-05,frequency=160Hz"
+    # Of a slow one a and b, of which a must be the larger, differ late.
+    slow = dataclasses.replace(pi, a=1.85280012e-5, b=1.85280011e-5)
+    assert slow.spec == "pi:a=1.85280012e-05,b=1.85280011e-05,frequency=160Hz"
     assert pi.to_dict()["spec"] == pi.spec
     assert pi.to_dict()["zero_rad_s"] == 0.5
     aqm = RobustAqm(

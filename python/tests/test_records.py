@@ -205,8 +205,13 @@ def test_a_cell_may_have_fewer_seeds(fake_core, scenario_file):
 
 def test_scenarios_are_prepared_before_they_run(fake_core, scenario_file):
     asked = []
-    Records({str(scenario_file): ["pi"]}, [1], None, prepare=lambda scenario: asked.append(scenario.name) or scenario)
-    assert asked == ["mock"]
+
+    def keep(cell, scenario):
+        asked.append((cell, scenario.name))
+        return scenario
+
+    Records({str(scenario_file): ["pi"]}, [1], None, prepare=keep)
+    assert asked == [(str(scenario_file), "mock")]
 
 
 def test_what_a_run_costs_goes_with_the_packets_that_the_links_under_test_carry():

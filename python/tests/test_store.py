@@ -13,6 +13,16 @@ from aqumen import _core, store
 from aqumen.files import json_text, write_text
 
 
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def link(path, to):
+    path.unlink()
+    path.symlink_to(to)
+
+
 def flip(path, at):
     data = bytearray(path.read_bytes())
     data[at % len(data)] ^= 1
@@ -31,6 +41,12 @@ DAMAGES = {
     "digests of another kind": lambda metrics, _: metrics.write_text('{"digest": {"run": 3}}'),
     "deeply nested": lambda metrics, _: metrics.write_text("[" * 100_000),
     "deeply nested object": lambda metrics, _: metrics.write_text('{"a":' * 100_000),
+    "a pipe for metrics": lambda metrics, _: pipe(metrics),
+    "a pipe for arrays": lambda _, arrays: pipe(arrays),
+    "a device without end": lambda metrics, _: link(metrics, "/dev/zero"),
+    "a link to itself": lambda metrics, _: link(metrics, metrics.name),
+    "larger than memory": lambda metrics, _: os.truncate(metrics, 1 << 42),
+    "arrays larger than memory": lambda _, arrays: os.truncate(arrays, 1 << 42),
     "not text": lambda metrics, _: metrics.write_bytes(b"\xff\xfe\x00"),
     "arrays of another run": lambda _, arrays: shutil.copy(arrays.with_name("pi-2.npz"), arrays),
     "no archive": lambda _, arrays: arrays.write_text("PK"),

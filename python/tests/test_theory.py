@@ -73,6 +73,13 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows=1:2", "--map needs --plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows --plot x.png", "AXIS=FROM:TO"),
         ("codel --capacity 30Mbit --flows 60 --r0 246ms", "no linear law"),
+        ("fq-codel --capacity 30Mbit --flows 60 --r0 246ms", "a queue of its own"),
+        ("pi", "--capacity and --flows of a network, or --scenario FILE"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --cycles", "--cycles needs --map"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --queue x", "--queue needs --scenario"),
+        ("pi --scenario arm-pfc/exp1 --flows 60", "--flows beside --scenario"),
+        ("pi --scenario arm-pfc/parking-lot --queue link9", "no queue `link9`; there are: link1, "),
+        ("codel --scenario arm-pfc/exp1", "no linear law"),
     ],
 )
 def test_a_design_that_cannot_be_made_says_why_in_one_line(capsys, args, expect):
@@ -291,6 +298,33 @@ def test_a_map_has_its_boundary_where_the_equations_swing(classic):
     _, calm, _ = classic.core.check(200.0, flows=edge * 1.4, rtt=0.4)
     _, swinging, _ = classic.core.check(200.0, flows=edge * 0.7, rtt=0.4)
     assert calm < 2 < swinging
+
+
+def test_a_scenario_is_answered_queue_by_queue(capsys):
+    assert main(["design", "pi", "--scenario", "arm-pfc/parking-lot", "--json"]) == 0
+    queues = json.loads(capsys.readouterr().out)["queues"]
+    # Flows of the way through and across fill the three links in the middle.
+    assert queues["link2"]["several"]["links"] == ["link2", "link3", "link4"]
+    assert queues["link3"]["queue_pkts"] == pytest.approx(100)
+    assert queues["link1"]["queue_pkts"] == 0
+    assert main(["design", "pi", "--scenario", "arm-pfc/parking-lot", "--queue", "link2"]) == 0
+    shown = capsys.readouterr().out
+    assert "link2" in shown
+    assert "link3" not in shown
+
+
+def test_reds_hard_excitation_is_in_its_design_and_on_its_map(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "50", "--rtt", "200ms", "--target", "100pkt", "--model", "ecn"]
+    assert main(["design", "red", *network]) == 0
+    assert "cycles that leave the rest" in capsys.readouterr().out
+    red = theory.design("red", capacity="10Mbit", flows=50, rtt="200ms", target="100pkt", model="ecn")
+    (repelling,) = red.hopf["cycles"]
+    assert not repelling["attracts"]
+    found = theory.stability_map(red, "flows", [20, 50], "rtt", [0.2], cycles=True)
+    assert np.isnan(found.coexisting_std_pkts[0, 0])
+    assert found.coexisting_std_pkts[0, 1] == pytest.approx(68, abs=4)
+    assert found.coexisting_std_pkts[0, 1] > repelling["std_pkts"]
+    assert np.isnan(theory.stability_map(red, "flows", [50], "rtt", [0.2]).coexisting_std_pkts).all()
 
 
 def test_ten_thousand_points_of_a_map_are_no_wait(classic):

@@ -1,10 +1,11 @@
 """Stable or oscillating: the theory's verdict held against packets, around networks that controllers were made for."""
 
 import itertools
+import random
 
 import numpy as np
 import pytest
-from test_theory_packets import scenario
+from test_theory_packets import networks, scenario
 
 import aqumen
 from aqumen import theory
@@ -22,9 +23,22 @@ def cases(aqms, flows, rtts):
         yield aqm, made.set_all(designed_for), (pps, more, longer)
 
 
-def verdicts(aqms, flows, rtts):
-    """Of each case whether theory and packets agree, and the margin; only where windows are two packets and more."""
-    for aqm, made, case in cases(aqms, flows, rtts):
+def random_cases(seed, count):
+    """Networks drawn at random, at .25 to 2 times the flows and .5 to 2 times the round trip of their AQM's design."""
+    draw = random.Random(seed)
+    for k, (pps, base, flows, target) in enumerate(networks(seed, count)):
+        more, longer = (float(np.exp(draw.uniform(np.log(low), np.log(2)))) for low in (0.25, 0.5))
+        made = scenario(pps, longer * base, max(4, round(more * flows)), target)
+        designed_for = [("nominal.flows", str(flows)), ("nominal.base_rtt", f"{base}s")]
+        yield AQMS[k % len(AQMS)], made.set_all(designed_for), (round(pps), round(base, 3), flows, more, longer)
+
+
+def judged(cases):
+    """Of each case whether theory and packets agree, the margin, what packets do and what was to be expected.
+
+    Only where windows are two packets and more.
+    """
+    for aqm, made, case in cases:
         analysis = theory.predict(made, aqm)["bottleneck"]["steady"]["analysis"]
         margins, noise = analysis["margins"], analysis["noise"]
         if margins is None or analysis["operating_point"]["window_pkts"] < 2:
@@ -36,7 +50,13 @@ def verdicts(aqms, flows, rtts):
         std = noise["queue_std_pkts"] if stable else None
         told = theory.swing(series.t_s[seen], series.queue_pkts[seen], series.probability[seen], std)
         if told is not None:
-            yield aqm, case, stable != told.oscillates, margins["exact"]["gain_margin"], told
+            yield aqm, case, stable != told.oscillates, margins["exact"]["gain_margin"], told, analysis["expected"]
+
+
+def verdicts(aqms, flows, rtts):
+    """Of the cases around the networks that AQMs were made for."""
+    for *told, _ in judged(cases(aqms, flows, rtts)):
+        yield told
 
 
 def test_both_sides_of_the_boundary_are_told():

@@ -27,6 +27,21 @@ pub struct Account<A> {
     totals: Totals,
 }
 
+/// What happened at the head of a queue from one moment to another.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Passage {
+    /// What was taken for transmission.
+    pub taken: Backlog,
+    /// How long the last of it had waited.
+    pub last_sojourn: Span,
+    /// What was sent: its transmission ended.
+    pub sent: Backlog,
+    /// How long those transmissions took.
+    pub busy: Span,
+    /// When the transmission started that is under way at the end, if one is.
+    pub transmitting_since: Option<Instant>,
+}
+
 /// First in, first out, with an [`Aqm`].
 #[derive(Clone, Debug)]
 pub struct Fifo<A> {
@@ -110,6 +125,20 @@ impl<A: Aqm> Account<A> {
         self.enter(bytes, verdict, full)
     }
 
+    /// A packet enters for which there is room, and which the algorithm lets pass or marks.
+    #[inline(always)]
+    pub fn admit(&mut self, bytes: u32, marked: bool) {
+        self.totals.admit(bytes, marked);
+        self.backlog.packets += 1;
+        self.backlog.bytes += u64::from(bytes);
+    }
+
+    /// A packet comes for which there is room, and the algorithm drops it.
+    #[inline]
+    pub fn refuse(&mut self, bytes: u32) {
+        self.totals.arrive(bytes, Verdict::Drop(DropReason::Early), false);
+    }
+
     #[inline(always)]
     fn enter(&mut self, bytes: u32, verdict: Verdict, full: bool) -> Result<bool, DropReason> {
         if let Some(reason) = self.totals.arrive(bytes, verdict, full) {
@@ -166,6 +195,21 @@ impl<A: Aqm> Account<A> {
         self.hears
     }
 
+    /// All that happened at the head since it was last told of, where the algorithm does not [hear](Self::hears) of it.
+    pub fn pass(&mut self, passage: &Passage) {
+        debug_assert!(!self.hears, "the algorithm wants to hear of each packet");
+        let Passage { taken, last_sojourn, sent, busy, transmitting_since } = *passage;
+        self.backlog.packets -= taken.packets;
+        self.backlog.bytes -= taken.bytes;
+        if taken.packets > 0 {
+            self.totals.last_sojourn = last_sojourn;
+        }
+        self.totals.departures += u64::from(sent.packets);
+        self.totals.departed_bytes += sent.bytes;
+        self.totals.busy += busy;
+        self.totals.transmitting_since = transmitting_since;
+    }
+
     /// The transmission of a packet of `bytes` ended; it took `duration`.
     #[inline]
     pub fn transmitted(&mut self, bytes: u32, duration: Span, now: Instant) {
@@ -204,6 +248,12 @@ impl<A: Aqm> Account<A> {
     #[inline]
     pub fn aqm(&self) -> &A {
         &self.aqm
+    }
+
+    /// The room there is.
+    #[inline]
+    pub fn limit(&self) -> Limit {
+        self.limit
     }
 
     /// What waits; the packet in transmission does not count.

@@ -86,21 +86,29 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// A packet of `bytes` arrived and enters.
+    #[inline(always)]
+    pub fn admit(&mut self, bytes: u32, marked: bool) {
+        self.arrivals += 1;
+        self.arrived_bytes += u64::from(bytes);
+        self.marked += u64::from(marked);
+        self.accepted += 1;
+    }
+
     /// A packet of `bytes` arrived, of which the algorithm said `verdict`; `full`: there is no room for it, whatever
     /// was said. Answers why it does not enter, if it does not.
     #[inline(always)]
     pub fn arrive(&mut self, bytes: u32, verdict: Verdict, full: bool) -> Option<DropReason> {
-        self.arrivals += 1;
-        self.arrived_bytes += u64::from(bytes);
         let reason = match verdict {
             _ if full => DropReason::Overflow,
             Verdict::Drop(reason) => reason,
             Verdict::Pass | Verdict::Mark => {
-                self.marked += u64::from(verdict == Verdict::Mark);
-                self.accepted += 1;
+                self.admit(bytes, verdict == Verdict::Mark);
                 return None;
             }
         };
+        self.arrivals += 1;
+        self.arrived_bytes += u64::from(bytes);
         self.discard(reason);
         Some(reason)
     }
@@ -274,12 +282,18 @@ pub struct Coin {
 }
 
 impl Coin {
+    /// Whether a packet for which there is room is chosen.
+    #[inline(always)]
+    pub fn chooses<R: Draw>(&self, rng: &mut R) -> bool {
+        let p = self.probability.get();
+        p > 0.0 && rng.uniform() < p
+    }
+
     /// What becomes of a packet with this ECN field. No random number is drawn where there is
     /// no room for it, or no chance.
     #[inline(always)]
     pub fn toss<R: Draw>(&self, ecn: Ecn, full: bool, rng: &mut R) -> Verdict {
-        let p = self.probability.get();
-        if p > 0.0 && !full && rng.uniform() < p { Verdict::signal_to(ecn, self.ecn) } else { Verdict::Pass }
+        if !full && self.chooses(rng) { Verdict::signal_to(ecn, self.ecn) } else { Verdict::Pass }
     }
 }
 

@@ -128,7 +128,7 @@ pub use design::plant::TcpPlant;
 pub use design::rls::{Rls, RlsParams};
 pub use design::self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
 pub use design::target::Target;
-pub use fifo::{Account, Fifo};
+pub use fifo::{Account, Fifo, Passage};
 pub use host::{Aqm, Coin, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
 pub use law::{MAX_LOOPS, Observation, SampledLaw};
 pub use multi::cake::{AckFilter, Cake, CakeParams, Isolation, Tins};

@@ -69,7 +69,8 @@ impl<L: SampledLaw> Aqm for Sampled<L> {
             }
             let seen = l.observe(cx, self.applied);
             // A late call does the work of one period; the clock keeps its phase.
-            let periods = (cx.now - l.due).as_nanos() / l.period.as_nanos() + 1;
+            let late = cx.now - l.due;
+            let periods = if late < l.period { 1 } else { late.as_nanos() / l.period.as_nanos() + 1 };
             l.due = l.due.saturating_add(l.period.saturating_mul(periods));
             self.applied = self.law.step(which, &seen);
         }

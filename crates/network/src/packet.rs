@@ -15,6 +15,15 @@ pub trait Carried {
     /// A queue marks it: sets CE.
     fn mark(&mut self);
 
+    /// The same if `marks`. Worth a way of its own where that can be done without a branch: which packets are chosen
+    /// nobody can foretell.
+    #[inline]
+    fn mark_if(&mut self, marks: bool) {
+        if marks {
+            self.mark();
+        }
+    }
+
     /// What a filter of acknowledgements may know of it.
     fn pure_ack(&self) -> Option<PureAck> {
         None

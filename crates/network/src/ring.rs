@@ -22,14 +22,60 @@ impl<T: Copy + Default> Ring<T> {
         self.left == self.entered
     }
 
+    /// How many have ever left.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// How many have ever entered.
+    #[inline(always)]
+    pub(crate) fn entered(&self) -> usize {
+        self.entered
+    }
+
+    /// How many there are room for without more memory.
+    pub(crate) fn room(&self) -> usize {
+        self.slots.len()
+    }
+
     #[inline(always)]
     pub(crate) fn push(&mut self, item: T) {
         if self.entered - self.left == self.slots.len() {
             self.grow();
         }
-        let place = self.entered & (self.slots.len() - 1);
-        self.slots[place] = item;
+        self.push_in_room(item);
+    }
+
+    /// The same where there is [room](Self::room).
+    #[inline(always)]
+    pub(crate) fn push_in_room(&mut self, item: T) {
+        let place = self.entered & self.slots.len().wrapping_sub(1);
+        if let Some(slot) = self.slots.get_mut(place) {
+            *slot = item;
+        }
         self.entered += 1;
+    }
+
+    /// All there is room for, to be read by the number of an item: the first that ever entered has number 0.
+    #[inline(always)]
+    pub(crate) fn by_number(&mut self) -> ByNumber<'_, T> {
+        ByNumber(&mut self.slots)
+    }
+
+    /// So many in all have left.
+    #[inline(always)]
+    pub(crate) fn drop_until(&mut self, left: usize) {
+        debug_assert!(self.left <= left && left <= self.entered);
+        self.left = left;
+    }
+
+    /// Makes room for so many, unless it has that.
+    #[inline]
+    pub(crate) fn make_room(&mut self, items: usize) {
+        while self.slots.len() < items {
+            self.grow();
+        }
     }
 
     /// The item that has been in it longest.
@@ -49,12 +95,25 @@ impl<T: Copy + Default> Ring<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let (length, from) = (self.slots.len(), self.left);
+        let length = self.slots.len();
         let mut slots = vec![T::default(); (2 * length).max(LEAST)];
-        for (k, slot) in slots.iter_mut().enumerate().take(length) {
-            *slot = self.slots[(from + k) & (length - 1)];
+        let mask = slots.len() - 1;
+        // Each keeps its number.
+        for number in self.left..self.left + length {
+            slots[number & mask] = self.slots[number & (length - 1)];
         }
-        *self = Ring { slots, left: 0, entered: length };
+        self.slots = slots;
+    }
+}
+
+/// See [`Ring::by_number`].
+pub(crate) struct ByNumber<'a, T>(&'a mut [T]);
+
+impl<T> ByNumber<'_, T> {
+    #[inline(always)]
+    pub(crate) fn at(&mut self, number: usize) -> &mut T {
+        let place = number & (self.0.len() - 1);
+        &mut self.0[place]
     }
 }
 
@@ -82,5 +141,16 @@ mod tests {
         });
         assert_eq!(rest.collect::<Vec<_>>().len(), 59);
         assert!(ring.is_empty());
+    }
+
+    #[test]
+    fn an_item_keeps_its_number_where_the_ring_grows() {
+        let mut ring = Ring::new();
+        (0..10).for_each(|k| ring.push(k));
+        ring.drop_until(5);
+        (10..21).for_each(|k| ring.push(k)); // 16 are in it now, all there is room for
+        ring.make_room(17);
+        assert_eq!((5..21).map(|number| *ring.by_number().at(number)).collect::<Vec<_>>(), (5..21).collect::<Vec<_>>());
+        assert_eq!((ring.left(), ring.entered(), ring.room()), (5, 21, 32));
     }
 }

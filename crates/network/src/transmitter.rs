@@ -130,6 +130,13 @@ impl Transmitter {
         duration
     }
 
+    /// Sends a packet from `start` on over a plain wire: when its transmission ends.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, start: u64, bytes: u32) -> u64 {
+        debug_assert!(self.line.is_none());
+        start + self.duration(bytes, start)
+    }
+
     /// Books a packet that arrived at `arrived` and can go out from `at` on. `None` if it never will.
     #[inline]
     pub(crate) fn book(&mut self, arrived: u64, at: u64, bytes: u32) -> Option<Booking> {

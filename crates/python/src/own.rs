@@ -207,8 +207,9 @@ impl Maker<'_> {
     }
 
     fn period(&self, seconds: f64) -> Result<Span, ParamError> {
-        if seconds.is_finite() && seconds >= PERIOD_MIN.as_secs_f64() && seconds <= 1e9 {
-            return Ok(Span::from_secs_f64(seconds));
+        let period = Span::from_secs_f64(seconds);
+        if seconds <= 1e9 && period >= PERIOD_MIN {
+            return Ok(period);
         }
         Err(ParamError::new(
             "period",

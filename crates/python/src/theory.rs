@@ -7,7 +7,7 @@ use aqumen_theory::Error;
 use aqumen_theory::design::{self, Depth, Noise, Place};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
-use aqumen_theory::maps::{self, Axis};
+use aqumen_theory::maps::{self, Axis, Beside};
 use aqumen_theory::predict;
 use aqumen_theory::robust::{self, Aim, Worth};
 use pyo3::prelude::*;
@@ -162,11 +162,19 @@ impl Analysis {
         x: (String, Vec<f64>),
         y: (String, Vec<f64>),
         threads: usize,
+        cycles: bool,
     ) -> PyResult<MapColumns> {
         let axes = (axis(&x.0)?, axis(&y.0)?);
         let (choice, place) = (self.choice.clone(), self.place);
-        let map =
-            apart(py, move || maps::map(&choice, &place, (axes.0, &x.1), (axes.1, &y.1), threads).map_err(error))?;
+        let (own, all) = (self.scenario.clone(), move || {
+            let map = maps::map(&choice, &place, (axes.0, &x.1), (axes.1, &y.1), threads)?;
+            let beside = if cycles { maps::beside(&choice, &place, &map, axes, threads)? } else { Vec::new() };
+            Ok((map, beside))
+        });
+        let (map, beside) = apart(py, move || own.watching(|| all().map_err(error)))?;
+        let found = |of: fn(&Beside) -> Option<f64>| -> Vec<f64> {
+            beside.iter().map(|point| of(point).unwrap_or(f64::NAN)).collect()
+        };
         let column = |of: fn(&Margins) -> Option<f64>| -> Vec<f64> {
             map.points.iter().map(|point| of(&point.margins).unwrap_or(f64::NAN)).collect()
         };
@@ -185,6 +193,11 @@ impl Analysis {
                 noise(|noise| noise.qacd_pkts),
                 noise(|noise| noise.queue_p95_pkts),
                 noise(|noise| noise.utilization_lost),
+            ],
+            vec![
+                found(|point| point.coexisting.map(|(deviation, _)| deviation)),
+                found(|point| point.coexisting.map(|(_, period)| period)),
+                found(|point| point.supercritical.map(f64::from)),
             ],
         ))
     }
@@ -366,8 +379,9 @@ pub(crate) fn predict_json(
 }
 
 /// A map's columns: feasible, stable, noise valid; gain margin, phase margin in degrees, modulus margin, deviation of
-/// the queue, QACD, 95th percentile, utilization lost; row by row, NaN where there is none.
-type MapColumns = (Vec<bool>, Vec<bool>, Vec<bool>, Vec<Vec<f64>>);
+/// the queue, QACD, 95th percentile, utilization lost; deviation and period of a coexisting cycle, whether cycles stand
+/// beyond the boundary, all empty where not asked for; row by row, NaN where there is none.
+type MapColumns = (Vec<bool>, Vec<bool>, Vec<bool>, Vec<Vec<f64>>, Vec<Vec<f64>>);
 
 fn axis(name: &str) -> PyResult<Axis> {
     match name {

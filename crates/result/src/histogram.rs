@@ -2,18 +2,24 @@
 
 /// Counts of values in bins that are 1/128 of an octave's start wide, so that a quantile is exact to 0.8 %. Below 128
 /// every value has its own bin.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
-    total: u64,
     sum: u128,
+    /// The greatest and the smallest value; zero and `u64::MAX` where there is none.
     most: u64,
-    least: Option<u64>,
+    least: u64,
 }
 
 /// Bits that place a value within its octave.
 const WITHIN_BITS: u32 = 7;
 const PER_OCTAVE: u64 = 1 << WITHIN_BITS;
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: Vec::new(), sum: 0, most: 0, least: u64::MAX }
+    }
+}
 
 impl Histogram {
     /// Counts one value.
@@ -34,11 +40,13 @@ impl Histogram {
             Some(count) => *count += times,
             None => self.add_beyond(bin, times),
         }
-        self.total += times;
         self.sum += value as u128 * times as u128;
-        if times > 0 {
-            self.most = self.most.max(value);
-            self.least = Some(self.least.map_or(value, |least| least.min(value)));
+        // Seldom: a branch that is foretold costs less than what is always written.
+        if times > 0 && value > self.most {
+            self.most = value;
+        }
+        if times > 0 && value < self.least {
+            self.least = value;
         }
     }
 
@@ -56,34 +64,35 @@ impl Histogram {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
-        self.total += other.total;
         self.sum += other.sum;
         self.most = self.most.max(other.most);
-        self.least = [self.least, other.least].into_iter().flatten().min();
+        self.least = self.least.min(other.least);
     }
 
     /// How many values were counted.
     pub fn total(&self) -> u64 {
-        self.total
+        self.counts.iter().sum()
     }
 
     /// The smallest.
     pub fn least(&self) -> Option<u64> {
-        self.least
+        (self.total() > 0).then_some(self.least)
     }
 
     /// Their exact mean.
     pub fn mean(&self) -> Option<f64> {
-        (self.total > 0).then(|| self.sum as f64 / self.total as f64)
+        let total = self.total();
+        (total > 0).then(|| self.sum as f64 / total as f64)
     }
 
     /// The value below which the share `q` of all values lies; within a bin values are taken as spread evenly, and none
     /// lies above the greatest.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        if self.total == 0 {
+        let total = self.total();
+        if total == 0 {
             return None;
         }
-        let rank = q.clamp(0.0, 1.0) * self.total as f64;
+        let rank = q.clamp(0.0, 1.0) * total as f64;
         let mut below = 0.0;
         for (bin, &count) in self.counts.iter().enumerate() {
             let count = count as f64;
@@ -101,20 +110,21 @@ impl Histogram {
 
     /// The share of values above `value`, those in its bin not counted.
     pub fn share_above(&self, value: f64) -> f64 {
-        if self.total == 0 {
+        let total = self.total();
+        if total == 0 {
             return 0.0;
         }
         let above: u64 = self.counts.iter().skip(bin_of(value.max(0.0) as u64) + 1).sum();
-        above as f64 / self.total as f64
+        above as f64 / total as f64
     }
 
     /// Upper edge of each bin that holds anything, and the share of values at or below it: the distribution function.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
-        let mut below = 0;
+        let (mut below, total) = (0, self.total() as f64);
         let mut points = Vec::new();
         for (bin, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             below += count;
-            points.push((edges(bin).1 as f64, below as f64 / self.total as f64));
+            points.push((edges(bin).1 as f64, below as f64 / total));
         }
         points
     }

@@ -407,6 +407,8 @@ mod tests {
             let wifi: Wifi = of_text(&format!("model = \"wifi\"\n{text}\n"));
             assert!((wifi.mean_bps() / bps - 1.0).abs() < 1e-9, "{text}: {}", wifi.mean_bps());
         }
+        let any: Channel = of_text("model = \"wifi\"\ncontenders = 5\naggregate = 1\n");
+        assert!((any.mean_bps() / 1_684_894.272_868_8 - 1.0).abs() < 1e-9);
         let wifi: Wifi = of_text("model = \"wifi\"\naggregate = 8\n");
         // DIFS is SIFS and two slots; a busy slot is 1 ms on air, SIFS, a block acknowledgement and DIFS.
         assert_eq!((wifi.slot_and_difs_ns(), wifi.busy_ns()), ((9_000, 34_000), 1_082_000));

@@ -1,6 +1,7 @@
 //! The network of a design: a link, its flows and their round trip by their numbers alone, as a scenario, so that units
 //! and ranges are those of scenario files. What is not given is chosen here.
 
+use crate::field::PACKETS_MAX;
 use crate::units::read_packets;
 use crate::{Error, Outside, Scenario};
 
@@ -48,7 +49,8 @@ impl Numbers<'_> {
             Some(buffer) => buffer.to_string(),
             // Of a target that cannot be read only the target is told.
             None => {
-                format!("{}pkt", read_packets(&target).map_or(BUFFER_TARGETS, |pkts| BUFFER_TARGETS * pkts).max(1.0))
+                let pkts = read_packets(&target).map_or(BUFFER_TARGETS, |pkts| libm::ceil(BUFFER_TARGETS * pkts));
+                format!("{}pkt", pkts.clamp(1.0, PACKETS_MAX))
             }
         };
         self.with(&target, &buffer, outside)
@@ -121,6 +123,9 @@ mod tests {
         assert_eq!(nominal(Numbers { at_target: false, ..GIVEN }), (231.0, 693.0));
         assert_eq!(nominal(Numbers { capacity: "10kbit", round_trip: "1ms", ..GIVEN }), (1.0, 3.0));
         assert_eq!(nominal(Numbers { target: Some("50pkt"), ..GIVEN }), (50.0, 150.0));
+        // Whole packets, and no more than a buffer may have.
+        assert_eq!(nominal(Numbers { target: Some("10.5pkt"), ..GIVEN }), (10.5, 32.0));
+        assert_eq!(nominal(Numbers { target: Some("1e9pkt"), ..GIVEN }), (1e9, 1e9));
         assert_eq!(nominal(Numbers { target: Some("50pkt"), buffer: Some("70pkt"), ..GIVEN }), (50.0, 70.0));
     }
 

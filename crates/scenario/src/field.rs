@@ -454,7 +454,7 @@ impl Field for Bytes {
 pub struct Packets(pub f64);
 
 /// The largest number of packets: a thousand million.
-const PACKETS_MAX: f64 = 1e9;
+pub(crate) const PACKETS_MAX: f64 = 1e9;
 
 impl Field for Packets {
     const WHAT: &'static str = "a number of packets, such as \"100pkt\"";

@@ -35,7 +35,7 @@ const ABOUT: &[(&str, &str, &str)] = &[
     ("sctp-ns2", "SCTP as ns-2.35 does it, for cross-checks", "ns-2.35"),
 ];
 
-/// Every preset of a transport with its settings.
+/// Every preset of a transport with its settings, and what a plan's JSON says of it.
 pub fn transports() -> Value {
     let row = |(name, config): &(&'static str, fn() -> Protocol)| {
         let protocol = config();
@@ -44,6 +44,7 @@ pub fn transports() -> Value {
         let (summary, reference) = about.map_or((summary, reference), |(_, summary, reference)| (*summary, *reference));
         json!({
             "name": name, "kind": protocol.kind(), "summary": summary, "reference": reference, "params": protocol.rows(),
+            "plan": protocol.to_json(name),
         })
     };
     PRESETS.iter().map(row).collect()

@@ -7,9 +7,11 @@ use aqumen_units::{Rate, Span};
 use crate::Error;
 use crate::cost::{Runner, base_rtt_s, fluid_classes, fluid_step_s, round_trip};
 use crate::field::{Buffer, RATE_MAX};
+use crate::line::Medium;
 use crate::network::Core;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
+use crate::traffic::Traffic;
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet
 /// engine both ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.7 kB with `ns2`,
@@ -183,7 +185,7 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
     let wire = |rate: Rate, delay: Span| rate.amount_in(delay).0 / smallest;
     let mut waiting: u64 = core.links.iter().map(|link| room(link.buffer)).fold(0, u64::saturating_add);
     let mut under_way = core.links.iter().map(|link| wire(link.rate, link.delay)).fold(0, u64::saturating_add);
-    let (mut admitted, mut by_windows, mut at_first): (u64, u64, u64) = (0, 0, 0);
+    let (mut by_windows, mut at_first): (u64, u64) = (0, 0);
     let mut narrow = BTreeSet::new();
     for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
         let (count, config) = (group.flows(), &group.transport.config);
@@ -192,13 +194,10 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
             Some(_) => grown(first, spec.duration.as_secs_f64() / base_rtt_s(spec, core, i)),
             None => u64::MAX,
         });
-        let all = count.saturating_mul(window);
         if config.tcp().is_some() {
-            by_windows = by_windows.saturating_add(all);
+            by_windows = by_windows.saturating_add(count.saturating_mul(window));
             at_first = at_first.saturating_add(count.saturating_mul(first));
             narrow.extend(way.path.iter().copied().min_by_key(|link| core.links[*link as usize].rate.as_bps()));
-        } else {
-            admitted = admitted.saturating_add(all);
         }
         under_way = under_way.saturating_add(count.saturating_mul(first));
         let Some(access) = &way.access else { continue };
@@ -220,10 +219,68 @@ fn packets(spec: &Spec, core: &Core) -> u64 {
         wire(fastest.map_or(rate, |fastest| rate.max(fastest)), spec.duration)
     };
     let acknowledged = narrow.iter().map(carried).fold(0, u64::saturating_add);
-    admitted = admitted.saturating_add(by_windows.min(at_first.saturating_add(acknowledged)));
+    let of_tcp = by_windows.min(at_first.saturating_add(acknowledged));
+    let load = unresponsive(spec, core);
+    let of_others = spec.flows.iter().enumerate().filter(|(_, group)| group.transport.config.tcp().is_none());
+    let all = |group: &Group| {
+        group.transport.config.window_pkts().map_or(u64::MAX, |window| group.flows().saturating_mul(u64::from(window)))
+    };
+    let others =
+        of_others.map(|(i, group)| carried_of(spec, core, i, &load, of_tcp).unwrap_or(u64::MAX).min(all(group)));
+    let admitted = others.fold(of_tcp, u64::saturating_add);
     let under_way = under_way.min(admitted);
     let waiting = waiting.min(admitted - under_way);
     under_way.saturating_mul(UNDER_WAY_BYTES).saturating_add(waiting.saturating_mul(WAITING_BYTES))
+}
+
+/// Above this share of a link what ignores signals is taken to fill its buffer.
+const CARRIED_SHARE: f64 = 0.9;
+
+/// Packets, and bits, a second that a flow of such a group sends at the most; `None`: not known, or in bursts of any
+/// length.
+fn peak(group: &Group) -> Option<(f64, f64)> {
+    let offered = group.traffic.offered()?;
+    let messages = match &group.traffic {
+        Traffic::Cbr(_) | Traffic::Poisson(_) => offered.per_second,
+        Traffic::OnOff(kind) => kind.rate.packets_per_sec(kind.packet),
+        Traffic::Voip(kind) => 1.0 / kind.codec.frame().1.as_secs_f64(),
+        _ => return None,
+    };
+    let (packet, payload) = (group.transport.config.packet_bytes(), group.transport.config.payload_bytes());
+    let each = (offered.bytes / f64::from(payload.max(1))).ceil().max(1.0);
+    let headers = each * f64::from(packet.saturating_sub(payload));
+    Some((messages * each, 8.0 * messages * (offered.bytes + headers)))
+}
+
+/// What ignores signals offers each link, bit/s.
+fn unresponsive(spec: &Spec, core: &Core) -> Vec<f64> {
+    let mut load = vec![0.0; core.links.len()];
+    for (group, way) in spec.flows.iter().zip(&core.ways).filter(|(group, _)| group.transport.config.tcp().is_none()) {
+        let rate = peak(group).map_or(f64::INFINITY, |(_, bps)| bps * group.flows() as f64);
+        way.path.iter().for_each(|link| load[*link as usize] += rate);
+    }
+    load
+}
+
+/// How many packets of group `i`, which ignores signals, there are at one time where all links of its way carry their
+/// `load` of such traffic: those of a round trip, and of the time that the packets `of_tcp` wait before what is left.
+/// `None`: some link does not, or may not at times.
+fn carried_of(spec: &Spec, core: &Core, i: usize, load: &[f64], of_tcp: u64) -> Option<u64> {
+    let group = &spec.flows[i];
+    let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(0);
+    let least = spec.events.iter().filter_map(|event| event.capacity).min().unwrap_or(RATE_MAX);
+    let mut delay_s = round_trip(spec, core, i, true).as_secs_f64();
+    for link in &core.ways[i].path {
+        let at = &core.links[*link as usize];
+        let slowest = at.carries.rates.iter().map(|(_, rate)| *rate).fold(at.rate.min(least), Rate::min);
+        let rate = slowest.as_bps() as f64;
+        let goes_down = !at.carries.outages.is_empty() || spec.events.iter().any(|event| event.state.is_some());
+        if at.carries.medium != Medium::Wire || goes_down || load[*link as usize] > CARRIED_SHARE * rate {
+            return None;
+        }
+        delay_s += 8.0 * f64::from(largest) * of_tcp as f64 / (rate - load[*link as usize]);
+    }
+    Some((group.flows() as f64 * (peak(group)?.0 * delay_s + 2.0)) as u64)
 }
 
 /// What slow start makes of a first window in so many round trips, packets.

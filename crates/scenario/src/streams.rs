@@ -75,6 +75,14 @@ mod tests {
     }
 
     #[test]
+    fn a_number_between_two_is_as_far_from_the_first_as_the_draw_says() {
+        let u = Stream::new(7, Kind::Traffic, 3).uniform();
+        let between = |low, high| Stream::new(7, Kind::Traffic, 3).between(low, high);
+        assert_eq!((between(0.0, 1.0), between(5.0, 5.0)), (u, 5.0));
+        assert!((between(-3.0, 7.0) - (10.0 * u - 3.0)).abs() < 1e-12);
+    }
+
+    #[test]
     fn a_stream_has_the_mean_and_variance_of_the_uniform_distribution() {
         let mut stream = Stream::new(7, Kind::Traffic, 3);
         let n = 100_000;

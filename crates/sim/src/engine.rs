@@ -65,6 +65,8 @@ pub(crate) struct Engine<'a> {
     port_links: Vec<u32>,
     /// When the transmission under way at each served port that is a place by itself ends.
     services: Vec<u64>,
+    /// When the AQM's timer of each port that is a place by itself is due.
+    timers: Vec<u64>,
     hosts: Hosts<'a>,
     agenda: Agenda,
     /// When the next sample is due.
@@ -147,6 +149,7 @@ impl<'a> Engine<'a> {
             plan,
             ways,
             services: vec![NEVER; ports.len()],
+            timers: vec![NEVER; ports.len()],
             series: vec![Series::default(); ports.len()],
             ports,
             identities,
@@ -214,8 +217,8 @@ impl<'a> Engine<'a> {
     /// A window is over: which of the `few` that follow is to be opened next. Those in which nothing is due are passed
     /// over, save the last.
     fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
-        let service = self.services.iter().fold(NEVER, |first, end| first.min(*end));
-        let last = self.ways.post.window_of(service).clamp(*few.start(), *few.end());
+        let due = self.services.iter().chain(&self.timers).fold(NEVER, |first, due| first.min(*due));
+        let last = self.ways.post.window_of(due).clamp(*few.start(), *few.end());
         self.ways.post.next_window(*few.start()..=last)
     }
 

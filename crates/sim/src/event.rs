@@ -221,6 +221,11 @@ impl Carried for Event {
         self.rest |= u64::from(ECN_BITS) << 48;
     }
 
+    #[inline(always)]
+    fn mark_if(&mut self, marks: bool) {
+        self.rest |= (u64::from(ECN_BITS) * u64::from(marks)) << 48;
+    }
+
     /// Those with SACK blocks or feedback, which are in a table, are not shown.
     #[inline]
     fn pure_ack(&self) -> Option<PureAck> {

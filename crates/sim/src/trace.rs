@@ -165,3 +165,14 @@ fn sender_address(flow: u32) -> [u8; 4] {
 fn receiver_address(flow: u32) -> [u8; 4] {
     (0x0a80_0000 | (flow & 0x007f_ffff)).to_be_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_have_addresses_of_their_own_senders_and_receivers_apart() {
+        assert_eq!((sender_address(0), receiver_address(0)), ([10, 0, 0, 0], [10, 128, 0, 0]));
+        assert_eq!((sender_address(70_000), receiver_address(70_000)), ([10, 1, 17, 112], [10, 129, 17, 112]));
+    }
+}

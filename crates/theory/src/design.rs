@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::field::Field;
 use crate::fluid::Model;
+use crate::hopf::{self, Hopf};
 use crate::linear::noise::Fineness;
 use crate::linear::{
     Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
@@ -67,6 +68,8 @@ pub struct Analysis {
     pub operating_point: Point,
     /// What is to be seen in a run.
     pub expected: Expected,
+    /// Where the loop becomes unstable as its gain moves, and the cycles there; null of laws that are not linear.
+    pub hopf: Option<Hopf>,
     /// How far packets move the queue around its rest.
     pub noise: Noise,
     /// What speaks against the design here.
@@ -129,8 +132,12 @@ pub struct Expected {
 pub const LARGE_START: f64 = 4.0;
 /// A gain margin below which it is.
 const LITTLE_GAIN_MARGIN: f64 = 2.0;
-/// How many times what the linear loop would have left of such a start a cycle is.
+/// How many times what the linear loop would have left of such a start a cycle is, and which share of the mean: RED's
+/// share goes in jumps, about which the queue moves by less.
 const BEYOND_DECAY: f64 = 10.0;
+const A_SWING: f64 = 0.05;
+/// Stretches of RED's curve above its upper threshold.
+const KNOTS: u32 = 16;
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
@@ -144,7 +151,7 @@ pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, O
 }
 
 /// The point where `choice` lets the queue come to rest at `place`, and the AQM as it acts there.
-fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm), Error> {
+pub(crate) fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm), Error> {
     let built = build(choice)?;
     let target = target_pkts(choice, &settings(&built), place);
     let (built, _) = settled(built, place)?;
@@ -224,11 +231,18 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         }
     }
     if let Some(margins) = margins.as_ref().filter(|_| !many && at.feasible)
-        && let Some(cycle) = coexisting(choice, place, &at, margins, &mut built)?
+        && let Some([real, _]) = margins.rightmost_root
+        && let Some(cycle) = coexisting(choice, place, &at, (&margins.exact, real), &mut built)?
     {
         expected.coexisting_period_s = cycle.period_s;
         expected.coexisting_std_pkts = Some(cycle.std_pkts);
     }
+    let branch = match &closed {
+        Some((Exact::Plant(closed), _)) => margins
+            .as_ref()
+            .and_then(|margins| branch(choice, &built, (&at, place), &closed.controller, &margins.exact)),
+        _ => None,
+    };
     warn((&at, &seen), place, target, (margins.as_ref(), &expected), &built, &mut warnings);
     let held = Held { target_pkts: target, buffer_pkts: place.buffer_pkts };
     let noise = match (place.model, &closed) {
@@ -251,20 +265,57 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         gain_pkts: plant.gain_pkts(),
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
-    Ok(Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, noise, warnings })
+    Ok(Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, hopf: branch, noise, warnings })
+}
+
+/// Laws that answer large swings as they do small ones, up to their bounds.
+const LINEAR_LAWS: [&str; 4] = ["pi", "arm-pfc", "aqm-mo", "red"];
+
+/// The cycles that leave the rest of a linear law where its loop becomes unstable.
+pub(crate) fn branch(
+    choice: &AqmChoice,
+    built: &AnyAqm,
+    (at, place): (&OperatingPoint, &Place),
+    controller: &Controller,
+    margins: &Margins,
+) -> Option<Hopf> {
+    let line = match built.theory().rests() {
+        // The slope that RED has at rest is taken over a tenth of the way from its lower threshold.
+        Rests::OnCurve(red) => 1.1 * at.queue_pkts - 0.1 * red.curve.min_th() < red.curve.max_th(),
+        _ => true,
+    };
+    (line && LINEAR_LAWS.contains(&choice.name.as_str()))
+        .then(|| hopf::hopf(at, controller, margins, place.buffer_pkts, &beyond_line(built, at, controller)))?
+}
+
+/// What RED says above its upper threshold more than the line through `at` would: distances from what it says there,
+/// and how much more.
+fn beyond_line(aqm: &AnyAqm, at: &OperatingPoint, controller: &Controller) -> Vec<(f64, f64)> {
+    let (Rests::OnCurve(red), Controller::Continuous { num, .. }) = (aqm.theory().rests(), controller) else {
+        return Vec::new();
+    };
+    let (top, end) = (red.curve.max_th(), red.curve.end());
+    let far = |average: f64| num[0] * (average - at.queue_pkts);
+    let line_at_top = at.probability + far(top);
+    // The share goes in small jumps: it is taken at some averages, and lines between.
+    let knot = |k: u32| {
+        let average = top + (end - top) * f64::from(k) / f64::from(KNOTS);
+        let more = if k == 0 { 0.0 } else { red.probability(average) - (line_at_top + far(average) - far(top)) };
+        (far(average), more)
+    };
+    (0..=KNOTS).map(knot).collect()
 }
 
 /// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation).
 /// Only loops with little margin are tried.
-fn coexisting(
+pub(crate) fn coexisting(
     choice: &AqmChoice,
     place: &Place,
     at: &OperatingPoint,
-    margins: &LoopMargins,
+    (exact, real): (&Margins, f64),
     built: &mut AnyAqm,
 ) -> Result<Option<maps::Cycle>, Error> {
-    let exact = &margins.exact;
-    let (Some([real, _]), Some(w)) = (margins.rightmost_root, exact.phase_crossover_rad_s) else { return Ok(None) };
+    let Some(w) = exact.phase_crossover_rad_s else { return Ok(None) };
     if !exact.stable || exact.gain_margin.is_none_or(|margin| margin > LITTLE_GAIN_MARGIN) {
         return Ok(None);
     }
@@ -275,7 +326,8 @@ fn coexisting(
     let cycle = maps::cycle_from(Some(LARGE_START), choice, place, duration)?;
     // What is looked at begins after two thirds.
     let left = LARGE_START * at.queue_pkts * libm::exp(real * duration * 2.0 / 3.0);
-    Ok((cycle.period_s.is_some() && cycle.std_pkts > BEYOND_DECAY * left).then_some(cycle))
+    let swings = cycle.std_pkts > BEYOND_DECAY * left && cycle.std_pkts > A_SWING * cycle.mean_pkts;
+    Ok((cycle.period_s.is_some() && swings).then_some(cycle))
 }
 
 /// The loop with the exact plant: the linearised equations of a mean window, or many windows of a
@@ -412,7 +464,9 @@ fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static str>), Error>
             Err(Error::Aqm { link: "design".into(), aqm: choice.name.clone(), source: Box::new(source) })
         }
         Some(Ok(qdisc)) => {
-            let alone = qdisc.alone().map_err(|why| Error::NoSlope { aqm: choice.name.clone(), why })?;
+            let no_law =
+                |why| Error::Unsupported(format!("{} has no linear law: {why}; engine packet runs it", choice.name));
+            let alone = qdisc.alone().map_err(no_law)?;
             let values = alone.values.iter().map(|(name, value)| (name.to_string(), OwnedValue::Number(*value)));
             Ok((AqmChoice::builtin(alone.algorithm, values.collect(), choice.network), Some(alone.of)))
         }

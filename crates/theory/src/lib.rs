@@ -13,6 +13,7 @@
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
 //! - `packet_noise`: how far packets move a queue around its rest;
+//! - [`hopf`]: the cycles that leave a rest where its loop becomes unstable;
 //! - [`maps`], [`robust`]: stability over ranges of networks, and designs that hold all over one;
 //! - [`mmpp`]: bursty sources before a finite buffer, solved exactly; sources fitted to captures.
 //!
@@ -66,6 +67,7 @@ pub mod design;
 mod error;
 mod field;
 pub mod fluid;
+pub mod hopf;
 pub mod linear;
 pub mod maps;
 pub mod mmpp;

@@ -7,11 +7,11 @@ use aqumen_aqm::{Aqm, MAX_LOOPS};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
-use crate::design::{Place, linearise};
+use crate::design::{Place, at_rest, branch, coexisting, linearise};
 use crate::fluid::Model;
 use crate::fluid::{self, Class, Fluid, Network, Queue};
 use crate::linear::noise::Fineness;
-use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution};
+use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
 use crate::packet_noise::{Held, Noise};
 
 /// A quantity that a map varies.
@@ -72,7 +72,6 @@ pub fn map(
     // RED has no target: it rests where its curve says.
     let targets = !matches!(choice.name.as_str(), "red" | "ared");
     let total = x.1.len() * y.1.len();
-    let each = total.div_ceil(threads.max(1)).max(1);
     let point = |k: usize| -> Result<Point, Error> {
         let coordinates = [(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])];
         let (mut place, mut queue, mut gain) = (*place, at.queue_pkts, 1.0);
@@ -111,23 +110,85 @@ pub fn map(
         };
         Ok(Point { feasible: at.feasible, margins, noise })
     };
+    let points = each(total, threads, point)?;
+    Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
+}
+
+/// What the nonlinear equations do at a point of a map, beside its linear loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Beside {
+    /// Of a stable loop: deviation of the queue, packets, and period, seconds, of the cycle on which it stays from a
+    /// large start.
+    pub coexisting: Option<(f64, f64)>,
+    /// Whether cycles stand beyond the boundary of stability (see [`crate::hopf`]).
+    pub supercritical: Option<bool>,
+}
+
+/// Gain margins from and to which the side of the cycles is looked for.
+const NEAR_BOUNDARY: [f64; 2] = [0.4, 2.5];
+
+/// What stands beside the linear loops of `map`, whose axes these were. Only points near the boundary are looked at.
+pub fn beside(
+    choice: &AqmChoice,
+    place: &Place,
+    map: &Map,
+    (x, y): (Axis, Axis),
+    threads: usize,
+) -> Result<Vec<Beside>, Error> {
+    if [x, y].iter().any(|axis| matches!(axis, Axis::Target | Axis::Gain)) {
+        return Err(Error::Unsupported("cycles are looked for over flows, rtt and capacity".into()));
+    }
+    let point = |k: usize| -> Result<Beside, Error> {
+        let margins = &map.points[k].margins;
+        let [from, to] = NEAR_BOUNDARY;
+        let near = margins.gain_margin.or(margins.gain_margin_low).is_some_and(|gain| (from..to).contains(&gain));
+        if !(near && map.points[k].feasible) {
+            return Ok(Beside::default());
+        }
+        let mut place = *place;
+        for (axis, value) in [(x, map.x[k % map.x.len()]), (y, map.y[k / map.x.len()])] {
+            match axis {
+                Axis::Flows => place.flows = value,
+                Axis::Rtt => place.base_rtt_s = value,
+                _ => place.capacity_pps = value,
+            }
+        }
+        let (at, mut built) = at_rest(choice, &place)?;
+        let Some((controller, _)) = Controller::of_built(&built, choice, &at) else { return Ok(Beside::default()) };
+        let branch = branch(choice, &built, (&at, &place), &controller, margins);
+        let closed = Loop::new(Plant::exact(&at), controller);
+        let root = if margins.stable { rightmost(&closed) } else { None };
+        let cycle = match root {
+            Some(root) => coexisting(choice, &place, &at, (margins, root.re), &mut built)?,
+            None => None,
+        };
+        Ok(Beside {
+            coexisting: cycle.and_then(|cycle| Some((cycle.std_pkts, cycle.period_s?))),
+            supercritical: branch.map(|branch| branch.supercritical),
+        })
+    };
+    each(map.points.len(), threads, point)
+}
+
+/// `of` of every number below `total`, on `threads` threads.
+fn each<T: Send>(total: usize, threads: usize, of: impl Fn(usize) -> Result<T, Error> + Sync) -> Result<Vec<T>, Error> {
+    let each = total.div_ceil(threads.max(1)).max(1);
     // One worker needs no thread, which not every machine has.
     if each >= total {
-        let points = (0..total).map(point).collect::<Result<_, _>>()?;
-        return Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() });
+        return (0..total).map(of).collect();
     }
-    let points = thread::scope(|scope| {
+    thread::scope(|scope| {
+        let of = &of;
         let starts = (0..total).step_by(each);
         let workers: Vec<_> = starts
-            .map(|from| scope.spawn(move || (from..total.min(from + each)).map(point).collect::<Result<Vec<_>, _>>()))
+            .map(|from| scope.spawn(move || (from..total.min(from + each)).map(of).collect::<Result<Vec<_>, _>>()))
             .collect();
-        let mut points = Vec::with_capacity(total);
+        let mut all = Vec::with_capacity(total);
         for worker in workers {
-            points.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
-        Ok::<_, Error>(points)
-    })?;
-    Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
+        Ok(all)
+    })
 }
 
 /// Steps of the equations that [`check`] takes at most: minutes.

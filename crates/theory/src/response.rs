@@ -194,6 +194,14 @@ mod tests {
             let p = of(law).probability(window, rtt_s).unwrap();
             near(of(law).rest(p, rtt_s).window_pkts, window, 1e-5);
         }
+        // From windows of a few packets to those of fast and long ways, at any round trip.
+        for law in [Law::Reno, Law::Cubic, Law::Dctcp, Law::Prague] {
+            for (window, rtt_s) in [(2.2, 0.001), (2.5, 0.3), (3.0, 2.0), (90.0, 0.005), (2000.0, 0.05), (9000.0, 0.8)]
+            {
+                let Some(p) = of(law).probability(window, rtt_s) else { panic!("{law:?}, {window}, {rtt_s}: none") };
+                near(of(law).rest(p, rtt_s).window_pkts, window, 1e-5);
+            }
+        }
         // Windows of two packets at least are not held at one.
         assert_eq!(of(Law::Reno).probability(1.0, 0.1), None);
     }

@@ -11,12 +11,16 @@ use aqumen_scenario::{AqmChoice, OwnedValue};
 use crate::Error;
 use crate::design::{Place, linearise, noise_of};
 use crate::fluid::Model;
+use crate::linear::complex::abs;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
 use crate::packet_noise::{Held, Noise};
 
 /// Modulus margin that is kept unless another is asked for: a largest sensitivity of two.
 pub const MARGIN: f64 = 0.5;
+
+/// A frequency that is slow for any loop here, as a share of 1 / R0.
+const SLOW: f64 = 1e-5;
 
 /// What is best.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +36,8 @@ pub enum Aim {
         margin: f64,
     },
     /// The least QACD where packets move the queue furthest, with at least this worst modulus margin, and crossing over
-    /// nowhere below a share of what [`Aim::Speed`] reaches: noise alone is least without any integral, which never
-    /// comes to the target. With all of that speed it is that design.
+    /// nowhere below a share of what [`Aim::Speed`] reaches, nor resisting what lasts by less: noise alone is least
+    /// without any integral, which never comes to the target. With all of that speed it is that design.
     Noise {
         /// The modulus margin that is kept.
         margin: f64,
@@ -49,6 +53,8 @@ pub struct Worth {
     pub margin: f64,
     /// Slowest crossover, rad/s.
     pub slowest_rad_s: f64,
+    /// Weakest answer to what lasts: w |L(jw)| of slow w, rad/s. A slow pole beside a quick crossover shows here.
+    pub lasting_rad_s: f64,
     /// Largest QACD that packets make, packets; infinite where nothing is known of it.
     pub qacd_pkts: f64,
 }
@@ -240,9 +246,11 @@ fn from_axis(name: &str, x: f64) -> f64 {
 
 /// Smallest margin and slowest crossover of some loops, without their noise.
 fn worst_of(loops: impl Iterator<Item = Loop>) -> Worth {
-    let none = Worth { margin: f64::INFINITY, slowest_rad_s: f64::INFINITY, qacd_pkts: f64::INFINITY };
+    let far = f64::INFINITY;
+    let none = Worth { margin: far, slowest_rad_s: far, lasting_rad_s: far, qacd_pkts: far };
     loops.fold(none, |worst, closed| {
         let margins = closed.margins_at(Resolution::COARSE);
+        let slow = SLOW / closed.plant.delay_s;
         // How far beyond, where it is unstable, so that a search finds its way back.
         let margin = if margins.stable {
             margins.modulus_margin
@@ -252,6 +260,7 @@ fn worst_of(loops: impl Iterator<Item = Loop>) -> Worth {
         Worth {
             margin: worst.margin.min(margin),
             slowest_rad_s: worst.slowest_rad_s.min(margins.crossover_rad_s.unwrap_or(0.0)),
+            lasting_rad_s: worst.lasting_rad_s.min(slow * abs(closed.response(slow))),
             ..worst
         }
     })
@@ -269,27 +278,32 @@ struct Scale {
 impl Aim {
     /// The best from `start` on; `judge` says what a design is worth, of its noise only where asked.
     fn search(self, start: [f64; 2], scale: Scale, judge: impl Fn([f64; 2], bool) -> Option<Worth>) -> [f64; 2] {
-        let value = |aim: Aim, floor: f64, x: [f64; 2]| {
+        let value = |aim: Aim, floor: [f64; 2], x: [f64; 2]| {
             let Some(worth) = judge(x, false) else { return -1e3 };
             aim.value(worth, scale, floor, || judge(x, true).map_or(f64::INFINITY, |worth| worth.qacd_pkts))
         };
         let Aim::Noise { margin, speed } = self else {
-            return refined(coarse(start, |x| value(self, 0.0, x)), |x| value(self, 0.0, x));
+            return refined(coarse(start, |x| value(self, [0.0; 2], x)), |x| value(self, [0.0; 2], x));
         };
         let fast = Aim::Speed { margin };
-        let fastest = refined(coarse(start, |x| value(fast, 0.0, x)), |x| value(fast, 0.0, x));
+        let fastest = refined(coarse(start, |x| value(fast, [0.0; 2], x)), |x| value(fast, [0.0; 2], x));
         // What rounding takes from the speed is no reason to refuse it.
-        let floor = judge(fastest, false).map_or(0.0, |worth| speed * worth.slowest_rad_s * (1.0 - 1e-9));
+        let kept = speed * (1.0 - 1e-9);
+        let floor = judge(fastest, false)
+            .map_or([0.0; 2], |worth| [worth.slowest_rad_s, worth.lasting_rad_s].map(|speed| kept * speed));
         refined(fastest, |x| value(self, floor, x))
     }
 
-    /// What a search makes larger; `qacd` is asked for where the margin and a speed of `floor` are kept.
-    fn value(self, worth: Worth, scale: Scale, floor: f64, qacd: impl FnOnce() -> f64) -> f64 {
+    /// What a search makes larger; `qacd` is asked for where the margin and, both quick and lasting, a speed of `floor`
+    /// are kept.
+    fn value(self, worth: Worth, scale: Scale, floor: [f64; 2], qacd: impl FnOnce() -> f64) -> f64 {
         match self {
             Aim::Margin { slowest_rad_s } => worth.margin - 10.0 * (1.0 - worth.slowest_rad_s / slowest_rad_s).max(0.0),
             Aim::Speed { margin } | Aim::Noise { margin, .. } if worth.margin < margin => worth.margin - margin - 500.0,
             Aim::Speed { .. } => worth.slowest_rad_s * scale.unit_s,
-            Aim::Noise { .. } if worth.slowest_rad_s < floor => worth.slowest_rad_s / floor - 450.0,
+            Aim::Noise { .. } if worth.slowest_rad_s < floor[0] || worth.lasting_rad_s < floor[1] => {
+                (worth.slowest_rad_s / floor[0]).min(worth.lasting_rad_s / floor[1]) - 450.0
+            }
             Aim::Noise { .. } => (-qacd() / scale.queue_pkts).max(-400.0),
         }
     }

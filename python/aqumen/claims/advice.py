@@ -45,15 +45,17 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
     parts += [
         "## All networks",
         "",
-        "Delay, utilisation and losses are those of the first link under test, all packets together. Under fair queues"
-        " that hides how short a sparse flow waits: the situations above tell it, this order does not.",
+        "Delay, utilisation and losses are those of the first bottleneck under test, all packets together. Under fair"
+        " queues that hides how short a sparse flow waits: the situations above tell it, this order does not. Networks"
+        " of one paper are alike, so that the critical differences, which take them for independent, are the least"
+        " there can be.",
         "",
     ]
     for which in (OWN, TARGET):
         parts += _ranking(which, data["rankings"][which])
     parts += _moved(data["rankings"])
-    parts += ["## The networks", "", "| network | target of the second ranking |", "|---|---|"]
-    parts += [f"| `{place['cell']}` | {place['target']} |" for place in data["places"]]
+    parts += ["## The networks", "", "| network | target of the second ranking | run until |", "|---|---|---|"]
+    parts += [f"| `{place['cell']}` | {place['target']} | {place['until'] or 'its end'} |" for place in data["places"]]
     if data["refused"]:
         parts += ["", "Not ranked, since a network refuses it:", ""]
         parts += [f"- `{aqm}`: {why}" for aqm, why in data["refused"].items()]

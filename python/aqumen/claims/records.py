@@ -46,7 +46,7 @@ class Records:
         seeds: Iterable[int],
         folder: Path | None,
         fewer: Mapping[str, Sequence[int]] | None = None,
-        prepare: Callable[[Scenario], Scenario] = lambda scenario: scenario,
+        prepare: Callable[[str, Scenario], Scenario] = lambda _, scenario: scenario,
     ) -> None:
         """Take what is on disk already.
 
@@ -55,12 +55,12 @@ class Records:
             seeds: The seeds.
             folder: Where records are kept; without one in memory alone.
             fewer: For cells that have other seeds, these; all begin with the same one.
-            prepare: What is done to each scenario before it runs.
+            prepare: What is done to the scenario of each cell before it runs.
         """
         self.seeds = list(seeds)
         self._fewer = dict(fewer or {})
         self.runs: dict[tuple[str, str, int], Run] = {}
-        self.scenarios = {cell: prepare(Scenario.load(cell)) for cell in wanted}
+        self.scenarios = {cell: prepare(cell, Scenario.load(cell)) for cell in wanted}
         self.folder = folder
         self.weights: dict[str, float] = {}
         self._left: dict[str, list[tuple[str, int]]] = {}

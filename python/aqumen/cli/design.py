@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from aqumen import __version__
+from aqumen.beside import predict
 from aqumen.cli import talk
-from aqumen.cli.options import PATH, json_option, named_too, own_classes, own_option
+from aqumen.cli.options import PATH, json_option, load, named_too, own_classes, own_option
 from aqumen.errors import OutputError, ScenarioError
+from aqumen.files import json_text
 from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
 from aqumen.theory import coupled as coupled_for
 from aqumen.theory import design as design_for
 from aqumen.theory import robust as robust_for
+from aqumen.theory.design import SCHEMA
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,8 +33,8 @@ MAP_POINTS = 100
 @click.command()
 @click.argument("aqm", metavar="SPEC", required=False)
 @own_option
-@click.option("--capacity", required=True, metavar="RATE", help="Capacity: 30Mbit.")
-@click.option("--flows", type=float, required=True, metavar="N", help="Long-lived flows.")
+@click.option("--capacity", metavar="RATE", help="Capacity: 30Mbit.")
+@click.option("--flows", type=float, metavar="N", help="Long-lived flows.")
 @click.option("--rtt", metavar="TIME", help="Base RTT, without queueing.")
 @click.option("--r0", metavar="TIME", help="Round-trip time at the target.")
 @click.option("--target", metavar="PKTS", help="Target queue: 100pkt.")
@@ -57,6 +61,11 @@ MAP_POINTS = 100
 @click.option(
     "--show", default="gain_margin", show_default=True, help="What --map shows: queue_std_pkts, qacd_pkts, ..."
 )
+@click.option("--cycles", is_flag=True, help="With --map: also cycles beside a stable rest.")
+@click.option(
+    "--scenario", "scenario_", metavar="FILE", help="In place of a network's numbers: SPEC at the queues of a scenario."
+)
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="With --scenario: these queues alone.")
 @click.option(
     "--scalable", type=int, metavar="N", help="Flows of Prague beside --flows of Reno: where dualpi2 holds both."
 )
@@ -64,8 +73,8 @@ MAP_POINTS = 100
 def design(
     aqm: str | None,
     aqm_from: tuple[str, ...],
-    capacity: str,
-    flows: float,
+    capacity: str | None,
+    flows: float | None,
     rtt: str | None,
     r0: str | None,
     target: str | None,
@@ -79,13 +88,29 @@ def design(
     aim: str,
     margin: float,
     show: str,
+    cycles: bool,
+    scenario_: str | None,
+    queues: tuple[str, ...],
     scalable: int | None,
     as_json: bool,
 ) -> int:
     """Design an AQM for a network and show its margins.
 
-    SPEC may be left out where --aqm-from names the one AQM.
+    SPEC may be left out where --aqm-from names the one AQM, or with --scenario.
     """
+    if scenario_ is not None:
+        given = [
+            f"--{name}" for name, value in (("capacity", capacity), ("flows", flows), ("rtt", rtt), ("r0", r0)) if value
+        ]
+        if given:
+            raise ScenarioError(f"{given[0]} beside --scenario: a scenario says its network itself")
+        return _of_scenario(scenario_, aqm, aqm_from, queues, as_json=as_json)
+    if queues:
+        raise ScenarioError("--queue needs --scenario FILE")
+    if capacity is None or flows is None:
+        raise ScenarioError("give --capacity and --flows of a network, or --scenario FILE")
+    if cycles and not map_:
+        raise ScenarioError("--cycles needs --map")
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either --rtt (without queueing) or --r0 (at the target)")
     own = own_classes(aqm_from)
@@ -115,7 +140,7 @@ def design(
     if best is not None:
         found.data["robust"] = best.to_dict()
     if plot is not None:
-        figure = _map(found, map_).plot(show) if map_ else found.plot(kind)
+        figure = _map(found, map_, cycles=cycles).plot(show) if map_ else found.plot(kind)
         try:
             figure.savefig(plot)
         except (OSError, ValueError) as error:
@@ -134,6 +159,49 @@ def design(
     return 0
 
 
+def _of_scenario(
+    scenario: str, aqm: str | None, aqm_from: tuple[str, ...], queues: Sequence[str], *, as_json: bool
+) -> int:
+    """An AQM at the queues of a scenario, several links that share flows included."""
+    own = own_classes(aqm_from)
+    loaded = load(Path(scenario), (), None, None, own)
+    named = [aqm] if aqm is not None else named_too([], own)
+    if len(named) > 1:
+        raise ScenarioError("name one AQM: aqumen design SPEC --scenario FILE")
+    predicted = predict(loaded, named[0] if named else None)
+    unknown = [queue for queue in queues if queue not in predicted]
+    if unknown:
+        raise ScenarioError(f"no queue `{unknown[0]}`; there are: {', '.join(predicted)}")
+    found = {}
+    for name, windows in predicted.items():
+        if not queues or name in queues:
+            window = "steady" if "steady" in windows else next(iter(windows))
+            found[name] = {"window": window, **windows[window]}
+    if as_json:
+        print(json_text({"schema": SCHEMA, "aqumen": __version__, "scenario": loaded.name, "queues": found}), end="")
+        return 0
+    table = talk.table(
+        f"\n{named[0] if named else 'The AQMs'} at the queues of {loaded.name}",
+        ["queue", "length, pkt", "signals", "W, pkt", "gain margin", "deviation, pkt", "not known"],
+    )
+    for name, at in found.items():
+        analysis, noise = at["analysis"] or {}, (at["analysis"] or {}).get("noise", {})
+        own_margins = (analysis.get("margins") or {}).get("exact", {})
+        # Links that share flows, and coupled queues, close their loops together.
+        several = at.get("several")
+        loops = (several if name in several["links"] else {}) if several else at.get("coupled") or own_margins
+        figures = (
+            at["queue_pkts"],
+            at["probability"],
+            noise.get("window_pkts"),
+            loops.get("gain_margin"),
+            noise.get("queue_std_pkts"),
+        )
+        table.add_row(name, *(_plain(figure) for figure in figures), noise.get("why") or "")
+    talk.show(table)
+    return 0
+
+
 def _span(text: str) -> tuple[str, float, float]:
     name, equals, ends = text.partition("=")
     low, colon, high = ends.partition(":")
@@ -145,14 +213,15 @@ def _span(text: str) -> tuple[str, float, float]:
     raise ScenarioError(f"{text}: write it as AXIS=FROM:TO with plain numbers, for instance flows=10:200")
 
 
-def _map(found: Design, axes: Sequence[str]) -> StabilityMap:
+def _map(found: Design, axes: Sequence[str], *, cycles: bool) -> StabilityMap:
     spans = [_span(axis) for axis in axes]
     if len(spans) != 2:
         raise ScenarioError("a map has two axes: give --map twice")
     (x, x_low, x_high), (y, y_low, y_high) = spans
     if min(x_low, x_high, y_low, y_high) <= 0:
         raise ScenarioError("the ends of an axis must be above 0")
-    return stability_map(found, x, np.geomspace(x_low, x_high, MAP_POINTS), y, np.geomspace(y_low, y_high, MAP_POINTS))
+    across, up = (np.geomspace(*ends, MAP_POINTS) for ends in ((x_low, x_high), (y_low, y_high)))
+    return stability_map(found, x, across, y, up, cycles=cycles)
 
 
 def _robust(found: Design, ranges: Sequence[str], aim: str, margin: float) -> RobustPi | RobustAqm:
@@ -218,6 +287,14 @@ def tables_of(found: Design) -> list[Table | str]:
         margins.add_row("spectral_radius", _plain(found.margins["spectral_radius"]), "")
         lines.append(margins)
         lines.append(PLANTS)
+    if found.hopf is not None:
+        branch = talk.table("\nHopf", ["cycles that leave the rest", "value"])
+        for name, value in found.hopf.items():
+            if name != "cycles":
+                branch.add_row(name, _plain(value))
+        for cycle in found.hopf["cycles"]:
+            branch.add_row("cycle of this loop", _plain(cycle))
+        lines.append(branch)
     noise = found.noise
     if noise["queue_std_pkts"] is not None:
         figures = talk.table("\nNoise that packets make", ["figure", "value"])

@@ -168,7 +168,9 @@ def _work(records: Records, out: Path | None) -> bool:
 def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool) -> int:
     """RFC 7928: tables by section, delay against goodput, no verdicts."""
     numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
-    records = Records(evaluation.wanted(aqms, quick), numbers, out, prepare=evaluation.sampled)
+    records = Records(
+        evaluation.wanted(aqms, quick), numbers, out, prepare=lambda _, scenario: evaluation.sampled(scenario)
+    )
     if not _work(records, out):
         return talk.INTERRUPTED
     table = evaluation.rows(records, aqms)

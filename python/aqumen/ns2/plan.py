@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from aqumen.peers.plan import Aqm, Link
+from aqumen.peers.plan import Aqm, Link, preset_in_plans
 
 from .errors import Ns2Unsupported
 from .others import Sctp, Udp, read_sctp, read_udp
@@ -75,59 +75,9 @@ class Flow:
 _VARIANTS = ("tahoe", "reno", "newreno", "sack")
 # Names that other parts of the program use for the same thing.
 _ALIASES = {"rto_tick_s": "rto_granularity_s"}
-# What ns-2 always does; a scenario that says otherwise cannot be run there.
-_BUILT_IN: dict[str, Any] = {
-    "pacing": False,
-    "growth_limit": 1,
-    "timestamps": False,
-    "min_window": 0.0,
-    "halve_flight": False,
-    "validate_window": False,
-    "recovery_burst": True,
-    "ect_retransmissions": True,
-    "timeout_after_mark_keeps_threshold": True,
-    "mark_after_timeout_counts": True,
-    "ecn_backoff": True,
-    "forget_rtt": True,
-    "full_segments": True,
-    "loss_detection": "rfc6675",
-    "lost_retransmissions": False,
-    "reduction": "at-once",
-    "timer_on_any_ack": False,
-    "tail_probe": False,
-    "frto": False,
-    "whole_windows": False,
-    "quick_acks": 0,
-    "ack_marks": False,
-    "adaptive_acks": False,
-    "write": 0,
-    "ack_merging_s": 0.0,
-    "rto_floor": "timeout",
-}
-# What differs in Agent/TCP/Linux. It knows more than one reaction to marks, none of them compared with ours.
-_LINUX: dict[str, Any] = {
-    "variant": "sack",
-    "hystart": False,
-    "reno_friendly": True,
-    "ecn": False,
-    "timestamps": True,
-    "delayed_ack_s": None,
-    "limited_transmit": True,
-    "initial_window": 2,
-    "loss_detection": "fack",
-    "lost_retransmissions": True,
-    "reduction": "rate-halving",
-    "timer_on_any_ack": True,
-    "tail_probe": False,
-    "frto": False,
-    "whole_windows": False,
-    "quick_acks": 0,
-    "ack_marks": False,
-    "adaptive_acks": False,
-    "write": 0,
-    "ack_merging_s": 0.0,
-}
-# Of reactions to marks, which are off; and of NewReno.
+# Of these what Agent/TCP/Linux has built in. It knows more than one reaction to marks, none of them compared with ours.
+_OF_RENO = {"variant", "ecn", "delayed_ack_s", "limited_transmit", "initial_window"}
+# What it has otherwise or not at all: of reactions to marks, which are off; and of NewReno.
 _LINUX_UNUSED = {
     "min_window", "ect_retransmissions", "cwr_retransmissions", "timeout_after_mark_keeps_threshold",
     "mark_after_timeout_counts", "ecn_backoff", "exit_by_flight", "recovery_burst",
@@ -156,7 +106,10 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
             f"group '{group}': ns-2 runs the congestion controls reno and cubic-2.1 here, not {congestion}{hint}"
         )
     name_of = "the CUBIC of ns-2" if cubic else "ns-2"
-    built_in = _BUILT_IN | _LINUX if cubic else _BUILT_IN
+    # What it always does is what the preset for it does, but for what a field of `Transport` hands over.
+    handed_over = known - _OF_RENO if cubic else known
+    preset = preset_in_plans("cubic-ns2" if cubic else "ns2")
+    built_in = {name: value for name, value in preset.items() if _ALIASES.get(name, name) not in handed_over}
     for name, value in raw.items():
         name = _ALIASES.get(name, name)
         if name == "preset":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqumen.errors import listed
-from aqumen.peers.plan import Aqm, Link
+from aqumen.peers.plan import Aqm, Link, preset_in_plans
 
 from .errors import Ns3Unsupported
 
@@ -19,29 +19,14 @@ PPP_BYTES = 2
 """What ns-3's point-to-point device adds to a packet."""
 
 BUILT_IN: dict[str, Any] = {
-    "syn": True,
-    "min_window": 2.0,
     "halve_flight": False,
-    "send_overhead_s": 0.0,
-    "max_burst": 0,
-    "timeout_after_mark_keeps_threshold": False,
     "ect_retransmissions": True,
-    "ecn_backoff": False,
-    "forget_rtt": False,
-    "full_segments": False,
-    "initial_threshold": None,
     "loss_detection": "rfc6675",
-    "lost_retransmissions": False,
     "reduction": "at-once",
-    "timer_on_any_ack": False,
     "rto_floor": "timeout",
-    "quick_acks": 0,
-    "ack_marks": False,
-    "adaptive_acks": False,
-    "write": 0,
-    "ack_merging_s": 0.0,
 }
-"""What ns-3's senders always do; a scenario that says otherwise cannot be run."""
+"""What ns-3's senders always do, where that is not what the preset `modern` does; a scenario that says otherwise cannot
+be run."""
 
 SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
     "reno": ("Rfc5681Reno", {}),
@@ -63,6 +48,23 @@ SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` and
 `Rfc3465Cubic` are in our program: see there."""
+
+HANDED_OVER = (
+    "variant",
+    "congestion",
+    "pacing",
+    "ecn",
+    "packet_bytes",
+    "header_bytes",
+    "initial_window",
+    "receive_window",
+    "delayed_ack_s",
+    "min_rto_s",
+    "initial_rto_s",
+    "limited_transmit",
+    "timestamps",
+)
+"""What ns-3 is told, or refused for by itself."""
 
 NOT_COMPARED = (
     "preset",
@@ -261,9 +263,10 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         return Ns3Unsupported(f"group '{group}': {what}")
 
     # Of its congestion controls only CUBIC counts in whole segments; ours of Reno is in the program.
-    for name, value in (BUILT_IN | {"whole_windows": transport["congestion"] == "cubic"}).items():
-        given = transport.pop(name, value)
-        if given != value:
+    built_in = BUILT_IN | {"whole_windows": transport["congestion"] == "cubic"}
+    for name, value in (preset_in_plans("modern") | built_in).items():
+        given = transport.get(name, value)
+        if name not in HANDED_OVER and name not in NOT_COMPARED and given != value:
             raise refuse(f"ns-3 has {name} = {value} built in, not {given}")
     variant = transport.pop("variant")
     if variant != "sack":
@@ -315,7 +318,7 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         "TcpSocketBase UseEcn": "On" if transport.pop("ecn") else "Off",
         "RttEstimator InitialEstimation": f"{initial_rto_s}s",
     }
-    unknown = [name for name in transport if name not in NOT_COMPARED]
+    unknown = [name for name in transport if name not in preset_in_plans("modern")]
     if unknown:
         raise refuse(f"ns-3 here has no transport option '{unknown[0]}'")
     return attributes

@@ -1,13 +1,28 @@
 """AQMs and links of a plan, read from the scenario's expansion: what every simulator of packets is told."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_LOSS", "Aqm", "Link", "WireLoss"]
+from aqumen import _core
+
+__all__ = ["NO_LOSS", "Aqm", "Link", "WireLoss", "preset_in_plans"]
+
+
+@cache
+def preset_in_plans(name: str) -> Mapping[str, Any]:
+    """Every field of a preset of a transport, as plans have it.
+
+    An option that a simulator has no word for must be as in the preset that says what that simulator does: so a new
+    option of ours is refused where it is on, and need be listed nowhere.
+    """
+    rows = json.loads(_core.list_transports_json())
+    return next(row["plan"] for row in rows if row["name"] == name)
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,12 @@ class Design:
         return dict(self.data["operating_point"])
 
     @property
+    def hopf(self) -> dict[str, Any] | None:
+        """Where the loop becomes unstable as its gain moves, and the cycles there; `None` of other than linear laws."""
+        found: dict[str, Any] | None = self.data["hopf"]
+        return found
+
+    @property
     def noise(self) -> dict[str, Any]:
         """What packets make the queue do around its rest, as far as it is `valid`; else `why` not."""
         return dict(self.data["noise"])

@@ -77,9 +77,20 @@ class StabilityMap:
     """The length that it stays below for 95 % of the time."""
     utilization_lost: Floats
     """Share of the capacity that is lost while it is empty."""
+    coexisting_std_pkts: Floats
+    """Of a stable loop with little margin: deviation of the cycle on which the nonlinear equations stay from four times
+    their rest; NaN where there is none, everywhere where it was not looked for."""
+    coexisting_period_s: Floats
+    """Its period."""
+    supercritical: Floats
+    """1 where cycles stand beyond the boundary of stability, 0 where on its stable side, so that a large start
+    swings; NaN far from the boundary, where it is not known, and where it was not looked for."""
 
     def plot(self, show: str = "gain_margin") -> Figure:
         """A quantity in colour, the boundary of stability as a line, what is out of reach hatched.
+
+        Where cycles were looked for: crosses where one coexists with the stable rest, and the line in violet where
+        cycles stand on the stable side of it.
 
         Args:
             show: `gain_margin`, `queue_std_pkts`, `qacd_pkts`, `queue_p95_pkts` or `utilization_lost`.
@@ -106,7 +117,14 @@ class StabilityMap:
             )
         bar.set_label(SHOWN[show])
         if self.stable.any() and not self.stable.all():
-            axes.contour(self.x[1], self.y[1], self.stable.astype(float), levels=[0.5], colors="black", linewidths=1.4)
+            stable = self.stable.astype(float)
+            for stands, colour in ((self.supercritical != 0, "black"), (self.supercritical == 0, "darkviolet")):
+                if stands.any():
+                    line = np.ma.masked_where(~stands, stable)
+                    axes.contour(self.x[1], self.y[1], line, levels=[0.5], colors=colour, linewidths=1.4)
+        swings = ~np.isnan(self.coexisting_std_pkts)
+        if swings.any():
+            axes.contourf(self.x[1], self.y[1], swings.astype(float), levels=[0.5, 1.5], colors="none", hatches=["xx"])
         if not self.feasible.all():
             axes.contourf(
                 self.x[1], self.y[1], self.feasible.astype(float), levels=[-0.5, 0.5], colors="none", hatches=["//"]
@@ -126,6 +144,8 @@ def stability_map(
     y: str,
     y_values: Sequence[float] | Floats,
     threads: int | None = None,
+    *,
+    cycles: bool = False,
 ) -> StabilityMap:
     """The loop of a design over two quantities, everything else as it was designed for.
 
@@ -136,6 +156,8 @@ def stability_map(
         y: The second quantity.
         y_values: Its values.
         threads: How many at a time; without it one per core.
+        cycles: Also look for cycles near the boundary, which runs the nonlinear equations: some 10 ms a point there,
+            about a minute for 10 000 points.
     """
     across, up = np.asarray(x_values, dtype=float), np.asarray(y_values, dtype=float)
     if not len(across) or not len(up):
@@ -145,12 +167,14 @@ def stability_map(
             f"a map of {len(across)} by {len(up)} points; at most {MAP_POINTS_MAX} together are accepted"
         )
     try:
-        columns = design.core.map((x, across.tolist()), (y, up.tolist()), threads or engines.cores())
+        columns = design.core.map((x, across.tolist()), (y, up.tolist()), threads or engines.cores(), cycles)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
     shape = (len(up), len(across))
     feasible, stable, valid = (np.array(column).reshape(shape) for column in columns[:3])
     gain, phase, modulus, deviation, qacd, p95, lost = (np.array(column).reshape(shape) for column in columns[3])
+    none = [np.nan] * (len(across) * len(up))
+    coexisting, period, supercritical = (np.array(column or none).reshape(shape) for column in columns[4])
     return StabilityMap(
         aqm=design.aqm,
         x=(x, across),
@@ -165,6 +189,9 @@ def stability_map(
         qacd_pkts=qacd,
         queue_p95_pkts=p95,
         utilization_lost=lost,
+        coexisting_std_pkts=coexisting,
+        coexisting_period_s=period,
+        supercritical=supercritical,
     )
 
 
@@ -196,7 +223,7 @@ class RobustPi:
     @property
     def spec(self) -> str:
         """The AQM as a SPEC, ready to run."""
-        return f"pi:a={self.a:.6e},b={self.b:.6e},frequency={self.frequency_hz:g}Hz"
+        return f"pi:a={self.a:.12g},b={self.b:.12g},frequency={self.frequency_hz:g}Hz"
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""

@@ -16,6 +16,7 @@ mod replay;
 #[allow(dead_code, reason = "what the tests inside the crate use, these need not")]
 #[path = "../../src/testing.rs"]
 mod testing;
+mod theory;
 mod vectors;
 mod vectors_classic;
 mod vectors_papers;

@@ -1,8 +1,7 @@
 //! A first-in first-out port without AQM that nobody measures: only its limit and its transmitter count.
 
-use std::collections::VecDeque;
-
 use super::Arrival;
+use crate::ring::Ring;
 use crate::transmitter::Transmitter;
 
 /// The port.
@@ -11,29 +10,40 @@ pub struct PlainPort {
     transmitter: Transmitter,
     /// When the last accepted packet's transmission ends.
     free_at: u64,
-    /// When the transmissions of the packets that wait will start.
-    starts: VecDeque<u64>,
+    /// When the transmissions of the packets that wait will start, and of some that no longer do.
+    starts: Ring<u64>,
+    /// Up to this number of them there is room, even if all those wait.
+    prompt_until: usize,
 }
 
 impl PlainPort {
     pub(super) fn new(limit_pkts: u32, transmitter: Transmitter) -> Self {
-        PlainPort { limit_pkts, transmitter, free_at: 0, starts: VecDeque::new() }
+        PlainPort { limit_pkts, transmitter, free_at: 0, starts: Ring::new(), prompt_until: 0 }
     }
 
     /// A packet arrives.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, now: u64, bytes: u16) -> Arrival {
-        while self.starts.front().is_some_and(|&start| start <= now) {
-            self.starts.pop_front();
-        }
-        if self.starts.len() >= self.limit_pkts as usize {
+        if self.starts.entered() >= self.prompt_until && !self.has_room(now) {
             return Arrival::Dropped;
         }
         let start = self.free_at.max(now);
-        self.free_at = start + self.transmitter.duration(bytes as u32, start);
+        self.free_at = self.transmitter.send(start, bytes.into());
         if start > now {
-            self.starts.push_back(start);
+            self.starts.push_in_room(start);
         }
         Arrival::Leaves { start, reach: self.free_at + self.transmitter.delay }
+    }
+
+    /// Looks what still waits at `now`: whether there is room for one more.
+    #[inline(never)]
+    fn has_room(&mut self, now: u64) -> bool {
+        while self.starts.first().is_some_and(|&start| start <= now) {
+            self.starts.drop_first();
+        }
+        let waiting = self.starts.entered() - self.starts.left();
+        self.starts.make_room(waiting + 1);
+        self.prompt_until = self.starts.left() + self.starts.room().min(self.limit_pkts as usize);
+        waiting < self.limit_pkts as usize
     }
 }

@@ -102,6 +102,8 @@ fn packets_of_each_transport_have_the_sizes_of_their_headers() {
     assert_eq!(["udp", "rtp", "ns2", "modern"].map(|name| of(name).ecn()), [false, of("rtp").ecn(), false, true]);
     assert_eq!(["udp", "rtp", "modern"].map(|name| of(name).initial_window_pkts()), [1, 1, 10]);
     assert_eq!([of("udp").window_pkts(), of("rtp").window_pkts()], [None, None]);
+    // Linux finds losses by time and comes down to its window in proportion (RFC 8985, RFC 6937).
+    assert_eq!(["ns2", "linux", "udp"].map(|name| of(name).answers_marks_in_proportion()), [false, true, false]);
     assert_eq!(of("ns2").congestion(), Some("reno"));
     assert_eq!(of("cubic").congestion(), Some("cubic"));
 }

@@ -60,6 +60,11 @@ fn the_packets_of_a_run_follow_from_links_windows_and_applications() {
              parsing = \"1s\", reading = \"9s\" }",
             4.0 * (1.0 + 100.0 / (10.0 + 2.0 * rtt)) * 19.0,
         ),
+        // 15 segments of 4 s at the best of its rates: 1 MB, 1042 packets; and what asks for the first.
+        (
+            "transport = \"ns2\"\ntraffic = { kind = \"adaptive-video\", length = \"58s\", ladder = [\"1Mbit\", \"2Mbit\"] }",
+            4.0 * (1.0 + 15.0 * 1042.0),
+        ),
     ] {
         let found = packets(lines);
         assert!(close(found, wanted), "{lines}: {found} in place of {wanted}");
@@ -321,7 +326,26 @@ fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
     let (ten, eleven, twelve) = (flows(3000), flows(4000), flows(5000));
     assert!((eleven - ten) / 1000.0 > 1700.0);
     assert!(((twelve - eleven) / (eleven - ten) - 1.0).abs() < 0.02);
-    // The fluid has no packets.
+    // The fluid has no packets. It keeps twice the longest round trip of its past, in steps that follow from the
+    // shortest.
+    let fluid = |rtt: &str| {
+        let text = with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\nrtt = {rtt}"));
+        parse(&text).memory_estimate(Runner::Fluid) as f64
+    };
+    let (short, long, longer) =
+        (fluid("[\"300ms\", \"400ms\"]"), fluid("[\"300ms\", \"10300ms\"]"), fluid("[\"300ms\", \"20300ms\"]"));
+    assert!(long > short + 100_000.0, "{short} {long}");
+    assert!(longer > long + 100_000.0, "{long} {longer}");
+    // For each class of round trips of which it tells flows apart: one of one flow, eight of eight.
+    let grows = |count: u32| {
+        let of = |rtt: &str| {
+            let lines = format!("count = {count}\ntransport = \"ns2\"\nrtt = {rtt}");
+            let text = with(&with(DUMBBELL, "count = 4\n", ""), "transport = \"ns2\"", &lines);
+            parse(&text).memory_estimate(Runner::Fluid) as f64
+        };
+        of("[\"300ms\", \"60s\"]") - of("[\"300ms\", \"40s\"]")
+    };
+    assert!((grows(8) / grows(1) - 25.0 / 4.0).abs() < 0.01, "{} {}", grows(8), grows(1));
     let scenario = parse(&with(DUMBBELL, "count = 4", "count = 4000"));
     assert!(scenario.memory_estimate(Runner::Fluid) < scenario.memory_estimate(Runner::Packet));
 }
@@ -370,14 +394,35 @@ fn in_a_short_run_windows_hold_no_more_than_was_acknowledged() {
     assert_eq!(of("4s", "1000000pkt"), of("4s", "2000000pkt"));
     let each = (of("8s", "1000000pkt") - of("4s", "1000000pkt")) / 50_000.0;
     assert!((20.0..50.0).contains(&each), "{each}");
-    // UDP hears of nothing: what there is room for may be full.
-    let udp = with(
-        &wide,
-        "transport = { preset = \"ns2\", receive_window = \"9000000pkt\" }",
-        "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }",
-    );
-    let room = |buffer: &str| memory(&with(&udp, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")));
-    assert!(room("2000000pkt") - room("1000000pkt") > 20e6);
+}
+
+#[test]
+fn what_ignores_signals_fills_a_buffer_where_the_link_does_not_carry_it() {
+    let wide = with(&with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"100Mbit\""), "rate = \"10Mbit\"", "rate = \"1Gbit\"");
+    // What a million places more are said to take.
+    let room = |traffic: &str, more: &str| {
+        let text = with(&wide, "transport = \"ns2\"", &format!("transport = \"udp\"\ntraffic = {{ {traffic} }}"));
+        let of = |buffer: &str| memory(&(with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")) + more));
+        of("2000000pkt") - of("1000000pkt")
+    };
+    // 4 times 21 Mbit/s and 28 of 1028 bytes are less than 90 of 100 Mbit/s, 4 times 23 are not; bursts count by their
+    // rate, and what sends in bursts of any length may fill all.
+    let cbr = |rate: u32| format!("kind = \"cbr\", rate = \"{rate}Mbit\", packet = \"1000B\"");
+    assert_eq!(room(&cbr(1), ""), 0.0);
+    assert_eq!(room(&cbr(21), ""), 0.0);
+    assert!(room(&cbr(23), "") > 20e6);
+    let bursts =
+        |rate: u32| format!("kind = \"on-off\", rate = \"{rate}Mbit\", packet = \"1000B\", on = \"1s\", off = \"1s\"");
+    assert_eq!(room(&bursts(21), ""), 0.0);
+    assert!(room(&bursts(30), "") > 20e6);
+    let similar = "kind = \"self-similar\", rate = \"1Mbit\", sources = 10, on = \"500ms\", off = \"1500ms\"";
+    assert!(room(similar, "") > 20e6);
+    // A link that becomes too slow for it, or that goes down, holds what comes.
+    let slower = "\n[[events]]\nat = \"50s\"\nlink = \"bottleneck\"\ncapacity = \"40Mbit\"\n";
+    assert!(room(&cbr(21), slower) > 20e6);
+    assert_eq!(room(&cbr(8), slower), 0.0);
+    let down = "\n[[events]]\nat = \"50s\"\nlink = \"bottleneck\"\nstate = \"down\"\n";
+    assert!(room(&cbr(1), down) > 20e6);
 }
 
 #[test]

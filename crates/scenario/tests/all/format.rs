@@ -105,6 +105,52 @@ fn kind(schema: &serde_json::Value) -> String {
     }
 }
 
+/// The lines of the documentation, each with the table that it stands below: "## `[topology.bottleneck]`" names one.
+fn tables(docs: &str) -> impl Iterator<Item = (String, &str)> {
+    docs.lines().scan(String::new(), |table, line| {
+        if line.starts_with('#') {
+            *table = line.split('`').nth(1).unwrap_or("").trim_matches(['[', ']']).to_string();
+        }
+        Some((table.clone(), line))
+    })
+}
+
+fn is_row(line: &str) -> bool {
+    line.starts_with("| `")
+}
+
+/// `docs` with the rows of `known`: one that is wrong is replaced, a new one ends the first part of its table.
+fn with_rows(docs: &str, known: &BTreeSet<(String, String)>) -> String {
+    let there: BTreeSet<_> = tables(docs).map(|(table, line)| (table, line.to_string())).collect();
+    let mut new: Vec<_> = known.difference(&there).collect();
+    let (mut made, mut before) = (String::new(), None::<String>);
+    for (table, line) in tables(docs) {
+        if !is_row(line) || known.contains(&(table.clone(), line.to_string())) {
+            if let Some(before) = before.take_if(|_| !is_row(line)) {
+                let its_keys: Vec<_> = there.iter().filter(|row| row.0 == before && !known.contains(row)).collect();
+                let replaces = |row: &str| its_keys.iter().any(|(_, old)| key_of(old) == key_of(row));
+                let (now, later) = new.into_iter().partition(|row| row.0 == before && !replaces(&row.1));
+                new = later;
+                let now: Vec<&(String, String)> = now;
+                now.iter().for_each(|(_, row)| made += &format!("{row}\n"));
+            }
+            made += &format!("{line}\n");
+        } else if let Some(place) = new.iter().position(|row| row.0 == table && key_of(&row.1) == key_of(line)) {
+            made += &format!("{}\n", new.remove(place).1);
+        }
+        if is_row(line) {
+            before = Some(table);
+        }
+    }
+    made
+}
+
+/// The first cell of a row.
+fn key_of(row: &str) -> &str {
+    &row[..row.find("` |").map_or(row.len(), |end| end + 3)]
+}
+
+/// `AQUMEN_BLESS=1` writes the rows anew.
 #[test]
 fn the_documentation_has_every_key_with_kind_default_and_meaning() {
     let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
@@ -121,17 +167,13 @@ fn the_documentation_has_every_key_with_kind_default_and_meaning() {
         // docs/traffic.md has the kinds of traffic.
         !elsewhere && !path.starts_with("flows.traffic")
     });
-    let docs = std::fs::read_to_string(DOCS).unwrap();
-    // The heading names the table: "## `[topology.bottleneck]`".
-    let mut table = String::new();
-    let mut documented = BTreeSet::new();
-    for line in docs.lines() {
-        if line.starts_with('#') {
-            table = line.split('`').nth(1).unwrap_or("").trim_matches(['[', ']']).to_string();
-        } else if line.starts_with("| `") {
-            documented.insert((table.clone(), line.to_string()));
-        }
+    let mut docs = std::fs::read_to_string(DOCS).unwrap();
+    if std::env::var_os("AQUMEN_BLESS").is_some() {
+        docs = with_rows(&docs, &known);
+        std::fs::write(DOCS, &docs).unwrap();
     }
+    let documented =
+        tables(&docs).filter(|(_, line)| is_row(line)).map(|(table, line)| (table, line.to_string())).collect();
     let missing: Vec<_> = known.difference(&documented).map(|(table, row)| format!("[{table}] {row}")).collect();
     let wrong: Vec<_> = documented.difference(&known).map(|(table, row)| format!("[{table}] {row}")).collect();
     assert!(missing.is_empty() && wrong.is_empty(), "missing:\n{}\nwrong:\n{}", missing.join("\n"), wrong.join("\n"));

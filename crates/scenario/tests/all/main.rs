@@ -10,3 +10,4 @@ mod mmpp;
 mod own_traffic;
 mod plans;
 mod traffic;
+mod transports;

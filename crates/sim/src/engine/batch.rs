@@ -8,22 +8,14 @@ pub(super) type Turn = (u64, u32);
 
 #[derive(Default)]
 pub(super) struct Batch {
+    /// When the window begins.
+    start: u64,
     events: Vec<Event>,
     /// Their order: moment in the window, above the place in `events`.
     order: Vec<u64>,
     /// How many of them have had their turn, and how many of those have gone on their way.
     done: usize,
     gone: usize,
-}
-
-/// What became of an event in [`Batch::take_while`].
-pub(super) enum Pass {
-    /// It had its turn, and the next may come.
-    On,
-    /// It had its turn, and something is to be done about it.
-    Last,
-    /// It has not had its turn.
-    Not,
 }
 
 impl Batch {
@@ -38,30 +30,28 @@ impl Batch {
     /// Lets `pass` take the events that come before `until`, `most` of them, one after the other, as long as it goes
     /// on; it may say when and where each goes on. How many it took.
     #[inline(always)]
-    pub(super) fn take_while(&mut self, until: u64, most: usize, mut pass: impl FnMut(&mut Event) -> Pass) -> usize {
-        let Batch { events, order, done, .. } = self;
+    pub(super) fn take_while(&mut self, until: u64, most: usize, mut pass: impl FnMut(&mut Event) -> bool) -> usize {
+        let Batch { events, order, done, start, .. } = self;
         let before = *done;
+        let key_until = until.saturating_sub(*start).min(u64::from(u32::MAX)) << 32;
+        let mut taken = before;
         for &key in order[before..].iter().take(most) {
-            let event = &mut events[key as u32 as usize];
-            if event.at >= until {
+            if key >= key_until {
                 break;
             }
-            match pass(event) {
-                Pass::On => *done += 1,
-                Pass::Last => {
-                    *done += 1;
-                    break;
-                }
-                Pass::Not => break,
+            taken += 1;
+            if !pass(&mut events[key as u32 as usize]) {
+                break;
             }
         }
-        *done - before
+        *done = taken;
+        taken - before
     }
 
     /// The events that have had their turn and have not gone on their way yet, in order, so many at a time.
     #[inline(always)]
     pub(super) fn depart(&mut self, step: usize) -> impl Iterator<Item = impl Iterator<Item = &Event> + Clone> {
-        let Batch { events, order, done, gone } = self;
+        let Batch { events, order, done, gone, .. } = self;
         let departing = &order[std::mem::replace(gone, *done)..*done];
         let events = &*events;
         departing.chunks(step).map(move |keys| keys.iter().map(move |&key| &events[key as u32 as usize]))
@@ -88,8 +78,9 @@ impl Batch {
     /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as
     /// they came.
     fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
-        let Batch { events, order, done, gone } = self;
+        let Batch { events, order, done, gone, .. } = self;
         (*done, *gone) = (0, 0);
+        self.start = start;
         order.clear();
         const FEW: usize = 12;
         if events.len() <= FEW {

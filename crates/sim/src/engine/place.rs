@@ -113,12 +113,6 @@ impl Place {
         (self.step_end, 0)
     }
 
-    /// The turn of what comes first of what the place made itself.
-    #[inline(always)]
-    pub(super) fn next_own(&self) -> Turn {
-        self.own.next
-    }
-
     /// Takes what comes next in this step, if its turn comes before `until`. What was posted before the step began goes
     /// before what equals it in moment and slot and was made later.
     #[inline(always)]

@@ -8,7 +8,7 @@ use aqumen_network::Identity;
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
 
 use super::agents::Side;
-use super::batch::{Pass, Turn};
+use super::batch::Turn;
 use super::ways::Ways;
 use super::{Engine, NEVER};
 use crate::event::Event;
@@ -46,29 +46,39 @@ impl Prompt for PlainPort {
 impl Engine<'_> {
     /// A place goes on up to, not including, the turn of `until`.
     pub(super) fn run_place(&mut self, place: usize, until: Turn) {
-        let only_port = self.ways.post.places[place].only_port;
+        if let Some(port) = self.ways.post.places[place].only_port {
+            return self.run_only_port(place, port, until);
+        }
         loop {
-            if let Some(port) = only_port {
-                self.events += self.run_port(place, port, until);
-            }
             if let Some(event) = self.ways.post.take(place, until) {
                 self.events += 1;
                 self.happen(event);
-            } else {
-                if let Some(port) = only_port {
-                    self.send_off(place, port);
-                }
-                // Of the only port of a place, that knows when its transmission ends.
-                let due = only_port.map_or(NEVER, |port| self.services[port as usize]);
-                if !self.ways.post.step(place, until, due) {
-                    return;
-                }
+            } else if !self.ways.post.step(place, until, NEVER) {
+                return;
             }
         }
     }
 
-    /// The packets that arrive at the only port of a place before `until`, and before the place has anything else to
-    /// do, go through. How many events that is.
+    /// The same where a port is all there is. It knows when its AQM's timer is due and when its transmission ends; all
+    /// else that happens there are packets.
+    fn run_only_port(&mut self, place: usize, port: u32, until: Turn) {
+        loop {
+            let timer = (self.timers[port as usize], port);
+            self.events += self.run_port(place, port, until.min(timer));
+            if timer < until.min(self.ways.post.places[place].step_end()) {
+                self.events += 1;
+                self.on_port_timer(timer.0, port);
+                continue;
+            }
+            self.send_off(place, port);
+            let due = timer.0.min(self.services[port as usize]);
+            if !self.ways.post.step(place, until, due) {
+                return;
+            }
+        }
+    }
+
+    /// The packets that arrive at the only port of a place before `until` go through. How many events that is.
     fn run_port(&mut self, place: usize, number: u32, until: Turn) -> u64 {
         let link = self.port_links[number as usize];
         match &mut self.ports[number as usize] {
@@ -96,17 +106,13 @@ impl Engine<'_> {
         let (slot, lanes) = (ways.post.slots.service + number, ways.post.slots.lanes);
         // One number each, which is compared at once.
         let ranked = |(at, slot): Turn| u128::from(at) << 32 | u128::from(slot);
-        let mut limit = ranked(until.min(ways.post.places[place].step_end()));
+        let limit = ranked(until.min(ways.post.places[place].step_end()));
         let mut done = 0;
         loop {
             let here = &mut ways.post.places[place];
-            limit = limit.min(ranked(here.next_own()));
             let end = ranked((*service, slot));
             match here.batch.peek() {
                 Some(event) if ranked(event.turn()) < limit.min(end) => {
-                    if event.slot() < lanes {
-                        return done; // a timer
-                    }
                     let event = *event;
                     here.batch.advance();
                     let flow = ways.lanes.flow_of(event.slot() - lanes);
@@ -178,7 +184,10 @@ impl Engine<'_> {
     }
 
     pub(super) fn arm_port(&mut self, port: u32) {
-        if let Some(due) = self.ports[port as usize].next_timer() {
+        let due = self.ports[port as usize].next_timer();
+        if self.ways.post.is_alone(port) {
+            self.timers[port as usize] = due.unwrap_or(NEVER);
+        } else if let Some(due) = due {
             self.ways.post.schedule(due, port);
         }
     }
@@ -208,9 +217,8 @@ impl Engine<'_> {
 }
 
 impl Ways<'_> {
-    /// The packets that arrive at the port of a place by itself before `until`, and before the place has anything
-    /// else to do, have their turn. Those that leave it go on [later](Self::send_off): nothing that they cause
-    /// can come back within this step.
+    /// The packets that arrive at the port of a place by itself before `until` have their turn. Those that leave it go
+    /// on [later](Self::send_off): nothing that they cause can come back within this step.
     #[inline(never)]
     fn arrive(&mut self, port: &mut impl Prompt, place: usize, link: u32, until: u64) -> u64 {
         let first_lane = self.post.slots.lanes;
@@ -218,25 +226,21 @@ impl Ways<'_> {
         let mut done = 0;
         loop {
             let here = &mut self.post.places[place];
-            let until = here.next_own().0.min(until);
             let mut noted = None;
             let taken = here.batch.take_while(until, AT_ONCE, |event| {
-                if event.slot() < first_lane {
-                    return Pass::Not; // a timer
-                }
                 let (flow, at) = (self.lanes.flow_of(event.slot() - first_lane), event.at);
                 let arrival = port.take(event, flow);
                 if let Arrival::Leaves { reach, .. } = arrival {
                     event.at = reach;
                     if !traced {
-                        return Pass::On;
+                        return true;
                     }
                 }
                 noted = Some((arrival, event.moved(at, event.slot())));
                 if !matches!(arrival, Arrival::Leaves { .. }) {
                     *event = event.moved(event.at, NOWHERE);
                 }
-                Pass::Last
+                false
             });
             done += taken as u64;
             match noted {
@@ -257,7 +261,7 @@ impl Ways<'_> {
             if self.far {
                 self.read_ahead(some.clone());
             }
-            // Timers, and packets that have ended, go nowhere.
+            // Packets that have ended go nowhere.
             for event in some.filter(|event| event.slot() >= lanes) {
                 self.send(event.slot() - lanes + 1, event.at, event);
             }

@@ -181,21 +181,35 @@ pub fn check_aqm(setup: &Setup, aqm: &AqmSpec) -> Result<(), Error> {
     Replay::new(setup, aqm, None).map(drop)
 }
 
-/// How long the replay of the capture at `path` lasts, seconds, and how many packets it offers.
+/// How long the capture at `path` is offered, seconds, and how many packets it has.
 pub fn length(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64, u64), Error> {
+    scan(path, setup, progress).map(|(last_s, packets, _)| (last_s, packets))
+}
+
+/// The same, and how long what waits at the end may take to leave, seconds.
+fn scan(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64, u64, f64), Error> {
     let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
     let (mut reader, length) = open(path)?;
     let mut pace = Pace::new(setup.speedup);
-    let (mut last_ns, mut packets) = (0, 0);
+    let (mut last_ns, mut packets, mut bytes, mut largest) = (0, 0, 0_u64, 0);
     while let Some(record) = reader.next_record().map_err(|error| wrong(error.to_string()))? {
         if setup.interface.is_none_or(|wanted| wanted == record.interface) {
             (last_ns, packets) = (pace.at(record.at_ns), packets + 1);
+            let size = u64::from(on_the_wire(record.original, setup.overhead));
+            (bytes, largest) = (bytes + size, size.max(largest));
         }
         if reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(share(reader.position(), length)) {
             return Err(Error::Cancelled);
         }
     }
-    Ok((last_ns as f64 / 1e9, packets))
+    let all_s = 8.0 * bytes as f64 / setup.rate.as_bps() as f64;
+    Ok((last_ns as f64 / 1e9, packets, drain_s(setup, largest).min(all_s)))
+}
+
+/// How long the buffer takes to run empty where packets have at most `largest` bytes, seconds.
+fn drain_s(setup: &Setup, largest: u64) -> f64 {
+    let bytes = setup.limit.bytes.0.min(u64::from(setup.limit.packets).saturating_mul(largest));
+    8.0 * bytes as f64 / setup.rate.as_bps() as f64
 }
 
 /// Refuses an AQM whose updates take far too long on the capture at `path`, beside its packets; says how long the
@@ -210,6 +224,8 @@ pub fn check_cost(
     const PACKET_S: f64 = 200e-9;
     /// The longest that a capture lasts of which nothing need be known, seconds.
     const WEEK_S: f64 = 7.0 * 86_400.0;
+    /// What a packet of such a capture has at the most, that of a segment offload.
+    const LARGEST_BYTES: u64 = 65_536;
     let wrong = |message: String| Error::Aqm { spec: aqm.label.clone(), message };
     let check = |duration_s: f64, packets_s: f64| {
         cost::check_updates(aqm, setup.network, setup.limit, duration_s, packets_s).map_err(wrong)
@@ -217,10 +233,12 @@ pub fn check_cost(
     let updates_s = |duration_s| cost::updates_s(aqm, setup.network, setup.limit, duration_s);
     // A packet takes 16 bytes of a capture at the least.
     let most_s = std::fs::metadata(path).map_or(0.0, |file| file.len() as f64 / 16.0 * PACKET_S);
-    if check(WEEK_S, 0.0).is_ok() && cost::said(most_s + updates_s(WEEK_S), "").is_none() {
+    let longest_s = WEEK_S + drain_s(setup, LARGEST_BYTES);
+    if check(longest_s, 0.0).is_ok() && cost::said(most_s + updates_s(longest_s), "").is_none() {
         return Ok(None);
     }
-    let (duration_s, packets) = length(path, setup, progress)?;
+    let (offered_s, packets, left_s) = scan(path, setup, progress)?;
+    let duration_s = offered_s + left_s;
     let packets_s = packets as f64 * PACKET_S;
     check(duration_s, packets_s)?;
     Ok(cost::said(packets_s + updates_s(duration_s), &format!("{packets} packets over {duration_s:.0} s")))

@@ -366,6 +366,14 @@ fn updates_that_take_far_too_long_are_refused_for_long_captures_alone() {
     let told = check(&long, &quick).unwrap_err().to_string();
     assert!(told.starts_with("aqm = \"pi2:interval=1us\": "), "{told}");
     assert!(check(&long, &AqmSpec::builtin("pi2").unwrap()).is_ok());
+    // At 1 bit/s 500 bytes take 4000 s, and 99 wait when the capture ends: 400 000 s of a million updates each.
+    let crawling = |spec: &str| {
+        let many = InFile::new("crawling", &each_millisecond([500; 200]));
+        check_cost(&many.0, &setup("1bit", "99pkt"), &AqmSpec::builtin(spec).unwrap(), &mut |_: f64| true)
+    };
+    let told = crawling("pi2:interval=1us").unwrap_err().to_string();
+    assert!(told.starts_with("aqm = \"pi2:interval=1us\": "), "{told}");
+    assert!(crawling("pi2").is_ok());
 }
 
 #[test]

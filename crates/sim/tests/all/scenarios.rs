@@ -29,9 +29,14 @@ fn check(seed: u64) {
     let again = Scenario::parse_with(&scenario.to_toml(), "valid.toml", Case::files())
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.to_toml(), scenario.to_toml());
-    let mut plans = vec![scenario.plan(seed, None).unwrap_or_else(|error| panic!("refused: {error}"))];
+    let mut plans = match scenario.plan(seed, None) {
+        Ok(plan) => vec![plan],
+        // An AQM that takes over in an event may find that no design fits the network, and says so (1 case in 1000).
+        Err(error) if error.to_string().contains(".aqm = ") && error.to_string().contains(": events.") => return,
+        Err(error) => panic!("refused: {error}"),
+    };
     assert_eq!(plans[0], again.plan(seed, None).unwrap());
-    // An AQM may find that no design fits the network, and says so.
+    // So may one that is asked for.
     plans.extend(case.aqms.iter().filter_map(|name| scenario.plan(seed, Some(&scenario.aqm(name).unwrap())).ok()));
 
     let answers: Vec<RunResult> = plans.iter().map(answer).collect();
@@ -226,8 +231,8 @@ fn the_scenario_of_one_seed() {
 }
 
 #[test]
-#[ignore = "long: eight minutes"]
+#[ignore = "long: four minutes"]
 fn many_valid_scenarios_run_and_hold_the_invariants() {
-    // 200 take ten seconds of two busy cores.
+    // 200 take four seconds of two busy cores.
     check_all(1000..11_000);
 }

@@ -4,7 +4,7 @@ use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::design::{Place, analyse};
 use aqumen_theory::fluid::Model;
-use aqumen_theory::maps::{Axis, check, map};
+use aqumen_theory::maps::{Axis, beside, check, map};
 use aqumen_theory::robust::{self, Aim, Box};
 use aqumen_units::Rate;
 
@@ -209,4 +209,67 @@ fn other_aqms_are_made_robust_by_their_own_gains() {
     }
     let error = robust::tune(&choice("aqm-mo", &[]), &place(), &range, SPEED).unwrap_err().to_string();
     assert!(error.starts_with("no robust design of aqm-mo"), "{error}");
+}
+
+/// RED of the network above in model `ecn`, with `flows`.
+fn red_at(flows: f64) -> (AqmChoice, Place) {
+    (choice("red", &[]), Place { model: Model::Ecn, flows, ..place() })
+}
+
+#[test]
+fn a_repelling_cycle_parts_starts_that_come_to_rest_from_those_that_swing() {
+    let (red, place) = red_at(50.0);
+    let hopf = analyse(&red, &place).unwrap().hopf.unwrap();
+    let [cycle] = hopf.cycles[..] else { panic!("{hopf:?}") };
+    assert!(!cycle.attracts && hopf.gain > 1.3 && hopf.nearest_gain < 1.0, "{hopf:?}");
+    // It swings by 87 packets to either side of 105: within its reach the queue comes to rest, from about it not.
+    assert!((55.0..68.0).contains(&cycle.std_pkts), "{cycle:?}");
+    let from = |start: f64| check(&red, &place, 400.0, Some(start)).unwrap();
+    assert!(from(1.3).std_pkts < 1.0);
+    let swings = from(1.7);
+    // The branch ends where the queue runs empty, next to the cycle that stays.
+    assert!((swings.std_pkts / hopf.ends_std_pkts - 1.0).abs() < 0.05, "{swings:?} {hopf:?}");
+    assert!((swings.period_s.unwrap() / cycle.period_s - 1.0).abs() < 0.01, "{swings:?} {hopf:?}");
+}
+
+#[test]
+fn just_beyond_the_boundary_the_balanced_cycle_is_that_of_the_equations() {
+    // More flows, more stable: those at which the gain margin is .997.
+    let pi = choice("pi", &[]);
+    let at = |flows: f64| Place { model: Model::Ecn, flows, ..place() };
+    let margin = |flows: f64| analyse(&pi, &at(flows)).unwrap().margins.unwrap().exact.gain_margin.unwrap();
+    let (mut low, mut high) = (5.0, 100.0);
+    for _ in 0..30 {
+        let flows = 0.5 * (low + high);
+        if margin(flows) < 0.997 { low = flows } else { high = flows }
+    }
+    let hopf = analyse(&pi, &at(low)).unwrap().hopf.unwrap();
+    assert!(hopf.supercritical, "{hopf:?}");
+    let [cycle] = hopf.cycles[..] else { panic!("{hopf:?}") };
+    assert!(cycle.attracts);
+    let swings = check(&pi, &at(low), 4000.0, Some(1.1)).unwrap();
+    assert!((swings.std_pkts / cycle.std_pkts - 1.0).abs() < 0.05, "{swings:?} {cycle:?}");
+    assert!((swings.period_s.unwrap() / cycle.period_s - 1.0).abs() < 0.01, "{swings:?} {cycle:?}");
+}
+
+#[test]
+fn a_map_shows_where_cycles_stand_beside_a_stable_rest() {
+    let (red, place) = red_at(50.0);
+    let (flows, rtts) = ([20.0, 50.0], [0.1, 0.2]);
+    let axes = (Axis::Flows, Axis::Rtt);
+    let found = map(&red, &place, (axes.0, &flows), (axes.1, &rtts), 1).unwrap();
+    let known = beside(&red, &place, &found, axes, 2).unwrap();
+    let (deviation, period) = known[3].coexisting.unwrap();
+    assert!((64.0..72.0).contains(&deviation) && (2.7..2.85).contains(&period), "{known:?}");
+    assert_eq!(known[3].supercritical, Some(true));
+    for (k, point) in found.points.iter().enumerate() {
+        let margins = point.margins;
+        let tried = margins.stable && margins.gain_margin.is_some_and(|gain| gain < 2.0);
+        let here = Place { flows: flows[k % 2], base_rtt_s: rtts[k / 2], ..place };
+        let swings = tried && check(&red, &here, 400.0, Some(4.0)).unwrap().std_pkts > 5.0;
+        assert_eq!(known[k].coexisting.is_some(), swings, "{k} {margins:?}");
+    }
+    assert!(!found.points[2].margins.stable && known.iter().filter(|at| at.coexisting.is_some()).count() == 1);
+    let refused = beside(&red, &place, &found, (Axis::Flows, Axis::Gain), 1).unwrap_err().to_string();
+    assert!(refused.contains("over flows, rtt and capacity"), "{refused}");
 }

@@ -201,6 +201,9 @@ fn flows_of_two_laws_share_a_queue_by_their_response_functions() {
     // / (2 p') beside 1.31 / p', about equal shares.
     let share = |aqm: &str| {
         let at = beside_prague(aqm, "modern").unwrap();
+        // 12 000 packets/s over 30 ms and 180 packets of waiting: windows of 6.75 in the mean, and up to a packet held
+        // back. Reno's 1.3 / sqrt(p) and Prague's 2 / p to 2.7 / p are 13.5 to 15.5 together from p = .16 to .25.
+        assert!(aqm != "pi" || (0.16..0.25).contains(&at.probability), "{}", at.probability);
         let noise = at.analysis.unwrap().noise;
         assert!(at.coupled.is_none() && noise.why.is_none_or(|why| !why.contains("asked")));
         let flows = predict::run(&plan_beside_prague(aqm, "modern")).unwrap().flows;

@@ -63,6 +63,8 @@ fn above_the_capacity_the_queue_stands_at_its_limit_and_what_is_too_much_is_lost
         assert!((link.utilization.unwrap() - 1.0).abs() < 1e-6, "{link:?}");
         assert!((udp.loss_ratio.unwrap() - 0.5).abs() < 1e-6, "{udp:?}");
         assert!((udp.goodput_bps / (1000.0 * 972.0 * 8.0) - 1.0).abs() < 1e-6, "{}", udp.goodput_bps);
+        // Two flows of one rate.
+        assert!((udp.jain_fairness.unwrap() - 1.0).abs() < 1e-9, "{udp:?}");
         assert!(udp.rtt_mean_s.is_none() && udp.retransmitted_ratio == Some(0.0));
     }
     // A controller drops what is too much at a queue that is its own: only the fluid engine says where.
@@ -201,4 +203,13 @@ fn what_has_no_known_rate_is_refused() {
     assert_eq!(refused(&format!("transport = \"ns2\"\n{cbr}")), format!("{known} cbr; use engine packet"));
     let message = "group g: a transfer over UDP has no rate that the equations know; use engine packet";
     assert_eq!(refused("transport = \"udp\"\ntransfer = \"10kB\""), message);
+}
+
+#[test]
+fn a_transfer_ends_when_its_bytes_are_delivered() {
+    // Two of 480 kB, 500 packets of 960 bytes, at 1000 packets/s: over within 2 s, in 20 s 384 kbit/s in the mean.
+    let plan = parse("pi", "[[flows]]\nname = \"ftp\"\ncount = 2\ntransport = \"ns2\"\ntransfer = \"480kB\"\n");
+    let flows = &run(&plan).flows["ftp"];
+    assert!((flows["all"].goodput_bps / 384e3 - 1.0).abs() < 0.03, "{}", flows["all"].goodput_bps);
+    assert_eq!(flows["after"].goodput_bps, 0.0);
 }

@@ -2,7 +2,6 @@
 
 mod common;
 mod congestion;
-mod docs;
 mod ns2;
 mod rack;
 mod random;

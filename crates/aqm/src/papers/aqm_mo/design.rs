@@ -194,6 +194,14 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_of_ten_round_trips_leaves_no_gain_above_zero() {
+        // W0 = 2: the full system asks for k_po = -0.02; with filters of half a round trip it has gains.
+        let of = |inner_s| gains(Rule::D1, &plant(62.5, 0.1), Lags { inner_s, outer_s: 0.001 });
+        assert_eq!(of(1.0), None);
+        assert!(of(0.05).is_some());
+    }
+
+    #[test]
     fn the_full_system_with_delay_is_near_its_closed_form() {
         for (n, r0) in [(10.0, 0.25), (10.0, 0.05), (100.0, 0.28), (20.0, 0.12)] {
             let lags = Lags { inner_s: 0.55 * r0, outer_s: 0.1 * r0 };

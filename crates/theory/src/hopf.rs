@@ -1,0 +1,528 @@
+//! Cycles that leave a rest where its loop becomes unstable, followed by harmonic balance: on which side of the
+//! boundary they lie (the criticality of the Hopf bifurcation), how high they are and how long they take.
+//!
+//! A cycle is a mean and [`HARMONICS`] waves of each state. The nonlinear equations, whose delay moves with the queue,
+//! are taken at evenly spaced moments of it; the law, which is linear, wave by wave. With the height of the queue's
+//! first wave given, Newton's method finds all others, the frequency, and the factor on the law's gain at which such a
+//! cycle stands. That factor against the height is the branch of cycles:
+//!
+//! ```text
+//! gain = gain_0 (1 + bend height^2 + ...)
+//! ```
+//!
+//! At a boundary where more gain is unstable a branch that rises (`bend` above 0) stands where the rest is unstable,
+//! and draws to itself: the loop begins to swing by little. One that falls stands where the rest is stable, repels, and
+//! is the least start from which the loop does not come to rest. Where a branch turns, cycles begin and end to draw.
+//!
+//! A branch ends where the equations have a kink: an empty or full queue, the smallest window, p at its bounds (but at
+//! 0 of a law without an integral). Beyond it only the nonlinear equations tell ([`crate::maps::cycle_from`]).
+
+use std::f64::consts::PI;
+
+use num_complex::Complex64;
+use serde::Serialize;
+
+use crate::fluid::Model;
+use crate::linear::complex::cis;
+use crate::linear::{Controller, Margins, OperatingPoint, Plant};
+use crate::window::{LEAD, gained};
+
+/// Where a loop becomes unstable as its gain moves, and the cycles there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hopf {
+    /// Factor on the gain at which the loop becomes unstable.
+    pub gain: f64,
+    /// Period of a small swing there, seconds.
+    pub period_s: f64,
+    /// Second-order coefficient: by which share of itself that factor moves, over the square of the queue's first wave
+    /// as a share of its mean at rest.
+    pub bend: f64,
+    /// Whether cycles stand beyond the boundary, where the rest is unstable, and draw to themselves.
+    pub supercritical: bool,
+    /// The factor at which the branch ends at a kink of the equations, or was followed no further.
+    pub ends_gain: f64,
+    /// Deviation of the queue in the cycle there, packets.
+    pub ends_std_pkts: f64,
+    /// The factor nearest to stable loops at which a cycle of the branch stands: closer to those there is none.
+    pub nearest_gain: f64,
+    /// The cycles of this very loop, the lowest first.
+    pub cycles: Vec<Balanced>,
+}
+
+/// A cycle of a loop as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Balanced {
+    /// Its period, seconds.
+    pub period_s: f64,
+    /// Mean of the queue, packets.
+    pub mean_pkts: f64,
+    /// Its standard deviation, packets.
+    pub std_pkts: f64,
+    /// Whether what is near comes to it; if not, it parts what comes to rest from what does not.
+    pub attracts: bool,
+}
+
+/// Waves of each channel.
+const HARMONICS: usize = 8;
+/// Moments of a cycle at which the equations are taken.
+const MOMENTS: usize = 4 * (HARMONICS + 1);
+/// Heights of a branch, as shares of the queue at rest: the first, and by how much each is above the one before.
+const FIRST: f64 = 0.02;
+const HIGHER: f64 = 1.3;
+/// By what share of its height the end of a branch may be missed.
+const END: f64 = 0.01;
+/// Newton steps, and a step that is none.
+const STEPS: u32 = 40;
+const STILL: f64 = 1e-10;
+/// By what share of the one before a step is at most, lest the slopes are taken anew.
+const QUICKLY: f64 = 0.2;
+
+/// Two states at most, the last of which the law sees, and what the law says of it.
+type Channels = [f64; 3];
+
+/// Equations with delays, and a linear law.
+trait Delayed {
+    /// How many states there are.
+    fn states(&self) -> usize;
+    /// Slopes of the states, from all channels now and so many seconds ago, at a factor on the gain.
+    fn slopes(&self, gain: f64, now: Channels, ago: &dyn Fn(f64) -> Channels) -> [f64; 2];
+    /// What the law makes of the last state at the frequency `w`, rad/s.
+    fn law(&self, w: f64) -> Complex64;
+    /// The same of what lasts; `None` where it is without bound.
+    fn law_of_rest(&self) -> Option<f64>;
+    /// All channels at rest, above zero.
+    fn rest(&self) -> Channels;
+    /// Whether the equations are smooth at these channels.
+    fn smooth(&self, gain: f64, at: Channels) -> bool;
+}
+
+/// Flows at a queue.
+struct Flows<'a> {
+    at: &'a OperatingPoint,
+    controller: &'a Controller,
+    buffer_pkts: f64,
+    /// What the law says beyond its line, at rising distances from what it says at rest.
+    beyond: &'a [(f64, f64)],
+}
+
+impl Flows<'_> {
+    /// The share that is signalled where a linear law would say `p`.
+    fn said(&self, gain: f64, p: f64) -> f64 {
+        let far = (p - self.at.probability) / gain;
+        let line = |pair: &[(f64, f64)]| {
+            let [(from, low), (to, high)] = [pair[0], pair[1]];
+            (far < to).then(|| low + (high - low) * ((far - from) / (to - from)).max(0.0))
+        };
+        let more = self.beyond.windows(2).find_map(line).unwrap_or(0.0);
+        (p + gain * more).max(0.0)
+    }
+}
+
+impl Delayed for Flows<'_> {
+    fn states(&self) -> usize {
+        2
+    }
+
+    fn slopes(&self, gain: f64, [w, q, p]: Channels, ago: &dyn Fn(f64) -> Channels) -> [f64; 2] {
+        let OperatingPoint { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *self.at;
+        let rtt_s = |q: f64| base_rtt_s + q / capacity_pps;
+        let [w_then, q_then, p_then] = ago(rtt_s(q));
+        let (p, p_then) = (self.said(gain, p), self.said(gain, p_then));
+        let heard = w_then / rtt_s(q_then);
+        let cut = 0.5 * w * heard * p_then;
+        let window = match model {
+            Model::Hollot => 1.0 / rtt_s(q) - cut,
+            Model::Ecn | Model::Drop => (1.0 - p_then) * heard / w - cut,
+            Model::Reno => heard / w * gained(w, p_then),
+        };
+        let ahead = if model == Model::Reno { LEAD * window } else { 0.0 };
+        let keeps = if model == Model::Drop { 1.0 - p } else { 1.0 };
+        [window, keeps * (flows * (w / rtt_s(q) + ahead) + unresponsive_pps) - capacity_pps]
+    }
+
+    fn law(&self, w: f64) -> Complex64 {
+        let hold = match self.controller.period_s() {
+            Some(period) if w * period > 1e-6 => (1.0 - cis(-w * period)) / Complex64::new(0.0, w * period),
+            _ => Complex64::ONE,
+        };
+        self.controller.response(w) * hold
+    }
+
+    fn law_of_rest(&self) -> Option<f64> {
+        let (num, den) = match self.controller {
+            Controller::Sampled { num, den, .. } => (num.iter().sum(), den.iter().sum::<f64>()),
+            Controller::Continuous { num, den } => (num[0], den[0]),
+        };
+        let size: f64 = match self.controller {
+            Controller::Sampled { den, .. } | Controller::Continuous { den, .. } => den.iter().map(|c| c.abs()).sum(),
+        };
+        let num: f64 = num;
+        (den.abs() > 1e-7 * size).then(|| num / den)
+    }
+
+    fn rest(&self) -> Channels {
+        [self.at.window_pkts, self.at.queue_pkts, self.at.probability]
+    }
+
+    fn smooth(&self, gain: f64, [w, q, p]: Channels) -> bool {
+        // What a law says that holds nothing in store may be below zero for a while: it signals none then.
+        let kept = p >= 0.0 || self.law_of_rest().is_some();
+        let told = self.beyond.last().is_none_or(|(far, _)| p - self.at.probability < far * gain);
+        w >= 1.0 && (0.0..=self.buffer_pkts).contains(&q) && kept && told && self.said(gain, p) <= 1.0
+    }
+}
+
+/// A periodic motion: of each channel a mean and the waves Re(a_k e^{jkwt}).
+#[derive(Clone, Debug)]
+struct Motion {
+    gain: f64,
+    w: f64,
+    mean: Channels,
+    waves: [[Complex64; 3]; HARMONICS],
+}
+
+impl Motion {
+    fn at(&self, t: f64) -> Channels {
+        self.turned(cis(self.w * t))
+    }
+
+    /// The channels where the first wave has turned so far.
+    fn turned(&self, turn: Complex64) -> Channels {
+        let (mut here, mut wave) = (self.mean, Complex64::ONE);
+        for each in &self.waves {
+            wave *= turn;
+            for (sum, a) in here.iter_mut().zip(each) {
+                *sum += (a * wave).re;
+            }
+        }
+        here
+    }
+
+    /// Deviation of a channel.
+    fn deviation(&self, channel: usize) -> f64 {
+        self.waves.iter().map(|wave| 0.5 * wave[channel].norm_sqr()).sum::<f64>().sqrt()
+    }
+}
+
+/// Cycles of some equations.
+struct Balance<'a, D> {
+    of: &'a D,
+    rest: Channels,
+    law_of_rest: Option<f64>,
+    n: usize,
+}
+
+impl<'a, D: Delayed> Balance<'a, D> {
+    fn new(of: &'a D) -> Self {
+        Balance { of, rest: of.rest(), law_of_rest: of.law_of_rest(), n: of.states() }
+    }
+
+    /// Fills in what the law says.
+    fn with_law(&self, mut motion: Motion) -> Motion {
+        let seen = self.n - 1;
+        if self.n > 1 {
+            if let Some(law) = self.law_of_rest {
+                motion.mean[2] = self.rest[2] + motion.gain * law * (motion.mean[seen] - self.rest[seen]);
+            }
+            for (k, wave) in motion.waves.iter_mut().enumerate() {
+                wave[2] = motion.gain * self.of.law(motion.w * (k + 1) as f64) * wave[seen];
+            }
+        }
+        motion
+    }
+
+    /// The unknowns as one row, each in its own unit: gain, frequency, means, waves. The last state's first wave is
+    /// `height`; its mean stands for the law's where the law lets it rest nowhere else.
+    fn row(&self, motion: &Motion, w0: f64) -> Vec<f64> {
+        let mut row = vec![motion.gain, motion.w / w0];
+        for state in 0..self.n {
+            let channel = if state == self.n - 1 && self.law_of_rest.is_none() && self.n > 1 { 2 } else { state };
+            row.push(motion.mean[channel] / self.unit(channel));
+            for (k, wave) in motion.waves.iter().enumerate() {
+                if state != self.n - 1 || k > 0 {
+                    row.extend([wave[state].re / self.unit(state), wave[state].im / self.unit(state)]);
+                }
+            }
+        }
+        row
+    }
+
+    fn unit(&self, channel: usize) -> f64 {
+        self.rest[channel]
+    }
+
+    fn motion(&self, row: &[f64], w0: f64, height: f64) -> Motion {
+        let mut values = row.iter().copied();
+        let mut next = || values.next().unwrap_or(0.0);
+        let mut motion =
+            Motion { gain: next(), w: w0 * next(), mean: self.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
+        for state in 0..self.n {
+            let last = state == self.n - 1;
+            let channel = if last && self.law_of_rest.is_none() && self.n > 1 { 2 } else { state };
+            motion.mean[channel] = next() * self.unit(channel);
+            for k in 0..HARMONICS {
+                motion.waves[k][state] = match last && k == 0 {
+                    true => Complex64::new(height, 0.0),
+                    false => Complex64::new(next(), next()) * self.unit(state),
+                };
+            }
+        }
+        self.with_law(motion)
+    }
+
+    /// What is missing for a motion to be one: of each state the mean of its slopes, and the waves of slopes less
+    /// those of the state.
+    fn misses(&self, motion: &Motion, w0: f64) -> Vec<f64> {
+        let turns: [Complex64; MOMENTS] = std::array::from_fn(|k| cis(2.0 * PI * k as f64 / MOMENTS as f64));
+        let slopes: [[f64; 2]; MOMENTS] = std::array::from_fn(|moment| {
+            let t = 2.0 * PI * moment as f64 / (MOMENTS as f64 * motion.w);
+            self.of.slopes(motion.gain, motion.turned(turns[moment]), &|ago| motion.at(t - ago))
+        });
+        let mut misses = Vec::new();
+        for state in 0..self.n {
+            let unit = self.unit(state) * w0;
+            for k in 0..=HARMONICS {
+                let sum: Complex64 = slopes
+                    .iter()
+                    .enumerate()
+                    .map(|(moment, slope)| turns[k * moment % MOMENTS].conj() * (slope[state] / MOMENTS as f64))
+                    .sum();
+                if k == 0 {
+                    misses.push(sum.re / unit);
+                } else {
+                    let moves = Complex64::new(0.0, motion.w * k as f64) * motion.waves[k - 1][state];
+                    let miss = (2.0 * sum - moves) / unit;
+                    misses.extend([miss.re, miss.im]);
+                }
+            }
+        }
+        misses
+    }
+
+    /// The cycle of this height next to `guess`. The slopes are taken anew where they no longer lead on quickly.
+    fn solved(&self, guess: &Motion, height: f64) -> Option<Motion> {
+        let w0 = guess.w;
+        let mut row = self.row(guess, w0);
+        let size = row.len();
+        let (mut slopes, mut before) = (Vec::new(), f64::INFINITY);
+        for _ in 0..STEPS {
+            let mut step = self.misses(&self.motion(&row, w0, height), w0);
+            if slopes.is_empty() {
+                slopes = vec![0.0; size * size];
+                for column in 0..size {
+                    let h = 1e-6 * (row[column].abs() + 1e-3);
+                    let known = row[column];
+                    row[column] += h;
+                    let more = self.misses(&self.motion(&row, w0, height), w0);
+                    row[column] = known;
+                    (0..size).for_each(|i| slopes[i * size + column] = (more[i] - step[i]) / h);
+                }
+            }
+            eliminate(&mut slopes.clone(), &mut step)?;
+            let largest = step.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+            // A long step leads astray.
+            let part = if largest > 0.3 { 0.3 / largest } else { 1.0 };
+            row.iter_mut().zip(&step).for_each(|(x, step)| *x -= part * step);
+            if !(row[0] > 0.0 && row[1] > 0.0 && largest.is_finite()) {
+                return None;
+            }
+            if largest < STILL {
+                return Some(self.motion(&row, w0, height));
+            }
+            if largest > QUICKLY * before {
+                slopes.clear();
+            }
+            before = largest;
+        }
+        None
+    }
+
+    fn is_smooth(&self, motion: &Motion) -> bool {
+        let moments = 8 * MOMENTS;
+        (0..moments).all(|moment| {
+            self.of.smooth(motion.gain, motion.at(2.0 * PI * moment as f64 / (moments as f64 * motion.w)))
+        })
+    }
+
+    /// Cycles from small ones upwards, as far as the equations are smooth. `first`: the first waves of the states per
+    /// unit of the last one.
+    fn branch(&self, gain: f64, w: f64, first: Complex64) -> Vec<Motion> {
+        let seen = self.n - 1;
+        let mut height = FIRST * self.rest[seen];
+        let mut guess = Motion { gain, w, mean: self.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
+        guess.waves[0][0] = first * height;
+        guess.waves[0][seen] = height.into();
+        let mut found: Vec<Motion> = Vec::new();
+        // Next to its end a branch goes on by smaller steps.
+        let mut higher = HIGHER;
+        while higher > 1.0 + END {
+            let next = self.solved(&guess, height).filter(|motion| self.is_smooth(motion));
+            match (next, found.last()) {
+                (Some(next), _) => found.push(next),
+                (None, Some(_)) => higher = higher.sqrt(),
+                (None, None) => break,
+            }
+            guess = found[found.len() - 1].clone();
+            for (k, wave) in guess.waves.iter_mut().enumerate() {
+                let grown = libm::pow(higher, (k + 1) as f64);
+                wave.iter_mut().for_each(|a| *a *= grown);
+            }
+            height = guess.waves[0][seen].re;
+        }
+        found
+    }
+
+    /// The factor at which cycles begin, and by which share of itself it moves, over the square of the height as a
+    /// share of the rest.
+    fn begins(&self, branch: &[Motion]) -> Option<(f64, f64)> {
+        let seen = self.n - 1;
+        let square = |motion: &Motion| {
+            let height = motion.waves[0][seen].re / self.rest[seen];
+            height * height
+        };
+        let [one, other] = branch.first_chunk::<2>()?;
+        let slope = (other.gain - one.gain) / (square(other) - square(one));
+        let gain = one.gain - slope * square(one);
+        Some((gain, slope / gain))
+    }
+
+    /// The cycle between two of a branch where the factor is one.
+    fn between(&self, one: &Motion, other: &Motion) -> Option<Motion> {
+        let seen = self.n - 1;
+        let (mut low, mut high) = (one.clone(), other.clone());
+        for _ in 0..40 {
+            let height = |motion: &Motion| motion.waves[0][seen].re;
+            let part = ((1.0 - low.gain) / (high.gain - low.gain)).clamp(0.1, 0.9);
+            let middle = self.solved(&low, height(&low) + part * (height(&high) - height(&low)))?;
+            if (middle.gain - 1.0).abs() < 1e-7 {
+                return Some(middle);
+            }
+            if (middle.gain > 1.0) == (low.gain > 1.0) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+}
+
+/// Solves `matrix` x = `right` in place, row by row with the largest pivot.
+fn eliminate(matrix: &mut [f64], right: &mut [f64]) -> Option<()> {
+    let n = right.len();
+    for k in 0..n {
+        let pivot = (k..n).max_by(|&a, &b| matrix[a * n + k].abs().total_cmp(&matrix[b * n + k].abs()))?;
+        if matrix[pivot * n + k] == 0.0 || !matrix[pivot * n + k].is_finite() {
+            return None;
+        }
+        (0..n).for_each(|j| matrix.swap(k * n + j, pivot * n + j));
+        right.swap(k, pivot);
+        for i in k + 1..n {
+            let factor = matrix[i * n + k] / matrix[k * n + k];
+            (k..n).for_each(|j| matrix[i * n + j] -= factor * matrix[k * n + j]);
+            right[i] -= factor * right[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let known: f64 = (k + 1..n).map(|j| matrix[k * n + j] * right[j]).sum();
+        right[k] = (right[k] - known) / matrix[k * n + k];
+    }
+    Some(())
+}
+
+/// The cycles of flows at `at` under a linear law, from the nearest gain at which the loop becomes unstable on; `None`
+/// where no gain does, or the windows' equations are not known. `beyond`: what the law says more than its line, at
+/// rising distances from what it says at rest.
+pub(crate) fn hopf(
+    at: &OperatingPoint,
+    controller: &Controller,
+    margins: &Margins,
+    buffer_pkts: f64,
+    beyond: &[(f64, f64)],
+) -> Option<Hopf> {
+    // Gains are stable up to the upper margin, from the lower one on.
+    let (low, high) = (margins.gain_margin_low, margins.gain_margin);
+    let (gain, rising) = match low.filter(|low| *low > 1.0) {
+        Some(low) => (low, false),
+        None => (high?, true),
+    };
+    let w = margins.phase_crossover_rad_s.filter(|w| *w > 0.0)?;
+    if !(at.feasible && at.windows.is_some() && at.queue_pkts > 0.0) {
+        return None;
+    }
+    let flows = Flows { at, controller, buffer_pkts, beyond };
+    let balance = Balance::new(&flows);
+    // Windows that swing with the queue: (s - A) x = A_d e x + (b + b_d e) p, first row.
+    let plant = Plant::exact(at);
+    let (s, e) = (Complex64::new(0.0, w), cis(-w * plant.delay_s));
+    let p = flows.law(w) * gain;
+    let first = (plant.now[0][1] + e * plant.delayed[0][1] + (plant.input_now[0] + e * plant.input_delayed[0]) * p)
+        / (s - plant.now[0][0] - e * plant.delayed[0][0]);
+    let branch = balance.branch(gain, w, first);
+    let (begins, bend) = balance.begins(&branch)?;
+    let last = branch.last()?;
+    let outwards = if rising { 1.0 } else { -1.0 };
+    let crossings = branch.windows(2).filter(|pair| (pair[0].gain > 1.0) != (pair[1].gain > 1.0));
+    let cycles = crossings.filter_map(|pair| {
+        let motion = balance.between(&pair[0], &pair[1])?;
+        Some(Balanced {
+            period_s: 2.0 * PI / motion.w,
+            mean_pkts: motion.mean[1],
+            std_pkts: motion.deviation(1),
+            attracts: (pair[1].gain > pair[0].gain) == rising,
+        })
+    });
+    Some(Hopf {
+        gain: begins,
+        period_s: 2.0 * PI / branch[0].w,
+        bend,
+        supercritical: bend * outwards > 0.0,
+        ends_gain: last.gain,
+        ends_std_pkts: last.deviation(1),
+        nearest_gain: outwards * branch.iter().map(|motion| outwards * motion.gain).fold(outwards * begins, f64::min),
+        cycles: cycles.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hutchinson's equation of a crowd that grows until it has eaten what was there a while ago, x' = -a x(t - 1)
+    /// (1 + x(t)), its rest moved to 1: x = y - 1.
+    struct Hutchinson;
+
+    impl Delayed for Hutchinson {
+        fn states(&self) -> usize {
+            1
+        }
+        fn slopes(&self, gain: f64, now: Channels, ago: &dyn Fn(f64) -> Channels) -> [f64; 2] {
+            [-gain * (ago(1.0)[0] - 1.0) * now[0], 0.0]
+        }
+        fn law(&self, _w: f64) -> Complex64 {
+            Complex64::ZERO
+        }
+        fn law_of_rest(&self) -> Option<f64> {
+            None
+        }
+        fn rest(&self) -> Channels {
+            [1.0; 3]
+        }
+        fn smooth(&self, _gain: f64, at: Channels) -> bool {
+            at[0] > 0.05
+        }
+    }
+
+    #[test]
+    fn hutchinsons_cycles_bend_as_its_normal_form_says() {
+        // Its rest is lost at a = pi/2, its period is 4 there; beyond, x = e cos w t with a = pi/2 + e^2 (3 pi - 2) /
+        // 40 and w = pi/2 - e^2 / 20 (Lindstedt's series).
+        let balance = Balance::new(&Hutchinson);
+        let branch = balance.branch(PI / 2.0, PI / 2.0, Complex64::ONE);
+        let (begins, bend) = balance.begins(&branch).unwrap();
+        assert!((begins - PI / 2.0).abs() < 1e-6, "{begins}");
+        let known = (3.0 * PI - 2.0) / 40.0 / (PI / 2.0);
+        assert!((bend / known - 1.0).abs() < 2e-3, "{bend} {known}");
+        assert!(((branch[0].w - PI / 2.0) / (FIRST * FIRST) + 0.05).abs() < 1e-4, "{}", branch[0].w);
+    }
+}
