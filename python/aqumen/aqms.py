@@ -814,7 +814,8 @@ class Codel(SingleQueueAqm):
     """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
     default due)."""
     inverse_root: Literal["exact", "newton"] | None = None
-    """1/sqrt(count): exact, or followed by one Newton step a signal, as in Linux (by default exact)."""
+    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    exact)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait, if the link's buffer holds more (pkt; by default the link's buffer; above 0)."""
     ecn: bool | None = None
@@ -918,6 +919,9 @@ class Cobalt(SingleQueueAqm):
     """BLUE's step at an empty queue (by default 0.000244140625; at least 0; at most 1)."""
     blue_threshold: float | str | None = _in("s")
     """Sojourn time above which BLUE sees an overflow (s; by default 0.4; above 0)."""
+    inverse_root: Literal["exact", "newton"] | None = None
+    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    exact)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -947,6 +951,9 @@ class FqCodel(Aqm):
     drop_batch: float | str | None = _in("pkt")
     """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
     most 1000000)."""
+    emptied: Literal["old", "gone"] | None = None
+    """A new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux) (by
+    default old)."""
     backlog: Literal["queue", "all"] | None = None
     """What CoDel compares with `mtu`: what is left in its own queue (RFC 8289, ns-3), or in all queues (Linux) (by
     default all)."""
@@ -972,7 +979,8 @@ class FqCodel(Aqm):
     """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
     default due)."""
     inverse_root: Literal["exact", "newton"] | None = None
-    """1/sqrt(count): exact, or followed by one Newton step a signal, as in Linux (by default exact)."""
+    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    exact)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -1002,6 +1010,9 @@ class FqPie(Aqm):
     drop_batch: float | str | None = _in("pkt")
     """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
     most 1000000)."""
+    emptied: Literal["old", "gone"] | None = None
+    """A new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux) (by
+    default old)."""
     overflow: Literal["fattest", "arriving"] | None = None
     """Who gives way when the limit is passed: the fattest queue (RFC 8290), or the arriving packet, as in Linux (by
     default fattest)."""
@@ -1138,6 +1149,9 @@ class Cake(Aqm):
     """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
     """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    inverse_root: Literal["exact", "newton"] | None = None
+    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    exact)."""
     increment: float | str | None = None
     """BLUE's step at an overflow (by default 0.00390625; at least 0; at most 1)."""
     decrement: float | str | None = None

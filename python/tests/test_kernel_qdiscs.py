@@ -1,9 +1,9 @@
 """The kernel's own codel, pie, fq_codel, cake and red, recorded in a virtual machine: ours do the same to each packet.
 
-The machine (`validation/kernel/init.c`) has the kernel of Debian's cloud image. Its clock stands still between ticks of 4 ms,
-so that the kernel's discipline and the recording read the same moments, and counts instructions, so that a busy host
-changes nothing. Nobody answers to marks or drops. `crates/aqm/tests/all/kernel.rs` repeats the recordings with our disciplines; those
-checked in are in `crates/aqm/vectors/kernel`. To write them anew:
+The machine (`validation/kernel/init.c`) has the kernel of Debian's cloud image. Its clock stands still between ticks of
+4 ms, so that the kernel's discipline and the recording read the same moments, and counts instructions, so that a busy
+host changes nothing. Nobody answers to marks or drops. `crates/aqm/tests/all/kernel.rs` repeats the recordings with our
+disciplines; those checked in are in `crates/aqm/vectors/kernel`. To write them anew:
 
     AQUMEN_BLESS=1 pytest python/tests/test_kernel_qdiscs.py
 """
@@ -37,10 +37,12 @@ QDISCS = {
     # tc makes a weight of 1/16 of this burst.
     "red": "red limit 400000 min 11250 max 33750 avpkt 750 burst 25 probability 0.1 ecn bandwidth 2mbit",
 }
-"""What `tc` says of each. No interval is a multiple of the ticks: which of two equal moments is later would be a matter of rounding."""
+"""What `tc` says of each. No interval is a multiple of the ticks: which of two equal moments is later would be a matter
+of rounding."""
 
 LOADS = {"codel": 1.3, "fq-codel": 1.3, "cake": 1.3, "pie": 1.12, "red": 1.1}
-"""Offered in the first half. More, and PIE's probability goes above 1: in the kernel, which has 8 bits for that, but not here."""
+"""Offered in the first half. More, and PIE's probability goes above 1: in the kernel, which has 8 bits for that, but not
+here."""
 
 
 def cloud_kernel():
@@ -61,7 +63,7 @@ needed = pytest.mark.skipif(
 
 
 def trace(load, seed=1):
-    """Arrivals as (ns, flow, bytes, ECN-capable): Poisson, `load` of the rate, then half of it, then a little above it."""
+    """Arrivals as (ns, flow, bytes, ECN-capable): Poisson, `load` of the rate, then half of it, then a bit above it."""
     rng = random.Random(seed)
     arrivals, t = [], 0.0
     while t < 5:
@@ -111,7 +113,12 @@ def machine(folder, qdisc, arrivals):
     (folder / "initrd.gz").write_bytes(gzip.compress(cpio(entries), 1))
     command = ["qemu-system-x86_64", "-machine", "pc,accel=tcg", "-m", "256", "-smp", "1", "-nographic", "-no-reboot"]
     command += ["-icount", "shift=2,sleep=off", "-nic", "none", "-kernel", str(image)]
-    command += ["-initrd", str(folder / "initrd.gz"), "-append", "console=ttyS0 quiet panic=-1 clocksource=jiffies nohz=off highres=off"]
+    command += [
+        "-initrd",
+        str(folder / "initrd.gz"),
+        "-append",
+        "console=ttyS0 quiet panic=-1 clocksource=jiffies nohz=off highres=off",
+    ]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=280)
     assert "\nEND" in done.stdout.replace("\r", ""), done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout.replace("\r", "")
@@ -153,7 +160,10 @@ def test_the_kernels_disciplines_and_ours_do_the_same_to_each_packet(tmp_path):
     for name, qdisc in QDISCS.items():
         arrivals = trace(LOADS[name], seed=1 if bless else 2)
         text = machine(tmp_path, qdisc, arrivals)
-        heading = [f"Linux {image.name.removeprefix('vmlinuz-')}: tc qdisc add dev t0 parent 1:10 {qdisc}", "README.md says how to read it"]
+        heading = [
+            f"Linux {image.name.removeprefix('vmlinuz-')}: tc qdisc add dev t0 parent 1:10 {qdisc}",
+            "README.md says how to read it",
+        ]
         (out / f"{name}.txt").write_text(recording(text, arrivals, heading))
     command = ["cargo", "test", "-q", "--locked", "-p", "aqumen-aqm", "--test", "all", "kernel", "--", "--nocapture"]
     environment = {**os.environ, "AQUMEN_KERNEL_RECORDINGS": str(out)}

@@ -491,19 +491,15 @@ impl Cake {
     /// What a queue may send in one turn: its part of its host's quantum, rounded by chance so that small parts add up.
     fn turn<R: Draw>(&self, queue: usize, rng: &mut R) -> i64 {
         let quantum = self.tins[self.tin(queue)].quantum;
+        if self.params.cobalt.root == InverseRoot::Newton {
+            // In 2^16 parts, of which 65 535 make one.
+            let parts = quantum as u64 * u64::from(65_535 / self.host_load(queue).max(1));
+            return ((parts + (rng.uniform() * 65_536.0) as u64) >> 16) as i64;
+        }
         match self.host_load(queue) {
             1 => quantum as i64,
             load => ((quantum as f64 / load as f64 + rng.uniform()) as i64).max(1),
         }
-    }
-
-    /// What a queue may send that was idle. Linux rounds down here, with 1 as 65535 parts of 2^16.
-    fn first_turn<R: Draw>(&self, queue: usize, rng: &mut R) -> i64 {
-        if self.params.cobalt.root == InverseRoot::Exact {
-            return self.turn(queue, rng);
-        }
-        let parts = 65_535 / self.host_load(queue).max(1) as u64;
-        ((self.tins[self.tin(queue)].quantum as u64 * parts) >> 16) as i64
     }
 
     /// Moves a queue from the list it is in to the end of that of `to`.
@@ -639,7 +635,7 @@ impl Qdisc for Cake {
         match self.flows[queue].set {
             Set::Idle | Set::Decaying => {
                 self.move_to(queue, Set::Sparse);
-                self.flows[queue].deficit = self.first_turn(queue, rng);
+                self.flows[queue].deficit = self.turn(queue, rng);
             }
             Set::SparseWait => {
                 // It is among the bulk flows already, and keeps its place.

