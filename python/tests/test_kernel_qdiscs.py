@@ -41,8 +41,8 @@ QDISCS = {
 of rounding."""
 
 LOADS = {"codel": 1.3, "fq-codel": 1.3, "cake": 1.3, "pie": 1.12, "red": 1.1}
-"""Offered in the first half. More, and PIE's probability goes above 1: in the kernel, which has 8 bits for that, but not
-here."""
+"""Offered in the first half. More, and PIE's probability goes above 1: in the kernel, which has 8 bits for that, but
+not here."""
 
 
 def cloud_kernel():
