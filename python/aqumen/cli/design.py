@@ -107,8 +107,11 @@ def design(
         return _of_scenario(scenario_, aqm, aqm_from, queues, as_json=as_json)
     if queues:
         raise ScenarioError("--queue needs --scenario FILE")
-    if capacity is None or flows is None:
+    if capacity is None and flows is None:
         raise ScenarioError("give --capacity and --flows of a network, or --scenario FILE")
+    if capacity is None or flows is None:
+        lacks = "--flows N" if flows is None else "--capacity RATE"
+        raise click.UsageError(f"missing: {lacks}; `aqumen design --help` says what each is")
     if cycles and not map_:
         raise ScenarioError("--cycles needs --map")
     if (rtt is None) == (r0 is None):

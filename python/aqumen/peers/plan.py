@@ -15,7 +15,7 @@ __all__ = ["NO_LOSS", "Aqm", "Link", "WireLoss", "preset_in_plans"]
 
 
 @cache
-def preset_in_plans(name: str) -> Mapping[str, Any]:
+def preset_in_plans(name: str) -> dict[str, Any]:
     """Every field of a preset of a transport, as plans have it.
 
     An option that a simulator has no word for must be as in the preset that says what that simulator does: so a new
