@@ -22,8 +22,8 @@
 //!   knows the rate, that time (`least`).
 //! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets
 //!   rather than memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
-//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table and above it a Newton step, in which a queue
-//!   that was never used begins without a gap: its first signal comes with the second packet above the target.
+//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table and above it a Newton step, in which a
+//!   queue that was never used begins without a gap: its first signal comes with the second packet above the target.
 //!   `inverse_root = newton`.
 
 use aqumen_units::{Instant, Probability, Span};

@@ -797,8 +797,8 @@ mod tests {
     #[test]
     fn with_newtons_step_a_new_stretch_begins_with_gaps_that_are_too_short() {
         // Five signals as in `after_five_signals`: roots 1, 0.5, 0.5625, 0.4878, 0.4414 (0.4878 (3 - 5 * 0.23794)
-        // / 2); so they come at 100, 200, 250, 306.25, 355.03 ms, or with the next packet after that, one each 0.1 ms: the
-        // interval must be over. Again from 400 on: the first at 500 with a count
+        // / 2); so they come at 100, 200, 250, 306.25, 355.03 ms, or with the next packet after that, one each 0.1 ms:
+        // the interval must be over. Again from 400 on: the first at 500 with a count
         // of 5 - 1 = 4, for which the step from the root of 5 signals gives 0.4414 (3 - 4 * 0.19484) / 2 = 0.4901:
         // the next at 549.01, not 550.
         let (params, mut queue) =

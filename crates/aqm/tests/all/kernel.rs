@@ -1,4 +1,5 @@
-//! Linux's own disciplines, as a kernel told what they did to every packet, and ours asked at the same moments: the same fates.
+//! Linux's own disciplines, as a kernel told what they did to every packet, and ours asked at the same moments: the same
+//! fates.
 //! How that was recorded: `vectors/README.md`.
 //!
 //! Where the kernel tosses coins ours are given the fates instead. Then ours must have allowed each of them, and as
@@ -172,7 +173,8 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// One event more: what it was, and whether ours sent what the kernel did. `coin` says what is drawn for an arrival of this number.
+    /// One event more: what it was, and whether ours sent what the kernel did. `coin` says what is drawn for an arrival
+    /// of this number.
     fn step(&mut self, coin: impl FnOnce(usize, &Coin) -> f64) -> Option<(Event, bool)> {
         let event = *self.recording.events.get(self.next)?;
         self.next += 1;
@@ -326,8 +328,8 @@ fn pie_has_the_kernels_probability_and_allows_what_the_kernel_does_to_each_packe
         ("start", number(start as f64 * 1e-9)),
         ("ecn", Value::Flag(true)),
     ];
-    // The kernel's timer comes before what leaves within the same tick, as a rule: where its probability says otherwise it
-    // has to be right with the other order.
+    // The kernel's timer comes before what leaves within the same tick, as a rule: where its probability says otherwise
+    // it has to be right with the other order.
     let mut late = Vec::new();
     let (tally, compared) = loop {
         match pie(&recording, ours("pie-linux", &values), &late) {
@@ -341,7 +343,8 @@ fn pie_has_the_kernels_probability_and_allows_what_the_kernel_does_to_each_packe
     tally.check("pie");
 }
 
-/// How many signals chance made, and how many probabilities were compared; or the first that is not the kernel's: when, ours and the kernel's.
+/// How many signals chance made, and how many probabilities were compared; or the first that is not the kernel's: when,
+/// ours and the kernel's.
 fn pie(recording: &Recording, qdisc: AnyQdisc, late: &[Instant]) -> Result<(Tally, usize), (Instant, f64, f64)> {
     let mut replayed = Replayed { late, ..Replayed::new(recording, qdisc) };
     let (mut tally, mut compared, mut theirs) = (Tally::default(), 0, None);
