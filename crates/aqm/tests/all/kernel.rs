@@ -1,5 +1,5 @@
-//! Linux's own disciplines, as a kernel told what they did to every packet, and ours asked at the same moments: the same
-//! fates.
+//! Linux's own disciplines, as a kernel told what they did to every packet, and ours asked at the same moments: the
+//! same fates.
 //! How that was recorded: `vectors/README.md`.
 //!
 //! Where the kernel tosses coins ours are given the fates instead. Then ours must have allowed each of them, and as
