@@ -28,8 +28,8 @@
 //! - `safeguards = linux`: the delay that spares packets is that of the packet that left last, not of the last update;
 //!   the burst allowance falls by the time between departures, and while it lasts nothing is summed up; two
 //!   `mean_packet` or *more* are signalled; p decays by 1/64, and only where no packet waits; all is as at the start
-//!   once p and the delay are gone; and a mark that comes because the sum reached 8.5 does not empty the sum, so that every
-//!   packet is marked from then on until one is dropped or p is gone.
+//!   once p and the delay are gone; and a mark that comes because the sum reached 8.5 does not empty the sum, so that
+//!   every packet is marked from then on until one is dropped or p is gone.
 //! - `start` (Linux: 500 ms): the first update. `limit` (Linux) applies below the link's buffer.
 //!
 //! Linux, of which `pie-linux` has the rest: its timer counts whole jiffies and fires in the one after, so that an
