@@ -154,10 +154,17 @@ def test_a_parameter_that_is_missing_or_strange_is_named(name: str) -> None:
             {"auto_tune": False, "delay_boost": True, "safeguards": "linux", "bytemode": True, "on_off": True},
             (),
         ),
-        ("cobalt", {"mtu": 1}, ()),
+        ("cobalt", {"mtu": 1}, ("inverse_root",)),
         (
             "fq-codel",
-            {"memory": 1, "backlog": "all", "half": "packets", "count_drops": True, "ce_threshold_selector": "ect1"},
+            {
+                "memory": 1,
+                "backlog": "all",
+                "half": "packets",
+                "count_drops": True,
+                "emptied": "gone",
+                "ce_threshold_selector": "ect1",
+            },
             ("truesize", "schedule", "inverse_root"),
         ),
         (

@@ -418,6 +418,8 @@ def _pie(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
 
 def _cobalt(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("mtu", 0)
+    # ns-3 has a table and a Newton step.
+    params.ignore("inverse_root")
     return "CobaltQueueDisc", {
         "MaxSize": _limit(link),
         "Target": params.time("target"),
@@ -436,6 +438,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("backlog", "queue")
     params.fixed("half", "bytes")
     params.fixed("count_drops", False)
+    params.fixed("emptied", "old")
     params.fixed("ce_threshold_selector", "any")
     for name in ("truesize", "schedule", "inverse_root"):
         params.ignore(name)
