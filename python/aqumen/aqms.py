@@ -813,8 +813,8 @@ class Codel(SingleQueueAqm):
     schedule: Literal["due", "now"] | None = None
     """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
     default due)."""
-    inverse_root: Literal["exact", "newton"] | None = None
-    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    arithmetic: Literal["exact", "linux"] | None = None
+    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait, if the link's buffer holds more (pkt; by default the link's buffer; above 0)."""
@@ -919,8 +919,8 @@ class Cobalt(SingleQueueAqm):
     """BLUE's step at an empty queue (by default 0.000244140625; at least 0; at most 1)."""
     blue_threshold: float | str | None = _in("s")
     """Sojourn time above which BLUE sees an overflow (s; by default 0.4; above 0)."""
-    inverse_root: Literal["exact", "newton"] | None = None
-    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    arithmetic: Literal["exact", "linux"] | None = None
+    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
@@ -978,8 +978,8 @@ class FqCodel(Aqm):
     schedule: Literal["due", "now"] | None = None
     """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
     default due)."""
-    inverse_root: Literal["exact", "newton"] | None = None
-    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    arithmetic: Literal["exact", "linux"] | None = None
+    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
@@ -1149,8 +1149,8 @@ class Cake(Aqm):
     """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
     """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
-    inverse_root: Literal["exact", "newton"] | None = None
-    """1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time (by default
+    arithmetic: Literal["exact", "linux"] | None = None
+    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     increment: float | str | None = None
     """BLUE's step at an overflow (by default 0.00390625; at least 0; at most 1)."""

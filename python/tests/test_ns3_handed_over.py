@@ -148,13 +148,13 @@ def test_a_parameter_that_is_missing_or_strange_is_named(name: str) -> None:
     ("name", "built_in", "ignored"),
     [
         ("droptail", {"ns2_limit": True}, ()),
-        ("codel", {"ce_threshold_selector": "ect1"}, ("schedule", "inverse_root")),
+        ("codel", {"ce_threshold_selector": "ect1"}, ("schedule", "arithmetic")),
         (
             "pie",
             {"auto_tune": False, "delay_boost": True, "safeguards": "linux", "bytemode": True, "on_off": True},
             (),
         ),
-        ("cobalt", {"mtu": 1}, ("inverse_root",)),
+        ("cobalt", {"mtu": 1}, ("arithmetic",)),
         (
             "fq-codel",
             {
@@ -165,7 +165,7 @@ def test_a_parameter_that_is_missing_or_strange_is_named(name: str) -> None:
                 "emptied": "gone",
                 "ce_threshold_selector": "ect1",
             },
-            ("truesize", "schedule", "inverse_root"),
+            ("truesize", "schedule", "arithmetic"),
         ),
         (
             "red",

@@ -158,7 +158,7 @@ pub use sampled::Sampled;
 pub use theory::{AtRest, Average, Rests, Share, Theory, Told};
 pub use threshold::{Threshold, Thresholded};
 pub use today::cobalt::{Cobalt, CobaltParams, CobaltState};
-pub use today::codel::{Codel, CodelLaw, CodelParams, CodelState, InverseRoot};
+pub use today::codel::{Arithmetic, Codel, CodelLaw, CodelParams, CodelState};
 pub use today::pi2::{Pi2, Pi2Law, Pi2Params};
 pub use today::pie::{DelayPi, DelaySource, Pie, PieLaw, PieLawParams, PieParams, RateMeter, Safeguards};
 pub use transfer::Transfer;

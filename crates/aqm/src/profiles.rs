@@ -48,7 +48,7 @@ pub const PROFILES: &[Profile] = &[
         settings: &[
             ("limit", Value::Number(1000.0)),
             ("mtu", Value::Number(LINUX_MTU)),
-            ("inverse_root", Value::Choice("newton")),
+            ("arithmetic", Value::Choice("linux")),
             ("ecn", Value::Flag(false)),
         ],
         doc: "CoDel as Linux sets it up (sch_codel): 1000 packets, no ECN, one Newton step a signal",
@@ -66,7 +66,7 @@ pub const PROFILES: &[Profile] = &[
             ("limit", Value::Number(10_240.0)),
             ("mtu", Value::Number(LINUX_MTU)),
             ("emptied", Value::Choice("gone")),
-            ("inverse_root", Value::Choice("newton")),
+            ("arithmetic", Value::Choice("linux")),
             ("ecn", Value::Flag(true)),
         ],
         doc: "FQ-CoDel as Linux sets it up (sch_fq_codel): 10240 packets, ECN, one Newton step a signal",
@@ -102,7 +102,7 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "cake-linux",
         algorithm: "cake",
-        settings: &[("limit", Value::Number(10_240.0)), ("inverse_root", Value::Choice("newton"))],
+        settings: &[("limit", Value::Number(10_240.0)), ("arithmetic", Value::Choice("linux"))],
         doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: 10240 packets at most, and its arithmetic",
     },
     Profile {

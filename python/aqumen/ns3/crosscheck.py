@@ -33,10 +33,10 @@ def _cells() -> list[Cell]:
     aqms = {
         "DropTail": "droptail",
         # What ns-3 has of CoDel, and the RFC has not: see the page of the engine.
-        "CoDel": "codel:schedule=now,inverse_root=newton",
+        "CoDel": "codel:schedule=now,arithmetic=linux",
         "PIE": "pie:derandomize=false",
         "COBALT": "cobalt",
-        "FQ-CoDel": "fq-codel:schedule=now,inverse_root=newton,backlog=queue,count_drops=false",
+        "FQ-CoDel": "fq-codel:schedule=now,arithmetic=linux,backlog=queue,count_drops=false",
         "RED": "red:min_th=10pkt,max_th=40pkt,max_p=0.1,weight=0.002",
     }
     # The losses of slow start set BLUE's probability, which then falls for ten seconds.

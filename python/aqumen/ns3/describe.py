@@ -386,7 +386,7 @@ def _codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     }
     # ns-3 counts from the mark itself, whatever is asked for, and takes a Newton step.
     params.ignore("schedule")
-    params.ignore("inverse_root")
+    params.ignore("arithmetic")
     params.fixed("ce_threshold_selector", "any")
     if params.has("ce_threshold"):
         attributes["CeThreshold"] = params.time("ce_threshold")
@@ -419,7 +419,7 @@ def _pie(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
 def _cobalt(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("mtu", 0)
     # ns-3 has a table and a Newton step.
-    params.ignore("inverse_root")
+    params.ignore("arithmetic")
     return "CobaltQueueDisc", {
         "MaxSize": _limit(link),
         "Target": params.time("target"),
@@ -440,7 +440,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("count_drops", False)
     params.fixed("emptied", "old")
     params.fixed("ce_threshold_selector", "any")
-    for name in ("truesize", "schedule", "inverse_root"):
+    for name in ("truesize", "schedule", "arithmetic"):
         params.ignore(name)
     return "FqCoDelQueueDisc", {
         "MaxSize": _limit(link),

@@ -55,7 +55,7 @@ use crate::multi::hash::{FlowHash, scale};
 use crate::multi::rounds::Links;
 use crate::multi::store::{Length, Store, Waiting};
 use crate::today::cobalt::{CobaltParams, CobaltState, DECREMENT, INCREMENT};
-use crate::today::codel::{INTERVAL, INVERSE_ROOT, InverseRoot, TARGET};
+use crate::today::codel::{ARITHMETIC, Arithmetic, INTERVAL, TARGET};
 use crate::{
     Backlog, Bound, Cobalt, DefaultValue, Draw, Fates, Handle, Kind, Limit, Network, Packet, Param, ParamError, Qdisc,
     Settings, Totals, Unit, Value, Verdict,
@@ -128,7 +128,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
         },
         TARGET,
         INTERVAL,
-        INVERSE_ROOT,
+        ARITHMETIC,
         INCREMENT,
         DECREMENT,
         Param {
@@ -344,7 +344,7 @@ impl Cake {
             interval: span("interval", standard.cobalt.interval),
             increment: settings.number("increment").unwrap_or(standard.cobalt.increment),
             decrement: settings.number("decrement").unwrap_or(standard.cobalt.decrement),
-            root: InverseRoot::of(settings),
+            arithmetic: Arithmetic::of(settings),
             ecn: settings.flag("ecn").unwrap_or(standard.cobalt.ecn),
             ..standard.cobalt
         };
@@ -491,7 +491,7 @@ impl Cake {
     /// What a queue may send in one turn: its part of its host's quantum, rounded by chance so that small parts add up.
     fn turn<R: Draw>(&self, queue: usize, rng: &mut R) -> i64 {
         let quantum = self.tins[self.tin(queue)].quantum;
-        if self.params.cobalt.root == InverseRoot::Newton {
+        if self.params.cobalt.arithmetic == Arithmetic::Linux {
             // In 2^16 parts, of which 65 535 make one.
             let parts = quantum as u64 * u64::from(65_535 / self.host_load(queue).max(1));
             return ((parts + (rng.uniform() * 65_536.0) as u64) >> 16) as i64;
@@ -762,7 +762,7 @@ impl Qdisc for Cake {
         visit("mtu", Value::Number(mtu as f64));
         visit("target", Value::seconds(cobalt.target));
         visit("interval", Value::seconds(cobalt.interval));
-        visit("inverse_root", Value::Choice(cobalt.root.name()));
+        visit("arithmetic", Value::Choice(cobalt.arithmetic.name()));
         visit("increment", Value::Number(cobalt.increment));
         visit("decrement", Value::Number(cobalt.decrement));
         visit("tins", Value::Choice(tins.name()));

@@ -24,14 +24,14 @@
 //!   rather than memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
 //! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table and above it a Newton step, in which a
 //!   queue that was never used begins without a gap: its first signal comes with the second packet above the target.
-//!   `inverse_root = newton`.
+//!   `arithmetic = linux`.
 
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Algorithm, Aqm, Bound, CodelLaw, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param,
     ParamError, Settings, Theory, Totals, Unit, Value, Verdict,
-    today::codel::{INTERVAL, INVERSE_ROOT, InverseRoot, TARGET},
+    today::codel::{ARITHMETIC, Arithmetic, INTERVAL, TARGET},
 };
 
 const DEFAULT_TARGET_S: f64 = 0.005;
@@ -64,7 +64,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             DefaultValue::number(DEFAULT_BLUE_THRESHOLD_S),
             "sojourn time above which BLUE sees an overflow",
         ),
-        INVERSE_ROOT,
+        ARITHMETIC,
         Param::ECN,
     ],
 };
@@ -93,7 +93,7 @@ pub struct CobaltParams {
     /// Sojourn time above which BLUE sees an overflow.
     pub blue_threshold: Span,
     /// How 1/sqrt(count) is found.
-    pub root: InverseRoot,
+    pub arithmetic: Arithmetic,
     /// Mark ECN-capable packets that CoDel chooses.
     pub ecn: bool,
 }
@@ -129,7 +129,7 @@ impl Default for CobaltParams {
             increment: DEFAULT_INCREMENT,
             decrement: DEFAULT_DECREMENT,
             blue_threshold: Span::from_secs_f64(DEFAULT_BLUE_THRESHOLD_S),
-            root: InverseRoot::Exact,
+            arithmetic: Arithmetic::Exact,
             ecn: true,
         }
     }
@@ -253,9 +253,9 @@ impl CobaltState {
 
     /// The time to the next signal.
     fn gap(&self, params: &CobaltParams) -> Span {
-        match params.root {
-            InverseRoot::Exact => CodelLaw::new(params.interval).gap(self.count),
-            InverseRoot::Newton => {
+        match params.arithmetic {
+            Arithmetic::Exact => CodelLaw::new(params.interval).gap(self.count),
+            Arithmetic::Linux => {
                 Span::from_nanos(((params.interval.as_nanos() as u128 * self.inverse_root as u128) >> 32) as u64)
             }
         }
@@ -314,7 +314,7 @@ impl Cobalt {
             increment: settings.number("increment").unwrap_or(default.increment),
             decrement: settings.number("decrement").unwrap_or(default.decrement),
             blue_threshold: span("blue_threshold", default.blue_threshold),
-            root: InverseRoot::of(settings),
+            arithmetic: Arithmetic::of(settings),
             ecn: settings.flag("ecn").unwrap_or(default.ecn),
         })
     }
@@ -347,14 +347,15 @@ impl Aqm for Cobalt {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, root, ecn, .. } = self.params;
+        let CobaltParams { target, interval, mtu, increment, decrement, blue_threshold, arithmetic, ecn, .. } =
+            self.params;
         visit("target", Value::seconds(target));
         visit("interval", Value::seconds(interval));
         visit("mtu", Value::Number(mtu as f64));
         visit("increment", Value::Number(increment));
         visit("decrement", Value::Number(decrement));
         visit("blue_threshold", Value::seconds(blue_threshold));
-        visit("inverse_root", Value::Choice(root.name()));
+        visit("arithmetic", Value::Choice(arithmetic.name()));
         visit("ecn", Value::Flag(ecn));
     }
 

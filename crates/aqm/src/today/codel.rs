@@ -28,7 +28,7 @@
 //! - 1/sqrt(count) is exact. Linux and ns-3 follow it by one Newton step a signal, 0.5 instead of 0.71 at a count of 2.
 //!   From 3 on that is within 3 % while the count rises by one; when signalling begins again with a smaller count the
 //!   step starts from the old root, and is far too short: 15 ms instead of 71 from a count of 100 to one of 2.
-//!   `inverse_root = newton`, with Linux's 16 bits and all else of its arithmetic: its clock counts units of 1.024 us,
+//!   `arithmetic = linux`, with Linux's 16 bits and all else of its arithmetic: its clock counts units of 1.024 us,
 //!   rounded down, and signals are in order when the interval is *over*, not when it has passed.
 //! - ns-3 is quiet with *less* than an MTU left, Linux and the RFC with an MTU or less.
 //! - `limit` (Linux) applies below the link's buffer.
@@ -84,7 +84,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::Value(Value::Choice("due")),
             doc: "from when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3",
         },
-        INVERSE_ROOT,
+        ARITHMETIC,
         LIMIT,
         Param::ECN,
     ],
@@ -101,12 +101,12 @@ pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 1] = {
     all
 };
 
-/// The row of how 1/sqrt(count) is found, for CoDel and its relatives.
-pub(crate) const INVERSE_ROOT: Param = Param {
-    name: "inverse_root",
-    kind: Kind::Choice(&["exact", "newton"]),
+/// The row of how time is counted and 1/sqrt(count) found, for CoDel and its relatives.
+pub(crate) const ARITHMETIC: Param = Param {
+    name: "arithmetic",
+    kind: Kind::Choice(&["exact", "linux"]),
     default: DefaultValue::Value(Value::Choice("exact")),
-    doc: "1/sqrt(count): exact, or followed by one Newton step a signal and with Linux's units of time",
+    doc: "time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux",
 };
 
 /// The row of a limit of the algorithm's own, for one that looks after one queue.
@@ -148,22 +148,22 @@ pub struct CodelParams {
     pub ce_threshold_selector: Option<Ecn>,
     /// The gap to the signal after a mark begins with that mark, not when it was due (ns-3).
     pub from_now: bool,
-    /// How 1/sqrt(count) is found.
-    pub root: InverseRoot,
+    /// How time is counted and 1/sqrt(count) found.
+    pub arithmetic: Arithmetic,
     /// Packets that may wait, if the link's buffer holds more.
     pub limit: Option<u32>,
     /// Mark ECN-capable packets.
     pub ecn: bool,
 }
 
-/// How 1/sqrt(count) is found.
+/// How it counts time, and finds 1/sqrt(count).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InverseRoot {
+pub enum Arithmetic {
     /// To the last bit.
     #[default]
     Exact,
-    /// As Linux does it: by one Newton step from the root before, at each signal, and in its units of time.
-    Newton,
+    /// As Linux: in units of 1.024 us, and by one Newton step from the root before, at each signal.
+    Linux,
 }
 
 /// The control law: signals become denser as 1/sqrt(count), so that TCP's rate falls linearly (RFC 8289 section 3.3).
@@ -215,26 +215,50 @@ impl Default for CodelParams {
             ce_threshold: None,
             ce_threshold_selector: None,
             from_now: false,
-            root: InverseRoot::Exact,
+            arithmetic: Arithmetic::Exact,
             limit: None,
             ecn: true,
         }
     }
 }
 
-impl InverseRoot {
+impl Arithmetic {
     /// As the settings have it.
     pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        if settings.choice("inverse_root") == Some("newton") { InverseRoot::Newton } else { InverseRoot::Exact }
+        if settings.choice("arithmetic") == Some("linux") { Arithmetic::Linux } else { Arithmetic::Exact }
     }
 
     /// The settings' word.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            InverseRoot::Exact => "exact",
-            InverseRoot::Newton => "newton",
+            Arithmetic::Exact => "exact",
+            Arithmetic::Linux => "linux",
         }
     }
+
+    /// A time that is given, as it counts.
+    fn span(self, span: Span) -> Span {
+        match self {
+            Arithmetic::Exact => span,
+            Arithmetic::Linux => Span::from_nanos(whole_units(span.as_nanos())),
+        }
+    }
+
+    /// A sojourn time that ends `now`, and that moment, as its clock shows them.
+    fn clock(self, sojourn: Span, now: Instant) -> (Span, Instant) {
+        match self {
+            Arithmetic::Exact => (sojourn, now),
+            Arithmetic::Linux => {
+                let (came, left) = (now.as_nanos().wrapping_sub(sojourn.as_nanos()), whole_units(now.as_nanos()));
+                (Span::from_nanos(left.wrapping_sub(whole_units(came))), Instant::from_nanos(left))
+            }
+        }
+    }
+}
+
+/// Nanoseconds, in whole units of Linux's clock.
+const fn whole_units(nanos: u64) -> u64 {
+    nanos >> LINUX_UNIT_BITS << LINUX_UNIT_BITS
 }
 
 impl CodelLaw {
@@ -279,26 +303,9 @@ impl CodelState {
         backlog_bytes: u64,
         now: Instant,
     ) -> Verdict {
-        match params.root {
-            InverseRoot::Exact => self.judge(params, packet, sojourn, backlog_bytes, now),
-            InverseRoot::Newton => {
-                let (params, sojourn, now) = params.counted(sojourn, now);
-                self.judge(&params, packet, sojourn, backlog_bytes, now)
-            }
-        }
-    }
-
-    #[inline]
-    fn judge(
-        &mut self,
-        params: &CodelParams,
-        packet: &Packet,
-        sojourn: Span,
-        backlog_bytes: u64,
-        now: Instant,
-    ) -> Verdict {
-        let standing = self.is_standing(params, sojourn, backlog_bytes, now);
-        let law = CodelLaw::new(params.interval);
+        let (sojourn, now) = params.arithmetic.clock(sojourn, now);
+        let law = CodelLaw::new(params.arithmetic.span(params.interval));
+        let standing = self.is_standing(params, law, sojourn, backlog_bytes, now);
         let verdict = match self.phase {
             // RFC 8289 section 5.5: the packet after the first drop leaves, whatever it met.
             Phase::Entered => {
@@ -321,8 +328,8 @@ impl CodelState {
             Phase::Signalling => self.signal_if_due(params, law, packet, now),
         };
         match params.ce_threshold {
-            Some(threshold) if verdict == Verdict::Pass && sojourn > threshold && params.selects(packet) => {
-                Verdict::Mark
+            Some(threshold) if verdict == Verdict::Pass && params.selects(packet) => {
+                if sojourn > params.arithmetic.span(threshold) { Verdict::Mark } else { verdict }
             }
             _ => verdict,
         }
@@ -357,24 +364,31 @@ impl CodelState {
     }
 
     /// RFC 8289 section 5.6 (`dodequeue`): whether the sojourn time has been above the target for an interval.
-    fn is_standing(&mut self, params: &CodelParams, sojourn: Span, backlog_bytes: u64, now: Instant) -> bool {
-        if sojourn < params.target || backlog_bytes <= params.mtu as u64 {
+    fn is_standing(
+        &mut self,
+        params: &CodelParams,
+        law: CodelLaw,
+        sojourn: Span,
+        backlog_bytes: u64,
+        now: Instant,
+    ) -> bool {
+        if sojourn < params.arithmetic.span(params.target) || backlog_bytes <= params.mtu as u64 {
             self.above_until = None;
             return false;
         }
         match self.above_until {
             None => {
-                self.above_until = Some(now.saturating_add(params.interval));
+                self.above_until = Some(now.saturating_add(law.interval));
                 false
             }
-            Some(until) => now > until || now == until && params.root == InverseRoot::Exact,
+            Some(until) => now > until || now == until && params.arithmetic == Arithmetic::Exact,
         }
     }
 
     /// RFC 8289 section 5.5: signalling begins with this packet, where the last stretch left off if that was recent.
     fn enter(&mut self, params: &CodelParams, law: CodelLaw, packet: &Packet, now: Instant) -> Verdict {
         let needed = self.count.saturating_sub(self.first_count);
-        let recent = now.saturating_since(self.next) < params.interval.saturating_mul(MEMORY_INTERVALS);
+        let recent = now.saturating_since(self.next) < law.interval.saturating_mul(MEMORY_INTERVALS);
         if needed > 1 && recent {
             self.count = needed;
             self.step_root();
@@ -406,9 +420,9 @@ impl CodelState {
 
     /// The time to the next signal.
     fn gap(&self, params: &CodelParams, law: CodelLaw) -> Span {
-        match params.root {
-            InverseRoot::Exact => law.gap(self.count),
-            InverseRoot::Newton => law.fraction(self.inverse_root),
+        match params.arithmetic {
+            Arithmetic::Exact => law.gap(self.count),
+            Arithmetic::Linux => law.fraction(self.inverse_root),
         }
     }
 
@@ -422,24 +436,6 @@ impl CodelState {
 }
 
 impl CodelParams {
-    /// These, a sojourn time and a moment, as Linux's clock counts them.
-    fn counted(&self, sojourn: Span, now: Instant) -> (Self, Span, Instant) {
-        let units = |nanos: u64| nanos >> LINUX_UNIT_BITS << LINUX_UNIT_BITS;
-        let span = |span: Span| Span::from_nanos(units(span.as_nanos()));
-        let came = now.as_nanos().wrapping_sub(sojourn.as_nanos());
-        let params = CodelParams {
-            target: span(self.target),
-            interval: span(self.interval),
-            ce_threshold: self.ce_threshold.map(span),
-            ..*self
-        };
-        (
-            params,
-            Span::from_nanos(units(now.as_nanos()).wrapping_sub(units(came))),
-            Instant::from_nanos(units(now.as_nanos())),
-        )
-    }
-
     /// Whether `ce_threshold` marks such a packet.
     fn selects(&self, packet: &Packet) -> bool {
         match self.ce_threshold_selector {
@@ -477,7 +473,7 @@ impl Codel {
                 _ => None,
             },
             from_now: settings.choice("schedule") == Some("now"),
-            root: InverseRoot::of(settings),
+            arithmetic: Arithmetic::of(settings),
             limit: limit(settings)?,
             ecn: settings.flag("ecn").unwrap_or(default.ecn),
         })
@@ -520,7 +516,16 @@ impl Aqm for Codel {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let CodelParams {
-            target, interval, mtu, ce_threshold, ce_threshold_selector, from_now, root, limit, ecn, ..
+            target,
+            interval,
+            mtu,
+            ce_threshold,
+            ce_threshold_selector,
+            from_now,
+            arithmetic,
+            limit,
+            ecn,
+            ..
         } = self.params;
         visit("target", Value::seconds(target));
         visit("interval", Value::seconds(interval));
@@ -535,7 +540,7 @@ impl Aqm for Codel {
         };
         visit("ce_threshold_selector", Value::Choice(selector));
         visit("schedule", Value::Choice(if from_now { "now" } else { "due" }));
-        visit("inverse_root", Value::Choice(root.name()));
+        visit("arithmetic", Value::Choice(arithmetic.name()));
         if let Some(limit) = limit {
             visit("limit", Value::Number(limit as f64));
         }
@@ -802,7 +807,7 @@ mod tests {
         // of 5 - 1 = 4, for which the step from the root of 5 signals gives 0.4414 (3 - 4 * 0.19484) / 2 = 0.4901:
         // the next at 549.01, not 550.
         let (params, mut queue) =
-            (CodelParams { root: InverseRoot::Newton, ..CodelParams::default() }, CodelState::default());
+            (CodelParams { arithmetic: Arithmetic::Linux, ..CodelParams::default() }, CodelState::default());
         let mut head = |us: u64, sojourn_ms| {
             let now = Instant::ZERO + Span::from_micros(us);
             queue.on_head(&params, &ECT, Span::from_millis(sojourn_ms), 10_000, now)

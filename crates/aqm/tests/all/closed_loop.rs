@@ -9,23 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use aqumen_aqm::registry::{PROFILES, algorithms, build_qdisc, find};
-use aqumen_aqm::{
-    AnyQdisc, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, PureAck, Qdisc, Value,
-};
+use aqumen_aqm::{AnyQdisc, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Packet, PureAck, Qdisc, Value};
 use aqumen_units::{Ecn, Instant, Rate, Span};
 
-const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/closed_loop.csv");
+use crate::common::NETWORK;
 
-/// 8 Mbit/s, 20 flows over 100 ms; 1000 B take a millisecond.
-const NETWORK: Network = Network {
-    capacity: Rate::from_bps(8_000_000),
-    flows: 20.0,
-    base_rtt_s: 0.1,
-    target_pkts: 40.0,
-    packet_bytes: 1000.0,
-    link_rate: Rate::from_bps(8_000_000),
-    buffer_pkts: 120.0,
-};
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/closed_loop.csv");
 
 const FLOWS: u32 = 20;
 const RTT_NS: u64 = 100_000_000;

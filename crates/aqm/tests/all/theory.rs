@@ -6,23 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use aqumen_aqm::registry::{AnyAqm, algorithms, build, build_qdisc};
 use aqumen_aqm::{
-    Aqm, ArmPfc, ArmPfcParams, AtRest, Average, Cx, Draw, DropReason, Hooks, Limit, Network, Observation, Packet,
-    Pi2Law, Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, TcpPlant, Theory, Told, Totals, Transfer,
-    Value, Variant, Verdict,
+    Aqm, ArmPfc, ArmPfcParams, AtRest, Average, Cx, Draw, DropReason, Hooks, Limit, Observation, Packet, Pi2Law,
+    Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, TcpPlant, Theory, Told, Totals, Transfer, Value,
+    Variant, Verdict,
 };
-use aqumen_units::{Ecn, Instant, Rate, Span};
+use aqumen_units::{Ecn, Instant, Span};
 
+use crate::common::NETWORK;
 use crate::testing::SplitMix;
-
-const NETWORK: Network = Network {
-    capacity: Rate::from_bps(8_000_000),
-    flows: 20.0,
-    base_rtt_s: 0.1,
-    target_pkts: 40.0,
-    packet_bytes: 1000.0,
-    link_rate: Rate::from_bps(8_000_000),
-    buffer_pkts: 120.0,
-};
 
 const REST: AtRest = AtRest {
     flows: 20.0,

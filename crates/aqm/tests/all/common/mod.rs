@@ -1,5 +1,7 @@
-//! What the tests share: how many random cases, and draws that are known beforehand.
+//! What the tests share: how many random cases, draws that are known beforehand, and a network.
 
+use aqumen_aqm::Network;
+use aqumen_units::Rate;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 
@@ -16,3 +18,14 @@ pub(crate) fn config(cases: u32) -> ProptestConfig {
         ..from_environment
     }
 }
+
+/// 8 Mbit/s, 20 flows over 100 ms; 1000 B take a millisecond.
+pub(crate) const NETWORK: Network = Network {
+    capacity: Rate::from_bps(8_000_000),
+    flows: 20.0,
+    base_rtt_s: 0.1,
+    target_pkts: 40.0,
+    packet_bytes: 1000.0,
+    link_rate: Rate::from_bps(8_000_000),
+    buffer_pkts: 120.0,
+};
