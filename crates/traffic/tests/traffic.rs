@@ -79,6 +79,18 @@ fn what_is_left_of_an_interval_has_the_law_of_the_stationary_process() {
 }
 
 #[test]
+fn half_of_a_lognormal_law_lies_below_its_median() {
+    // mean exp(-sigma^2 / 2) = 1 / sqrt(1.25) with std / mean = 0.5, and symmetric about it in its logarithm.
+    let law = Law::Lognormal { mean: 1.0, std: 0.5, min: 0.0, max: None };
+    let logs: Vec<f64> = draws(&law, N).iter().map(|x| x.ln() + 0.5 * 1.25f64.ln()).collect();
+    assert_mean("logarithms", &logs, 0.0);
+    let squares: Vec<f64> = logs.iter().map(|x| x * x).collect();
+    assert_mean("their squares", &squares, 1.25f64.ln());
+    let below: Vec<f64> = logs.iter().map(|x| f64::from(u8::from(*x < 0.0))).collect();
+    assert_mean("below the median", &below, 0.5);
+}
+
+#[test]
 fn bounds_are_kept_and_the_mean_counts_them() {
     let pareto = Law::Pareto { mean: 10_000.0, shape: 1.2, max: Some(1e6) };
     let drawn = draws(&pareto, N);
