@@ -140,11 +140,14 @@ $(VENV)/.aqumend: $(VENV)/.packages $(ENGINES)
 lint:
 	$(call say,Format and lints)
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	ruff format --check
 	ruff check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@# A crate of ours that gains a dependency changes the lock file of the crate outside too; say so before the long part.
 	cargo metadata --locked --format-version 1 --manifest-path examples/own-aqm/Cargo.toml >/dev/null
+	@# The fuzz targets, which nothing else here builds: checked, without libFuzzer itself.
+	cargo clippy --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target -- -D warnings
 
 # The AQMs run in routers and browsers too, where there is no standard library.
 no-std:

@@ -2,8 +2,8 @@
 //! refused, or an error of one line.
 #![no_main]
 
-use aqumen_scenario::cost::Runner;
 use aqumen_scenario::Scenario;
+use aqumen_scenario::cost::Runner;
 use libfuzzer_sys::fuzz_target;
 
 /// Larger scenarios are read, but not planned: that would only fill memory.

@@ -230,4 +230,38 @@ mod tests {
         assert_ne!(sort(1, 1).source_hash, sort(2, 1).source_hash);
         assert!(ByHash.sort(0, &[0x10; 40]).is_none(), "neither IPv4 nor IPv6");
     }
+    #[test]
+    fn hashes_are_those_of_fowler_noll_and_vo() {
+        // From their test vectors: FNV-1a of 64 bits of nothing, of "a" and of "foobar", folded to 32.
+        for (text, hash) in
+            [("", 0xcbf2_9ce4_8422_2325u64), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
+        {
+            let mut fnv = Fnv::default();
+            fnv.write(text.as_bytes());
+            assert_eq!((fnv.finish(), fnv.folded()), (hash, (hash >> 32) as u32 ^ hash as u32), "{text}");
+        }
+        let mut fnv = Fnv::default();
+        fnv.write(b"a");
+        assert_eq!(fnv.folded(), 0x2962_30c0);
+    }
+
+    #[test]
+    fn a_way_is_that_of_a_flow_or_a_link_and_the_one_that_leads_back() {
+        let text = "name = \"t\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
+             access = { rate = \"80Mbit\", delay = \"5ms\" }\n[[flows]]\nname = \"f\"\ncount = 2\n";
+        let plan = aqumen_scenario::Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap();
+        let flow = &plan.flows[1];
+        assert_eq!(ways(&plan, None, 1).unwrap(), [flow.path.clone(), flow.return_path.clone()]);
+        let why = ways(&plan, None, 2).unwrap_err().to_string();
+        assert!(why.contains("--flow 2: the scenario's flows are numbered 0 to 1"), "{why}");
+        let number = plan.links.iter().position(|link| link.record).unwrap();
+        let name = plan.links[number].name.clone();
+        let both = ways(&plan, Some(&name), 0).unwrap();
+        let (there, back) = (&plan.links[both[0][0] as usize], &plan.links[both[1][0] as usize]);
+        assert_eq!((both[0][0] as usize, both[0].len(), both[1].len()), (number, 1, 1));
+        assert_eq!((there.from, there.to), (back.to, back.from));
+        let why = ways(&plan, Some("nowhere"), 0).unwrap_err().to_string();
+        assert!(why.contains("--link nowhere: no such link") && why.contains(&name), "{why}");
+    }
 }

@@ -240,4 +240,24 @@ mod tests {
         let means = board.status().last_second;
         assert!((means.rate_bps - 25e6).abs() < 1.0 && (means.sojourn_s - 0.025).abs() < 1e-9, "{means:?}");
     }
+    #[test]
+    fn means_weigh_each_sample_by_its_time() {
+        let board = Board::default();
+        let all = |t_s, x: f64| {
+            let sample = Sample {
+                t_s,
+                backlog_pkts: x,
+                sojourn_s: 2.0 * x,
+                probability: 3.0 * x,
+                rate_bps: 4.0 * x,
+                ..Sample::default()
+            };
+            board.show(sample, Totals::default(), &[]);
+        };
+        // After the first: 0.25 s of 8 and 0.125 s of 2.
+        [(0.125, 77.0), (0.375, 8.0), (0.5, 2.0)].into_iter().for_each(|(t_s, x)| all(t_s, x));
+        let means = board.status().last_second;
+        let expected = Means { backlog_pkts: 6.0, sojourn_s: 12.0, probability: 18.0, rate_bps: 24.0 };
+        assert_eq!(means, expected);
+    }
 }

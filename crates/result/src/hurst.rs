@@ -295,4 +295,22 @@ mod tests {
         assert!(hurst(&values).is_some());
         assert_eq!((hurst(&values[..511]), hurst(&[]), hurst(&[5.0; 4096])), (None, None, None));
     }
+    #[test]
+    fn a_line_goes_through_points_by_their_weights() {
+        let points: Vec<Point> = [(1.0, 3.0, 0.5), (2.0, 5.0, 0.25), (4.0, 9.0, 1.0)]
+            .map(|(x, y, variance)| Point { x, y, variance })
+            .into();
+        // They lie on y = 1 + 2 x. Weights 2, 4, 1: mean of x 2, spread 2 + 0 + 4.
+        let line = Line::through(&points);
+        assert!((line.slope - 2.0).abs() < 1e-12 && line.misfit.abs() < 1e-12, "{} {}", line.slope, line.misfit);
+        assert!((line.deviation - 1.0 / 6f64.sqrt()).abs() < 1e-12, "{}", line.deviation);
+        // The second one higher by 3 lifts the mean by 12 / 7 and no slope: 1.2857^2 4 + 1.7143^2 (2 + 1) = 15.43.
+        let mut off = points;
+        off[1].y += 3.0;
+        let line = Line::through(&off);
+        assert!((line.slope - 2.0).abs() < 1e-12, "{}", line.slope);
+        assert!((line.misfit - 108.0 / 7.0).abs() < 1e-9, "{}", line.misfit);
+        // Of chi squared with one degree of freedom 99 % lie below 6.635; the formula is 2 % off there.
+        assert!((line.bearable / 6.635 - 1.0).abs() < 0.03, "{}", line.bearable);
+    }
 }

@@ -327,4 +327,38 @@ mod tests {
             assert_eq!(metrics.probability_mean, mean);
         }
     }
+    #[test]
+    fn what_losses_and_waits_say_is_in_seconds() {
+        let mut metrics = LinkMetrics::default();
+        let mut waits = Histogram::default();
+        // 2^30 and 2^31 ns begin a bin each.
+        [1 << 30, 1 << 31, 1 << 31].into_iter().for_each(|ns| waits.record(ns));
+        metrics.tell_sojourn(&waits);
+        let second = (1u64 << 30) as f64 * 1e-9;
+        assert!((metrics.sojourn_mean_s.unwrap() - 5.0 / 3.0 * second).abs() < 1e-9);
+        for (told, at) in [(metrics.sojourn_p50_s, 2.0), (metrics.sojourn_p95_s, 2.0), (metrics.sojourn_p99_s, 2.0)] {
+            assert!((told.unwrap() / second - at).abs() < 0.02, "{told:?}");
+        }
+        // Losses at 1, 3, 7 and 8 s of two flows: 2, 4 and 1 s apart; each by itself, in a round trip of 1 ms.
+        let (mut clock, mut spacing) = (crate::LossClock::new(1_000_000), LossSpacing::default());
+        for (at, flow) in [(1, 0), (3, 1), (7, 0), (8, 1)] {
+            clock.lost(at * 1_000_000_000, flow, &mut spacing);
+        }
+        clock.close(&mut spacing);
+        metrics.tell_losses(&spacing);
+        assert!((metrics.loss_interval_mean_s.unwrap() - 7.0 / 3.0).abs() < 1e-9, "{:?}", metrics.loss_interval_mean_s);
+        assert!((metrics.loss_interval_p50_s.unwrap() - 2.0).abs() < 0.02, "{:?}", metrics.loss_interval_p50_s);
+        assert!((metrics.loss_interval_p95_s.unwrap() - 4.0).abs() < 0.04, "{:?}", metrics.loss_interval_p95_s);
+        assert_eq!(metrics.loss_event_flows_mean, Some(1.0));
+    }
+
+    #[test]
+    fn a_mean_probability_stands_beside_signals() {
+        // Where samples show a probability it is their mean, whatever was signalled.
+        let series =
+            Series { queue_pkts: vec![9.0; 2], probability: vec![0.0, 0.5], t_s: vec![0.0, 1.0], ..Series::default() };
+        let mut metrics = LinkMetrics { mark_ratio: Some(0.1), ..LinkMetrics::default() };
+        metrics.tell_series(&series, None, 0.0, 9.0);
+        assert_eq!(metrics.probability_mean, Some(0.25));
+    }
 }

@@ -135,4 +135,23 @@ mod tests {
         Received::default().fill(&mut metrics, 1.0);
         assert_eq!((metrics.loss_ratio, metrics.throughput_bps), (None, None));
     }
+    #[test]
+    fn throughput_and_jitter_are_over_the_window_and_its_packets() {
+        let (mut received, mut reception) = (Received::default(), Reception::default());
+        // 0, 1, 4 and 5 of 6 arrive, after 10, 26, 10 and 10 ms: RFC 3550's estimate moves by a sixteenth of each change.
+        for (number, delay_ms) in [(0, 10), (1, 26), (4, 10), (5, 10)] {
+            received.on_arrival(&mut reception, number, 500, delay_ms * 1_000_000);
+        }
+        assert_eq!((received.losses().mean(), received.losses().longest()), (Some(2.0), Some(2)));
+        assert_eq!((received.delay().total(), received.delay().mean()), (4, Some(14e6)));
+        let mut metrics = FlowMetrics::default();
+        received.fill(&mut metrics, 4.0);
+        // 2000 bytes in 4 s.
+        assert_eq!((metrics.throughput_bps, metrics.loss_burst_mean_pkts), (Some(4000.0), Some(2.0)));
+        assert!((metrics.loss_ratio.unwrap() - 1.0 / 3.0).abs() < 1e-12);
+        // 0; 1; 1 + 15/16; 1.9375 - 1.9375/16: a mean of 1.188 ms.
+        let estimates = [0.0, 1.0, 1.9375, 1.9375 * 15.0 / 16.0];
+        let mean_s = estimates.iter().sum::<f64>() / 4.0 * 1e-3;
+        assert!((metrics.jitter_mean_s.unwrap() - mean_s).abs() < 1e-12, "{:?} {mean_s}", metrics.jitter_mean_s);
+    }
 }

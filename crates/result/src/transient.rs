@@ -144,4 +144,10 @@ mod tests {
         assert_eq!(median_step(&[0.0, 5.0, 6.0, 8.0]), Some(2.0));
         assert_eq!((median_step(&[3.0]), median_step(&[])), (None, None));
     }
+    #[test]
+    fn a_single_sample_is_judged_by_itself() {
+        // There is no step to tell from it: the whole window is one.
+        let seen = transient(&[3.0], &[50.0], 40.0, 2.0, 4.0).unwrap();
+        assert_eq!((seen.settling_s, seen.overshoot_pkts), (None, 10.0));
+    }
 }

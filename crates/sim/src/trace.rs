@@ -168,7 +168,128 @@ fn receiver_address(flow: u32) -> [u8; 4] {
 
 #[cfg(test)]
 mod tests {
+    use aqumen_transport::tcp::{SackBlocks, Segment};
+    use aqumen_transport::udp::Datagram;
+    use aqumen_transport::{Body, Message};
+    use aqumen_units::{Ecn, Instant};
+    use etherparse::UdpHeader;
+
     use super::*;
+
+    /// Segments of 1448 bytes behind 52 of headers.
+    const PAYLOAD: Payload = Payload { full: 1448, header: 52 };
+
+    const SEGMENT: Segment = Segment {
+        seq: 3,
+        bytes: 1500,
+        ecn: Ecn::Ect0,
+        cwr: false,
+        syn: false,
+        push: false,
+        retransmission: false,
+        sent_at: Instant::ZERO,
+    };
+
+    const ACK: Ack = Ack {
+        ack: 3,
+        window: 1000,
+        ece: false,
+        echo: Instant::ZERO,
+        sack: SackBlocks::EMPTY,
+        feedback: Feedback::None,
+    };
+
+    /// The headers that `write` puts down, read by a library, and how many bytes are left.
+    fn read(write: impl FnOnce(&mut Vec<u8>)) -> (Ipv4Header, TcpHeader, usize) {
+        let mut out = Vec::new();
+        write(&mut out);
+        let (ip, rest) = Ipv4Header::from_slice(&out).unwrap();
+        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+        assert_eq!(
+            (ip.protocol, ip.dont_fragment, ip.more_fragments, ip.time_to_live),
+            (IpNumber::TCP, true, false, 64)
+        );
+        let (tcp, rest) = TcpHeader::from_slice(rest).unwrap();
+        (ip, tcp, rest.len())
+    }
+
+    #[test]
+    fn a_segment_counts_bytes_from_one_and_shows_its_flags_and_its_mark() {
+        for (cwr, syn, push) in
+            [(false, false, false), (true, false, false), (false, true, false), (false, false, true)]
+        {
+            let segment = Segment { cwr, syn, push, ..SEGMENT };
+            let (ip, tcp, rest) = read(|out| PAYLOAD.data_headers(out, 7, &Event::segment(&segment, 0)));
+            assert_eq!((ip.source, ip.destination), ([10, 0, 0, 7], [10, 128, 0, 7]));
+            assert_eq!((tcp.source_port, tcp.destination_port, tcp.window_size), (5001, 80, u16::MAX));
+            // Three segments came before; 20 bytes of each header, and the payload.
+            assert_eq!((tcp.sequence_number, ip.total_len, rest), (1 + 3 * 1448, 20 + 20 + 1448, 0));
+            assert_eq!((tcp.cwr, tcp.syn, tcp.psh, tcp.ack), (cwr, syn, push, !syn));
+            assert_eq!(tcp.acknowledgment_number, if syn { 0 } else { 1 });
+            assert_eq!(u8::from(ip.ecn), 2);
+        }
+        let mut marked = Event::segment(&SEGMENT, 0);
+        marked.mark();
+        assert_eq!(u8::from(read(|out| PAYLOAD.data_headers(out, 7, &marked)).0.ecn), 3);
+        // Less on the wire than the headers that it would have: no payload.
+        let small = Segment { bytes: 40, ..SEGMENT };
+        assert_eq!(read(|out| PAYLOAD.data_headers(out, 7, &Event::segment(&small, 0))).0.total_len, 40);
+    }
+
+    #[test]
+    fn an_acknowledgement_tells_the_next_byte_the_window_and_what_it_feeds_back() {
+        let seen = |ack: Ack| read(|out| PAYLOAD.ack_headers(out, 7, &Event::ack(&ack, 40, 0), &ack));
+        let (ip, tcp, _) = seen(ACK);
+        assert_eq!((ip.source, ip.destination, ip.total_len), ([10, 128, 0, 7], [10, 0, 0, 7], 40));
+        assert_eq!((tcp.source_port, tcp.destination_port, tcp.sequence_number), (80, 5001, 1));
+        assert_eq!((tcp.acknowledgment_number, tcp.window_size, tcp.ack), (1 + 3 * 1448, 1000, true));
+        assert_eq!((tcp.ns, tcp.cwr, tcp.ece), (false, false, false));
+        // A field of 16 bits says no more.
+        assert_eq!(seen(Ack { window: 70_000, ..ACK }).1.window_size, u16::MAX);
+        assert!(seen(Ack { ece: true, ..ACK }).1.ece);
+        for marks in 0..9 {
+            let (_, tcp, _) = seen(Ack { feedback: Feedback::Marks(marks), ..ACK });
+            let ace = u32::from(tcp.ns) << 2 | u32::from(tcp.cwr) << 1 | u32::from(tcp.ece);
+            assert_eq!(ace, (marks + 5) % 8);
+        }
+    }
+
+    #[test]
+    fn sack_blocks_are_runs_of_bytes() {
+        let runs = [(9, 10), (7, 8), (4, 6)];
+        for n in 1..=3 {
+            let mut ack = ACK;
+            runs[..n].iter().for_each(|&(first, end)| assert!(ack.sack.push(first, end)));
+            let (ip, tcp, _) = read(|out| PAYLOAD.ack_headers(out, 7, &Event::ack_in_table(&ack, 40, 0, 0), &ack));
+            let options: Vec<_> = tcp.options_iterator().map(Result::unwrap).collect();
+            let bytes = runs.map(|(first, end)| (1 + first * 1448, 1 + end * 1448));
+            let others = [1, 2].map(|k| (k < n).then_some(bytes[k]));
+            let sack = TcpOptionElement::SelectiveAcknowledgement(bytes[0], [others[0], others[1], None]);
+            assert_eq!(options, [TcpOptionElement::Noop, TcpOptionElement::Noop, sack]);
+            // Two bytes, two of the option, eight for each.
+            assert_eq!(ip.total_len, 40 + 4 + 8 * n as u16);
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_not_tcp_goes_from_end_to_end_and_back() {
+        let body = Body::Datagram(Datagram {
+            message: Message { bytes: 100, number: 0, created_at: Instant::ZERO },
+            offset: 0,
+            payload: 100,
+        });
+        let packet = Packet { bytes: 128, ecn: Ecn::NotEct, seq: 0, sent_at: Instant::ZERO, body };
+        for (back, ends, ports) in [(false, [0, 128], [5001, 80]), (true, [128, 0], [80, 5001])] {
+            let mut out = Vec::new();
+            packet_headers(&mut out, 7, &Event::packet(&packet, 0, back, 0), &packet);
+            let (ip, rest) = Ipv4Header::from_slice(&out).unwrap();
+            assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+            assert_eq!((ip.source, ip.destination), ([10, ends[0], 0, 7], [10, ends[1], 0, 7]));
+            assert_eq!((ip.protocol, ip.total_len, u8::from(ip.ecn)), (IpNumber::UDP, 128, 0));
+            let (udp, rest) = UdpHeader::from_slice(rest).unwrap();
+            assert_eq!(([udp.source_port, udp.destination_port], udp.length, rest.len()), (ports, 108, 0));
+        }
+    }
 
     #[test]
     fn flows_have_addresses_of_their_own_senders_and_receivers_apart() {

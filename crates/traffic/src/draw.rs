@@ -174,6 +174,13 @@ mod tests {
             (Law::Exponential { mean: 50.0 }, 50.0, 5000.0, 750_000.0),
             (Law::Erlang { mean: 60.0, stages: 4 }, 60.0, 4500.0, 405_000.0),
             (empirical, 362.5, 215_000.0, 157_187_500.0),
+            // 2 / x^3 from 1 to 10, given at most 10: 2 (1 - 1/10), 2 ln 10 and 2 (10 - 1), each over 0.99.
+            (
+                Law::Pareto { mean: 1.8 / 0.99, shape: 2.0, max: Some(10.0) },
+                1.8 / 0.99,
+                2.0 * std::f64::consts::LN_10 / 0.99,
+                18.0 / 0.99,
+            ),
         ] {
             // Density x f(x) / mean: its mean is E x^2 / E x, its mean square E x^3 / E x.
             let (expected, variance) = (square / mean, cube / mean - square / mean * square / mean);

@@ -109,7 +109,8 @@ impl Process {
             }
             Chain::Minisources(mini) => {
                 let [off, _] = changes(mini, state);
-                if drawn < off && state > 0 { state - 1 } else { (state + 1).min(mini.count as usize) }
+                // Where none is ON, none can go OFF.
+                if drawn < off { state - 1 } else { (state + 1).min(mini.count as usize) }
             }
         }
     }
@@ -149,5 +150,26 @@ mod tests {
         let to = |drawn: f64| process.leave(0, drawn);
         assert_eq!([0.0, 0.5, 0.99, 1.01, 2.0, 3.99].map(to), [1, 1, 1, 2, 2, 2]);
         assert_eq!([0.1, 1.9].map(|drawn| process.leave(1, drawn)), [0, 0]);
+    }
+
+    #[test]
+    fn what_has_no_weight_is_never_picked() {
+        let of = |u: f64| pick([0.0, 0.5, 0.0, 0.5, 0.0].into_iter(), u);
+        assert_eq!([0.0, 0.49, 0.5, 0.99, 1.0].map(of), [1, 1, 3, 3, 3]);
+    }
+
+    #[test]
+    fn minisources_go_on_and_off_one_at_a_time() {
+        let seconds = aqumen_units::Span::from_secs;
+        let (rate, model) = (aqumen_scenario::mmpp::PacketRate(5.0), aqumen_scenario::mmpp::MiniModel::Exact);
+        let chain = Chain::Minisources(Minisources { count: 3, on: seconds(2), off: seconds(4), rate, model });
+        let process = Process { chain, state: None };
+        // Of `on` each sends 5 packets/s and goes OFF 0.5 times a second; the others go ON 0.25 times.
+        let rates: Vec<_> = (0..4).map(|on| process.rates(on)).collect();
+        assert_eq!(rates, [(0.0, 0.75), (5.0, 1.0), (10.0, 1.25), (15.0, 1.5)]);
+        assert_eq!([0.0, 0.74].map(|drawn| process.leave(0, drawn)), [1, 1]);
+        assert_eq!([0.0, 0.49, 0.51, 0.99].map(|drawn| process.leave(1, drawn)), [0, 0, 2, 2]);
+        // Rounding may leave a little over: there are no more than three.
+        assert_eq!([0.0, 1.49, 1.5].map(|drawn| process.leave(3, drawn)), [2, 2, 3]);
     }
 }

@@ -7,7 +7,8 @@ use aqumen_result::student_quantile;
 use aqumen_scenario::law::Law;
 use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_traffic::{Action, Draws, ahead};
+use aqumen_traffic::{Action, Draws, Step, ahead, build};
+use aqumen_units::Instant;
 use sources::{Packet, packets, steps, traffic};
 
 /// Mean of `values`, and half the width of its interval by Student.
@@ -42,6 +43,8 @@ fn laws() -> Vec<(Law, f64, f64)> {
         (Law::Pareto { mean: 1.0, shape: 5.0, max: None }, 1.0, 3.2 / 3.0),
         // 1 / x^2 from 1 to 100, given at most 100: mean ln 100 / 0.99, E X^2 = 99 / 0.99.
         (Law::Pareto { mean: 100f64.ln() / 0.99, shape: 1.0, max: Some(100.0) }, 4.651_687_057, 100.0),
+        // 2 / x^3 from 1 to 10, given at most 10: mean 2 (1 - 1 / 10) / 0.99, E X^2 = 2 ln 10 / 0.99.
+        (Law::Pareto { mean: 1.8 / 0.99, shape: 2.0, max: Some(10.0) }, 1.8 / 0.99, 2.0 * 10f64.ln() / 0.99),
         // E X^2 = 1^2 + 0.5^2.
         (Law::Lognormal { mean: 1.0, std: 0.5, min: 0.0, max: None }, 1.0, 1.25),
         // A quarter at 100; a quarter uniform to 200, half uniform to 1000:
@@ -73,6 +76,18 @@ fn what_is_left_of_an_interval_has_the_law_of_the_stationary_process() {
         let left: Vec<f64> = (0..N).map(|_| draws.draw_residual(&mut rng)).collect();
         assert_mean(&format!("residual of {law:?}"), &left, second / (2.0 * mean));
     }
+}
+
+#[test]
+fn half_of_a_lognormal_law_lies_below_its_median() {
+    // mean exp(-sigma^2 / 2) = 1 / sqrt(1.25) with std / mean = 0.5, and symmetric about it in its logarithm.
+    let law = Law::Lognormal { mean: 1.0, std: 0.5, min: 0.0, max: None };
+    let logs: Vec<f64> = draws(&law, N).iter().map(|x| x.ln() + 0.5 * 1.25f64.ln()).collect();
+    assert_mean("logarithms", &logs, 0.0);
+    let squares: Vec<f64> = logs.iter().map(|x| x * x).collect();
+    assert_mean("their squares", &squares, 1.25f64.ln());
+    let below: Vec<f64> = logs.iter().map(|x| f64::from(u8::from(*x < 0.0))).collect();
+    assert_mean("below the median", &below, 0.5);
 }
 
 #[test]
@@ -225,6 +240,31 @@ fn minisources_have_the_dispersion_of_their_sum() {
     assert_counts("minisources", &sent, [0.5, 4.0, 8000.0], 175.0, variance);
 }
 
+/// Many short runs, none of which reaches the long run by itself.
+#[test]
+fn processes_start_in_the_long_run() {
+    for (source, rate) in [
+        // Left 0.02 and 0.01 times a second: the first state a third of the time.
+        ("rates = [\"300pkt/s\", \"0pkt/s\"], generator = [[-0.02, 0.02], [0.01, -0.01]]", 100.0),
+        // 35 % of 20 sources of 10 packets/s.
+        ("minisources = { count = 20, on = \"35s\", off = \"65s\", rate = \"10pkt/s\" }", 70.0),
+    ] {
+        let source = traffic(&format!("{{ kind = \"mmpp\", {source} }}"));
+        let first: Vec<f64> = (0..3000).map(|seed| packets(&source, seed, 0.1).len() as f64).collect();
+        assert_mean("packets in the first 100 ms", &first, 0.1 * rate);
+    }
+}
+
+#[test]
+fn the_first_packet_of_a_burst_under_way_comes_within_an_interval() {
+    // A packet each 10 ms, ON nearly all the time: the first comes evenly within 10 ms.
+    let source =
+        traffic("{ kind = \"on-off\", rate = \"800kbit\", packet = \"1000B\", on = \"1000s\", off = \"1us\" }");
+    let first: Vec<f64> = (0..2000).map(|seed| packets(&source, seed, 0.02)[0].at_ns as f64 / 1e6).collect();
+    assert!(first.iter().all(|ms| (0.0..=10.0).contains(ms)));
+    assert_mean("the first", &first, 5.0);
+}
+
 #[test]
 fn a_preset_together_sends_what_its_sources_send() {
     let sent = packets(&traffic("{ kind = \"mmpp\", preset = \"paper16\" }"), 1, 4000.0);
@@ -298,6 +338,25 @@ fn a_call_talks_as_long_as_its_law_says_in_frames_of_its_codec() {
     assert_mean("frames of a spurt", &spurts[..spurts.len() - 1], 1.0 / ends);
     let codec = packets(&traffic("{ kind = \"voip\", codec = \"g729\", suppress = false }"), 1, 10.0);
     assert!(codec.iter().all(|packet| packet.bytes == 20) && codec.len() == 500);
+}
+
+#[test]
+fn a_frame_is_sent_if_somebody_talks_at_its_end() {
+    // 50 ms of talk, 37 of silence, frames of 20 ms: frame k is sent if its end is in the first 50 ms of 87.
+    let call = traffic("{ kind = \"voip\", codec = \"g711\", talk = \"50ms\", silence = \"37ms\" }");
+    let mut began = [0; 2];
+    for seed in 0..300 {
+        let sent = packets(&call, seed, 4.0);
+        let (first, ends) = (sent[0].at_ns, 180);
+        let frames: Vec<bool> =
+            (0..ends).map(|k| sent.iter().any(|packet| packet.at_ns.abs_diff(first + k * 20_000_000) < 10)).collect();
+        // Where in 87 ms the first frame lies nobody tells: some moment must fit all.
+        let fits = |at: &u64| (0..ends).all(|k| frames[k as usize] == ((at + k * 80) % 348 < 200));
+        assert!((0..348).any(|quarter_ms| fits(&quarter_ms)), "{seed}: {frames:?}");
+        began[usize::from(first > 20_000_000)] += 1;
+    }
+    // The call is under way: of its first frames 50 / 87 are sent; 13 is 1.5 standard deviations.
+    assert!((began[0] - 300 * 50 / 87i32).abs() < 28, "{began:?}");
 }
 
 #[test]
@@ -406,6 +465,66 @@ fn objects_of_a_page_share_connections() {
         ];
         assert_eq!(web(connection), expected, "{connection}");
     }
+}
+
+#[test]
+fn a_connection_of_a_page_is_opened_once() {
+    let web = "{ kind = \"web\", pages = 2, main = \"10kB\", embedded = \"1kB\", objects = 6, parsing = \"5ms\", \
+               reading = \"1s\", connection = \"page\", connections = 3 }";
+    let done = steps(&traffic(web), 1, 1000.0);
+    for page in done.split(|(_, action)| *action == Action::EndPage).take(2) {
+        let mut opened = [0; 3];
+        for (_, action) in page {
+            if let Action::Transfer { fresh, connection, .. } = action {
+                assert_eq!(*fresh, opened[*connection as usize] == 0, "{page:?}");
+                opened[*connection as usize] += 1;
+            }
+        }
+        // The main object and two embedded ones; two; two.
+        assert_eq!(opened, [3, 2, 2], "{page:?}");
+    }
+}
+
+/// Transports that adapt tell a source what rate they allow.
+#[test]
+fn sources_that_can_adapt_send_at_the_rate_allowed() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/life.txt");
+    let trace = format!("{{ kind = \"video\", file = \"{file}\" }}");
+    for value in ["{ kind = \"cbr\", rate = \"1Mbit\", packet = \"1000B\" }", &trace, "\"video\""] {
+        let (mut source, mut rng) = (build(&traffic(value)).unwrap(), Stream::new(1, Kind::Traffic, 0));
+        let (mut now, mut bytes) = (Instant::ZERO, 0);
+        for (bps, until_s) in [(2e6, 800.0), (5e5, 1600.0)] {
+            source.on_rate(bps);
+            let before = bytes;
+            while now.as_secs_f64() < until_s {
+                let Step::At(at, Action::Write(more)) = source.next(now, &mut rng) else { panic!("{value}") };
+                (now, bytes) = (at, bytes + u64::from(more));
+            }
+            // Ten times through the trace, 20000 frames; random ones vary by 1.25 of their mean: 0.9 % of their sum.
+            let got = (bytes - before) as f64 * 8.0 / 800.0;
+            assert!((got / bps - 1.0).abs() < 0.03, "{value}: {got}, not {bps}");
+        }
+    }
+    // What has a rate of its own stays with it.
+    let (mut call, mut rng) = (build(&traffic("\"voip\"")).unwrap(), Stream::new(1, Kind::Traffic, 0));
+    call.on_rate(1.0);
+    assert!(matches!(call.next(Instant::ZERO, &mut rng), Step::At(_, Action::Write(160))));
+}
+
+#[test]
+fn what_is_known_ahead_ends_with_the_run() {
+    // A page takes its round trip of 60 ms and is read for 940: the second begins as the run ends.
+    let text = "name = \"t\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+         bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
+         access = { rate = \"80Mbit\", delay = \"5ms\" }\n[[flows]]\nname = \"f\"\ntransport = \"modern\"\n\
+         traffic = { kind = \"web\", main = \"9kB\", objects = 0, reading = \"940ms\" }\n";
+    let plan = aqumen_scenario::Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap();
+    let main = Action::Transfer { bytes: 9000, fresh: true, connection: 0 };
+    let expected = [(0, Action::BeginPage), (0, main), (0, Action::EndPage), (940, Action::BeginPage)];
+    let groups = ahead(&plan);
+    let known = groups[0].as_ref().unwrap()[0].iter();
+    let known: Vec<_> = known.map(|(wait, action)| (wait.as_nanos() / 1_000_000, *action)).collect();
+    assert_eq!(known, expected);
 }
 
 /// What is worked out ahead is what the source does, whatever the network.
@@ -581,6 +700,10 @@ fn random_frames_have_the_mean_and_the_spread_of_their_law() {
     assert!(frames.windows(2).all(|pair| (pair[1].at_ns - pair[0].at_ns).abs_diff(33_333_333) <= 1));
     // Two flows are not in step.
     assert!(frames[0].at_ns < 33_333_334 && frames[0].at_ns != packets(&traffic("\"video\""), 2, 1.0)[0].at_ns);
+    // To the nearest byte: of frames of 10 bytes on average, of scale 8.905, those of up to 5 were below 5.5.
+    let tiny = packets(&traffic("{ kind = \"video\", rate = \"8kbit\", fps = 100.0 }"), 1, 1000.0);
+    let small: Vec<f64> = tiny.iter().map(|frame| f64::from(u8::from(frame.bytes <= 5))).collect();
+    assert_mean("frames of at most 5 bytes", &small, 1.0 - f64::exp(-f64::powf(5.5 / 8.905, 0.8099)));
     let slow = packets(&traffic("{ kind = \"video\", rate = \"1Mbit\", fps = 10.0 }"), 1, 1000.0);
     assert_mean("slow", &slow.iter().map(|frame| f64::from(frame.bytes)).collect::<Vec<_>>(), 12_500.0);
 }

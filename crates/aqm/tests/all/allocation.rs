@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 use aqumen_aqm::registry;
-use aqumen_aqm::{DropReason, Fates, Handle, Limit, Packet, Qdisc};
+use aqumen_aqm::{AnyQdisc, DropReason, Fates, Handle, Limit, Packet, Qdisc};
 use aqumen_units::{Ecn, Instant, Span};
 
 use crate::random::{NETWORK, Random};
@@ -57,4 +57,22 @@ fn packets_cost_no_allocation() {
     }
     // The counter counts.
     assert!(measure(|| drop(std::hint::black_box(vec![0u8; 100]))).count_total > 0);
+}
+
+#[test]
+fn a_discipline_holds_as_much_memory_as_it_says() {
+    for row in registry::algorithms() {
+        let unsaid = [10, 300, 5000].map(|packets| {
+            let mut made = None;
+            let limit = Limit::packets(packets);
+            let held = measure(|| made = Some(registry::build_qdisc(row.name, &[], &NETWORK, limit).unwrap().unwrap()));
+            // Beside itself, which lies on the stack.
+            let told = made.as_ref().unwrap().memory_bytes() - size_of::<AnyQdisc>();
+            held.bytes_current - told as i64
+        });
+        // A queue does not speak for its algorithm, of which the largest lie in memory of their own.
+        let most = if row.name.contains("arm-pfc") { 2000 } else { 0 };
+        assert!(unsaid.iter().all(|bytes| *bytes == unsaid[0]) && unsaid[0] <= most, "{}: {unsaid:?}", row.name);
+        assert!(unsaid[0] >= 0, "{}: {unsaid:?}", row.name);
+    }
 }

@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{
-    Aqm, ArmPfc, ArmPfcParams, Backlog, Cx, Draw, DropReason, Fates, Fifo, Handle, Hooks, Limit, MAX_LOOPS,
-    Observation, Packet, Pi, PiGains, Qdisc, Sampled, SampledLaw, TcpPlant, Totals, Variant, Verdict,
+    Account, Aqm, ArmPfc, ArmPfcParams, Backlog, Cx, Draw, DropReason, DropTail, Fates, Fifo, Handle, Hooks, Limit,
+    MAX_LOOPS, Observation, Packet, Passage, Pi, PiGains, Qdisc, Sampled, SampledLaw, TcpPlant, Totals, Variant,
+    Verdict,
 };
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
@@ -417,4 +418,40 @@ fn a_fluid_engine_drives_the_same_law() {
     assert!((offset - 13.68).abs() < 0.01, "{offset}");
     let settled = settled_queue(law, 110.0, 1250.0);
     assert!((settled - 113.68).abs() < 0.05, "{settled}");
+}
+
+#[test]
+fn an_account_told_at_once_counts_as_one_that_hears_of_each_packet() {
+    // Three packets come, two are taken, of which one has been sent: told packet by packet, and told together.
+    let (mut rng, sizes) = (crate::random::Random(1), [1000, 600, 400]);
+    let full = |account: &mut Account<DropTail>, rng: &mut crate::random::Random| {
+        for bytes in sizes {
+            assert_eq!(account.arrive(&Packet { bytes, ..packet(Ecn::NotEct) }, at_ms(0), rng), Ok(false));
+        }
+    };
+    let mut each = Account::new(DropTail::default(), Limit::packets(9));
+    full(&mut each, &mut rng);
+    for (bytes, taken_at) in [(1000, 0), (600, 8)] {
+        let head = Packet { bytes, ..packet(Ecn::NotEct) };
+        assert_eq!(each.take_head(&head, Span::from_millis(taken_at), at_ms(taken_at), &mut rng), Verdict::Pass);
+        if bytes == 1000 {
+            each.transmitted(bytes, Span::from_millis(8), at_ms(8));
+        }
+    }
+    let mut together = Account::new(DropTail::default(), Limit::packets(9)).sparing();
+    assert_eq!((each.hears(), together.hears()), (true, false));
+    full(&mut together, &mut rng);
+    let of = |packets, bytes| Backlog { packets, bytes };
+    together.pass(&Passage {
+        taken: of(2, 1600),
+        last_sojourn: Span::from_millis(8),
+        sent: of(1, 1000),
+        busy: Span::from_millis(8),
+        transmitting_since: Some(at_ms(8)),
+    });
+    assert_eq!((together.backlog(), together.backlog()), (each.backlog(), of(1, 400)));
+    let totals = *together.totals();
+    assert_eq!((totals.departures, totals.departed_bytes), (1, each.totals().departed_bytes));
+    assert_eq!((totals.busy, totals.last_sojourn), (each.totals().busy, Span::from_millis(8)));
+    assert_eq!((totals.transmitting_since, each.totals().departures), (Some(at_ms(8)), 1));
 }

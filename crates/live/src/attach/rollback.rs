@@ -124,4 +124,23 @@ mod tests {
             matches!(run(&mut comparison, 20, 0.0, 17e6, 0.1), Verdict::Worse(why) if why.starts_with("throughput"))
         );
     }
+    #[test]
+    fn at_the_limit_nothing_has_become_worse() {
+        // In numbers that have no rounding: a window of 16 s with 0.125 s of delay and 1 Mbit/s.
+        let judged = |limits: Rollback, delay_s: f64, bps: f64, p: [f64; 2]| {
+            let mut comparison = Comparison::new(limits);
+            assert_eq!(comparison.see(16.0, 0.125, 16e6, 0.0), Verdict::Go);
+            comparison.see(8.0, delay_s, 8.0 * bps, p[0]);
+            comparison.see(8.0, delay_s, 8.0 * bps, p[1])
+        };
+        let by_delay = Rollback { delay_s: Some(0.25), throughput: None };
+        assert_eq!(judged(by_delay, 0.375, 1e6, [1.0; 2]), Verdict::Go);
+        assert_eq!(judged(by_delay, 0.5, 1e6, [1.0; 2]), Verdict::Worse("mean delay 500.0 ms, 125.0 ms before".into()));
+        let by_throughput = Rollback { delay_s: None, throughput: Some(0.5) };
+        assert_eq!(judged(by_throughput, 9.0, 5e5, [1.0; 2]), Verdict::Go);
+        let worse = Verdict::Worse("throughput 0.25 Mbit/s, 1.00 before".into());
+        assert_eq!(judged(by_throughput, 9.0, 2.5e5, [1.0; 2]), worse);
+        // Half of the time is not most of it.
+        assert_eq!(judged(by_throughput, 9.0, 2.5e5, [0.0, 1.0]), Verdict::Go);
+    }
 }

@@ -501,3 +501,67 @@ impl Loop<'_> {
         let _ = writeln!(std::io::stderr(), "aqumend: {}: {line}", self.attached.device.name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(line: &str) -> Options {
+        let read = Options::read(lexopt::Parser::from_args(line.split(' ')));
+        read.unwrap_or_else(|error| panic!("{error}")).expect("it asks for no help")
+    }
+
+    fn designed(line: &str, mbit: u64, room_pkts: u32) -> Result<Network, String> {
+        let device = Device { index: 1, name: "eth0".into(), hardware: 1, mtu: 1486, queue_length: 1000 };
+        let shaper = Shaper {
+            kind: "htb".into(),
+            handle: crate::netlink::tc::Handle::new(1, 16),
+            class: true,
+            rate: Rate::from_bps(mbit * 1_000_000),
+            limit_bytes: None,
+            limit_pkts: Some(room_pkts),
+            ours: None,
+        };
+        network(&options(line), &device, &shaper).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn an_aqm_is_designed_for_the_shaper_and_what_is_said_of_its_traffic() {
+        // Packets of 1486 + 14 bytes: 12 Mbit/s are 1000 a second, 100 in a round trip of 100 ms; 50 ms of them are 50.
+        let network = designed("eth0 --aqm pi --target 50ms --rtt 100ms --flows 20", 12, 400).unwrap();
+        assert_eq!((network.packet_bytes, network.target_pkts, network.flows), (1500.0, 50.0, 20.0));
+        assert_eq!((network.base_rtt_s, network.buffer_pkts), (0.1, 400.0));
+        assert_eq!((network.capacity.as_bps(), network.link_rate.as_bps()), (12_000_000, 12_000_000));
+        // So many flows that each has four packets in flight, if nothing is said: 40 / 4; one at least.
+        assert_eq!(designed("eth0 --aqm pi --rtt 40ms", 12, 400).unwrap().flows, 10.0);
+        assert_eq!(designed("eth0 --aqm pi --rtt 4ms", 12, 400).unwrap().flows, 1.0);
+        assert_eq!(designed("eth0 --aqm pi --target 7pkt --rtt 100ms", 12, 400).unwrap().target_pkts, 7.0);
+        assert_eq!(designed("eth0 --aqm pi --target 1ms --rtt 1s", 1, 400).unwrap().target_pkts, 1.0);
+    }
+
+    #[test]
+    fn what_no_aqm_could_regulate_is_refused() {
+        let why = designed("eth0 --aqm pi --rtt 100ms --flows 26", 12, 400).unwrap_err();
+        assert!(why.contains("--flows 26: R C / N is 3.8 packets"), "{why}");
+        assert!(designed("eth0 --aqm pi --rtt 100ms --flows 25", 12, 400).is_ok());
+        let why = designed("eth0 --aqm pi --target 50pkt --rtt 100ms", 12, 50).unwrap_err();
+        assert!(why.contains("--target: 50 packets, but only 50 fit into htb 1:10"), "{why}");
+        assert!(designed("eth0 --aqm pi --target 49pkt --rtt 100ms", 12, 50).is_ok());
+    }
+
+    #[test]
+    fn at_another_rate_a_delay_is_another_number_of_packets() {
+        let designed = designed("eth0 --aqm pi --target 50ms --rtt 100ms --flows 20", 12, 400).unwrap();
+        let delay = Target::Delay(Span::from_millis(50));
+        let at = |target, mbit: u64| network_at(&designed, target, Rate::from_bps(mbit * 1_000_000));
+        // 24 Mbit/s: 100 packets; 6: 25 and no more than 50 / 4 flows; 1.2 Tbit/s: 9/10 of the room; 24 kbit/s: one.
+        let double = at(delay, 24);
+        assert_eq!((double.target_pkts, double.flows, double.capacity.as_bps()), (100.0, 20.0, 24_000_000));
+        assert_eq!((double.link_rate, double.base_rtt_s, double.buffer_pkts), (double.capacity, 0.1, 400.0));
+        assert_eq!((at(delay, 6).target_pkts, at(delay, 6).flows), (25.0, 12.5));
+        assert_eq!(at(delay, 1200).target_pkts, 360.0);
+        let slow = network_at(&designed, delay, Rate::from_bps(24_000));
+        assert_eq!((slow.target_pkts, slow.flows), (1.0, 1.0));
+        assert_eq!(at(Target::Packets(33.0), 24).target_pkts, 33.0);
+    }
+}

@@ -288,4 +288,11 @@ mod tests {
         });
         assert!((max_p - 0.11).abs() < 1e-12, "{max_p}");
     }
+    #[test]
+    fn a_constant_is_what_it_is_from_the_beginning() {
+        let p = Probability::clamp(0.25);
+        let mut law = Constant(p);
+        assert_eq!((law.initial(), law.step(0, &Observation::default())), (p, p));
+        assert_eq!(law.periods(), [Some(PERIOD), None]);
+    }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Shaper {
     /// Of the discipline, or of the leaf class.
     pub(crate) handle: Handle,
     /// Whether it is a class.
-    class: bool,
+    pub(super) class: bool,
     /// What it lets through.
     pub(crate) rate: Rate,
     /// Bytes that may wait, if the limit is one of bytes.
@@ -237,4 +237,45 @@ pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<
     }
     tc::remove_root(netlink, device.index, OURS).or_refuse(at)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket_of(line: &str, mbit: u64) -> Bucket {
+        let read = Options::read(lexopt::Parser::from_args(line.split(' ')));
+        let options = read.unwrap_or_else(|error| panic!("{error}")).expect("it asks for no help");
+        let device = Device { index: 1, name: "eth0".into(), hardware: 1, mtu: 1500, queue_length: 1000 };
+        bucket(&options, Rate::from_bps(mbit * 1_000_000), &device)
+    }
+
+    #[test]
+    fn a_bucket_holds_ten_milliseconds_and_lets_wait_two_hundred() {
+        // 800 Mbit/s are 10^8 bytes/s: 1 MB at once, 20 MB wait.
+        let wide = bucket_of("eth0 --aqm pi --rate 800Mbit", 800);
+        assert_eq!((wide.rate, wide.burst, wide.limit, wide.overhead), (100_000_000, 1_000_000, 20_000_000, 0));
+        // 1 Mbit/s: no less than two of the largest packets of 1600 bytes at once, and 64 that wait.
+        let narrow = bucket_of("eth0 --aqm pi --rate 1Mbit --overhead 26B", 1);
+        assert_eq!((narrow.rate, narrow.burst, narrow.limit, narrow.overhead), (125_000, 3200, 102_400, 26));
+        // What is said goes before; what the kernel has no number for is the largest that it has.
+        assert_eq!(bucket_of("eth0 --aqm pi --rate 1Mbit --buffer 9kB", 1).limit, 9000);
+        assert_eq!(bucket_of("eth0 --aqm pi --rate 1Mbit", 400_000).limit, u32::MAX);
+    }
+
+    #[test]
+    fn the_room_of_a_shaper_is_the_lesser_of_its_limits() {
+        let shaper = |limit_bytes, limit_pkts| Shaper {
+            kind: "tbf".into(),
+            handle: OURS,
+            class: false,
+            rate: Rate::from_bps(8),
+            limit_bytes,
+            limit_pkts,
+            ours: None,
+        };
+        let room = |bytes, packets| shaper(bytes, packets).limit_in_packets(500.0);
+        assert_eq!([room(Some(5000), None), room(None, Some(7)), room(Some(5000), Some(7))], [10.0, 7.0, 7.0]);
+        assert_eq!(room(None, None), 1e9);
+    }
 }

@@ -302,3 +302,82 @@ impl PartialEq for Travelling {
 }
 
 impl Eq for Travelling {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::Scenario;
+
+    const US: u64 = 1000;
+
+    fn plan(events: &str) -> Plan {
+        let text = format!(
+            "name = \"t\"\nduration = \"1s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"10ms\", buffer = \"2pkt\" }}\n\
+             access = {{ rate = \"80Mbit\", delay = \"1ms\" }}\n[[flows]]\nname = \"f\"\ncount = 2\n{events}"
+        );
+        Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap()
+    }
+
+    fn packet(slot: u32, route: u32) -> Packet {
+        Packet { slot, bytes: 1000, ecn: Ecn::Ect0, ack: None, who: Identity::default(), route, passed: 0 }
+    }
+
+    /// What becomes of packets of 1000 bytes that set out at these moments (us) on these routes.
+    fn ends(plan: &Plan, packets: &[(u64, u32)]) -> (Vec<Option<(u64, End)>>, Vec<Observed>) {
+        let mut network = Network::new(plan).unwrap();
+        network.start_record();
+        let mut ends = vec![None; packets.len()];
+        let mut tell = |at: u64, packet: Packet, end| ends[packet.slot as usize] = Some((at / US, end));
+        for (slot, &(at_us, route)) in (0..).zip(packets) {
+            network.enter(at_us * US, packet(slot, route), &mut tell);
+        }
+        network.advance(1_000_000 * US, &mut tell);
+        (ends, network.take_record())
+    }
+
+    #[test]
+    fn a_packet_takes_the_time_of_each_stretch_of_its_route() {
+        // 100 us at 80 Mbit/s, 1 ms at 8 Mbit/s; delays of 1, 10 and 1 ms. There, and the same way back.
+        let (ends, record) = ends(&plan(""), &[(0, 0), (500_000, 1)]);
+        assert_eq!(ends[0], Some((100 + 1000 + 1000 + 10_000 + 100 + 1000, End::Out)));
+        let there = record.iter().filter(|seen| seen.packet.slot == 0).map(|seen| (seen.at / US, seen.fate));
+        let sent = Fate::Delivered { start: 1100 * US, end: 2100 * US };
+        assert_eq!(there.collect::<Vec<_>>(), [(1100, None), (12_100, Some(sent))]);
+        assert!(matches!(ends[1], Some((at, End::Out)) if at > 512_000), "{:?}", ends[1]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_dropped_and_the_others_queue() {
+        // Five of both flows at once: each flow's access link sends one after the other; the bottleneck sends one, and
+        // two wait.
+        let (ends, _) = ends(&plan(""), &[(0, 0), (0, 0), (0, 0), (0, 2), (0, 2)]);
+        let at = |slot: usize| ends[slot].unwrap();
+        // At 1100 us packets 0 and 3 reach the bottleneck, at 1200 us 1 and 4, at 1300 us 2.
+        assert_eq!([at(0), at(3), at(1)], [(13_200, End::Out), (14_200, End::Out), (15_200, End::Out)]);
+        assert_eq!([at(4), at(2)], [1200, 1300].map(|us| (us, End::Dropped(DropReason::Overflow))));
+    }
+
+    #[test]
+    fn what_is_lost_on_the_wire_is_told_when_it_was_sent() {
+        let (ends, record) = ends(&plan("[[events]]\nat = \"1us\"\nloss = 1.0\n"), &[(0, 0)]);
+        assert_eq!(ends[0], Some((2100, End::Lost)));
+        assert_eq!(record.last().unwrap().fate, Some(Fate::Lost { start: 1100 * US }));
+    }
+
+    #[test]
+    fn a_link_alone_needs_no_queue_if_there_is_room_for_all() {
+        let plan = plan("");
+        let network = Network::new(&plan).unwrap();
+        let alone = alone(&plan);
+        // The links with queues are those that the flows share.
+        for (number, (link, alone)) in (0..).zip(plan.links.iter().zip(alone)) {
+            let shared =
+                plan.flows.iter().filter(|f| f.path.contains(&number) || f.return_path.contains(&number)).count();
+            assert_eq!(alone, shared == 1, "{}", link.name);
+            assert_eq!(network.links.iter().any(|(other, _)| *other == number), !alone);
+        }
+        let mut hop = Hop { free_at: 0, rate: Rate::from_bps(8_000_000), delay: 5 };
+        assert_eq!([hop.cross(100, 1), hop.cross(100, 2), hop.cross(9000, 1)], [1105, 3105, 10_005]);
+    }
+}

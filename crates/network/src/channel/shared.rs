@@ -86,3 +86,51 @@ impl Channel for Medium {
         self.offered.pieces()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::Name;
+    use aqumen_scenario::streams::Kind;
+    use aqumen_units::{Rate, Span};
+
+    fn medium(neighbours: u32, mean_on: Span, mean_off: Span, edges: &[u64]) -> Medium {
+        let (model, rate) = (Name("shared".into()), Rate::from_bps(3_000_000));
+        let shared = Shared { model, rate, neighbours, mean_on, mean_off };
+        Medium::new(&shared, Offered::new(edges, &[]), &|use_of: Use| Stream::new(1, Kind::Link, use_of as u64))
+    }
+
+    #[test]
+    fn without_neighbours_it_is_a_wire_of_the_whole_rate() {
+        let mut medium = medium(0, Span::from_secs(1), Span::from_secs(1), &[3_000_000_000]);
+        assert_eq!(medium.ready(5), 5);
+        // 8000 bits at 3 Mbit/s: 2666666.7 ns.
+        let passage = medium.transmit(Accepted { start: 1000, arrived: 0, bytes: 1000 });
+        assert_eq!(passage, Passage { end: 2_667_667, airtime: 2_666_667, through: 2_667_667, lost: false });
+        assert!((medium.offered_bits()[0] - 9e6).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_is_always_busy_sends_what_it_is_offered() {
+        // Neighbours come and go each 10 ms, within each packet of 100 ms and more.
+        let edges = [40_000_000_000, 100_000_000_000];
+        let mut medium = medium(3, Span::from_millis(30), Span::from_millis(30), &edges);
+        let (mut at, mut ends) = (0, Vec::new());
+        while at < edges[1] {
+            let passage = medium.transmit(Accepted { start: at, arrived: 0, bytes: 37_500 });
+            assert_eq!((passage.airtime, passage.through, passage.lost), (passage.end - at, passage.end, false));
+            // 300 kbit at 3 Mbit/s, shared with up to three.
+            assert!((100_000_000..=400_000_001).contains(&passage.airtime), "{passage:?}");
+            at = passage.end;
+            ends.push(at);
+        }
+        let offered = medium.offered_bits();
+        let sent = |from: u64, until: u64| ends.iter().filter(|end| (from..until).contains(*end)).count() as f64 * 3e5;
+        for (offered, sent) in offered.iter().zip([sent(0, edges[0]), sent(edges[0], edges[1])]) {
+            assert!((offered - sent).abs() <= 3e5, "{offered} {sent}");
+        }
+        // Each half of the time: 3 Mbit/s (1 - (1/2)^4) / (4 / 2) on average, with a correlation time of 15 ms.
+        let mean = (offered[0] + offered[1]) / 100.0;
+        assert!((mean / 1.40625e6 - 1.0).abs() < 0.05, "{mean}");
+    }
+}

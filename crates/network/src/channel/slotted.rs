@@ -227,3 +227,131 @@ impl Slots for TraceSlots {
         self.edges.iter().map(piece).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::streams::Kind;
+    use aqumen_units::Span;
+
+    const MS: u64 = 1_000_000;
+
+    fn stream(use_of: Use) -> Stream {
+        Stream::new(1, Kind::Link, use_of as u64)
+    }
+
+    /// Slots of 2 ms that carry 1000 bytes each.
+    fn slotting(retransmission: Option<Retransmission>) -> Slotting {
+        Slotting {
+            slot: Span::from_millis(2),
+            budgets: vec![1000],
+            log_weights: vec![0.0],
+            coherence: Span::from_millis(10),
+            retransmission,
+            handover: None,
+        }
+    }
+
+    fn medium(slotting: &Slotting) -> Box<dyn Channel> {
+        radio(slotting, Offered::new(&[], &[]), &stream)
+    }
+
+    /// A packet that was there from the beginning goes out as soon as it can, from `at` on.
+    fn send(medium: &mut dyn Channel, at: u64, bytes: u32) -> (u64, Passage) {
+        let start = medium.ready(at);
+        (start, medium.transmit(Accepted { start, arrived: 0, bytes }))
+    }
+
+    #[test]
+    fn packets_share_a_slot_and_go_on_in_the_next() {
+        let mut medium = medium(&slotting(None));
+        // 400 and 600 bytes fill the slot at 2 ms; 1500 take the one at 4 ms and half of that at 6 ms; 500 the rest;
+        // what comes later waits for the slot at 8 ms, or the one at 20 ms, since the others pass.
+        let mut at = MS;
+        for (bytes, start, end, through, airtime) in [
+            (400, 2 * MS, 2 * MS + 1, 4 * MS, 800_000),
+            (600, 2 * MS + 1, 2 * MS + 2, 4 * MS, 1_200_000),
+            (1500, 4 * MS, 6 * MS + 1, 8 * MS, 3_000_000),
+            (500, 6 * MS + 1, 6 * MS + 2, 8 * MS, 1_000_000),
+            (1, 8 * MS, 8 * MS + 1, 10 * MS, 2_000),
+        ] {
+            let (began, passage) = send(&mut *medium, at, bytes);
+            assert_eq!((began, passage), (start, Passage { end, airtime, through, lost: false }), "{bytes}");
+            at = passage.end;
+        }
+        // The slot at 8 ms had room, but nothing was there to follow.
+        assert_eq!(send(&mut *medium, 8 * MS + 2, 999).0, 10 * MS);
+        assert_eq!(send(&mut *medium, 19 * MS, 1).0, 20 * MS);
+        // At the very start of a slot it is not too late.
+        assert_eq!(send(&mut *medium, 22 * MS, 1).0, 22 * MS);
+    }
+
+    #[test]
+    fn a_block_in_error_goes_again_and_keeps_its_process_busy() {
+        // One of four fails, of its repeats half, at most two; each 3 slots later.
+        let arq = Retransmission { round: 3, first: 0.25, again: 0.5, most: 2 };
+        let mut medium = medium(&slotting(Some(arq)));
+        let n = 30_000;
+        // Packets of a whole slot each: which slot each took, and when it had come through.
+        let mut taken = vec![];
+        let (mut at, mut counts, mut lost) = (0, [0u32; 3], 0u32);
+        for _ in 0..n {
+            let (start, passage) = send(&mut *medium, at, 1000);
+            let slot = start / (2 * MS);
+            // Once through: at the end of the slot, or 3 or 6 slots later.
+            let repeats = (passage.through / (2 * MS) - 1 - slot) / 3;
+            assert_eq!(passage.through, (slot + 1 + 3 * repeats) * 2 * MS);
+            counts[repeats as usize] += 1;
+            lost += u32::from(passage.lost);
+            assert!(!passage.lost || repeats == 2, "it is given up after the last repeat only");
+            taken.extend((0..=repeats).map(|k| slot + 3 * k));
+            at = passage.end;
+        }
+        // No slot carries two blocks, and none is left out.
+        taken.sort_unstable();
+        assert!(taken.windows(2).all(|pair| pair[0] < pair[1]));
+        let last = taken[taken.len() - 20];
+        assert!(taken.iter().take_while(|slot| **slot <= last).count() as u64 == last + 1, "all were used");
+        for (seen, p) in [(counts[0], 0.75), (counts[1], 0.125), (counts[2], 0.125), (lost, 0.0625)] {
+            let (share, error) = (f64::from(seen) / f64::from(n), (p * (1.0 - p) / f64::from(n)).sqrt());
+            assert!((share - p).abs() < 3.29 * error, "{share}, not {p}");
+        }
+    }
+
+    #[test]
+    fn no_slot_begins_during_a_handover() {
+        let handover = Some((Span::from_millis(500), Span::from_millis(31)));
+        let mut medium = medium(&Slotting { handover, ..slotting(None) });
+        let mut walk = Radio::new(&[0.0], vec![1.0], Span::from_millis(10), handover, Offered::new(&[], &[]), &stream);
+        let (mut at, mut next) = (0, 0);
+        for _ in 0..5000 {
+            // Each slot in which no handover is under way when it begins carries a packet.
+            while walk.clear_from(next) > next {
+                next += 2 * MS;
+            }
+            let (start, passage) = send(&mut *medium, at, 1000);
+            assert_eq!(start, next);
+            (at, next) = (passage.end, next + 2 * MS);
+        }
+    }
+
+    #[test]
+    fn a_trace_offers_its_opportunities_that_no_outage_covers() {
+        // At 2, 5 and 5 ms, again each 5 ms: three in 5 ms.
+        let opportunities = Arc::new(Opportunities { at: vec![2 * MS, 5 * MS, 5 * MS], period: 5 * MS });
+        let at = |ms: u64| Instant::from_nanos(ms * MS);
+        let offered = |edges: &[u64], outages: &[(Instant, Option<Instant>)]| -> Vec<f64> {
+            let edges: Vec<u64> = edges.iter().map(|ms| ms * MS).collect();
+            let mut medium = trace(opportunities.clone(), &edges, outages);
+            medium.offered_bits().iter().map(|bits| bits / (8.0 * 1504.0)).collect()
+        };
+        // Up to 11 ms: 2, 5, 5, 7, 10, 10; then 12, 15, 15, 17.
+        assert_eq!(offered(&[11, 18], &[]), [6.0, 4.0]);
+        // Down from 5 until 7 ms, and from 12 on: 2, 7, 10, 10; none.
+        assert_eq!(offered(&[11, 18], &[(at(5), Some(at(7))), (at(12), None)]), [4.0, 0.0]);
+        // An outage across an edge: without 10, 10, and 12.
+        assert_eq!(offered(&[11, 18], &[(at(8), Some(at(13)))]), [4.0, 3.0]);
+        // None before the first edge counts behind it.
+        assert_eq!(offered(&[11, 18], &[(at(1), Some(at(3)))]), [5.0, 4.0]);
+    }
+}

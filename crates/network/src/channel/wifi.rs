@@ -179,4 +179,81 @@ mod tests {
         let (lost, share) = (times.iter().filter(|(_, lost)| *lost).count() as f64 / n, p.powi(windows.len() as i32));
         assert!((lost - share).abs() <= 3.29 * (share / n).sqrt() + 1e-9, "{lost}, not {share}");
     }
+    fn packet(start: u64, arrived: u64) -> Accepted {
+        Accepted { start, arrived, bytes: 1500 }
+    }
+
+    #[test]
+    fn what_waited_when_the_medium_was_won_goes_out_together() {
+        let mut medium = medium(0);
+        let wifi = medium.wifi.clone();
+        // 1500 B are 1544 B on air, and 28 of them all that 5.484 ms allow.
+        let air = |packets: u64| wifi.symbols_ns(7, packets * 1544);
+        let (_, difs) = wifi.slot_and_difs_ns();
+        let mut at = 5000;
+        for aggregate in 0..3 {
+            let began = at;
+            for k in 1..=28u64 {
+                let passage = medium.transmit(packet(at, began));
+                assert_eq!((passage.airtime, passage.through, passage.lost), (passage.end - at, passage.end, false));
+                if k > 1 {
+                    assert_eq!(passage.end - at, air(k) - air(k - 1), "{aggregate} {k}");
+                } else {
+                    // The first takes contention, preamble and acknowledgement.
+                    let contention = passage.end - at - wifi.frame_ns() - air(1);
+                    assert!(contention >= difs && (contention - difs).is_multiple_of(9000), "{contention}");
+                    assert!(contention <= difs + 15 * 9000, "{contention}");
+                }
+                at = passage.end;
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_goes_by_itself_after_a_gap_or_if_it_came_too_late() {
+        let overhead = |second: &dyn Fn(u64, u64) -> Accepted| {
+            let mut medium = medium(0);
+            let mut twin = self::medium(0);
+            let (contention, _) = twin.contend();
+            let first = medium.transmit(packet(0, 0));
+            assert_eq!(first.end, contention + medium.wifi.frame_ns() + medium.wifi.symbols_ns(7, 1544));
+            let second = second(first.end, contention);
+            let took = medium.transmit(second).airtime;
+            let frame = medium.wifi.frame_ns() + medium.wifi.slot_and_difs_ns().1 + medium.wifi.symbols_ns(7, 1544);
+            took >= frame
+        };
+        // At the moment that the medium was won it was there; a nanosecond later it was not.
+        assert!(!overhead(&|end, won| packet(end, won)));
+        assert!(overhead(&|end, won| packet(end, won + 1)));
+        assert!(overhead(&|end, _| packet(end + 1, 0)));
+    }
+
+    #[test]
+    fn all_of_an_aggregate_is_lost_with_it() {
+        let mut medium = medium(60);
+        let share = medium.collision.powi(7);
+        let (mut at, mut lost) = (0, 0u32);
+        let aggregates = 20_000;
+        for _ in 0..aggregates {
+            let one = medium.transmit(packet(at, at));
+            let other = medium.transmit(packet(one.end, at));
+            let more = medium.wifi.symbols_ns(7, 2 * 1544) - medium.wifi.symbols_ns(7, 1544);
+            assert_eq!((other.lost, other.airtime), (one.lost, more), "it has joined the first");
+            lost += u32::from(one.lost);
+            // A gap, so that the next goes by itself.
+            at = other.end + 1;
+        }
+        let (got, n) = (f64::from(lost) / f64::from(aggregates), f64::from(aggregates));
+        assert!(share > 0.01 && (got - share).abs() < 3.29 * (share / n).sqrt(), "{got}, not {share}");
+    }
+
+    #[test]
+    fn it_offers_its_mean_rate() {
+        let text = medium(0).wifi;
+        let edges = [1_000_000_000, 3_000_000_000];
+        let stream = |use_of: Use| Stream::new(1, Kind::Link, use_of as u64);
+        let got = Medium::new(&text, Offered::new(&edges, &[]), &stream).offered_bits();
+        let expected = [1.0, 2.0].map(|seconds| text.mean_bps() * seconds);
+        assert!(got.iter().zip(expected).all(|(got, bits)| (got / bits - 1.0).abs() < 1e-9), "{got:?} {expected:?}");
+    }
 }

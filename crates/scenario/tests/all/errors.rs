@@ -580,6 +580,14 @@ fn traces_are_read_line_by_line() {
     assert_eq!(wrong("mahimahi", "5\n4\n"), format!("{path}:2: must not be before the line above"));
     assert_eq!(wrong("mahimahi", "0\n0\n"), format!("{path}: the last millisecond must be above 0"));
     assert_eq!(wrong("mahimahi", "# none\n"), format!("{path}: has no opportunity"));
+    // The longest run that there may be, and a millisecond more.
+    let most = wrong("mahimahi", "99999999999999999\n");
+    let most: u64 = most.rsplit_once(" ms").unwrap().0.rsplit_once(' ').unwrap().1.parse().unwrap();
+    assert_eq!(wrong("mahimahi", &format!("{}\n", most + 1)), format!("{path}:1: must be at most {most} ms"));
+    assert!(load("mahimahi", &format!("{most}\n")).is_ok());
+    // Three opportunities of 1504 bytes each 5 ms, two at one moment: 7.2192 Mbit/s.
+    let plan = load("mahimahi", "2\n5\n5\n").unwrap().plan(1, None).unwrap();
+    assert_eq!(plan.links[0].rates, [(aqumen_units::Instant::ZERO, aqumen_units::Rate::from_bps(7_219_200))]);
     assert_eq!(wrong("csv", "time,rate\n0,1e6\n1;2\n"), format!("{path}:3: must be time,rate, such as 0.5,8000000"));
     assert_eq!(wrong("csv", "0,-5\n"), format!("{path}:1: the rate must be 0, or 1bit to 10000Gbit"));
     assert_eq!(wrong("csv", "0,1e6\n0,2e6\n"), "must be in order of time; 0s comes late");

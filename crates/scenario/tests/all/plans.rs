@@ -464,3 +464,22 @@ fn a_design_for_n_flows_means_long_lived_tcp_flows() {
     // Where there is none, all that is there stands for them.
     assert_eq!(nominal(&others), (140.0, 20.0));
 }
+
+#[test]
+fn a_flow_ends_for_good_with_its_last_stop() {
+    let of = |lines: &str| plan(&with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\n{lines}")), 1);
+    assert_eq!(of("").ends_ns(0), u64::MAX);
+    assert_eq!(of("stop = \"7s\"").ends_ns(0), 7_000_000_000);
+    assert_eq!(of("off = [[\"2s\", \"3s\"]]\nstop = \"7s\"").ends_ns(1), 7_000_000_000);
+    assert_eq!(of("off = [[\"2s\", \"3s\"]]").ends_ns(1), u64::MAX);
+}
+
+#[test]
+fn sizes_and_times_are_read_in_their_units() {
+    assert_eq!(aqumen_scenario::read_bytes("1500B"), Ok(Bytes(1500)));
+    assert_eq!(aqumen_scenario::read_bytes("64kB"), Ok(Bytes(64_000)));
+    assert_eq!(aqumen_scenario::read_span("280ms"), Ok(Span::from_millis(280)));
+    assert_eq!(aqumen_scenario::read_packets("12.5pkt"), Ok(12.5));
+    assert_eq!(aqumen_scenario::read_rate("3Mbit"), Ok(Rate::from_bps(3_000_000)));
+    assert!(aqumen_scenario::read_bytes("3Mbit").is_err() && aqumen_scenario::read_span("1B").is_err());
+}

@@ -280,6 +280,10 @@ mod tests {
         assert_eq!(name(45, Ecn::NotEct), "NQB Not-ECT");
         assert_eq!(name(63, Ecn::NotEct), "DSCP 63 Not-ECT");
         assert_eq!(traffic_class_name(traffic_class(None)), "not IP");
+        let names = [(1, "LE"), (8, "CS1"), (9, "DSCP 9"), (11, "DSCP 11"), (12, "AF12"), (14, "AF13"), (18, "AF21")];
+        for (dscp, expected) in names.into_iter().chain([(37, "DSCP 37"), (39, "DSCP 39"), (44, "VA"), (56, "CS7")]) {
+            assert_eq!(name(dscp, Ecn::NotEct), format!("{expected} Not-ECT"));
+        }
     }
 
     #[test]

@@ -160,6 +160,74 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_report_has_six_words_and_the_middle_of_its_time() {
+        let report = SenderReport { ntp: 0x1234_5678, timestamp: 3600, packets: 9, octets: 0x0102_0304 };
+        let (protocol, out) = bytes(Body::SenderReport(report));
+        assert_eq!((protocol, &out[..8]), (IpNumber::UDP, &[0x13, 0x8a, 0, 81, 4, 0x9c, 0, 0][..]));
+        // The middle 32 of 64 bits: the lower half of the seconds, the upper half of the fraction.
+        assert_eq!(out[8..24], [0x80, 200, 0, 6, 0, 0, 0, 5, 0, 0, 0x12, 0x34, 0x56, 0x78, 0, 0]);
+        assert_eq!(out[24..], [0, 0, 0x0e, 0x10, 0, 0, 0, 9, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_datagram_is_never_shorter_than_its_header() {
+        let body = Body::Datagram(aqumen_transport::udp::Datagram { message: message(1), offset: 0, payload: 1 });
+        let packet = Packet { bytes: 21, ecn: Ecn::NotEct, seq: 0, sent_at: Instant::ZERO, body };
+        assert_eq!(headers(&packet, 5, [5001, 80], 1).1, [0x13, 0x89, 0, 80, 0, 8, 0, 0]);
+    }
+
+    #[test]
+    fn the_last_packet_of_a_frame_has_the_marker() {
+        // 1000 of 2500 bytes from each of these on; what does not say where it ends ends beyond all.
+        for (offset, marked) in [(0, false), (1499, false), (1500, true), (u32::MAX, true)] {
+            let media = Media { seq: 2, timestamp: 0, message: message(2500), offset, payload: 1000, rtt_us: 0 };
+            assert_eq!(bytes(Body::Media(media)).1[9], if marked { 0xe0 } else { 0x60 }, "{offset}");
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_part_of_a_message_say_so() {
+        for (offset, flags) in [(0, 2), (1452, 0), (1547, 0), (1548, 1)] {
+            let data = Data { tsn: 7, ssn: 3, stream: 0, message: message(3000), offset, payload: 1452, cwr: None };
+            assert_eq!(bytes(Body::Data(data)).1[13], flags, "{offset}");
+        }
+        let whole = Data { tsn: 7, ssn: 3, stream: 0, message: message(99), offset: 0, payload: 99, cwr: None };
+        assert_eq!(bytes(Body::Data(whole)).1[12..16], [0, 3, 0, 99 + 16]);
+        // Stream numbers have 16 bits.
+        let later = Data { ssn: 0x5_0003, stream: 1, ..whole };
+        assert_eq!(bytes(Body::Data(later)).1[20..24], [0, 1, 0, 3]);
+    }
+
+    #[test]
+    fn an_association_is_set_up_in_four_chunks() {
+        let kinds = [Setup::Init, Setup::InitAck, Setup::CookieEcho, Setup::CookieAck].map(|setup| {
+            let (_, out) = bytes(Body::Setup(setup));
+            assert_eq!((&out[..4], out[13]), (&[0x13, 0x89, 0, 80][..], 0));
+            assert_eq!(u16::from_be_bytes([out[14], out[15]]), setup.bytes());
+            // The first two tell tag, window, streams and the first number.
+            let told = matches!(setup, Setup::Init | Setup::InitAck);
+            assert_eq!(out.len(), 12 + 4 + if told { 16 } else { 0 } + if setup == Setup::InitAck { 4 } else { 0 });
+            if told {
+                assert_eq!(out[16..32], [0, 0, 0, 1, 0, 0, 255, 255, 0, 1, 0, 1, 0, 0, 0, 1]);
+            }
+            out[12]
+        });
+        assert_eq!(kinds, [1, 2, 10, 11]);
+    }
+
+    #[test]
+    fn a_sack_without_gaps_has_none_and_one_with_two_has_both() {
+        let (_, out) = bytes(Body::Sack(Sack::new(3, 0x0102_0304)));
+        assert_eq!(out[12..], [3, 0, 0, 16, 0, 0, 0, 3, 1, 2, 3, 4, 0, 0, 0, 0]);
+        let mut sack = Sack::new(3, 1000);
+        sack.push(2, 5);
+        sack.push(0x108, 0x209);
+        let (_, out) = bytes(Body::Sack(sack));
+        assert_eq!(out[12..16], [3, 0, 0, 24]);
+        assert_eq!(out[24..], [0, 2, 0, 0, 0, 2, 0, 5, 1, 8, 2, 9]);
+    }
+
+    #[test]
     fn sctp_reads_as_the_standard_lays_it_out() {
         let data = Data { tsn: 7, ssn: 3, stream: 2, message: message(3000), offset: 1452, payload: 1452, cwr: None };
         let (protocol, out) = bytes(Body::Data(data));

@@ -103,6 +103,24 @@ fn flows_that_pause_behind_a_send_overhead_go_on() {
 }
 
 #[test]
+fn each_sample_and_each_moment_of_the_agenda_is_an_event() {
+    let plan = lone_flow().plan();
+    let events = |plan: &Plan| answer(plan, Options::default()).cost.events;
+    let before = events(&plan);
+    // Over 60 s each 100 ms, each 50 ms, never; none at the end itself.
+    for (interval_ms, more) in [(50, 1199 - 599), (60_001, -599)] {
+        let mut other = plan.clone();
+        other.sample_interval = Span::from_millis(interval_ms);
+        assert_eq!(events(&other) as i64 - before as i64, more, "{interval_ms} ms");
+    }
+    // A window that begins and ends at moments of its own.
+    let mut other = plan.clone();
+    let at = |millis| Instant::ZERO + Span::from_millis(millis);
+    other.windows.push(aqumen_scenario::Window { name: "odd".into(), start: at(7_777), end: at(8_888) });
+    assert_eq!(events(&other) - before, 2);
+}
+
+#[test]
 fn a_finite_transfer_delivers_its_bytes_and_no_more() {
     let transport = TcpConfig { send_overhead: Span::ZERO, ..TcpConfig::modern() };
     let mut plan = Dumbbell { flows: 5, transport, ..Dumbbell::exp1("red", 30) }.plan();

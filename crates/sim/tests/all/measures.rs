@@ -122,6 +122,16 @@ fn a_transfer_of_one_segment_takes_its_way() {
 }
 
 #[test]
+fn the_next_transfer_is_asked_for_when_the_last_one_is_acknowledged_over_sctp_too() {
+    // A round trip of 61 ms, up to 200 ms in which the receiver waits for a second packet (RFC 9260 section 6.2), and a
+    // second of thought each; the association is set up before 2 s.
+    let traffic = "{ kind = \"transfers\", size = \"960B\", think = \"1s\", new_connection = false }";
+    let result = answer(10, &format!("[[flows]]\nname = \"small\"\ntransport = \"sctp\"\ntraffic = {traffic}\n"));
+    let done = flows(&result, "small").completions.iter().find(|(name, _)| *name == "fct_under_10kB_count").unwrap().1;
+    near(done, 8.0 / 1.26, 1.0);
+}
+
+#[test]
 fn requests_that_find_no_flow_idle_are_refused() {
     // A megabyte takes more than a second, and ten are asked for in each.
     let seen = answer(

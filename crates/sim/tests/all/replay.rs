@@ -64,6 +64,7 @@ fn the_packets_of_a_burst_wait_for_those_ahead_of_them() {
     assert_eq!(answer.services[0].name, "udp/53");
     assert_eq!(answer.flows[0].flow, "udp 10.0.0.1:5001 > 10.0.0.99:53");
     assert_eq!((answer.flows[0].sojourn_max_s, answer.flows.len()), (Some(0.003), 1));
+    assert_eq!(answer.flows[0].sojourn_mean_s, Some(0.0012));
     assert_eq!(answer.traffic_classes[0].name, "CS0 Not-ECT");
 }
 

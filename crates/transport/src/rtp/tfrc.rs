@@ -166,6 +166,14 @@ mod tests {
         assert!(history.on_loss(&cfg, at(1050), 106, &media(107, 50_000), 500_000.0));
     }
 
+    #[test]
+    fn the_equation_turned_round_gives_the_rate_at_any_loss_rate() {
+        for p in [2e-8, 1e-6, 1e-4, 1e-2, 0.3] {
+            let rate = throughput(1160.0, 0.05, p);
+            assert!((loss_rate_for(1160.0, 0.05, rate) / p - 1.0).abs() < 2e-9, "{p}");
+        }
+    }
+
     /// The first interval explains the rate: at a round trip of 50 ms the equation gives back
     /// the 500 kbit/s that arrived.
     #[test]

@@ -136,6 +136,10 @@ const RECOVERY: u16 = 1 << 7;
 const PARTIAL: u16 = 1 << 8;
 /// The SYN was lost: the initial window is one (RFC 5681 section 3.1).
 const SYN_LOST: u16 = 1 << 9;
+/// What [`Sender::poll_immediate`] has to do.
+const AT_ONCE: u16 = RETRANSMIT | ONE_MORE | PROBE;
+/// What a timeout ends.
+const UNTIL_TIMEOUT: u16 = TIMING | RETRANSMIT | ONE_MORE | RECOVERY;
 /// See [`Sender::is_plain`], which it saves asking.
 const PLAIN: u16 = 1 << 10;
 /// See [`Sender::is_endless`].
@@ -368,7 +372,7 @@ impl Sender {
     /// Whether [`poll_immediate`](Self::poll_immediate) may have something.
     #[inline(always)]
     pub fn is_urgent(&self) -> bool {
-        self.flags & (RETRANSMIT | ONE_MORE | PROBE) != 0
+        self.flags & AT_ONCE != 0
     }
 
     /// The next segment the window allows. Call until `None`.
@@ -830,7 +834,7 @@ impl Sender {
         self.timeouts += 1;
         self.inflation = 0;
         self.duplicates = 0;
-        self.flags &= !(TIMING | RETRANSMIT | ONE_MORE | RECOVERY);
+        self.flags &= !UNTIL_TIMEOUT;
         self.flags |= CWR;
         let outstanding = self.una < self.high;
         let before = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };

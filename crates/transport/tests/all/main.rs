@@ -2,6 +2,7 @@
 
 mod common;
 mod congestion;
+mod endpoints;
 mod ns2;
 mod rack;
 mod random;

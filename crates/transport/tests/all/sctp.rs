@@ -3,7 +3,7 @@
 use crate::common;
 
 use aqumen_transport::sctp::{Data, Recovery, Sack, SctpConfig, SctpSink, SctpSource, Setup};
-use aqumen_transport::{Body, Endpoint, Message, Packet};
+use aqumen_transport::{Body, Config, Endpoint, Message, Packet};
 use aqumen_units::{Ecn, Instant, Span};
 use common::{at, packets};
 
@@ -298,6 +298,27 @@ fn the_receiver_window_holds_new_data_back() {
     assert_eq!(answer(&mut source, at(100), closed), [7]);
     assert_eq!(answer(&mut source, at(100), closed), [0u32; 0]);
     assert_eq!(answer(&mut source, at(200), Sack::new(7, 3000)), [8, 9]);
+}
+
+#[test]
+fn no_more_chunks_are_under_way_than_the_receiver_has_room_for_headers() {
+    // A chunk has 16 bytes of header: those of 12 000 bytes, were they empty. The first window is 4404 bytes, of
+    // chunks of 1468; at a preset of 4380 it is three too.
+    let cfg = SctpConfig { receive_window_bytes: 12_000, ..CFG };
+    assert_eq!((cfg.window_pkts(), cfg.initial_window_pkts()), (Some(750), 3));
+    assert_eq!(SctpConfig::ns2().initial_window_pkts(), 3);
+    assert_eq!((cfg.header_bytes(), cfg.ack_bytes(), cfg.packet_bytes()), (48, 48, 1500));
+}
+
+#[test]
+fn a_message_of_the_set_up_is_as_large_as_its_chunk() {
+    // 32 bytes of IP and SCTP before the chunk, of 124 and 4 bytes.
+    let mut sink = SctpSink::new(&SctpConfig::standard());
+    for (setup, bytes) in [(Setup::Init, 32 + 124), (Setup::CookieEcho, 32 + 4)] {
+        sink.on_packet(at(0), &packet(Ecn::NotEct, Body::Setup(setup)));
+        let sent = packets(&mut sink, at(0));
+        assert_eq!(sent.iter().map(|packet| packet.bytes).collect::<Vec<_>>(), [bytes]);
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What each preset does with twelve seconds over each of eight paths: a table of results, so that no change of a
-//! congestion control, of a repair or of a timer goes unnoticed.
+//! What each preset does with twelve seconds over each of twelve paths, and what it does with one habit more or
+//! less: a table of results, so that no change of a congestion control, of a repair or of a timer goes unnoticed.
 //!
 //! `tests/vectors/transfers.csv` has one row a preset and path. A change that is meant shows in the rows that it
 //! concerns: `AQUMEN_BLESS=1 cargo test -p aqumen-transport --test all transfers` writes them anew, and the
@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
-use aqumen_transport::tcp::{Ack, Receiver, Segment, Sender, TcpConfig};
+use aqumen_transport::tcp::{Ack, LossDetection, Receiver, Reduction, Segment, Sender, TcpConfig, Variant};
 use aqumen_units::{Ecn, Instant, Span};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transfers.csv");
@@ -28,6 +28,42 @@ const PRESETS: &[Preset] = &[
     ("bbr", || TcpConfig::bbr()),
     ("vegas", || TcpConfig::vegas()),
     ("ledbat", || TcpConfig::ledbat()),
+];
+
+/// What a scenario may choose otherwise than a preset does.
+const HABITS: &[Preset] = &[
+    ("ns2-ecn", || TcpConfig { ecn: true, ..TcpConfig::ns2() }),
+    ("ns2-newreno", || TcpConfig { variant: Variant::NewReno, limited_transmit: false, ..TcpConfig::ns2() }),
+    ("ns2-sack", || TcpConfig { variant: Variant::Sack, ecn: true, max_burst: 3, ..TcpConfig::ns2() }),
+    ("ns2-fack", || TcpConfig {
+        loss_detection: LossDetection::Fack,
+        reduction: Reduction::RateHalving,
+        variant: Variant::Sack,
+        timestamps: true,
+        ..TcpConfig::ns2()
+    }),
+    ("newreno", || TcpConfig { variant: Variant::NewReno, delayed_ack: None, ..TcpConfig::modern() }),
+    ("reno-untimed", || TcpConfig { variant: Variant::Reno, timestamps: false, ..TcpConfig::modern() }),
+    ("sack-6675", || TcpConfig {
+        loss_detection: LossDetection::Rfc6675,
+        reduction: Reduction::AtOnce,
+        tail_probe: false,
+        ..TcpConfig::modern()
+    }),
+    ("sack-6675-again", || TcpConfig {
+        loss_detection: LossDetection::Rfc6675,
+        lost_retransmissions: true,
+        limited_transmit: false,
+        ..TcpConfig::modern()
+    }),
+    ("cubic-newreno", || TcpConfig { variant: Variant::NewReno, ..TcpConfig::cubic() }),
+    ("cubic-6675", || TcpConfig { loss_detection: LossDetection::Rfc6675, hystart: false, ..TcpConfig::cubic() }),
+    ("cubic-unfriendly", || TcpConfig { reno_friendly: false, pacing: true, ..TcpConfig::cubic() }),
+    ("dctcp-newreno", || TcpConfig { variant: Variant::NewReno, ..TcpConfig::dctcp() }),
+    ("bbr-6675", || TcpConfig { loss_detection: LossDetection::Rfc6675, ..TcpConfig::bbr() }),
+    ("linux-paced", || TcpConfig { pacing: true, ecn: false, write: 3, ..TcpConfig::linux() }),
+    ("linux-merging", || TcpConfig { ack_merging: Span::from_millis(3), tail_probe: false, ..TcpConfig::linux() }),
+    ("small-window", || TcpConfig { receive_window: 12, restart_window: None, ..TcpConfig::modern() }),
 ];
 
 /// A link of 10 Mbit/s with a queue, 20 ms each way, and what befalls packets there.
@@ -80,6 +116,26 @@ const PATHS: &[Path] = &[
         ..PLAIN
     },
     Path { name: "pause", buffer: 60, pause: Some((1_500, 4_000)), loses: |n| n == 900, ..PLAIN },
+    // A window and what is sent again for it, then the same of acknowledgements.
+    Path {
+        name: "silence",
+        buffer: 60,
+        loses: |n| matches!(n, 1_000..=1_090),
+        loses_ack: |n| matches!(n, 3_000..=3_060),
+        ..PLAIN
+    },
+    // Late by more than a timeout, so that timers go off for nothing; and early by turns.
+    Path {
+        name: "late",
+        late: |n| match n {
+            500..=520 => 900,
+            _ if n % 11 == 0 => 35,
+            _ => 0,
+        },
+        ..PLAIN
+    },
+    Path { name: "few-acks", loses_ack: |n| n % 3 != 0, mark: 25, loses: |n| n % 400 == 399, ..PLAIN },
+    Path { name: "marks-and-losses", mark: 8, buffer: 20, loses: |n| n % 97 == 5, ..PLAIN },
 ];
 
 enum Event {
@@ -195,7 +251,7 @@ fn no_preset_behaves_otherwise_than_its_row_says() {
     let mut table = String::from(
         "preset,path,delivered,sent,again,timeouts,repairs,marks,samples,mean_rtt_us,smoothed_rtt_us,cwnd,ssthresh,longest\n",
     );
-    for (name, preset) in PRESETS {
+    for (name, preset) in PRESETS.iter().chain(HABITS) {
         for path in PATHS {
             let seen = run(&preset(), *path, 12);
             let Outcome { delivered, sent, again, timeouts, repairs, marks, samples, .. } = seen;

@@ -112,8 +112,7 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
     pub(crate) fn step(&mut self) -> bool {
         self.flush();
         let event = self.events.keys().next().map(|key| key.0);
-        let timers = [event, self.source.next_timer(), self.sink.next_timer()];
-        let Some(due) = timers.into_iter().flatten().min() else { return false };
+        let Some(due) = self.next_due() else { return false };
         self.now = self.now.max(due);
         match event {
             Some(first) if first <= self.now => {
@@ -132,6 +131,17 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
         }
         self.flush();
         true
+    }
+
+    /// All that is due before or at `end` happens.
+    pub(crate) fn run_through(&mut self, end: Instant) {
+        self.flush();
+        while self.next_due().is_some_and(|due| due <= end) && self.step() {}
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let event = self.events.keys().next().map(|key| key.0);
+        [event, self.source.next_timer(), self.sink.next_timer()].into_iter().flatten().min()
     }
 
     /// Runs until `end`.

@@ -1,39 +1,20 @@
 //! Ports, media and traces by themselves: the kinds of port agree, media carry what their law says, a trace is in the
 //! order of time.
 
-use aqumen_aqm::PureAck;
 use aqumen_capture::Reader;
-use aqumen_network::measured::edges;
+use aqumen_network::measured::{edges, tell_groups};
 use aqumen_network::port::{Arrival, Port, Style};
-use aqumen_network::{Carried, Fate, Identity, Link, Trace};
+use aqumen_network::{Fate, Identities, Identity, Link, Trace};
+use aqumen_result::{FlowMetrics, Histogram};
 use aqumen_scenario::{Files, Plan, Scenario};
 use aqumen_units::Ecn;
+use indexmap::IndexMap;
 use proptest::prelude::*;
 
-const MS: u64 = 1_000_000;
+use crate::driver::{MS, Pkt, bottleneck};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Pkt {
-    number: u32,
-    bytes: u32,
-}
-
-impl Carried for Pkt {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-
-    fn mark(&mut self) {
-        panic!("it is not ECN-capable");
-    }
-
-    fn pure_ack(&self) -> Option<PureAck> {
-        None
-    }
+fn packet(number: u32, bytes: u32) -> Pkt {
+    Pkt { number, bytes, ecn: Ecn::NotEct }
 }
 
 /// A plan whose bottleneck has these settings; `up.trace` has opportunities at 2, 5 and 5 ms, and again each 5 ms.
@@ -53,10 +34,6 @@ fn plan_with(bottleneck: &str, duration: &str, aqm: &str, more: &str) -> Plan {
     scenario.plan(1, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn bottleneck(plan: &Plan) -> u32 {
-    plan.links.iter().position(|link| link.record).expect("it is recorded") as u32
-}
-
 /// When each of `arrivals` (moment, bytes) reaches the other end; `None`: it does not.
 fn reached(plan: &Plan, arrivals: &[(u64, u32)], end: u64) -> (Vec<Option<u64>>, f64) {
     let mut link = Link::new(plan, bottleneck(plan)).unwrap();
@@ -65,7 +42,7 @@ fn reached(plan: &Plan, arrivals: &[(u64, u32)], end: u64) -> (Vec<Option<u64>>,
         fates[packet.number as usize] = matches!(fate, Fate::Delivered { .. }).then_some(at);
     };
     for (number, &(at, bytes)) in arrivals.iter().enumerate() {
-        link.arrive(at, Pkt { number: number as u32, bytes }, &Identity::default(), &mut tell);
+        link.arrive(at, packet(number as u32, bytes), &Identity::default(), &mut tell);
     }
     link.advance(end, &mut tell);
     let utilization = link.seen(&plan.windows)[0].metrics.utilization.unwrap();
@@ -90,7 +67,7 @@ proptest! {
         let mut now = 0;
         for (gap, bytes) in gaps {
             now += gap;
-            let expected = fifo.arrive(now, &mut Pkt { number: 0, bytes: u32::from(bytes) }, 0);
+            let expected = fifo.arrive(now, &mut packet(0, u32::from(bytes)), 0);
             prop_assert_eq!(plain.arrive(now, bytes), expected);
         }
     }
@@ -128,7 +105,7 @@ fn samples_are_of_links_that_are_recorded() {
     let mut port = of(seen, false);
     let Port::Fifo(fifo) = &mut port else { panic!("other port") };
     (0..4).for_each(|number| {
-        fifo.arrive(0, &mut Pkt { number, bytes: 1000 }, 0);
+        fifo.arrive(0, &mut packet(number, 1000), 0);
     });
     // One is sent for 1 ms, three wait; a moment later it is two.
     assert_eq!(port.sample(MS / 2), Some((3, 0.0)));
@@ -141,7 +118,7 @@ fn a_packet_on_the_wire_as_a_window_ends_counts_by_its_share() {
     let plan = plan_with("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s", "droptail", windows);
     let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
     // 1000 bytes take 1 ms, from 100 us on: 150 us of it in the first window, 850 in the other.
-    link.arrive(MS / 10, Pkt { number: 0, bytes: 1000 }, &Identity::default(), &mut |_, _, _| ());
+    link.arrive(MS / 10, packet(0, 1000), &Identity::default(), &mut |_, _, _| ());
     link.advance(1000 * MS, &mut |_, _, _| ());
     let shares: Vec<f64> = link.seen(&plan.windows).iter().map(|seen| seen.metrics.utilization.unwrap()).collect();
     let of = |name: &str| shares[plan.windows.iter().position(|window| window.name == name).unwrap()];
@@ -235,4 +212,124 @@ fn a_trace_is_in_the_order_of_time_whenever_its_packets_were_reported() {
     let expected: Vec<_> =
         expected.into_iter().map(|(start, k, link)| (start, link, 100 + k as u32, k as u8)).collect();
     assert_eq!(read, expected);
+}
+
+#[test]
+fn at_one_time_a_trace_keeps_the_order_of_reports() {
+    let mut out = Vec::new();
+    let mut trace = Trace::new(&mut out, ["a", "b", "c"], 0).unwrap();
+    let mut report = |now: u64, link: u32, k: u8| {
+        trace.transmit(now, link, now, 100, |headers| {
+            headers.extend([0x45; 19]);
+            headers.push(k);
+        });
+    };
+    // The room of those that are written is used again, in any order.
+    (0..3).for_each(|k| report(10 + u64::from(k), 0, k));
+    for k in 3..6 {
+        report(100, u32::from(k) - 3, k);
+    }
+    (6..9).for_each(|k| report(200, 8 - u32::from(k), k));
+    trace.finish().unwrap();
+    let mut reader = Reader::new(&out[..]).unwrap();
+    let mut read = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        read.push(record.data[19]);
+    }
+    assert_eq!(read, (0..9).collect::<Vec<u8>>());
+}
+
+#[test]
+fn a_packet_is_of_its_flow_and_class_and_goes_between_its_hosts() {
+    let text = |class: u8| {
+        format!(
+            "name = \"t\"\nduration = \"1s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\" }}\n\
+             access = {{ rate = \"100Mbit\", delay = \"1ms\" }}\n[[flows]]\nname = \"bulk\"\ncount = 2\n\
+             [[flows]]\nname = \"other\"\nclass = {class}\n"
+        )
+    };
+    let of = |class: u8| Scenario::parse(&text(class), "t.toml").unwrap().plan(1, None).unwrap();
+    assert!(!Identities::new(&of(0)).classes());
+    let plan = of(3);
+    let all = Identities::new(&plan);
+    assert!(all.classes());
+    for (number, class) in [(0, 0), (1, 0), (2, 3)] {
+        let flow = &plan.flows[number as usize];
+        let (source_hash, destination_hash) = (flow.source, flow.destination);
+        assert_ne!(source_hash, destination_hash);
+        let forth = Identity { flow_hash: number, source_hash, destination_hash, class };
+        let back = Identity { source_hash: destination_hash, destination_hash: source_hash, ..forth };
+        assert_eq!((all.of(number, false), all.of(number, true)), (forth, back));
+        let seen = back.metadata(&packet(9, 700));
+        assert_eq!((seen.bytes, seen.ecn, seen.class, seen.segments), (700, Ecn::NotEct, class, 1));
+        assert_eq!((seen.flow_hash, seen.source_hash, seen.destination_hash), (number, flow.destination, flow.source));
+    }
+    // An AQM that tells classes apart must be told them: such a link asks its queue for each packet.
+    let is_served = |aqm: &str, classes: bool| {
+        let plan = plan_with("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s", aqm, "");
+        let (number, style) = (bottleneck(&plan), Style { collapse: true, served: false });
+        let port = Port::<Pkt>::new(&plan.links[number as usize], 1, number, style, &edges(&plan), classes).unwrap();
+        matches!(port, Port::Served(_))
+    };
+    assert_eq!([false, true].map(|classes| is_served("droptail:threshold=0.5", classes)), [false, true]);
+    assert_eq!([false, true].map(|classes| is_served("pi", classes)), [false, false]);
+    assert_eq!([false, true].map(|classes| is_served("codel", classes)), [true, true]);
+}
+
+/// The notes of a link or port, which hands each over.
+macro_rules! notes_of {
+    ($of:expr) => {{
+        let mut told: Vec<String> = Vec::new();
+        $of.notes(&mut |note| told.push(note.to_string()));
+        told
+    }};
+}
+
+#[test]
+fn what_an_aqm_has_to_say_of_the_run_is_told() {
+    // AVQ's virtual capacity falls to nothing where eight times what the link carries arrives.
+    let plan = plan_with("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s", "avq", "");
+    let number = bottleneck(&plan);
+    let mut link = Link::new(&plan, number).unwrap();
+    assert!(notes_of!(link).is_empty());
+    let ports = [false, true].map(|served| Style { collapse: true, served });
+    let mut ports = ports
+        .map(|style| Port::<Pkt>::new(&plan.links[number as usize], 1, number, style, &edges(&plan), false).unwrap());
+    for k in 0..8000u32 {
+        let at = u64::from(k) * MS / 8;
+        link.arrive(at, packet(k, 1000), &Identity::default(), &mut |_, _, _| ());
+        for port in &mut ports {
+            while let Some(due) = port.next_timer().filter(|due| *due <= at) {
+                port.on_timer(due);
+            }
+            match port {
+                Port::Fifo(port) => drop(port.arrive(at, &mut packet(k, 1000), 0)),
+                Port::Served(port) => drop(port.arrive(at, packet(k, 1000), &Identity::default(), &mut Vec::new())),
+                Port::Plain(_) => panic!("somebody looks"),
+            }
+        }
+    }
+    let told = notes_of!(link);
+    assert!(told.len() == 1 && told[0].starts_with("AVQ's virtual capacity fell to 0 at 0."), "{told:?}");
+    for port in &ports {
+        let told = notes_of!(port);
+        assert!(told.len() == 1 && told[0].starts_with("AVQ's virtual capacity fell to 0 at 0."), "{told:?}");
+    }
+}
+
+#[test]
+fn waits_are_told_of_the_groups_in_their_window() {
+    let plan = plan("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s");
+    let window = &plan.windows[0];
+    let mut waits = Histogram::default();
+    [1, 3].iter().for_each(|ms| waits.record(ms * MS));
+    let of = |names: [&str; 2]| -> IndexMap<String, IndexMap<String, FlowMetrics>> {
+        let windows = || names.map(|name| (name.to_string(), FlowMetrics::default())).into_iter().collect();
+        ["bulk", "other"].map(|group| (group.to_string(), windows())).into_iter().collect()
+    };
+    let mut flows = of([&window.name, "another"]);
+    tell_groups(&mut flows, window, &[waits, Histogram::default()]);
+    let told: Vec<_> = flows.values().flat_map(|by| by.values().map(|metrics| metrics.sojourn_mean_s)).collect();
+    assert_eq!(told, [Some(0.002), None, None, None]);
 }

@@ -1,39 +1,15 @@
 //! A link by itself: what becomes of packets, and when.
 
-use aqumen_aqm::{DropReason, PureAck};
-use aqumen_network::measured::{LinkSeen, edges, windows_until};
-use aqumen_network::port::{Arrival, Port, Style};
-use aqumen_network::{Carried, Fate, Identity, Link};
+use aqumen_aqm::DropReason;
+use aqumen_network::measured::{LinkSeen, windows_until};
+use aqumen_network::port::Arrival;
+use aqumen_network::{Fate, Identity, Link, aqm_report};
+use aqumen_result::ParamValue;
 use aqumen_scenario::{Plan, Scenario};
 use aqumen_units::Ecn;
 use proptest::prelude::*;
 
-const MS: u64 = 1_000_000;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Pkt {
-    number: u32,
-    bytes: u32,
-    ecn: Ecn,
-}
-
-impl Carried for Pkt {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-
-    fn pure_ack(&self) -> Option<PureAck> {
-        None
-    }
-}
+use crate::driver::{Came, MS, Pkt, bottleneck, by_port};
 
 /// A plan whose link 0 is a bottleneck with these settings and events.
 fn plan(aqm: &str, bottleneck: &str, events: &str) -> Plan {
@@ -54,10 +30,6 @@ fn plan(aqm: &str, bottleneck: &str, events: &str) -> Plan {
     );
     let plan = Scenario::parse(&text, "one link").unwrap_or_else(|error| panic!("{error}")).plan(1, None);
     plan.unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn bottleneck(plan: &Plan) -> u32 {
-    plan.links.iter().position(|link| link.record).expect("it is recorded") as u32
 }
 
 fn packet(number: u32, bytes: u32) -> Pkt {
@@ -115,6 +87,8 @@ fn what_is_stopped_has_figures_up_to_then() {
         link.stop(400 * MS);
         let windows = windows_until(&plan, 400 * MS);
         let ends: Vec<_> = windows.iter().map(|w| (w.name.as_str(), w.end.as_nanos() / MS)).collect();
+        // The edge at which it stopped is behind it.
+        assert!(link.next() > 400 * MS, "{}", link.next());
         let told: Vec<_> = ends.iter().map(|(name, end)| (name.to_string(), *end)).collect();
         (told, link.seen(&windows))
     };
@@ -158,24 +132,42 @@ fn nothing_leaves_while_the_link_is_down() {
     assert_eq!(at, [610, 3110, 6101]);
 }
 
-/// What a port does that knows departures when packets arrive.
-fn fates_at_port(plan: &Plan, arrivals: &[(u64, Pkt)]) -> Vec<(bool, Option<u64>)> {
-    let (number, style) = (bottleneck(plan), Style { collapse: true, served: false });
-    let link = &plan.links[number as usize];
-    let mut port: Port<Pkt> = Port::new(link, plan.seed, number, style, &edges(plan), false).unwrap();
-    let mut fates = Vec::new();
-    for &(at, mut packet) in arrivals {
-        while let Some(due) = port.next_timer().filter(|due| *due <= at) {
-            port.on_timer(due);
-        }
-        let Port::Fifo(port) = &mut port else { panic!("it asks a discipline") };
-        let reach = match port.arrive(at, &mut packet, 0) {
-            Arrival::Leaves { reach, .. } => Some(reach),
-            _ => None,
-        };
-        fates.push((reach.is_some() && packet.ecn == Ecn::Ce, reach));
-    }
-    fates
+#[test]
+fn a_packet_that_is_lost_on_the_wire_holds_up_no_other() {
+    let event = |at: u64, what: &str| format!("[[events]]\nat = \"{at}ms\"\n{what}\n");
+    let events = event(100, "loss = 1.0") + &event(105, "loss = 0.0") + &event(106, "delay = \"0s\"");
+    let plan = plan("droptail", r#"rate = "8Mbit", delay = "20ms", buffer = "9pkt""#, &events);
+    let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+    let arrivals = [(98, 0), (104, 1), (107, 2)].map(|(ms, number)| (ms * MS, packet(number, 1000)));
+    let told = fates(&mut link, &arrivals, 1000 * MS);
+    assert_eq!(told[0].2, Fate::Delivered { start: 98 * MS, end: 99 * MS });
+    assert_eq!(told[1], (105 * MS, false, Fate::Lost { start: 104 * MS }));
+    // The first arrives at 119 ms, before which nothing does that was sent later; the one that is lost would have at
+    // 125 ms.
+    assert_eq!([told[0].0, told[2].0], [119 * MS, 119 * MS + 1]);
+    assert_eq!(link.seen(&plan.windows).last().unwrap().metrics.wire_lost_pkts.map(|lost| lost <= 1), Some(true));
+}
+
+#[test]
+fn a_link_tells_the_parameters_that_its_aqm_has_at_the_end() {
+    let events = "[[events]]\nat = \"200ms\"\naqm = \"pi:a=0.25,b=0.125,frequency=10Hz,target=9pkt\"";
+    let plan = plan(
+        "pi:a=0.5,b=0.25,frequency=10Hz,target=5pkt",
+        r#"rate = "8Mbit", delay = "10ms", buffer = "9pkt""#,
+        events,
+    );
+    let number = bottleneck(&plan);
+    let mut link = Link::<Pkt>::new(&plan, number).unwrap();
+    let told = |link: &Link<'_, Pkt>| {
+        let report = aqm_report(&plan.links[number as usize], |visit| link.settings(visit));
+        let of = |map: &indexmap::IndexMap<String, ParamValue>, name: &str| map.get(name).cloned();
+        (of(&report.params, "a"), of(&report.params, "target"), of(&report.given, "a"), report.name)
+    };
+    let number_of = |x: f64| Some(ParamValue::Number(x));
+    // What is given is what was said last; in force it is once its moment has come.
+    assert_eq!(told(&link), (number_of(0.5), number_of(5.0), number_of(0.25), "pi".to_string()));
+    link.advance(200 * MS, &mut |_, _, _| ());
+    assert_eq!(told(&link), (number_of(0.25), number_of(9.0), number_of(0.25), "pi".to_string()));
 }
 
 proptest! {
@@ -196,20 +188,49 @@ proptest! {
             "[[events]]\nat = \"300ms\"\nstate = \"down\"\n[[events]]\nat = \"400ms\"\nstate = \"up\"",
             "[[events]]\nat = \"500ms\"\ndelay = \"1ms\"",
         ]),
-        gaps in prop::collection::vec((0u64..3 * MS, 40u32..1500), 1..400),
+        buffer in prop::sample::select(vec!["30pkt", "30kB"]),
+        change in prop::sample::select(vec![
+            "",
+            "[[events]]\nat = \"250ms\"\naqm = \"blue\"\n[[events]]\nat = \"450ms\"\naqm = \"pi:target=9pkt\"",
+        ]),
+        gaps in prop::collection::vec((0u64..3 * MS, 40u32..1500, 0u32..20), 1..400),
     ) {
         let rate = if line.contains("rate") || line.contains("channel") { "" } else { r#", rate = "8Mbit""# };
-        let plan = plan(aqm, &format!(r#"delay = "10ms", buffer = "30pkt"{rate}{line}"#), events);
+        let plan = plan(aqm, &format!(r#"delay = "10ms", buffer = "{buffer}"{rate}{line}"#), &format!("{events}\n{change}"));
         let mut now = 0;
-        let arrivals: Vec<(u64, Pkt)> = gaps.iter().zip(0u32..).map(|(&(gap, bytes), number)| {
+        // Some cannot carry marks.
+        let ecn = |number: u32| if number.is_multiple_of(5) { Ecn::NotEct } else { Ecn::Ect0 };
+        let arrivals: Vec<Came> = gaps.iter().zip(0u32..).map(|(&(gap, bytes, flow), number)| {
             now += gap;
-            (now, packet(number, bytes))
-        }).collect();
-        let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
-        let own = fates(&mut link, &arrivals, now + 5000 * MS).into_iter().map(|(at, marked, fate)| match fate {
-            Fate::Delivered { .. } => (marked, Some(at)),
-            _ => (false, None),
-        });
-        prop_assert_eq!(own.collect::<Vec<_>>(), fates_at_port(&plan, &arrivals));
+            (now, Pkt { number, bytes, ecn: ecn(number) }, flow)
+        }).filter(|came| came.0 < 1000 * MS).collect();
+        let number = bottleneck(&plan);
+        let mut link = Link::new(&plan, number).unwrap();
+        let mut fates = vec![None; arrivals.len()];
+        let mut tell = |at: u64, packet: Pkt, fate: Fate| {
+            let was = match fate {
+                Fate::Delivered { start, .. } => Arrival::Leaves { start, reach: at },
+                Fate::Dropped(_) => Arrival::Dropped,
+                Fate::Lost { start } => Arrival::Lost { start },
+            };
+            let known = fates[packet.number as usize].replace((packet.ecn == Ecn::Ce, was));
+            assert_eq!(known, None, "a packet has one fate");
+        };
+        for &(at, packet, flow) in &arrivals {
+            link.arrive(at, packet, &Identity { flow_hash: flow, ..Identity::default() }, &mut tell);
+        }
+        // Before the packets of the last moment.
+        link.advance(1000 * MS - 1, &mut tell);
+        let totals = *link.totals();
+        link.advance(10_000 * MS, &mut tell);
+        let at_port = by_port(&plan, number, &arrivals, false);
+        let fates: Vec<_> = fates.into_iter().map(|fate| fate.expect("each packet has a fate")).collect();
+        prop_assert_eq!(fates, at_port.fates);
+        // What is seen of the two is the same too, and what they counted.
+        prop_assert_eq!(totals, at_port.totals);
+        prop_assert_eq!(format!("{:?}", link.series()), format!("{:?}", at_port.series));
+        for (one, other) in link.seen(&plan.windows).iter().zip(&at_port.seen) {
+            prop_assert_eq!(format!("{:?}", one), format!("{:?}", other));
+        }
     }
 }
