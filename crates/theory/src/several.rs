@@ -349,7 +349,8 @@ mod tests {
     fn one_link_has_the_loop_of_its_field() {
         let crossings = [crossing(20.0, &[0])];
         let found = rest(&[STAGE], &crossings).unwrap();
-        let field = Field::of_one_queue(2000.0, &[(sender(), 20.0, [found.met[0], 1.0], 0.15, found.window_pkts[0])]);
+        let field =
+            Field::of_one_queue(2000.0, 1.0, &[(sender(), 20.0, [found.met[0], 1.0], 0.15, found.window_pkts[0])]);
         let alone = Loop { images: 0, ..Loop::new(field, pi(1.0)) };
         let margins = alone.margins();
         let power = |w: f64| alone.plant.power(w) / (alone.response(w) + 1.0).norm_sqr();
