@@ -133,6 +133,15 @@ def test_the_spectrum_is_that_of_the_queue():
     assert measured == pytest.approx(predicted, rel=0.33)
 
 
+def test_even_gaps_between_signals_make_less_noise_than_tosses():
+    # Both between their bounds. With tosses about twice what packets do was told under RED.
+    made = scenario(2800.0, 0.069, 38, 60)
+    for aqm in ("red", "pie"):
+        told = theory.predict(made, aqm)["bottleneck"]["steady"]["analysis"]["noise"]["queue_std_pkts"]
+        seen = aqumen.run(made, aqm).link("bottleneck", "steady")["queue_std_pkts"]
+        assert 0.8 < told / seen < 1.6, (aqm, told, seen)
+
+
 def test_what_the_noise_does_not_know_it_says():
     network = {"capacity": "10Mbit", "flows": 100, "rtt": "200ms", "target": "100pkt"}
     unstable = theory.design("aqm-mo:flows=100,capacity=10Mbit,rtt=200ms", **network | {"flows": 12}).noise

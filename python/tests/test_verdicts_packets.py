@@ -43,14 +43,14 @@ def judged(cases):
         margins, noise = analysis["margins"], analysis["noise"]
         if margins is None or analysis["operating_point"]["window_pkts"] < 2:
             continue
-        stable = margins["exact"]["stable"]
+        oscillates = analysis["expected"]["oscillates"]
         run = aqumen.run(made, aqm)
         series, (start, _) = run.series("bottleneck"), run.data["windows"]["steady"]
         seen = series.t_s > start
-        std = noise["queue_std_pkts"] if stable else None
-        told = theory.swing(series.t_s[seen], series.queue_pkts[seen], series.probability[seen], std)
+        deviation = noise["queue_std_pkts"]
+        told = theory.swing(series.t_s[seen], series.queue_pkts[seen], series.probability[seen], deviation)
         if told is not None:
-            yield aqm, case, stable != told.oscillates, margins["exact"]["gain_margin"], told, analysis["expected"]
+            yield aqm, case, oscillates == told.oscillates, margins["exact"]["gain_margin"], told, analysis["expected"]
 
 
 def verdicts(aqms, flows, rtts):

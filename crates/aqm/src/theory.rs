@@ -27,6 +27,12 @@ pub trait Theory {
         Share::Plain
     }
 
+    /// How even signals are where the share `p` of the packets is signalled: the variance of how many come in a long
+    /// time, as a share of what a toss for each packet by itself has.
+    fn dispersion(&self, p: f64) -> f64 {
+        self.share().dispersion(p)
+    }
+
     /// Where the queue comes to rest.
     fn rests(&self) -> Rests {
         Rests::AtTarget
@@ -160,11 +166,42 @@ impl Share {
         }
     }
 
+    /// How even signals are at the share `p`: see [`Theory::dispersion`]. Of signals whose gaps are alike and
+    /// independent the count varies by (deviation of a gap / its mean)^2 times its mean, with a toss for each packet by
+    /// 1 - p.
+    pub fn dispersion(self, p: f64) -> f64 {
+        match self {
+            Share::Plain => 1.0,
+            // A gap is fixed up to a geometric end: its variance is (1 - law) / law^2.
+            Share::Derandomized if p < 1.0 => {
+                let law = self.law(p);
+                let mean = 1.85 - 0.85 * law;
+                (1.0 - law) / (mean * mean) / (1.0 - p)
+            }
+            Share::Derandomized => 0.0,
+        }
+    }
+
     /// Slope of the share over what the law says, where the share is `p`.
     pub fn slope(self, p: f64) -> f64 {
         match self {
             Share::Plain => 1.0,
             Share::Derandomized => 1.85 / ((1.85 - 0.85 * self.law(p)) * (1.85 - 0.85 * self.law(p))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pies_gaps_vary_less_than_those_of_tosses() {
+        // At p = .1 none for 8.5 packets, then 10 on average, less the .85: gaps of 17.65 whose variance is that of the
+        // tosses, .9 / .01 = 90. A toss for each packet has 17.65 (17.65 - 1).
+        let share = Share::Derandomized.of_law(0.1);
+        assert!((share - 1.0 / 17.65).abs() < 1e-12);
+        assert!((Share::Derandomized.dispersion(share) - 90.0 / (17.65 * 16.65)).abs() < 1e-9);
+        assert_eq!((Share::Plain.dispersion(share), Share::Derandomized.dispersion(1.0)), (1.0, 0.0));
     }
 }

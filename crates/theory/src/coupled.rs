@@ -230,7 +230,7 @@ impl<'a> Noisy<'a> {
                 rtt_s: k.rtt_s,
                 waits: if scalable { 0.0 } else { 1.0 },
                 weight_s: rate(k, *window) / per_delay,
-                random: params.random,
+                dispersion: if params.random { 1.0 } else { 0.0 },
             }
         });
         Noisy { params, rtt_s, field: Field::new(crowds.collect(), 1.0, rtt_s) }

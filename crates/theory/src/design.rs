@@ -126,6 +126,10 @@ pub struct Expected {
     pub coexisting_period_s: Option<f64>,
     /// Standard deviation of the queue in that cycle, packets.
     pub coexisting_std_pkts: Option<f64>,
+    /// Whether packets are to be seen swinging of themselves: an unstable loop, or a stable one beside which a cycle
+    /// stands above the noise, which then neither leaves the queue at its rest nor hides the cycle. Null where no loop
+    /// is known.
+    pub oscillates: Option<bool>,
 }
 
 /// Times its rest from which a stable loop is tried.
@@ -259,6 +263,14 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         (Model::Reno, None) => Noise::around(held, &at, None, Fineness::FINE),
         _ => noise_of(choice, place, Fineness::FINE),
     };
+    let mut noise = noise;
+    if let (Some(cycle), Some(deviation)) = (expected.coexisting_std_pkts, noise.queue_std_pkts)
+        && cycle > deviation
+    {
+        expected.oscillates = Some(true);
+        (noise.valid, noise.why) =
+            (false, Some("beside the rest stands a cycle that is higher than this noise".into()));
+    }
     let operating_point = Point {
         at,
         load: plant.load(),
@@ -307,7 +319,7 @@ fn beyond_line(aqm: &AnyAqm, at: &OperatingPoint, controller: &Controller) -> Ve
 }
 
 /// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation).
-/// Only loops with little margin are tried.
+/// Only loops with little margin are tried, and AQMs that move their own parameters (ARED), by the law that moves them.
 pub(crate) fn coexisting(
     choice: &AqmChoice,
     place: &Place,
@@ -316,7 +328,9 @@ pub(crate) fn coexisting(
     built: &mut AnyAqm,
 ) -> Result<Option<maps::Cycle>, Error> {
     let Some(w) = exact.phase_crossover_rad_s else { return Ok(None) };
-    if !exact.stable || exact.gain_margin.is_none_or(|margin| margin > LITTLE_GAIN_MARGIN) {
+    // What moves an AQM's own parameters is not in its loop, and may swing at any margin of it.
+    let adapts = build(choice)?.theory().settles_at_pkts().is_some();
+    if !exact.stable || !adapts && exact.gain_margin.is_none_or(|margin| margin > LITTLE_GAIN_MARGIN) {
         return Ok(None);
     }
     let duration = (60.0 * 2.0 * std::f64::consts::PI / w).clamp(60.0, 600.0);
@@ -382,7 +396,12 @@ fn at_law(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> OperatingPoint 
 fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> Field {
     // p_L = k sqrt(p): its slope is k / (2 sqrt(p)) = k^2 / (2 p_L).
     let slope = coupling_of(aqm, sender).map_or(1.0, |k| 0.5 * k * k / at.probability);
-    Field::of_one_queue(at.capacity_pps, &[(*sender, at.flows, [at.probability, slope], at.rtt_s, at.window_pkts)])
+    let dispersion = aqm.theory().dispersion(at_law(aqm, sender, at).probability);
+    Field::of_one_queue(
+        at.capacity_pps,
+        dispersion,
+        &[(*sender, at.flows, [at.probability, slope], at.rtt_s, at.window_pkts)],
+    )
 }
 
 /// What packets do around the rest of many windows.
@@ -540,8 +559,14 @@ fn plant_of(at: &OperatingPoint) -> Result<TcpPlant, Error> {
         .map_err(|error| Error::Unsupported(error.to_string()))
 }
 
-/// Where the AQM lets the queue come to rest.
+/// Where the AQM lets the queue come to rest, under signals as even as it sets them.
 fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
+    let at = holds(aqm, place, target)?;
+    Ok(at.signalled(aqm.theory().dispersion(at.probability.min(1.0))))
+}
+
+/// Where the AQM lets the queue come to rest.
+fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
     let at = |queue: f64| {
         let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
         let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
@@ -617,6 +642,7 @@ fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Opti
         oscillation_std_pkts: None,
         coexisting_period_s: None,
         coexisting_std_pkts: None,
+        oscillates: margins.map(|margins| !margins.exact.stable),
     }
 }
 

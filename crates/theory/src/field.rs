@@ -7,8 +7,8 @@
 //! the clock (CUBIC), a longer round trip lets windows grow further, so that the delay itself moves them.
 //!
 //! *Noise.* That of each window by itself, at a share that stands still: chance marks, unlike windows, what growth and
-//! reductions do in between. Where marks are chosen evenly (`recur`), how many come is no matter of chance: of the
-//! noise that is left out which a share p with the noise of its count, p over the rate, would bring about.
+//! reductions do in between. Where marks are spread (`recur`, RED, PIE), how many come is less a matter of chance: of
+//! the noise that part is left out which a share p with the noise of its count, p over the rate, would bring about.
 
 use num_complex::Complex64;
 
@@ -30,8 +30,8 @@ pub(crate) struct Crowd {
     pub(crate) waits: f64,
     /// How the queue's delay answers a relative change of the packets in flight, seconds.
     pub(crate) weight_s: f64,
-    /// Whether chance says how many are signalled, or only which.
-    pub(crate) random: bool,
+    /// Variance of how many are signalled, as a share of what a toss for each packet has.
+    pub(crate) dispersion: f64,
 }
 
 /// A queue and the crowds behind it.
@@ -100,8 +100,12 @@ impl Field {
     }
 
     /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how
-    /// many flows, the share of signals and its slope, the round trip, the window.
-    pub(crate) fn of_one_queue(capacity_pps: f64, crowds: &[(Sender, f64, [f64; 2], f64, f64)]) -> Self {
+    /// many flows, the share of signals and its slope, the round trip, the window; of all how even signals are.
+    pub(crate) fn of_one_queue(
+        capacity_pps: f64,
+        dispersion: f64,
+        crowds: &[(Sender, f64, [f64; 2], f64, f64)],
+    ) -> Self {
         // Sum of f / R = C, R with the delay d: dd = sum (f x / R) / sum (f / R^2).
         let per_delay: f64 = crowds.iter().map(|(_, flows, _, rtt_s, window)| flows * window / (rtt_s * rtt_s)).sum();
         let crowd = |&(sender, flows, [probability, slope], rtt_s, window): &(Sender, f64, [f64; 2], f64, f64)| Crowd {
@@ -112,7 +116,7 @@ impl Field {
             rtt_s,
             waits: 1.0,
             weight_s: flows * window / rtt_s / per_delay,
-            random: true,
+            dispersion,
         };
         let largest = crowds.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1.0, |crowd| crowd.3);
         Field::new(crowds.iter().map(crowd).collect(), capacity_pps, largest)
@@ -128,10 +132,8 @@ impl Field {
             answer += weight * crowd.slope * relative * cis(-w * crowd.rtt_s);
             own -= weight * crowd.waits * told.by_rtt(&around) / crowd.rtt_s;
             let mut each = noise / (told.window * told.window);
-            if !crowd.random {
-                each =
-                    (each - relative.norm_sqr() * crowd.probability * (1.0 - crowd.probability) / told.window).max(0.0);
-            }
+            let count = relative.norm_sqr() * crowd.probability * (1.0 - crowd.probability) / told.window;
+            each = (each - (1.0 - crowd.dispersion) * count).max(0.0);
             power += weight * weight * each * crowd.rtt_s / crowd.flows;
         }
         (self.unit * answer / own, self.unit * self.unit * power / own.norm_sqr())
@@ -172,7 +174,7 @@ mod tests {
     fn alone(law: Law, flows: f64) -> (Field, f64) {
         let window = CAPACITY * 0.1 / flows;
         let p = sender(law).probability(window, 0.1).unwrap();
-        (Field::of_one_queue(CAPACITY, &[(sender(law), flows, [p, 1.0], 0.1, window)]), p)
+        (Field::of_one_queue(CAPACITY, 1.0, &[(sender(law), flows, [p, 1.0], 0.1, window)]), p)
     }
 
     #[test]
@@ -198,7 +200,7 @@ mod tests {
     fn twice_the_flows_of_the_same_window_make_twice_the_power() {
         let power = |flows: f64| {
             let crowd = (sender(Law::Reno), flows, [0.02, 1.0], 0.1, 9.0);
-            Field::of_one_queue(90.0 * flows, &[crowd]).power(3.0)
+            Field::of_one_queue(90.0 * flows, 1.0, &[crowd]).power(3.0)
         };
         assert!((power(40.0) / power(20.0) - 2.0).abs() < 1e-9);
     }
@@ -207,13 +209,13 @@ mod tests {
     fn halves_of_a_crowd_are_the_crowd() {
         let half = (sender(Law::Reno), 10.0, [0.02, 1.0], 0.1, 9.0);
         let whole = (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1, 9.0);
-        let [two, one] = [vec![half; 2], vec![whole]].map(|crowds| Field::of_one_queue(1800.0, &crowds).at(2.0));
+        let [two, one] = [vec![half; 2], vec![whole]].map(|crowds| Field::of_one_queue(1800.0, 1.0, &crowds).at(2.0));
         assert!((two.0 - one.0).l1_norm() < 1e-9 * one.0.l1_norm() && (two.1 / one.1 - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn marks_at_even_gaps_leave_less_noise() {
-        let crowd = |random: bool| Crowd {
+        let crowd = |dispersion: f64| Crowd {
             sender: sender(Law::Reno),
             flows: 20.0,
             probability: 0.02,
@@ -221,10 +223,10 @@ mod tests {
             rtt_s: 0.1,
             waits: 1.0,
             weight_s: 0.1,
-            random,
+            dispersion,
         };
         for w in [0.1, 1.0, 10.0] {
-            let [chance, even] = [true, false].map(|random| Field::new(vec![crowd(random)], 1.0, 0.1).power(w));
+            let [chance, even] = [1.0, 0.0].map(|even| Field::new(vec![crowd(even)], 1.0, 0.1).power(w));
             assert!(even > 0.0 && even < 0.8 * chance, "{w}: {even} {chance}");
         }
     }

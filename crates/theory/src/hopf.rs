@@ -22,6 +22,7 @@ use std::f64::consts::PI;
 use num_complex::Complex64;
 use serde::Serialize;
 
+use crate::elimination;
 use crate::fluid::Model;
 use crate::linear::complex::cis;
 use crate::linear::{Controller, Margins, OperatingPoint, Plant};
@@ -318,7 +319,9 @@ impl<'a, D: Delayed> Balance<'a, D> {
                     (0..size).for_each(|i| slopes[i * size + column] = (more[i] - step[i]) / h);
                 }
             }
-            eliminate(&mut slopes.clone(), &mut step)?;
+            if elimination::solve(&mut slopes.clone(), &mut step, 1) == 0.0 {
+                return None;
+            }
             let largest = step.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
             // A long step leads astray.
             let part = if largest > 0.3 { 0.3 / largest } else { 1.0 };
@@ -405,29 +408,6 @@ impl<'a, D: Delayed> Balance<'a, D> {
         }
         Some(low)
     }
-}
-
-/// Solves `matrix` x = `right` in place, row by row with the largest pivot.
-fn eliminate(matrix: &mut [f64], right: &mut [f64]) -> Option<()> {
-    let n = right.len();
-    for k in 0..n {
-        let pivot = (k..n).max_by(|&a, &b| matrix[a * n + k].abs().total_cmp(&matrix[b * n + k].abs()))?;
-        if matrix[pivot * n + k] == 0.0 || !matrix[pivot * n + k].is_finite() {
-            return None;
-        }
-        (0..n).for_each(|j| matrix.swap(k * n + j, pivot * n + j));
-        right.swap(k, pivot);
-        for i in k + 1..n {
-            let factor = matrix[i * n + k] / matrix[k * n + k];
-            (k..n).for_each(|j| matrix[i * n + j] -= factor * matrix[k * n + j]);
-            right[i] -= factor * right[k];
-        }
-    }
-    for k in (0..n).rev() {
-        let known: f64 = (k + 1..n).map(|j| matrix[k * n + j] * right[j]).sum();
-        right[k] = (right[k] - known) / matrix[k * n + k];
-    }
-    Some(())
 }
 
 /// The cycles of flows at `at` under a linear law, from the nearest gain at which the loop becomes unstable on; `None`

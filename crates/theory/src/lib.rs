@@ -64,6 +64,7 @@ mod chain;
 mod coupled;
 mod density;
 pub mod design;
+mod elimination;
 mod error;
 mod field;
 pub mod fluid;

@@ -65,6 +65,7 @@ pub fn map(
         return Err(Error::Unsupported("a map needs two different axes".into()));
     }
     let (at, controller) = linearise(choice, place)?;
+    let share = at_rest(choice, place)?.1.theory().share();
     let Some(controller) = controller else {
         return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
     };
@@ -91,7 +92,7 @@ pub fn map(
             } else {
                 let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
                 let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-                (at, controller.clone())
+                (at.signalled(share.dispersion(at.probability.min(1.0))), controller.clone())
             };
             Ok((at, Loop { plant: Plant::exact(&at), controller: controller.scaled(gain), images: 0 }))
         };

@@ -662,6 +662,7 @@ fn shared_by_laws(
     analysis.expected.oscillation_std_pkts = None;
     analysis.expected.coexisting_period_s = None;
     analysis.expected.coexisting_std_pkts = None;
+    analysis.expected.oscillates = None;
     analysis.operating_point.at.probability = p;
     analysis.noise = match &built {
         Some(aqm) if asked && place.unresponsive_pps == 0.0 => {
@@ -678,7 +679,10 @@ fn shared_by_laws(
             let held = packet_noise::Held { target_pkts: Some(queue_pkts), buffer_pkts: place.buffer_pkts };
             match Controller::of_built(aqm, choice, &at) {
                 Some((controller, _)) => {
-                    let closed = Loop::new(Field::of_one_queue(place.capacity_pps, &crowds), controller);
+                    let closed = Loop::new(
+                        Field::of_one_queue(place.capacity_pps, aqm.theory().dispersion(p), &crowds),
+                        controller,
+                    );
                     around_many(held, &at, closed.margins().stable, &closed)
                 }
                 None => Noise::none("there is no linear controller".into()),

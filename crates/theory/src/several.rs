@@ -27,6 +27,7 @@ use std::f64::consts::PI;
 use num_complex::Complex64;
 use serde::Serialize;
 
+use crate::elimination;
 use crate::field::Told;
 use crate::linear::Controller;
 use crate::linear::complex::{arg, cis};
@@ -148,58 +149,6 @@ pub(crate) fn rest(stages: &[Stage], crossings: &[Crossing]) -> Result<Rests, &'
     Err("which links are full is not settled")
 }
 
-/// A square matrix, row by row, beside columns of which some are solved for.
-struct Square {
-    n: usize,
-    cells: Vec<Complex64>,
-}
-
-impl Square {
-    fn zero(n: usize) -> Self {
-        Square { n, cells: vec![Complex64::ZERO; n * n] }
-    }
-
-    fn identity(n: usize) -> Self {
-        let mut square = Square::zero(n);
-        (0..n).for_each(|k| square.cells[k * n + k] = Complex64::ONE);
-        square
-    }
-
-    /// Turns `right`, n rows of `width`, into what it is of this matrix, by elimination with the largest pivot; answers
-    /// the determinant.
-    fn solve(mut self, right: &mut [Complex64], width: usize) -> Complex64 {
-        let n = self.n;
-        let mut determinant = Complex64::ONE;
-        for k in 0..n {
-            let size = |row: usize| self.cells[row * n + k].norm_sqr();
-            let pivot = (k..n).max_by(|&a, &b| size(a).total_cmp(&size(b))).unwrap_or(k);
-            if pivot != k {
-                (0..n).for_each(|j| self.cells.swap(k * n + j, pivot * n + j));
-                (0..width).for_each(|j| right.swap(k * width + j, pivot * width + j));
-                determinant = -determinant;
-            }
-            let own = self.cells[k * n + k];
-            determinant *= own;
-            for row in (0..n).filter(|row| *row != k) {
-                let factor = self.cells[row * n + k] / own;
-                for j in k..n {
-                    let above = self.cells[k * n + j];
-                    self.cells[row * n + j] -= factor * above;
-                }
-                for j in 0..width {
-                    let above = right[k * width + j];
-                    right[row * width + j] -= factor * above;
-                }
-            }
-        }
-        for k in 0..n {
-            let own = self.cells[k * n + k];
-            right[k * width..(k + 1) * width].iter_mut().for_each(|cell| *cell /= own);
-        }
-        determinant
-    }
-}
-
 /// The loops of the full links.
 pub(crate) struct Loops<'a> {
     crossings: &'a [Crossing],
@@ -215,6 +164,15 @@ struct At {
     open: Vec<Complex64>,
     noise: Vec<Complex64>,
     power: Vec<f64>,
+}
+
+impl At {
+    /// I + L, with `gain` times the controllers' gains.
+    fn closed(&self, gain: f64) -> Vec<Complex64> {
+        let n = self.open.len().isqrt();
+        let unit = |k: usize| if k.is_multiple_of(n + 1) { 1.0 } else { 0.0 };
+        self.open.iter().enumerate().map(|(k, open)| open * gain + unit(k)).collect()
+    }
 }
 
 impl<'a> Loops<'a> {
@@ -246,7 +204,7 @@ impl<'a> Loops<'a> {
     fn at(&self, w: f64) -> At {
         let (n, m) = (self.stages.len(), self.crossings.len());
         let crosses = |c: usize, l: usize| self.crossings[c].stages.contains(&self.stages[l].0);
-        let mut delays = Square::zero(n);
+        let mut delays = vec![Complex64::ZERO; n * n];
         // Columns: what x of each crossing brings.
         let mut by_windows = vec![Complex64::ZERO; n * m];
         let mut answers = vec![Complex64::ZERO; m];
@@ -262,11 +220,11 @@ impl<'a> Loops<'a> {
             for l in (0..n).filter(|l| crosses(c, *l)) {
                 by_windows[l * m + c] = rate.into();
                 for other in (0..n).filter(|other| crosses(c, *other)) {
-                    delays.cells[l * n + other] += rate / rtt_s * own;
+                    delays[l * n + other] += rate / rtt_s * own;
                 }
             }
         }
-        delays.solve(&mut by_windows, m);
+        elimination::solve(&mut delays, &mut by_windows, m);
         let mut open = vec![Complex64::ZERO; n * n];
         for (k, (number, stage, controller)) in self.stages.iter().enumerate() {
             let hold = controller
@@ -288,11 +246,7 @@ impl<'a> Loops<'a> {
     /// Poles right of the axis with `gain` times the controllers' gains, from how far det(I + L) turns.
     fn unstable_poles(&self, walk: &[At], gain: f64) -> i64 {
         let n = self.stages.len();
-        let determinant = |at: &At| {
-            let mut square = Square::identity(n);
-            square.cells.iter_mut().zip(&at.open).for_each(|(cell, open)| *cell += open * gain);
-            square.solve(&mut [], 0)
-        };
+        let determinant = |at: &At| elimination::solve(&mut at.closed(gain), &mut [], 0);
         let angles: Vec<f64> = walk.iter().map(|at| arg(determinant(at))).collect();
         let turned: f64 = angles
             .windows(2)
@@ -325,10 +279,8 @@ impl<'a> Loops<'a> {
         let mut variances = vec![0.0; n];
         let mut before: Option<(f64, Vec<f64>)> = None;
         for at in &walk {
-            let mut square = Square::identity(n);
-            square.cells.iter_mut().zip(&at.open).for_each(|(cell, open)| *cell += open);
             let mut noise = at.noise.clone();
-            square.solve(&mut noise, m);
+            elimination::solve(&mut at.closed(1.0), &mut noise, m);
             let here: Vec<f64> =
                 (0..n).map(|l| (0..m).map(|c| noise[l * m + c].norm_sqr() * at.power[c]).sum()).collect();
             for l in 0..n {
@@ -397,7 +349,8 @@ mod tests {
     fn one_link_has_the_loop_of_its_field() {
         let crossings = [crossing(20.0, &[0])];
         let found = rest(&[STAGE], &crossings).unwrap();
-        let field = Field::of_one_queue(2000.0, &[(sender(), 20.0, [found.met[0], 1.0], 0.15, found.window_pkts[0])]);
+        let field =
+            Field::of_one_queue(2000.0, 1.0, &[(sender(), 20.0, [found.met[0], 1.0], 0.15, found.window_pkts[0])]);
         let alone = Loop { images: 0, ..Loop::new(field, pi(1.0)) };
         let margins = alone.margins();
         let power = |w: f64| alone.plant.power(w) / (alone.response(w) + 1.0).norm_sqr();

@@ -584,6 +584,10 @@ impl Theory for Red {
         Rests::OnCurve(self.params().law())
     }
 
+    fn dispersion(&self, p: f64) -> f64 {
+        self.params().law().dispersion(p)
+    }
+
     fn linear(&self, at: &AtRest) -> Option<Transfer> {
         Some(self.params().law().linear(at.probability, at.capacity_pps))
     }
@@ -620,6 +624,18 @@ mod tests {
     use crate::{Limit, QueueView, Totals};
     use aqumen_units::Ecn;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn gaps_that_are_spread_evenly_vary_little() {
+        // At 150 the curve gives 0.1. With `wait` gaps are 10 to 19, each as often: mean 14.5, variance 99 / 12 = 8.25,
+        // of which a toss with the same share has 1 - 1 / 14.5. Without, 1 to 9: mean 5, variance 80 / 12.
+        let share = |wait: bool| RedParams { wait, ..params() }.law().probability(150.0);
+        let even = |wait: bool| Red::new(RedParams { wait, ..params() }).unwrap().dispersion(share(wait));
+        assert!((even(true) - 8.25 / 14.5 / 13.5).abs() < 1e-9, "{}", even(true));
+        assert!((even(false) - 80.0 / 12.0 / 5.0 / 4.0).abs() < 1e-9, "{}", even(false));
+        // Where every packet is signalled nothing varies.
+        assert_eq!(RedParams { ..params() }.law().dispersion(1.0), 0.0);
+    }
 
     fn params() -> RedParams {
         RedParams {

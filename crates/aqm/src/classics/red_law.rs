@@ -129,9 +129,24 @@ impl RedCurve {
 impl RedLaw {
     /// Share of the packets that are signalled while the average is `average`.
     pub fn probability(&self, average: f64) -> f64 {
+        self.gap(average).map_or(0.0, |(mean, _)| 1.0 / mean)
+    }
+
+    /// How even signals are where their share is `p`: see [`crate::Theory::dispersion`].
+    pub fn dispersion(&self, p: f64) -> f64 {
+        match self.gap(self.average_at(p)) {
+            Some((mean, variance)) if mean > 1.0 => variance / (mean * mean) / (1.0 - 1.0 / mean),
+            // Every packet, or none.
+            Some(_) => 0.0,
+            None => 1.0,
+        }
+    }
+
+    /// Mean and variance of the gap between two signals, packets, while the average is `average`; `None` without any.
+    fn gap(&self, average: f64) -> Option<(f64, f64)> {
         let base = self.curve.probability(average);
         if base <= 0.0 {
-            return 0.0;
+            return None;
         }
         // Nothing up to `from` packets, then a chance of 1 / (span - j) at the j-th further packet: the chances that
         // none was signalled are 1 - j / span, and their sum is the mean gap.
@@ -142,8 +157,13 @@ impl RedLaw {
             (1.0, 1.0 / base - 1.0)
         };
         let n = libm::floor(span);
-        let further = if n > 0.0 { n - n * (n + 1.0) / (2.0 * span) } else { 0.0 };
-        1.0 / (from + further)
+        if n <= 0.0 {
+            return Some((from, 0.0));
+        }
+        let further = n - n * (n + 1.0) / (2.0 * span);
+        // The mean square likewise: the sum of (2 j - 1) (1 - j / span).
+        let square = n * n - n * (n + 1.0) * (4.0 * n - 1.0) / (6.0 * span);
+        Some((from + further, (square - further * further).max(0.0)))
     }
 
     /// The average that holds the share `p`; the curve's end if none does.

@@ -117,6 +117,11 @@ impl OperatingPoint {
         }
     }
 
+    /// The same under signals that are more even than by chance: see [`aqumen_aqm::Theory::dispersion`].
+    pub(crate) fn signalled(self, dispersion: f64) -> Self {
+        OperatingPoint { windows: self.windows.map(|windows| windows.signalled(dispersion)), ..self }
+    }
+
     /// Capacity left to TCP, C_e = C - u0, packets/s.
     pub fn tcp_pps(&self) -> f64 {
         self.capacity_pps - self.unresponsive_pps

@@ -212,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn the_threshold_of_a_poisson_source_is_that_of_the_closed_form() {
+        // M/M/1/2 at a load of 1, an arrival that meets one packet dropped with f = (1 - th) / (2 - th): the states are
+        // as 1, 1, 1 - f, of which f + 1 - f meet a drop. A loss of 1 / (3 - f) = .35 takes f = 1/7, th = 5/6.
+        let queue = Queue { capacity: 2, service_rate: 100.0, stages: 1 };
+        let model = Model::new(queue, vec![Source::poisson("p", 100.0).unwrap()]).unwrap();
+        let (model, answer) = model.admitting(Question::Threshold, 0.35).unwrap();
+        assert!((answer.threshold_pkts.unwrap() - 5.0 / 6.0).abs() < 1e-8, "{answer:?}");
+        assert!((greatest_loss(&model) - 0.35).abs() < 1e-9);
+        // Without early drops a third is lost: less is out of reach, and .4 and more is kept by any threshold.
+        assert!(model.clone().admitting(Question::Threshold, 0.33).is_err());
+        assert_eq!(model.admitting(Question::Threshold, 0.41).unwrap().1.threshold_pkts, Some(0.0));
+    }
+
+    #[test]
     fn what_no_threshold_can_keep_is_refused_with_what_is_lost_without() {
         let message = two(1e-6, Question::Threshold).unwrap_err().to_string();
         assert!(message.starts_with("without any early drop a source loses 0."), "{message}");

@@ -1,6 +1,7 @@
 //! Small dense matrices of Markov chains: the modulating chains of sources have a few states, at most some hundreds.
 
 use super::sum::sum;
+use crate::elimination;
 
 /// A square matrix, row by row.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,32 +53,10 @@ impl Square {
         (0..self.n).map(|i| self.row(i).iter().zip(v).map(|(x, y)| x * y).sum()).collect()
     }
 
-    /// The solution x of (this matrix) x = `b`, by elimination with row pivots.
+    /// The solution x of (this matrix) x = `b`, finite where there is one.
     pub(crate) fn solve(&self, b: &[f64]) -> Vec<f64> {
-        let n = self.n;
-        let (mut a, mut x) = (self.clone(), b.to_vec());
-        for k in 0..n {
-            let pivot = (k..n).max_by(|&i, &j| a[(i, k)].abs().total_cmp(&a[(j, k)].abs())).unwrap_or(k);
-            if pivot != k {
-                (0..n).for_each(|j| a.a.swap(k * n + j, pivot * n + j));
-                x.swap(k, pivot);
-            }
-            for i in k + 1..n {
-                let factor = a[(i, k)] / a[(k, k)];
-                if factor != 0.0 {
-                    for j in k + 1..n {
-                        a[(i, j)] -= factor * a[(k, j)];
-                    }
-                    x[i] -= factor * x[k];
-                }
-            }
-        }
-        for i in (0..n).rev() {
-            for j in i + 1..n {
-                x[i] -= a[(i, j)] * x[j];
-            }
-            x[i] /= a[(i, i)];
-        }
+        let mut x = b.to_vec();
+        elimination::solve(&mut self.a.clone(), &mut x, 1);
         x
     }
 

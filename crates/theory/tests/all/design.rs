@@ -172,6 +172,28 @@ fn ared_at_rest_is_red_with_the_max_p_that_holds_the_middle_of_its_thresholds() 
 }
 
 #[test]
+fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
+    // 469 packets/s, .424 s, 59 flows under an ARED made for 102 and .393 s: a gain margin of 2.4 around its rest. In
+    // packets it swings every 8.05 s, by 36 packets, noise included.
+    let made_for = Network { buffer_pkts: 504.0, ..network(3_752_000, 102.0, 0.393 + 168.0 / 469.0, 168.0) };
+    let here = Place { model: Model::Reno, flows: 59.0, base_rtt_s: 0.424, ..place(&made_for) };
+    let ared = analyse(&choice("ared", &[], made_for), &here).unwrap();
+    let exact = ared.margins.as_ref().unwrap().exact;
+    assert!(exact.stable && exact.gain_margin.unwrap() > 2.0, "{exact:?}");
+    let told = ared.expected;
+    assert!((told.coexisting_period_s.unwrap() / 8.05 - 1.0).abs() < 0.1, "{told:?}");
+    assert!((told.coexisting_std_pkts.unwrap() / 36.0 - 1.0).abs() < 0.3, "{told:?}");
+    assert_eq!((told.oscillates, ared.noise.valid), (Some(true), false));
+    assert!(ared.noise.why.as_ref().unwrap().contains("a cycle that is higher"));
+    // Its max_p held where it rests: nothing moves it, nothing swings.
+    let given = ["min_th", "max_th", "weight"].map(|name| (name, OwnedValue::Number(number(&ared, name))));
+    let max_p = [("max_p", OwnedValue::Number(number(&ared, "max_p_at_rest")))];
+    let red = analyse(&choice("red", &[&given[..], &max_p[..]].concat(), made_for), &here).unwrap();
+    assert_eq!((red.expected.oscillates, red.expected.coexisting_std_pkts), (Some(false), None));
+    assert!(red.noise.valid);
+}
+
+#[test]
 fn a_tuned_aqm_mo_has_the_margins_of_one_designed_for_the_place() {
     let known = network(10_000_000, 60.0, 0.28, 100.0);
     let other = Network { flows: 100.0, ..known };

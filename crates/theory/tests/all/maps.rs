@@ -153,8 +153,11 @@ fn a_map_has_the_noise_that_a_design_has() {
         let found = map(&spec, &place(), (Axis::Flows, &flows), (Axis::Rtt, &[0.2]), 1).unwrap();
         for (point, flows) in found.points.iter().zip(flows) {
             let place = Place { flows, ..place() };
-            let alone = aqumen_theory::design::analyse(&spec, &place).unwrap().noise;
-            assert_eq!(point.noise.valid, alone.valid, "{name} {flows}: {:?} {alone:?}", point.noise);
+            let told = aqumen_theory::design::analyse(&spec, &place).unwrap();
+            // A map by itself knows of no cycle beside a stable rest, which a design looks for.
+            let beside = point.margins.stable && told.expected.oscillates == Some(true);
+            let alone = told.noise;
+            assert_eq!(point.noise.valid, alone.valid || beside, "{name} {flows}: {:?} {alone:?}", point.noise);
             for (a, b) in [
                 (point.noise.queue_std_pkts, alone.queue_std_pkts),
                 (point.noise.qacd_pkts, alone.qacd_pkts),

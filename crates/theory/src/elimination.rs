@@ -1,0 +1,121 @@
+//! Linear equations of a full square matrix, real or complex: Gaussian elimination with the largest pivot of a column.
+
+use std::ops::{DivAssign, Mul, MulAssign, Neg, SubAssign};
+
+use num_complex::Complex64;
+
+/// What such equations are of.
+pub(crate) trait Number:
+    Copy + PartialEq + Mul<Output = Self> + Neg<Output = Self> + MulAssign + SubAssign + DivAssign
+{
+    const ZERO: Self;
+    const ONE: Self;
+
+    /// Rises with the size.
+    fn size(self) -> f64;
+}
+
+impl Number for f64 {
+    const ZERO: f64 = 0.0;
+    const ONE: f64 = 1.0;
+
+    fn size(self) -> f64 {
+        self.abs()
+    }
+}
+
+impl Number for Complex64 {
+    const ZERO: Complex64 = Complex64::ZERO;
+    const ONE: Complex64 = Complex64::ONE;
+
+    fn size(self) -> f64 {
+        self.norm_sqr()
+    }
+}
+
+/// Turns `right`, the columns B side by side in rows of `width`, into the X with `matrix` X = B; `matrix`, row by row,
+/// is lost. Answers the determinant: of a matrix where it is zero, X has no finite numbers.
+pub(crate) fn solve<T: Number>(matrix: &mut [T], right: &mut [T], width: usize) -> T {
+    // With no columns only the determinant is asked for.
+    let n = matrix.len().isqrt();
+    let mut determinant = T::ONE;
+    for k in 0..n {
+        let size = |row: usize| matrix[row * n + k].size();
+        let pivot = (k..n).max_by(|&a, &b| size(a).total_cmp(&size(b))).unwrap_or(k);
+        if pivot != k {
+            (k..n).for_each(|j| matrix.swap(k * n + j, pivot * n + j));
+            (0..width).for_each(|j| right.swap(k * width + j, pivot * width + j));
+            determinant = -determinant;
+        }
+        let own = matrix[k * n + k];
+        determinant *= own;
+        for row in k + 1..n {
+            let mut factor = matrix[row * n + k];
+            if factor == T::ZERO {
+                continue;
+            }
+            factor /= own;
+            for j in k + 1..n {
+                let above = matrix[k * n + j];
+                matrix[row * n + j] -= factor * above;
+            }
+            for j in 0..width {
+                let above = right[k * width + j];
+                right[row * width + j] -= factor * above;
+            }
+        }
+    }
+    for k in (0..n).rev() {
+        for j in 0..width {
+            let mut x = right[k * width + j];
+            for row in k + 1..n {
+                x -= matrix[k * n + row] * right[row * width + j];
+            }
+            x /= matrix[k * n + k];
+            right[k * width + j] = x;
+        }
+    }
+    determinant
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_that_must_swap_rows_is_solved_for_two_columns_at_once() {
+        // [0 2; 4 1] X = [2 4; 6 0]: the second row first. X = [1.25 -.5; 1 2], determinant 0 - 8.
+        let (mut matrix, mut right) = ([0.0, 2.0, 4.0, 1.0], [2.0, 4.0, 6.0, 0.0]);
+        assert_eq!(solve(&mut matrix, &mut right, 2), -8.0);
+        assert_eq!(right, [1.25, -0.5, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn complex_equations_are_solved_with_the_same_words() {
+        // Rotation by j and 1 + j: [j 0; 1 1+j] x = [1; 1]: x0 = -j, x1 = (1 + j) / (1 + j) = 1; determinant j - 1.
+        let (j, one) = (Complex64::new(0.0, 1.0), Complex64::ONE);
+        let (mut matrix, mut right) = ([j, Complex64::ZERO, one, one + j], [one, one]);
+        assert!((solve(&mut matrix, &mut right, 1) - (j - 1.0)).norm_sqr() < 1e-30);
+        assert!((right[0] + j).norm_sqr() < 1e-30 && (right[1] - 1.0).norm_sqr() < 1e-30);
+    }
+
+    #[test]
+    fn three_unknowns_and_their_determinant() {
+        // x = (1, -2, 3): rows 2 1 -1, -3 -1 2, -2 1 2 give -3, 5, 2. Determinant 2(-2-2) - 1(-6+4) - 1(-3-2) = -1.
+        let mut matrix = [2.0, 1.0, -1.0, -3.0, -1.0, 2.0, -2.0, 1.0, 2.0];
+        let mut right = [-3.0, 5.0, 2.0];
+        let determinant: f64 = solve(&mut matrix, &mut right, 1);
+        assert!((determinant + 1.0).abs() < 1e-12, "{determinant}");
+        for (x, known) in right.iter().zip([1.0, -2.0, 3.0]) {
+            assert!((x - known).abs() < 1e-12, "{right:?}");
+        }
+    }
+
+    #[test]
+    fn without_columns_there_is_the_determinant_alone_and_it_is_zero_of_equations_that_say_the_same() {
+        assert_eq!(solve(&mut [2.0, 1.0, 4.0, 3.0], &mut [], 0), 2.0);
+        let mut right = [1.0, 2.0];
+        assert_eq!(solve(&mut [1.0, 2.0, 2.0, 4.0], &mut right, 1), 0.0);
+        assert!(right.iter().any(|x| !x.is_finite()));
+    }
+}
