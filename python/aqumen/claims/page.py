@@ -54,7 +54,8 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
         f"<p>{seeds} seeds, engine packet. Each claim has a rule in"
         f" <code>experiments/PAPER/claims.toml</code>, written before the"
         f" run; a rule alone gives the verdict.</p>{quick}{record}"
-        f"<div class=wide><table class=counts><tr><th>paper</th>{heads}</tr>{rows}</table></div>"
+        "<div class=wide role=region tabindex=0 aria-label='Verdicts by paper'><table class=counts>"
+        f"<tr><th>paper</th>{heads}</tr>{rows}</table></div>"
     ]
     parts += [_paper(outcome, records) for outcome in outcomes]
     parts.append(f"<h2>Made by</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
