@@ -38,7 +38,7 @@ pub(super) fn check(rate: Rate, packet_bytes: f64, mtu: u32) -> Result<(), Failu
     if wanted <= MODEST_PPS {
         return Ok(());
     }
-    // Where nothing can be measured, as behind a loopback device that is down, nothing is refused.
+    // Where nothing can be measured nothing is refused.
     measured_pps(mtu.clamp(576, 1500) - HEADERS).map_or(Ok(()), |ceiling| judge(rate, wanted, ceiling))
 }
 
