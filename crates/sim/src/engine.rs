@@ -25,10 +25,10 @@ mod hosts;
 mod log;
 mod lone;
 mod partition;
-mod pieces;
 mod place;
 mod ports;
 mod post;
+mod totals;
 mod ways;
 
 use std::ops::RangeInclusive;
@@ -52,8 +52,8 @@ use applications::Applications;
 use hosts::{FlowState, Hosts, Touched};
 use log::Log;
 use partition::Partition;
-pub(crate) use pieces::FlowPiece;
 use post::{Post, Slots};
+pub(crate) use totals::{FlowTotal, Totals};
 use ways::{Sink, Ways};
 
 pub(crate) struct Engine<'a> {
@@ -73,9 +73,7 @@ pub(crate) struct Engine<'a> {
     sample_at: u64,
     trace: Option<Trace>,
     series: Vec<Series>,
-    flow_pieces: Vec<Vec<FlowPiece>>,
-    /// What each flow had done at the start of the piece in progress.
-    counted: Vec<FlowPiece>,
+    totals: Totals,
     events: u64,
 }
 
@@ -86,8 +84,8 @@ pub(crate) struct Finished {
     pub(crate) port_links: Vec<u32>,
     /// The samples of each port.
     pub(crate) series: Vec<Series>,
-    /// What each flow did in each piece between the edges of the windows of measurement.
-    pub(crate) flow_pieces: Vec<Vec<FlowPiece>>,
+    /// What the flows had done at each edge of the windows of measurement.
+    pub(crate) totals: Totals,
     pub(crate) measures: Measures,
     pub(crate) segments: Segments,
     pub(crate) events: u64,
@@ -158,8 +156,7 @@ impl<'a> Engine<'a> {
             agenda: Agenda::new(plan),
             sample_at: plan.sample_interval.as_nanos(),
             trace,
-            flow_pieces: vec![Vec::new(); plan.flows.len()],
-            counted: vec![FlowPiece::default(); plan.flows.len()],
+            totals: Totals::default(),
             events: 0,
         };
         engine.look_ahead();
@@ -170,9 +167,9 @@ impl<'a> Engine<'a> {
     /// Runs to the end of the plan.
     pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Finished, Error> {
         self.run_through(progress)?;
-        let Engine { ports, port_links, hosts, ways, series, flow_pieces, events, .. } = self;
+        let Engine { ports, port_links, hosts, ways, series, totals, events, .. } = self;
         let (measures, segments) = (hosts.measures, ways.segments);
-        Ok(Finished { ports, port_links, series, flow_pieces, measures, segments, events })
+        Ok(Finished { ports, port_links, series, totals, measures, segments, events })
     }
 
     fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
@@ -307,12 +304,12 @@ impl<'a> Engine<'a> {
         self.ways.segments.edge();
         let early = self.ways.early_bytes();
         let ends = self.ways.sinks.iter().zip(&early).zip(0u32..);
-        for (((sink, early), flow), (pieces, counted)) in ends.zip(self.flow_pieces.iter_mut().zip(&mut self.counted)) {
+        let totals = ends.map(|((sink, early), flow)| {
             let mut total = self.hosts.total(flow, sink);
             total.delivered -= early;
-            pieces.push(total.since(counted));
-            *counted = total;
-        }
+            total
+        });
+        self.totals.note(totals.collect());
         self.look_ahead();
     }
 }

@@ -78,11 +78,12 @@ impl Event {
         Event::new(0, segment.sent_at.as_nanos(), 0, segment.seq, 0, segment.bytes, flags)
     }
 
-    /// A data segment that says nothing beside its number.
+    /// A data segment that says nothing beside its number and perhaps that the window was reduced.
     #[inline(always)]
-    pub(crate) fn plain_segment(config: &TcpConfig, seq: u32, sent_at: u64, epoch: u16) -> Self {
+    pub(crate) fn plain_segment(config: &TcpConfig, (seq, cwr): (u32, bool), sent_at: u64, epoch: u16) -> Self {
         let ecn = if config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        Event::new(0, sent_at, 0, seq, 0, config.packet_bytes, ecn as u16 | epoch)
+        let flags = ecn as u16 | epoch | if cwr { CWR } else { 0 };
+        Event::new(0, sent_at, 0, seq, 0, config.packet_bytes, flags)
     }
 
     /// An acknowledgement without SACK blocks and feedback under way.
@@ -281,14 +282,17 @@ mod tests {
                 retransmission: false,
                 sent_at: Instant::from_nanos(5),
             };
-            let plain = Event::plain_segment(&config, 70_000, 5, next_epoch(0));
-            assert_eq!((plain, plain.as_segment()), (Event::segment(&segment, next_epoch(0)), segment));
+            for cwr in [false, true] {
+                let plain = Event::plain_segment(&config, (70_000, cwr), 5, next_epoch(0));
+                let segment = Segment { cwr, ..segment };
+                assert_eq!((plain, plain.as_segment()), (Event::segment(&segment, next_epoch(0)), segment));
+            }
         }
     }
 
     #[test]
     fn an_event_survives_as_words_and_where_it_is_moved() {
-        let event = Event::plain_segment(&TcpConfig::ns2(), u32::MAX, u64::MAX - 1, next_epoch(7 << 12));
+        let event = Event::plain_segment(&TcpConfig::ns2(), (u32::MAX, false), u64::MAX - 1, next_epoch(7 << 12));
         assert_eq!(Event::of_words(event.words()), event);
         let moved = event.moved(9, u32::MAX);
         assert_eq!(

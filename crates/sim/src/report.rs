@@ -8,7 +8,7 @@ use aqumen_result::{Synchrony, jain, rtt_slope};
 use aqumen_scenario::{Group, Plan, Window};
 use indexmap::IndexMap;
 
-use crate::engine::{Finished, FlowPiece};
+use crate::engine::{Finished, FlowTotal, Totals};
 use crate::measure::share::Share;
 
 /// The result of a finished run.
@@ -31,9 +31,8 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
         queue: IndexMap::new(),
     };
     for (number, group) in plan.groups.iter().enumerate() {
-        let pieces = &run.flow_pieces[group.flows.start as usize..group.flows.end as usize];
         let by_window = |window: &Window| {
-            let (mut metrics, sent) = flow_metrics(group, pieces, &edges, window);
+            let (mut metrics, sent) = flow_metrics(group, &run.totals, &edges, window);
             if group.transport.tcp().is_some() {
                 run.segments.fill(&mut metrics, number as u32, pieces_in(&edges, window), sent);
             }
@@ -61,7 +60,7 @@ pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> R
             let mut own = seen.metrics;
             own.loss_sync_ratio = own.loss_event_flows_mean.map(|hit| hit / crossing as f64);
             if let Some((_, share)) = run.measures.shares.iter().find(|(of, _)| *of == number) {
-                judge_sharing(&mut own, plan, number, share, &run.flow_pieces, &edges, window);
+                judge_sharing(&mut own, plan, number, share, &run.totals, &edges, window);
             }
             metrics.insert(window.name.clone(), own);
             tell_groups(&mut result.flows, window, &seen.sojourn_of_group);
@@ -82,7 +81,7 @@ fn judge_sharing(
     plan: &Plan,
     number: u32,
     share: &Share,
-    flow_pieces: &[Vec<FlowPiece>],
+    totals: &Totals,
     edges: &[u64],
     window: &Window,
 ) {
@@ -91,37 +90,30 @@ fn judge_sharing(
     metrics.sync_index = together.index();
     metrics.fairness_mean = share.fairness_mean(window);
     metrics.convergence_s = share.convergence_s(window);
-    let endless = plan.flows.iter().zip(flow_pieces);
+    let endless = plan.flows.iter().zip(0..);
     let endless = endless.filter(|(flow, _)| plan.is_endless(flow) && flow.path.contains(&number));
-    let mean_rtt_and_bytes = endless.map(|(_, pieces)| {
-        let (mut sum, mut samples, mut bytes) = (0, 0, 0);
-        for piece in pieces_in(edges, window).map(|k| &pieces[k]) {
-            sum += piece.counts.rtt_sum_ns;
-            samples += piece.counts.rtt_samples;
-            bytes += piece.delivered;
-        }
-        (sum as f64 / samples.max(1) as f64, bytes as f64)
+    let mean_rtt_and_bytes = endless.map(|(_, flow)| {
+        let done = done_in(totals, flow, edges, window);
+        (done.counts.rtt_sum_ns as f64 / done.counts.rtt_samples.max(1) as f64, done.delivered as f64)
     });
     metrics.rtt_fairness_slope = rtt_slope(&mean_rtt_and_bytes.collect::<Vec<_>>());
 }
 
+/// What `flow` did in `window`.
+fn done_in(totals: &Totals, flow: usize, edges: &[u64], window: &Window) -> FlowTotal {
+    let mut done = FlowTotal::default();
+    pieces_in(edges, window).for_each(|piece| done.add(&totals.piece(flow, piece)));
+    done
+}
+
 /// What the ends of a group's flows counted in a window, and how many segments they sent.
-fn flow_metrics(group: &Group, pieces: &[Vec<FlowPiece>], edges: &[u64], window: &Window) -> (FlowMetrics, u64) {
-    let mut sum = FlowPiece::default();
-    let mut shares = Vec::with_capacity(pieces.len());
-    for pieces in pieces {
-        let mut delivered = 0;
-        for k in pieces_in(edges, window) {
-            let (piece, counts) = (&pieces[k], &mut sum.counts);
-            delivered += piece.delivered;
-            counts.sent += piece.counts.sent;
-            counts.retransmitted += piece.counts.retransmitted;
-            counts.timeouts += piece.counts.timeouts;
-            counts.rtt_samples += piece.counts.rtt_samples;
-            counts.rtt_sum_ns += piece.counts.rtt_sum_ns;
-        }
-        sum.delivered += delivered;
-        shares.push(delivered as f64);
+fn flow_metrics(group: &Group, totals: &Totals, edges: &[u64], window: &Window) -> (FlowMetrics, u64) {
+    let mut sum = FlowTotal::default();
+    let mut shares = Vec::with_capacity(group.flows.len());
+    for flow in group.flows.clone() {
+        let done = done_in(totals, flow as usize, edges, window);
+        shares.push(done.delivered as f64);
+        sum.add(&done);
     }
     let delivered = sum.delivered as f64;
     let counts = &sum.counts;

@@ -7,7 +7,7 @@ use aqumen_transport::{AnyEnd, Endpoint, Message, Stats};
 use aqumen_units::Instant;
 
 use super::hosts::{FlowState, Hosts};
-use super::pieces::{FlowPiece, SenderCounts};
+use super::totals::{FlowTotal, SenderCounts};
 use super::ways::Ways;
 use super::{NEVER, NONE, instant};
 use crate::event::{Event, Kept};
@@ -47,10 +47,10 @@ impl Agent {
     }
 
     /// What it has done since it began.
-    pub(super) fn total(&self) -> FlowPiece {
+    pub(super) fn total(&self) -> FlowTotal {
         let Stats { sent, retransmitted, timeouts, rtt_samples, rtt_sum, .. } = self.source.endpoint.stats();
         let counts = SenderCounts { sent, retransmitted, timeouts, rtt_samples, rtt_sum_ns: rtt_sum.as_nanos() };
-        FlowPiece { delivered: self.sink.endpoint.stats().delivered_bytes, counts }
+        FlowTotal { delivered: self.sink.endpoint.stats().delivered_bytes, counts }
     }
 
     /// Whether its source has nothing left to do.

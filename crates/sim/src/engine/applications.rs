@@ -16,7 +16,7 @@ use aqumen_transport::tcp::Sender;
 use aqumen_units::Bytes;
 
 use super::hosts::Hosts;
-use super::pieces::FlowPiece;
+use super::totals::FlowTotal;
 use super::ways::Ways;
 use super::{NONE, instant};
 use crate::event::next_epoch;
@@ -61,7 +61,7 @@ struct OfFlow {
     /// Messages written.
     messages: u32,
     /// What the flow's earlier connections did.
-    retired: FlowPiece,
+    retired: FlowTotal,
 }
 
 /// The application of a group.
@@ -98,8 +98,8 @@ impl Applications {
     }
 
     /// What the earlier connections of a flow did.
-    pub(super) fn retired(&self, application: u32) -> &FlowPiece {
-        static NOTHING: FlowPiece = FlowPiece::NOTHING;
+    pub(super) fn retired(&self, application: u32) -> &FlowTotal {
+        static NOTHING: FlowTotal = FlowTotal::NOTHING;
         self.of_flows.get(application as usize).map_or(&NOTHING, |application| &application.retired)
     }
 }
@@ -142,7 +142,7 @@ impl Hosts<'_> {
                     page_at: None,
                     delivered_at: 0,
                     messages: 0,
-                    retired: FlowPiece::NOTHING,
+                    retired: FlowTotal::NOTHING,
                 });
             }
             if shared && let Some(driver) = driver(self.plan, group.flows.start) {

@@ -9,7 +9,7 @@ use aqumen_units::Bytes;
 
 use super::agents::{Agent, Side};
 use super::hosts::{FlowState, Hosts};
-use super::pieces::FlowPiece;
+use super::totals::FlowTotal;
 use super::ways::{Sink, Ways};
 use super::{NONE, instant};
 
@@ -28,9 +28,9 @@ impl FlowState {
     }
 
     /// What the flow, whose receiving end is `sink` if it is of TCP, has done since its connection began.
-    pub(super) fn done(&self, agents: &[Agent], sink: &Sink) -> FlowPiece {
+    pub(super) fn done(&self, agents: &[Agent], sink: &Sink) -> FlowTotal {
         match self.ends() {
-            Ends::Tcp => FlowPiece::of_tcp(&self.sender, &sink.receiver),
+            Ends::Tcp => FlowTotal::of_tcp(&self.sender, &sink.receiver),
             Ends::Agent(agent) => agents[agent as usize].total(),
         }
     }
@@ -151,7 +151,7 @@ impl Hosts<'_> {
     }
 
     /// What `flow`, whose receiving end is `sink` if it is of TCP, has done since it began.
-    pub(super) fn total(&self, flow: u32, sink: &Sink) -> FlowPiece {
+    pub(super) fn total(&self, flow: u32, sink: &Sink) -> FlowTotal {
         let state = &self.flows[flow as usize];
         let mut total = state.done(&self.agents, sink);
         total.add(self.applications.retired(state.application));

@@ -109,9 +109,9 @@ impl FlowState {
         // Signed, because processors convert those faster.
         let overhead_ns = config.send_overhead.as_nanos() as i64;
         let at = now + (self.rng.uniform() * overhead_ns as f64) as i64 as u64;
-        let timer = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
+        let is_first = (at < next_ack) & (at < next_control) & !self.sender.may_be_due(instant(at));
         match allowance {
-            Some(segments) if at < next_ack && at < timer && at < next_control => Departure::At(segments, at),
+            Some(segments) if is_first => Departure::At(segments, at),
             _ => {
                 self.send_at = at;
                 Departure::Later(at)

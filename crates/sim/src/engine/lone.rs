@@ -262,18 +262,20 @@ impl Hosts<'_> {
                 return (Stop::Send(flow, now), place);
             }
             let next_ack = if next == NO_MORE { until } else { start + u64::from(next) };
-            let departure = match (config.send_overhead, state.sender.allowance()) {
-                (Span::ZERO, Some(segments)) => Departure::At(segments, now),
-                (Span::ZERO, None) => return (Stop::Send(flow, now), place),
-                _ => state.departure(config, now, ways.next_control, next_ack),
+            let departure = if config.send_overhead > Span::ZERO {
+                state.departure(config, now, ways.next_control, next_ack)
+            } else if let Some(segments) = state.sender.allowance() {
+                Departure::At(segments, now)
+            } else {
+                return (Stop::Send(flow, now), place);
             };
             match departure {
                 Departure::None => {}
                 Departure::At(segments, at) => {
                     for _ in 0..segments {
                         match state.sender.transmit_plain(config, instant(at)) {
-                            Some(seq) => {
-                                ways.send_first(flow, at, &Event::plain_segment(config, seq, at, state.epoch));
+                            Some(said) => {
+                                ways.send_first(flow, at, &Event::plain_segment(config, said, at, state.epoch));
                             }
                             None => send_other(ways, state, config, flow, at),
                         }

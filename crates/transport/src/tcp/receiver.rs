@@ -248,12 +248,8 @@ impl Receiver {
     /// ECE from the first mark until the sender says that it has reacted (RFC 3168 section 6.1.3).
     #[inline(always)]
     fn follow_marks(&mut self, segment: &Segment) {
-        if segment.cwr {
-            self.ece = false;
-        }
-        if segment.ecn == Ecn::Ce {
-            self.ece = true;
-        }
+        // Without branches, for marks come by chance.
+        self.ece = (self.ece & !segment.cwr) | (segment.ecn == Ecn::Ce);
     }
 
     /// When [`on_timer`](Self::on_timer) is to be called; it changes with each segment.

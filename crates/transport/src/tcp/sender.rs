@@ -136,6 +136,12 @@ const RECOVERY: u16 = 1 << 7;
 const PARTIAL: u16 = 1 << 8;
 /// The SYN was lost: the initial window is one (RFC 5681 section 3.1).
 const SYN_LOST: u16 = 1 << 9;
+/// See [`Sender::is_plain`], which it saves asking.
+const PLAIN: u16 = 1 << 10;
+/// See [`Sender::is_endless`].
+const ENDLESS: u16 = 1 << 11;
+/// Its configuration asks of each acknowledgement or segment what most do not.
+const PARTICULAR: u16 = 1 << 12;
 
 const UNLIMITED: u8 = u8::MAX;
 
@@ -186,7 +192,7 @@ impl Sender {
             ecn_reactions: 0,
             rtt_samples: 0,
             last_bytes: cfg.payload_bytes(),
-            flags: STOPPED,
+            flags: if cfg.validate_window || cfg.whole_windows || cfg.write > 0 { PARTICULAR } else { 0 } | STOPPED,
             duplicates: 0,
             burst: full_burst(cfg),
             last: Cause::None,
@@ -196,7 +202,35 @@ impl Sender {
             sender.limit = syn;
             sender.extend(cfg, bytes);
         }
+        sender.settle();
         sender
+    }
+
+    /// It is connected, nothing is known to be missing, nothing limits bursts, what a timeout found outstanding was
+    /// acknowledged, and the window grows by RFC 5681 alone: what an acknowledgement of new data means is soon said.
+    fn is_plain(&self) -> bool {
+        let has_repaired = self.last != Cause::Timeout || self.una >= self.recover;
+        let is_simple = self.flags & PARTICULAR == 0 && self.aside.is_none() && self.burst == UNLIMITED;
+        is_simple && self.una > 0 && self.inflation == 0 && has_repaired
+    }
+
+    /// There is always something new to send.
+    fn is_endless(&self) -> bool {
+        self.limit == u32::MAX && self.flags & STOPPED == 0
+    }
+
+    /// What these two say may have changed: all that can change it ends with this.
+    #[inline]
+    fn settle(&mut self) {
+        let (plain, endless) = (self.is_plain(), self.is_endless());
+        self.flags &= !(PLAIN | ENDLESS);
+        self.flags |= if plain { PLAIN } else { 0 } | if endless { ENDLESS } else { 0 };
+    }
+
+    /// Whether [`settle`](Self::settle) was not forgotten.
+    fn is_settled(&self) -> bool {
+        let settled = |flag, is| (self.flags & flag != 0) == is;
+        settled(PLAIN, self.is_plain()) && settled(ENDLESS, self.is_endless())
     }
 
     /// Lets this sender's coarse clock tick `phase` before the host's: real hosts' clocks are not in step. Without it
@@ -214,6 +248,7 @@ impl Sender {
     /// The application offers nothing more for now; what was sent is still repaired.
     pub fn pause(&mut self, _now: Instant) {
         self.flags |= STOPPED;
+        self.settle();
     }
 
     /// The application goes on after a [`pause`](Self::pause).
@@ -221,6 +256,7 @@ impl Sender {
         self.restart_after_idle(cfg, now);
         self.flags &= !STOPPED;
         self.burst = full_burst(cfg);
+        self.settle();
     }
 
     /// The application offers `more` bytes (a source that writes at its own pace). Nothing changes for an endless
@@ -229,6 +265,7 @@ impl Sender {
         self.restart_after_idle(cfg, now);
         self.extend(cfg, more);
         self.burst = full_burst(cfg);
+        self.settle();
     }
 
     /// An acknowledgement arrived. One for data never sent is ignored (RFC 9293 section 3.10.7.4), as is an old one.
@@ -237,6 +274,11 @@ impl Sender {
             return;
         }
         self.burst = full_burst(cfg);
+        self.on_other_ack(cfg, now, ack);
+        self.settle();
+    }
+
+    fn on_other_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
         if self.is_tracked() {
             return self.on_tracked_ack(cfg, now, ack);
         }
@@ -249,25 +291,23 @@ impl Sender {
     }
 
     /// The same of an acknowledgement without selective blocks. `false`: it is not just one of new data that reaches a
-    /// plain Reno sender while nothing is known to be missing, and [`on_ack`](Self::on_ack) is to be called.
+    /// sender of which there is nothing else to know, and [`on_ack`](Self::on_ack) is to be called.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck) -> bool {
+        debug_assert!(self.is_settled());
         // It acknowledges something, and no more than was sent: both by one comparison.
         let acked = ack.ack.wrapping_sub(self.una);
         let is_new = acked.wrapping_sub(1) < self.high - self.una;
-        if !is_new || self.inflation != 0 || self.aside.is_some() {
+        if !is_new || self.flags & PLAIN == 0 {
             return false;
-        }
-        if self.burst != UNLIMITED {
-            self.burst = full_burst(cfg);
         }
         // What hangs on marks, which come by chance, is worked out without a branch that nobody could foretell; and
         // most echoes are of a mark that was reacted to.
         let marked = ack.ece & cfg.ecn;
-        if marked & ((ack.ack > self.recover) | (self.last == Cause::Timeout)) {
+        if ack.ack.wrapping_mul(u32::from(marked)) > self.recover {
             self.on_echo(cfg, ack.ack);
         }
-        self.on_new_data(cfg, now, ack, marked);
+        self.on_new_data::<true>(cfg, now, ack, marked);
         self.peer_window = ack.window;
         true
     }
@@ -320,7 +360,9 @@ impl Sender {
         if !self.is_urgent() {
             return None;
         }
-        self.take_immediate(cfg, now)
+        let segment = self.take_immediate(cfg, now);
+        self.settle();
+        segment
     }
 
     /// Whether [`poll_immediate`](Self::poll_immediate) may have something.
@@ -333,7 +375,9 @@ impl Sender {
     #[inline(always)]
     pub fn poll_transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.aside.is_some() {
-            return self.poll_rarely(cfg, now);
+            let segment = self.poll_rarely(cfg, now);
+            self.settle();
+            return segment;
         }
         if !self.may_transmit(cfg, now) {
             return None;
@@ -377,12 +421,23 @@ impl Sender {
     /// show holes, when each choice decides the next, and for a sender with a congestion control other than plain Reno.
     #[inline(always)]
     pub fn allowance(&self) -> Option<u32> {
+        debug_assert!(self.is_settled());
+        let room = self.window().saturating_sub(self.next - self.una);
+        if self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS {
+            return Some(room);
+        }
+        self.other_allowance(room)
+    }
+
+    /// The same where the window has so much `room`, but something else may hold segments back.
+    #[inline(never)]
+    fn other_allowance(&self, room: u32) -> Option<u32> {
         if self.aside.is_some() {
             return None;
         }
         let available = if self.flags & STOPPED == 0 { self.limit } else { self.high } - self.next.min(self.limit);
         let burst = if self.burst == UNLIMITED { u32::MAX } else { u32::from(self.burst) };
-        Some(self.window().saturating_sub(self.next - self.una).min(available).min(burst))
+        Some(room.min(available).min(burst))
     }
 
     /// The next segment, where [`allowance`](Self::allowance) has promised one.
@@ -395,35 +450,35 @@ impl Sender {
         self.emit(cfg, now, seq)
     }
 
-    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of marks or writes.
-    /// Its number, for a host that knows the rest. `None`: it is another, which [`transmit`](Self::transmit) gives.
+    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of writes. Its number,
+    /// and whether it carries CWR, for a host that knows the rest. `None`: it is another, which
+    /// [`transmit`](Self::transmit) gives.
     #[inline(always)]
-    pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<u32> {
-        debug_assert!(self.may_transmit(cfg, now));
+    pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<(u32, bool)> {
+        debug_assert!(self.may_transmit(cfg, now) && self.is_settled());
         let seq = self.next;
-        let plain =
-            (seq >= self.high) & (seq != 0) & (seq + 1 != self.limit) & (self.flags & CWR == 0) & (cfg.write == 0);
-        if !plain {
+        if (self.flags & PLAIN == 0) | (seq < self.high) | (seq + 1 == self.limit) {
             return None;
         }
-        self.count_burst();
         if self.una == self.high || self.deadline == Instant::MAX {
             self.arm(cfg, now);
         }
+        let said = if cfg.ecn { CWR } else { 0 };
+        let cwr = self.flags & said != 0;
+        self.flags &= !said;
         self.time(seq, now);
         self.sent += 1;
         (self.next, self.high) = (seq + 1, seq + 1);
-        Some(seq)
+        Some((seq, cwr))
     }
 
     /// Segment `seq` leaves for the first time: it is timed, if no other is.
     #[inline(always)]
     fn time(&mut self, seq: u32, now: Instant) {
-        if self.flags & TIMING == 0 {
-            self.flags |= TIMING;
-            self.timed = seq;
-            self.timed_at = now;
-        }
+        let is_free = self.flags & TIMING == 0;
+        self.flags |= TIMING;
+        self.timed = if is_free { seq } else { self.timed };
+        self.timed_at = if is_free { now } else { self.timed_at };
     }
 
     /// Segments that may be outstanding.
@@ -440,10 +495,10 @@ impl Sender {
         (!idle && self.deadline != Instant::MAX).then_some(self.deadline)
     }
 
-    /// Whether [`next_timer`](Self::next_timer) could be before `moment`, at a glance.
+    /// Whether [`next_timer`](Self::next_timer) could be no later than `moment`, at a glance.
     #[inline(always)]
     pub fn may_be_due(&self, moment: Instant) -> bool {
-        self.deadline < moment
+        self.deadline <= moment
     }
 
     /// The timer of [`next_timer`](Self::next_timer). Late calls are fine, early and extra ones do nothing.
@@ -462,6 +517,7 @@ impl Sender {
                     self.flags |= RETRANSMIT;
                 }
             }
+            self.settle();
         }
     }
 
@@ -513,24 +569,24 @@ impl Sender {
 
     /// New data was acknowledged, and no recovery is on.
     fn on_new_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
-        self.on_new_data(cfg, now, ack.plain(), ack.ece && cfg.ecn);
+        self.on_new_data::<false>(cfg, now, ack.plain(), ack.ece && cfg.ecn);
     }
 
-    /// The same of an acknowledgement that says, if `marked`, that a mark was seen.
+    /// The same of an acknowledgement that says, if `marked`, that a mark was seen. `IS_PLAIN`: the sender is plain.
     #[inline(always)]
-    fn on_new_data(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck, marked: bool) {
+    fn on_new_data<const IS_PLAIN: bool>(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck, marked: bool) {
         let acked = ack.ack - self.una;
         let in_flight = self.next - self.una;
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
         self.duplicates = 0;
-        let mut held = marked;
-        if self.last == Cause::Timeout {
-            held &= !self.resends_after_timeout(cfg, self.una - acked);
-        }
+        let held = marked && (IS_PLAIN || !self.resends_after_timeout(cfg, self.una - acked));
         self.measure(cfg, now, &ack, marked);
         self.arm(cfg, now);
         self.flags &= if held { !0 } else { !ECN_BACKOFF };
+        if IS_PLAIN {
+            return self.grow_plainly(cfg, acked, held);
+        }
         self.grow(cfg, acked, in_flight, held);
         if cfg.syn && ack.ack == 1 {
             // RFC 5681 section 3.1, RFC 6928: the initial window, one segment if the SYN was lost.
@@ -539,29 +595,32 @@ impl Sender {
     }
 
     /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465). `held`: nothing grows.
-    #[inline(always)]
     fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32, held: bool) {
         if self.is_controlled() {
             return; // its congestion control does that
         }
-        let slow_start = self.cwnd < f64::from(self.ssthresh);
         if cfg.validate_window {
             // RFC 7661: a window that was not used says nothing about the path. Slow start may double what was used.
+            let slow_start = self.cwnd < f64::from(self.ssthresh);
             let used = f64::from(in_flight) + 1.0;
             let cwnd = if cfg.whole_windows { libm::floor(self.cwnd) } else { self.cwnd };
             if used < if slow_start { cwnd * 0.5 } else { cwnd } {
                 return;
             }
         }
-        if cfg.whole_windows {
-            if !held {
-                self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
-            }
-            return;
+        if !cfg.whole_windows {
+            self.grow_plainly(cfg, acked, held);
+        } else if !held {
+            self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
         }
-        let counted = if cfg.growth_limit == 1 { 1 } else { acked.min(cfg.growth_limit) };
+    }
+
+    #[inline(always)]
+    fn grow_plainly(&mut self, cfg: &TcpConfig, acked: u32, held: bool) {
+        let slow_start = self.cwnd < f64::from(self.ssthresh);
         // Growth by nothing changes nothing. A shift, for a choice would become a branch.
-        self.cwnd = reno_growth(self.cwnd, slow_start, f64::from(counted >> (31 * u32::from(held))));
+        let counted = acked.min(cfg.growth_limit) >> (31 * u32::from(held));
+        self.cwnd = reno_growth(self.cwnd, slow_start, f64::from(counted));
     }
 
     /// Whether what a timeout found outstanding is being sent again, with `una` not acknowledged. Only new data

@@ -1,10 +1,27 @@
-//! What flows did in each piece between the edges of the windows over which metrics are taken.
+//! What flows have done by each edge of the windows over which metrics are taken.
 
 use aqumen_transport::tcp::{Receiver, Sender};
 
-/// What a flow did in one piece.
+/// What all flows had done at each edge, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Totals(Vec<Vec<FlowTotal>>);
+
+impl Totals {
+    /// An edge is reached, at which the flows have done that.
+    pub(super) fn note(&mut self, totals: Vec<FlowTotal>) {
+        self.0.push(totals);
+    }
+
+    /// What `flow` did in piece number `piece`, which ends at the edge of that number.
+    pub(crate) fn piece(&self, flow: usize, piece: usize) -> FlowTotal {
+        let total = self.0[piece][flow];
+        piece.checked_sub(1).map_or(total, |before| total.since(&self.0[before][flow]))
+    }
+}
+
+/// What a flow has done since something.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FlowPiece {
+pub(crate) struct FlowTotal {
     /// Payload delivered in order, bytes.
     pub(crate) delivered: u64,
     pub(crate) counts: SenderCounts,
@@ -20,20 +37,20 @@ pub(crate) struct SenderCounts {
     pub(crate) rtt_sum_ns: u64,
 }
 
-impl FlowPiece {
-    pub(super) const NOTHING: FlowPiece = FlowPiece { delivered: 0, counts: SenderCounts::NOTHING };
+impl FlowTotal {
+    pub(super) const NOTHING: FlowTotal = FlowTotal { delivered: 0, counts: SenderCounts::NOTHING };
 
     pub(super) fn of_tcp(sender: &Sender, receiver: &Receiver) -> Self {
-        FlowPiece { delivered: receiver.delivered_bytes().0, counts: SenderCounts::of(sender) }
+        FlowTotal { delivered: receiver.delivered_bytes().0, counts: SenderCounts::of(sender) }
     }
 
-    pub(super) fn add(&mut self, other: &FlowPiece) {
+    pub(crate) fn add(&mut self, other: &FlowTotal) {
         self.delivered += other.delivered;
         self.counts.add(&other.counts);
     }
 
-    pub(super) fn since(&self, before: &FlowPiece) -> FlowPiece {
-        FlowPiece { delivered: self.delivered - before.delivered, counts: self.counts.since(&before.counts) }
+    fn since(&self, before: &FlowTotal) -> FlowTotal {
+        FlowTotal { delivered: self.delivered - before.delivered, counts: self.counts.since(&before.counts) }
     }
 }
 
@@ -52,7 +69,7 @@ impl SenderCounts {
         }
     }
 
-    pub(crate) fn add(&mut self, other: &SenderCounts) {
+    fn add(&mut self, other: &SenderCounts) {
         self.sent += other.sent;
         self.retransmitted += other.retransmitted;
         self.timeouts += other.timeouts;
