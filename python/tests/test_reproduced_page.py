@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from aqumen.claims import page
+from aqumen.claims.curves import curves
 from aqumen.claims.judge import Check, Judgement
 from aqumen.claims.model import Claim, Paper
 from aqumen.claims.study import Outcome
@@ -193,3 +194,41 @@ def test_a_run_of_less_than_a_second_fills_the_width_too():
     short = {"series": {"core": {"t_s": [0.0, 0.1, 0.2], "queue_pkts": [0, 2, 4]}}}
     figure = page._plot(SimpleNamespace(seeds=[1], runs={("c", "z", 1): short}), "c", ["z"])
     assert "points='40.0,172.0 280.0,88.0 520.0,4.0'" in figure
+
+
+def swept(mean):
+    def run(seed_off):
+        return {
+            "scenario": "net",
+            "windows": {"steady": (0, 10)},
+            "links": {"core": {"steady": {"q": mean + seed_off}}},
+        }
+
+    return run
+
+
+def test_a_sweep_is_drawn_as_a_curve_over_its_cells():
+    # Two seeds, one packet above and below the mean: 10, 20, 40 packets at three cells of b, a run of a at one of them.
+    cells = ["net@5ms", "net@10ms", "net@20ms"]
+    rules = tuple({**RULE, "of": "q", "at": cell} for cell in cells)
+    paper = replace(PAPER, claims=(claim("one", rules=rules),))
+    runs = {
+        (cell, "b", seed): swept(mean)(off)
+        for cell, mean in zip(cells, (10, 20, 40), strict=True)
+        for seed, off in ((1, -0.001), (2, 0.001))
+    }
+    runs |= {("net@10ms", "a", 1): swept(30)(0)}
+    figure = curves(paper, paper.claims, runs)
+    # From 50 to 490 wide; 168 high below 4, of which 40 packets fill all: b comes second.
+    b = re.search(r"stroke='#d1495b' stroke-width=1.5 points='(.*?)'", figure)[1]
+    assert [tuple(map(round, map(float, point.split(",")))) for point in b.split()] == [(50, 130), (270, 88), (490, 4)]
+    assert re.search(r"stroke='#1b6ca8' stroke-width=1.5 points='270.0,4\d.\d'", figure)
+    assert [label for label in ("5ms", "10ms", "20ms") if f"text-anchor=middle>{label}</text>" in figure] == [
+        "5ms",
+        "10ms",
+        "20ms",
+    ]
+    assert "<figcaption>q at net, steady: " in figure
+    # Two cells make no curve, and neither do runs that are not there.
+    assert curves(paper, paper.claims, {key: run for key, run in runs.items() if key[0] != "net@20ms"}) == ""
+    assert curves(paper, paper.claims, {}) == ""

@@ -1,11 +1,12 @@
 //! `aqumend attach` (production): a marker in the kernel above the shaper of a device, an AQM of the library here.
 //!
-//! Reading order: `options` (what is asked for), `shaper` (the queue below), `sampled` (which AQMs can do it), `marker`
-//! (the program in the kernel), `controller` (readings in, probability out), `start` (over a full queue), `patience` (a
-//! kernel that does not answer), `run` (the loop). Everything fails open: an order holds for 200 ms, and
-//! the shaper's life is never ours unless `--rate` made it.
+//! Reading order: `options` (what is asked for), `shaper` (the queue below), `ceiling` (what this machine can bring to
+//! it), `sampled` (which AQMs can do it), `marker` (the program in the kernel), `controller` (readings in, probability
+//! out), `start` (over a full queue), `patience` (a kernel that does not answer), `run` (the loop). Everything fails
+//! open: an order holds for 200 ms, and the shaper's life is never ours unless `--rate` made it.
 
 mod autorate;
+mod ceiling;
 mod controller;
 mod device;
 mod marker;

@@ -8,15 +8,13 @@ from html import escape
 from importlib.resources import files
 
 from aqumen import _core
+from aqumen.claims.curves import BOTTOM, COLOURS, HEIGHT, LEFT, WIDTH, curves
 from aqumen.claims.judge import needs
 from aqumen.claims.model import VERDICTS
 from aqumen.claims.records import Records
 from aqumen.claims.study import Outcome
 
 __all__ = ["report_html"]
-
-COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226", "#555b6e"]
-WIDTH, HEIGHT, LEFT, BOTTOM = 520, 190, 40, 22
 
 
 def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> str:
@@ -56,7 +54,8 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
         f"<p>{seeds} seeds, engine packet. Each claim has a rule in"
         f" <code>experiments/PAPER/claims.toml</code>, written before the"
         f" run; a rule alone gives the verdict.</p>{quick}{record}"
-        f"<table><tr><th>paper</th>{heads}</tr>{rows}</table>"
+        "<div class=wide role=region tabindex=0 aria-label='Verdicts by paper'><table class=counts>"
+        f"<tr><th>paper</th>{heads}</tr>{rows}</table></div>"
     ]
     parts += [_paper(outcome, records) for outcome in outcomes]
     parts.append(f"<h2>Made by</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
@@ -82,8 +81,11 @@ def _paper(outcome: Outcome, records: Records) -> str:
             recorded={},
         )
         plots = "".join(_plot(records, cell, specs) for cell, specs in list(needs(inside).items())[:6])
+        plots = curves(paper, inside.claims, records.runs) + plots
         parts.append(f"<h3>{escape(figure)}</h3><div class=plots>{plots}</div>")
-        parts.append("<table><tr><th>claim</th><th>the paper</th><th>measured</th><th>verdict</th></tr>")
+        parts.append(
+            "<div class=wide><table><tr><th>claim</th><th>the paper</th><th>measured</th><th>verdict</th></tr>"
+        )
         for each in claims:
             claim = each.claim
             index = VERDICTS.index(each.verdict) if each.verdict else 5
@@ -108,7 +110,7 @@ def _paper(outcome: Outcome, records: Records) -> str:
                 f"<b>{escape(claim.claimed)}</b>{note}</td><td>{escape(each.reason)}{reason}{details}</td>"
                 f"<td class='v v{index}'>{escape(each.verdict or 'not judged')}</td></tr>"
             )
-        parts.append("</table>")
+        parts.append("</table></div>")
     return "".join(parts)
 
 

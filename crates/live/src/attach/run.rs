@@ -19,7 +19,7 @@ use super::rollback::{Comparison, Verdict};
 use super::service::{self, Manager, Signals};
 use super::shaper::{self, Shaper};
 use super::start::Start;
-use super::{device, sampled};
+use super::{ceiling, device, sampled};
 use crate::netlink::Netlink;
 use crate::netlink::tc::Device;
 use crate::telemetry::recording::Recording;
@@ -60,6 +60,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let setup = super::marker::Setup { link_header: device::link_header(&device)?, ..options.spare };
     let shaper = shaper::find(&mut netlink, &device, options)?;
     let network = network(options, &device, &shaper)?;
+    if let Some(rate) = options.rate {
+        ceiling::check(rate, network.packet_bytes, device.mtu)?;
+    }
     let aqm = sampled::build(&options.aqm, &network)?;
     if options.dry_run {
         print!("{}", plan(options, &device, &shaper, &network, &aqm));

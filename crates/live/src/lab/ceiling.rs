@@ -12,7 +12,7 @@ use super::world;
 use crate::{Failure, Tried};
 
 /// Every machine carries so many; nothing is measured for fewer.
-const MODEST_PPS: f64 = 20_000.0;
+pub const MODEST_PPS: f64 = 20_000.0;
 /// What a packet costs in a link, beside reading and writing it alone: `make bench` measures it.
 const LINK_COST: f64 = 1.3;
 /// Acknowledgements for each packet of data, at most every other one.

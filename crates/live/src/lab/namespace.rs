@@ -33,7 +33,7 @@ pub struct Route {
 }
 
 /// Index of the loopback device in every namespace.
-const LOOPBACK: u32 = 1;
+pub const LOOPBACK: u32 = 1;
 
 impl Namespace {
     /// A new namespace, with its loopback device up.

@@ -302,6 +302,9 @@ fn refusals_are_one_line_with_code_2_and_leave_nothing() {
         ("r1 --aqm pi:a=-1 --rate 20Mbit".to_owned(), "a = -1"),
         ("r1 --aqm pi --rate 1Mbit --flows 40".to_owned(), "R C / N is"),
         ("r1 --aqm pi --rate 20Mbit --target 5s".to_owned(), "--target"),
+        // More than any machine of few cores copies.
+        ("r1 --aqm pi --rate 400Gbit".to_owned(), "packets a second; this machine carries at most"),
+        ("r1 --aqm pi --rate 400Gbit --dry-run".to_owned(), "packets a second; this machine carries at most"),
         (format!("r1 --aqm pi --rate 20Mbit --listen {port}"), "the port is in use"),
         ("r1 --aqm pi --rate 20Mbit --listen 203.0.113.1:80".to_owned(), "--listen 203.0.113.1:80"),
         (format!("r1 --aqm pi --rate 20Mbit --record {}", there.0.display()), "--record"),
