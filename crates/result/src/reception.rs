@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn throughput_and_jitter_are_over_the_window_and_its_packets() {
         let (mut received, mut reception) = (Received::default(), Reception::default());
-        // 0, 1, 4 and 5 of 6 arrive, after 10, 26, 10 and 10 ms: RFC 3550's estimate moves by a sixteenth of each change.
+        // 0, 1, 4 and 5 of 6 arrive, after 10, 26, 10 and 10 ms: RFC 3550's estimate moves by a sixteenth of
+        // each change.
         for (number, delay_ms) in [(0, 10), (1, 26), (4, 10), (5, 10)] {
             received.on_arrival(&mut reception, number, 500, delay_ms * 1_000_000);
         }

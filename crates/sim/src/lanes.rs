@@ -500,5 +500,19 @@ mod tests {
         assert_eq!(sent_over_both(bytes(1500), &sizes), expected);
         // What is larger than all the room never enters, idle or not.
         assert_eq!(sent_over_both(bytes(999), &[(1000, 0), (990, 5000)]), [Err(0), Ok(7089)]);
+        assert_eq!(sent_over_both(Limit::packets(0), &[(1000, 0), (1000, 5000)]), [Err(0), Err(5000)]);
+    }
+
+    #[test]
+    fn a_link_may_be_slower_and_longer_than_a_lane_has_room_to_say() {
+        // 1000 bytes at 1 kbit/s take 8 s, and 5 s on the way: both above 2^32 ns.
+        let s = 1_000_000_000;
+        for (bps, delay_s, tx_s) in [(1_000, 0, 8), (8_000_000, 5, 0), (1_000, 5, 8)] {
+            let mut lanes = Lanes::new(1, 1);
+            let hop = lanes.hop(Rate::from_bps(bps), Span::from_secs(delay_s), None);
+            lanes.set(0, &[hop], Target::Sender, 1000);
+            let tx = tx_s * s + if tx_s == 0 { 1_000_000 } else { 0 };
+            assert_eq!([0, 0].map(|now| lanes.cross(0, now, 1000).reach), [1, 2].map(|k| k * tx + delay_s * s));
+        }
     }
 }

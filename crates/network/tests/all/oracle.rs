@@ -1,5 +1,5 @@
-//! A first-in first-out link without an AQM, worked out a second time: packet by packet from the rules of docs/links.md,
-//! with neither look-ahead nor events. Every kind of port gives these fates, figures and samples.
+//! A first-in first-out link without an AQM, worked out a second time: packet by packet from the rules of
+//! docs/links.md, with neither look-ahead nor events. Every kind of port gives these fates, figures and samples.
 
 use aqumen_aqm::DropReason;
 use aqumen_network::measured::{LinkSeen, edges, groups_at, pieces_in};

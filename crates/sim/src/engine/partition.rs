@@ -343,6 +343,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_drawn_is_below_the_bound_and_anything_there() {
+        let mut draw = Draw::of(Places::Drawn(1));
+        let drawn: std::collections::BTreeSet<u64> = (0..200).map(|_| draw.below(7)).collect();
+        assert_eq!(drawn.into_iter().collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+        assert_eq!((draw.below(0), Draw::of(Places::Paying).below(7)), (0, 0));
+        let mut widths: Vec<u32> = (0..200).map(|_| draw.shorten(20, 18)).collect();
+        widths.sort_unstable();
+        widths.dedup();
+        assert_eq!(widths, [18, 19, 20]);
+        assert_eq!(Draw::of(Places::Apart).shorten(20, 2), 20);
+    }
+
+    #[test]
     fn a_link_faster_than_what_leads_to_it_makes_no_more_events() {
         let bulk = "count = 4\ntransport = { preset = \"ns2\", packet = \"1000B\" }";
         // 40 Mbit/s of 8000 bits are 5000 packets a second, three events each; at 8 Mbit/s a thousand get through.

@@ -227,6 +227,8 @@ impl fmt::Display for FlowKey {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn ip(protocol: u8, ports: Option<(u16, u16)>) -> Ip {
@@ -294,5 +296,30 @@ mod tests {
         assert_ne!(base.flow, other_port.flow);
         assert_ne!(base.flow, key(ip(17, Some((50_000, 443)))).hashes().flow);
         assert_ne!(base.source, base.destination);
+        // Hosts by any byte of their address, wherever they stand.
+        let hosts = [(1, 0), (2, 0), (1, 9), (1, 15)].map(|(value, at): (u8, usize)| {
+            let mut address = [0; 16];
+            address[at] = value;
+            let from = key(Ip { source: address, ..ip(6, None) }).hashes();
+            let to = key(Ip { destination: address, ..ip(6, None) }).hashes();
+            assert_eq!((from.source, from.destination), (to.destination, base.destination));
+            assert_ne!((from.flow, from.source), (to.flow, to.source));
+            from.source
+        });
+        assert_eq!(BTreeSet::from(hosts).len(), 4);
+        // Flows by everything that makes them another, told from each other by each half of the hash.
+        let v6 = Ip { version: 6, ..ip(6, Some((50_000, 443))) };
+        let others = [
+            key(ip(6, Some((443, 50_000)))),
+            key(v6),
+            key(ip(6, None)),
+            FlowKey::of(&Headers { ether_type: Some(0x0806), ip: None }),
+            FlowKey::of(&Headers { ether_type: Some(0x88cc), ip: None }),
+            FlowKey::of(&Headers::default()),
+        ];
+        let flows: Vec<u32> = others.iter().map(|key| key.hashes().flow).chain([base.flow]).collect();
+        for half in [|hash: &u32| hash >> 16, |hash: &u32| hash & 0xffff] {
+            assert_eq!(flows.iter().map(half).collect::<BTreeSet<_>>().len(), 7, "{flows:x?}");
+        }
     }
 }

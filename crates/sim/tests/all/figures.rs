@@ -1,4 +1,4 @@
-//! The figures of twenty small networks, as a table: whatever changes what a queue, a medium, an application or a
+//! The figures of two dozen small networks, as a table: whatever changes what a queue, a medium, an application or a
 //! measure does shows in its rows.
 //!
 //! `tests/vectors/figures.csv` has one row a figure. Only transports whose bits stay take part. A change that is meant
@@ -95,6 +95,11 @@ fn cases() -> Vec<(String, String, &'static str)> {
     for (name, line) in media {
         add(name, dumbbell("6s", &format!("{line}\ndelay = \"10ms\"\nbuffer = \"60pkt\""), BULK), "pi");
     }
+    // What a host waits before it sends is drawn, and SACK chooses what leaves then.
+    let waits = BULK.replace("ecn = true", "ecn = true, send_overhead = \"700us\"");
+    add("overhead", dumbbell("6s", PLAIN, &waits), "pi");
+    let held = waits.replace("ecn = true,", "ecn = true, variant = \"sack\", delayed_ack = \"40ms\",");
+    add("overhead-sack", dumbbell("6s", PLAIN, &held), "droptail");
     let events = "[[events]]\nat = \"2s\"\ncapacity = \"3Mbit\"\n[[events]]\nat = \"4s\"\ncapacity = \"8Mbit\"\n\
         [[events]]\nat = \"5s\"\ndelay = \"40ms\"\n[[events]]\nat = \"6s\"\nstate = \"down\"\n\
         [[events]]\nat = \"6500ms\"\nstate = \"up\"\n[[events]]\nat = \"8s\"\nstop = \"bulk\"\n\

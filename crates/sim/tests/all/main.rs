@@ -16,6 +16,7 @@ mod places;
 mod queues;
 mod replay;
 mod scenarios;
+mod traces;
 mod transports;
 mod utilization;
 mod valid;
