@@ -162,7 +162,9 @@ pub enum Arithmetic {
     /// To the last bit.
     #[default]
     Exact,
-    /// As Linux: in units of 1.024 us, and by one Newton step from the root before, at each signal.
+    /// As Linux. CoDel: in units of 1.024 us, by one Newton step from the root before, at each signal, and with an
+    /// interval that must be over. COBALT: in nanoseconds, by a table of roots and above it by Newton's step. CAKE,
+    /// besides: quanta in 2^16 parts, rounded by chance.
     Linux,
 }
 
