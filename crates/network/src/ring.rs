@@ -50,6 +50,7 @@ impl<T: Copy + Default> Ring<T> {
     /// The same where there is [room](Self::room).
     #[inline(always)]
     pub(crate) fn push_in_room(&mut self, item: T) {
+        debug_assert!(self.entered - self.left < self.slots.len(), "an item would be lost");
         let place = self.entered & self.slots.len().wrapping_sub(1);
         if let Some(slot) = self.slots.get_mut(place) {
             *slot = item;
