@@ -136,11 +136,5 @@ fn no_end_behaves_otherwise_than_its_row_says() {
             writeln!(table, "{name},{channel},{row}").unwrap();
         }
     }
-    if std::env::var_os("AQUMEN_BLESS").is_some() {
-        return std::fs::write(TABLE, table).unwrap();
-    }
-    let expected = std::fs::read_to_string(TABLE).unwrap();
-    let other: Vec<_> = table.lines().zip(expected.lines()).filter(|(now, then)| now != then).collect();
-    assert!(other.is_empty(), "{} rows are others, (now, before): {other:#?}", other.len());
-    assert_eq!(table.lines().count(), expected.lines().count());
+    common::assert_recorded(TABLE, &table);
 }

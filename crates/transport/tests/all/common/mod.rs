@@ -1,4 +1,4 @@
-//! Two ends and a channel between them.
+//! Two ends and a channel between them; tables of what was recorded.
 
 use std::collections::BTreeMap;
 
@@ -148,4 +148,15 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
     pub(crate) fn run_until(&mut self, end: Instant) {
         while self.now < end && self.step() {}
     }
+}
+
+/// The rows are those in the file at `path`, which `AQUMEN_BLESS` writes anew.
+pub(crate) fn assert_recorded(path: &str, table: &str) {
+    if std::env::var_os("AQUMEN_BLESS").is_some() {
+        return std::fs::write(path, table).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap();
+    let other: Vec<_> = table.lines().zip(expected.lines()).filter(|(now, then)| now != then).collect();
+    assert!(other.is_empty(), "{} rows are others, (now, before): {other:#?}", other.len());
+    assert_eq!(table.lines().count(), expected.lines().count());
 }
