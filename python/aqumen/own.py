@@ -25,6 +25,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -303,17 +304,23 @@ def _make(own: OwnAqmClass, network: dict[str, float], values: dict[str, Any]) -
     """An instance, as the core takes it."""
     made, force = _started(own, {"network": Network(**network)}, values)
     if isinstance(made, SampledLaw):
-        periods = list(made.period) if isinstance(made.period, tuple) else [made.period]
+        periods = list(made.period) if isinstance(made.period, (tuple, list)) else [made.period]
         if not 1 <= len(periods) <= 2:
             raise ValueError(f"period = {made.period}: a law has one period or two")
         if not 0.0 <= made.initial <= 1.0:
             raise ValueError(f"initial = {made.initial}: a probability is from 0 to 1")
-        return made, made.step, [float(each) for each in periods], float(made.initial), force, bool(made.ecn)
+        return made, made.step, [_seconds(each) for each in periods], float(made.initial), force, bool(made.ecn)
     asked = [
         getattr(made, name) if getattr(own, name) is not getattr(PacketAqm, name) else None
         for name in ("on_arrival", "on_dequeue", "on_timer")
     ]
-    return made, *asked, float(made.period), force
+    return made, *asked, _seconds(made.period), force
+
+
+def _seconds(period: Any) -> float:
+    if isinstance(period, Real):
+        return float(period)
+    raise TypeError(f"period = {period!r}: a number of seconds, such as 0.01")
 
 
 @functools.lru_cache(maxsize=64)
