@@ -92,7 +92,8 @@ def _paper(outcome: Outcome, records: Records) -> str:
                 f"<details><summary>{len(rest)} more networks</summary><div class=plots>{''.join(rest)}</div></details>"
             )
         parts.append(
-            "<div class=wide><table class=claims><tr><th>claim</th><th>the paper</th><th>measured</th><th>verdict</th></tr>"
+            "<div class=wide><table class=claims>"
+            "<tr><th>claim</th><th>the paper</th><th>measured</th><th>verdict</th></tr>"
         )
         for each in claims:
             claim = each.claim
