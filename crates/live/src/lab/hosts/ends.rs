@@ -12,14 +12,13 @@ use aqumen_transport::{AnyEnd, Delivery, Endpoint, Message, Packet, Stats};
 use aqumen_units::{Bytes, Ecn, Instant};
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 
+use crate::lab::ip::UDP_HEADER_BYTES;
 use crate::lab::kernel::Sockets;
 use crate::lab::namespace::Namespace;
 use crate::lab::world;
 use crate::{Failure, Tried};
 
 const PORT: u16 = 5002;
-/// Headers of UDP over IPv4.
-pub const HEADER_BYTES: u16 = 28;
 /// A datagram's number.
 const STAMP_BYTES: usize = 4;
 /// Room for datagrams that wait to be sent or read.
@@ -272,7 +271,7 @@ impl End {
         if self.ecn != packet.ecn && sockopt::set_ip_tos(&self.socket, tos | packet.ecn as u8).is_ok() {
             self.ecn = packet.ecn;
         }
-        let length = usize::from(packet.bytes.saturating_sub(HEADER_BYTES)).max(STAMP_BYTES);
+        let length = usize::from(packet.bytes.saturating_sub(UDP_HEADER_BYTES)).max(STAMP_BYTES);
         let stamp = self.underway.send(packet).to_ne_bytes();
         let parts = [std::io::IoSlice::new(&stamp), std::io::IoSlice::new(&ZEROS[..length - STAMP_BYTES])];
         // What the kernel does not take is lost, as on any host.
