@@ -332,6 +332,22 @@ mod tests {
     }
 
     #[test]
+    fn a_datagram_tells_its_number_and_the_codepoint_that_it_came_with() {
+        let [source, sink] = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        source.connect(sink.local_addr().unwrap()).unwrap();
+        sink.set_nonblocking(true).unwrap();
+        sockopt::set_ip_recvtos(&sink, true).unwrap();
+        let sink = OwnedFd::from(sink);
+        for (number, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
+            let number = number as u32 + 0x0102_0300;
+            sockopt::set_ip_tos(&source, 46 << 2 | ecn as u8).unwrap();
+            source.send(&[&number.to_ne_bytes()[..], &[9; 100]].concat()).unwrap();
+            assert_eq!(receive(&sink), Some((number, ecn)));
+        }
+        assert_eq!(receive(&sink), None);
+    }
+
+    #[test]
     fn packets_under_way_are_found_once_and_forgotten_when_overtaken() {
         let mut underway = Underway { first: u32::MAX - 1, ..Underway::default() };
         let numbers: Vec<u32> = (0..100).map(|seq| underway.send(packet(seq))).collect();
