@@ -7,7 +7,7 @@ use aqumen_units::Span;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 use serde_json::Value;
 
-use super::hosts::ends::HEADER_BYTES;
+use super::ip::UDP_HEADER_BYTES;
 use crate::{Failure, Tried};
 
 /// What sets a group's sockets apart.
@@ -109,9 +109,9 @@ fn of_group(group: &Group, described: &Value, own: &Value) -> Result<Sockets, Fa
     }
     let tcp = match &group.transport {
         Protocol::Tcp(tcp) => tcp,
-        Protocol::Udp(_) if group.transport.header_bytes() == HEADER_BYTES => return Ok(sockets(None)),
+        Protocol::Udp(_) if group.transport.header_bytes() == UDP_HEADER_BYTES => return Ok(sockets(None)),
         Protocol::Udp(_) => return wrong("header", "has the kernel's UDP over IPv4, whose headers have 28B"),
-        Protocol::Rtp(_) if group.transport.header_bytes() >= HEADER_BYTES + RTP_BYTES => return Ok(sockets(None)),
+        Protocol::Rtp(_) if group.transport.header_bytes() >= UDP_HEADER_BYTES + RTP_BYTES => return Ok(sockets(None)),
         Protocol::Rtp(_) => return wrong("header", "has RTP over the kernel's UDP, whose headers have 40B or more"),
         Protocol::Sctp(_) => return refuse("transport", "has the kernel's TCP and UDP, and RTP over it, not SCTP"),
     };

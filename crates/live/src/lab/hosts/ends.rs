@@ -12,14 +12,13 @@ use aqumen_transport::{AnyEnd, Delivery, Endpoint, Message, Packet, Stats};
 use aqumen_units::{Bytes, Ecn, Instant};
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 
+use crate::lab::ip::UDP_HEADER_BYTES;
 use crate::lab::kernel::Sockets;
 use crate::lab::namespace::Namespace;
 use crate::lab::world;
 use crate::{Failure, Tried};
 
 const PORT: u16 = 5002;
-/// Headers of UDP over IPv4.
-pub const HEADER_BYTES: u16 = 28;
 /// A datagram's number.
 const STAMP_BYTES: usize = 4;
 /// Room for datagrams that wait to be sent or read.
@@ -272,7 +271,7 @@ impl End {
         if self.ecn != packet.ecn && sockopt::set_ip_tos(&self.socket, tos | packet.ecn as u8).is_ok() {
             self.ecn = packet.ecn;
         }
-        let length = usize::from(packet.bytes.saturating_sub(HEADER_BYTES)).max(STAMP_BYTES);
+        let length = usize::from(packet.bytes.saturating_sub(UDP_HEADER_BYTES)).max(STAMP_BYTES);
         let stamp = self.underway.send(packet).to_ne_bytes();
         let parts = [std::io::IoSlice::new(&stamp), std::io::IoSlice::new(&ZEROS[..length - STAMP_BYTES])];
         // What the kernel does not take is lost, as on any host.
@@ -330,6 +329,22 @@ mod tests {
         let message = Message { bytes: 100, number: seq, created_at: Instant::ZERO };
         let body = Body::Datagram(Datagram { message, offset: 0, payload: 100 });
         Packet { bytes: 128, ecn: Ecn::NotEct, seq, sent_at: Instant::ZERO, body }
+    }
+
+    #[test]
+    fn a_datagram_tells_its_number_and_the_codepoint_that_it_came_with() {
+        let [source, sink] = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        source.connect(sink.local_addr().unwrap()).unwrap();
+        sink.set_nonblocking(true).unwrap();
+        sockopt::set_ip_recvtos(&sink, true).unwrap();
+        let sink = OwnedFd::from(sink);
+        for (number, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
+            let number = number as u32 + 0x0102_0300;
+            sockopt::set_ip_tos(&source, 46 << 2 | ecn as u8).unwrap();
+            source.send(&[&number.to_ne_bytes()[..], &[9; 100]].concat()).unwrap();
+            assert_eq!(receive(&sink), Some((number, ecn)));
+        }
+        assert_eq!(receive(&sink), None);
     }
 
     #[test]
