@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(note(Some(&swing), |_, a, _| beside_rest(a)), format!("{expected}seen 2.9 s, ±13"));
         assert_eq!(note(None, |_, a, _| beside_rest(a)), format!("{expected}none seen"));
         let mut at = predicted();
-        at.analysis.as_mut().map(beside_rest);
+        beside_rest(at.analysis.as_mut().expect("it has one"));
         let point = beside(&at, &measured(), &seen(None)).point;
         assert_eq!((point["coexisting_period_s"], point["coexisting_std_pkts"]), (2.77, 68.3));
     }
