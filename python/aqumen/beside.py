@@ -33,7 +33,8 @@ class Beside:
     """What the run measured, by the same names."""
     point: dict[str, float]
     """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s`,
-    `oscillation_std_pkts`, `queue_std_pkts` (the noise of packets) if any."""
+    `oscillation_std_pkts`, `coexisting_period_s` and `coexisting_std_pkts` (the cycle that a stable loop stays on from a
+    large start), `queue_std_pkts` (the noise of packets) if any."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
     swing: Swing | None = None
