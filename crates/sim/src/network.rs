@@ -4,7 +4,7 @@
 use aqumen_network::measured::{edges, groups_at};
 use aqumen_network::port::{Port, Style};
 use aqumen_network::{Error, Identities};
-use aqumen_scenario::{Flow, Group, Link, Plan, Traffic};
+use aqumen_scenario::{Flow, Group, Link, Plan};
 
 use crate::event::Event;
 use crate::lanes::{Lanes, Target};
@@ -68,10 +68,10 @@ impl Network {
     }
 
     /// Whether what a receiver of `group` does is computed as soon as a segment is on its way to it, which nothing can
-    /// stop. An application wants to know when its data arrive, so that they must arrive in an event.
+    /// stop. An application that asks for something wants to know when it arrives, so that it must arrive in an event.
     pub(crate) fn is_prompt(&self, group: &Group) -> bool {
         let answers_at_once = group.transport.tcp().is_some_and(|tcp| tcp.delayed_ack.is_none());
-        self.style.collapse && answers_at_once && group.traffic == Traffic::Bulk
+        self.style.collapse && answers_at_once && !group.traffic.asks()
     }
 
     /// Sets the lanes of one direction of a flow from `lane` on, and returns the lane after the last.
