@@ -21,10 +21,10 @@
 //!   can do; the default is the ramp of appendix A. The delay is the packet's own sojourn time.
 //! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet
 //!   arrives, and by default nothing.
-//! - `min_backlog` (Linux: 3028 B, two full packets; not in the RFC, and off): with less left in both queues together
+//! - `min_backlog` (Linux: two full packets, 3000 B; not in the RFC, and off): with less left in both queues together
 //!   nothing is signalled for p', neither dropped nor marked; the L queue's own marks go on. At 256 kbit/s two packets
-//!   take 95 ms, six times the target, so that a classic flow hardly meets a signal while Prague's own marks go on: it
-//!   starves, down to nothing in some runs.
+//!   take 94 ms, six times the target, so that a classic flow meets few signals while Prague's own marks go on: it gets
+//!   little, down to nothing in some runs.
 //! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A,
 //!   which counts no more than one for a packet.
 //! - The default scheduler is Linux's weighted round robin with a tenth for the C queue; appendix A leaves the choice.
@@ -114,7 +114,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "min_backlog",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e9) },
             default: DefaultValue::number(0.0),
-            doc: "with less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3028 B",
+            doc: "with less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3000 B",
         },
         Param::flag("drop_early", false, "decide for p' when a packet arrives instead of when it leaves, as Linux can"),
         Param::flag("any_ect", false, "ECT(0) goes to the L queue, too, as Linux can"),
