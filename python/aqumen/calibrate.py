@@ -80,7 +80,8 @@ def calibrate(
             shares.append((early or 0.0) + (overflow or 0.0))
             return True
 
-        engines.run_many(changed, jobs, "packet", engines.threads_within_memory(changed, engines.cores()), keep)
+        threads = engines.threads_within_memory(changed, engines.cores(), aqms=[aqm])
+        engines.run_many(changed, jobs, "packet", threads, keep)
         return sum(shares) / len(shares)
 
     flows, trials = fewest(lost, loss_ratio)

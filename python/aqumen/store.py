@@ -96,7 +96,7 @@ class Store:
         np.savez_compressed(packed, **arrays)
         replace(path.with_suffix(".npz"), lambda file: file.write(packed.getbuffer()))
         metrics = json_text(data)
-        sums = {"run": digest, "metrics": _sum(metrics.encode()), "arrays": _sum(packed.getbuffer())}
+        sums = {"run": digest, "file": path.name, "metrics": _sum(metrics.encode()), "arrays": _sum(packed.getbuffer())}
         write_text(path, json_text({**data, "digest": sums}) + "\n")
 
     def load(self, job: Job, digest: str, engine: str | None = None) -> Answer | None:
@@ -130,6 +130,8 @@ class Store:
             whole = json_text({**data, "digest": sums}).encode() + b"\n" == text
             if not whole or sums["metrics"] != _sum(metrics.encode()):
                 raise Damaged(f"{path}: changed since it was written")
+            if sums.get("file", path.name) != path.name:
+                raise Damaged(f"{path}: the run of {sums['file']}")
             if sums["run"] != digest:
                 return None
             packed = _read(arrays_path)

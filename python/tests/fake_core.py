@@ -117,10 +117,10 @@ class Scenario:
     def check_cost(self, engine, aqm, runs, loops=True):
         return None
 
-    def memory_estimate(self, engine="packet"):
+    def memory_estimate(self, engine="packet", aqm=None):
         return 1 << 20
 
-    def check_memory(self, runs, engine="packet"):
+    def check_memory(self, runs, engine="packet", aqm=None):
         need = runs * self.memory_estimate()
         if need > FREE_BYTES:
             raise ScenarioError(

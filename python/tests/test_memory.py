@@ -6,43 +6,47 @@ from pathlib import Path
 
 import pytest
 
-MEASURE = """
+PI = "pi:a=1e-4,b=9e-5,frequency=100Hz,target=50pkt"
+MEASURE = (
+    f"PI = {PI!r}"
+    + """
 import contextlib, os, sys
 from aqumen.cli import main
 from aqumen.scenario import Scenario
 def peak():
     lines = open("/proc/self/status").read().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-def run(path):
+def run(path, aqm):
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null), contextlib.redirect_stderr(null):
-        assert main(["run", path, "--aqm", "pi:a=1e-4,b=9e-5,frequency=100Hz,target=50pkt", *sys.argv[3:]]) == 0
+        assert main(["run", path, "--aqm", aqm, *sys.argv[4:]]) == 0
     return peak()
-engine = sys.argv[4]
-base = run(sys.argv[1])
-print(run(sys.argv[2]) - base)
-for path in sys.argv[1:3]:
-    print(Scenario.load(path).core.memory_estimate(engine))
+small, large, aqm, engine = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[5]
+base = run(small, PI)
+print(run(large, aqm) - base)
+for path, aqm in ((small, PI), (large, aqm)):
+    print(Scenario.load(path).core.memory_estimate(engine, aqm))
 """
+)
 
 
-def dumbbell(*, flows=2, rate="8Mbit", duration="1s", more="", group=""):
+def dumbbell(*, flows=2, rate="8Mbit", duration="1s", more="", group="", buffer="100pkt", transport='"ns2"'):
     return f"""
 name = "dumbbell"
 duration = "{duration}"
 [topology]
 preset = "dumbbell"
-bottleneck = {{ rate = "{rate}", delay = "10ms", buffer = "100pkt" }}
+bottleneck = {{ rate = "{rate}", delay = "10ms", buffer = "{buffer}" }}
 access = {{ rate = "1Gbit", delay = "1ms" }}
 [[flows]]
 name = "group"
 count = {flows}
-transport = "ns2"
+transport = {transport}
 {group}
 {more}
 """
 
 
-def row(links, duration, interval):
+def row(links, duration, interval, buffer="100pkt"):
     nodes = [f"n{k}" for k in range(links + 1)]
     text = (
         f'name = "row"\nduration = "{duration}"\nrecord = {{ interval = "{interval}" }}\n[topology]\nnodes = {nodes}\n'
@@ -50,8 +54,16 @@ def row(links, duration, interval):
     text += 'access = { rate = "100Mbit", delay = "1ms" }\n'
     for k in range(links):
         text += f'[[topology.links]]\nname = "l{k}"\nfrom = "n{k}"\nto = "n{k + 1}"\n'
-        text += 'rate = "8Mbit"\ndelay = "1ms"\nbuffer = "100pkt"\naqm = "test"\n'
+        text += f'rate = "8Mbit"\ndelay = "1ms"\nbuffer = "{buffer}"\naqm = "test"\n'
     return f'{text}[[flows]]\nname = "ftp"\ncount = 20\ntransport = "ns2"\nfrom = "n0"\nto = "n{links}"\n'
+
+
+def cbr(rate):
+    return f'traffic = {{ kind = "cbr", rate = "{rate}", packet = "1000B" }}'
+
+
+def wide(preset, window="1000000pkt"):
+    return f'{{ preset = "{preset}", receive_window = "{window}" }}'
 
 
 def windows(number):
@@ -101,11 +113,38 @@ SHAPES = {
 }
 
 
+FULL = {
+    "full of Reno's packets": dumbbell(
+        flows=4, rate="100Mbit", duration="30s", buffer="150000pkt", transport=wide("ns2")
+    ),
+    "full of today's packets": dumbbell(
+        flows=20, rate="100Mbit", duration="40s", buffer="150000pkt", transport=wide("linux")
+    ),
+    "full of datagrams": dumbbell(flows=4, duration="20s", buffer="150000pkt", transport='"udp"', group=cbr("20Mbit")),
+    "full of chunks": dumbbell(
+        flows=4, rate="100Mbit", duration="30s", buffer="150000pkt", transport=wide("sctp", "1GB")
+    ),
+    "a short run": dumbbell(flows=10, rate="1Gbit", duration="700ms", buffer="1000000pkt", transport=wide("ns2")),
+    "many queues full of datagrams": dumbbell(
+        flows=200, duration="20s", buffer="100000pkt", transport='"udp"', group=cbr("1Mbit")
+    ),
+    "a buffer of a million that stays empty": dumbbell(
+        flows=3000, rate="1Gbit", duration="2s", buffer="1000000pkt", transport='"udp"', group=cbr("200kbit")
+    ),
+}
+"""What fills a queue for real, or leaves it empty, and the AQM there."""
+AQMS = {
+    **dict.fromkeys(FULL, "droptail"),
+    "many queues full of datagrams": "sfq",
+}
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one program")
 @pytest.mark.parametrize(
     ("shape", "engine"),
     [
         *((shape, "packet") for shape in SHAPES if "past" not in shape),
+        *((shape, "packet") for shape in FULL),
         ("a long past", "fluid"),
         ("a past of many round trips", "fluid"),
         ("many flows", "fluid"),
@@ -117,14 +156,14 @@ def test_what_is_said_lies_between_the_peak_and_three_times_it(shape, engine, tm
     small, large = tmp_path / "small.toml", tmp_path / "large.toml"
     # What every run needs, once: of this the peak of the second run says nothing.
     small.write_text(dumbbell())
-    text = SHAPES[shape]
+    text = {**SHAPES, **FULL}[shape]
     if "record = { interval" in text and "[topology]" in text and shape.startswith("fine"):
         # Keys of the file itself stand before its tables.
         line = next(line for line in text.splitlines() if line.startswith("record = "))
         text = f"{line}\n" + text.replace(line, "")
     large.write_text(text)
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(small), str(large), "--engine", engine, "--json"],
+        [sys.executable, "-c", MEASURE, str(small), str(large), AQMS.get(shape, PI), "--engine", engine, "--json"],
         capture_output=True,
         text=True,
         check=True,

@@ -81,6 +81,7 @@ def test_the_metrics_of_another_run_are_not_taken(aqumen_cli, scenario_file, tmp
         shutil.copy(runs / f"pi-2.{kind}", runs / f"pi-1.{kind}")
     code, again, err = aqumen_cli(*args)
     assert (code, again) == (0, first)
+    assert err.splitlines()[0] == f"aqumen: {runs}/pi-1.json: the run of pi-2.json; it is run again"
     assert "1 of 2 runs are in" in err
 
 

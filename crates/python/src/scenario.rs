@@ -187,10 +187,12 @@ impl Scenario {
         })
     }
 
-    /// An upper estimate of the memory that one run takes, bytes.
-    #[pyo3(signature = (engine = "packet"))]
-    fn memory_estimate(&self, engine: &str) -> u64 {
-        self.0.memory_estimate(runner(engine, true))
+    /// An upper estimate of the memory that one run of the SPEC takes, bytes; `None`: the scenario's own.
+    #[pyo3(signature = (engine = "packet", aqm = None))]
+    fn memory_estimate(&self, py: Python<'_>, engine: &str, aqm: Option<&str>) -> PyResult<u64> {
+        let (scenario, runner) = (self.0.clone(), runner(engine, true));
+        let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
+        apart(py, move || Ok(scenario.memory_estimate(runner, aqm.as_ref())))
     }
 
     /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that
@@ -201,10 +203,12 @@ impl Scenario {
         self.0.check_cost(runner(engine, loops), aqm.as_ref(), runs).map_err(refuse)
     }
 
-    /// Refuses a scenario of which `runs` at a time need more memory than the machine has free.
-    #[pyo3(signature = (runs, engine = "packet"))]
-    fn check_memory(&self, runs: u64, engine: &str) -> PyResult<()> {
-        self.0.check_memory(runner(engine, true), runs, None).map_err(refuse)
+    /// Refuses a scenario of which `runs` of the SPEC at a time need more memory than the machine has free.
+    #[pyo3(signature = (runs, engine = "packet", aqm = None))]
+    fn check_memory(&self, py: Python<'_>, runs: u64, engine: &str, aqm: Option<&str>) -> PyResult<()> {
+        let (scenario, runner) = (self.0.clone(), runner(engine, true));
+        let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
+        apart(py, move || scenario.check_memory(runner, aqm.as_ref(), runs, None).map_err(refuse))
     }
 }
 

@@ -22,7 +22,7 @@ fn plan(args: &[String]) -> Result<String, Error> {
     let at = |i: usize| args.get(i).map_or("", String::as_str);
     let overrides: Vec<(&str, &str)> = args.iter().skip(3).filter_map(|arg| arg.split_once('=')).collect();
     let scenario = Scenario::load(at(0), &overrides)?;
-    scenario.check_memory(Runner::Packet, 1, None)?;
+    scenario.check_memory(Runner::Packet, None, 1, None)?;
     let aqm = if at(1).is_empty() { None } else { Some(scenario.aqm(at(1))?) };
     let plan = scenario.plan(at(2).parse().unwrap_or(1), aqm.as_ref())?;
     Ok(plan.to_json().map_or_else(|error| error.to_string(), |json| json.to_string()))

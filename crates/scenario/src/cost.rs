@@ -289,12 +289,7 @@ impl Scenario {
 fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Cost {
     let mut cost = Cost { parts: Vec::new() };
     let duration_s = spec.duration.as_secs_f64();
-    let links: Vec<Link> = (core.links.iter().enumerate())
-        .filter_map(|(i, link)| written_link(spec, core, i, link, fixed[i].as_ref().unwrap_or(chosen)).ok())
-        .collect();
-    if links.len() < core.links.len() {
-        return cost;
-    }
+    let Some(links) = links(spec, core, chosen, fixed) else { return cost };
     let samples = duration_s / spec.sample_interval().as_secs_f64().max(1e-9);
     let recorded = core.links.iter().filter(|link| link.record).count() as f64;
     if let Runner::Theory { loops } = runner {
@@ -347,6 +342,13 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
     }
     cost.parts.iter_mut().for_each(|part| part.seconds *= runner.slowness());
     cost
+}
+
+/// The written links of the plan, with `chosen` on those under test and the SPECs in `fixed` elsewhere; `None` with an
+/// AQM that cannot be built.
+pub(crate) fn links(spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Option<Vec<Link>> {
+    let of = |(i, link)| written_link(spec, core, i, link, fixed[i].as_ref().unwrap_or(chosen)).ok();
+    core.links.iter().enumerate().map(of).collect()
 }
 
 /// Verdict on `cost` of `runs` runs, which is that of `spec` with `chosen`.
@@ -452,13 +454,14 @@ fn offered_alone(traffic: &Traffic) -> bool {
 }
 
 /// What the applications of a group ask for in so many seconds.
-struct Offer {
-    packets: f64,
+pub(crate) struct Offer {
+    /// Packets; infinitely many of a transfer without end.
+    pub(crate) packets: f64,
     /// Changes of state of its sources.
     changes: f64,
 }
 
-fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
+pub(crate) fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
     let payload = f64::from(group.transport.config.payload_bytes().max(1));
     let count = f64::from(group.count);
     let of = |bytes: f64| (bytes / payload).ceil().max(1.0);

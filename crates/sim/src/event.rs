@@ -5,6 +5,8 @@
 
 use aqumen_aqm::PureAck;
 use aqumen_network::Carried;
+use aqumen_network::port::ServedPort;
+use aqumen_scenario::under_way::kept;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
@@ -22,6 +24,10 @@ pub(crate) struct Event {
     /// the size on the wire, 16 bits, and the flags of a segment or acknowledgement.
     rest: u64,
 }
+
+const _: () = assert!(size_of::<Event>() <= kept::EVENT, "the memory of a run is foreseen with less");
+// What a port that asks a discipline keeps of a packet, and the handle for the next.
+const _: () = assert!(ServedPort::<Event>::KEPT_BYTES + size_of::<u32>() <= kept::SERVED);
 
 /// An event as its words, for code that is called rarely: what is handed over in registers has no place in memory.
 pub(crate) type Words = (u64, u64, u64, u64);

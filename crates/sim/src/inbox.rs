@@ -2,6 +2,8 @@
 //!
 //! Within a window the order is that in which things were posted; who opens it puts them into the order that he needs.
 
+use aqumen_scenario::under_way::kept;
+
 use crate::event::Event;
 
 /// What has a moment, nanoseconds.
@@ -51,6 +53,11 @@ pub(crate) struct Inbox<T> {
 pub(crate) const NO_WINDOW: u64 = u64::MAX;
 
 const WORD: u64 = u64::BITS as u64;
+
+/// A window has room for so many from the first on.
+const TOGETHER: usize = 8;
+
+const _: () = assert!(TOGETHER <= kept::TOGETHER && WORD * WORD <= kept::LISTS as u64);
 
 impl<T: Moment> Inbox<T> {
     /// An inbox with windows of 2^`width_bits` nanoseconds, most of what is posted less than `horizon_ns` ahead.
@@ -189,7 +196,7 @@ fn grow<T>(bucket: &mut Vec<T>, spare: &mut Vec<Vec<T>>) {
         Some(room) if bucket.capacity() == 0 => *bucket = room,
         other => spare.extend(other),
     }
-    bucket.reserve(8);
+    bucket.reserve(TOGETHER);
 }
 
 #[cfg(test)]

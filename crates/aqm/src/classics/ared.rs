@@ -372,9 +372,8 @@ mod tests {
         assert!((ours.probability(300.0) - 1.0).abs() < 1e-12 && (ns2.probability(300.0) - 1.0).abs() < 1e-12);
     }
 
-    #[test]
-    fn a_bottom_above_the_top_is_refused() {
-        let network = Network {
+    fn network() -> Network {
+        Network {
             capacity: aqumen_units::Rate::from_bps(10_000_000),
             flows: 100.0,
             base_rtt_s: 0.2,
@@ -382,9 +381,41 @@ mod tests {
             packet_bytes: 1000.0,
             link_rate: aqumen_units::Rate::from_bps(10_000_000),
             buffer_pkts: 300.0,
-        };
+        }
+    }
+
+    #[test]
+    fn a_bottom_above_the_top_is_refused() {
         let given = [("bottom", Value::Number(0.6))];
         let settings = Settings::check(&given, ALGORITHM.params).unwrap();
-        assert_eq!(Ared::from_settings(&settings, &network).unwrap_err().param, "bottom");
+        assert_eq!(Ared::from_settings(&settings, &network()).unwrap_err().param, "bottom");
+    }
+
+    #[test]
+    fn floyds_rule_keeps_max_p_between_its_ends_and_theory_looks_there() {
+        let given = [("bottom", Value::Number(0.02)), ("top", Value::Number(0.4))];
+        let settings = Settings::check(&given, ALGORITHM.params).unwrap();
+        let ared = Ared::from_settings(&settings, &network()).unwrap();
+        assert_eq!(ared.rule.range(), Some([0.02, 0.4]));
+        assert_eq!(ared.no_slope(), None);
+        // What can be held in the middle of the thresholds is; more takes the top, less the bottom.
+        let middle = ared.settles_at_pkts().unwrap();
+        assert_eq!(middle, 0.5 * (ared.red().curve().min_th() + ared.red().curve().max_th()));
+        let held = |p: f64| *ared.settled(p).unwrap().params();
+        assert!((held(0.1).law().probability(middle) - 0.1).abs() < 1e-9);
+        assert!((held(0.9).curve.max_p() - 0.4).abs() < 1e-9 && (held(1e-5).curve.max_p() - 0.02).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_sampled_law_has_one_period_and_applies_its_rule_at_every_so_manieth() {
+        let period = Span::from_millis(20);
+        // An average without memory; above 110 max_p grows by .01, from .1 on.
+        let mut law = AdaptiveRedLaw::new(curve(0.1), 1e-9, FloydRule::default(), period, 3);
+        assert_eq!(law.periods(), [Some(period), None]);
+        let seen = Observation { queue_pkts: 120.0, ..Observation::default() };
+        for max_p in [0.1, 0.1, 0.11, 0.11, 0.11, 0.12, 0.12] {
+            law.step(0, &seen);
+            assert!((law.curve.max_p() - max_p).abs() < 1e-12, "{}", law.curve.max_p());
+        }
     }
 }

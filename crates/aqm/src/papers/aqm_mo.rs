@@ -544,4 +544,24 @@ mod tests {
         assert_eq!(refused(|params| params.p_max = 1.5), "p_max");
         assert_eq!(refused(|params| params.x_bound = 0.0), "x_bound");
     }
+
+    #[test]
+    fn the_integral_stands_still_only_where_the_probability_cannot_follow() {
+        // Windows twice as long as assumed push p up by h1 / T_first 15; far shorter ones push it down as far.
+        let pushed = |p: f64, arrivals_pkts: f64| {
+            let mut law = law(|_| {});
+            law.weights[0] = 1.0;
+            (law.p, law.v) = (p, p);
+            law.step(0, &Observation { arrivals_pkts, ..full(25.0) });
+            law.v - p
+        };
+        let p_max = law(|_| {}).params.p_max;
+        let step = 0.012 / law(|_| {}).gains().t_first * 15.0;
+        let (up, down) = (|p: f64| pushed(p, 30.0), |p: f64| pushed(p, 0.0));
+        // So that it ends just within, and just beyond, either end.
+        assert!((up(p_max - 1.001 * step) - step).abs() < 1e-9 && up(p_max - 0.999 * step) == 0.0);
+        assert!((down(1.001 * step) + step).abs() < 1e-9 && down(0.999 * step) == 0.0);
+        // Back from beyond it may.
+        assert!((up(-0.5 * step) - step).abs() < 1e-9 && (down(p_max + 0.5 * step) + step).abs() < 1e-9);
+    }
 }

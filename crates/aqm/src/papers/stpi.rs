@@ -200,4 +200,12 @@ mod tests {
             "frequency"
         );
     }
+
+    #[test]
+    fn it_begins_with_the_probability_that_it_is_given() {
+        let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
+        let p = Probability::new(0.3).unwrap();
+        let law = TunablePi::new(0.5, 100.0, Target::Packets(50.0), &network, p).unwrap();
+        assert_eq!((law.initial(), law.periods()[0]), (p, Some(Span::from_millis(10))));
+    }
 }

@@ -11,6 +11,7 @@ use aqumen_aqm::AnyAqm;
 use aqumen_aqm::{Account, Aqm, Backlog, Coin, DropReason, Limit, Packet, Passage, Totals, Value, Verdict};
 use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
+use aqumen_scenario::under_way::kept;
 use aqumen_units::{Bytes, Probability, Span};
 
 use super::answers::{Arrival, counts, instant, sent_bits};
@@ -51,6 +52,8 @@ struct Accepted {
     /// Where the meter counts its wait.
     place: u32,
 }
+
+const _: () = assert!(size_of::<Accepted>() <= kept::IN_FIFO, "the memory of a run is foreseen with less");
 
 /// Packets of different flows are counted at different places.
 const EACH: u32 = u32::MAX;

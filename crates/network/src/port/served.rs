@@ -68,6 +68,11 @@ pub struct Sent<P> {
     pub reach: Option<u64>,
 }
 
+impl<P> ServedPort<P> {
+    /// What is kept of a packet that waits, beside what the discipline keeps.
+    pub const KEPT_BYTES: usize = size_of::<Kept<P>>();
+}
+
 impl<P: Carried + Copy> ServedPort<P> {
     /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows.
     pub(crate) fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Result<Self, Error> {

@@ -353,30 +353,30 @@ fn counts_and_memory_have_limits() {
 
     let huge = parse(&with(DUMBBELL, "count = 4", "count = 10000000"));
     // 10^7 flows of 4096 bytes are 38 GiB, and more with their packets.
-    assert!(huge.memory_estimate(Runner::Packet) > 40_960_000_000);
-    let message = huge.check_memory(Runner::Packet, 1, Some(16 << 30)).unwrap_err().to_string();
+    assert!(huge.memory_estimate(Runner::Packet, None) > 40_960_000_000);
+    let message = huge.check_memory(Runner::Packet, None, 1, Some(16 << 30)).unwrap_err().to_string();
     assert!(
         message.starts_with("t.toml: needs about ") && message.ends_with("of memory, but 16.0 GiB are free"),
         "{message}"
     );
-    assert!(huge.check_memory(Runner::Packet, 1, Some(u64::MAX)).is_ok());
+    assert!(huge.check_memory(Runner::Packet, None, 1, Some(u64::MAX)).is_ok());
 
     // An access link slower than its share of the bottleneck fills its queue, up to the window: 4 x 1000 packets of 28
     // B.
     let fast = with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"41Mbit\"\nreverse = { buffer = \"100pkt\" }");
     let rest = with(&fast, "rate = \"41Mbit\"", "rate = \"8Mbit\"");
     // No queue forms at the bottleneck then, which saves 32 kB in each of two windows and two pieces.
-    let of = |text: &str| parse(text).memory_estimate(Runner::Packet);
+    let of = |text: &str| parse(text).memory_estimate(Runner::Packet, None);
     assert!(of(&fast) + 4 * 32_000 >= of(&rest) + 3_000 * 28);
     // A hundred thousand flows fit on any machine where their access links are wide.
     let many = parse(&with(DUMBBELL, "count = 4", "count = 100000"));
-    assert!(many.memory_estimate(Runner::Packet) < 1 << 30, "{}", many.memory_estimate(Runner::Packet));
+    assert!(many.memory_estimate(Runner::Packet, None) < 1 << 30, "{}", many.memory_estimate(Runner::Packet, None));
 
     let small = parse(DUMBBELL);
-    let needed = small.memory_estimate(Runner::Packet);
+    let needed = small.memory_estimate(Runner::Packet, None);
     assert!(
-        small.check_memory(Runner::Packet, 1, Some(needed)).is_ok()
-            && small.check_memory(Runner::Packet, 2, Some(needed)).is_err()
+        small.check_memory(Runner::Packet, None, 1, Some(needed)).is_ok()
+            && small.check_memory(Runner::Packet, None, 2, Some(needed)).is_err()
     );
 }
 

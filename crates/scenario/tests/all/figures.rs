@@ -230,6 +230,17 @@ fn a_cut_leaves_out_what_comes_later() {
 }
 
 #[test]
+fn samples_of_a_cut_come_no_further_apart_than_it_lasts() {
+    let interval = |interval: &str, end: &str| {
+        let text = format!("{DUMBBELL}\n[record]\ninterval = \"{interval}\"\n");
+        parse(&text).until(end).unwrap().spec().record.interval.unwrap()
+    };
+    assert_eq!(interval("50s", "40s"), Span::from_secs(40));
+    assert_eq!(interval("40s", "40s"), Span::from_secs(40));
+    assert_eq!(interval("10s", "40s"), Span::from_secs(10));
+}
+
+#[test]
 fn a_cut_is_before_the_end_and_after_the_first_flow() {
     let told = |text: &str, end: &str| parse(text).until(end).unwrap_err().to_string();
     for end in ["0s", "100s", "101s"] {

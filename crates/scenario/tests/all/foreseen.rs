@@ -305,7 +305,7 @@ fn transfers_by_load_have_an_end() {
 // Memory.
 
 fn memory(text: &str) -> f64 {
-    parse(text).memory_estimate(Runner::Packet) as f64
+    parse(text).memory_estimate(Runner::Packet, None) as f64
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
     // shortest.
     let fluid = |rtt: &str| {
         let text = with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\nrtt = {rtt}"));
-        parse(&text).memory_estimate(Runner::Fluid) as f64
+        parse(&text).memory_estimate(Runner::Fluid, None) as f64
     };
     let (short, long, longer) =
         (fluid("[\"300ms\", \"400ms\"]"), fluid("[\"300ms\", \"10300ms\"]"), fluid("[\"300ms\", \"20300ms\"]"));
@@ -341,98 +341,163 @@ fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
         let of = |rtt: &str| {
             let lines = format!("count = {count}\ntransport = \"ns2\"\nrtt = {rtt}");
             let text = with(&with(DUMBBELL, "count = 4\n", ""), "transport = \"ns2\"", &lines);
-            parse(&text).memory_estimate(Runner::Fluid) as f64
+            parse(&text).memory_estimate(Runner::Fluid, None) as f64
         };
         of("[\"300ms\", \"60s\"]") - of("[\"300ms\", \"40s\"]")
     };
     assert!((grows(8) / grows(1) - 25.0 / 4.0).abs() < 0.01, "{} {}", grows(8), grows(1));
     let scenario = parse(&with(DUMBBELL, "count = 4", "count = 4000"));
-    assert!(scenario.memory_estimate(Runner::Fluid) < scenario.memory_estimate(Runner::Packet));
+    assert!(scenario.memory_estimate(Runner::Fluid, None) < scenario.memory_estimate(Runner::Packet, None));
 }
 
 #[test]
 fn a_queue_that_forms_takes_more_than_one_that_does_not() {
     // Four access links of 10 Mbit/s before 8 Mbit/s, before 39 and before 41.
-    let rate = |rate: &str| memory(&with(DUMBBELL, "rate = \"8Mbit\"", &format!("rate = \"{rate}\"")));
+    // Windows of two packets, so that packets do not count.
+    let small = with(DUMBBELL, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"2pkt\" }");
+    let rate = |rate: &str| memory(&with(&small, "rate = \"8Mbit\"", &format!("rate = \"{rate}\"")));
     assert!(rate("39Mbit") > rate("41Mbit") + 10_000.0);
     assert!((rate("39Mbit") - rate("8Mbit")).abs() < 50_000.0);
 }
 
+/// Links wide enough for anything before a bottleneck of `rate` with DropTail.
+fn wide(rate: &str) -> String {
+    let text = with(DUMBBELL, "aqm = \"pi-x1000\"", "aqm = \"droptail\"");
+    let text = with(&text, "rate = \"8Mbit\"", &format!("rate = \"{rate}\""));
+    with(&text, "rate = \"10Mbit\"", "rate = \"10Gbit\"")
+}
+
+fn of_transport(text: &str, transport: &str) -> String {
+    with(text, "transport = \"ns2\"", &format!("transport = {transport}"))
+}
+
+fn of_buffer(text: &str, buffer: &str) -> f64 {
+    memory(&with(text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")))
+}
+
 #[test]
-fn packets_under_way_and_waiting_are_those_that_there_is_room_for() {
-    let wide = with(&with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"1Gbit\""), "rate = \"10Mbit\"", "rate = \"1Gbit\"");
-    let wide = with(&wide, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"1000000pkt\" }");
-    let buffer = |buffer: &str| memory(&with(&wide, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")));
+fn a_packet_that_waits_takes_what_is_kept_of_it_by_its_transport() {
+    // From 2^17 to 2^18 places, so that what doubles has doubled. A list takes twice what it holds: of each packet the
+    // event and its place in the queue (32 bytes each), how long the queue had that length (8), and what the two ends
+    // keep.
+    let each = |text: &str| (of_buffer(text, "262144pkt") - of_buffer(text, "131072pkt")) / 131_072.0;
+    let port = 2.0 * (32.0 + 32.0 + 8.0);
+    let tcp = |preset: &str| format!("{{ preset = \"{preset}\", receive_window = \"1000000pkt\" }}");
+    // A receiver that answers at once has delivered ahead of time, of which 20 bytes are kept.
+    let reno = each(&of_transport(&wide("1Gbit"), &tcp("ns2")));
+    assert!((reno - port - 40.0).abs() < 1.0, "{reno}");
+    // Today's senders keep of each segment when it left and what became of it, 16 bytes; their receivers wait.
+    let linux = each(&of_transport(&wide("1Gbit"), &tcp("linux")));
+    assert!((linux - port - 32.0).abs() < 1.0, "{linux}");
+    // A datagram lies in a table until it arrives; of an SCTP chunk its source keeps as much again.
+    let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Gbit\", packet = \"1000B\" }";
+    let udp = each(&of_transport(&wide("1Gbit"), cbr));
+    let packet = 2.0 * size_of::<aqumen_transport::Packet>() as f64;
+    assert!((udp - port - packet).abs() < 1.0, "{udp}");
+    let sctp = each(&of_transport(&wide("1Gbit"), "{ preset = \"sctp\", receive_window = \"1GB\" }"));
+    assert!((50.0..200.0).contains(&(sctp - udp)), "{sctp} {udp}");
     // A buffer in bytes is one in packets of 1000 bytes.
-    assert_eq!(buffer("100000pkt"), buffer("100MB"));
-    // As much more for each packet, some tens of bytes.
-    let (few, more, many) = (buffer("100000pkt"), buffer("200000pkt"), buffer("300000pkt"));
-    assert!((10.0..100.0).contains(&((more - few) / 1e5)), "{few} {more}");
-    assert!(((many - more) / (more - few) - 1.0).abs() < 0.01);
-    // Twice the way holds more packets.
-    let delay = |delay: &str| memory(&with(&wide, "delay = \"20ms\"", &format!("delay = \"{delay}\"")));
+    let reno = of_transport(&wide("1Gbit"), &tcp("ns2"));
+    assert_eq!(of_buffer(&reno, "100000pkt"), of_buffer(&reno, "100MB"));
+}
+
+#[test]
+fn windows_and_ways_bound_what_is_under_way() {
+    let large = of_transport(&wide("1Gbit"), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
+    // Twice the way holds more packets: 1 Gbit/s for two seconds more there and back, 250000 of them.
+    let delay = |delay: &str| memory(&with(&large, "delay = \"20ms\"", &format!("delay = \"{delay}\"")));
     let (near, far, farther) = (delay("1s"), delay("2s"), delay("3s"));
-    // 1 Gbit/s for a second more, each way: 125000 packets there and as many places back.
-    assert!((far - near) / 125_000.0 > 20.0, "{near} {far}");
+    assert!((far - near) / 250_000.0 > 50.0, "{near} {far}");
     assert!(((farther - far) / (far - near) - 1.0).abs() < 0.05);
     // Windows that admit few packets have few, whatever the room.
-    let small = with(&wide, "receive_window = \"1000000pkt\"", "receive_window = \"2pkt\"");
-    let large = with(&small, "buffer = \"300pkt\"", "buffer = \"300000pkt\"");
-    assert_eq!(memory(&small), memory(&large));
+    let small = with(&large, "receive_window = \"1000000pkt\"", "receive_window = \"2pkt\"");
+    assert_eq!(of_buffer(&small, "300pkt"), of_buffer(&small, "300000pkt"));
+    // The window of an association counts bytes: a million of them are some 700 packets of each of four flows.
+    let sctp = |window: &str| {
+        let transport = format!("{{ preset = \"sctp\", receive_window = \"{window}\" }}");
+        of_buffer(&of_transport(&wide("1Gbit"), &transport), "300000pkt")
+    };
+    let more = sctp("2MB") - sctp("1MB");
+    assert!((2800.0 * 200.0..2800.0 * 800.0).contains(&more), "{more}");
 }
 
 #[test]
 fn in_a_short_run_windows_hold_no_more_than_was_acknowledged() {
-    let wide = with(&with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"100Mbit\""), "rate = \"10Mbit\"", "rate = \"1Gbit\"");
-    let wide = with(&wide, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"9000000pkt\" }");
+    let wide = of_transport(&wide("100Mbit"), "{ preset = \"ns2\", receive_window = \"9000000pkt\" }");
     let of = |duration: &str, buffer: &str| {
-        let text =
-            with(&wide, "duration = \"100s\"", &format!("duration = \"{duration}\"\nrecord.interval = \"100ms\""));
-        memory(&with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")))
+        let lasts = format!("duration = \"{duration}\"\nrecord.interval = \"100ms\"");
+        of_buffer(&with(&wide, "duration = \"100s\"", &lasts), buffer)
     };
     // 100 Mbit/s carry 12 500 packets of 1000 bytes in a second, each of which lets one more in.
-    assert_eq!(of("4s", "1000000pkt"), of("4s", "2000000pkt"));
-    let each = (of("8s", "1000000pkt") - of("4s", "1000000pkt")) / 50_000.0;
-    assert!((20.0..50.0).contains(&each), "{each}");
+    assert_eq!(of("10s", "1000000pkt"), of("10s", "2000000pkt"));
+    let each = (of("20s", "1000000pkt") - of("10s", "1000000pkt")) / 125_000.0;
+    // 64 of 262 144 places in place of 131 072, and 120 of each packet.
+    assert!((each - 64.0 * 131_072.0 / 125_000.0 - 120.0).abs() < 5.0, "{each}");
 }
 
 #[test]
-fn what_ignores_signals_fills_a_buffer_where_the_link_does_not_carry_it() {
-    let wide = with(&with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"100Mbit\""), "rate = \"10Mbit\"", "rate = \"1Gbit\"");
-    // What a million places more are said to take.
-    let room = |traffic: &str, more: &str| {
-        let text = with(&wide, "transport = \"ns2\"", &format!("transport = \"udp\"\ntraffic = {{ {traffic} }}"));
-        let of = |buffer: &str| memory(&(with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")) + more));
-        of("2000000pkt") - of("1000000pkt")
+fn datagrams_wait_where_more_come_than_the_link_carries_and_no_more_than_that() {
+    // What so many places more are said to take.
+    let room = |traffic: &str, more: &str, few: &str, many: &str| {
+        let transport = format!("\"udp\"\ntraffic = {{ {traffic} }}");
+        let text = of_transport(&wide("100Mbit"), &transport) + more;
+        of_buffer(&text, many) - of_buffer(&text, few)
     };
-    // 4 times 21 Mbit/s and 28 of 1028 bytes are less than 90 of 100 Mbit/s, 4 times 23 are not; bursts count by their
-    // rate, and what sends in bursts of any length may fill all.
     let cbr = |rate: u32| format!("kind = \"cbr\", rate = \"{rate}Mbit\", packet = \"1000B\"");
-    assert_eq!(room(&cbr(1), ""), 0.0);
-    assert_eq!(room(&cbr(21), ""), 0.0);
-    assert!(room(&cbr(23), "") > 20e6);
+    let steady = |rate: u32, few: &str, many: &str| room(&cbr(rate), "", few, many);
+    // 4 times 24 Mbit/s of packets that are 1028 bytes with their headers are 98.7 Mbit/s: evenly spaced they fit.
+    assert_eq!(steady(24, "1000pkt", "1000000pkt"), 0.0);
+    // 4 times 26 Mbit/s are 106.9: 6.9 Mbit/s more for 100 s, 84 100 packets.
+    assert!(steady(26, "40000pkt", "80000pkt") > 40_000.0 * 150.0);
+    assert_eq!(steady(26, "100000pkt", "1000000pkt"), 0.0);
+    // Bursts fit where all at once do; where they do not, they pile up now and then.
     let bursts =
         |rate: u32| format!("kind = \"on-off\", rate = \"{rate}Mbit\", packet = \"1000B\", on = \"1s\", off = \"1s\"");
-    assert_eq!(room(&bursts(21), ""), 0.0);
-    assert!(room(&bursts(30), "") > 20e6);
+    assert_eq!(room(&bursts(24), "", "1000pkt", "1000000pkt"), 0.0);
+    assert!(room(&bursts(30), "", "1000pkt", "10000pkt") > 9000.0 * 150.0);
     let similar = "kind = \"self-similar\", rate = \"1Mbit\", sources = 10, on = \"500ms\", off = \"1500ms\"";
-    assert!(room(similar, "") > 20e6);
-    // A link that becomes too slow for it, or that goes down, holds what comes.
+    assert!(room(similar, "", "1000pkt", "5000pkt") > 0.0);
+    // A link that becomes too slow from 50 s on: 86.4 Mbit/s come and 40 leave, 282 000 packets. One that is down holds
+    // what comes: 4.1 Mbit/s for 50 s, 25 000.
     let slower = "\n[[events]]\nat = \"50s\"\nlink = \"bottleneck\"\ncapacity = \"40Mbit\"\n";
-    assert!(room(&cbr(21), slower) > 20e6);
-    assert_eq!(room(&cbr(8), slower), 0.0);
+    assert!(room(&cbr(21), slower, "100000pkt", "200000pkt") > 100_000.0 * 150.0);
+    assert_eq!(room(&cbr(21), slower, "300000pkt", "3000000pkt"), 0.0);
+    assert_eq!(room(&cbr(8), slower, "1000pkt", "1000000pkt"), 0.0);
     let down = "\n[[events]]\nat = \"50s\"\nlink = \"bottleneck\"\nstate = \"down\"\n";
-    assert!(room(&cbr(1), down) > 20e6);
+    assert!(room(&cbr(1), down, "10000pkt", "20000pkt") > 10_000.0 * 150.0);
+    assert_eq!(room(&cbr(1), down, "30000pkt", "1000000pkt"), 0.0);
+}
+
+#[test]
+fn an_aqm_that_keeps_the_queue_short_leaves_a_buffer_of_millions_empty() {
+    let text = of_transport(&wide("100Mbit"), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
+    let text = with(&text, "buffer = \"300pkt\"", "buffer = \"200000pkt\"");
+    let of = |text: &str, aqm: &str| {
+        let scenario = parse(text);
+        scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm(aqm).unwrap())) as f64
+    };
+    let (full, short) = (of(&text, "droptail"), of(&text, "codel"));
+    assert!(full > short + 200_000.0 * 150.0, "{full} {short}");
+    for aqm in ["pie", "fq-codel"] {
+        assert!(of(&text, aqm) < short + 8e6, "{aqm}: {} {short}", of(&text, aqm));
+    }
+    // CoDel cannot hold back what does not answer; PIE can.
+    let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"40Mbit\", packet = \"1000B\" }";
+    let text = with(&of_transport(&wide("100Mbit"), cbr), "buffer = \"300pkt\"", "buffer = \"200000pkt\"");
+    assert!(of(&text, "codel") > of(&text, "pie") + 100_000.0 * 150.0, "{}", of(&text, "codel"));
+    // Queues of their own take memory whether anything waits there or not: 1024 of them here.
+    let small = with(&text, "buffer = \"200000pkt\"", "buffer = \"100pkt\"");
+    assert!(of(&small, "fq-codel") > of(&small, "droptail") + 1024.0 * 100.0);
 }
 
 #[test]
 fn what_does_not_fit_is_refused_with_both_figures() {
     let scenario = parse(DUMBBELL);
-    let one = scenario.memory_estimate(Runner::Packet);
-    assert!(scenario.check_memory(Runner::Packet, 1, Some(one)).is_ok());
-    assert!(scenario.check_memory(Runner::Packet, 0, Some(one)).is_ok());
-    let told = scenario.check_memory(Runner::Packet, 100, Some(100 * one - 1)).unwrap_err().to_string();
+    let one = scenario.memory_estimate(Runner::Packet, None);
+    assert!(scenario.check_memory(Runner::Packet, None, 1, Some(one)).is_ok());
+    assert!(scenario.check_memory(Runner::Packet, None, 0, Some(one)).is_ok());
+    let told = scenario.check_memory(Runner::Packet, None, 100, Some(100 * one - 1)).unwrap_err().to_string();
     let gib = format!("{:.1} GiB", 100.0 * one as f64 / (1u64 << 30) as f64);
     assert!(told.ends_with(&format!("needs about {gib} of memory, but {gib} are free")), "{told}");
-    assert!(scenario.check_memory(Runner::Packet, 100, Some(100 * one)).is_ok());
+    assert!(scenario.check_memory(Runner::Packet, None, 100, Some(100 * one)).is_ok());
 }

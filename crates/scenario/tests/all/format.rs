@@ -273,7 +273,7 @@ fn survives(bytes: &[u8]) {
         }
         Ok(scenario) => {
             assert_eq!(parse(&scenario.to_toml()).spec(), scenario.spec());
-            if scenario.check_memory(Runner::Packet, 1, Some(64 << 20)).is_ok()
+            if scenario.check_memory(Runner::Packet, None, 1, Some(64 << 20)).is_ok()
                 && let Err(error) = scenario.plan(1, None)
             {
                 assert_eq!(error.to_string().lines().count(), 1);

@@ -56,6 +56,11 @@ fn mistakes_are_named_with_file_line_and_key() {
         "m.toml:4: queue.buffer = \"20kB\": must be in packets, such as \"20pkt\""
     );
     assert_eq!(
+        error("buffer = \"20pkt\"", "buffer = \"10000001pkt\""),
+        "m.toml:4: queue.buffer = \"10000001pkt\": must be at most 10000000pkt"
+    );
+    parse(&MODEL.replace("buffer = \"20pkt\"", "buffer = \"10000000pkt\""));
+    assert_eq!(
         error("\"975pkt/s\"", "\"975\""),
         "m.toml:5: queue.service = \"975\": needs a unit, such as \"975pkt/s\""
     );

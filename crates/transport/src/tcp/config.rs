@@ -457,6 +457,10 @@ impl Config for TcpConfig {
         Some(self.receive_window)
     }
 
+    fn kept_bytes(&self) -> usize {
+        if self.tracks_segments() { super::flight::RECORD_BYTES } else { 0 }
+    }
+
     fn initial_window_pkts(&self) -> u32 {
         self.initial_window
     }

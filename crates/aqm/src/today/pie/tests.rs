@@ -353,3 +353,45 @@ fn a_target_or_interval_of_no_time_is_refused() {
     assert_eq!(with(PieLawParams { interval: Span::ZERO, ..PieLawParams::default() }), "interval");
     assert_eq!(Pie::new(PieParams { mean_packet: 0.0, ..params() }).unwrap_err().param, "mean_packet");
 }
+
+#[test]
+fn only_a_pie_that_no_update_would_move_is_left_asleep() {
+    let fresh = |change: fn(&mut PieParams)| {
+        let mut params = params();
+        change(&mut params);
+        Pie::new(params).unwrap()
+    };
+    let linux = fresh(|params| params.safeguards = Safeguards::Linux);
+    // As at the start: no delay, no probability, all of the allowance.
+    for pie in [fresh(|_| {}), linux] {
+        assert!(Aqm::rests(&pie));
+    }
+    // Each alone is something that the next update changes.
+    let changes: [fn(&mut Pie); 4] = [
+        |pie| pie.law.p = Probability::clamp(0.1),
+        |pie| pie.law.core.previous_s = 0.01,
+        |pie| pie.delay_s = 0.01,
+        |pie| pie.burst = pie.params.burst + Span::from_millis(1),
+    ];
+    for change in changes {
+        for mut pie in [fresh(|_| {}), linux] {
+            change(&mut pie);
+            assert!(!Aqm::rests(&pie));
+        }
+    }
+    // Linux's clears more at its updates: what was summed, when a packet left, the rate.
+    let more: [fn(&mut Pie); 3] =
+        [|pie| pie.sum = 0.5, |pie| pie.left_at = Some(Instant::ZERO), |pie| pie.rate.time_s = Some(0.1)];
+    for change in more {
+        let (mut of_rfc, mut of_linux) = (fresh(|_| {}), linux);
+        change(&mut of_rfc);
+        change(&mut of_linux);
+        assert!(Aqm::rests(&of_rfc) && !Aqm::rests(&of_linux));
+    }
+    // One that can be switched off is, by an update that finds nothing; off it rests whatever it has.
+    let mut switched = fresh(|params| params.on_off = true);
+    switched.active = true;
+    assert!(!Aqm::rests(&switched));
+    (switched.active, switched.law.p) = (false, Probability::clamp(0.1));
+    assert!(Aqm::rests(&switched));
+}

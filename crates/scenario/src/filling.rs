@@ -1,0 +1,386 @@
+//! How long the queue of a link becomes where more comes than leaves: its discipline is asked, packet by packet. What
+//! comes is as plain as can be: datagrams evenly spaced, and windows that slow start opens, that a signal halves, and
+//! that grow by one in a round trip from then on. Whether an AQM keeps a queue of millions short, and how far slow start
+//! goes beyond what it aims at, follows from its law in this way, and from nothing that would have to be known of it.
+
+use std::collections::VecDeque;
+
+use aqumen_aqm::registry::AnyQdisc;
+use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc};
+use aqumen_units::{Bytes, Ecn, Instant, Rate, Span};
+
+use crate::line::Medium;
+use crate::plan::Link;
+use crate::streams::{Kind, Stream};
+
+/// What comes to a link.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Load {
+    /// Packets a second that come whatever becomes of them.
+    pub(crate) regardless: f64,
+    /// Flows that answer signals.
+    pub(crate) flows: Vec<Flows>,
+    /// Bytes of a packet.
+    pub(crate) bytes: u32,
+    /// The longest round trip without queueing, nanoseconds.
+    pub(crate) rtt: u64,
+}
+
+/// So many flows alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flows {
+    pub(crate) count: u32,
+    /// Packets of the first window, and of the largest.
+    pub(crate) first: u32,
+    pub(crate) most: u32,
+    pub(crate) ecn: bool,
+}
+
+/// Packets that are looked at, at most: some tenths of a second. A run that has to do with more takes longer itself.
+const LOOKED_AT: u64 = 1 << 20;
+/// Flows at most.
+const FLOWS_MAX: u64 = 1 << 16;
+/// A queue that has not become longer for so many times as long as it took to become so long will not.
+const PATIENCE: u64 = 20;
+/// Before this many packets have come nothing is said.
+const FEW: u64 = 1 << 18;
+
+/// The longest queue of `link` under `load` within `until` nanoseconds, packets. `None`: nobody can tell, or it would
+/// take too long to.
+pub(crate) fn longest(link: &Link, load: &Load, until: u64) -> Option<u64> {
+    let count: u64 = load.flows.iter().map(|flows| u64::from(flows.count)).sum();
+    if count > FLOWS_MAX || link.line.as_ref().is_some_and(|line| line.medium != Medium::Wire) {
+        return None;
+    }
+    if link.line.as_ref().is_some_and(|line| !line.outages.is_empty() || !line.aqms.is_empty()) {
+        return None;
+    }
+    let qdisc = link.aqm.build_qdisc(link.limit)?.ok()?;
+    if qdisc.is_own() {
+        return None;
+    }
+    Filling::new(link, load, qdisc).run(until)
+}
+
+/// The rate of `link` at a moment, nanoseconds.
+pub(crate) fn rate_at(link: &Link, now: u64) -> Rate {
+    let begun = link.rates.partition_point(|(from, _)| from.as_nanos() <= now);
+    link.rates[begun.saturating_sub(1)].1
+}
+
+/// A flow that answers signals.
+#[derive(Clone, Copy)]
+struct Flow {
+    window: f64,
+    most: f64,
+    under_way: u32,
+    /// Packets that are gone: of those it hears with the next that leaves the queue, and with the next that joins it.
+    gone: u32,
+    gone_at_tail: u32,
+    /// Whether nothing has slowed it down yet.
+    slow_start: bool,
+    /// Acknowledgements until it answers a signal again.
+    deaf: u32,
+    ecn: Ecn,
+}
+
+/// A flow that answers nothing.
+const REGARDLESS: u32 = u32::MAX;
+
+struct Filling<'a> {
+    link: &'a Link,
+    qdisc: AnyQdisc,
+    rng: Stream,
+    load: &'a Load,
+    flows: Vec<Flow>,
+    /// What each handle stands for: whose it is, and whether it tells of a signal. Which handles are free.
+    packets: Vec<(u32, bool)>,
+    free: Vec<Handle>,
+    /// What is under way back to its source: when it is there, whose it is, whether it tells of a signal, and whether
+    /// it acknowledges a packet.
+    back: VecDeque<(u64, u32, bool, bool)>,
+    fates: Seen,
+    /// The packet in transmission, when that ends and how long it takes; when one more comes regardless, and how often.
+    sending: Option<(Handle, u64, Span)>,
+    next: u64,
+    interval: f64,
+    came: u64,
+}
+
+/// What a discipline has told since the last look.
+#[derive(Default)]
+struct Seen {
+    marked: Vec<Handle>,
+    dropped: Vec<Handle>,
+}
+
+impl Fates for Seen {
+    fn marked(&mut self, handle: Handle) {
+        self.marked.push(handle);
+    }
+
+    fn dropped(&mut self, handle: Handle, _: DropReason) {
+        self.dropped.push(handle);
+    }
+}
+
+impl<'a> Filling<'a> {
+    fn new(link: &'a Link, load: &'a Load, qdisc: AnyQdisc) -> Self {
+        let of = |flows: &Flows| Flow {
+            window: f64::from(flows.first.min(flows.most)),
+            most: f64::from(flows.most),
+            under_way: 0,
+            gone: 0,
+            gone_at_tail: 0,
+            slow_start: true,
+            deaf: 0,
+            ecn: if flows.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+        };
+        let flows = load.flows.iter().flat_map(|flows| std::iter::repeat_n(of(flows), flows.count as usize));
+        let interval = 1e9 / load.regardless;
+        Filling {
+            link,
+            qdisc,
+            rng: Stream::new(1, Kind::Aqm, 0),
+            load,
+            flows: flows.collect(),
+            packets: Vec::new(),
+            free: Vec::new(),
+            back: VecDeque::new(),
+            fates: Seen::default(),
+            sending: None,
+            next: if interval.is_finite() { 0 } else { u64::MAX },
+            interval,
+            came: 0,
+        }
+    }
+
+    fn run(mut self, until: u64) -> Option<u64> {
+        let (mut longest, mut since) = (0, 0);
+        let changes = self.link.rates.last().map_or(0, |(at, _)| at.as_nanos());
+        for flow in 0..self.flows.len() as u32 {
+            self.send(flow, 0);
+        }
+        loop {
+            let back = self.back.front().map_or(u64::MAX, |(at, ..)| *at);
+            let end = self.sending.map_or(u64::MAX, |(_, end, _)| end);
+            let timer = self.qdisc.next_timer().map_or(u64::MAX, Instant::as_nanos);
+            let now = back.min(end).min(self.next).min(timer);
+            if now >= until {
+                return Some(longest);
+            }
+            if now == timer {
+                self.qdisc.on_timer(Instant::from_nanos(now), &mut self.rng);
+            } else if now == end {
+                self.sent(now);
+            } else if now == back {
+                self.answer(now);
+            } else {
+                self.arrive(REGARDLESS, now);
+                self.next = now + (self.interval as u64).max(1);
+            }
+            let waiting = u64::from(self.qdisc.backlog().packets);
+            if waiting > longest {
+                (longest, since) = (waiting, now);
+            }
+            let settled = now > PATIENCE.saturating_mul(since.max(changes).max(self.load.rtt)) && self.came > FEW;
+            if settled || longest >= u64::from(self.link.limit.packets) {
+                return Some(longest);
+            }
+            if self.came > LOOKED_AT {
+                return None;
+            }
+        }
+    }
+
+    /// The flow sends what its window admits.
+    fn send(&mut self, of: u32, now: u64) {
+        loop {
+            let flow = &mut self.flows[of as usize];
+            if f64::from(flow.under_way) >= flow.window.min(flow.most).floor().max(1.0) {
+                return;
+            }
+            flow.under_way += 1;
+            self.arrive(of, now);
+        }
+    }
+
+    /// A packet comes.
+    fn arrive(&mut self, of: u32, now: u64) {
+        self.came += 1;
+        let mut packet = (of, false);
+        let mut ecn = Ecn::NotEct;
+        if let Some(flow) = self.flows.get_mut(of as usize) {
+            ecn = flow.ecn;
+            packet.1 = flow.gone_at_tail > 0;
+        }
+        let handle = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(packet);
+            self.packets.len() as Handle - 1
+        });
+        self.packets[handle as usize] = packet;
+        // Flows that differ have queues that differ, where a discipline has many.
+        let flow_hash = of.wrapping_mul(0x9e37_79b9);
+        let told = Packet { bytes: self.load.bytes, ecn, segments: 1, flow_hash, ..Packet::default() };
+        self.qdisc.enqueue(handle, &told, Instant::from_nanos(now), &mut self.rng, &mut self.fates);
+        self.look(now, Some(handle));
+        if self.sending.is_none() {
+            self.serve(now);
+        }
+    }
+
+    /// What the discipline did to packets, `arrived` among them, comes to their sources with what leaves next, or with
+    /// what joins the queue next.
+    fn look(&mut self, now: u64, arrived: Option<Handle>) {
+        while let Some(handle) = self.fates.marked.pop() {
+            self.packets[handle as usize].1 = true;
+        }
+        while let Some(handle) = self.fates.dropped.pop() {
+            let (of, _) = self.packets[handle as usize];
+            self.free.push(handle);
+            let Some(flow) = self.flows.get_mut(of as usize) else { continue };
+            if arrived == Some(handle) {
+                flow.gone_at_tail += 1
+            } else {
+                flow.gone += 1
+            }
+            if flow.gone + flow.gone_at_tail == flow.under_way {
+                // Nothing is left that could tell of it.
+                self.back.push_back((now + self.load.rtt, of, true, false));
+            }
+        }
+    }
+
+    /// The link takes the next packet, if one waits.
+    fn serve(&mut self, now: u64) {
+        let taken = self.qdisc.dequeue(Instant::from_nanos(now), &mut self.rng, &mut self.fates);
+        self.look(now, None);
+        let takes = rate_at(self.link, now).time_for(Bytes(self.load.bytes.into()));
+        self.sending = taken.map(|handle| (handle, now + takes.as_nanos(), takes));
+    }
+
+    /// The transmission under way has ended.
+    fn sent(&mut self, now: u64) {
+        let Some((handle, _, takes)) = self.sending.take() else { return };
+        self.qdisc.transmitted(takes, Instant::from_nanos(now));
+        let (of, told) = self.packets[handle as usize];
+        self.free.push(handle);
+        if of != REGARDLESS {
+            self.back.push_back((now + self.load.rtt, of, told, true));
+        }
+        self.serve(now);
+    }
+
+    /// A source hears of one of its packets.
+    fn answer(&mut self, now: u64) {
+        let Some((_, of, told, acknowledges)) = self.back.pop_front() else { return };
+        let flow = &mut self.flows[of as usize];
+        flow.under_way -= u32::from(acknowledges);
+        let signal = told || flow.gone > 0;
+        flow.under_way -= std::mem::take(&mut flow.gone);
+        if told {
+            flow.under_way -= std::mem::take(&mut flow.gone_at_tail);
+        }
+        if flow.deaf > 0 {
+            flow.deaf -= 1;
+        } else if signal {
+            flow.window = (flow.window / 2.0).max(1.0);
+            flow.slow_start = false;
+            flow.deaf = flow.under_way;
+        } else {
+            flow.window += if flow.slow_start { 1.0 } else { 1.0 / flow.window };
+        }
+        self.send(of, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqumen_aqm::{Limit, Network};
+
+    use super::*;
+    use crate::plan::AqmChoice;
+
+    /// 8 Mbit/s: 1000 packets of 1000 bytes a second.
+    fn link(aqm: &str, room: u32) -> Link {
+        let rate = Rate::from_bps(8_000_000);
+        let network = Network {
+            capacity: rate,
+            flows: 4.0,
+            base_rtt_s: 0.1,
+            target_pkts: 50.0,
+            packet_bytes: 1000.0,
+            link_rate: rate,
+            buffer_pkts: f64::from(room),
+        };
+        Link {
+            name: "link".into(),
+            from: 0,
+            to: 1,
+            delay: Span::ZERO,
+            rates: vec![(Instant::ZERO, rate)],
+            line: None,
+            limit: Limit::packets(room),
+            aqm: AqmChoice::builtin(aqm, Vec::new(), network),
+            target_pkts: None,
+            record: true,
+        }
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn datagrams(per_second: f64) -> Load {
+        Load { regardless: per_second, flows: Vec::new(), bytes: 1000, rtt: 0 }
+    }
+
+    fn windows(count: u32, most: u32) -> Load {
+        Load {
+            flows: vec![Flows { count, first: 2, most, ecn: false }],
+            bytes: 1000,
+            rtt: SECOND / 10,
+            ..Load::default()
+        }
+    }
+
+    #[test]
+    fn what_comes_faster_than_it_leaves_piles_up() {
+        // 1500 come and 1000 leave each second: 5000 after 10 s, or what there is room for.
+        let after = longest(&link("droptail", 100_000), &datagrams(1500.0), 10 * SECOND).unwrap();
+        assert!(after.abs_diff(5000) <= 2, "{after}");
+        assert_eq!(longest(&link("droptail", 700), &datagrams(1500.0), 10 * SECOND), Some(700));
+        // What leaves in time leaves nobody waiting but one.
+        assert!(longest(&link("droptail", 100_000), &datagrams(900.0), 10 * SECOND).unwrap() <= 1);
+    }
+
+    #[test]
+    fn slow_start_sends_two_for_each_that_leaves_until_the_window_is_full() {
+        // In slow start the queue grows as fast as the link carries, 1000 packets a second, less those of the first
+        // round trips.
+        let after = longest(&link("droptail", 100_000), &windows(4, 1_000_000), 10 * SECOND).unwrap();
+        assert!((9000..10_000).contains(&after), "{after}");
+        // Four windows of 50 less 100 packets that are on the way there and back.
+        let bounded = longest(&link("droptail", 100_000), &windows(4, 50), 10 * SECOND).unwrap();
+        assert!((90..200).contains(&bounded), "{bounded}");
+    }
+
+    #[test]
+    fn an_aqm_that_signals_ends_slow_start() {
+        for aqm in ["codel", "pie", "fq-codel"] {
+            let after = longest(&link(aqm, 100_000), &windows(4, 1_000_000), 60 * SECOND).unwrap();
+            assert!(after < 3000, "{aqm}: {after}");
+        }
+        // Of packets that answer nothing CoDel drops too few.
+        assert!(longest(&link("codel", 5000), &datagrams(2000.0), 60 * SECOND) >= Some(5000));
+    }
+
+    #[test]
+    fn nothing_is_said_of_links_of_which_nothing_is_known() {
+        let mut down = link("droptail", 100);
+        let line = crate::line::Line { outages: vec![(Instant::ZERO, None)], ..Default::default() };
+        down.line = Some(Box::new(line));
+        assert_eq!(longest(&down, &datagrams(1500.0), SECOND), None);
+        // Too much to look at: two million packets.
+        assert_eq!(longest(&link("droptail", 100_000_000), &datagrams(2e6), SECOND), None);
+        assert_eq!(longest(&link("droptail", 100), &windows(100_000, 10), SECOND), None);
+    }
+}

@@ -1,0 +1,393 @@
+//! What the packets take that are under way or wait at one time, bytes: how many there may be, and what is kept of each.
+//!
+//! No more wait at a link than it has room for, than comes faster than it leaves, than its senders may have under way,
+//! and than its discipline [lets be](crate::filling).
+
+use aqumen_aqm::registry::AnyQdisc;
+use aqumen_aqm::{Aqm, Limit, Qdisc};
+use aqumen_transport::tcp::{Ack, TcpConfig, Variant};
+use aqumen_units::Rate;
+
+use crate::cost::{base_rtt_s, offered, round_trip};
+use crate::field::Buffer;
+use crate::filling::{Flows, Load, longest, rate_at};
+use crate::line::Medium;
+use crate::network::Core;
+use crate::plan::Link;
+use crate::schema::{Side, Spec};
+use crate::traffic::Traffic;
+
+/// What the packet engine keeps of a packet. The engine's files hold what they keep to these figures.
+pub mod kept {
+    /// An event: a packet on its way, with the moment when it gets there.
+    pub const EVENT: usize = 32;
+    /// Events of the same short time lie in a list, which has room for eight from the first on; there are so many lists.
+    pub const TOGETHER: usize = 8;
+    /// See [`TOGETHER`].
+    pub const LISTS: usize = 4096;
+    /// A packet that waits at a port that knows when it will leave.
+    pub const IN_FIFO: usize = 32;
+    /// The same at a port that asks a discipline, beside what that keeps.
+    pub const SERVED: usize = 60;
+    /// How long a queue had one length.
+    pub const LEVEL: usize = 8;
+    /// A delivery that is worked out ahead of the next edge of a window, with what is measured of it.
+    pub const DELIVERY: usize = 20;
+}
+
+/// A list grows by doubling, and leaves as much behind as it holds: the allocator keeps for others what it grew out of.
+const GROWN: f64 = 2.0;
+
+/// What comes of the bound on a queue that a discipline of a simpler network keeps: in the real one flows start apart,
+/// have round trips of their own, and hear of signals later.
+const SAFETY: f64 = 1.5;
+
+/// Below so many bytes nobody asks a discipline how long its queue becomes.
+const LITTLE: f64 = 1e6;
+
+/// So many standard deviations cover what sources that send of themselves do more than their mean.
+const DEVIATIONS: f64 = 4.0;
+
+/// What a group brings.
+struct Share {
+    /// Packets at one time at the most, of all its flows.
+    admitted: f64,
+    /// What is kept of one that waits beside the port's part, and of one under way, bytes.
+    each: f64,
+    /// If its flows answer signals: their windows.
+    flows: Option<Flows>,
+    /// Else the packets and bits a second that come, and the variance of the number of packets in a second.
+    per_second: f64,
+    bps: f64,
+    variance: f64,
+    /// Bits a second while all its sources send.
+    peak_bps: f64,
+    packet_bytes: f64,
+}
+
+/// Bits a second that can come to `link`: what access links and the links before it carry.
+pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
+    let mut before: Vec<u32> = Vec::new();
+    let mut sum = 0.0;
+    for (i, way) in core.ways.iter().enumerate() {
+        for (side, path) in Side::BOTH.into_iter().zip([&way.path, &way.return_path]) {
+            match path.iter().position(|other| *other as usize == link) {
+                None => {}
+                // Acknowledgements are as many as the data on their way there.
+                Some(_) if side == Side::BOTH[1] => sum += acknowledgements(spec, core, i),
+                Some(0) => sum += accesses(spec, core, i, side),
+                Some(at) => before.push(path[at - 1]),
+            }
+        }
+    }
+    before.sort_unstable();
+    before.dedup();
+    let fastest = |link: &u32| rates(spec, core, *link as usize).fold(0, u64::max) as f64;
+    sum + before.iter().map(fastest).sum::<f64>()
+}
+
+/// Bits a second of acknowledgements that can come back to group `i`.
+fn acknowledgements(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let config = &spec.flows[i].transport.config;
+    let narrowest = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min();
+    let data = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64);
+    data * f64::from(config.ack_bytes()) / f64::from(config.packet_bytes())
+}
+
+/// Bits a second that the hosts of group `i` on a side can send.
+fn accesses(spec: &Spec, core: &Core, i: usize, side: Side) -> f64 {
+    let access = core.ways[i].access.as_ref();
+    access.map_or(f64::INFINITY, |access| access.rate.as_bps() as f64 * f64::from(core.hosts(spec, i, side)))
+}
+
+/// The rates that a link has during the run, bit/s.
+fn rates(spec: &Spec, core: &Core, link: usize) -> impl Iterator<Item = u64> {
+    let link = &core.links[link];
+    let events = spec.events.iter().filter_map(|event| event.capacity).map(Rate::as_bps);
+    link.carries.rates.iter().map(|(_, rate)| rate.as_bps()).chain([link.rate.as_bps()]).chain(events)
+}
+
+/// Whether packets wait at the link: more can come than it carries.
+pub(crate) fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
+    let (least, at) = (rates(spec, core, link).fold(u64::MAX, u64::min), &core.links[link].carries);
+    let goes_down = !at.outages.is_empty() || spec.events.iter().any(|event| event.state.is_some());
+    goes_down || at.medium != Medium::Wire || inflow(spec, core, link) > least as f64
+}
+
+/// The smallest data packet, bytes.
+pub(crate) fn smallest_packet(spec: &Spec) -> u64 {
+    spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1)
+}
+
+/// What packets take that may be under way or wait at one time, bytes, at `links`, those of the plan. `None`: what they
+/// are is not known.
+pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
+    let mut shares: Vec<Share> = (0..spec.flows.len()).map(|i| share(spec, core, i)).collect();
+    let mut bytes = 0.0;
+    for number in 0..core.links.len() {
+        bytes += waiting(spec, core, number, links.map(|links| &links[number]), &mut shares);
+    }
+    for (i, share) in shares.iter().enumerate() {
+        bytes += access_queues(spec, core, i, share);
+        bytes += on_wires(spec, core, i).min(share.admitted) * (share.each + kept::EVENT as f64 * GROWN);
+    }
+    bytes as u64
+}
+
+/// What group `i` brings.
+fn share(spec: &Spec, core: &Core, i: usize) -> Share {
+    let (group, way) = (&spec.flows[i], &core.ways[i]);
+    let config = &group.transport.config;
+    let (duration_s, rtt_s) = (spec.duration.as_secs_f64(), base_rtt_s(spec, core, i));
+    let (count, packet_bytes) = (group.flows() as f64, f64::from(config.packet_bytes()));
+    let (first, payload) = (f64::from(config.initial_window_pkts()), f64::from(config.payload_bytes().max(1)));
+    let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
+    let window = window.map_or(f64::INFINITY, f64::from);
+    let asked = offered(group, duration_s, rtt_s).packets;
+    let mut admitted = asked.min(count * window);
+    // What a receiver does that answers at once is worked out ahead; what it tells beyond a gap has a place of its own.
+    let ahead = |tcp: &TcpConfig| match tcp.delayed_ack {
+        Some(_) => 0,
+        None if tcp.variant == Variant::Sack => kept::DELIVERY + size_of::<Ack>(),
+        None => kept::DELIVERY,
+    };
+    let by_value = config.tcp().map_or(size_of::<aqumen_transport::Packet>(), ahead);
+    let each = GROWN * (config.kept_bytes() + by_value) as f64;
+    let steady = if config.tcp().is_none() { group.traffic.offered() } else { None };
+    if let Some(steady) = steady {
+        let packets = (steady.bytes / payload).ceil().max(1.0);
+        let headers = packet_bytes - payload;
+        let bps = 8.0 * count * steady.per_second * (steady.bytes + packets * headers);
+        let per_second = count * steady.per_second * packets;
+        let variance = count * scatter(&group.traffic, steady.per_second) * packets * packets;
+        return Share {
+            admitted: admitted + DEVIATIONS * (variance * duration_s).sqrt() + count,
+            each,
+            flows: None,
+            per_second,
+            bps,
+            variance,
+            peak_bps: bps * peak_to_mean(&group.traffic),
+            packet_bytes: bps / 8.0 / per_second.max(1e-9),
+        };
+    }
+    // An acknowledgement lets in what it acknowledges, and no more than as much again.
+    let narrowest = way.path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min().unwrap_or(0);
+    let acknowledged = narrowest as f64 * duration_s / (8.0 * packet_bytes);
+    let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
+    if config.adapts() {
+        admitted = admitted.min(count * grown).min(count * first + acknowledged);
+    }
+    let flows = Flows {
+        count: group.flows().min(u64::from(u32::MAX)) as u32,
+        first: first as u32,
+        most: window.min(1e9) as u32,
+        ecn: config.ecn(),
+    };
+    Share {
+        admitted,
+        each,
+        flows: Some(flows),
+        per_second: 0.0,
+        bps: f64::INFINITY,
+        variance: 0.0,
+        peak_bps: f64::INFINITY,
+        packet_bytes,
+    }
+}
+
+/// The variance of the number of messages of a source that sends of itself, per second: that of a Poisson process, or of
+/// one that is ON and OFF for exponential times; none if they are evenly spaced.
+fn scatter(traffic: &Traffic, per_second: f64) -> f64 {
+    match traffic {
+        Traffic::Cbr(_) => 0.0,
+        Traffic::OnOff(kind) => {
+            let (on, off) = (kind.on.0.mean() / 1e9, kind.off.0.mean() / 1e9);
+            let peak = kind.rate.packets_per_sec(kind.packet);
+            2.0 * (peak * on * off).powi(2) / (on + off).powi(3)
+        }
+        Traffic::Voip(kind) if kind.suppress => {
+            let (on, off) = (kind.talk.0.mean() / 1e9, kind.silence.0.mean() / 1e9);
+            let peak = 1.0 / kind.codec.frame().1.as_secs_f64();
+            2.0 * (peak * on * off).powi(2) / (on + off).powi(3)
+        }
+        Traffic::Voip(_) => 0.0,
+        // Bursts of any length: as if each second were all or nothing.
+        Traffic::SelfSimilar(_) | Traffic::Mmpp(_) => per_second * per_second,
+        _ => per_second,
+    }
+}
+
+/// How many times its mean a source sends while it sends.
+fn peak_to_mean(traffic: &Traffic) -> f64 {
+    match traffic {
+        Traffic::Cbr(_) => 1.0,
+        Traffic::OnOff(kind) => 1.0 + kind.off.0.mean() / kind.on.0.mean(),
+        Traffic::Voip(kind) if kind.suppress => 1.0 + kind.silence.0.mean() / kind.talk.0.mean(),
+        Traffic::Voip(_) => 1.0,
+        _ => f64::INFINITY,
+    }
+}
+
+/// How much lies before a link at one time, bits, at the most, if `bps` come from the start to the end.
+fn left_over(link: &Link, bps: f64, until: u64) -> f64 {
+    let outages = link.line.iter().flat_map(|line| &line.outages);
+    let outages: Vec<(u64, u64)> =
+        outages.map(|(from, to)| (from.as_nanos(), to.map_or(until, |to| to.as_nanos()))).collect();
+    let mut changes: Vec<u64> = link.rates.iter().map(|(at, _)| at.as_nanos()).collect();
+    changes.extend(outages.iter().flat_map(|(from, to)| [*from, *to]));
+    changes.retain(|at| *at < until);
+    changes.extend([0, until]);
+    changes.sort_unstable();
+    changes.dedup();
+    let (mut lies, mut most) = (0.0f64, 0.0);
+    for pair in changes.windows(2) {
+        let began = outages.partition_point(|(from, _)| *from <= pair[0]);
+        let down = outages[..began].last().is_some_and(|(_, to)| *to > pair[0]);
+        let rate = if down { 0.0 } else { rate_at(link, pair[0]).as_bps() as f64 };
+        lies = (lies + (bps - rate) * (pair[1] - pair[0]) as f64 / 1e9).max(0.0);
+        most = f64::max(most, lies);
+    }
+    most
+}
+
+/// What the packets that may wait at a link take, bytes. They are taken from the shares.
+fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares: &mut [Share]) -> f64 {
+    if !queue_forms(spec, core, number) {
+        return 0.0;
+    }
+    let at = &core.links[number];
+    let crosses = |path: &[u32]| path.iter().any(|other| *other as usize == number);
+    let mut here: Vec<usize> = (0..shares.len()).filter(|i| crosses(&core.ways[*i].path)).collect();
+    // Only their acknowledgements do; each has its place among those of the data that they acknowledge.
+    let back: Vec<usize> = (0..shares.len()).filter(|i| crosses(&core.ways[*i].return_path)).collect();
+    let data = !here.is_empty();
+    here.extend(back.iter().filter(|i| shares[**i].flows.is_some()));
+    here.sort_unstable();
+    here.dedup();
+    let smallest = here.iter().map(|i| shares[*i].packet_bytes).fold(f64::INFINITY, f64::min);
+    let room = match at.buffer {
+        Buffer::Packets(packets) => f64::from(packets),
+        Buffer::Bytes(bytes) => bytes.0 as f64 / if data { smallest } else { 40.0 },
+    };
+    let duration_s = spec.duration.as_secs_f64();
+    let until = spec.duration.as_nanos();
+    let inflow = inflow(spec, core, number);
+    let can = |i: usize| accesses(spec, core, i, Side::BOTH[0]);
+    // Of a medium with a law of its own nobody knows when it carries what.
+    let left_over = |bps: f64| match link.filter(|_| at.carries.medium == Medium::Wire) {
+        Some(link) => left_over(link, bps.min(inflow), until),
+        None => bps.min(inflow) * duration_s,
+    };
+    let mean = left_over(here.iter().map(|i| shares[*i].bps.min(can(*i))).sum());
+    let peak = left_over(here.iter().map(|i| shares[*i].peak_bps.min(can(*i))).sum());
+    let variance: f64 = here.iter().map(|i| shares[*i].variance).sum();
+    let flows: f64 = here.iter().map(|i| spec.flows[*i].flows() as f64).sum();
+    // What a discipline is not asked about: it is shown what comes evenly spaced.
+    let unevenly = (DEVIATIONS * (variance * duration_s).sqrt()).min(peak / (8.0 * smallest)) + flows;
+    let more = mean / (8.0 * smallest) + unevenly;
+    let admitted: f64 = here.iter().map(|i| shares[*i].admitted).sum();
+    let mut most = room.min(more).min(admitted);
+    let dearest = here.iter().map(|i| shares[*i].each).fold(0.0, f64::max);
+    let discipline = link.and_then(Discipline::of);
+    let port = |packets: f64| match &discipline {
+        Some(Discipline { served: true, packet_bytes, .. }) => packets * GROWN * (kept::SERVED as f64 + packet_bytes),
+        _ => {
+            let ring = (packets.min(1e15) as u64).next_power_of_two() as f64 * kept::IN_FIFO as f64;
+            let alone = packets.min(kept::LISTS as f64) * (kept::TOGETHER - 1) as f64;
+            GROWN * ring + (packets * GROWN + alone) * kept::EVENT as f64
+        }
+    };
+    if let (Some(link), true) = (link, data && most * dearest + port(most) > LITTLE) {
+        let regardless: f64 = here.iter().map(|i| shares[*i].per_second).sum();
+        let rtt = here.iter().map(|i| round_trip(spec, core, *i, true).as_nanos()).max().unwrap_or(0);
+        let load = Load {
+            regardless,
+            flows: here.iter().filter_map(|i| shares[*i].flows).collect(),
+            bytes: smallest as u32,
+            rtt,
+        };
+        if let Some(longest) = longest(link, &load, until) {
+            most = most.min(SAFETY * longest as f64 + unevenly);
+        }
+    }
+    let levels = if at.record { GROWN * kept::LEVEL as f64 * most } else { 0.0 };
+    let mut bytes = port(most) + levels + discipline.map_or(0.0, |known| known.queues_bytes);
+    // The dear ones first.
+    here.sort_by(|a, b| shares[*b].each.total_cmp(&shares[*a].each));
+    for i in here {
+        let of_group = most.min(shares[i].admitted);
+        bytes += of_group * shares[i].each;
+        shares[i].admitted -= of_group;
+        most -= of_group;
+    }
+    bytes
+}
+
+/// Quantities that the discipline of `link` shows of its state at each sample.
+pub(crate) fn shown(link: &Link) -> u64 {
+    let mut shown = 0;
+    if let Some(Ok(qdisc)) = link.aqm.build_qdisc(link.limit) {
+        qdisc.observe(&mut |_, _| shown += 1);
+    }
+    shown
+}
+
+/// What a discipline keeps.
+struct Discipline {
+    /// It is asked for each packet.
+    served: bool,
+    /// Of its queues, and of a packet that waits, bytes.
+    queues_bytes: f64,
+    packet_bytes: f64,
+}
+
+impl Discipline {
+    /// That of `link`, unless it is from outside or cannot be built.
+    fn of(link: &Link) -> Option<Self> {
+        let served = match link.aqm.build() {
+            None => true,
+            Some(aqm) => aqm.ok()?.hooks().decides_at_head,
+        };
+        let room = |packets: u32| {
+            let qdisc: AnyQdisc = link.aqm.build_qdisc(Limit::packets(packets))?.ok()?;
+            (!qdisc.is_own()).then(|| qdisc.memory_bytes() as f64)
+        };
+        let (one, many) = (room(1)?, room(1001)?);
+        Some(Discipline { served, queues_bytes: if served { one } else { 0.0 }, packet_bytes: (many - one) / 1000.0 })
+    }
+}
+
+/// What packets of group `i` take that wait at its access links: they do where those are what limits its flows.
+fn access_queues(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
+    let (group, way) = (&spec.flows[i], &core.ways[i]);
+    let Some(access) = &way.access else { return 0.0 };
+    let can = accesses(spec, core, i, Side::BOTH[0]);
+    let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate.as_bps()).min().unwrap_or(u64::MAX);
+    if share.flows.is_some() && can > narrowest as f64 || share.flows.is_none() && share.bps < can {
+        return 0.0;
+    }
+    let room = match access.buffer {
+        Buffer::Packets(packets) => f64::from(packets),
+        Buffer::Bytes(bytes) => bytes.0 as f64 / share.packet_bytes,
+    };
+    let hosts = f64::from(core.hosts(spec, i, Side::BOTH[0]));
+    let more = (share.bps - can).max(0.0) * spec.duration.as_secs_f64() / (8.0 * share.packet_bytes);
+    let waiting = (room * hosts).min(share.admitted).min(more + group.flows() as f64);
+    waiting * (share.each + (kept::EVENT + kept::LEVEL) as f64 * GROWN)
+}
+
+/// Packets of group `i` on wires, at the most: what its part of the narrowest link carries in a round trip, and a first
+/// window of each flow.
+fn on_wires(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let (group, way) = (&spec.flows[i], &core.ways[i]);
+    let config = &group.transport.config;
+    let demand = |i: usize| accesses(spec, core, i, Side::BOTH[0]).min(1e15);
+    let part = |link: &u32| {
+        let all: f64 = (0..core.ways.len()).filter(|j| core.ways[*j].path.contains(link)).map(demand).sum();
+        rates(spec, core, *link as usize).fold(0, u64::max) as f64 * demand(i) / all.max(1.0)
+    };
+    let rate = way.path.iter().map(part).fold(demand(i), f64::min);
+    let in_round = rate * round_trip(spec, core, i, true).as_secs_f64() / (8.0 * f64::from(config.packet_bytes()));
+    in_round + group.flows() as f64 * f64::from(config.initial_window_pkts())
+}
