@@ -1102,7 +1102,7 @@ class Dualpi2(Aqm):
     selection: Literal["recur", "random"] | None = None
     """Which packets are chosen: evenly spaced (recur), or each by chance (by default recur)."""
     min_backlog: float | str | None = _in("B")
-    """With less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3028 B (B;
+    """With less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3000 B (B;
     by default 0; at least 0; at most 1000000000)."""
     drop_early: bool | None = None
     """Decide for p' when a packet arrives instead of when it leaves, as Linux can (by default false)."""
@@ -1184,8 +1184,8 @@ class Sfq(Aqm):
     head_drop: bool | None = None
     """A queue that has to give way loses its first packet instead of its last (by default false)."""
     quantum: float | str | None = _in("B")
-    """Bytes that a queue may send in its turn; Linux: 1514 (B; by default none: a packet a turn; at least 1; at most
-    1000000000)."""
+    """Bytes that a queue may send in its turn; Linux: a full packet (B; by default none: a packet a turn; at least 1;
+    at most 1000000000)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in all queues, if the link's buffer holds more; Linux: 127 (pkt; by default the link's
     buffer; above 0)."""

@@ -33,7 +33,8 @@ class Beside:
     """What the run measured, by the same names."""
     point: dict[str, float]
     """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s`,
-    `oscillation_std_pkts`, `queue_std_pkts` (the noise of packets) if any."""
+    `oscillation_std_pkts`, `coexisting_period_s` and `coexisting_std_pkts` (the cycle that a stable loop stays on from
+    a large start), `queue_std_pkts` (the noise of packets) if any."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
     swing: Swing | None = None
@@ -49,7 +50,7 @@ def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops:
     """What the equations say of a scenario: by link and window, operating point, margins and expectations.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         aqm: The AQM, a SPEC; without one the scenario's own.
         seed: The seed that places delays and starts.
         loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
@@ -106,8 +107,8 @@ def beside(
     """Set one prediction beside one measurement.
 
     Args:
-        link: The link.
-        window: The window.
+        link: Name of a link that is recorded, such as `bottleneck`.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
         expected: A window of `predict`.
         measured: The metrics of the link in that window.
         seen_swing: What the queue was seen to do.

@@ -54,7 +54,7 @@ def calibrate(
     """The fewest flows of a group with which the link under test loses so much.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         group: The group whose number of flows is looked for.
         loss_ratio: Packets lost / packets that arrive, above 0 and below 1.
         aqm: The AQM that loses them.

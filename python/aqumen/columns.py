@@ -77,7 +77,7 @@ def defined(columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> list[C
     """The columns for which any row has a figure: a scenario without calls has no column for calls.
 
     Args:
-        columns: The columns.
+        columns: The figures to show, one each.
         rows: The summaries of each row.
     """
     known = list(rows)

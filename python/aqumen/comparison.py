@@ -129,7 +129,7 @@ class Gathering:
         """Check everything that can be checked before the first run, and take the runs that are on disk.
 
         Args:
-            scenario: The scenario.
+            scenario: The network, its flows, and what happens during a run.
             aqms: The AQMs, each a SPEC.
             seeds: How many seeds, or the seeds themselves.
             engine: The engine, or several.
@@ -243,7 +243,7 @@ class Comparison:
         """Gather runs.
 
         Args:
-            scenario: The scenario.
+            scenario: The network, its flows, and what happens during a run.
             results: The finished runs, AQM by AQM.
             wanted: How many were wanted.
             resumed: How many were taken from disk.
@@ -447,7 +447,7 @@ def check_seed(seed: int) -> None:
     """Raise `ScenarioError` for a seed that is none.
 
     Args:
-        seed: The seed.
+        seed: What was given for one.
     """
     if not 0 <= seed < 2**64:
         raise ScenarioError(f"seed {seed}: a seed is a whole number from 0 to 2^64 - 1")
@@ -509,10 +509,10 @@ def judged(run: Result, key: str, link: str, window: str) -> float | None:
     """A figure by which AQMs are ranked: of the link; of its flows the sum of their goodput, or the mean of the groups.
 
     Args:
-        run: The run.
+        run: The result of one seed.
         key: The metric.
-        link: The link.
-        window: The window.
+        link: Name of a link that is recorded, such as `bottleneck`.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
     """
     of_link = run.data["links"][link][window]
     if key in of_link:

@@ -52,7 +52,7 @@ def listed(names: Iterable[str], command: str = "") -> str:
     """Names for a message, with commas; of a long list the beginning, how many more there are, and what lists them all.
 
     Args:
-        names: The names.
+        names: What to list, in the order to show it.
         command: The command that lists them.
     """
     names = list(names)

@@ -109,7 +109,7 @@ def tidy_csv(comparison: Comparison) -> str:
     """Every figure of a comparison with its interval: a row for each AQM, link or group, window and metric.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
     """
     rows: list[Sequence[Any]] = [TIDY]
     for aqm, entry in comparison.to_dict()["aqms"].items():
@@ -134,7 +134,7 @@ def parquet_bytes(comparison: Comparison) -> bytes:
     """Every metric of every run as Parquet, one row each. Needs the extra `arrow`.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
     """
     return _parquet(comparison.to_arrow())
 
@@ -143,7 +143,7 @@ def rows_parquet(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> byte
     """Rows as Parquet, of which these keys are the columns, all text. Needs the extra `arrow`.
 
     Args:
-        rows: The rows.
+        rows: What to write, a mapping each.
         keys: The columns.
     """
     arrow = optional("pyarrow", "arrow")
@@ -166,7 +166,7 @@ def bibtex(version: str) -> str:
     """How to cite the program.
 
     Args:
-        version: Its version.
+        version: That of the program that is cited.
     """
     key = re.sub(r"\W", "", f"aqumen{version}")
     return (

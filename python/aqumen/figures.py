@@ -52,7 +52,7 @@ def write_figures(comparison: Comparison, folder: Path, command: str) -> list[Pa
     """Draw the figures into a folder. Needs the extra `plot`.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
         folder: The folder; it is made where it is not there.
         command: The command that makes them anew.
     """

@@ -37,7 +37,7 @@ def check(engine: Sequence[str]) -> None:
     """Refuse engines whose runs cannot be told second by second.
 
     Args:
-        engine: The engines.
+        engine: What the comparison runs on, by name.
     """
     if any(name != "packet" for name in engine):
         raise EngineError("--flent is for the engine `packet`: it runs each once more, with a window for each second")
@@ -47,7 +47,7 @@ def write(scenario: Scenario, jobs: Sequence[tuple[str | None, int]], folder: Pa
     """Run jobs in windows of a second, and write a file for each.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         jobs: AQM and seed of each.
         folder: Where the files go; it is made where it is not there.
     """

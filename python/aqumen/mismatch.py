@@ -71,8 +71,8 @@ def averaged(runs: Sequence[Result], link: str) -> tuple[Floats, Floats]:
     """The sampling instants, and the queue averaged over the runs and over the last second.
 
     Args:
-        runs: The runs.
-        link: The link.
+        runs: Results of one AQM on one engine, a seed each.
+        link: Name of a link that is recorded, such as `bottleneck`.
     """
     t = runs[0].series(link).t_s
     return t, _core.averaged(t, [run.series(link).queue_pkts for run in runs])

@@ -38,7 +38,7 @@ def plot_comparison(comparison: Comparison, link: str | None = None) -> Figure:
     """Queue length over time, first seed, and mean sojourn time against utilisation, all seeds.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
         link: The link; without one the first recorded.
     """
     name = link or comparison.results[0].links[0]

@@ -118,8 +118,8 @@ def rank(
 
     Args:
         summaries: For each AQM the summary of each figure, of this link in this window.
-        link: The link.
-        window: The window.
+        link: Name of a link that is recorded, such as `bottleneck`.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
         by: A name of `GOALS`; without one the queue's error where there is a target, else delay at utilisation.
         base_rtt_s: The round-trip time without queues, seconds; power counts it beside the queue.
     """

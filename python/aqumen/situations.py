@@ -93,7 +93,7 @@ class Study:
         """Check all that can be checked before the first run.
 
         Args:
-            situation: The situation.
+            situation: Which everyday network, with its lines and people.
             aqms: What is compared, each a SPEC; none: what the situation names.
             senders: Cells of the scenario; none: all of them.
             seeds: How many seeds.
@@ -368,7 +368,7 @@ def datacenter(
     """A port of a switch.
 
     Args:
-        rate: Its rate.
+        rate: How fast the port sends, with a unit.
         rtt: Round-trip time without queues.
         buffer: Room of its queue.
         load: The requests' share of the rate, percent.

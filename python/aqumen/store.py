@@ -201,8 +201,8 @@ class Digests:
         """Take what all its runs share.
 
         Args:
-            scenario: The scenario.
-            engine: The engine.
+            scenario: The network, its flows, and what happens during a run.
+            engine: What runs it, by name, such as `packet`.
         """
         parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml()]
         if scenario.own:
@@ -236,7 +236,7 @@ def built(engine: str) -> str:
     """Digest of the program that an engine is: of what was compiled, and for a peer of what describes a plan to it.
 
     Args:
-        engine: The engine.
+        engine: What runs it, by name, such as `packet`.
     """
     return hashlib.sha256(b"".join(_sum(file.read_bytes()).encode() for file in find(engine).files())).hexdigest()
 

@@ -38,7 +38,7 @@ def transients(result: Result, link: str, target_pkts: float) -> dict[str, Trans
 
     Args:
         result: The run.
-        link: The link.
+        link: Name of a link that is recorded, such as `bottleneck`.
         target_pkts: The target queue length, packets.
     """
     moments = events(result.windows)

@@ -173,13 +173,11 @@ def test_all_but_the_constant_probability_are_candidates():
 def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
     text = advice.page(study.to_dict(), "aqumen reproduce ranking --seeds 3", "2026-11-22")
     assert "Written by `aqumen reproduce ranking --seeds 3 --record` on 2026-11-22" in text
-    assert "Pick: **`pie`**, mean rank 1.8 over 5 figures" in text
-    assert "Of what a Linux kernel has: **`droptail`** (mean rank 2.0)." in text
     # All seeds rank them alike.
-    assert "(critical difference 0.0). Of what" in text
-    assert "(mean rank 2.0). It is told apart from every other." in text
-    assert advice._told_apart([], 2) == " It is told apart from every other."
-    assert advice._told_apart(["pie"], 2) == " Not told apart from it: 1 of the other 2, `pie`."
+    assert (
+        "Pick: **`pie`**, mean rank 1.8 over 5 figures (critical difference 0.0), told apart from every other."
+        " Of what a Linux kernel has, `droptail` (mean rank 2.0) comes first.\n" in text
+    )
     # Student's quantile for two degrees is 4.303; of 9, 10.5 and 12 ms the deviation is 1.5 ms.
     assert "| `pie` | 1.8 | 10.5 ± 3.7 | 90.0 ± 0.0 |" in text
     assert text.index("### AQMs as they come") < text.index("### AQMs at the target of each place")
@@ -189,6 +187,26 @@ def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
     for block in text.split("\n\n"):
         rows = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in rows}) <= 1
+
+
+def test_who_is_not_told_apart_is_a_tie_and_no_pick():
+    means = {"a": 1.5, "b": 1.75, "c": 2.0, "d": 4.0}
+    ranked = {"means": means, "figures": 5, "critical_difference": 0.3, "tied_with_best": ["a", "b"]}
+    picked = {"pick": "a", "kernel": "b", "ranks": ranked}
+    assert advice._ahead(picked, ranked) == (
+        "A tie of 2 among 4: `a`, mean rank 1.5 over 5 figures (critical difference 0.3), is not told apart from `b`."
+        " Of what a Linux kernel has, `b` (mean rank 1.8) is in the tie."
+    )
+    outside = advice._ahead({**picked, "kernel": "d"}, ranked)
+    assert outside.endswith("`d` (mean rank 4.0) comes first, not with these.")
+    # The kernel's own needs no second mention.
+    assert advice._ahead({**picked, "kernel": "a"}, ranked).endswith("apart from `b`.")
+    all_alike = {**ranked, "tied_with_best": list(means)}
+    assert advice._ahead(picked, all_alike).startswith("No pick: so few seeds tell none of the 4 apart over 5 figures")
+    many = {name: 1 + k / 100 for k, name in enumerate("abcdefghij")}
+    told = advice._ahead(picked, {**ranked, "means": many, "tied_with_best": list("abcdefghi")})
+    assert "A tie of 9 among 10: `a`" in told
+    assert "apart from `b`, `c`, `d`, `e`, `f`, `g` and 2 more." in told
 
 
 def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_path):

@@ -9,22 +9,6 @@ CRATES = sorted(path.parent.parent for path in (Path(__file__).parents[2] / "cra
 
 # Circles not yet opened, by crate, and why they are there. A file may leave a list; none may join one.
 OPEN = {
-    "capture": ["pcap.rs pcapng.rs reader.rs"],  # the reader chooses a format, and formats use its errors
-    # A channel's kinds implement the trait that stands beside the list of kinds.
-    # So do the kinds of ports.
-    "network": [
-        "channel.rs channel/radio.rs channel/shared.rs channel/slotted.rs channel/wifi.rs",
-        "port.rs port/fifo.rs port/plain.rs port/served.rs",
-    ],
-    # The scenario and the result of all glue stand in lib.rs.
-    "python": ["lib.rs many.rs theory.rs"],
-    # The schema checks itself, and reading, checking and laying out take from each other.
-    "scenario": [
-        "cells.rs check.rs cost.rs expand.rs json.rs line.rs list.rs memory.rs mmpp.rs mmpp/chain.rs network.rs "
-        "parking_lot.rs plan.rs rates.rs scenario.rs schema.rs spec.rs traffic.rs traffic/files.rs traffic/frames.rs "
-        "traffic/tables.rs transport.rs transport/settings.rs transport/tcp.rs",
-        "channel.rs channel/lte.rs channel/shared.rs channel/umts.rs channel/wifi.rs channel/wimax.rs",
-    ],
     # The engine's parts work on the whole of its state.
     "sim": [
         "engine.rs engine/agents.rs engine/applications.rs engine/hosts.rs engine/log.rs engine/lone.rs "
@@ -33,12 +17,11 @@ OPEN = {
         "measure/mod.rs measure/share.rs",
     ],
     "theory": ["design.rs maps.rs", "mmpp/counts.rs mmpp/source.rs"],  # each draws the other's figures
-    # Congestion controls and endpoints implement traits that stand beside the lists of them.
+    # Congestion controls implement the trait that stands beside the list of them.
     "transport": [
         "tcp/config.rs tcp/congestion/bbr.rs tcp/congestion/cubic.rs tcp/congestion/cubic21.rs "
         "tcp/congestion/dctcp.rs tcp/congestion/hystart.rs tcp/congestion/ledbat.rs tcp/congestion/mod.rs "
         "tcp/congestion/pacing.rs tcp/congestion/prague.rs tcp/congestion/vegas.rs tcp/reduction.rs tcp/rto.rs",
-        "endpoint.rs rtp/mod.rs sctp/mod.rs udp/mod.rs",
         "tcp/sender.rs tcp/sender/probe.rs tcp/sender/tracked.rs",
     ],
 }

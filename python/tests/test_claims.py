@@ -1,11 +1,13 @@
 """Claims, rules and verdicts: what a rule says of runs made up for it, and that all that is on record can be read."""
 
+import itertools
 import json
 import math
+import shlex
 
 import pytest
 
-from aqumen import experiments
+from aqumen import _core, experiments
 from aqumen.claims import algebra, evaluation, load_paper
 from aqumen.claims.judge import comparisons, judge, needs, questions
 from aqumen.claims.markdown import page
@@ -169,6 +171,26 @@ def test_the_claims_of_a_paper_name_cells_and_aqms_that_are_there(name):
     # Why a claim does not come out is said for those that do not, and for no others.
     failing = {claim for claim, verdict in made.recorded.items() if verdict in ("partly", "not reproduced")}
     assert set(made.reasons) == failing
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_experiment_that_shows_a_reason_can_be_run(name):
+    for shown_by in {shown_by for _, shown_by in load_paper(name).reasons.values()}:
+        program, verb, what, *rest = shlex.split(shown_by)
+        assert program == "aqumen"
+        if verb == "reproduce":
+            assert what in KNOWN
+            continue
+        options = [pair for pair in itertools.pairwise(rest) if pair[0] in ("--aqm", "--set")]
+        if verb == "design":
+            assert what in {row["name"] for row in json.loads(_core.list_aqms_json())}
+            continue
+        assert verb in ("compare", "run")
+        scenario = Scenario.load(what).set_all([tuple(value.split("=", 1)) for key, value in options if key == "--set"])
+        specs = [value for key, value in options if key == "--aqm"]
+        assert specs, shown_by
+        for spec in specs:
+            scenario.check_aqm(spec)
 
 
 def test_the_page_of_verdicts_is_that_of_the_record():

@@ -341,8 +341,8 @@ def link(delay, utilization=0.9, early=0.01, overflow=0.02):
 LATER = ("delay_variation_p95_s", "startup_mean_s", "fct_10kB_100kB_mean_s")
 
 
-def group(goodput, load=None, mos=None):
-    return {"goodput_bps": goodput, "page_load_mean_s": load, "mos": mos, **dict.fromkeys(LATER)}
+def group(goodput, load=None, mos=None, lost=0.0):
+    return {"goodput_bps": goodput, "page_load_mean_s": load, "mos": mos, "loss_ratio": lost, **dict.fromkeys(LATER)}
 
 
 def rfc_run(delay, goodputs=(3e6, 1.5e6), **more):
@@ -350,6 +350,48 @@ def rfc_run(delay, goodputs=(3e6, 1.5e6), **more):
     sample = {"at_s": [10, 11], "goodput_bps": sum(goodputs), "sojourn_mean_s": delay}
     windows = {"steady": [6, 60]}
     return {"windows": windows, "links": {"l": {"steady": link(delay, **more)}}, "flows": flows, "samples": [sample]}
+
+
+def test_of_two_groups_the_losses_of_each_are_told():
+    run = rfc_run(0.02)
+    run["flows"] = {"fixed": {"steady": group(2e6, lost=0.01)}, "varied": {"steady": group(1e6, lost=0.03)}}
+    told = evaluation.figures(run, "steady")
+    assert (told["first_loss_ratio"], told["second_loss_ratio"]) == (0.01, 0.03)
+
+
+def test_who_begins_when_all_is_judged_is_not_there():
+    run = rfc_run(0.02)
+    run["links"]["l"]["steady"]["loss_sync_ratio"] = 0.5
+    assert evaluation.figures(run, "steady")["loss_sync_ratio"] == 0.5
+    run["flows"]["late"] = {"steady": group(0.0, lost=None)}
+    told = evaluation.figures(run, "steady")
+    assert told["first_loss_ratio"] == 0.0
+    assert told["goodput_ratio"] == 0.5
+    # A share of flows of which some have not begun says nothing.
+    assert told["loss_sync_ratio"] is None
+    # Who is starved is there: half of what it sent was lost.
+    run["flows"]["late"] = {"steady": group(0.0, lost=0.5)}
+    told = evaluation.figures(run, "steady")
+    assert told["first_loss_ratio"] is None
+    assert told["loss_sync_ratio"] == 0.5
+
+
+def test_a_window_that_a_variant_does_not_have_has_no_row():
+    whole, part = rfc_run(0.02), rfc_run(0.03)
+    for told in (whole["windows"], whole["links"]["l"], *whole["flows"].values()):
+        told["narrow"] = told["steady"]
+    cells = {"rfc7928/varying-capacity": whole, "rfc7928/varying-capacity@fast": part}
+
+    class Both:
+        def of(self, cell, aqm):
+            return [(1, cells[cell])] if cell in cells else []
+
+    found = [(row["cell"], row["window"]) for row in evaluation.rows(Both(), ["pie"]) if row["aqm"] == "pie"]
+    assert found == [
+        ("rfc7928/varying-capacity", "steady"),
+        ("rfc7928/varying-capacity", "narrow"),
+        ("rfc7928/varying-capacity@fast", "steady"),
+    ]
 
 
 class Kept:
@@ -362,7 +404,7 @@ class Kept:
         return list(enumerate(self.by_aqm[aqm])) if cell == self.cell else []
 
 
-def test_each_run_is_told_by_twenty_figures():
+def test_each_run_is_told_by_its_figures():
     run = rfc_run(0.02)
     run["flows"]["web"] = {"steady": group(0.5e6, load=1.5, mos=None)}
     run["flows"]["call"] = {"steady": group(0.0, load=9.0, mos=4.1)}
@@ -379,6 +421,8 @@ def test_each_run_is_told_by_twenty_figures():
         "mark_ratio": 0.25,
         "sync_index": None,
         "goodput_ratio": 0.5,
+        "first_loss_ratio": None,
+        "second_loss_ratio": None,
         "page_load_mean_s": 1.5,
         "mos": 4.1,
         **dict.fromkeys(LATER),
@@ -530,14 +574,16 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
     titles = re.findall(r'<th(?: class="n")?>(.*?)(?:<br>(.*?))?</th>', page)
     # Nothing measured has a column: no synchronisation, pages, calls.
     assert [title for title, _ in titles] == [
-        *("Cell, window", "AQM", "goodput", "utilisation", "queueing delay", "its p95", "lost", "marked"),
-        "second / first group",
+        *("AQM", "goodput", "utilisation", "queueing delay", "its p95", "lost", "marked"),
+        *("second / first group", "lost, first group", "lost, second group"),
     ]
-    assert [unit for _, unit in titles[2:]] == ["Mbit/s", "%", "ms", "ms", "%", "%", ""]
-    rows = re.findall(r'<tr><td class="id">(.*?)</td><th scope="row">(.*?)</th>(.*?)</tr>', page)
-    assert [row[:2] for row in rows] == [("aggressive, steady", "droptail"), ("aggressive, steady", "pie&lt;5")]
+    assert [unit for _, unit in titles[1:]] == ["Mbit/s", "%", "ms", "ms", "%", "%", "", "%", "%"]
+    # One window: it is not named.
+    assert re.findall(r'<th class="id" scope="rowgroup" colspan="10"><span>(.*?)</span>', page) == ["aggressive"]
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
+    assert [row[0] for row in rows] == ["droptail", "pie&lt;5"]
     # Two seeds: the quantile for one degree is 12.706, half of the interval 12.706 times half of the difference.
-    assert re.findall(r'<td class="n">(.*?)</td>', rows[1][2]) == [
+    assert re.findall(r'<td class="n">(.*?)</td>', rows[1][1]) == [
         "5.50 ± 12.71",
         "90.0 ± 0.0",
         "25.0 ± 63.5",
@@ -545,6 +591,8 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
         "3.00 ± 0.00",
         "25.00 ± 0.00",
         "0.40 ± 1.27",
+        "0.00 ± 0.00",
+        "0.00 ± 0.00",
     ]
 
 
@@ -584,6 +632,21 @@ def test_up_and_to_the_right_is_better():
     alone = evaluation.rows(Kept(cell, {"droptail": slow[:1], "pie": quick[:1]}), ["pie"])
     assert "<svg" not in evaluation_page.page(alone, ["pie"], 1, "c")
     assert '<td class="n">4.50</td>' in evaluation_page.page(alone, ["pie"], 1, "c")
+
+
+def test_labels_stay_inside_the_picture_and_off_one_another():
+    same = {"delay_s": 0.001, "goodput_bps": 5e6, "delay_std_s": 0.05, "goodput_std_bps": 1e6, "covariance": 0.0}
+    names = ["droptail", "fq-codel", "pie"]
+    _, svg = evaluation_page._picture([{"aqm": name, "ellipse": same} for name in names], names, "a/b", "steady")
+    labels = re.findall(r'<text x="(\S+)" y="(\S+)" font-size="10" fill="currentColor">([a-z-]+)<', svg)
+    assert [name for _, _, name in labels] == names
+    # A letter of 10 px is about 6 wide; the three share a place, a line of 11 px below another.
+    assert all(float(x) + 6 * len(name) <= 360 for x, _, name in labels)
+    lines = [float(y) for _, y, _ in labels]
+    assert lines[1] >= lines[0] + 11
+    assert lines[2] >= lines[1] + 11
+    # Labels are drawn last, over every ellipse.
+    assert svg.rindex("<polygon") < svg.index(">droptail<")
 
 
 def test_an_ellipse_holds_the_covariance():

@@ -98,6 +98,36 @@ def test_films_that_adapt_are_watched_as_in_the_packet_engine():
 
 
 @can_run
+def test_media_over_rtp_fare_as_in_the_packet_engine():
+    """Three senders that follow TCP's equation share 2 Mbit/s: rate, delay and loss are a loop of RTCP and queue."""
+    text = """
+        name = "media"
+        duration = "10s"
+        aqm = "droptail"
+        [windows]
+        steady = "4s"
+        [topology]
+        preset = "dumbbell"
+        bottleneck = { rate = "2Mbit", delay = "20ms", buffer = "60pkt" }
+        access = { rate = "100Mbit", delay = "2ms" }
+        [[flows]]
+        name = "media"
+        count = 3
+        start = ["0s", "300ms"]
+        transport = "rtp-tfrc"
+    """
+    scenario = Scenario.parse(text, "media")
+    packet = json.loads(run_one(scenario, (None, 1), "packet").json)
+    live_run = machine.counted(lambda: json.loads(run_one(scenario, (None, 1), "live").json), lambda run: run["host"])
+    ours, kernel = (run["flows"]["media"]["steady"] for run in (packet, live_run))
+    assert kernel["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.05)
+    assert kernel["delay_mean_s"] == pytest.approx(ours["delay_mean_s"], rel=0.1)
+    assert kernel["rtt_mean_s"] == pytest.approx(ours["rtt_mean_s"], rel=0.1)
+    assert kernel["loss_ratio"] == pytest.approx(ours["loss_ratio"], abs=0.015)
+    assert ours["loss_ratio"] > 0.02
+
+
+@can_run
 def test_a_live_run_stops_when_nobody_wants_it():
     with pytest.raises(aqumen.Cancelled):
         run_one(short(60), (None, 1), "live", progress=lambda share: False)

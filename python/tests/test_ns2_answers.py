@@ -140,8 +140,8 @@ def test_an_evaluation_is_told_by_section(capsys, made_up, tmp_path):
     told = {row[1]: dict(zip(heads, row, strict=True)) for row in rows if len(row) == len(heads) and row[1] != "AQM"}
     assert set(told) == {"droptail", "pie"}
     figures = list(told["pie"].values())[2:]
-    # Goodput, utilisation, delay, p95, lost, marked, second over first group.
-    assert figures == ["4.50", "90.0", "20.0", "40.0", "3.00", "25.00", "0.50"]
+    # Goodput, utilisation, delay, p95, lost, marked, second over first group, losses of each.
+    assert figures == ["4.50", "90.0", "20.0", "40.0", "3.00", "25.00", "0.50", "0.00", "0.00"]
     assert made_up[0][1] == [1, 2]
     assert next(iter(made_up[0][0].values())) == ["droptail", "pie"]
     assert main(["reproduce", "rfc7928", "--quick", "--json", "--out", str(tmp_path)]) == 0

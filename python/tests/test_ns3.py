@@ -1,5 +1,6 @@
 """The ns-3 engine: what it hands to the program, what it reads back, and a run that can be worked out by hand."""
 
+import itertools
 import json
 import os
 import struct
@@ -313,6 +314,16 @@ def test_cells_drawn_by_a_seed_repeat_and_can_be_handed_over() -> None:
     cells = drawn(3, 12)
     assert [cell.settings for cell in cells] == [cell.settings for cell in drawn(3, 12)]
     assert cells[0].settings != drawn(4, 1)[0].settings
+    # A cell's cost is its packets: the dear ones come last.
+    plans = [dict(cell.settings) for cell in cells]
+    sizes = [int(plan["flows.0.transport.packet"].removesuffix("B")) for plan in plans]
+    kbits = [float(plan["topology.bottleneck.rate"].removesuffix("kbit")) for plan in plans]
+    packets = [
+        125.0 * kbit * float(plan["duration"].removesuffix("s")) / size
+        for plan, size, kbit in zip(plans, sizes, kbits, strict=True)
+    ]
+    # Times are written in whole seconds, 20 at the least.
+    assert all(after > 0.95 * before for before, after in itertools.pairwise(packets))
     for cell in cells:
         scenario = Scenario.load(Path(__file__).parents[2] / "validation" / cell.scenario).set_all(list(cell.settings))
         raw = json.loads(scenario.plan_json(1, cell.aqm))

@@ -271,6 +271,7 @@ def test_the_shortest_period_is_one_that_there_is():
         ({"gain": Param(None)}, "parameter gain has no default, and start() gave it no value"),
         ({"initial": 2.0}, "initial = 2.0: a probability is from 0 to 1"),
         ({"period": (1, 2, 3)}, "a law has one period or two"),
+        ({"period": "10ms"}, "period = '10ms': a number of seconds, such as 0.01"),
     ],
 )
 def test_an_instance_that_cannot_be_made_says_why(members, told):

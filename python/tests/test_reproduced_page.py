@@ -163,7 +163,7 @@ def test_what_was_not_run_is_not_drawn():
     assert "stroke='#1b6ca8'" in figure
 
 
-def test_at_most_eight_lines_and_six_plots():
+def test_at_most_eight_lines_and_six_plots_and_the_rest_folded_away():
     many = {("net/one", f"q{k}", 1): series(k, k) for k in range(12)}
     figure = page._plot(SimpleNamespace(seeds=[1], runs=many), "net/one", [f"q{k}" for k in range(12)])
     assert len(re.findall("<polyline", figure)) == 8
@@ -173,7 +173,8 @@ def test_at_most_eight_lines_and_six_plots():
     paper = replace(PAPER, claims=(claim("one", rules=rules),), reasons={})
     outcome = replace(OUTCOME, paper=paper, judgements=(judgement(paper.claims[0], "reproduced"),))
     records = SimpleNamespace(seeds=[1], runs={(cell, "a", 1): series(1, 2) for cell in cells})
-    assert page.report_html((outcome,), records, "x").count("<figure>") == 6
+    shown, _, folded = page.report_html((outcome,), records, "x").partition("<summary>3 more networks</summary>")
+    assert (shown.count("<figure>"), folded.count("<figure>")) == (6, 3)
 
 
 @pytest.mark.parametrize(("times", "last"), [((0, 10), "10 s"), ((0, 99.6), "100 s")])

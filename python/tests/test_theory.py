@@ -225,6 +225,68 @@ def test_the_state_space_is_the_plant_and_goes_into_files(classic, tmp_path):
         classic.save(tmp_path / "plant.txt")
 
 
+def delay_roots(now, delayed, points=40):
+    """Eigenvalues of x' = A x + sum A_k x(t - d_k): the generator on Chebyshev's points, as TRACE-DDE has it.
+
+    Breda, Maset and Vermiglio, "Pseudospectral differencing methods for characteristic roots of delay differential
+    equations", 2005. `delayed` holds pairs (d_k, A_k); the past is one polynomial over the longest delay.
+    """
+    size, longest = len(now), max(delay for delay, _ in delayed)
+    angle = np.pi * np.arange(points + 1) / points
+    x, weight = np.cos(angle), np.where(np.arange(points + 1) % points == 0, 2.0, 1.0) * (-1.0) ** np.arange(points + 1)
+    apart = x[:, None] - x[None, :] + np.eye(points + 1)
+    slope = np.outer(weight, 1 / weight) / apart
+    slope -= np.diag(slope.sum(axis=1))
+    generator = np.kron(slope * 2 / longest, np.eye(size))
+    generator[:size] = 0
+    generator[:size, :size] = now
+    for delay, matrix in delayed:
+        # The polynomial through the points at t - d, by its barycentric form.
+        away = 1 - 2 * delay / longest - x
+        lagrange = np.eye(points + 1)[np.abs(away).argmin()] if np.abs(away).min() < 1e-12 else (1 / weight) / away
+        lagrange = lagrange / lagrange.sum()
+        generator[:size] += np.kron(lagrange, matrix)
+    return np.linalg.eigvals(generator)
+
+
+def test_another_way_to_roots_gives_those_that_dde_biftool_prints():
+    """Its demo1_normalforms: two coupled neurons at their double Hopf point, 16 roots in four decimals."""
+    kappa, beta, a21, tau = 0.5, -1.0, 0.2072962661, 8.6340742204
+    coupled = np.array([[0.0, 1.0], [a21, 0.0]])
+    found = delay_roots(-kappa * np.eye(2), [(tau, beta * np.eye(2)), (0.2, coupled)], 60)
+    printed = (
+        (0.1284, 0.2509),
+        (0.0, 0.9157),
+        (0.0, 0.3287),
+        (-0.0298, 1.0012),
+        (-0.0662, 1.6968),
+        (-0.0671, 1.6371),
+        (-0.0982, 2.4063),
+        (-0.1095, 2.3640),
+    )
+    for real, imaginary in printed:
+        # They are printed before Newton's method has refined them.
+        assert np.abs(found - (real + 1j * imaginary)).min() < 2e-4
+
+
+@pytest.mark.parametrize("model", ["hollot", "ecn", "reno"])
+@pytest.mark.parametrize("flows", [40, 80, 160])
+def test_the_rightmost_root_is_that_of_another_way_to_it(model, flows):
+    """The exact plant's matrices closed with RED's filter, K / (1 + s T): one more state."""
+    design = theory.design("red", **NETWORKS["red"] | {"flows": flows}, model=model)
+    found = design.state_space()
+    num, den = found["controller"]["num"], found["controller"]["den"]
+    assert (len(num), len(den), found["controller"]["period_s"]) == (1, 2, None)
+    a, late, b, b_late = (np.array(found[name]) for name in ("A", "A_d", "B", "B_d"))
+    now, delayed = np.zeros((3, 3)), np.zeros((3, 3))
+    now[:2], delayed[:2] = np.hstack([a, b]), np.hstack([late, b_late])
+    now[2] = [0, num[0] / den[1], -den[0] / den[1]]
+    roots = delay_roots(now, [(found["delay_s"], delayed)])
+    rightmost = roots[roots.real.argmax()]
+    ours = design.margins["rightmost_root"]
+    assert ours == pytest.approx([rightmost.real, abs(rightmost.imag)], rel=1e-6, abs=1e-6)
+
+
 def test_sensitivities_and_step_metrics(classic):
     w = np.geomspace(0.01, 50, 400)
     s, t = classic.sensitivities(w)

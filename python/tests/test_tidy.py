@@ -21,10 +21,10 @@ ARROWS = {
     "scenario": {"units", "aqm", "transport"},
     "result": {"units"},
     "traffic": {"units", "scenario", "result"},
-    "network": {"units", "aqm", "capture", "scenario", "result"},
+    "network": {"units", "aqm", "capture", "transport", "scenario", "result"},
     "sim": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "network"},
     "theory": {"units", "aqm", "capture", "scenario", "result"},
-    "live": {"units", "aqm", "capture", "scenario", "result", "traffic", "network"},
+    "live": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "network"},
     "python": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "sim", "theory"},
 }
 # What the tests of any crate may use beside: `result` holds the statistics.

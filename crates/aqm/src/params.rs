@@ -171,6 +171,41 @@ impl Unit {
     }
 }
 
+/// A table of parameters made of several, one after another.
+macro_rules! joined {
+    ($($part:expr),* $(,)?) => {{
+        const PARTS: &[&[$crate::Param]] = &[$($part),*];
+        const ALL: [$crate::Param; $crate::params::rows(PARTS)] = $crate::params::join(PARTS);
+        &ALL
+    }};
+}
+pub(crate) use joined;
+
+/// Rows of `parts` in all.
+pub(crate) const fn rows(parts: &[&[Param]]) -> usize {
+    let (mut sum, mut part) = (0, 0);
+    while part < parts.len() {
+        sum += parts[part].len();
+        part += 1;
+    }
+    sum
+}
+
+/// The rows of `parts`, which are `N`.
+pub(crate) const fn join<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
+    let mut all = [Param::ECN; N];
+    let (mut at, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut i = 0;
+        while i < parts[part].len() {
+            all[at] = parts[part][i];
+            (at, i) = (at + 1, i + 1);
+        }
+        part += 1;
+    }
+    all
+}
+
 impl Param {
     /// A number above zero.
     pub const fn positive(name: &'static str, unit: Unit, default: DefaultValue, doc: &'static str) -> Self {

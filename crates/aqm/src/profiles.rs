@@ -64,6 +64,7 @@ pub const PROFILES: &[Profile] = &[
         algorithm: "fq-codel",
         settings: &[
             ("limit", Value::Number(10_240.0)),
+            ("quantum", Value::Number(LINUX_MTU)),
             ("mtu", Value::Number(LINUX_MTU)),
             ("emptied", Value::Choice("gone")),
             ("arithmetic", Value::Choice("linux")),
@@ -75,13 +76,14 @@ pub const PROFILES: &[Profile] = &[
         name: "fq-pie-linux",
         algorithm: "fq-pie",
         settings: &{
-            let mut settings = [("overflow", Value::Choice("arriving")); LINUX_PIE.len() + 2];
+            let mut settings = [("overflow", Value::Choice("arriving")); LINUX_PIE.len() + 3];
             let mut i = 0;
             while i < LINUX_PIE.len() {
                 settings[i] = LINUX_PIE[i];
                 i += 1;
             }
             settings[LINUX_PIE.len()] = ("emptied", Value::Choice("gone"));
+            settings[LINUX_PIE.len() + 1] = ("quantum", Value::Number(LINUX_MTU));
             settings[0] = ("limit", Value::Number(10_240.0));
             settings
         },
@@ -102,7 +104,11 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "cake-linux",
         algorithm: "cake",
-        settings: &[("limit", Value::Number(10_240.0)), ("arithmetic", Value::Choice("linux"))],
+        settings: &[
+            ("limit", Value::Number(10_240.0)),
+            ("mtu", Value::Number(LINUX_MTU)),
+            ("arithmetic", Value::Choice("linux")),
+        ],
         doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: 10240 packets at most, and its arithmetic",
     },
     Profile {
@@ -130,7 +136,7 @@ pub const PROFILES: &[Profile] = &[
             ("flows", Value::Number(128.0)),
             ("rehash", Value::Flag(true)),
         ],
-        doc: "SFQ as Linux sets it up (sch_sfq): 127 packets in all, turns of 1514 B",
+        doc: "SFQ as Linux sets it up (sch_sfq): 127 packets in all, turns of a full packet",
     },
     Profile {
         name: "rem-ns2",
@@ -188,8 +194,9 @@ pub const PROFILES: &[Profile] = &[
     },
 ];
 
-/// A full packet with its Ethernet header, by which Linux counts.
-const LINUX_MTU: f64 = 1514.0;
+/// A full packet. Linux counts packets with their link header, and makes an MTU of the device's and that header: on
+/// Ethernet 1514 B, both. Here packets have none, so that two full ones are two MTUs as there.
+const LINUX_MTU: f64 = 1500.0;
 
 /// Linux's PIE; the first is the limit.
 const LINUX_PIE: &[(&str, Value<'static>)] = &[

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod format;
 pub mod headers;
 mod pcap;
 mod pcapng;
@@ -22,6 +23,7 @@ mod window;
 mod writer;
 
 pub use error::Error;
+pub use format::LENGTH_MAX;
 pub use headers::{Headers, Ip};
-pub use reader::{LENGTH_MAX, Reader, Record, is_capture, is_compressed};
+pub use reader::{Reader, Record, is_capture, is_compressed};
 pub use writer::{IPV4, Writer};

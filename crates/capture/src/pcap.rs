@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::Error;
-use crate::reader::{Found, Next, Order, check_lengths, failed};
+use crate::format::{Found, Next, Order, check_lengths, failed};
 use crate::window::Window;
 
 pub(crate) struct Pcap {

@@ -6,7 +6,7 @@
 use std::io::Read;
 
 use crate::Error;
-use crate::reader::{Found, LENGTH_MAX, Next, Order, check_lengths, failed};
+use crate::format::{Found, LENGTH_MAX, Next, Order, check_lengths, failed};
 use crate::window::Window;
 
 #[derive(Default)]

@@ -1,9 +1,9 @@
 //! The reader of captures, whichever format they have.
 
-use std::io::{self, Read};
-use std::ops::Range;
+use std::io::Read;
 
 use crate::Error;
+use crate::format::{Found, Next, failed};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::window::Window;
@@ -23,10 +23,6 @@ pub struct Record<'a> {
     pub data: &'a [u8],
 }
 
-/// Longest packet, captured or original, and longest block that has to be looked at as a whole, bytes. Captures of
-/// networks have at most 256 KiB a packet.
-pub const LENGTH_MAX: u32 = 16 << 20;
-
 /// Reads the packets of a capture one after the other.
 pub struct Reader<R> {
     window: Window<R>,
@@ -40,27 +36,6 @@ pub struct Reader<R> {
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
-}
-
-/// A record within the window.
-pub(crate) struct Found {
-    pub(crate) at_ns: i64,
-    pub(crate) interface: u32,
-    pub(crate) link: u16,
-    pub(crate) original: u32,
-    /// Where its data are, from the start of the window.
-    pub(crate) data: Range<usize>,
-    /// Bytes of the whole record.
-    pub(crate) length: u64,
-}
-
-/// What came of a look for the next record.
-pub(crate) enum Next {
-    Record(Found),
-    /// The file ends where a record could begin.
-    End,
-    /// The file ends within a record.
-    CutOff,
 }
 
 /// Whether a file that begins with these four bytes says that it is a pcap or a pcapng.
@@ -146,42 +121,5 @@ impl<R: Read> Reader<R> {
     /// Packets handed out.
     pub fn packets(&self) -> u64 {
         self.packets
-    }
-}
-
-pub(crate) fn failed(error: io::Error) -> Error {
-    Error::whole(format!("cannot be read: {error}"))
-}
-
-/// Checks what a record says of its own lengths.
-pub(crate) fn check_lengths(at: u64, captured: u32, original: u32) -> Result<(), Error> {
-    match [("captured", captured), ("original", original)].into_iter().find(|(_, length)| *length > LENGTH_MAX) {
-        Some((which, length)) => Err(Error::at(
-            at,
-            format!("a packet of {length} bytes ({which} length); at most {LENGTH_MAX} are accepted"),
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Words of a file in its byte order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
-    Big,
-    #[default]
-    Little,
-}
-
-impl Order {
-    #[inline]
-    pub(crate) fn u16(self, bytes: &[u8], at: usize) -> u16 {
-        let word = [bytes[at], bytes[at + 1]];
-        if self == Order::Big { u16::from_be_bytes(word) } else { u16::from_le_bytes(word) }
-    }
-
-    #[inline]
-    pub(crate) fn u32(self, bytes: &[u8], at: usize) -> u32 {
-        let word = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-        if self == Order::Big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
     }
 }

@@ -181,13 +181,61 @@ fn calls_and_frames_are_rated() {
     }
     let film = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/life.txt");
     let flows = "[[flows]]\nname = \"call\"\ntransport = \"udp\"\ntraffic = { kind = \"voip\", suppress = false }\n\
-                 [[flows]]\nname = \"camera\"\ntransport = \"udp\"\ntraffic = { kind = \"video\", file = \"FILM\", rate = \"1Mbit\" }\n";
+                 [[flows]]\nname = \"camera\"\ntransport = \"udp\"\ntraffic = { kind = \"video\", file = \"FILM\", rate = \"1Mbit\" }\n\
+                 [[flows]]\nname = \"clock\"\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"2Mbit\", packet = \"100B\" }\n";
     let Some(live) = valid_run(&plan(&scenario("4s", &flows.replace("FILM", film)))) else { return };
     let flow = |group: &str| &live.result.flows[group]["steady"];
     let (call, camera) = (flow("call"), flow("camera"));
     assert!(call.mos > Some(4.0) && call.r_factor > Some(80.0), "{call:?}");
     // 25 frames a second or more for three seconds, on a link that is not full.
     assert!(camera.frames > Some(50) && camera.frame_loss_ratio < Some(0.1), "{camera:?}");
+    // A packet each 400 us: each is sent some of these late, and the next is not later for it.
+    let clock = flow("clock").goodput_bps;
+    assert!((clock - 2e6).abs() < 0.01 * 2e6, "{clock}");
+}
+
+#[test]
+fn media_adapt_and_transfers_arrive_over_datagrams() {
+    if common::skipped("RTP and transfers over datagrams in the live engine") {
+        return;
+    }
+    let flows = r#"
+        [[flows]]
+        name = "nada"
+        count = 2
+        transport = "rtp-nada"
+        [[flows]]
+        name = "tfrc"
+        transport = "rtp-tfrc"
+        traffic = { kind = "video", rate = "1Mbit" }
+        [[flows]]
+        name = "requests"
+        transport = "udp"
+        traffic = { kind = "transfers", size = "20kB", think = "200ms", new_connection = true }
+        [[flows]]
+        name = "voice"
+        transport = "linux"
+        traffic = { kind = "voip", suppress = false }
+    "#;
+    let Some(live) = valid_run(&plan(&scenario("6s", flows))) else { return };
+    let flow = |group: &str| &live.result.flows[group]["steady"];
+    for group in ["nada", "tfrc"] {
+        let seen = flow(group);
+        assert!(seen.goodput_bps > 2e5 && seen.loss_ratio < Some(0.1), "{group}: {seen:?}");
+        // By RTCP, over two links of access and the bottleneck each way: 2 x (2.5 + 10 + 2.5) ms.
+        assert!(seen.rtt_mean_s > Some(0.030) && seen.rtt_mean_s < Some(0.2), "{group}: {:?}", seen.rtt_mean_s);
+        assert!(seen.delay_mean_s > Some(0.015) && seen.delay_mean_s < seen.rtt_mean_s, "{group}: {seen:?}");
+    }
+    assert!(flow("tfrc").frames > Some(100), "30 frames a second for five: {:?}", flow("tfrc").frames);
+    // NADA's rate rises from report to report, as there is room.
+    let (all, steady) = (&live.result.flows["nada"]["all"], flow("nada"));
+    assert!(steady.goodput_bps > all.goodput_bps, "{} and then {}", all.goodput_bps, steady.goodput_bps);
+    // 20 kB each 200 ms are 800 kbit/s.
+    let requests = flow("requests").goodput_bps;
+    assert!((requests - 8e5).abs() < 0.15 * 8e5, "{requests}");
+    // 160 bytes each 20 ms.
+    let voice = flow("voice").goodput_bps;
+    assert!((voice - 64e3).abs() < 0.1 * 64e3, "{voice}");
 }
 
 /// Names of the network devices in this namespace.
@@ -278,7 +326,11 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         (&["link", "-", "--left", "no-such-namespace/dev"], of(one), "network namespace no-such-namespace"),
         (&["fly"], String::new(), "unknown command fly"),
         (&["top", "--count", "x"], String::new(), "--count x: a whole number from 0 on is wanted"),
-        (&["run", "-"], of("[[flows]]\nname = \"one\"\ntransport = \"rtp\"\n"), "not RTP"),
+        (
+            &["run", "-"],
+            of("[[flows]]\nname = \"one\"\ntransport = { preset = \"rtp\", header = \"28B\" }\n"),
+            "40B or more",
+        ),
     ] {
         let said = refused(arguments, &text);
         assert!(said.starts_with("aqumend: ") && said.contains(expect), "{expect}: {said}");

@@ -10,6 +10,7 @@
 //! - [`measured`]: what a link's meter saw, by windows of measurement; [`aqm_report`]: which AQM it had;
 //! - [`channel`]: what a transmitter does when its link is not a wire of given rates;
 //! - [`Losses`]: packets lost on the wire at random, by bit errors, in bursts;
+//! - [`Receptions`]: what packets and messages of transports other than TCP were like at their receivers;
 //! - [`Trace`]: the packets that cross links, as a capture.
 
 pub mod channel;
@@ -20,6 +21,7 @@ mod loss;
 pub mod measured;
 mod packet;
 pub mod port;
+mod receptions;
 mod ring;
 mod trace;
 mod transmitter;
@@ -30,4 +32,5 @@ pub use link::{Fate, Link};
 pub use loss::Losses;
 pub use measured::LinkSeen;
 pub use packet::{Carried, Identities, Identity};
+pub use receptions::Receptions;
 pub use trace::Trace;

@@ -6,20 +6,22 @@
 //! decide at the head, and disciplines of several queues. [`PlainPort`] is the first
 //! without AQM and measurements.
 
+mod answers;
 mod fifo;
 mod plain;
 mod served;
 
-use aqumen_aqm::{AnyAqm, AnyQdisc};
-use aqumen_aqm::{Aqm, Totals, Value};
-use aqumen_result::{Counts, Meter};
+use aqumen_aqm::{AnyAqm, AnyQdisc, Aqm, Totals, Value};
+use aqumen_result::Meter;
 use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_units::{Bytes, Instant};
+use aqumen_units::Bytes;
 
 use crate::transmitter::Transmitter;
 use crate::{Carried, Error};
 
+pub use answers::Arrival;
+use answers::meter_of;
 pub use fifo::FifoPort;
 pub use plain::PlainPort;
 pub use served::{Sent, ServedPort};
@@ -41,30 +43,6 @@ pub struct Style {
     pub collapse: bool,
     /// Served ports throughout.
     pub served: bool,
-}
-
-/// What became of a packet that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// It will be transmitted from `start` on and reach the next node at `reach`, nanoseconds.
-    Leaves {
-        /// When its transmission starts.
-        start: u64,
-        /// When it reaches the next node.
-        reach: u64,
-    },
-    /// It waits; a service event tells when it leaves. `busy_until` is set when its transmission started at once.
-    Waits {
-        /// When that transmission ends.
-        busy_until: Option<u64>,
-    },
-    /// It will be transmitted from `start` on, and get lost on the wire.
-    Lost {
-        /// When its transmission starts.
-        start: u64,
-    },
-    /// It is gone.
-    Dropped,
 }
 
 impl<P: Carried + Copy> Port<P> {
@@ -196,37 +174,4 @@ impl<P: Carried + Copy> Port<P> {
             Port::Plain(_) => {}
         }
     }
-}
-
-/// The queue discipline of `link`.
-pub(crate) fn discipline(link: &Link) -> Result<AnyQdisc, Error> {
-    let unknown = || Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() };
-    let built = link.aqm.build_qdisc(link.limit).ok_or_else(unknown)?;
-    built.map_err(|error| Error::aqm(link, error))
-}
-
-/// The meter of `link`, which takes losses within the nominal round trip for one event.
-fn meter_of(link: &Link) -> Meter {
-    Meter::new(link.target_pkts).with_round_trip((link.aqm.network.base_rtt_s * 1e9) as u64)
-}
-
-/// What a meter wants to know of a queue's totals.
-fn counts(totals: &Totals) -> Counts {
-    Counts {
-        arrivals: totals.arrivals,
-        departures: totals.departures,
-        departed_bytes: totals.departed_bytes,
-        marked: totals.marked,
-        early_dropped: totals.early_dropped,
-        overflow_dropped: totals.overflow_dropped,
-    }
-}
-
-/// Bits of a packet that are on the wire at `now`, when its transmission lasts from `start` to `end`.
-fn sent_bits(bytes: u32, start: u64, end: u64, now: u64) -> f64 {
-    8.0 * bytes as f64 * (now - start) as f64 / (end - start) as f64
-}
-
-fn instant(nanos: u64) -> Instant {
-    Instant::from_nanos(nanos)
 }

@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 
 use crate::interrupt::{Left, spawn, wait};
 use crate::own::Known;
-use crate::{RunResult, plan};
+use crate::result::RunResult;
+use crate::scenario::plan;
 
 /// What runs a plan; it asks now and then whether to go on.
 pub(crate) type Engine = dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Send + Sync;

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::catalogue::names;
-use crate::refuse;
+use crate::error::refuse;
 pub(crate) use seen::Seen;
 use seen::View;
 pub(crate) use trouble::Known;

@@ -15,8 +15,10 @@ use pyo3::prelude::*;
 use crate::cost::measured;
 use crate::error::{Cancelled, refuse};
 use crate::interrupt::{Worker, apart, listening};
+use crate::many;
 use crate::own::Known;
-use crate::{RunResult, Scenario, many, plan};
+use crate::result::RunResult;
+use crate::scenario::{Scenario, plan};
 
 /// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out:
 /// `reno` for ECN-capable flows, `drop` for others.

@@ -76,6 +76,10 @@ pub struct Oscillation {
     pub oscillation_period_s: Option<f64>,
     /// Deviation of the queue in it, packets.
     pub oscillation_std_pkts: Option<f64>,
+    /// Of a stable loop: the period of the cycle that it stays on from a large start, seconds.
+    pub coexisting_period_s: Option<f64>,
+    /// Deviation of the queue in that cycle, packets.
+    pub coexisting_std_pkts: Option<f64>,
 }
 
 /// The noise of packets.
@@ -195,6 +199,8 @@ impl Analysed {
             ("phase_margin_deg", exact.and_then(|exact| exact.phase_margin_deg)),
             ("oscillation_period_s", self.expected.oscillation_period_s),
             ("oscillation_std_pkts", self.expected.oscillation_std_pkts),
+            ("coexisting_period_s", self.expected.coexisting_period_s),
+            ("coexisting_std_pkts", self.expected.coexisting_std_pkts),
             ("queue_std_pkts", noise.and_then(|noise| noise.queue_std_pkts)),
         ];
         known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
@@ -233,16 +239,16 @@ impl Case<'_> {
         let exact = self.analysis.margins?.exact;
         let deviation = self.measured.queue_std_pkts.unwrap_or(0.0);
         let swing = self.seen.swing.filter(|swing| swing.oscillates);
+        let often = |period_s: Option<f64>| match period_s {
+            Some(period_s) => format!("{} s", general(period_s, 2)),
+            None => "without a clear period".into(),
+        };
+        let seen = match swing {
+            Some(swing) => format!("seen {}, ±{deviation:.0}", often(swing.period_s)),
+            None => "none seen".into(),
+        };
+        let Oscillation { oscillation_period_s, oscillation_std_pkts, .. } = self.analysis.expected;
         if !exact.stable {
-            let often = |period_s: Option<f64>| match period_s {
-                Some(period_s) => format!("{} s", general(period_s, 2)),
-                None => "without a clear period".into(),
-            };
-            let seen = match swing {
-                Some(swing) => format!("seen {}, ±{deviation:.0}", often(swing.period_s)),
-                None => "none seen".into(),
-            };
-            let Oscillation { oscillation_period_s, oscillation_std_pkts } = self.analysis.expected;
             let Some((gain, period_s)) = exact.gain_margin.zip(oscillation_period_s) else {
                 return Some(format!("unstable: oscillation expected, {seen}"));
             };
@@ -250,11 +256,18 @@ impl Case<'_> {
             let period = general(period_s, 2);
             return Some(format!("gain margin {gain:.2}: limit cycle expected, period {period} s{height}, {seen}"));
         }
-        let swing = swing?;
         let least = match exact.gain_margin {
             None => "no limit to its gain".into(),
             Some(gain) => format!("a gain margin of {gain:.2}"),
         };
+        let Oscillation { coexisting_period_s, coexisting_std_pkts, .. } = self.analysis.expected;
+        if let Some((period_s, height)) = coexisting_period_s.zip(coexisting_std_pkts) {
+            let period = general(period_s, 2);
+            return Some(format!(
+                "the loop has {least}, but from a large start stays on a cycle: period {period} s, ±{height:.0} packets, {seen}"
+            ));
+        }
+        let swing = swing?;
         let period = swing.period_s.map_or(String::new(), |s| format!(" with period {} s", general(s, 2)));
         Some(format!(
             "the loop has {least}, yet the queue swings by ±{deviation:.0} packets{period} ({}): changes of the network in \
@@ -339,7 +352,12 @@ mod tests {
                 margins: Some(Margins {
                     exact: Exact { stable: true, gain_margin: Some(2.5), phase_margin_deg: Some(60.0) },
                 }),
-                expected: Oscillation { oscillation_period_s: None, oscillation_std_pkts: None },
+                expected: Oscillation {
+                    oscillation_period_s: None,
+                    oscillation_std_pkts: None,
+                    coexisting_period_s: None,
+                    coexisting_std_pkts: None,
+                },
                 noise: Noise {
                     valid: true,
                     queue_std_pkts: Some(12.0),
@@ -418,7 +436,8 @@ mod tests {
         let unstable = |analysis: &mut Analysed, gain| {
             analysis.margins =
                 Some(Margins { exact: Exact { stable: false, gain_margin: gain, phase_margin_deg: None } });
-            analysis.expected = Oscillation { oscillation_period_s: Some(3.25), oscillation_std_pkts: Some(40.4) };
+            analysis.expected.oscillation_period_s = Some(3.25);
+            analysis.expected.oscillation_std_pkts = Some(40.4);
         };
         let expected = "gain margin 0.50: limit cycle expected, period 3.2 s, ±40 packets, ";
         let swing = swinging(Some(3.5));
@@ -430,6 +449,23 @@ mod tests {
         let though = "the loop has a gain margin of 2.50, yet the queue swings by ±13 packets \
                       (p = 0 or 1 for 20% of the time)";
         assert!(note(Some(&swing), |_, _, _| {}).starts_with(though));
+    }
+
+    #[test]
+    fn a_cycle_beside_a_stable_rest_is_told_whether_it_is_seen_or_not() {
+        let beside_rest = |analysis: &mut Analysed| {
+            analysis.expected.coexisting_period_s = Some(2.77);
+            analysis.expected.coexisting_std_pkts = Some(68.3);
+        };
+        let expected =
+            "the loop has a gain margin of 2.50, but from a large start stays on a cycle: period 2.8 s, ±68 packets, ";
+        let swing = swinging(Some(2.9));
+        assert_eq!(note(Some(&swing), |_, a, _| beside_rest(a)), format!("{expected}seen 2.9 s, ±13"));
+        assert_eq!(note(None, |_, a, _| beside_rest(a)), format!("{expected}none seen"));
+        let mut at = predicted();
+        beside_rest(at.analysis.as_mut().expect("it has one"));
+        let point = beside(&at, &measured(), &seen(None)).point;
+        assert_eq!((point["coexisting_period_s"], point["coexisting_std_pkts"]), (2.77, 68.3));
     }
 
     #[test]

@@ -4,16 +4,16 @@ use aqumen_aqm::Catalogue;
 use aqumen_units::Span;
 
 use crate::Protocol;
-use crate::cells;
 use crate::channel::LinkState;
-use crate::error::suggestion;
+use crate::error::{Wrong, suggestion};
 use crate::field::{Buffer, Name};
 use crate::files::Files;
 use crate::line::Medium;
-use crate::network::{Core, Wrong, loss};
+use crate::network::{Core, loss};
 use crate::schema::{Event, Group, Side, Spec, Topology};
 use crate::spec::{AqmChange, AqmSpec, check_profiles};
 use crate::spread::Spread;
+use crate::sweep;
 use crate::traffic::Traffic;
 use crate::units::show_span;
 
@@ -32,7 +32,7 @@ pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result
     if end == Span::ZERO {
         return wrong("duration", "must be above 0s, such as \"100s\"");
     }
-    if let Err((key, message)) = cells::check(&spec.variants, &spec.sweep) {
+    if let Err((key, message)) = sweep::check(&spec.variants, &spec.sweep) {
         return wrong(key, message);
     }
     let interval = spec.sample_interval();

@@ -10,15 +10,17 @@ use aqumen_aqm::{Kind as ParamKind, Limit, Network};
 use aqumen_units::{Rate, Span};
 
 use crate::Error;
+use crate::choice::AqmChoice;
 use crate::expand::written_link;
 use crate::field::TIME_MAX;
 use crate::network::{Core, CoreLink, limit};
-use crate::plan::{AqmChoice, Link};
-use crate::scenario::{Scenario, locate};
+use crate::plan::Link;
+use crate::scenario::Scenario;
 use crate::schema::{Group, Side, Spec};
 use crate::spec::AqmSpec;
 use crate::spread::Spread;
 use crate::traffic::Traffic;
+use crate::tree::locate;
 use crate::units::{show_span, show_value};
 use crate::value::OwnedValue;
 

@@ -36,6 +36,12 @@ impl Error {
     }
 }
 
+/// A dotted path and what is wrong there.
+pub(crate) type Wrong = (String, String);
+
+/// A key of a table and what is wrong with its value.
+pub(crate) type Fault = (&'static str, String);
+
 /// Longest list of names in a message, characters.
 const LIST_CHARS_MAX: usize = 200;
 /// Longest value shown.

@@ -1,15 +1,18 @@
 //! From a scenario to the plan of one seed: every flow gets its hosts, access links, delays and start time.
 
-use aqumen_aqm::{Draw, Limit, Network, Qdisc};
+use aqumen_aqm::{Draw, Limit, Network};
 use aqumen_units::{Instant, Span};
 
 use crate::channel::LinkState;
 use crate::check::{event_link, event_windows, merge, pauses};
+use crate::choice::AqmChoice;
+use crate::error::Wrong;
 use crate::field::Buffer;
 use crate::line::Line;
-use crate::network::{Core, CoreLink, Way, Wrong, limit};
-use crate::plan::{AqmChoice, Flow, Group, Link, Plan, Window};
-use crate::schema::{Access, Side, Spec};
+use crate::links::Access;
+use crate::network::{Core, CoreLink, Way, limit};
+use crate::plan::{Flow, Group, Link, Plan, Window};
+use crate::schema::{Side, Spec};
 use crate::spec::{AqmChange, AqmSpec};
 use crate::spread::Spread;
 use crate::streams::{Kind, Stream};
@@ -111,26 +114,25 @@ pub(crate) fn expand(
             // The connections of a session run between the same hosts.
             plan.flows.extend(std::iter::repeat_n(flow, connections as usize));
         }
-        if let Some(shape) = group.traffic.endless_start() {
-            plan.notes.push(format!(
-                "{}: its times are Pareto of shape {shape}, and how long the one lasts in whose middle a source begins has no mean: what it \
-                 sends may hang on that for the whole run; begin = \"off\" starts with a whole period OFF, as ns-2 does",
-                group.name.0
-            ));
-        }
-        if group.start.high >= spec.duration {
-            let of_group = &plan.flows[first as usize..];
-            let end = Instant::ZERO + spec.duration;
-            let begun = of_group.iter().filter(|flow| flow.on.first().is_some_and(|(from, _)| *from < end)).count();
-            plan.notes.push(format!(
-                "{}: {} of {} flows begin after the end of the run",
-                group.name.0,
-                of_group.len() - begun,
-                of_group.len()
-            ));
-        }
+        note(&mut plan, group, first as usize);
     }
     Ok(plan)
+}
+
+/// What a reader should know of `group`, whose flows are those from `first` on.
+fn note(plan: &mut Plan, group: &crate::schema::Group, first: usize) {
+    let name = &group.name.0;
+    if let Some(shape) = group.traffic.endless_start() {
+        plan.notes.push(format!(
+            "{name}: its times are Pareto of shape {shape}, and how long the one lasts in whose middle a source begins has no mean: what it \
+             sends may hang on that for the whole run; begin = \"off\" starts with a whole period OFF, as ns-2 does"
+        ));
+    }
+    if group.start.high >= plan.duration {
+        let (flows, end) = (&plan.flows[first..], Instant::ZERO + plan.duration);
+        let late = flows.iter().filter(|flow| flow.on.first().is_none_or(|(from, _)| *from >= end)).count();
+        plan.notes.push(format!("{name}: {late} of {} flows begin after the end of the run", flows.len()));
+    }
 }
 
 pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Result<Link, Wrong> {
@@ -173,24 +175,7 @@ pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, 
             current = current.changed(change, &spec.aqms).map_err(|(key, message)| (path(key.as_deref()), message))?;
             let new = choice(&current);
             let limit = limit(link.buffer);
-            let built = match new.build_qdisc(limit) {
-                Some(Ok(built)) => built,
-                Some(Err(error)) => return Err((path(None), error.to_string())),
-                None => return Err((path(None), format!("no AQM \"{}\"", new.name))),
-            };
-            let many = [&before, &new].into_iter().find(|choice| choice.build().is_none());
-            if let Some(many) = many.filter(|_| before.name != new.name) {
-                let message =
-                    format!("{} has several queues: its parameters can change, but not for another AQM", many.name);
-                return Err((path(None), message));
-            }
-            // One that cannot be built is reported where it stands.
-            if let Some(Ok(old)) = before.build_qdisc(limit) {
-                old.fixed(&built).map_err(|error| match change {
-                    AqmChange::Params(_) => (path(Some(&error.param)), error.requirement.to_string()),
-                    AqmChange::Spec(_) => (path(None), error.to_string()),
-                })?;
-            }
+            check_takeover(&before, &new, limit, change).map_err(|(key, message)| (path(key.as_deref()), message))?;
             before = new.clone();
             line.aqms.push((at, new));
         }
@@ -213,6 +198,31 @@ pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, 
         aqm: choice(aqm),
         target_pkts,
         record: link.record,
+    })
+}
+
+/// Refuses an AQM that cannot take over from the one `before`: a parameter at fault (`None`: the AQM itself), and why.
+fn check_takeover(
+    before: &AqmChoice,
+    new: &AqmChoice,
+    limit: Limit,
+    change: &AqmChange,
+) -> Result<(), (Option<String>, String)> {
+    let built = match new.build_qdisc(limit) {
+        Some(Ok(built)) => built,
+        Some(Err(error)) => return Err((None, error.to_string())),
+        None => return Err((None, format!("no AQM \"{}\"", new.name))),
+    };
+    let many = [before, new].into_iter().find(|choice| choice.build().is_none());
+    if let Some(many) = many.filter(|_| before.name != new.name) {
+        let name = &many.name;
+        return Err((None, format!("{name} has several queues: its parameters can change, but not for another AQM")));
+    }
+    // One that cannot be built is reported where it stands.
+    let Some(Ok(old)) = before.build_qdisc(limit) else { return Ok(()) };
+    old.fixed(&built).map_err(|error| match change {
+        AqmChange::Params(_) => (Some(error.param.to_string()), error.requirement.to_string()),
+        AqmChange::Spec(_) => (None, error.to_string()),
     })
 }
 
@@ -347,33 +357,4 @@ fn windows(spec: &Spec) -> Vec<Window> {
     windows.extend(event_windows(spec).iter().map(|(name, start, until)| window(name, *start, *until)));
     windows.extend(spec.windows.0.iter().map(|(name, interval)| window(name, interval.start, interval.end)));
     windows
-}
-
-impl Plan {
-    /// The first AQM that cannot be built for its link: the link's index, and why.
-    pub(crate) fn unfit_aqm(&self, written: usize) -> Option<(usize, String)> {
-        self.links[..written].iter().enumerate().find_map(|(i, link)| match link.aqm.build_qdisc(link.limit) {
-            Some(Ok(_)) => None,
-            Some(Err(error)) => Some((i, error.to_string())),
-            None => Some((i, format!("no AQM \"{}\"", link.aqm.name))),
-        })
-    }
-
-    /// The plan as JSON: version 1 of the form that engines outside this program read. Times in seconds, rates in bits
-    /// per second. Fails if an AQM cannot be built for its link.
-    pub fn to_json(&self) -> Result<serde_json::Value, aqumen_aqm::ParamError> {
-        crate::json::plan(self)
-    }
-}
-
-/// The parameters in force of a link's AQM.
-pub(crate) fn resolved(
-    choice: &AqmChoice,
-    limit: Limit,
-) -> Option<Result<Vec<(&'static str, crate::OwnedValue)>, aqumen_aqm::ParamError>> {
-    Some(choice.build_qdisc(limit)?.map(|qdisc| {
-        let mut params = Vec::new();
-        qdisc.settings(&mut |name, value| params.push((name, crate::OwnedValue::from_value(value))));
-        params
-    }))
 }

@@ -83,3 +83,9 @@ fn regular(path: &Path) -> Result<(), String> {
         Err(error) => Err(format!("{shown}: cannot read: {error}")),
     }
 }
+
+/// The lines that say something, with their numbers.
+pub(crate) fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', '%', ';']))
+}

@@ -4,11 +4,19 @@ use aqumen_aqm::{Limit, Network, ParamError};
 use aqumen_units::{Instant, Span};
 use serde_json::{Map, Value, json};
 
-use crate::expand::resolved;
-use crate::plan::{AqmChoice, Link, Plan};
+use crate::choice::AqmChoice;
+use crate::plan::{Link, Plan};
 use crate::value::OwnedValue;
 
-pub(crate) fn plan(plan: &Plan) -> Result<Value, ParamError> {
+impl Plan {
+    /// The plan as JSON: version 1 of the form that engines outside this program read. Times in seconds, rates in bits
+    /// per second. Fails if an AQM cannot be built for its link.
+    pub fn to_json(&self) -> Result<Value, ParamError> {
+        plan(self)
+    }
+}
+
+fn plan(plan: &Plan) -> Result<Value, ParamError> {
     let links = plan.links.iter().map(link).collect::<Result<Vec<_>, _>>()?;
     let groups: Vec<Value> = plan
         .groups
@@ -74,7 +82,7 @@ fn link(link: &Link) -> Result<Value, ParamError> {
 }
 
 fn aqm(choice: &AqmChoice, limit: Limit) -> Result<Value, ParamError> {
-    let params: Map<String, Value> = match resolved(choice, limit) {
+    let params: Map<String, Value> = match choice.in_force(limit) {
         Some(params) => params?.into_iter().map(|(name, value)| (name.to_string(), value.to_json())).collect(),
         None => choice.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect(),
     };

@@ -40,13 +40,14 @@
 //! ```
 //!
 //! - `units` reads "10Mbit"; `tree` knows the line of every value; `field` reads, writes and describes a value;
-//! - `value` are values of parameters, as written and as read; `schema` declares the tables, `parking_lot` one of its
-//!   presets, `spread` the times that differ from flow to flow, `transport`, `traffic` (with its laws of chance, `law`)
-//!   and `spec` those of transports, applications and AQMs;
-//! - `cells` has the variants and sweeps of one file, `until` its beginning alone;
+//! - `value` are values of parameters, as written and as read; `schema` declares the tables, `links` those of links,
+//!   `parking_lot` one of its presets, `spread` the times that differ from flow to flow, `transport`, `traffic` (with
+//!   its laws of chance, `law`) and `spec` those of transports, applications and AQMs, `sweep` variants and axes;
+//! - `cells` makes one scenario of variants and points of a sweep, `until` its beginning alone;
 //! - `design` is a scenario made of a network's numbers alone;
 //! - `mmpp` is the other file: a model for the queueing analysis; `replay` the settings of a replayed capture;
-//! - `channel` has the media and losses of links, `rates` reads their traces, `line` is what the plan holds of them;
+//! - `channel` has the media and losses of links, `rates` reads their traces, `line` is what the plan holds of them,
+//!   `choice` of their AQM;
 //! - `check` compares values with one another, `network` and `routes` lay out the links, `expand` places the flows.
 
 #![forbid(unsafe_code)]
@@ -54,6 +55,7 @@
 mod cells;
 pub mod channel;
 mod check;
+mod choice;
 pub mod cost;
 pub mod design;
 mod error;
@@ -63,6 +65,7 @@ mod files;
 mod json;
 pub mod law;
 mod line;
+mod links;
 pub mod list;
 pub mod memory;
 pub mod mmpp;
@@ -77,6 +80,7 @@ pub mod schema;
 mod spec;
 mod spread;
 pub mod streams;
+mod sweep;
 pub mod traffic;
 mod transport;
 mod tree;
@@ -84,16 +88,17 @@ mod units;
 mod until;
 mod value;
 
-pub use cells::{Axis, Changes};
 pub use check::{FLOWS_MAX, SAMPLES_MAX};
+pub use choice::AqmChoice;
 pub use error::Error;
 pub use field::{Buffer, Interval, Name, Named, Packets, RATE_MAX, TIME_MAX};
 pub use files::Files;
 pub use line::{Line, Medium, Opportunities};
-pub use plan::{AqmChoice, Flow, Group, Link, Plan, Window};
+pub use plan::{Flow, Group, Link, Plan, Window};
 pub use scenario::{Outside, Scenario};
 pub use spec::{AqmSpec, Profile};
 pub use spread::{Shape, Spread};
+pub use sweep::{Axis, Changes};
 pub use traffic::Traffic;
 pub use transport::{Ends, PRESETS, Preset, Protocol, Transport};
 pub use units::{read_bytes, read_packets, read_rate, read_span};

@@ -6,8 +6,8 @@ use aqumen_units::{Instant, Span};
 use serde_json::{Value, json};
 
 use crate::channel::{Channel, Loss, Losses};
+use crate::choice::AqmChoice;
 use crate::field::{Field, as_json};
-use crate::plan::AqmChoice;
 
 /// What a plain wire does not have.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::field::param;
 use crate::traffic;
 use crate::transport::{PRESETS, Protocol};
 
@@ -69,27 +70,4 @@ pub fn traffic() -> Value {
         })
     };
     traffic::kinds().iter().map(row).collect()
-}
-
-/// Name, unit and choices of a parameter, from its schema.
-pub(crate) fn param(name: &str, schema: &Value) -> Value {
-    json!({"name": name, "unit": unit(schema), "choices": schema["enum"]})
-}
-
-/// The kind of value in a word or two.
-fn unit(schema: &Value) -> String {
-    if let Some(choices) = schema["anyOf"].as_array() {
-        let law = choices.iter().any(|choice| !choice["properties"]["law"].is_null());
-        let other = if law { "law" } else { "table" };
-        return choices.first().map_or(other.into(), |first| format!("{} or {other}", unit(first)));
-    }
-    match (schema["format"].as_str(), schema["type"].as_str()) {
-        _ if schema["enum"].is_array() => "choice".into(),
-        (Some(format), _) => format.into(),
-        (None, Some("boolean")) => "flag".into(),
-        (None, Some("array")) => "list".into(),
-        (None, Some("object")) => "table".into(),
-        (None, Some("string")) => "text".into(),
-        (None, kind) => kind.unwrap_or("value").into(),
-    }
 }

@@ -14,8 +14,7 @@ use crate::Error;
 use crate::error::suggestion;
 use crate::field::{At, Buffer, Field, Misfit, Name, Named, table};
 use crate::files::{bytes_of_file, text_of_bytes};
-use crate::scenario::locate;
-use crate::tree::{Node, Value};
+use crate::tree::{Node, Value, locate};
 use crate::units;
 
 pub use chain::Chain;

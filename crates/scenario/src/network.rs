@@ -5,13 +5,14 @@ use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use crate::channel::{Capacity, Channel, Loss, Losses};
-use crate::error::suggestion;
+use crate::error::{Wrong, suggestion};
 use crate::field::{Buffer, Field, Name, Packets};
 use crate::files::Files;
 use crate::line::Medium;
+use crate::links::{Access, GraphLink, Reverse};
 use crate::rates::{Resolved, resolve};
 use crate::routes::{Edge, route};
-use crate::schema::{Access, GraphLink, Group, Reverse, Side, Spec, Topology};
+use crate::schema::{Group, Side, Spec, Topology};
 use crate::spread::Spread;
 use crate::units::show_span;
 
@@ -55,9 +56,6 @@ pub(crate) struct Core {
 
 /// Tells what a link carries by its rate, its channel and the path of its table.
 type Carried<'a> = dyn Fn(&Option<Capacity>, &Option<Channel>, &str) -> Result<Option<Resolved>, Wrong> + 'a;
-
-/// A dotted path, and what is wrong there.
-pub(crate) type Wrong = (String, String);
 
 impl Core {
     /// The network of `spec`; the files that it names are among `files`.

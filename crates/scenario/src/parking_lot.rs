@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::channel::Capacity;
 use crate::field::{At, Buffer, Field, Misfit, Name, table};
-use crate::schema::{Access, BUFFER_ELSEWHERE, GraphLink, Reverse};
+use crate::links::{Access, BUFFER_ELSEWHERE, GraphLink, Reverse};
 use crate::tree::Value;
 
 table! {

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
-use aqumen_aqm::{AnyAqm, AnyQdisc, Catalogue, Limit, Network, ParamError, Value};
+use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use crate::Traffic;
+use crate::choice::AqmChoice;
 use crate::line::Line;
 use crate::transport::Protocol;
-use crate::value::OwnedValue;
 
 /// A scenario made explicit for one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +43,15 @@ impl Plan {
     pub fn is_endless(&self, flow: &Flow) -> bool {
         let group = &self.groups[flow.group as usize];
         flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
+    }
+
+    /// The first AQM that cannot be built for its link: the link's index, and why.
+    pub(crate) fn unfit_aqm(&self, written: usize) -> Option<(usize, String)> {
+        self.links[..written].iter().enumerate().find_map(|(i, link)| match link.aqm.build_qdisc(link.limit) {
+            Some(Ok(_)) => None,
+            Some(Err(error)) => Some((i, error.to_string())),
+            None => Some((i, format!("no AQM \"{}\"", link.aqm.name))),
+        })
     }
 
     /// When the application of `flow` ends for good, nanoseconds; of one that does not, later than any run.
@@ -86,19 +95,6 @@ pub struct Link {
     pub target_pkts: Option<f64>,
     /// Whether metrics and series are wanted. A link that is not recorded may be computed without events.
     pub record: bool,
-}
-
-/// An AQM by name with its values, and the network from which it designs what is left open.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AqmChoice {
-    /// Name of the algorithm, profiles resolved.
-    pub name: String,
-    /// The values given.
-    pub values: Vec<(String, OwnedValue)>,
-    /// The nominal network and the link.
-    pub network: Network,
-    /// Where the algorithm is found.
-    pub catalogue: Catalogue,
 }
 
 /// Flows that share a transport and are reported together.
@@ -159,34 +155,10 @@ impl Link {
         let ever_aqm = self.line.iter().any(|line| !line.aqms.is_empty());
         !self.record && !ever_aqm && self.aqm.name == "droptail" && self.aqm.values.is_empty()
     }
-}
 
-impl Link {
     /// The least propagation delay that it ever has.
     pub fn delay_min(&self) -> Span {
         let later = self.line.iter().flat_map(|line| &line.delays).map(|(_, delay)| *delay);
         later.fold(self.delay, Span::min)
-    }
-}
-
-impl AqmChoice {
-    /// A built-in one.
-    pub fn builtin(name: &str, values: Vec<(String, OwnedValue)>, network: Network) -> Self {
-        AqmChoice { name: name.into(), values, network, catalogue: Catalogue::BUILT_IN }
-    }
-
-    /// The AQM of one queue, ready to run. `None` if there is none of that name.
-    pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
-        self.catalogue.build(&self.name, &self.values(), &self.network)
-    }
-
-    /// The queue discipline with room for `limit`, ready to run, of one queue or of several. `None` if there is none of
-    /// that name.
-    pub fn build_qdisc(&self, limit: Limit) -> Option<Result<AnyQdisc, ParamError>> {
-        self.catalogue.build_qdisc(&self.name, &self.values(), &self.network, limit)
-    }
-
-    fn values(&self) -> Vec<(&str, Value<'_>)> {
-        self.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect()
     }
 }

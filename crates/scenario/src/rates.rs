@@ -5,10 +5,10 @@ use std::sync::Arc;
 use aqumen_units::{Instant, Rate, Span};
 
 use crate::channel::{Capacity, Varying};
+use crate::error::Wrong;
 use crate::field::{RATE_MAX, TIME_MAX};
 use crate::files::Files;
 use crate::line::{Medium, Opportunities};
-use crate::network::Wrong;
 use crate::units;
 
 /// What the rates of a link come to.

@@ -6,8 +6,7 @@ use serde_json::json;
 
 use crate::Error;
 use crate::field::{At, Buffer, Field, Misfit, Packets, table};
-use crate::scenario::locate;
-use crate::tree::{Node, Value};
+use crate::tree::{Node, Value, locate};
 use crate::units;
 use crate::value::Written;
 

@@ -8,11 +8,11 @@ use crate::check::check;
 use crate::expand::expand;
 use crate::field::{At, Field};
 use crate::files::{Files, bytes_of_file, text_of_bytes};
-use crate::network::{Core, Wrong};
+use crate::network::Core;
 use crate::schema::Spec;
 use crate::spec::AqmSpec;
 use crate::traffic::OwnKinds;
-use crate::tree::{Node, Value};
+use crate::tree::{Node, Value, locate};
 use crate::{Error, Plan};
 
 /// What a scenario may name beside what is built in: AQMs and kinds of traffic from outside.
@@ -217,14 +217,4 @@ pub(crate) fn full_key(key: &str) -> String {
         Some("bottleneck" | "access" | "links") => format!("topology.{key}"),
         _ => key.into(),
     }
-}
-
-/// The error at a dotted path, with the line and value that stand there.
-pub(crate) fn locate(tree: &Node, file: &str, (path, message): Wrong) -> Error {
-    let (node, exact) = tree.nearest(&path);
-    let value = match &node.value {
-        Value::Table(_) => None,
-        value => exact.then(|| value.show()),
-    };
-    Error { file: file.into(), line: node.line, key: path, value, message }
 }

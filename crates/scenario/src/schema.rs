@@ -3,12 +3,13 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
-use crate::cells::{Axis, Changes};
-use crate::channel::{Capacity, Channel, LinkState, Losses};
-use crate::field::{At, Buffer, Field, Interval, Misfit, Name, Named, Packets, all_defaults, table};
+use crate::channel::{LinkState, Losses};
+use crate::field::{At, Field, Interval, Misfit, Name, Named, Packets, all_defaults, table};
+pub use crate::links::{Access, Bottleneck, GraphLink, Reverse};
 use crate::parking_lot::ParkingLot;
 use crate::spec::{AqmChange, Profile};
 use crate::spread::Spread;
+use crate::sweep::{Axis, Changes};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 
@@ -70,60 +71,6 @@ table! {
 }
 
 table! {
-    /// The link under test of a dumbbell.
-    pub struct Bottleneck("the bottleneck link") {
-        /// Its rate, or rates over time.
-        pub rate: Option<Capacity>,
-        /// In place of a rate: a medium with a law of its own.
-        pub channel: Option<Channel>,
-        /// Losses on the wire, after the queue: a probability, or a table.
-        pub loss: Option<Losses>,
-        /// Its propagation delay.
-        pub delay: Span,
-        /// Room of its queue, in packets or bytes; the packet in transmission does not count.
-        pub buffer: Buffer,
-        /// The opposite direction.
-        pub reverse: Reverse = Reverse::default(),
-    }
-}
-
-table! {
-    /// The opposite direction of a link.
-    pub struct Reverse("the opposite direction") {
-        /// Its rate, or rates over time; as the link if absent.
-        pub rate: Option<Capacity>,
-        /// In place of a rate: a medium with a law of its own.
-        pub channel: Option<Channel>,
-        /// Losses on the wire, after the queue: a probability, or a table; none if absent.
-        pub loss: Option<Losses>,
-        /// Its propagation delay; that of the link if absent.
-        pub delay: Option<Span>,
-        /// Room of its queue.
-        pub buffer: Buffer = BUFFER_ELSEWHERE,
-        /// Its AQM: a SPEC, or `test` for the AQM under test.
-        pub aqm: String = "droptail".into(),
-        /// Whether its metrics and series are wanted.
-        pub record: bool = false,
-        /// Target queue length, from which the deviation is measured.
-        pub target: Option<Packets>,
-    }
-}
-
-table! {
-    /// A link between a host and a router; both directions are alike.
-    pub struct Access("an access link") {
-        /// Its rate.
-        pub rate: Rate,
-        /// Its propagation delay, or whence each flow takes it, on each side by itself.
-        pub delay: Spread = Spread::fixed(Span::ZERO),
-        /// Losses on the wire in each direction: a probability, or a table.
-        pub loss: Option<Losses>,
-        /// Room of its queue.
-        pub buffer: Buffer = BUFFER_ELSEWHERE,
-    }
-}
-
-table! {
     /// Any nodes and links. Routes are the fewest hops, then the least delay, then the first link written.
     pub struct Graph("a graph") {
         /// Names of the nodes.
@@ -132,38 +79,6 @@ table! {
         pub links: Vec<GraphLink>,
         /// Access links for flow groups that give none of their own.
         pub access: Option<Access>,
-    }
-}
-
-table! {
-    /// A link of a graph.
-    pub struct GraphLink("a link") {
-        /// Its name; that of the opposite direction has `-reverse` behind.
-        pub name: Name,
-        /// The node whose queue it drains.
-        pub from: Name,
-        /// The node it leads to.
-        pub to: Name,
-        /// Its rate, or rates over time.
-        pub rate: Option<Capacity>,
-        /// In place of a rate: a medium with a law of its own.
-        pub channel: Option<Channel>,
-        /// Losses on the wire, after the queue: a probability, or a table.
-        pub loss: Option<Losses>,
-        /// Its propagation delay.
-        pub delay: Span,
-        /// Room of its queue, in packets or bytes; the packet in transmission does not count.
-        pub buffer: Buffer = BUFFER_ELSEWHERE,
-        /// Its AQM: a SPEC, or `test` for the AQM under test.
-        pub aqm: String = "droptail".into(),
-        /// Whether its metrics and series are wanted; a link under test is recorded anyway.
-        pub record: bool = false,
-        /// Target queue length, from which the deviation is measured; that of the nominal network on a link under test.
-        pub target: Option<Packets>,
-        /// Whether there is no link in the opposite direction.
-        pub one_way: bool = false,
-        /// The opposite direction.
-        pub reverse: Reverse = Reverse::default(),
     }
 }
 
@@ -271,9 +186,6 @@ table! {
     }
 }
 
-/// The buffer of links that are not meant to lose packets.
-pub(crate) const BUFFER_ELSEWHERE: Buffer = Buffer::Packets(100_000);
-
 /// One side of the flows of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -317,12 +229,6 @@ impl Group {
     pub(crate) fn is_long_lived_tcp(&self) -> bool {
         let finite = self.transfer.is_some() || self.traffic.asks();
         self.transport.config.tcp().is_some() && !finite
-    }
-}
-
-impl Default for Reverse {
-    fn default() -> Self {
-        all_defaults()
     }
 }
 

@@ -3,11 +3,12 @@
 
 use aqumen_aqm::{Algorithm, Catalogue, Network, QueueKind, threshold};
 
+use crate::Error;
+use crate::choice::AqmChoice;
 use crate::error::suggestion_listed;
 use crate::field::{At, Field, Misfit, Named};
 use crate::tree::Value;
 use crate::value::{self, OwnedValue, Written};
-use crate::{AqmChoice, Error};
 
 /// An AQM chosen by a SPEC: an algorithm with values, its profiles resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +42,7 @@ pub enum AqmChange {
 }
 
 /// What is wrong with a profile: the key at fault (`None`: the profile itself), and why.
-type Fault = (Option<String>, String);
+type ProfileFault = (Option<String>, String);
 
 impl AqmSpec {
     /// Reads a SPEC that stands by itself: of the built-in AQMs and profiles.
@@ -85,7 +86,7 @@ impl AqmSpec {
     }
 
     /// This AQM after `change`. The error is the key at fault (`None`: the change itself), and a message.
-    pub(crate) fn changed(&self, change: &AqmChange, profiles: &Named<Profile>) -> Result<Self, Fault> {
+    pub(crate) fn changed(&self, change: &AqmChange, profiles: &Named<Profile>) -> Result<Self, ProfileFault> {
         let params = match change {
             AqmChange::Spec(text) => {
                 return AqmSpec::parse(text, profiles, &self.catalogue).map_err(|message| (None, message));
@@ -105,7 +106,7 @@ impl AqmSpec {
 }
 
 /// Checks every profile; names the one at fault.
-pub(crate) fn check_profiles(profiles: &Named<Profile>, catalogue: &Catalogue) -> Result<(), (String, Fault)> {
+pub(crate) fn check_profiles(profiles: &Named<Profile>, catalogue: &Catalogue) -> Result<(), (String, ProfileFault)> {
     for (name, _) in &profiles.0 {
         if algorithm(name, catalogue).is_some() {
             let message = "this is the name of an algorithm; a profile needs another".to_string();
@@ -126,7 +127,7 @@ fn algorithm<'a>(name: &str, catalogue: &'a Catalogue) -> Option<&'a Algorithm> 
 type Resolved<'a> = (&'a Algorithm, Vec<(String, OwnedValue)>);
 
 /// The algorithm behind `name` with the values of the profiles on the way, the nearest winning.
-fn resolve<'a>(name: &str, profiles: &Named<Profile>, catalogue: &'a Catalogue) -> Result<Resolved<'a>, Fault> {
+fn resolve<'a>(name: &str, profiles: &Named<Profile>, catalogue: &'a Catalogue) -> Result<Resolved<'a>, ProfileFault> {
     let mut chain: Vec<(&str, &Profile)> = Vec::new();
     let mut at = name;
     while let Some(profile) = profiles.get(at) {

@@ -10,7 +10,7 @@ mod tables;
 
 use serde_json::json;
 
-use crate::error::suggestion_listed;
+use crate::error::{Fault, suggestion_listed};
 use crate::field::{At, Field, Misfit, as_json};
 use crate::files::Files;
 use crate::law::Law;
@@ -53,9 +53,6 @@ pub enum Traffic {
     /// A kind from outside.
     Own(Own),
 }
-
-/// A key and what is wrong there.
-type Wrong = (&'static str, String);
 
 /// Whose the arrivals are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +120,7 @@ macro_rules! kinds {
             }
 
             /// What its values must be, one against another. Files have been read.
-            pub(crate) fn check(&self) -> Result<(), Wrong> {
+            pub(crate) fn check(&self) -> Result<(), Fault> {
                 match self {
                     Traffic::Bulk | Traffic::Own(_) => Ok(()),
                     $( Traffic::$variant(kind) => kind.check(), )*
@@ -271,7 +268,7 @@ impl Traffic {
     }
 
     /// Reads the files that it names, among `files`.
-    pub(crate) fn load(&mut self, files: &Files) -> Result<(), Wrong> {
+    pub(crate) fn load(&mut self, files: &Files) -> Result<(), Fault> {
         self.parts().into_iter().try_for_each(|(key, part)| part.load(files).map_err(|message| (key, message)))
     }
 

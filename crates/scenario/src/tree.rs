@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use crate::Error;
-use crate::error::suggestion;
+use crate::error::{Wrong, suggestion};
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
@@ -254,4 +254,14 @@ impl Lines {
     fn at(&self, offset: usize) -> usize {
         self.0.partition_point(|start| *start <= offset)
     }
+}
+
+/// The error at a dotted path, with the line and value that stand there.
+pub(crate) fn locate(tree: &Node, file: &str, (path, message): Wrong) -> Error {
+    let (node, exact) = tree.nearest(&path);
+    let value = match &node.value {
+        Value::Table(_) => None,
+        value => exact.then(|| value.show()),
+    };
+    Error { file: file.into(), line: node.line, key: path, value, message }
 }

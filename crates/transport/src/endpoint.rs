@@ -6,6 +6,7 @@
 
 use aqumen_units::{Ecn, Instant, Span};
 
+use crate::message::{Delivery, Message};
 use crate::{rtp, sctp, udp};
 
 /// A packet, by value.
@@ -45,28 +46,6 @@ pub enum Body {
 
 // Hosts keep packets by value in their events.
 const _: () = assert!(size_of::<Body>() <= 64);
-
-/// What an application hands over: a datagram, a frame, a part of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Size (bytes).
-    pub bytes: u32,
-    /// Number of the message, counted by the application.
-    pub number: u32,
-    /// When the application made it.
-    pub created_at: Instant,
-}
-
-/// A whole message has reached the application of the sink end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The message.
-    pub message: Message,
-    /// When its last part could be handed over.
-    pub complete_at: Instant,
-    /// How much of it arrived (bytes): all, but for transports that conceal losses.
-    pub bytes: u32,
-}
 
 /// Counts since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,6 +33,7 @@ mod check;
 mod config;
 mod endpoint;
 mod ends;
+mod message;
 pub mod rtp;
 pub mod sctp;
 pub mod tcp;
@@ -42,5 +43,6 @@ pub mod udp;
 
 pub use check::ConfigError;
 pub use config::Config;
-pub use endpoint::{Body, Delivery, Endpoint, Message, Packet, Stats};
+pub use endpoint::{Body, Endpoint, Packet, Stats};
 pub use ends::AnyEnd;
+pub use message::{Delivery, Message};

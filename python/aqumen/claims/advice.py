@@ -1,4 +1,4 @@
-"""The page `docs/which-aqm.md`: three situations, three picks, and the rankings behind them."""
+"""The page `docs/which-aqm.md`: three situations, who is ahead in each, and the rankings behind them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ __all__ = ["NAMES", "page"]
 
 ROWS = 8
 """How many AQMs a situation's table shows."""
+NAMED = 6
+"""How many of those that are tied are named."""
 NAMES: Mapping[str, str] = {OWN: "as they come", TARGET: "at the target of each place"}
 
 
@@ -27,7 +29,8 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         "# Which AQM?",
         "",
         f"Written by `{command} --record` on {date}, version {data['aqumen']}: {len(data['aqms'])} AQMs and profiles,"
-        f" {count} networks, {data['seeds']} seeds each. Three situations with a pick each, then all networks together."
+        f" {count} networks, {data['seeds']} seeds each. Three situations, then all networks together. Where one AQM is"
+        " told apart from all others it is the pick; elsewhere who is ahead is a tie."
         " Nothing here was tuned, and no AQM was given a value of its own: each is as `aqumen list aqms` has it. For a"
         " line, a port or a cell of your own run `aqumen uplink`, `aqumen datacenter` or `aqumen cell`"
         " ([a network of every day](everyday.md)).",
@@ -67,22 +70,8 @@ def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any
     if ranked is None:
         return [f"## {title}", "", "Not run.", ""]
     means: Mapping[str, float] = ranked["means"]
-    tied = [aqm for aqm in ranked["tied_with_best"] if aqm != picked["pick"]]
+    parts = [f"## {title}", "", _ahead(picked, ranked), ""]
     kernel = picked["kernel"]
-    of_linux = (
-        ""
-        if kernel in (None, picked["pick"])
-        else f" Of what a Linux kernel has: **`{kernel}`** (mean rank {means[kernel]:.1f})."
-    )
-    critical = ranked["critical_difference"]
-    apart = "" if critical is None else f" (critical difference {critical:.1f})"
-    parts = [
-        f"## {title}",
-        "",
-        f"Pick: **`{picked['pick']}`**, mean rank {means[picked['pick']]:.1f} over {ranked['figures']} figures"
-        f"{apart}.{of_linux}" + _told_apart(tied, len(means) - 1),
-        "",
-    ]
     chosen = list(means)[:ROWS]
     chosen += [aqm for aqm in (kernel, "droptail") if aqm is not None and aqm not in chosen]
     for cell in dict.fromkeys(row["cell"] for row in picked["figures"]):
@@ -96,14 +85,29 @@ def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any
     return parts
 
 
-def _told_apart(tied: Sequence[str], others: int) -> str:
-    """Of how many the pick is not told apart, which is what it is worth."""
+def _ahead(picked: Mapping[str, Any], ranked: Mapping[str, Any]) -> str:
+    """Who is ahead: a pick if it is told apart from all others, else a tie."""
+    means: Mapping[str, float] = ranked["means"]
+    best, kernel, critical = picked["pick"], picked["kernel"], ranked["critical_difference"]
+    tied = [aqm for aqm in means if aqm in ranked["tied_with_best"] and aqm != best]
+    figures = f"over {ranked['figures']} figures{'' if critical is None else f' (critical difference {critical:.1f})'}"
     if not tied:
-        return " It is told apart from every other."
-    if len(tied) == others:
-        return " So few seeds tell it apart from no other: the order below is a lean, not a finding."
-    more = " and more" if len(tied) > 6 else ""
-    return f" Not told apart from it: {len(tied)} of the other {others}, {_list(tied[:6])}{more}."
+        text = f"Pick: **`{best}`**, mean rank {means[best]:.1f} {figures}, told apart from every other."
+    elif len(tied) == len(means) - 1:
+        return (
+            f"No pick: so few seeds tell none of the {len(means)} apart {figures}. The order below, with `{best}`"
+            f" first by its mean rank of {means[best]:.1f}, is a lean, not a finding."
+        )
+    else:
+        rest = f" and {len(tied) - NAMED} more" if len(tied) > NAMED else ""
+        text = (
+            f"A tie of {len(tied) + 1} among {len(means)}: `{best}`, mean rank {means[best]:.1f} {figures}, is not told"
+            f" apart from {_list(tied[:NAMED])}{rest}."
+        )
+    if kernel is None or kernel == best:
+        return text
+    where = " is in the tie" if kernel in tied else " comes first, not with these" if tied else " comes first"
+    return f"{text} Of what a Linux kernel has, `{kernel}` (mean rank {means[kernel]:.1f}){where}."
 
 
 def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:

@@ -17,8 +17,6 @@ COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6
 WIDTH, HEIGHT, LEFT, BOTTOM = 520, 190, 40, 22
 CELLS = 3
 """Fewer cells make no curve."""
-MOST = 4
-"""Most curves' plots of one figure."""
 Runs = Mapping[tuple[str, str, int], Run]
 Asked = dict[str, dict[str, Term]]
 """Terms by AQM and cell."""
@@ -44,7 +42,7 @@ def curves(paper: Paper, claims: Iterable[Claim], runs: Runs) -> str:
                         key = (term.of, term.window, where, experiment, variant)
                         asked.setdefault(key, {}).setdefault(term.spec, {})[cell] = term
     drawn = (_plot(key, lines, runs) for key, lines in asked.items())
-    return "".join([plot for plot in drawn if plot][:MOST])
+    return "".join(plot for plot in drawn if plot)
 
 
 def _points(terms: Mapping[str, Term], runs: Runs, spec: str) -> dict[str, tuple[float, float, float]]:

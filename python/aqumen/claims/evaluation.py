@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -127,6 +127,8 @@ MEASURES: Sequence[Column] = (
     ("loss_sync_ratio", "flows hit", "%", 100, 1),
     ("sync_index", "synchronisation", "", 1, 3),
     ("goodput_ratio", "second / first group", "", 1, 2),
+    ("first_loss_ratio", "lost, first group", "%", 100, 2),
+    ("second_loss_ratio", "lost, second group", "%", 100, 2),
     ("startup_mean_s", "first byte", "ms", 1000, 0),
     ("fct_10kB_100kB_mean_s", "transfer of 10 to 100 kB", "ms", 1000, 0),
     ("page_load_mean_s", "page load", "s", 1, 2),
@@ -411,11 +413,13 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
     """
     link, *others = (windows[window] for windows in run["links"].values())
     second = others[0] if others else {}
-    flows = {name: windows[window] for name, windows in run["flows"].items()}
-    goodputs = [group["goodput_bps"] for group in flows.values()]
+    # What a case leaves out begins when all is judged.
+    flows = [told for windows in run["flows"].values() if not _absent(told := windows[window])]
+    goodputs = [group["goodput_bps"] for group in flows]
+    losses = [group.get("loss_ratio") for group in flows] if len(flows) == 2 else [None, None]
 
     def first(key: str) -> float | None:
-        return next((group[key] for group in flows.values() if group.get(key) is not None), None)
+        return next((group[key] for group in flows if group.get(key) is not None), None)
 
     return {
         "goodput_bps": sum(goodputs),
@@ -426,11 +430,14 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
         "mark_ratio": link["mark_ratio"],
         "sync_index": link["sync_index"],
         "loss_interval_mean_s": link["loss_interval_mean_s"],
-        "loss_sync_ratio": link["loss_sync_ratio"],
+        # A share of all flows, those included that have not begun.
+        "loss_sync_ratio": link["loss_sync_ratio"] if len(flows) == len(run["flows"]) else None,
         "delay_variation_p95_s": first("delay_variation_p95_s"),
         "startup_mean_s": first("startup_mean_s"),
         "fct_10kB_100kB_mean_s": first("fct_10kB_100kB_mean_s"),
         "goodput_ratio": goodputs[1] / goodputs[0] if len(goodputs) > 1 and goodputs[0] else None,
+        "first_loss_ratio": losses[0],
+        "second_loss_ratio": losses[1],
         "page_load_mean_s": first("page_load_mean_s"),
         "mos": first("mos"),
         "frame_loss_ratio": first("frame_loss_ratio"),
@@ -439,6 +446,11 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
         "second_sojourn_mean_s": second.get("sojourn_mean_s"),
         "second_utilization": second.get("utilization"),
     }
+
+
+def _absent(group: Mapping[str, Any]) -> bool:
+    """Whether a flow group sent nothing: a starved one has lost or sent again what it sent."""
+    return not group["goodput_bps"] and group.get("loss_ratio") is None
 
 
 def _sum(a: float | None, b: float | None) -> float | None:
@@ -457,10 +469,12 @@ def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
         for cell in section.cells:
             for window in section.windows:
                 for aqm in section.specs(aqms):
-                    each = [figures(run, window) for _, run in records.of(cell, aqm)]
+                    # A variant may be without what another has windows for.
+                    runs = [run for _, run in records.of(cell, aqm) if window in run["windows"]]
+                    each = [figures(run, window) for run in runs]
                     if each:
                         measured = {key: summarize([one[key] for one in each]) for key, *_ in MEASURES}
-                        pairs = [pair for _, run in records.of(cell, aqm) for pair in paired(run, window)]
+                        pairs = [pair for run in runs for pair in paired(run, window)]
                         found.append(
                             {
                                 "section": section.number,

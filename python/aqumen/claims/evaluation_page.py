@@ -17,9 +17,9 @@ from aqumen.report.template import render
 __all__ = ["page"]
 
 COLOURS = ["#555b6e", "#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226"]
-PLACES_DRAWN = 6
-"""Pictures of a section."""
 WIDTH, HEIGHT, LEFT, BOTTOM = 360.0, 220.0, 46.0, 26.0
+LETTER, LINE = 6.0, 11.0
+"""About what a letter of a label takes, and a line."""
 
 
 def page(
@@ -48,15 +48,20 @@ def page(
             continue
         places = list(dict.fromkeys((row["cell"], row["window"]) for row in own))
         drawn = [
-            _picture([row for row in own if (row["cell"], row["window"]) == place], names, *place)
-            for place in places[:PLACES_DRAWN]
+            _picture([row for row in own if (row["cell"], row["window"]) == place], names, *place) for place in places
         ]
         found.append(
             {
                 "title": f"{section.number} {section.title}",
                 "pictures": [picture for picture in drawn if picture is not None],
                 "measures": [measure for measure in MEASURES if any(row["measured"][measure[0]]["n"] for row in own)],
-                "rows": own,
+                "places": [
+                    (
+                        f"{cell.partition('/')[2]}{'' if len(section.windows) == 1 else f', {window}'}",
+                        [row for row in own if (row["cell"], row["window"]) == (cell, window)],
+                    )
+                    for cell, window in places
+                ],
             }
         )
     return render(
@@ -115,9 +120,10 @@ def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, win
     shape = Markup(
         '<polygon points="{path}" fill="{colour}" fill-opacity=".25" stroke="{colour}"/>'
         '<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
-        '<text x="{right:.1f}" y="{above:.1f}" font-size="10" fill="currentColor">{aqm}</text>'
     )
-    shapes = []
+    text = Markup('<text x="{x:.1f}" y="{y:.1f}" font-size="10" fill="currentColor">{aqm}</text>')
+    shapes, labels = [], []
+    taken: list[tuple[float, float, float]] = []
     for aqm, e in drawn:
         # The square root of the covariance matrix takes the unit circle to the ellipse.
         a, d, b = e["delay_std_s"], e["goodput_std_bps"], e["covariance"]
@@ -127,8 +133,14 @@ def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, win
         corners = [at(e["delay_s"] + a * c, e["goodput_bps"] + slope * c + rest * s) for c, s in ring]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         x, y = at(e["delay_s"], e["goodput_bps"])
-        colour = COLOURS[names.index(aqm) % len(COLOURS)]
-        shapes.append(shape.format(path=path, colour=colour, x=x, y=y, right=x + 4, above=y - 4, aqm=aqm))
+        shapes.append(shape.format(path=path, colour=COLOURS[names.index(aqm) % len(COLOURS)], x=x, y=y))
+        # Beside its point, inside the picture, and below the labels that are there already.
+        wide = LETTER * len(aqm)
+        left, base = min(x + 4, WIDTH - wide), y - 4
+        while any(left < right and begin < left + wide and abs(base - line) < LINE for begin, right, line in taken):
+            base += 1
+        taken.append((left, left + wide, base))
+        labels.append(text.format(x=left, y=base, aqm=aqm))
     axes = Markup(
         f'<path d="M{LEFT} 6V{HEIGHT - BOTTOM}H{WIDTH - 8}" fill="none" stroke="currentColor" stroke-opacity=".4"/>'
         f'<g font-size="10" fill="currentColor"><text x="2" y="14">{high / 1e6:.2f}</text>'
@@ -137,4 +149,4 @@ def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, win
         f'<text x="{WIDTH - 34}" y="{HEIGHT - 8}">0 ms</text></g>'
     )
     title = f"{cell.partition('/')[2]}, {window}: goodput in Mbit/s over queueing delay"
-    return title, axes + Markup("").join(shapes)
+    return title, axes + Markup("").join([*shapes, *labels])

@@ -16,6 +16,9 @@ from aqumen.claims.study import Outcome
 
 __all__ = ["report_html"]
 
+SHOWN = 6
+"""How many networks' queues a figure shows; the rest fold away."""
+
 
 def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> str:
     """The report as HTML text.
@@ -80,11 +83,17 @@ def _paper(outcome: Outcome, records: Records) -> str:
             reasons={},
             recorded={},
         )
-        plots = "".join(_plot(records, cell, specs) for cell, specs in list(needs(inside).items())[:6])
-        plots = curves(paper, inside.claims, records.runs) + plots
+        drawn = [plot for cell, specs in needs(inside).items() if (plot := _plot(records, cell, specs))]
+        rest = drawn[SHOWN:]
+        plots = curves(paper, inside.claims, records.runs) + "".join(drawn[:SHOWN])
         parts.append(f"<h3>{escape(figure)}</h3><div class=plots>{plots}</div>")
+        if rest:
+            parts.append(
+                f"<details><summary>{len(rest)} more networks</summary><div class=plots>{''.join(rest)}</div></details>"
+            )
         parts.append(
-            "<div class=wide><table><tr><th>claim</th><th>the paper</th><th>measured</th><th>verdict</th></tr>"
+            "<div class=wide><table class=claims>"
+            "<tr><th>claim</th><th>the paper</th><th>measured</th><th>verdict</th></tr>"
         )
         for each in claims:
             claim = each.claim

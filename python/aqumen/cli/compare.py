@@ -196,7 +196,7 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
     """The comparison as a table for people: the ranking, means with the half width of their 95 % interval.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
     """
     ranking = comparison.ranking()
     engines = ", ".join(dict.fromkeys(run.engine for run in comparison.results))
@@ -240,9 +240,9 @@ def measures_tables(comparison: Comparison, link: str, window: str) -> list[Tabl
     """Distribution of the queue, losses and fairness at a link, what each flow group got, transfers by size.
 
     Args:
-        comparison: The comparison.
-        link: The link.
-        window: The window.
+        comparison: The finished runs, by engine, AQM and seed.
+        link: Name of a link that is recorded, such as `bottleneck`.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
     """
     aqms = comparison.to_dict()["aqms"]
     links = [([aqm], entry["links"][link][window]) for aqm, entry in aqms.items()]
@@ -265,9 +265,9 @@ def means_table(
     """Means of what is defined for any row, with their intervals.
 
     Args:
-        title: Its title.
+        title: What stands above the table.
         names: Heads of the columns that name a row.
-        columns: The columns.
+        columns: The figures to show, one each.
         rows: Names and summaries of each row.
     """
     shown = defined(columns, [metrics for _, metrics in rows])
@@ -283,8 +283,8 @@ def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
     """How far the engines disagree about the queue; nothing with a single engine.
 
     Args:
-        comparison: The comparison.
-        window: The window.
+        comparison: The finished runs, by engine, AQM and seed.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
     """
     found = comparison.mismatch()
     if not found:

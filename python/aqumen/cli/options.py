@@ -150,7 +150,7 @@ def named_too(specs: Sequence[str], own: Sequence[Own]) -> list[str]:
     """SPECs, and the names of those own AQMs that none of them names.
 
     Args:
-        specs: The SPECs.
+        specs: What was asked for with `--aqm`.
         own: The classes.
     """
     if not own:
@@ -219,7 +219,7 @@ def keys_of(scenario: Scenario) -> list[str]:
     """The keys that stand in a scenario, with dots between tables and the numbers of lists.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
     """
 
     def of(value: object, path: str) -> list[str]:

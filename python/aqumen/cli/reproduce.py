@@ -80,8 +80,8 @@ def reproduce(
 
     With --out a report and every finished run are written, and runs there are reused. The exit code is 1 if a verdict
     differs from the record. A quick run says which claims it cannot judge. rfc7928 has no claims: it characterises the
-    AQMs given, beside DropTail. ranking has none either: it ranks all AQMs and profiles over many networks, and picks
-    one for a household, a data centre and a provider.
+    AQMs given, beside DropTail. ranking has none either: it ranks all AQMs and profiles over many networks, and says
+    who is ahead for a household, a data centre and a provider.
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
@@ -235,7 +235,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
 def _rank(
     aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool, record: bool
 ) -> int:
-    """All AQMs over all places: two rankings, three picks."""
+    """All AQMs over all places: two rankings, and who is ahead in three situations."""
     folder = experiments.folder()
     if record and (folder is None or aqms):
         raise OutputError("--record needs a checkout with the folder experiments, and all AQMs")
@@ -280,9 +280,10 @@ def _rank(
             told = [found["by"][key] for key, _, _ in across.CRITERIA]
             made.add_row(name, *(tables.number(None if one is None else one["means"][name], 1) for one in told))
         shown.append(made)
-    picks = talk.table("\nPicks", ["situation", "AQM", "of Linux"], figures=False)
+    picks = talk.table("\nWho is ahead", ["situation", "AQM", "tied with", "of Linux"], figures=False)
     for situation, picked in zip(across.SITUATIONS, data["situations"], strict=True):
-        picks.add_row(situation.title, picked["pick"] or "not run", picked["kernel"] or "–")
+        tied = "–" if picked["ranks"] is None else f"{len(picked['ranks']['tied_with_best']) - 1} others"
+        picks.add_row(situation.title, picked["pick"] or "not run", tied, picked["kernel"] or "–")
     shown.append(picks)
     if form == "text":
         talk.show(*shown)

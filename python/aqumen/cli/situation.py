@@ -250,7 +250,7 @@ def goal(situation: Situation, answer: Answer) -> str:
     """What decides, in words.
 
     Args:
-        situation: The situation.
+        situation: Which everyday network, with its lines and people.
         answer: What came of it.
     """
     counted = [(f, answer.weights[f.key]) for f in situation.felt if answer.weights[f.key]]

@@ -191,7 +191,7 @@ def table(title: str, heads: Sequence[str], *, names: int = 1, figures: bool = T
     """An empty table.
 
     Args:
-        title: Its title.
+        title: What stands above the table.
         heads: Its column heads.
         names: How many columns name a row; all others hold figures.
         figures: Whether they do; else all are words, of which all but the first column may be broken into lines.
@@ -209,9 +209,9 @@ def filled(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, n
     """A table of figures, without the columns that hold none in any row.
 
     Args:
-        title: Its title.
+        title: What stands above the table.
         heads: Its column heads.
-        rows: Its rows.
+        rows: Its cells, as they are shown.
         names: How many columns name a row.
     """
     shown = [i for i in range(len(heads)) if i < names or any(row[i] != "–" for row in rows)]

@@ -50,7 +50,7 @@ def check_engine(engine: str, scenario: Scenario | None = None) -> None:
 
     Args:
         engine: Its name.
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
     """
     found = find(engine)
     if found.is_peer:
@@ -83,9 +83,9 @@ def foresee(
     Nothing is said of the kernel, which runs in real time.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         aqms: The AQMs, each a SPEC, or `None` for the scenario's own.
-        engine: The engine.
+        engine: What runs it, by name, such as `packet`.
         runs: How many runs of each.
         anyway: Do not refuse: say it.
     """
@@ -113,9 +113,9 @@ def run_one(
     """Run one job.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         job: AQM and seed.
-        engine: The engine.
+        engine: What runs it, by name, such as `packet`.
         pcap: A file for the packet trace.
         progress: Called now and then with the share done, 0 to 1; `False` stops the run.
         anyway: Run also what takes far too long.
@@ -138,9 +138,9 @@ def run_many(
     """Run jobs side by side; each that is done is handed over at once, in this thread.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         jobs: What to run, in order.
-        engine: The engine.
+        engine: What runs it, by name, such as `packet`.
         threads: How many at a time.
         on_done: Called with the index of a job and its answer; `False` leaves out the rest.
     """
@@ -158,9 +158,9 @@ def threads_within_memory(scenario: Scenario, threads: int, engine: str = "packe
     """How many of so many runs fit into the memory that is free; raises `ScenarioError` if not even one does.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         threads: How many are wanted at a time.
-        engine: The engine.
+        engine: What runs it, by name, such as `packet`.
     """
     for fewer in range(threads, 0, -1):
         try:

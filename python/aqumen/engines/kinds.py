@@ -66,7 +66,7 @@ class Engine(ABC):
         """Raise `EngineError` for what it cannot be asked.
 
         Args:
-            scenario: The scenario.
+            scenario: The network, its flows, and what happens during a run.
             trace: Whether a trace of its packets is wanted.
         """
         if not self.asks_sources:
@@ -85,7 +85,7 @@ class Engine(ABC):
         """Run one job.
 
         Args:
-            scenario: The scenario.
+            scenario: The network, its flows, and what happens during a run.
             job: AQM and seed.
             pcap: A file for the packet trace.
             progress: What hears how far it is.
@@ -98,7 +98,7 @@ class Engine(ABC):
         """Run jobs side by side; each that is done is handed over at once, in this thread.
 
         Args:
-            scenario: The scenario.
+            scenario: The network, its flows, and what happens during a run.
             jobs: What to run, in order.
             threads: How many at a time.
             on_done: Called with the index of a job and its answer; `False` leaves out the rest.

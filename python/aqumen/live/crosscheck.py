@@ -159,7 +159,7 @@ def figures(cell: Cell, result: Mapping[str, Any]) -> dict[str, float]:
     """What is compared of one run, whichever engine ran it.
 
     Args:
-        cell: The cell.
+        cell: Which experiment and AQM the two sides ran.
         result: The result's dictionary.
     """
     if cell.experiment != "window":

@@ -67,7 +67,7 @@ def run(scenario: Scenario, job: Job, progress: Callable[[float], bool] | None =
     `host`.
 
     Args:
-        scenario: The scenario.
+        scenario: The network, its flows, and what happens during a run.
         job: AQM and seed.
         progress: Called now and then with the share done, 0 to 1; `False` stops the run.
     """

@@ -36,7 +36,7 @@ def representative_seed(comparison: Comparison) -> int:
     """The seed whose runs are the least unusual: the sum over AQMs of the distance from the median mean queue is least.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
     """
     link, window = comparison.results[0].links[0], judged_window(comparison)
     distance = dict.fromkeys(comparison.seeds, 0.0)
@@ -54,7 +54,7 @@ def curves(comparison: Comparison) -> dict[str, Any]:
     """The numbers behind the plots, by link.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
     """
     seed, window = representative_seed(comparison), judged_window(comparison)
     first = comparison.results[0]
@@ -114,8 +114,8 @@ def without_probability(comparison: Comparison, link: str) -> list[str]:
     """AQMs that marked or dropped early although their probability is 0 or none throughout: they signal at moments.
 
     Args:
-        comparison: The comparison.
-        link: The link.
+        comparison: The finished runs, by engine, AQM and seed.
+        link: Name of a link that is recorded, such as `bottleneck`.
     """
     found = []
     for aqm in comparison.aqms:

@@ -23,8 +23,8 @@ def link_section(data: dict[str, Any], link: str, window: str, spread: Spread) -
 
     Args:
         data: The comparison as a dictionary.
-        link: The link.
-        window: The window.
+        link: Name of a link that is recorded, such as `bottleneck`.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
         spread: Writes a summary with factor and digits.
     """
     rows = [(i, [aqm], entry["links"][link][window]) for i, (aqm, entry) in enumerate(data["aqms"].items())]
@@ -36,7 +36,7 @@ def flow_section(data: dict[str, Any], window: str, spread: Spread) -> str:
 
     Args:
         data: The comparison as a dictionary.
-        window: The window.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
         spread: Writes a summary with factor and digits.
     """
     rows = [
@@ -59,8 +59,8 @@ def engines_section(comparison: Comparison, window: str) -> str:
     """Where the curves of several engines are drawn over one another, and how far they are apart; empty with one.
 
     Args:
-        comparison: The comparison.
-        window: The window.
+        comparison: The finished runs, by engine, AQM and seed.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
     """
     found = comparison.mismatch()
     if not found:

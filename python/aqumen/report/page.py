@@ -38,7 +38,7 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
     """The report as HTML text.
 
     Args:
-        comparison: The comparison.
+        comparison: The finished runs, by engine, AQM and seed.
         command: The command that made it; without one the call is shown.
         loops: Set margins and oscillations beside the result too, which may take seconds for each AQM.
     """

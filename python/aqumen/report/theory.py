@@ -28,8 +28,8 @@ def theory_section(comparison: Comparison, window: str, *, loops: bool = False) 
     """A table of predictions and measurements in one window, first seed, and likely causes; empty without predictions.
 
     Args:
-        comparison: The comparison.
-        window: The window.
+        comparison: The finished runs, by engine, AQM and seed.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
         loops: Also margins and oscillations, which may take seconds for each AQM.
     """
     columns = COLUMNS + NOISE if loops else COLUMNS

@@ -22,7 +22,7 @@ def to_control(design: Design, pade: int | None) -> tuple[Any, Any, Any]:
     """Plant, controller and loop of a design, for python-control; the loop is minus plant times controller.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
         pade: Order of the approximation of the plant's delay; without one all three are exact responses, which
             interpolate between points.
     """
@@ -60,7 +60,7 @@ def state_space(design: Design, exact: bool) -> dict[str, Any]:
     """dx/dt = A x + A_d x(t - R0) + B p + B_d p(t - R0), queue = C x, x = (window, queue); and the controller.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
         exact: The exact linearisation of the fluid model; else the textbook's.
     """
     now, delayed, at_once, late, delay = design.core.plant(exact)
@@ -85,7 +85,7 @@ def save(design: Design, path: Path, exact: bool) -> None:
     """Write the state space and the controller as MATLAB's .mat or as .json.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
         path: The file; its ending says which.
         exact: The exact linearisation of the fluid model; else the textbook's.
     """
@@ -154,7 +154,7 @@ def matlab(design: Design) -> str:
     """The plant with its dead time, the controller and the exact response, as a script for MATLAB or Octave.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
     """
     gain, poles, delay = _textbook(design)
     num, den, period = _controller(design)

@@ -150,11 +150,11 @@ def stability_map(
     """The loop of a design over two quantities, everything else as it was designed for.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
         x: The first quantity: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
-        x_values: Its values.
+        x_values: Where to look, rising: its points along the map's width.
         y: The second quantity.
-        y_values: Its values.
+        y_values: The same along its height.
         threads: How many at a time; without it one per core.
         cycles: Also look for cycles near the boundary, which runs the nonlinear equations: some 10 ms a point there,
             about a minute for 10 000 points.

@@ -24,7 +24,7 @@ def plot(design: Design, kind: str) -> Figure:
     """Draw the loop of a design.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
         kind: One of `KINDS`.
     """
     if kind not in KINDS:
@@ -43,7 +43,7 @@ def step_response(design: Design, duration_s: float | None = None) -> tuple[Floa
     The loop's closed response is transformed back; sampled and continuous controllers alike, the delay exact.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
         duration_s: How long; without it forty times 1 / crossover.
     """
     margins = design.margins or {}
@@ -70,7 +70,7 @@ def step_metrics(design: Design, band: float) -> dict[str, float | None]:
     """Rise, overshoot and settling of the answer to a step of the target; null what does not happen in time.
 
     Args:
-        design: The design.
+        design: Plant, controller and operating point, as `theory.design` answers.
         band: Half the width of the band around the new target, in steps.
     """
     t, y = step_response(design)

@@ -11,6 +11,7 @@
 
 use aqumen_units::{Probability, Span};
 
+use crate::params::joined;
 use crate::{
     DefaultValue, EstimatorParams, Estimators, MAX_LOOPS, Network, Observation, Param, ParamError, SampledLaw,
     Settings, Target, Theory, Unit, Value,
@@ -69,6 +70,14 @@ pub(crate) struct Tuning {
     pub(crate) round_trip: RoundTrip,
     pub(crate) estimators: EstimatorParams,
     pub(crate) capacity_bps: f64,
+}
+
+impl Tuning {
+    /// What every law that tunes itself is told of the network and its estimates.
+    pub(crate) const PARAMS: &[Param] = joined![
+        &[EstimatorParams::CAPACITY, EstimatorParams::LOAD, RoundTrip::RTT, RoundTrip::WITH_QUEUE],
+        &EstimatorParams::PARAMS,
+    ];
 }
 
 impl RoundTrip {

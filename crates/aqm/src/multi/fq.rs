@@ -31,23 +31,6 @@ const DROP_BATCH: u32 = 64;
 /// Linux: 32 MB.
 const MEMORY_BYTES: f64 = 33_554_432.0;
 
-/// The scheduler's parameters, followed by `more` and those of the AQM of its queues.
-pub(crate) const fn params<const N: usize>(more: &[Param], of_aqm: &[Param]) -> [Param; N] {
-    let mut all = [Param::ECN; N];
-    let mut i = 0;
-    while i < N {
-        all[i] = if i < PARAMS.len() {
-            PARAMS[i]
-        } else if i < PARAMS.len() + more.len() {
-            more[i - PARAMS.len()]
-        } else {
-            of_aqm[i - PARAMS.len() - more.len()]
-        };
-        i += 1;
-    }
-    all
-}
-
 /// The scheduler's parameters.
 pub(crate) const PARAMS: [Param; 7] = [QUEUES_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, TRUESIZE, BATCH, EMPTIED];
 

@@ -23,6 +23,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::multi::fq::{self, FlowQueues, FqParams, Half, Shown};
+use crate::params::joined;
 use crate::today::codel::{self, Codel};
 use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
 
@@ -32,10 +33,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-CoDel",
     summary: "flow queueing with CoDel in each queue: flows share the link, and sparse ones hardly wait",
     reference: "Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet: The Flow Queue CoDel packet scheduler and AQM algorithm, RFC 8290, 2018",
-    params: &fq::params::<{ fq::PARAMS.len() + 3 + codel::PARAMS_OF_A_QUEUE.len() }>(
-        &[BACKLOG, HALF, COUNT_DROPS],
-        &codel::PARAMS_OF_A_QUEUE,
-    ),
+    params: joined![&fq::PARAMS, &[BACKLOG, HALF, COUNT_DROPS], &codel::PARAMS_OF_A_QUEUE],
 };
 
 const BACKLOG: Param = Param {

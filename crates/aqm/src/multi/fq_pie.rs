@@ -13,6 +13,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::multi::fq::{self, FlowQueues, FqParams, GivesWay};
+use crate::params::joined;
 use crate::today::pie::{self, Pie};
 use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
 
@@ -22,10 +23,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "FQ-PIE",
     summary: "flow queueing with PIE in each queue",
     reference: "Al-Saadi, Armitage: Dummynet AQM v0.2: CoDel, FQ-CoDel, PIE and FQ-PIE for FreeBSD's ipfw/dummynet framework, 2016",
-    params: &fq::params::<{ fq::PARAMS.len() + 1 + pie::PARAMS_OF_A_QUEUE.len() }>(
-        &[OVERFLOW],
-        &pie::PARAMS_OF_A_QUEUE,
-    ),
+    params: joined![&fq::PARAMS, &[OVERFLOW], &pie::PARAMS_OF_A_QUEUE],
 };
 
 const OVERFLOW: Param = Param {

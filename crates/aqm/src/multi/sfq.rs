@@ -17,9 +17,11 @@
 //!   reordered once; `rehash` sorts them anew, queue by queue, as Linux does.
 //! - The buffer is the link's, and any queue may take all of it; Linux allows 127 packets in all and in each queue, and
 //!   128 queues at a time, beyond which it refuses: `limit`, `depth`, `flows`.
-//! - Where all queues have one packet the arriving one gives way; in Linux that of the queue whose turn it is.
+//! - Where all queues have one packet the arriving one gives way; in Linux that of the queue whose turn it is. Of
+//!   several longest queues the arriving packet's gives way, else the first by number; in Linux the one that came to
+//!   that length last.
 //!
-//! `sfq-linux` has these. Linux's RED in each queue is left out; its credit is in units of 8 B.
+//! `sfq-linux` has these. Linux's RED in each queue is left out; until 6.12 its credit was in units of 8 B.
 
 use alloc::vec::Vec;
 
@@ -54,7 +56,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "quantum",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
             default: DefaultValue::Designed("none: a packet a turn"),
-            doc: "bytes that a queue may send in its turn; Linux: 1514",
+            doc: "bytes that a queue may send in its turn; Linux: a full packet",
         },
         Param::positive(
             "limit",

@@ -25,6 +25,7 @@ pub mod design;
 
 use aqumen_units::{Probability, Span};
 
+use crate::params::joined;
 use crate::{
     Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, RoundTrip,
     Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
@@ -90,31 +91,27 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "AQM-MO",
     summary: "two loops, window and queue, with gains by the optimal margin method",
     reference: "Radwa: Queue management using optimal margin method to improve bottleneck link performance, 2015",
-    params: &[
-        Param::positive(
-            "capacity",
-            Unit::BitsPerSecond,
-            DefaultValue::Designed("the network's capacity"),
-            "capacity the design assumes, C",
-        ),
-        Param::positive(
-            "flows",
-            Unit::One,
-            DefaultValue::Designed("the network's flows"),
-            "flows the design assumes, N; few rather than many",
-        ),
-        Param { doc: "round-trip time without queueing, Tp; large rather than small", ..RoundTrip::RTT },
-        Param::TARGET,
-        Target::DELAY,
-        Param::flag("adapt_n", false, "schedule the gains by the number of flows that the average p tells of"),
-        PARAMS[0],
-        PARAMS[1],
-        PARAMS[2],
-        PARAMS[3],
-        PARAMS[4],
-        PARAMS[5],
-        PARAMS[6],
-        Param::ECN,
+    params: joined![
+        &[
+            Param::positive(
+                "capacity",
+                Unit::BitsPerSecond,
+                DefaultValue::Designed("the network's capacity"),
+                "capacity the design assumes, C",
+            ),
+            Param::positive(
+                "flows",
+                Unit::One,
+                DefaultValue::Designed("the network's flows"),
+                "flows the design assumes, N; few rather than many",
+            ),
+            Param { doc: "round-trip time without queueing, Tp; large rather than small", ..RoundTrip::RTT },
+            Param::TARGET,
+            Target::DELAY,
+            Param::flag("adapt_n", false, "schedule the gains by the number of flows that the average p tells of"),
+        ],
+        &PARAMS,
+        &[Param::ECN],
     ],
 };
 

@@ -24,6 +24,7 @@ use alloc::boxed::Box;
 
 use aqumen_units::{Probability, Span};
 
+use crate::params::joined;
 use crate::{
     Algorithm, ArmPfc, ArmPfcParams, Bound, DefaultValue, EstimatorParams, Estimators, Kind, MAX_LOOPS, Network,
     NetworkEstimate, Observation, Param, ParamError, Rls, RlsParams, RoundTrip, Sampled, SampledLaw, SelfTuned,
@@ -46,79 +47,83 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "Adaptive ARM-PFC",
     summary: "ARM-PFC whose model follows estimates of capacity and load, or is identified online",
     reference: "Bigdeli, Haeri: ARM-PFC, an optimized AQM congestion controller in TCP/IP networks, 2007",
-    params: &[
-        Param {
-            name: "method",
-            kind: Kind::Choice(&["AD3", "AD2"]),
-            default: DefaultValue::Value(Value::Choice("AD3")),
-            doc: "the model follows estimates of capacity and load (AD3), or is identified by least squares (AD2)",
-        },
-        Param { doc: "capacity the design assumes, and initial estimate, C", ..EstimatorParams::CAPACITY },
-        Param::positive(
-            "flows",
-            Unit::One,
-            DefaultValue::Designed("the network's flows"),
-            "flows the design assumes, N",
-        ),
-        Param::positive(
-            "r0",
-            Unit::Seconds,
-            DefaultValue::Designed("base RTT + target / capacity"),
-            "round-trip time at the target, R0",
-        ),
-        Param::TARGET,
-        Target::DELAY,
-        Param {
-            name: "d",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(1.0), max: Bound::Inclusive(MAX_DELAY as f64) },
-            default: DefaultValue::number(arm_pfc::DEFAULT_DELAY as f64),
-            doc: "samples per round trip: the period is Ts = R0 / d",
-        },
-        Param {
-            name: "h",
-            kind: Kind::Number {
-                unit: Unit::One,
-                min: Bound::Inclusive(2.0),
-                max: Bound::Inclusive(MAX_HORIZON as f64),
+    params: joined![
+        &[
+            Param {
+                name: "method",
+                kind: Kind::Choice(&["AD3", "AD2"]),
+                default: DefaultValue::Value(Value::Choice("AD3")),
+                doc: "the model follows estimates of capacity and load (AD3), or is identified by least squares (AD2)",
             },
-            default: DefaultValue::Designed("d + 4 with AD3, d + 2 with AD2"),
-            doc: "coincidence point, samples ahead; above d",
-        },
-        Param {
-            name: "psi",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Exclusive(1.0) },
-            default: DefaultValue::Designed("exp(-1 / (4 d)): the reference decays in 4 R0"),
-            doc: "decay of the reference trajectory per sample, Psi",
-        },
-        Param::fraction(
-            "p0",
-            DefaultValue::Designed("2 (N / (R0 C))^2, at most 1"),
-            "probability at the operating point",
-        ),
-        EstimatorParams::PARAMS[0],
-        EstimatorParams::PARAMS[1],
-        EstimatorParams::PARAMS[2],
-        EstimatorParams::PARAMS[3],
-        EstimatorParams::PARAMS[4],
-        Param {
-            name: "forgetting",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.5), max: Bound::Inclusive(1.0) },
-            default: DefaultValue::number(DEFAULT_RLS.forgetting),
-            doc: "AD2: weight of the past per sample, lambda",
-        },
-        Param {
-            name: "covariance",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1e9) },
-            default: DefaultValue::number(DEFAULT_RLS.covariance),
-            doc: "AD2: initial covariance, P0",
-        },
-        Param {
-            name: "dead_zone",
-            kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
-            default: DefaultValue::number(DEFAULT_RLS.dead_zone),
-            doc: "AD2: smaller prediction errors teach nothing",
-        },
-        Param::ECN,
+            Param { doc: "capacity the design assumes, and initial estimate, C", ..EstimatorParams::CAPACITY },
+            Param::positive(
+                "flows",
+                Unit::One,
+                DefaultValue::Designed("the network's flows"),
+                "flows the design assumes, N",
+            ),
+            Param::positive(
+                "r0",
+                Unit::Seconds,
+                DefaultValue::Designed("base RTT + target / capacity"),
+                "round-trip time at the target, R0",
+            ),
+            Param::TARGET,
+            Target::DELAY,
+            Param {
+                name: "d",
+                kind: Kind::Number {
+                    unit: Unit::One,
+                    min: Bound::Inclusive(1.0),
+                    max: Bound::Inclusive(MAX_DELAY as f64)
+                },
+                default: DefaultValue::number(arm_pfc::DEFAULT_DELAY as f64),
+                doc: "samples per round trip: the period is Ts = R0 / d",
+            },
+            Param {
+                name: "h",
+                kind: Kind::Number {
+                    unit: Unit::One,
+                    min: Bound::Inclusive(2.0),
+                    max: Bound::Inclusive(MAX_HORIZON as f64),
+                },
+                default: DefaultValue::Designed("d + 4 with AD3, d + 2 with AD2"),
+                doc: "coincidence point, samples ahead; above d",
+            },
+            Param {
+                name: "psi",
+                kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Exclusive(1.0) },
+                default: DefaultValue::Designed("exp(-1 / (4 d)): the reference decays in 4 R0"),
+                doc: "decay of the reference trajectory per sample, Psi",
+            },
+            Param::fraction(
+                "p0",
+                DefaultValue::Designed("2 (N / (R0 C))^2, at most 1"),
+                "probability at the operating point",
+            ),
+        ],
+        &EstimatorParams::PARAMS,
+        &[
+            Param {
+                name: "forgetting",
+                kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.5), max: Bound::Inclusive(1.0) },
+                default: DefaultValue::number(DEFAULT_RLS.forgetting),
+                doc: "AD2: weight of the past per sample, lambda",
+            },
+            Param {
+                name: "covariance",
+                kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1e9) },
+                default: DefaultValue::number(DEFAULT_RLS.covariance),
+                doc: "AD2: initial covariance, P0",
+            },
+            Param {
+                name: "dead_zone",
+                kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
+                default: DefaultValue::number(DEFAULT_RLS.dead_zone),
+                doc: "AD2: smaller prediction errors teach nothing",
+            },
+            Param::ECN,
+        ],
     ],
 };
 

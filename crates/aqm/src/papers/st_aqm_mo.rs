@@ -7,9 +7,10 @@
 
 use aqumen_units::{Probability, Span};
 
+use crate::params::joined;
 use crate::{
-    Algorithm, AtRest, EstimatorParams, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip,
-    Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Theory, Transfer, Tunable, Value,
+    Algorithm, AtRest, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip, Sampled,
+    SampledLaw, SelfTuned, Settings, Target, TcpPlant, Theory, Transfer, Tunable, Value,
     design::self_tuning::Tuning,
     papers::aqm_mo::{self, AqmMo, AqmMoParams},
 };
@@ -20,27 +21,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "ST-AQM-MO",
     summary: "AQM-MO that tunes itself to estimates of capacity, load and round-trip time",
     reference: "Radwa 2015 within the structure of Zhang, Hollot, Towsley, Misra 2003",
-    params: &[
-        Param::TARGET,
-        Target::DELAY,
-        aqm_mo::PARAMS[0],
-        aqm_mo::PARAMS[1],
-        aqm_mo::PARAMS[2],
-        aqm_mo::PARAMS[3],
-        aqm_mo::PARAMS[4],
-        aqm_mo::PARAMS[5],
-        aqm_mo::PARAMS[6],
-        EstimatorParams::CAPACITY,
-        EstimatorParams::LOAD,
-        RoundTrip::RTT,
-        RoundTrip::WITH_QUEUE,
-        EstimatorParams::PARAMS[0],
-        EstimatorParams::PARAMS[1],
-        EstimatorParams::PARAMS[2],
-        EstimatorParams::PARAMS[3],
-        EstimatorParams::PARAMS[4],
-        Param::ECN,
-    ],
+    params: joined![&[Param::TARGET, Target::DELAY], &aqm_mo::PARAMS, Tuning::PARAMS, &[Param::ECN]],
 };
 
 /// AQM-MO whose gains follow an estimate.

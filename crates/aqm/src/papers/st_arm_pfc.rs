@@ -14,10 +14,11 @@
 
 use aqumen_units::{Probability, Span};
 
+use crate::params::joined;
 use crate::{
-    Algorithm, ArmPfc, ArmPfcParams, Bound, DefaultValue, EstimatorParams, Kind, MAX_LOOPS, Network, NetworkEstimate,
-    Observation, Param, ParamError, RoundTrip, Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable,
-    Unit, Value, design::self_tuning::Tuning, papers::arm_pfc, papers::arm_pfc::design::MAX_DELAY,
+    Algorithm, ArmPfc, ArmPfcParams, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation,
+    Param, ParamError, Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value,
+    design::self_tuning::Tuning, papers::arm_pfc, papers::arm_pfc::design::MAX_DELAY,
     papers::arm_pfc_adaptive::model_of,
 };
 
@@ -31,42 +32,40 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "ST-ARM-PFC",
     summary: "ARM-PFC that tunes itself to estimates of capacity, load and round-trip time",
     reference: "Bigdeli, Haeri 2007 within the structure of Zhang, Hollot, Towsley, Misra 2003",
-    params: &[
-        Param {
-            name: "d",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(1.0), max: Bound::Inclusive(16.0) },
-            default: DefaultValue::number(arm_pfc::DEFAULT_DELAY as f64),
-            doc: "samples per initial round trip: the period is Ts = R / d",
-        },
-        Param {
-            name: "lead",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(1.0), max: Bound::Inclusive(MAX_LEAD as f64) },
-            default: DefaultValue::number(DEFAULT_LEAD as f64),
-            doc: "coincidence point: so many samples beyond the delay",
-        },
-        Param::positive(
-            "pace",
-            Unit::One,
-            DefaultValue::number(DEFAULT_PACE),
-            "time constant of the reference trajectory, round trips",
-        ),
-        Param::fraction(
-            "p0",
-            DefaultValue::Designed("2 L^2 of the initial load, at most 1"),
-            "probability at the operating point",
-        ),
-        Param::TARGET,
-        Target::DELAY,
-        EstimatorParams::CAPACITY,
-        EstimatorParams::LOAD,
-        RoundTrip::RTT,
-        RoundTrip::WITH_QUEUE,
-        EstimatorParams::PARAMS[0],
-        EstimatorParams::PARAMS[1],
-        EstimatorParams::PARAMS[2],
-        EstimatorParams::PARAMS[3],
-        EstimatorParams::PARAMS[4],
-        Param::ECN,
+    params: joined![
+        &[
+            Param {
+                name: "d",
+                kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(1.0), max: Bound::Inclusive(16.0) },
+                default: DefaultValue::number(arm_pfc::DEFAULT_DELAY as f64),
+                doc: "samples per initial round trip: the period is Ts = R / d",
+            },
+            Param {
+                name: "lead",
+                kind: Kind::Number {
+                    unit: Unit::One,
+                    min: Bound::Inclusive(1.0),
+                    max: Bound::Inclusive(MAX_LEAD as f64)
+                },
+                default: DefaultValue::number(DEFAULT_LEAD as f64),
+                doc: "coincidence point: so many samples beyond the delay",
+            },
+            Param::positive(
+                "pace",
+                Unit::One,
+                DefaultValue::number(DEFAULT_PACE),
+                "time constant of the reference trajectory, round trips",
+            ),
+            Param::fraction(
+                "p0",
+                DefaultValue::Designed("2 L^2 of the initial load, at most 1"),
+                "probability at the operating point",
+            ),
+            Param::TARGET,
+            Target::DELAY,
+        ],
+        Tuning::PARAMS,
+        &[Param::ECN],
     ],
 };
 

@@ -16,10 +16,11 @@
 
 use aqumen_units::{Probability, Span};
 
+use crate::params::joined;
 use crate::{
-    Algorithm, Bound, DefaultValue, EstimatorParams, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param,
-    ParamError, Pi, PiController, PiGains, RoundTrip, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit,
-    Value, design::self_tuning::Tuning,
+    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, Pi,
+    PiController, PiGains, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
+    design::self_tuning::Tuning,
 };
 
 const DEFAULT_HZ: f64 = 160.0;
@@ -31,31 +32,25 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "STPI",
     summary: "PI control of the queue length that tunes itself to estimates of capacity and load",
     reference: "Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM networks, 2003",
-    params: &[
-        Param {
-            name: "beta",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(0.6) },
-            default: DefaultValue::number(DEFAULT_BETA),
-            doc: "crossover at beta / R: 0.5 leaves a phase margin of 35 degrees, 0.3 leaves 56",
-        },
-        Param {
-            name: "frequency",
-            kind: Kind::Number { unit: Unit::Hertz, min: Bound::Inclusive(1e-3), max: Bound::Inclusive(1e6) },
-            default: DefaultValue::number(DEFAULT_HZ),
-            doc: "samples per second, f_s",
-        },
-        Param::TARGET,
-        Target::DELAY,
-        EstimatorParams::CAPACITY,
-        EstimatorParams::LOAD,
-        RoundTrip::RTT,
-        RoundTrip::WITH_QUEUE,
-        EstimatorParams::PARAMS[0],
-        EstimatorParams::PARAMS[1],
-        EstimatorParams::PARAMS[2],
-        EstimatorParams::PARAMS[3],
-        EstimatorParams::PARAMS[4],
-        Param::ECN,
+    params: joined![
+        &[
+            Param {
+                name: "beta",
+                kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(0.6) },
+                default: DefaultValue::number(DEFAULT_BETA),
+                doc: "crossover at beta / R: 0.5 leaves a phase margin of 35 degrees, 0.3 leaves 56",
+            },
+            Param {
+                name: "frequency",
+                kind: Kind::Number { unit: Unit::Hertz, min: Bound::Inclusive(1e-3), max: Bound::Inclusive(1e6) },
+                default: DefaultValue::number(DEFAULT_HZ),
+                doc: "samples per second, f_s",
+            },
+            Param::TARGET,
+            Target::DELAY,
+        ],
+        Tuning::PARAMS,
+        &[Param::ECN],
     ],
 };
 

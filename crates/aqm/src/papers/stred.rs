@@ -26,10 +26,10 @@
 
 use aqumen_units::{Probability, Span};
 
+use crate::params::joined;
 use crate::{
-    Algorithm, Bound, DefaultValue, EstimatorParams, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param,
-    ParamError, RedCurve, RoundTrip, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
-    design::self_tuning::Tuning,
+    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError,
+    RedCurve, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value, design::self_tuning::Tuning,
 };
 
 const DEFAULT_HZ: f64 = 20.0;
@@ -45,39 +45,33 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "STRED",
     summary: "RED that tunes thresholds, slope and averaging to estimates of capacity and load",
     reference: "Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM networks, 2003",
-    params: &[
-        Param {
-            name: "b_r",
-            kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(2.0) },
-            default: DefaultValue::number(DEFAULT_BR),
-            doc: "crossover w_g = b_r min(2 L / R, 1 / R)",
-        },
-        Param {
-            name: "frequency",
-            kind: Kind::Number { unit: Unit::Hertz, min: Bound::Inclusive(1e-3), max: Bound::Inclusive(1e6) },
-            default: DefaultValue::number(DEFAULT_HZ),
-            doc: "samples per second",
-        },
-        Param {
-            doc: "queue at the middle of RED's range for the initial capacity; it keeps its waiting time when C^ moves",
-            ..Param::TARGET
-        },
-        Param { doc: "T_d: waiting time at the middle of RED's range; instead of target", ..Target::DELAY },
-        Param::flag(
-            "patient",
-            true,
-            "the load's estimate waits for the average: none below min_th, nor faster than K; false: tau_l alone, as the paper has it",
-        ),
-        EstimatorParams::CAPACITY,
-        EstimatorParams::LOAD,
-        RoundTrip::RTT,
-        RoundTrip::WITH_QUEUE,
-        EstimatorParams::PARAMS[0],
-        EstimatorParams::PARAMS[1],
-        EstimatorParams::PARAMS[2],
-        EstimatorParams::PARAMS[3],
-        EstimatorParams::PARAMS[4],
-        Param::ECN,
+    params: joined![
+        &[
+            Param {
+                name: "b_r",
+                kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(2.0) },
+                default: DefaultValue::number(DEFAULT_BR),
+                doc: "crossover w_g = b_r min(2 L / R, 1 / R)",
+            },
+            Param {
+                name: "frequency",
+                kind: Kind::Number { unit: Unit::Hertz, min: Bound::Inclusive(1e-3), max: Bound::Inclusive(1e6) },
+                default: DefaultValue::number(DEFAULT_HZ),
+                doc: "samples per second",
+            },
+            Param {
+                doc: "queue at the middle of RED's range for the initial capacity; it keeps its waiting time when C^ moves",
+                ..Param::TARGET
+            },
+            Param { doc: "T_d: waiting time at the middle of RED's range; instead of target", ..Target::DELAY },
+            Param::flag(
+                "patient",
+                true,
+                "the load's estimate waits for the average: none below min_th, nor faster than K; false: tau_l alone, as the paper has it",
+            ),
+        ],
+        Tuning::PARAMS,
+        &[Param::ECN],
     ],
 };
 

@@ -3,16 +3,17 @@
 //! One thread, in the senders' namespace, does what the agenda says and what the kernel reports. An application hears
 //! that its transfer was delivered when the acknowledgement of its last byte would be back.
 //!
-//! `tcp` and `udp` are the sockets, `media` is what calls and frames make of datagrams.
+//! `tcp` are the kernel's connections, `ends` flows of other transports.
 
-mod media;
+pub mod ends;
 pub mod tcp;
-pub mod udp;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::OwnedFd;
 
+use aqumen_network::Receptions;
+use aqumen_network::measured::pieces_in;
 use aqumen_result::{FlowMetrics, Requests, Served, jain, tell_films};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
@@ -26,9 +27,8 @@ use super::clock::Clock;
 use super::kernel::Sockets;
 use super::world::World;
 use crate::{Failure, Tried};
-use media::{Arrived, Listener};
+use ends::{Ends, Side};
 use tcp::{Connection, Inbound, Info, Look};
-use udp::{Datagrams, Sink};
 
 /// The flows' ends during a run.
 pub struct Hosts<'a> {
@@ -37,7 +37,6 @@ pub struct Hosts<'a> {
     clock: Clock,
     epoll: OwnedFd,
     listener: OwnedFd,
-    sink: Option<Sink>,
     agenda: BinaryHeap<Reverse<(u64, Due)>>,
     flows: Vec<Flow>,
     applications: Vec<Application>,
@@ -46,18 +45,17 @@ pub struct Hosts<'a> {
     inbound: Vec<Option<Inbound>>,
     /// The outbound connection of each flow and port.
     by_port: BTreeMap<(u32, u16), usize>,
-    edges: Vec<u64>,
     seen: Seen,
 }
 
 /// What the hosts saw.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct Seen {
     edges: Vec<u64>,
     /// Totals of each flow at each edge.
     totals: Vec<Vec<Totals>>,
-    /// Datagrams of each group in each piece.
-    datagrams: Vec<Vec<Arrived>>,
+    /// Packets and messages of transports other than TCP.
+    receptions: Receptions,
     requests: Requests,
     /// Connections that failed.
     pub failures: u64,
@@ -79,11 +77,11 @@ struct Flow {
     connection: Option<usize>,
     /// Connections that it had so far.
     opened: u32,
-    datagrams: Option<Datagrams>,
-    /// What its receiver of datagrams remembers.
-    listener: Listener,
-    /// What its earlier connections did, and samples of the present one.
-    retired: Info,
+    /// Its ends, if its transport is not TCP.
+    ends: Option<Ends>,
+    /// What its earlier connections did.
+    retired: Totals,
+    /// What it did so far, as far as it has been asked.
     totals: Totals,
     /// The transfer under way: its size, when it was asked for, and what its connection will then have delivered.
     request: Option<(u64, u64, u64)>,
@@ -91,6 +89,8 @@ struct Flow {
     first_at: Option<u64>,
     /// When its last transfer was delivered.
     delivered_at: u64,
+    /// When its sink, if it is not of TCP, last handed something over.
+    handed_over_at: u64,
     /// Its application, if it has one of its own or shares one.
     application: Option<usize>,
     /// A finite bulk transfer has begun.
@@ -125,13 +125,16 @@ enum Due {
     Resume(u32),
     /// A transfer was delivered, and its application hears of it.
     Served(u32),
+    /// The timer of an end of a flow.
+    Timer(u32, Side),
     /// An application acts.
     Act(usize),
 }
 
 /// Kinds of descriptors in the data of an event.
 const LISTENER: u64 = 0;
-const SINK: u64 = 1;
+/// The source of a flow is of an even number, its sink of the odd one after.
+const END: u64 = 1;
 const OUTBOUND: u64 = 2;
 const INBOUND: u64 = 3;
 
@@ -154,20 +157,19 @@ impl<'a> Hosts<'a> {
         watch(&epoll, &listener, LISTENER, 0, epoll::EventFlags::IN)?;
         let mut agenda: BinaryHeap<_> = edges.iter().map(|at| Reverse((*at, Due::Edge))).collect();
         let mut flows: Vec<Flow> = Vec::new();
-        let mut any_datagrams = false;
         for (flow, number) in plan.flows.iter().zip(0u32..) {
-            let needs = &sockets[flow.group as usize];
-            let datagrams = if needs.tcp.is_none() { Some(Datagrams::open(number, needs)?) } else { None };
-            any_datagrams |= datagrams.is_some();
-            flows.push(Flow { datagrams, ..Flow::default() });
+            let (group, needs) = (&plan.groups[flow.group as usize], &sockets[flow.group as usize]);
+            let ends = Ends::open(number, &group.transport, needs, &world.receivers)?;
+            if let Some(ends) = &ends {
+                for (side, end) in Side::ALL.into_iter().zip(2 * number as usize..) {
+                    watch(&epoll, ends.socket(side), END, end, epoll::EventFlags::IN)?;
+                }
+            }
+            flows.push(Flow { ends, ..Flow::default() });
             for &(from, until) in &flow.on {
                 agenda.push(Reverse((from.as_nanos(), Due::Resume(number))));
                 agenda.extend(until.map(|until| Reverse((until.as_nanos(), Due::Pause(number)))));
             }
-        }
-        let sink = if any_datagrams { Some(Sink::open(&world.receivers)?) } else { None };
-        if let Some(sink) = &sink {
-            watch(&epoll, sink, SINK, 0, epoll::EventFlags::IN)?;
         }
         agenda.push(Reverse((sample_step(plan), Due::Sample)));
         let mut hosts = Hosts {
@@ -176,7 +178,6 @@ impl<'a> Hosts<'a> {
             clock,
             epoll,
             listener,
-            sink,
             agenda,
             flows,
             applications: Vec::new(),
@@ -184,11 +185,12 @@ impl<'a> Hosts<'a> {
             inbound: Vec::new(),
             by_port: BTreeMap::new(),
             seen: Seen {
-                edges: edges.clone(),
-                datagrams: vec![vec![Arrived::default()]; plan.groups.len()],
-                ..Seen::default()
+                edges,
+                totals: Vec::new(),
+                receptions: Receptions::new(plan),
+                requests: Requests::default(),
+                failures: 0,
             },
-            edges,
         };
         hosts.add_applications();
         Ok(hosts)
@@ -228,7 +230,7 @@ impl<'a> Hosts<'a> {
             let now = self.clock.now();
             while let Some(Reverse((at, due))) = self.agenda.peek().copied().filter(|Reverse((at, _))| *at <= now) {
                 self.agenda.pop();
-                self.act(at.max(self.clock.now().min(end)), due)?;
+                self.act(at, due)?;
             }
             if now >= end || stop() {
                 return Ok(self.seen);
@@ -262,20 +264,52 @@ impl<'a> Hosts<'a> {
                     self.inbound[place] = Some(inbound);
                 }
             }
-            SINK => {
-                while let Some(datagram) = self.sink.as_ref().and_then(|sink| sink.receive(self.clock.now())) {
-                    let Some(flow) = self.flows.get_mut(datagram.flow as usize) else { continue };
-                    let group = self.plan.flows[datagram.flow as usize].group as usize;
-                    flow.totals.delivered += u64::from(datagram.bytes);
-                    if let Some(seen) = self.seen.datagrams[group].last_mut() {
-                        seen.on_arrival(&mut flow.listener, &datagram, self.sockets[group].header_bytes);
-                    }
-                }
+            END => {
+                let side = if number % 2 == 0 { Side::Source } else { Side::Sink };
+                self.arrivals(number as u32 / 2, side);
             }
             OUTBOUND => self.write(number)?,
             _ => self.read(number),
         }
         Ok(())
+    }
+
+    /// Takes the packets that have arrived at an end of `flow`.
+    fn arrivals(&mut self, flow: u32, side: Side) {
+        loop {
+            let now = self.clock.now();
+            let Some(ends) = self.flows.get_mut(flow as usize).and_then(|flow| flow.ends.as_mut()) else {
+                return;
+            };
+            let Some(packet) = ends.receive(side, now) else { return };
+            if side == Side::Sink {
+                self.seen.receptions.on_arrival(self.plan, flow, &packet, Instant::from_nanos(now));
+            }
+            self.exchange(flow, side);
+        }
+    }
+
+    /// Sends what an end of `flow` has to send, hands over what it has for its application, and sees whether what the
+    /// application asked for is done.
+    fn exchange(&mut self, flow: u32, side: Side) {
+        let now = self.clock.now();
+        let state = &mut self.flows[flow as usize];
+        let Some(ends) = &mut state.ends else { return };
+        if let Some(due) = ends.send(side, now) {
+            self.agenda.push(Reverse((due, Due::Timer(flow, side))));
+        }
+        if side == Side::Sink {
+            while let Some(delivery) = ends.delivery() {
+                self.seen.receptions.on_delivery(self.plan, flow, &delivery);
+                state.handed_over_at = now;
+                if state.request.is_some() {
+                    state.first_at.get_or_insert(now);
+                }
+            }
+        } else if state.request.is_some() && state.delivered_at == u64::MAX && ends.is_idle() {
+            state.delivered_at = state.handed_over_at;
+            self.agenda.push(Reverse((now, Due::Served(flow))));
+        }
     }
 
     /// The connection takes more of what is offered.
@@ -315,6 +349,8 @@ impl<'a> Hosts<'a> {
         }
     }
 
+    /// Does what is due at `now`, however late it is: applications have the time of their plans, so that no lateness
+    /// adds up.
     fn act(&mut self, now: u64, due: Due) -> Result<(), Failure> {
         match due {
             Due::Edge => self.edge(),
@@ -323,8 +359,14 @@ impl<'a> Hosts<'a> {
                 self.agenda.push(Reverse((now + sample_step(self.plan), Due::Sample)));
             }
             Due::Resume(flow) => self.resume(now, flow)?,
-            Due::Pause(flow) => self.pause(flow),
+            Due::Pause(flow) => self.pause(now, flow),
             Due::Served(flow) => self.served(now, flow)?,
+            Due::Timer(flow, side) => {
+                if let Some(ends) = &mut self.flows[flow as usize].ends {
+                    ends.on_timer(side, now, self.clock.now());
+                    self.exchange(flow, side);
+                }
+            }
             Due::Act(application) => {
                 let own = &mut self.applications[application];
                 // A stopped application has nothing pending, one that went on since then something later.
@@ -342,6 +384,11 @@ impl<'a> Hosts<'a> {
     fn resume(&mut self, now: u64, flow: u32) -> Result<(), Failure> {
         let Some(application) = self.flows[flow as usize].application else {
             let finite = self.plan.flows[flow as usize].transfer;
+            if let Some(ends) = &mut self.flows[flow as usize].ends {
+                ends.start(now, finite);
+                self.exchange(flow, Side::Source);
+                return Ok(());
+            }
             return match finite {
                 Some(_) if std::mem::replace(&mut self.flows[flow as usize].begun, true) => Ok(()),
                 Some(bytes) => self.offer(flow, bytes.0),
@@ -366,8 +413,12 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    fn pause(&mut self, flow: u32) {
+    fn pause(&mut self, now: u64, flow: u32) {
         let Some(application) = self.flows[flow as usize].application else {
+            if let Some(ends) = &mut self.flows[flow as usize].ends {
+                ends.stop(now);
+                return self.exchange(flow, Side::Source);
+            }
             let connection = self.flows[flow as usize].connection;
             if self.plan.flows[flow as usize].transfer.is_none()
                 && let Some(connection) = connection.and_then(|number| self.outbound[number].as_mut())
@@ -394,6 +445,9 @@ impl<'a> Hosts<'a> {
             if !own.running {
                 return Ok(());
             }
+            if let Some(rate) = self.flows[own.first as usize].ends.as_ref().and_then(Ends::rate_bps) {
+                own.source.on_rate(rate);
+            }
             match own.source.next(Instant::from_nanos(now), &mut own.rng) {
                 Step::At(at, action) if at.as_nanos() <= now => self.perform(now, application, action)?,
                 Step::At(at, action) => {
@@ -414,8 +468,11 @@ impl<'a> Hosts<'a> {
         let own = &mut self.applications[application];
         let first = own.first;
         match action {
-            Action::Write(bytes) => match &mut self.flows[first as usize].datagrams {
-                Some(datagrams) => datagrams.send(bytes, self.clock.now()),
+            Action::Write(bytes) => match &mut self.flows[first as usize].ends {
+                Some(ends) => {
+                    ends.write(now, bytes);
+                    self.exchange(first, Side::Source);
+                }
                 None => self.offer(first, u64::from(bytes))?,
             },
             Action::Transfer { bytes, fresh, connection } => {
@@ -431,6 +488,13 @@ impl<'a> Hosts<'a> {
                 };
                 if fresh {
                     self.retire(flow);
+                }
+                let state = &mut self.flows[flow as usize];
+                if let Some(ends) = &mut state.ends {
+                    (state.request, state.first_at, state.delivered_at) = (Some((bytes, now, 0)), None, u64::MAX);
+                    ends.transfer(now, bytes);
+                    self.exchange(flow, Side::Source);
+                    return Ok(());
                 }
                 self.open(flow)?;
                 let goal = self.connection(flow).map_or(0, |connection| connection.offered) + bytes;
@@ -518,10 +582,16 @@ impl<'a> Hosts<'a> {
     /// The connection of `flow` is closed; what it did is kept. Nothing if it has none.
     fn retire(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
+        if let Some(ends) = &mut state.ends {
+            state.retired.add_ends(ends);
+            ends.renew();
+            self.seen.receptions.on_new_connection(flow);
+            return;
+        }
         let Some(number) = state.connection.take() else { return };
         self.by_port.retain(|_, connection| *connection != number);
         if let Some(connection) = self.outbound[number].take() {
-            state.retired.add(&connection.info());
+            state.retired.info.add(&connection.info());
         }
     }
 
@@ -538,16 +608,31 @@ impl<'a> Hosts<'a> {
 
     fn edge(&mut self) {
         for flow in &mut self.flows {
-            flow.totals.info = flow.retired;
+            if let Some(ends) = &flow.ends {
+                flow.totals = flow.retired;
+                flow.totals.add_ends(ends);
+                continue;
+            }
+            flow.totals.info = flow.retired.info;
             if let Some(connection) = flow.connection.and_then(|number| self.outbound[number].as_ref()) {
                 flow.totals.info.add(&connection.info());
             }
         }
         self.seen.totals.push(self.flows.iter().map(|flow| flow.totals).collect());
-        // The piece after the last edge is nobody's.
-        if self.seen.totals.len() < self.edges.len() {
-            self.seen.datagrams.iter_mut().for_each(|pieces| pieces.push(Arrived::default()));
-        }
+        self.seen.receptions.edge();
+    }
+}
+
+impl Totals {
+    /// Adds what a connection between `ends` did.
+    fn add_ends(&mut self, ends: &Ends) {
+        let (source, delivered) = ends.stats();
+        self.delivered += delivered;
+        self.info.sent += source.sent;
+        self.info.retransmitted += source.retransmitted;
+        self.info.timeouts = Some(self.info.timeouts.unwrap_or(0) + source.timeouts);
+        self.rtt_sum_ns += source.rtt_sum.as_nanos() as f64;
+        self.rtt_samples += source.rtt_samples;
     }
 }
 
@@ -581,7 +666,7 @@ impl Seen {
         let of = &plan.groups[group as usize];
         let length_s = (window.end - window.start).as_secs_f64();
         let (mut sum, mut shares) = (Totals::default(), Vec::new());
-        let mut timeouts = of.transport.tcp().map(|_| 0);
+        let mut timeouts = Some(0);
         for flow in of.flows.clone() {
             let (from, to) = (self.totals(flow, window.start), self.totals(flow, window.end));
             sum.delivered += to.delivered - from.delivered;
@@ -605,11 +690,8 @@ impl Seen {
             throughput_bps: Some(goodput_bps * with_headers),
             ..FlowMetrics::default()
         };
-        let mut datagrams = Arrived::default();
         let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
-        let pieces = self.edges.iter().zip(&self.datagrams[group as usize]);
-        pieces.filter(|(edge, _)| start < **edge && **edge <= end).for_each(|(_, piece)| datagrams.merge(piece));
-        datagrams.fill(&mut metrics, &of.traffic, length_s);
+        self.receptions.fill(&mut metrics, group, pieces_in(&self.edges, window), length_s);
         if of.traffic.asks() {
             let pages = matches!(of.traffic, Traffic::Web(_));
             self.requests.fill(&mut metrics, (group, of.flows.clone()), start..end, pages, |flow, bytes| {

@@ -8,6 +8,8 @@ use aqumen_aqm::PureAck;
 use aqumen_units::Ecn;
 
 const TCP: u8 = 6;
+/// Headers of a datagram of UDP over IPv4.
+pub const UDP_HEADER_BYTES: u16 = 28;
 /// Longest packet of TCP that carries no data: 60 bytes of IP and 60 of TCP.
 const DATALESS_BYTES_MAX: usize = 120;
 

@@ -7,17 +7,16 @@ use aqumen_units::Span;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 use serde_json::Value;
 
+use super::ip::UDP_HEADER_BYTES;
 use crate::{Failure, Tried};
 
 /// What sets a group's sockets apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sockets {
-    /// TCP or UDP.
+    /// TCP; `None`: datagrams.
     pub tcp: Option<Tcp>,
     /// Size on the wire of a full packet.
     pub packet_bytes: u16,
-    /// Of which headers.
-    pub header_bytes: u16,
     /// Type-of-service byte: the group's class as DSCP.
     pub tos: u8,
 }
@@ -61,6 +60,9 @@ const CARRIED: [&str; 11] = [
     "receive_window",
 ];
 
+/// RTP's own header (RFC 3550, section 5.1).
+const RTP_BYTES: u16 = 12;
+
 /// Segments that the kernel accepts (`TCP_MAXSEG`).
 const SEGMENT_BYTES: std::ops::RangeInclusive<u16> = 88..=32_767;
 
@@ -101,25 +103,18 @@ pub fn sockets(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
 fn of_group(group: &Group, described: &Value, own: &Value) -> Result<Sockets, Failure> {
     let refuse = |key: &str, why: &str| Err(Failure::Refused(format!("flows.{}.{key}: engine live {why}", group.name)));
     let wrong = |key: &str, why: &str| refuse(&format!("transport.{key}"), why);
-    let sockets = |tcp| Sockets {
-        tcp,
-        packet_bytes: group.transport.packet_bytes(),
-        header_bytes: group.transport.header_bytes(),
-        tos: group.class << 2,
-    };
+    let sockets = |tcp| Sockets { tcp, packet_bytes: group.transport.packet_bytes(), tos: group.class << 2 };
     if group.class > 63 {
         return refuse("class", "carries it as a DSCP, 0 to 63");
     }
     let tcp = match &group.transport {
         Protocol::Tcp(tcp) => tcp,
-        Protocol::Udp(_) if group.transport.header_bytes() == 28 => return Ok(sockets(None)),
-        Protocol::Udp(_) => return wrong("header", "has the kernel's UDP over IPv4, whose headers have 28 bytes"),
-        Protocol::Sctp(_) => return refuse("transport", "has the kernel's TCP and UDP, not SCTP"),
-        Protocol::Rtp(_) => return refuse("transport", "has the kernel's TCP and UDP, not RTP"),
+        Protocol::Udp(_) if group.transport.header_bytes() == UDP_HEADER_BYTES => return Ok(sockets(None)),
+        Protocol::Udp(_) => return wrong("header", "has the kernel's UDP over IPv4, whose headers have 28B"),
+        Protocol::Rtp(_) if group.transport.header_bytes() >= UDP_HEADER_BYTES + RTP_BYTES => return Ok(sockets(None)),
+        Protocol::Rtp(_) => return wrong("header", "has RTP over the kernel's UDP, whose headers have 40B or more"),
+        Protocol::Sctp(_) => return refuse("transport", "has the kernel's TCP and UDP, and RTP over it, not SCTP"),
     };
-    if matches!(group.traffic, Traffic::Voip(_) | Traffic::Video(_)) {
-        return refuse("traffic", "rates no calls and frames; take traffic of packets or transfers");
-    }
     let congestion = described["congestion"].as_str().unwrap_or_default();
     let Some((preset, congestion)) = OWN.into_iter().find(|(_, known)| *known == congestion) else {
         let why = format!(
@@ -287,7 +282,7 @@ mod tests {
             ("{ preset = \"linux\", ack = \"40B\" }", "ack", "52B"),
             ("{ preset = \"linux\", delayed_ack = \"none\" }", "delayed_ack", "no such choice"),
             ("\"sctp\"", "transport", "SCTP"),
-            ("\"rtp\"", "transport", "RTP"),
+            ("{ preset = \"rtp\", header = \"28B\" }", "header", "40B or more"),
             ("{ preset = \"udp\", header = \"8B\" }", "header", "28"),
         ] {
             let line = refusal(

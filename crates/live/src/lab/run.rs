@@ -7,6 +7,7 @@ use std::{fs, thread};
 use aqumen_network::measured::edges;
 use aqumen_result::Cost;
 use aqumen_scenario::Plan;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::clock::Clock;
 use super::hosts::Hosts;
@@ -45,6 +46,7 @@ pub fn carry_out(
     let (began, cpu_before) = (Instant::now(), cpu_s());
     let sockets = kernel::sockets(plan)?;
     ceiling::check(plan, manner.super_packets)?;
+    allow_descriptors();
     let (world, tuns) = World::new(plan, &sockets, manner.super_packets)?;
     let devices = [tuns[0].index, tuns[1].index];
     let mut network = Network::new(plan)?;
@@ -113,6 +115,13 @@ fn host(plan: &Plan, sockets: &[Sockets], world: &World) -> Host {
         sysctls: world.sysctls.iter().cloned().collect(),
         ..Host::default()
     }
+}
+
+/// Each end of a flow has a socket: this process may have as many as the system lets it.
+fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it is not allowed the first socket too many says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Packets that the two devices discarded.

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Lab, Namespace, Samples, Scratch, can_run, mean};
+use support::{Lab, Namespace, Nothing, Samples, Scratch, can_run, mean};
 
 /// A token bucket of 20 Mbit/s with room for 400 packets.
 const TBF: &str = "tc qdisc add dev r1 root handle 1: tbf rate 20mbit burst 30kb limit 600kb";
@@ -523,8 +523,8 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     assert!(router.sh("tc qdisc show dev r1").contains("tbf a9e: root"));
 }
 
-/// Prints what the marker costs a packet, by the kernel's own count, and what the controller takes
-/// of a core. For `make bench`.
+/// Prints what the marker costs a packet, by the kernel's own count and beyond a program that does nothing over the
+/// same packets, second by second; and what the controller takes of a core. For `make bench`.
 #[test]
 #[ignore = "a measurement"]
 fn what_it_costs() {
@@ -534,23 +534,50 @@ fn what_it_costs() {
     let record = Scratch::new("cost");
     let line = format!("r1 --aqm pi:frequency=100Hz --target 5ms --listen no --record {}", record.0.display());
     let attached = lab.router.attach(&line);
+    let nothing = Nothing::attach(&lab.router, "r1");
+    if let Err(error) = &nothing {
+        eprintln!("no program beside it that does nothing: {error}");
+    }
     let _stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).unwrap();
     let flows = lab.flows(10);
     thread::sleep(Duration::from_secs(2));
-    let cost = || {
-        let mut programs = aya::programs::loaded_programs().flatten();
-        let marker = programs.find(|program| program.name() == b"aqumen_marker").unwrap();
-        (marker.run_time(), marker.run_count(), attached.cpu(), Instant::now())
+    // Time and packets so far of marker and of nothing.
+    let counts = || {
+        ["aqumen_marker", Nothing::NAME].map(|name| {
+            let mut programs = aya::programs::loaded_programs().flatten();
+            programs.find(|program| program.name() == name.as_bytes()).map(|of| (of.run_time(), of.run_count()))
+        })
     };
-    let before = cost();
-    let rate = flows.rate_over(Duration::from_secs(8));
-    let after = cost();
-    let packets = after.1 - before.1;
+    let (began, cpu_before) = (Instant::now(), attached.cpu());
+    let (mut costs, mut rates) = ([Vec::new(), Vec::new()], Vec::new());
+    let mut before = counts();
+    for _ in 0..8 {
+        rates.push(flows.rate_over(Duration::from_secs(1)));
+        let after = counts();
+        for (costs, pair) in costs.iter_mut().zip(before.into_iter().zip(after)) {
+            if let (Some((from_time, from)), Some((time, to))) = pair {
+                costs.push((time - from_time).as_nanos() as f64 / (to - from) as f64);
+            }
+        }
+        before = after;
+    }
+    let [marker, empty] = costs;
+    let share = (attached.cpu() - cpu_before).as_secs_f64() / began.elapsed().as_secs_f64();
     eprintln!(
-        "marker: {:.0} ns a packet over {packets} packets at {rate:.1} Mbit/s; controller: {:.2} % of a core at 100 Hz",
-        (after.0 - before.0).as_nanos() as f64 / packets as f64,
-        100.0 * (after.2 - before.2).as_secs_f64() / (after.3 - before.3).as_secs_f64()
+        "marker: {:.0} ns a packet at {:.1} Mbit/s; controller: {:.2} % of a core at 100 Hz",
+        mean(&marker),
+        mean(&rates),
+        100.0 * share
     );
+    if !empty.is_empty() {
+        let mut beyond: Vec<f64> = marker.iter().zip(&empty).map(|(marker, empty)| marker - empty).collect();
+        beyond.sort_by(f64::total_cmp);
+        let [least, median, most] = [0, beyond.len() / 2, beyond.len() - 1].map(|i| beyond[i]);
+        eprintln!(
+            "a program that does nothing: {:.0} ns; the marker beyond it: median {median:.0} ns ({least:.0} to {most:.0})",
+            mean(&empty)
+        );
+    }
     attached.detach();
     let samples = Samples::read(&record.0);
     eprintln!(

@@ -377,3 +377,68 @@ impl Samples {
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
+
+/// A program at a device's egress that does nothing, until it is dropped: what the kernel's own count charges any.
+pub(crate) struct Nothing {
+    _held: [OwnedFd; 2],
+}
+
+impl Nothing {
+    pub(crate) const NAME: &str = "nothing";
+
+    /// At the egress of `device`, by TCX; the error of a kernel without that.
+    pub(crate) fn attach(namespace: &Namespace, device: &str) -> std::io::Result<Self> {
+        // linux/bpf.h: the commands, `union bpf_attr` for each, the kind of program and of attachment.
+        const PROG_LOAD: libc::c_int = 5;
+        const LINK_CREATE: libc::c_int = 28;
+        const SCHED_CLS: u32 = 3;
+        const TCX_EGRESS: u32 = 47;
+        #[derive(Default)]
+        #[repr(C)]
+        struct Load {
+            kind: u32,
+            instructions: u32,
+            code: u64,
+            license: u64,
+            log: [u64; 2],
+            kernel: u32,
+            flags: u32,
+            name: [u8; 16],
+        }
+        #[derive(Default)]
+        #[repr(C)]
+        struct Attach {
+            program: u32,
+            device: u32,
+            kind: u32,
+            flags: u32,
+            order: [u64; 2],
+        }
+        fn call<T>(command: libc::c_int, attributes: &T) -> std::io::Result<OwnedFd> {
+            // SAFETY: the attributes are those of the command, of the size that is given, and what they point to
+            // outlives the call; what is returned is a descriptor of ours.
+            unsafe {
+                let fd = libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>());
+                if fd < 0 { Err(std::io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
+            }
+        }
+        // r0 = -1: go on with the next program; exit.
+        let code: [u64; 2] = [0xffff_ffff_0000_00b7, 0x95];
+        let license = b"GPL\0";
+        let mut load = Load {
+            kind: SCHED_CLS,
+            instructions: code.len() as u32,
+            code: code.as_ptr() as u64,
+            license: license.as_ptr() as u64,
+            ..Load::default()
+        };
+        load.name[..Self::NAME.len()].copy_from_slice(Self::NAME.as_bytes());
+        let program = call(PROG_LOAD, &load)?;
+        // /sys shows the devices of the namespace in which it was mounted.
+        let number = namespace.sh(&format!("ip -o link show dev {device}"));
+        let number = number.trim().split(':').next().unwrap().parse().unwrap();
+        let at = Attach { program: program.as_raw_fd() as u32, device: number, kind: TCX_EGRESS, ..Attach::default() };
+        let link = namespace.within(|| call(LINK_CREATE, &at))?;
+        Ok(Nothing { _held: [program, link] })
+    }
+}

@@ -6,7 +6,8 @@ use aqumen_scenario::channel::level_weights;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
-use super::{Offered, Use, exponential};
+use super::chances::{Use, exponential};
+use super::offer::Offered;
 
 /// Radio conditions.
 pub(super) struct Radio {

@@ -5,7 +5,9 @@ use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Shared;
 use aqumen_scenario::streams::Stream;
 
-use super::{Accepted, Channel, Offered, Passage, Use, exponential};
+use super::chances::{Use, exponential};
+use super::medium::{Accepted, Channel, Passage};
+use super::offer::Offered;
 
 pub(super) struct Medium {
     shared: Shared,

@@ -13,8 +13,10 @@ use aqumen_scenario::channel::{Retransmission, Slotting};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Instant;
 
+use super::chances::Use;
+use super::medium::{Accepted, Channel, Passage};
+use super::offer::Offered;
 use super::radio::Radio;
-use super::{Accepted, Channel, Offered, Passage, Use};
 
 /// Where slots come from.
 trait Slots: Send {

@@ -8,8 +8,10 @@ use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Wifi;
 use aqumen_scenario::streams::Stream;
 
+use super::chances::Use;
+use super::medium::{Accepted, Channel, Passage};
+use super::offer::Offered;
 use super::radio::Radio;
-use super::{Accepted, Channel, Offered, Passage, Use};
 
 pub(super) struct Medium {
     wifi: Wifi,

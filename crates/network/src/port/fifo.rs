@@ -13,7 +13,7 @@ use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Bytes, Probability, Span};
 
-use super::{Arrival, counts, instant, sent_bits};
+use super::answers::{Arrival, counts, instant, sent_bits};
 use crate::Carried;
 use crate::packet::metadata;
 use crate::ring::Ring;

@@ -1,6 +1,6 @@
 //! A first-in first-out port without AQM that nobody measures: only its limit and its transmitter count.
 
-use super::Arrival;
+use super::answers::Arrival;
 use crate::ring::Ring;
 use crate::transmitter::{Booking, Transmitter};
 

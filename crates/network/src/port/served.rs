@@ -8,7 +8,7 @@ use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::Span;
 
-use super::{Arrival, counts, instant, sent_bits};
+use super::answers::{Arrival, counts, discipline, instant, meter_of, sent_bits};
 use crate::transmitter::{Booking, Transmitter};
 use crate::{Carried, Error, Identity};
 
@@ -72,8 +72,8 @@ impl<P: Carried + Copy> ServedPort<P> {
     /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows.
     pub(crate) fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Result<Self, Error> {
         let rng = Stream::new(seed, Kind::Aqm, u64::from(number));
-        let meter = link.record.then(|| Box::new(super::meter_of(link)));
-        Ok(ServedPort::new(super::discipline(link)?, rng, Transmitter::new(link, seed, number, edges), meter))
+        let meter = link.record.then(|| Box::new(meter_of(link)));
+        Ok(ServedPort::new(discipline(link)?, rng, Transmitter::new(link, seed, number, edges), meter))
     }
 
     pub(crate) fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {

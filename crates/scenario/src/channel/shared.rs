@@ -8,7 +8,8 @@
 
 use aqumen_units::{Rate, Span};
 
-use super::{Fault, lasts, within};
+use super::ranges::{lasts, within};
+use crate::error::Fault;
 use crate::field::{Name, table};
 
 table! {

@@ -12,8 +12,10 @@
 use aqumen_units::{Rate, Span};
 
 use super::ladder::{LEVELS_SPREAD_MAX, log_weights};
+use super::loss::Chance;
+use super::ranges::{lasts, within};
 use super::slots::{Retransmission, Slotting};
-use super::{Chance, Fault, lasts, within};
+use crate::error::Fault;
 use crate::field::{Name, table};
 
 table! {

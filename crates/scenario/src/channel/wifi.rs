@@ -24,7 +24,8 @@
 use aqumen_units::{Bytes, Span};
 
 use super::ladder::{LEVELS_SPREAD_MAX, level_weights, log_weights};
-use super::{Fault, lasts, within};
+use super::ranges::{lasts, within};
+use crate::error::Fault;
 use crate::field::{Name, table};
 
 table! {

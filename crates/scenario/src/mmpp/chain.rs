@@ -1,5 +1,7 @@
 //! The sources of the presets, and a source as an explicit chain: what the packet engine sends and the analysis solves.
 
+use crate::error::Fault;
+
 use super::{MiniModel, Minisources, Name, PacketRate, Preset, Source, Spec};
 
 /// Name, packets per second in the two states, transitions per second from the first state and back.
@@ -20,9 +22,6 @@ const WWW_FTP: TwoStates =
 /// Most states of a chain.
 const STATES_MAX: usize = 256;
 
-/// A key of a source and what is wrong there.
-type Wrong = (&'static str, String);
-
 /// A source that has been checked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chain {
@@ -41,7 +40,7 @@ pub enum Chain {
 
 impl Chain {
     /// The chain with these rates (packets per second) and this generator (per second).
-    pub fn states(rates: Vec<f64>, generator: Vec<Vec<f64>>) -> Result<Chain, Wrong> {
+    pub fn states(rates: Vec<f64>, generator: Vec<Vec<f64>>) -> Result<Chain, Fault> {
         let n = rates.len();
         if n > STATES_MAX {
             return Err(("rates", format!("{n} states; at most {STATES_MAX}")));
@@ -87,7 +86,7 @@ impl Chain {
 
 impl Source {
     /// The chain of this source. Only the analysis fits sources to captures and approximates minisources.
-    pub fn chain(&self) -> Result<Chain, Wrong> {
+    pub fn chain(&self) -> Result<Chain, Fault> {
         super::check_source(self)?;
         if let Some(PacketRate(rate)) = self.rate {
             return Chain::states(vec![rate], vec![vec![0.0]]);
@@ -104,7 +103,7 @@ impl Source {
 }
 
 /// What `minisources` must be to be sent.
-pub(crate) fn check_minisources(minisources: &Minisources) -> Result<(), Wrong> {
+pub(crate) fn check_minisources(minisources: &Minisources) -> Result<(), Fault> {
     if minisources.model == MiniModel::TwoState {
         return Err(("minisources", "model = \"two-state\" belongs to the analysis; traffic is exact".into()));
     }

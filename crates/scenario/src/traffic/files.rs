@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::frames::Frames;
 use crate::field::{At, Field, Misfit};
-use crate::files::Files;
+use crate::files::{Files, content};
 use crate::law::{Count, Law, POINTS_MAX, Size, Time, check_points};
 use crate::mmpp;
 
@@ -96,12 +96,6 @@ fn load_points(law: &mut Law, scale: f64, files: &Files) -> Result<(), String> {
     check_points(&read).map_err(|(i, message)| at_line(&path, lines.get(i).copied().unwrap_or_default(), &message))?;
     *points = read.into();
     Ok(())
-}
-
-/// The lines that say something, with their numbers.
-pub(super) fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', '%', ';']))
 }
 
 fn at_line(path: &Path, line: usize, message: &str) -> String {

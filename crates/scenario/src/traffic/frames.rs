@@ -8,7 +8,7 @@
 //! in less than one, seconds are meant. With B frames lines stand in the order of coding, their times do not: the k-th
 //! line is sent at the k-th time.
 
-use super::files::content;
+use crate::files::content;
 
 /// The frames of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]

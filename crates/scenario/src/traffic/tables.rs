@@ -3,9 +3,8 @@
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
-use super::Wrong;
 use super::files::{FrameFile, ModelFile, Part};
-use crate::error::suggestion;
+use crate::error::{Fault, suggestion};
 use crate::field::{At, Field, Misfit, Name, table};
 use crate::law::{Count, Law, Size, Time};
 use crate::mmpp::{self, Chain, Minisources, PacketRate, Preset, choice};
@@ -288,7 +287,7 @@ impl Field for PerSecond {
 }
 
 impl Transfers {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         let given = [self.rate.is_some(), self.load.is_some(), self.think.is_some()];
         if given.iter().filter(|given| **given).count() != 1 {
             return Err(("", "must have one of rate, load and think".into()));
@@ -313,7 +312,7 @@ impl Transfers {
 }
 
 impl Web {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         if self.pages == Some(0) {
             return Err(("pages", "must be at least 1".into()));
         }
@@ -336,7 +335,7 @@ impl Web {
 }
 
 impl Cbr {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         packet_rate("rate", self.rate, self.packet)
     }
 
@@ -346,7 +345,7 @@ impl Cbr {
 }
 
 impl Poisson {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         if !(self.rate.0 > 0.0 && self.rate.0 <= PER_SECOND_MAX) {
             return Err(("rate", "must be above 0pkt/s, at most 1000Mpkt/s".into()));
         }
@@ -359,7 +358,7 @@ impl Poisson {
 }
 
 impl OnOff {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         packet_rate("rate", self.rate, self.packet)?;
         positive("on", &self.on.0)?;
         on_time(self.on.0.mean(), self.rate.packets_per_sec(self.packet))
@@ -371,7 +370,7 @@ impl OnOff {
 }
 
 impl SelfSimilar {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         if !(self.hurst > 0.5 && self.hurst < 1.0) {
             return Err(("hurst", "must be above 0.5, below 1".into()));
         }
@@ -402,7 +401,7 @@ impl SelfSimilar {
 }
 
 impl Voip {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         positive("talk", &self.talk.0)?;
         let (_, frame) = self.codec.frame();
         if self.talk.0.mean() < frame.as_nanos() as f64 / PERIODS_PER_PACKET_MAX {
@@ -417,7 +416,7 @@ impl Voip {
 }
 
 impl Mmpp {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         let inline = !self.rates.is_empty() || !self.generator.is_empty();
         let given = [self.preset.is_some(), self.model.is_some(), inline, self.minisources.is_some()];
         if given.iter().filter(|given| **given).count() != 1 {
@@ -446,7 +445,7 @@ impl Mmpp {
     }
 
     /// The sources that the flow sends, independent of one another.
-    pub fn chains(&self) -> Result<Vec<Chain>, Wrong> {
+    pub fn chains(&self) -> Result<Vec<Chain>, Fault> {
         if let Some(minisources) = &self.minisources {
             mmpp::check_minisources(minisources)?;
             return Ok(vec![Chain::Minisources(minisources.clone())]);
@@ -474,7 +473,7 @@ impl Mmpp {
 }
 
 impl Video {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         match self.fps {
             Some(fps) if !(fps > 0.0 && fps <= FPS_MAX) => {
                 return Err(("fps", format!("must be above 0, at most {FPS_MAX}")));
@@ -512,7 +511,7 @@ impl Video {
 }
 
 impl AdaptiveVideo {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Fault> {
         if self.ladder.is_empty() || !self.ladder.is_sorted_by(|low, high| low < high) {
             return Err(("ladder", "must have one bit rate or more, each above the one before".into()));
         }
@@ -555,7 +554,7 @@ impl AdaptiveVideo {
     }
 }
 
-fn packet_rate(key: &'static str, rate: Rate, packet: Bytes) -> Result<(), Wrong> {
+fn packet_rate(key: &'static str, rate: Rate, packet: Bytes) -> Result<(), Fault> {
     if packet.0 > PACKET_BYTES_MAX {
         return Err(("packet", format!("must be at most {PACKET_BYTES_MAX}B, what fits into a datagram")));
     }
@@ -565,7 +564,7 @@ fn packet_rate(key: &'static str, rate: Rate, packet: Bytes) -> Result<(), Wrong
     Ok(())
 }
 
-fn packet_size(packet: &Size) -> Result<(), Wrong> {
+fn packet_size(packet: &Size) -> Result<(), Fault> {
     positive("packet", &packet.0)?;
     if packet.0.mean() > PACKET_BYTES_MAX as f64 {
         return Err(("packet", format!("must have a mean of at most {PACKET_BYTES_MAX}B, what fits into a datagram")));
@@ -574,13 +573,13 @@ fn packet_size(packet: &Size) -> Result<(), Wrong> {
 }
 
 /// Periods ON much shorter than a packet would be drawn by the thousand for each.
-fn on_time(mean_ns: f64, packets_per_s: f64) -> Result<(), Wrong> {
+fn on_time(mean_ns: f64, packets_per_s: f64) -> Result<(), Fault> {
     if mean_ns < 1e9 / packets_per_s / PERIODS_PER_PACKET_MAX {
         return Err(("on", "must have a mean of at least a thousandth of the time that a packet takes".into()));
     }
     Ok(())
 }
 
-fn positive(key: &'static str, law: &Law) -> Result<(), Wrong> {
+fn positive(key: &'static str, law: &Law) -> Result<(), Fault> {
     if law.mean() > 0.0 { Ok(()) } else { Err((key, "must have a mean above 0".into())) }
 }

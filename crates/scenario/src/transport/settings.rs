@@ -88,7 +88,7 @@ pub(crate) trait Settings {
     /// Every setting with its value, for lists.
     fn rows(&self) -> Vec<serde_json::Value> {
         let rows = self.written().into_iter().zip(self.described()).map(|((key, value), (schema, doc))| {
-            let mut row = crate::list::param(key, &schema);
+            let mut row = crate::field::param(key, &schema);
             row["default"] = value.as_ref().map_or(serde_json::Value::Null, as_json);
             row["doc"] = doc.into();
             row

@@ -46,6 +46,8 @@ impl Table for TcpConfig {
         "restart_window" restart_window SegmentsOrNone: "window after a pause; \"none\": unchanged";
         "syn" syn Flag: "whether the connection opens with a SYN";
         "timestamps" timestamps Flag: "whether each acknowledgement gives a round-trip sample";
+        "segment_times" segment_times Flag:
+            "whether round trips are those of the segments that arrive, by SACK too, and by timestamp only where these do not tell, as in Linux; read with rack";
         "send_overhead" send_overhead Time: "upper bound of the random delay before sends";
         "min_window" min_window WindowFloor: "smallest window after a reaction to marks, 0 to 2 segments";
         "halve_flight" halve_flight Flag: "whether a reduction halves what is in flight; else the window";

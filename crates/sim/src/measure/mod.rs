@@ -1,16 +1,15 @@
 //! What is measured of flows beside the counts that their ends keep.
 //!
-//! [`receptions`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's
+//! [`Receptions`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's
 //! segments, [`share`] how endless TCP transfers share a recorded link.
 
-pub(crate) mod receptions;
 pub(crate) mod segments;
 pub(crate) mod share;
 
+use aqumen_network::Receptions;
 use aqumen_result::{FlowMetrics, Requests, tell_films};
 use aqumen_scenario::{Plan, Traffic, Window};
 
-use receptions::Receptions;
 use share::Share;
 
 /// All of it.

@@ -85,6 +85,10 @@ pub struct TcpConfig {
     pub syn: bool,
     /// Whether each acknowledgement gives a round-trip sample (RFC 7323); else one segment per window is timed.
     pub timestamps: bool,
+    /// Whether round trips are those of the segments that have arrived, by SACK too, which are timed one by one; only
+    /// where none tells, because all had left more than once, the timestamp does (as in Linux). Read with
+    /// [`LossDetection::Rack`].
+    pub segment_times: bool,
     /// Upper bound of the random delay before window-driven sends, drawn by the host (ns-2's `overhead_`, which breaks
     /// phase effects).
     pub send_overhead: Span,
@@ -215,6 +219,7 @@ impl TcpConfig {
             restart_window: Some(1),
             syn: true,
             timestamps: false,
+            segment_times: false,
             send_overhead: Span::ZERO,
             min_window: 0.0,
             halve_flight: false,
@@ -266,6 +271,7 @@ impl TcpConfig {
             restart_window: Some(10),
             syn: true,
             timestamps: true,
+            segment_times: false,
             send_overhead: Span::ZERO,
             min_window: 2.0,
             halve_flight: true,
@@ -304,6 +310,7 @@ impl TcpConfig {
             congestion: Congestion::Cubic,
             max_rto: Span::from_secs(120),
             growth_limit: 1 << 30,
+            segment_times: true,
             halve_flight: false,
             frto: true,
             whole_windows: true,

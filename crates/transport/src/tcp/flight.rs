@@ -73,6 +73,21 @@ pub(super) struct Flight {
     lost_by_timer: u32,
 }
 
+/// When segments left, of which each had left once only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) first: Instant,
+    pub(super) last: Instant,
+}
+
+impl Left {
+    /// The same with one more, which left at `at`.
+    fn with(known: Option<Left>, at: Instant) -> Option<Left> {
+        let Left { first, last } = known.unwrap_or(Left { first: at, last: at });
+        Some(Left { first: first.min(at), last: last.max(at) })
+    }
+}
+
 /// What an acknowledgement has told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
@@ -82,6 +97,9 @@ pub(super) struct News {
     pub(super) first_sending: bool,
     /// Any of them beyond a gap.
     pub(super) beyond_gap: bool,
+    /// By which of them Linux measures the round trip: the first that was acknowledged, unless any that is acknowledged
+    /// had left twice, else the first beyond a gap; the last is the last beyond a gap, if any is.
+    pub(super) left: Option<Left>,
 }
 
 /// What is lost.
@@ -169,14 +187,17 @@ impl Flight {
         mut each: impl FnMut(u32, u32),
     ) -> News {
         let mut news = News::default();
+        let (mut acked, mut sacked, mut in_doubt) = (None, None, false);
         while self.first < ack.ack {
             let Some(record) = self.records.pop_front() else { break };
             let seq = self.first;
             self.first += 1;
             self.forget(&record);
+            in_doubt |= record.is(REPEATED);
             if record.is(ARRIVED) {
                 self.arrived -= 1;
             } else {
+                acked = Left::with(acked, record.sent_at);
                 news.delivered += 1;
                 news.first_sending |= !record.is(REPEATED) && seq < original_before;
                 each(seq, seq + 1);
@@ -195,12 +216,24 @@ impl Flight {
                 self.arrived += 1;
                 news.delivered += 1;
                 news.beyond_gap = true;
+                if !record.is(REPEATED) {
+                    sacked = Left::with(sacked, record.sent_at);
+                }
                 news.first_sending |= !record.is(REPEATED) && seq < original_before;
                 each(seq, seq + 1);
                 self.advance(now, seq, &record, echo);
             }
         }
+        let acked = acked.filter(|_| !in_doubt);
+        news.left = acked.or(sacked).map(|left| Left { last: sacked.unwrap_or(left).last, ..left });
         news
+    }
+
+    /// Whether what has arrived beyond a gap had left before the oldest segment did for the last time. Linux then
+    /// restarts the timer: what is under way has not had the time that this took.
+    pub(super) fn has_waited_for(&self, news: News) -> bool {
+        let oldest = self.records.front();
+        oldest.is_some_and(|oldest| news.left.is_some_and(|left| left.first < oldest.sent_at))
     }
 
     /// What counts of a record that is no longer under way.
@@ -339,5 +372,38 @@ impl Flight {
     /// Segment `seq` of [`to_repair`](Self::to_repair) is being sent again.
     pub(super) fn repaired(&mut self, seq: u32) {
         self.repair = seq + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::{Feedback, SackBlocks};
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    /// Segments 0 to 9 have left, one a millisecond, and `again` once more at 20 ms; then `number` and `runs` arrive.
+    fn left(again: &[u32], number: u32, runs: &[(u32, u32)]) -> Option<(Instant, Instant)> {
+        let mut flight = Flight::new();
+        (0..10).for_each(|seq| flight.on_sent(ms(u64::from(seq)), seq));
+        again.iter().for_each(|&seq| flight.on_sent(ms(20), seq));
+        let mut sack = SackBlocks::EMPTY;
+        assert!(runs.iter().all(|run| sack.push(run.0, run.1)));
+        let ack = Ack { ack: number, window: 1000, ece: false, echo: ms(0), sack, feedback: Feedback::None };
+        let left = flight.on_ack(ms(30), &ack, None, 10, |_, _| {}).left;
+        left.map(|left| (left.first, left.last))
+    }
+
+    #[test]
+    fn round_trips_run_from_the_first_to_be_acknowledged_and_the_last_to_arrive() {
+        assert_eq!(left(&[], 3, &[]), Some((ms(0), ms(2))));
+        assert_eq!(left(&[], 3, &[(7, 8), (5, 6)]), Some((ms(0), ms(7))));
+        assert_eq!(left(&[], 0, &[(7, 8), (5, 6)]), Some((ms(5), ms(7))));
+        // One of those acknowledged had left twice: which of them the receiver waited for nobody knows.
+        assert_eq!(left(&[1], 3, &[]), None);
+        assert_eq!(left(&[1], 3, &[(5, 7)]), Some((ms(5), ms(6))));
+        assert_eq!(left(&[5], 0, &[(5, 7)]), Some((ms(6), ms(6))));
     }
 }

@@ -658,6 +658,11 @@ impl Sender {
             self.rto.end_backoff();
             self.flags &= !ECN_BACKOFF;
         }
+        self.add_sample(cfg, now, sent);
+    }
+
+    #[inline(always)]
+    fn add_sample(&mut self, cfg: &TcpConfig, now: Instant, sent: Instant) {
         self.rto.sample(cfg, sent, now);
         self.rtt_sum_nanos += now.saturating_since(sent).as_nanos();
         self.rtt_samples += 1;

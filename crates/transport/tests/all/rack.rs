@@ -365,3 +365,44 @@ fn a_tail_with_a_gap_is_not_probed() {
     // RFC 8985 section 7.2: the timer repairs what is missing; 10 has arrived, so it does not leave again.
     assert_eq!(host.expire().1, [2]);
 }
+
+#[test]
+fn a_linux_sender_measures_by_what_sack_reports_and_others_wait_for_new_acknowledgements() {
+    // 2 arrives beyond 1, 12 ms after it left: SRTT = 10 + (12 - 10) / 8.
+    for (segment_times, micros) in [(true, 10_250), (false, 10_000)] {
+        let mut host = Host::ten_out(TcpConfig { segment_times, ..TcpConfig::modern() }, None);
+        host.on(22_000, 1, &[(2, 3)]);
+        assert_eq!(host.sender.smoothed_rtt(&host.cfg), Some(Span::from_micros(micros)));
+    }
+}
+
+#[test]
+fn a_linux_sender_takes_a_timestamp_only_where_all_that_arrived_had_left_twice() {
+    // 2, 3 and 4 arrive after a round trip of 10 ms each: 1 is lost and leaves again at 20 ms. At 38 ms it arrives, and
+    // with it all up to 4, which had been reported. The timestamp is that of the copy, which took 18 ms: 10 + 8 / 8.
+    // From when the others left it would be 28. But if 6 arrives too, which left once, at 10 ms, that is what counts:
+    // 10 + (28 - 10) / 8.
+    for (runs, micros) in [(&[][..], 11_000), (&[(6, 7)][..], 12_250)] {
+        let mut host = Host::ten_out(TcpConfig { segment_times: true, ..TcpConfig::modern() }, None);
+        host.on(20_000, 1, &[(2, 3)]);
+        host.on(20_000, 1, &[(2, 4)]);
+        assert_eq!(host.on(20_000, 1, &[(2, 5)]), [1]);
+        host.acknowledge(38_000, 5, runs, false, us(20_000));
+        assert_eq!(host.sender.smoothed_rtt(&host.cfg), Some(Span::from_micros(micros)));
+    }
+}
+
+#[test]
+fn a_linux_timer_starts_anew_with_what_left_before_the_oldest_segment_did() {
+    // As above: 1 leaves again at 20 ms, and the timeout is SRTT + 200 ms.
+    for (segment_times, due) in [(true, 232_000), (false, 230_000)] {
+        let mut host = Host::ten_out(TcpConfig { segment_times, tail_probe: false, ..TcpConfig::modern() }, None);
+        for end in [3, 4, 5] {
+            host.on(20_000, 1, &[(2, end)]);
+        }
+        assert_eq!(host.sender.next_timer(), Some(us(230_000)));
+        // 5 had left at 10 ms. It took 12: SRTT is 10.25, and the time counts from 22 ms.
+        host.on(22_000, 1, &[(2, 6)]);
+        assert_eq!(host.sender.next_timer(), Some(us(due + if segment_times { 250 } else { 0 })));
+    }
+}

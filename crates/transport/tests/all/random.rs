@@ -163,6 +163,7 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
             quirks: Quirks { timer_on_any_ack, ..preset.quirks },
             tail_probe,
             frto,
+            segment_times: frto,
             whole_windows: whole_windows && preset.min_window > 0.0,
             ..preset
         }

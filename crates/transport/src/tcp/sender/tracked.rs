@@ -135,7 +135,6 @@ impl Sender {
         }
         let Some(mut track) = self.take_track() else { return };
         let (una, outstanding) = (self.una, self.high - self.una);
-        let (samples, sum) = (self.rtt_samples, self.rtt_sum_nanos);
         let before = track.state;
         let mut reopened = false;
         if ack.ack >= self.una {
@@ -146,9 +145,9 @@ impl Sender {
         if ack.ack > una {
             self.una = ack.ack;
             self.next = self.next.max(ack.ack);
-            self.measure(cfg, now, &ack.plain(), ack.ece && cfg.ecn);
         }
         let news = self.learn(cfg, now, ack, &mut track);
+        let rtt = self.measure_tracked(cfg, now, ack, una, news);
         let probed = self.on_probe_ack(ack, &mut track, news.delivered);
         let smoothed = self.rto.smoothed(cfg);
         let losses = track.flight.find_losses(now, track.repairs(), smoothed);
@@ -180,7 +179,7 @@ impl Sender {
             in_flight: track.flight.in_network(),
             lost: losses.found,
             lost_before: track.flight.take_lost_by_timer(),
-            rtt: (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum)),
+            rtt,
             echo: ack.ece && cfg.ecn,
             held: ack.ece && cfg.ecn && track.state != State::Loss,
             marks: self.count_marks(ack.feedback),
@@ -196,12 +195,13 @@ impl Sender {
             // RFC 5681 section 3.1, RFC 6928: the initial window, one segment if the SYN was lost.
             self.cwnd = if self.flags & SYN_LOST != 0 { 1.0 } else { f64::from(cfg.initial_window) };
         }
-        if self.una > una || reopened {
+        let restarts = self.una > una || reopened || cfg.segment_times && track.flight.has_waited_for(news);
+        if restarts {
             track.timeout_at = now.saturating_add(self.rto.timeout(cfg));
         }
         // RFC 8985 section 7.2: what shows a gap leaves no tail to probe.
         let stale = track.timer == Timer::Late || track.timer == Timer::Probe && track.flight.has_gaps();
-        if self.una > una || reopened || losses.due.is_some() || stale || track.state != before {
+        if restarts || losses.due.is_some() || stale || track.state != before {
             self.set_timer(cfg, now, &mut track, losses.due);
         }
         self.keep(track);
@@ -217,6 +217,21 @@ impl Sender {
             }
             None => track.flight.on_ack(now, ack, echo, self.recover, |_, _| {}),
         }
+    }
+
+    /// Takes the round trip that an acknowledgement tells, which until then acknowledged up to `una`. The answer is what
+    /// the congestion control hears: with `segment_times` that of the last segment, as in Linux.
+    fn measure_tracked(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, una: u32, news: News) -> Option<Span> {
+        let (samples, sum) = (self.rtt_samples, self.rtt_sum_nanos);
+        let left = news.left.filter(|_| cfg.segment_times);
+        if let Some(left) = left {
+            self.rto.end_backoff();
+            self.add_sample(cfg, now, left.first);
+        } else if self.una > una {
+            self.measure(cfg, now, &ack.plain(), ack.ece && cfg.ecn);
+        }
+        let taken = || (self.rtt_samples != samples).then(|| Span::from_nanos(self.rtt_sum_nanos - sum));
+        left.map(|left| now.saturating_since(left.last)).or_else(taken)
     }
 
     fn count_marks(&mut self, feedback: Feedback) -> u32 {

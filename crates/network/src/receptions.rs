@@ -7,13 +7,15 @@ use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
 
 /// The measurements of all groups.
-pub(crate) struct Receptions {
+#[derive(Debug)]
+pub struct Receptions {
     groups: Vec<Group>,
     /// What each flow's receiver remembers from packet to packet; empty where all flows are of TCP.
     remembered: Vec<Remembered>,
 }
 
 /// One group.
+#[derive(Debug)]
 struct Group {
     media: Media,
     piece: Piece,
@@ -22,7 +24,7 @@ struct Group {
 }
 
 /// What a receiver remembers.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Remembered {
     packets: Reception,
     /// One more than the highest number of a message that arrived.
@@ -53,7 +55,8 @@ enum Media {
 const FRAME_DEADLINE: Span = Span::from_millis(400);
 
 impl Receptions {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    /// Those of the groups of `plan`.
+    pub fn new(plan: &Plan) -> Self {
         let of = |media| Group { media, piece: Piece::default(), pieces: Vec::new() };
         let any = plan.groups.iter().any(|group| group.transport.tcp().is_none());
         Receptions {
@@ -63,14 +66,15 @@ impl Receptions {
     }
 
     /// A packet of `flow` arrives at its receiver.
-    pub(crate) fn on_arrival(&mut self, plan: &Plan, flow: u32, packet: &Packet, now: Instant) {
+    #[inline]
+    pub fn on_arrival(&mut self, plan: &Plan, flow: u32, packet: &Packet, now: Instant) {
         let reception = &mut self.remembered[flow as usize].packets;
         let piece = &mut self.groups[plan.flows[flow as usize].group as usize].piece;
         piece.packets.on_arrival(reception, packet.seq, packet.bytes.into(), (now - packet.sent_at).as_nanos());
     }
 
     /// A message of `flow` reached the application.
-    pub(crate) fn on_delivery(&mut self, plan: &Plan, flow: u32, delivery: &Delivery) {
+    pub fn on_delivery(&mut self, plan: &Plan, flow: u32, delivery: &Delivery) {
         let group = &mut self.groups[plan.flows[flow as usize].group as usize];
         let Media::Video(deadline) = group.media else { return };
         let (message, next) = (&delivery.message, &mut self.remembered[flow as usize].next_message);
@@ -83,22 +87,17 @@ impl Receptions {
     }
 
     /// The packets of `flow` are numbered from 0 again.
-    pub(crate) fn on_new_connection(&mut self, flow: u32) {
+    pub fn on_new_connection(&mut self, flow: u32) {
         self.remembered[flow as usize] = Remembered::default();
     }
 
-    pub(crate) fn edge(&mut self) {
+    /// A window begins or ends.
+    pub fn edge(&mut self) {
         self.groups.iter_mut().for_each(|group| group.pieces.push(std::mem::take(&mut group.piece)));
     }
 
     /// Fills in what happened to `group` in the pieces with these numbers, `length_s` seconds in all.
-    pub(crate) fn fill(
-        &self,
-        metrics: &mut FlowMetrics,
-        group: u32,
-        pieces: impl Iterator<Item = usize>,
-        length_s: f64,
-    ) {
+    pub fn fill(&self, metrics: &mut FlowMetrics, group: u32, pieces: impl Iterator<Item = usize>, length_s: f64) {
         let group = &self.groups[group as usize];
         let mut sum = Piece::default();
         pieces.for_each(|k| sum.merge(&group.pieces[k]));

@@ -1,0 +1,210 @@
+//! What CAKE is told: its row, its parameters, and what Linux makes of them.
+
+use aqumen_units::{Rate, Span};
+
+use super::acks::AckFilter;
+use super::tins::Tins;
+use crate::algorithm::Algorithm;
+use crate::multi;
+use crate::today::cobalt::{CobaltParams, DECREMENT, INCREMENT};
+use crate::today::codel::{ARITHMETIC, INTERVAL, TARGET};
+use crate::{Bound, DefaultValue, Kind, Param, Unit, Value};
+
+/// Linux: a full packet with its Ethernet header, packets that may wait whatever their memory, and the least room.
+const MTU: f64 = 1514.0;
+const LIMIT_PKTS: u64 = 10_240;
+const MEMORY_MIN: u64 = 4 << 20;
+
+/// Its row.
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "cake",
+    title: "CAKE",
+    summary: "flow and host isolation with COBALT in each queue, tuned to the link's rate, and traffic classes",
+    reference: "Hoeiland-Joergensen, Taht, Morton: Piece of CAKE, a comprehensive queue management solution for home gateways, 2018",
+    params: &[
+        Param {
+            name: "queues",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(8.0), max: Bound::Inclusive(65_536.0) },
+            default: DefaultValue::number(multi::QUEUES),
+            doc: "queues of each tin that flows are hashed to, rounded up to a multiple of 8",
+        },
+        Param {
+            name: "quantum",
+            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
+            default: DefaultValue::Designed("the tin's rate in bytes a second / 4096, at least 300, at most 1514"),
+            doc: "bytes that a queue may send in its turn",
+        },
+        Param::positive(
+            "limit",
+            Unit::Packets,
+            DefaultValue::Designed("the link's buffer"),
+            "packets that may wait in all queues, if the link's buffer holds more",
+        ),
+        Param {
+            name: "memory",
+            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e15) },
+            default: DefaultValue::Designed("what the rate brings in 4 intervals, at least 4 MiB, at most 10240 mtu"),
+            doc: "memory that the buffers of the packets may take in a kernel (2304 B for 1500)",
+        },
+        Param {
+            name: "isolation",
+            kind: Kind::Choice(&[
+                "triple",
+                "dual-src",
+                "dual-dst",
+                "flows",
+                "hosts",
+                "src-host",
+                "dst-host",
+                "flow-blind",
+            ]),
+            default: DefaultValue::Value(Value::Choice("triple")),
+            doc: "who has a queue, and between whom the link is shared first: by flow and both hosts (triple), by flow and source or destination (dual), by flow alone, by host alone, or one queue for all",
+        },
+        Param {
+            name: "rate",
+            kind: Kind::Number { unit: Unit::BitsPerSecond, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e15) },
+            default: DefaultValue::Designed("the link's, as it changes"),
+            doc: "rate from which target, interval, quantum and tins' shares are made; 0: unlimited, they are as given",
+        },
+        Param {
+            name: "mtu",
+            kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
+            default: DefaultValue::number(MTU),
+            doc: "a full packet: the target is at least 1.5 times its time, and a sojourn time of 4 times its time is let be",
+        },
+        TARGET,
+        INTERVAL,
+        ARITHMETIC,
+        INCREMENT,
+        DECREMENT,
+        Param {
+            name: "tins",
+            kind: Kind::Choice(Tins::NAMES),
+            default: DefaultValue::Value(Value::Choice(Tins::Diffserv3.name())),
+            doc: "traffic classes by DSCP: best effort, background and latency-sensitive (diffserv3), streaming besides (diffserv4), or one",
+        },
+        Param {
+            name: "ack_filter",
+            kind: Kind::Choice(AckFilter::NAMES),
+            default: DefaultValue::Value(Value::Choice(AckFilter::Off.name())),
+            doc: "drop acknowledgements that later ones in their queue make superfluous: all but two, or all but one",
+        },
+        Param::flag(
+            "ingress",
+            false,
+            "the link stands behind the bottleneck: what is dropped counts as sent, and more is let be the more flows there are",
+        ),
+        Param::ECN,
+    ],
+};
+
+/// Who has a queue, and which hosts share the link first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// A queue for each flow, shares by the busier of its two hosts.
+    Triple,
+    /// A queue for each flow, shares by source host.
+    DualSource,
+    /// A queue for each flow, shares by destination host.
+    DualDestination,
+    /// A queue for each flow.
+    Flows,
+    /// A queue for each pair of hosts.
+    Hosts,
+    /// A queue for each source host.
+    SourceHost,
+    /// A queue for each destination host.
+    DestinationHost,
+    /// One queue.
+    FlowBlind,
+}
+
+/// The parameters of [`Cake`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CakeParams {
+    /// Queues of each tin.
+    pub queues: usize,
+    /// Bytes that a queue may send in its turn, if that is not to follow from the rate.
+    pub quantum: Option<u32>,
+    /// Packets that may wait in all queues, if the link's buffer holds more.
+    pub limit: Option<u32>,
+    /// Memory that packets may take in a kernel, if that is not to follow from the rate.
+    pub memory: Option<u64>,
+    /// Who has a queue, and which hosts share the link first.
+    pub isolation: Isolation,
+    /// The rate that all is made for; `None`: the link's, as it changes.
+    pub rate: Option<Rate>,
+    /// A full packet, bytes.
+    pub mtu: u32,
+    /// COBALT's parameters on a fast link.
+    pub cobalt: CobaltParams,
+    /// Traffic classes.
+    pub tins: Tins,
+    /// Which acknowledgements are dropped.
+    pub ack_filter: AckFilter,
+    /// Whether the link stands behind the bottleneck.
+    pub ingress: bool,
+}
+
+impl Default for CakeParams {
+    fn default() -> Self {
+        CakeParams {
+            queues: multi::QUEUES as usize,
+            quantum: None,
+            limit: None,
+            memory: None,
+            isolation: Isolation::Triple,
+            rate: None,
+            mtu: MTU as u32,
+            cobalt: CobaltParams { blue_threshold: Span::MAX, ..CobaltParams::default() },
+            tins: Tins::Diffserv3,
+            ack_filter: AckFilter::Off,
+            ingress: false,
+        }
+    }
+}
+
+impl Isolation {
+    const ALL: [(Isolation, &'static str); 8] = [
+        (Isolation::Triple, "triple"),
+        (Isolation::DualSource, "dual-src"),
+        (Isolation::DualDestination, "dual-dst"),
+        (Isolation::Flows, "flows"),
+        (Isolation::Hosts, "hosts"),
+        (Isolation::SourceHost, "src-host"),
+        (Isolation::DestinationHost, "dst-host"),
+        (Isolation::FlowBlind, "flow-blind"),
+    ];
+
+    pub(super) fn named(name: &str) -> Isolation {
+        Self::ALL.iter().find(|(_, known)| *known == name).map_or(Isolation::Triple, |(isolation, _)| *isolation)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(isolation, _)| *isolation == self).map_or("triple", |(_, name)| name)
+    }
+
+    pub(super) fn by_source(self) -> bool {
+        matches!(self, Isolation::Triple | Isolation::DualSource)
+    }
+
+    pub(super) fn by_destination(self) -> bool {
+        matches!(self, Isolation::Triple | Isolation::DualDestination)
+    }
+}
+
+/// A rate, if it is one.
+pub(super) fn limited(rate: Rate) -> Option<Rate> {
+    (rate.as_bps() > 0).then_some(rate)
+}
+
+/// Linux, cake_reconfigure: the room for packets, bytes of a kernel's memory.
+pub(super) fn memory(params: &CakeParams, rate: Rate) -> u64 {
+    let most = LIMIT_PKTS * params.mtu as u64;
+    let of_rate = limited(rate).map_or(u64::MAX, |rate| {
+        let bytes = 4.0 * rate.as_bps() as f64 / 8.0 * params.cobalt.interval.as_secs_f64();
+        (bytes as u64).max(MEMORY_MIN)
+    });
+    params.memory.unwrap_or(of_rate.min(most))
+}

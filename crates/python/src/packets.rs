@@ -1,0 +1,59 @@
+//! The packet engine: one run, or several at a time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aqumen_sim::Options;
+use pyo3::prelude::*;
+
+use crate::cost::measured;
+use crate::error::run_error;
+use crate::interrupt::{Worker, listening};
+use crate::result::RunResult;
+use crate::scenario::{Scenario, plan};
+use crate::{many, own};
+
+/// Runs `scenario` on the packet engine with the AQM of a SPEC.
+///
+/// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
+#[pyfunction]
+#[pyo3(signature = (scenario, aqm, seed, pcap = None, progress = None))]
+pub(crate) fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    aqm: Option<&str>,
+    seed: u64,
+    pcap: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<RunResult> {
+    let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
+    let run = move |worker: &Worker| {
+        let plan = plan(&scenario, seed, aqm.as_deref())?;
+        let options = Options { trace: pcap.as_deref(), ..Options::default() };
+        let watch = scenario.watch();
+        let engine = |hear: &mut dyn FnMut(f64) -> bool| {
+            measured(|| aqumen_sim::run(&plan, options, &mut |fraction| watch.calm() && hear(fraction)))
+        };
+        let found = if own::calls(&plan) { worker.with_lock(engine) } else { engine(&mut |done| worker.hear(done)) };
+        watch.settle(found.map_err(run_error))
+    };
+    listening(py, progress, run).map(RunResult)
+}
+
+/// Runs each (SPEC, seed) of `jobs` on the packet engine, `threads` at a time.
+///
+/// `on_done` is called with the number of each finished job and its result, in order of completion, on the caller's
+/// thread. `False` or an exception from it stops the rest.
+#[pyfunction]
+pub(crate) fn run_many(
+    py: Python<'_>,
+    scenario: &Scenario,
+    jobs: Vec<(Option<String>, u64)>,
+    threads: usize,
+    on_done: Py<PyAny>,
+) -> PyResult<()> {
+    let engine = |plan: &aqumen_scenario::Plan, go_on: &mut dyn FnMut(f64) -> bool| {
+        measured(|| aqumen_sim::run(plan, Options::default(), &mut |fraction| go_on(fraction))).map_err(run_error)
+    };
+    many::run_many(py, &scenario.0, jobs, threads, &on_done, Arc::new(engine))
+}

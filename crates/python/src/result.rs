@@ -1,0 +1,60 @@
+//! The result of one run, as Python sees it.
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use crate::error::{refuse, unknown};
+
+/// The result of one run.
+#[pyclass(frozen, module = "aqumen._core")]
+pub(crate) struct RunResult(pub(crate) aqumen_result::RunResult);
+
+/// Values, and the share at or below each.
+type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+/// A name, and values.
+type Named<'py> = (&'static str, Bound<'py, PyArray1<f64>>);
+
+/// A link's sampling instants, queue lengths and probabilities.
+type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+#[pymethods]
+impl RunResult {
+    /// What `aqumen run --json` prints.
+    #[getter]
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.0).map_err(refuse)
+    }
+
+    /// Sampling instants in seconds, packets waiting, probability in force.
+    fn series<'py>(&self, py: Python<'py>, link: &str) -> PyResult<SeriesArrays<'py>> {
+        let series = self.0.series.get(link).ok_or_else(|| unknown(link))?;
+        let array = |values: &Vec<f64>| values.clone().into_pyarray(py);
+        Ok((array(&series.t_s), array(&series.queue_pkts), array(&series.probability)))
+    }
+
+    /// What the AQM shows of its state at those instants, by name.
+    fn state<'py>(&self, py: Python<'py>, link: &str) -> PyResult<Vec<Named<'py>>> {
+        let series = self.0.series.get(link).ok_or_else(|| unknown(link))?;
+        let shown = series.state.keys().filter_map(|&name| Some((name, series.state(name)?.into_pyarray(py))));
+        Ok(shown.collect())
+    }
+
+    /// Distribution of the sojourn times: seconds, and the share of packets that waited no longer.
+    fn sojourn_cdf<'py>(&self, py: Python<'py>, link: &str, window: &str) -> PyResult<CdfArrays<'py>> {
+        let windows = self.0.sojourn.get(link).ok_or_else(|| unknown(link))?;
+        let points = windows.get(window).ok_or_else(|| unknown(window))?.cumulative();
+        let (seconds, share): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(ns, share)| (ns * 1e-9, share)).unzip();
+        Ok((seconds.into_pyarray(py), share.into_pyarray(py)))
+    }
+
+    /// Distribution of the queue length: packets, and the share of time in which no more waited.
+    fn queue_cdf<'py>(&self, py: Python<'py>, link: &str, window: &str) -> PyResult<CdfArrays<'py>> {
+        let windows = self.0.queue.get(link).ok_or_else(|| unknown(link))?;
+        let points = windows.get(window).ok_or_else(|| unknown(window))?.cumulative();
+        // A bin ends with the whole number before its edge.
+        let (packets, share): (Vec<f64>, Vec<f64>) =
+            points.into_iter().map(|(edge, share)| (edge - 1.0, share)).unzip();
+        Ok((packets.into_pyarray(py), share.into_pyarray(py)))
+    }
+}

@@ -1,0 +1,244 @@
+//! A scenario, read and checked, and what is asked of it.
+
+use std::path::PathBuf;
+
+use aqumen_scenario::cost::Runner;
+use aqumen_scenario::design::Numbers;
+use aqumen_scenario::{Link, Outside, Traffic};
+use aqumen_traffic::{Action, Ahead};
+use pyo3::prelude::*;
+
+use crate::catalogue;
+use crate::error::refuse;
+use crate::interrupt::apart;
+use crate::own::{Catalogue, Known};
+
+/// A checked scenario. It never changes: `set` gives another.
+#[pyclass(frozen, module = "aqumen._core")]
+pub(crate) struct Scenario(pub(crate) Known<aqumen_scenario::Scenario>);
+
+/// Something that a source asks for: seconds since the last was served, what, bytes, whether a connection is opened.
+type Asked = (f64, &'static str, u64, bool);
+
+#[pymethods]
+impl Scenario {
+    /// Reads and checks the file at `path`, with what a catalogue has.
+    #[staticmethod]
+    #[pyo3(signature = (path, own = None))]
+    fn load(path: PathBuf, own: Option<&Catalogue>) -> PyResult<Self> {
+        match own {
+            None => aqumen_scenario::Scenario::load(path, &[]).map(Known::plain).map(Scenario).map_err(refuse),
+            Some(own) => wrap(&own.0, || aqumen_scenario::Scenario::load_knowing(path, (*own.0).clone())),
+        }
+    }
+
+    /// Checks `text`; `file` is its name in messages.
+    #[staticmethod]
+    #[pyo3(signature = (text, file = "scenario", own = None))]
+    fn parse(text: &str, file: &str, own: Option<&Catalogue>) -> PyResult<Self> {
+        match own {
+            None => aqumen_scenario::Scenario::parse(text, file).map(Known::plain).map(Scenario).map_err(refuse),
+            Some(own) => {
+                let files = aqumen_scenario::Files::beside(file);
+                wrap(&own.0, || aqumen_scenario::Scenario::parse_knowing(text, file, files, (*own.0).clone()))
+            }
+        }
+    }
+
+    /// The network of a design, by its numbers as they are written in a scenario.
+    #[staticmethod]
+    #[pyo3(signature = (capacity, flows, round_trip, at_target, packet, target = None, buffer = None, own = None))]
+    #[allow(clippy::too_many_arguments, reason = "the numbers of a network")]
+    fn of_network(
+        capacity: &str,
+        flows: f64,
+        round_trip: &str,
+        at_target: bool,
+        packet: &str,
+        target: Option<&str>,
+        buffer: Option<&str>,
+        own: Option<&Catalogue>,
+    ) -> PyResult<Self> {
+        let numbers = Numbers { capacity, flows, round_trip, at_target, packet, target, buffer };
+        match own {
+            None => numbers.scenario(Outside::default()).map(Known::plain).map(Scenario).map_err(refuse),
+            Some(own) => wrap(&own.0, || numbers.scenario((*own.0).clone())),
+        }
+    }
+
+    /// Name of the file that it was read from.
+    #[getter]
+    fn file(&self) -> String {
+        self.0.file().into()
+    }
+
+    /// The scenario's name.
+    #[getter]
+    fn name(&self) -> String {
+        self.0.spec().name.0.clone()
+    }
+
+    /// One line that says what it is.
+    #[getter]
+    fn title(&self) -> String {
+        self.0.spec().title.clone().unwrap_or_else(|| self.name())
+    }
+
+    /// The same scenario with the values at dotted keys replaced, checked when all are in place.
+    fn set(&self, changes: Vec<(String, String)>) -> PyResult<Self> {
+        let changes: Vec<(&str, &str)> = changes.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        wrap(&self.0, || self.0.with_all(&changes))
+    }
+
+    /// The scenario up to `end`, a time such as `40s`.
+    fn until(&self, end: &str) -> PyResult<Self> {
+        wrap(&self.0, || self.0.until(end))
+    }
+
+    /// The same scenario with what a catalogue has.
+    fn knowing(&self, own: &Catalogue) -> PyResult<Self> {
+        wrap(&own.0, || self.0.knowing((*own.0).clone()))
+    }
+
+    /// Ids of the cells of its sweep; empty without one.
+    fn cells(&self) -> Vec<String> {
+        self.0.cells()
+    }
+
+    /// Names of its variants, which can be added to any cell.
+    fn variants(&self) -> Vec<String> {
+        self.0.spec().variants.0.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The cell of an id: points and variants with commas between.
+    fn cell(&self, id: &str) -> PyResult<Self> {
+        wrap(&self.0, || self.0.cell(id))
+    }
+
+    /// The scenario as TOML; it reads back as the same scenario.
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    /// The explicit plan for `seed` as JSON, with the AQM of a SPEC on the links under test.
+    #[pyo3(signature = (seed, aqm))]
+    fn plan_json(&self, py: Python<'_>, seed: u64, aqm: Option<&str>) -> PyResult<String> {
+        let (scenario, aqm) = (self.0.clone(), aqm.map(String::from));
+        apart(py, move || {
+            let plan = plan(&scenario, seed, aqm.as_deref())?;
+            scenario.watching(|| Ok(plan.to_json().map_err(refuse)?.to_string()))
+        })
+    }
+
+    /// For each group of the plan for `seed` what its sources of finite transfers ask for; `None` for other traffic.
+    /// Each source is a list of seconds since the last was served, "page", "transfer" or "read", bytes, and whether a
+    /// connection is opened.
+    #[pyo3(signature = (seed))]
+    fn requests(&self, py: Python<'_>, seed: u64) -> PyResult<Vec<Option<Vec<Vec<Asked>>>>> {
+        let source = |ahead: &Ahead| -> Vec<Asked> {
+            let steps = ahead.iter().map(|(wait, action)| (wait.as_nanos() as f64 / 1e9, *action));
+            steps
+                .map(|(wait_s, action)| match action {
+                    Action::BeginPage => (wait_s, "page", 0, false),
+                    Action::EndPage => (wait_s, "read", 0, false),
+                    Action::Transfer { bytes, fresh, .. } => (wait_s, "transfer", bytes, fresh),
+                    Action::Write(bytes) => (wait_s, "write", u64::from(bytes), false),
+                })
+                .collect()
+        };
+        let scenario = self.0.clone();
+        let groups = apart(py, move || Ok(aqumen_traffic::ahead(&plan(&scenario, seed, None)?)))?;
+        Ok(groups.iter().map(|group| group.as_ref().map(|all| all.iter().map(source).collect())).collect())
+    }
+
+    /// Names that a SPEC may start with: this scenario's profiles, then the built-in ones and the algorithms.
+    fn aqm_names(&self) -> Vec<String> {
+        let own = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
+        let built_in = catalogue::names().map(String::from);
+        own.chain(self.0.catalogue().own().map(|row| row.name.to_string())).chain(built_in).collect()
+    }
+
+    /// The kinds of traffic from outside that it names, each with the group that sends it.
+    fn own_traffic(&self) -> Vec<(String, String)> {
+        let groups = self.0.spec().flows.iter().filter_map(|group| match &group.traffic {
+            Traffic::Own(own) => Some((group.name.0.clone(), own.name.clone())),
+            _ => None,
+        });
+        groups.collect()
+    }
+
+    /// Refuses a SPEC that this scenario cannot run.
+    fn check_aqm(&self, py: Python<'_>, spec: &str) -> PyResult<()> {
+        let (scenario, spec) = (self.0.clone(), spec.to_string());
+        apart(py, move || plan(&scenario, 1, Some(&spec)).map(drop))
+    }
+
+    /// Bytes that the queue discipline of a SPEC reserves on the first link under test, and of these what a flow takes;
+    /// `None` for one from outside, which keeps what it likes.
+    fn qdisc_memory(&self, py: Python<'_>, spec: &str) -> PyResult<Option<(usize, usize)>> {
+        let (scenario, spec) = (self.0.clone(), spec.to_string());
+        apart(py, move || {
+            let plan = plan(&scenario, 1, Some(&spec))?;
+            let of = |link: &Link| match link.aqm.build_qdisc(link.limit) {
+                Some(Ok(qdisc)) if !qdisc.is_own() => Some((qdisc.memory_bytes(), qdisc.flow_bytes())),
+                _ => None,
+            };
+            Ok(plan.links.iter().find(|link| link.record).and_then(of))
+        })
+    }
+
+    /// An upper estimate of the memory that one run takes, bytes.
+    #[pyo3(signature = (engine = "packet"))]
+    fn memory_estimate(&self, engine: &str) -> u64 {
+        self.0.memory_estimate(runner(engine, true))
+    }
+
+    /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that
+    /// says how long `runs` such runs take, where that is long.
+    #[pyo3(signature = (engine, aqm, runs, loops = true))]
+    fn check_cost(&self, engine: &str, aqm: Option<&str>, runs: u64, loops: bool) -> PyResult<Option<String>> {
+        let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
+        self.0.check_cost(runner(engine, loops), aqm.as_ref(), runs).map_err(refuse)
+    }
+
+    /// Refuses a scenario of which `runs` at a time need more memory than the machine has free.
+    #[pyo3(signature = (runs, engine = "packet"))]
+    fn check_memory(&self, runs: u64, engine: &str) -> PyResult<()> {
+        self.0.check_memory(runner(engine, true), runs, None).map_err(refuse)
+    }
+}
+
+/// The JSON Schema of a scenario file.
+#[pyfunction]
+pub(crate) fn json_schema() -> String {
+    aqumen_scenario::Scenario::json_schema()
+}
+
+/// The scenario that `make` reads, with the own AQMs of `known`.
+fn wrap<T>(
+    known: &Known<T>,
+    make: impl FnOnce() -> Result<aqumen_scenario::Scenario, aqumen_scenario::Error>,
+) -> PyResult<Scenario> {
+    known.watching(|| make().map(|scenario| Scenario(Known::like(known, scenario))).map_err(refuse))
+}
+
+/// The plan for `seed` with the AQM of a SPEC; `None`: the scenario's own.
+pub(crate) fn plan(
+    scenario: &Known<aqumen_scenario::Scenario>,
+    seed: u64,
+    aqm: Option<&str>,
+) -> PyResult<aqumen_scenario::Plan> {
+    let aqm = aqm.map(|text| scenario.aqm(text)).transpose().map_err(refuse)?;
+    scenario.watching(|| scenario.plan(seed, aqm.as_ref()).map_err(refuse))
+}
+
+/// What an engine is called; prediction with `loops` or without.
+fn runner(engine: &str, loops: bool) -> Runner {
+    match engine {
+        "fluid" => Runner::Fluid,
+        "theory" => Runner::Theory { loops },
+        "ns2" => Runner::Ns2,
+        "ns3" => Runner::Ns3,
+        _ => Runner::Packet,
+    }
+}
