@@ -404,6 +404,7 @@ fn judge(cost: &Cost, runs: f64, spec: &Spec, core: &Core, chosen: &AqmSpec, fix
 /// Adds the packets of all groups: what the links carry, what applications offer, what windows admit.
 fn packets(cost: &mut Cost, spec: &Spec, core: &Core, links: &[Link]) {
     let duration_s = spec.duration.as_secs_f64();
+    let passed = passed(core);
     let mut groups = Vec::new();
     // What would load each link if it were the only one.
     let mut load = vec![0.0; links.len()];
@@ -440,12 +441,31 @@ fn packets(cost: &mut Cost, spec: &Spec, core: &Core, links: &[Link]) {
         let answers = if config.ack_bytes() > 0 { 1.0 } else { 0.0 };
         let applications =
             if group.traffic == Traffic::Bulk && config.tcp().is_some() { 0.0 } else { APPLICATION_EVENTS };
-        let hops = way.path.len() as f64 + answers * (1.0 + way.return_path.len() as f64) + applications;
+        let turns = |path: &[u32]| path.iter().filter(|link| !passed[**link as usize]).count() as f64;
+        let hops = turns(&way.path) + answers * (1.0 + turns(&way.return_path)) + applications;
         let key =
             Cause::Key(if offered_alone(&group.traffic) { format!("flows.{i}.traffic") } else { "duration".into() });
         cost.add("packets", count, hops * EVENT_S, key);
         cost.add("changes of state", changes, CHANGE_S, Cause::Key(format!("flows.{i}.traffic")));
     }
+}
+
+/// Of each link, whether packets pass it without an event: nobody watches its queue, and all come from one other link.
+fn passed(core: &Core) -> Vec<bool> {
+    let mut origins: Vec<Vec<Option<u32>>> = vec![Vec::new(); core.links.len()];
+    for path in core.ways.iter().flat_map(|way| [&way.path, &way.return_path]) {
+        let mut before = None;
+        for &link in path {
+            origins[link as usize].push(before.replace(link));
+        }
+    }
+    let is_passed = |(link, origins): (&CoreLink, &Vec<Option<u32>>)| {
+        let is_unwatched = !link.record && link.aqm.as_deref() == Some("droptail");
+        let is_led_to =
+            origins.first().is_some_and(|first| first.is_some() && origins.iter().all(|other| other == first));
+        is_unwatched && is_led_to
+    };
+    core.links.iter().zip(&origins).map(is_passed).collect()
 }
 
 /// Whether the source decides how much is sent, whatever the network does.

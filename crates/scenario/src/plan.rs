@@ -147,7 +147,13 @@ pub struct Window {
 impl Link {
     /// Whether nobody would notice if this link had no queue object: not recorded, a plain wire, and no AQM.
     pub fn is_plain(&self) -> bool {
-        !self.record && self.line.is_none() && self.aqm.name == "droptail" && self.aqm.values.is_empty()
+        self.line.is_none() && self.is_unwatched()
+    }
+
+    /// Whether nobody hears of its queue, whatever its medium: not recorded, and never an AQM.
+    pub fn is_unwatched(&self) -> bool {
+        let ever_aqm = self.line.iter().any(|line| !line.aqms.is_empty());
+        !self.record && !ever_aqm && self.aqm.name == "droptail" && self.aqm.values.is_empty()
     }
 
     /// The least propagation delay that it ever has.

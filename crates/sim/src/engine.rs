@@ -142,7 +142,7 @@ impl<'a> Engine<'a> {
         };
         let ways = Ways::new(plan.duration.as_nanos(), post, lanes, configs, sinks, Segments::new(plan), log);
         hosts.add_agents();
-        hosts.add_applications(&ways);
+        hosts.add_applications(&ways, style.collapse);
         let mut engine = Engine {
             plan,
             ways,

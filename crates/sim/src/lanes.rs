@@ -5,6 +5,9 @@
 //! do), without events. Where more could wait than there is room for, the link keeps count of what waits, and the way
 //! of a packet that finds it full ends there.
 //!
+//! A port to which all packets come from one link is passed likewise: they come in the order in which they entered that
+//! link's queue, and nothing can come between them.
+//!
 //! A flow's lanes are numbered from its own number on, shifted: data first, then acknowledgements. What differs
 //! from flow to flow is small, and that of a flow with two lanes each way lies on one cache line; what flows
 //! have in common is kept once.
@@ -12,6 +15,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use aqumen_aqm::Limit;
+use aqumen_network::port::{Arrival, PlainPort};
 use aqumen_units::{Bytes, Rate, Span};
 
 pub(crate) struct Lanes {
@@ -29,6 +33,8 @@ pub(crate) struct Lanes {
     /// A flow has numbers for 2^flow_bits lanes.
     flow_bits: u32,
     routes: Vec<Route>,
+    /// Ports whose packets come one after the other, so that they pass without an event.
+    passed: Vec<PlainPort>,
 }
 
 /// One lane, 16 bytes: four fill a cache line.
@@ -105,6 +111,8 @@ struct Room {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Port(u32),
+    /// One of the ports that [packets pass](Lanes::passed); they go on on the lane that follows.
+    Passed(u32),
     /// A receiver that answers each segment at once: what it does is computed when the segment enters the lane. Its
     /// acknowledgements leave on the lane that follows.
     PromptReceiver,
@@ -132,10 +140,11 @@ pub(crate) struct Exit {
     pub(crate) place: u32,
 }
 
-/// A target in four bytes: the number of a port, or one of those below.
+/// A target in four bytes: the number of a port, above `PASSED` that of one that is passed, or one of those below.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Leads(u32);
 
+const PASSED: u32 = 1 << 31;
 const RECEIVER: u32 = u32::MAX;
 const SENDER: u32 = u32::MAX - 1;
 const PROMPT_RECEIVER: u32 = u32::MAX - 2;
@@ -146,8 +155,8 @@ const LONE_SENDER: u32 = u32::MAX - 6;
 const NOWHERE: u32 = u32::MAX - 7;
 
 impl Lanes {
-    /// For so many flows, none with more than `most` lanes.
-    pub(crate) fn new(flows: usize, most: usize) -> Self {
+    /// For so many flows, none with more than `most` lanes, and these ports that packets pass on them.
+    pub(crate) fn new(flows: usize, most: usize, passed: Vec<PlainPort>) -> Self {
         const LINE: usize = 64;
         let flow_bits = most.max(1).next_power_of_two().ilog2();
         let lanes = vec![Lane::default(); (flows << flow_bits) + LINE / size_of::<Lane>()];
@@ -162,6 +171,7 @@ impl Lanes {
             room_of: Vec::new(),
             flow_bits,
             routes: Vec::with_capacity(flows),
+            passed,
         }
     }
 
@@ -316,6 +326,11 @@ impl Lanes {
         (reach, true)
     }
 
+    /// A packet of `bytes` comes at `now` to the port that lanes have as number `port`.
+    pub(crate) fn pass(&mut self, port: u32, now: u64, bytes: u16) -> Arrival {
+        self.passed[port as usize].arrive(now, bytes)
+    }
+
     /// Reads `lane`, so that it lies in the cache, where there is such a lane.
     #[inline(always)]
     pub(crate) fn touch(&self, lane: u32) -> u32 {
@@ -335,6 +350,7 @@ impl Leads {
     fn to(target: Target) -> Self {
         Leads(match target {
             Target::Port(port) => port,
+            Target::Passed(port) => PASSED | port,
             Target::PromptReceiver => PROMPT_RECEIVER,
             Target::Receiver => RECEIVER,
             Target::Sender => SENDER,
@@ -349,7 +365,7 @@ impl Leads {
     /// The port, if it is one.
     #[inline(always)]
     pub(crate) fn port(self) -> Option<u32> {
-        (self.0 < NOWHERE).then_some(self.0)
+        (self.0 < PASSED).then_some(self.0)
     }
 
     #[inline(always)]
@@ -373,7 +389,8 @@ impl Leads {
             LONE_RECEIVER => Target::LoneReceiver,
             LONE_SENDER => Target::LoneSender,
             NOWHERE => Target::Nowhere,
-            port => Target::Port(port),
+            port if port < PASSED => Target::Port(port),
+            port => Target::Passed(port & !PASSED),
         }
     }
 }
@@ -429,14 +446,14 @@ mod tests {
     #[test]
     fn four_lanes_fill_a_cache_line() {
         assert_eq!(size_of::<Lane>(), 16);
-        let lanes = Lanes::new(3, 4);
+        let lanes = Lanes::new(3, 4, Vec::new());
         assert_eq!((lanes.first_of(1), lanes.lanes[lanes.skipped..].as_ptr() as usize % 64), (4, 0));
     }
 
     #[test]
     fn packets_wait_for_their_own_link_and_cross_it_at_its_rate() {
         // 1000 bytes at 8 Mbit/s take 1 ms, 40 bytes 40 us; then 10 ms on the way.
-        let mut lanes = Lanes::new(2, 3);
+        let mut lanes = Lanes::new(2, 3, Vec::new());
         let hop = lanes.hop(Rate::from_bps(8_000_000), Span::from_millis(10), None);
         lanes.set(0, &[hop], Target::Port(7), 1000);
         lanes.set(1, &[], Target::PromptReceiver, 1000);
@@ -459,7 +476,7 @@ mod tests {
     /// Sends packets of (bytes, moment in microseconds) over a link of 8 Mbit/s, 1 ms long, with this room, perhaps
     /// then over one of 80 Mbit/s: when each arrives, microseconds, or when it finds no room.
     fn sent(limit: Limit, second: bool, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
-        let mut lanes = Lanes::new(1, 1);
+        let mut lanes = Lanes::new(1, 1, Vec::new());
         let (rate, delay) = (Rate::from_bps(8_000_000), Span::from_millis(1));
         let hops = [lanes.hop(rate, delay, Some(limit)), lanes.hop(Rate::from_bps(80_000_000), Span::ZERO, None)];
         lanes.set(0, &hops[..1 + usize::from(second)], Target::Sender, 1000);
@@ -508,7 +525,7 @@ mod tests {
         // 1000 bytes at 1 kbit/s take 8 s, and 5 s on the way: both above 2^32 ns.
         let s = 1_000_000_000;
         for (bps, delay_s, tx_s) in [(1_000, 0, 8), (8_000_000, 5, 0), (1_000, 5, 8)] {
-            let mut lanes = Lanes::new(1, 1);
+            let mut lanes = Lanes::new(1, 1, Vec::new());
             let hop = lanes.hop(Rate::from_bps(bps), Span::from_secs(delay_s), None);
             lanes.set(0, &[hop], Target::Sender, 1000);
             let tx = tx_s * s + if tx_s == 0 { 1_000_000 } else { 0 };

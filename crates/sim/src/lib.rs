@@ -71,8 +71,8 @@ impl<F: FnMut(f64) -> bool> Progress for F {
 pub struct Options<'a> {
     /// Write the packets that cross shared links, and links that can overflow, to this file (pcapng).
     pub trace: Option<&'a Path>,
-    /// Give every link its events, where otherwise links that one flow alone uses are computed without. Slower; for
-    /// checking that nothing changes.
+    /// Give every link its events, where otherwise links that one flow alone uses, or to which one other link alone
+    /// leads, are computed without, and each write of an application. Slower; for checking that nothing changes.
     pub every_hop: bool,
     /// Ask a queue discipline for each packet, also where a departure can be computed at the arrival. Slower; likewise.
     pub every_service: bool,

@@ -18,6 +18,8 @@ pub(crate) struct Network {
     pub(crate) lanes: Lanes,
     /// The port of each link of the plan that has one.
     pub(crate) port_of: Vec<Option<u32>>,
+    /// The same of those that packets pass on a lane.
+    passed_of: Vec<Option<u32>>,
     style: Style,
 }
 
@@ -31,26 +33,37 @@ impl Network {
         let private: Vec<bool> = plan.links.iter().zip(&users).map(is_private).collect();
         let (edges, identities) = (edges(plan), Identities::new(plan));
         let classes = identities.classes();
-        let mut ports = Vec::new();
+        let may_pass = style.collapse && !style.served && !traced;
+        let passes: Vec<bool> = come_in_order(plan).into_iter().map(|in_order| in_order && may_pass).collect();
+        let (mut ports, mut passed) = (Vec::new(), Vec::new());
         let mut port_links = Vec::new();
-        let mut port_of = vec![None; plan.links.len()];
+        let (mut port_of, mut passed_of) = (vec![None; plan.links.len()], vec![None; plan.links.len()]);
         for (number, link) in plan.links.iter().enumerate() {
             if private[number] || (users[number].flows == 0 && !link.record) {
                 continue;
             }
+            let mut port = match Port::new(link, plan.seed, number as u32, style, &edges, classes)? {
+                Port::Plain(port) if passes[number] => {
+                    passed_of[number] = Some(passed.len() as u32);
+                    passed.push(*port);
+                    continue;
+                }
+                port => port,
+            };
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
-            let mut port = Port::new(link, plan.seed, number as u32, style, &edges, classes)?;
             if link.record {
                 port.tell_groups_apart(&groups_at(plan, number as u32));
             }
             ports.push(port);
         }
         // A flow has one lane more each way than it crosses ports.
-        let ports_on = |path: &[u32]| path.iter().filter(|&&link| port_of[link as usize].is_some()).count();
+        let is_port = |&&link: &&u32| port_of[link as usize].or(passed_of[link as usize]).is_some();
+        let ports_on = |path: &[u32]| path.iter().filter(is_port).count();
         let lanes_of = |flow: &Flow| ports_on(&flow.path) + ports_on(&flow.return_path) + 2;
-        let lanes = Lanes::new(plan.flows.len(), plan.flows.iter().map(lanes_of).max().unwrap_or(0));
-        let mut network = Network { ports, identities, port_links, lanes, port_of, style };
+        let most = plan.flows.iter().map(lanes_of).max().unwrap_or(0);
+        let lanes = Lanes::new(plan.flows.len(), most, passed);
+        let mut network = Network { ports, identities, port_links, lanes, port_of, passed_of, style };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
@@ -85,9 +98,10 @@ impl Network {
     ) -> u32 {
         let (mut lane, mut hops) = (lane, Vec::new());
         for &link in path {
-            match self.port_of[link as usize] {
+            let port = self.port_of[link as usize].map(Target::Port);
+            match port.or(self.passed_of[link as usize].map(Target::Passed)) {
                 Some(port) => {
-                    self.lanes.set(lane, &hops, Target::Port(port), usual_bytes);
+                    self.lanes.set(lane, &hops, port, usual_bytes);
                     hops.clear();
                     lane += 1;
                 }
@@ -101,6 +115,28 @@ impl Network {
         self.lanes.set(lane, &hops, end, usual_bytes);
         lane + 1
     }
+}
+
+/// Of each link, whether all its packets come from one other link, or from one end of one flow: then they come in the
+/// order in which they are sent there, and none can come between two of them.
+fn come_in_order(plan: &Plan) -> Vec<bool> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Origin {
+        Link(u32),
+        End { flow: usize, back: bool },
+    }
+    let mut origins = vec![None; plan.links.len()];
+    let mut in_order = vec![true; plan.links.len()];
+    for (number, flow) in plan.flows.iter().enumerate() {
+        for (path, back) in [(&flow.path, false), (&flow.return_path, true)] {
+            let mut before = Origin::End { flow: number, back };
+            for &link in path {
+                in_order[link as usize] &= *origins[link as usize].get_or_insert(before) == before;
+                before = Origin::Link(link);
+            }
+        }
+    }
+    in_order
 }
 
 /// Who uses a link.

@@ -2,7 +2,7 @@
 
 use super::answers::Arrival;
 use crate::ring::Ring;
-use crate::transmitter::Transmitter;
+use crate::transmitter::{Booking, Transmitter};
 
 /// The port.
 pub struct PlainPort {
@@ -24,8 +24,13 @@ impl PlainPort {
     /// A packet arrives.
     #[inline(always)]
     pub fn arrive(&mut self, now: u64, bytes: u16) -> Arrival {
-        if self.starts.entered() >= self.prompt_until && !self.has_room(now) {
-            return Arrival::Dropped;
+        if self.starts.entered() >= self.prompt_until {
+            if !self.has_room(now) {
+                return Arrival::Dropped;
+            }
+            if self.transmitter.line.is_some() {
+                return self.cross_line(now, bytes);
+            }
         }
         let start = self.free_at.max(now);
         self.free_at = self.transmitter.send(start, bytes.into());
@@ -43,7 +48,28 @@ impl PlainPort {
         }
         let waiting = self.starts.entered() - self.starts.left();
         self.starts.make_room(waiting + 1);
-        self.prompt_until = self.starts.left() + self.starts.room().min(self.limit_pkts as usize);
+        self.prompt_until = match self.transmitter.line {
+            None => self.starts.left() + self.starts.room().min(self.limit_pkts as usize),
+            // Its packets have a way of their own.
+            Some(_) => 0,
+        };
         waiting < self.limit_pkts as usize
+    }
+
+    /// A packet for which there is room arrives at a link that is no plain wire.
+    #[inline(never)]
+    fn cross_line(&mut self, now: u64, bytes: u16) -> Arrival {
+        let start = self.transmitter.ready(self.free_at.max(now));
+        if start > now {
+            self.starts.push_in_room(start);
+        }
+        if start == u64::MAX {
+            // It waits for a link that never works again.
+            self.free_at = u64::MAX;
+            return Arrival::Waits { busy_until: None };
+        }
+        let (Booking { start, end, reach, lost }, _) = self.transmitter.transmit(now, start, bytes.into());
+        self.free_at = end;
+        if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }
     }
 }

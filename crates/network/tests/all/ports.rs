@@ -73,6 +73,45 @@ proptest! {
     }
 }
 
+/// Media, as lines of the link and of the file's end.
+const MEDIA: [(&str, &str); 5] = [
+    ("channel = { model = \"wifi\", contenders = 2, mcs = 4 }", ""),
+    ("channel = { model = \"umts\" }", ""),
+    ("rate = \"8Mbit\", loss = 0.1", "[[events]]\nat = \"20ms\"\ndelay = \"1ms\"\n"),
+    ("rate = { steps = [[\"0s\", \"8Mbit\"], [\"15ms\", \"800kbit\"]] }", ""),
+    // Down for a while, then for good.
+    (
+        "rate = \"8Mbit\"",
+        "[[events]]\nat = \"5ms\"\nstate = \"down\"\n[[events]]\nat = \"9ms\"\nstate = \"up\"\n\
+         [[events]]\nat = \"40ms\"\nstate = \"down\"\n",
+    ),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_medium_that_nobody_looks_at_does_what_one_with_a_queue_does(
+        gaps in prop::collection::vec((0u64..1_500_000, 40u16..1500), 1..100),
+        (lines, more) in prop::sample::select(&MEDIA),
+    ) {
+        let plan = plan_with(&format!("{lines}, delay = \"10ms\", buffer = \"4pkt\""), "1s", "droptail", more);
+        let mut link = plan.links[bottleneck(&plan) as usize].clone();
+        link.record = false;
+        let of = |collapse: bool| {
+            let style = Style { collapse, served: false };
+            Port::<Pkt>::new(&link, plan.seed, bottleneck(&plan), style, &edges(&plan), false).unwrap()
+        };
+        let (Port::Plain(mut plain), Port::Fifo(mut fifo)) = (of(true), of(false)) else { panic!("other ports") };
+        let mut now = 0;
+        for (gap, bytes) in gaps {
+            now += gap;
+            let expected = fifo.arrive(now, &mut packet(0, u32::from(bytes)), 0);
+            prop_assert_eq!(plain.arrive(now, bytes), expected, "{} at {}", lines, now);
+        }
+    }
+}
+
 #[test]
 fn a_port_that_nobody_looks_at_drops_what_finds_no_room() {
     let plan = plan("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s");

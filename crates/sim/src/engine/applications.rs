@@ -2,6 +2,10 @@
 //!
 //! A source belongs to one flow, or to a group: then each of its transfers takes an idle flow of the group, and is
 //! refused if there is none.
+//!
+//! A source that only writes, to a TCP whose window is full, would change nothing with each write until the sender has
+//! something to do. Then it *sleeps*: no events come for its writes, and the sender is offered all of them, each with its
+//! own moment, before its next event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -48,6 +52,9 @@ struct OfFlow {
     connection: u32,
     connections: u32,
     running: bool,
+    /// Whether its source may sleep, and whether it does: its next write is pending, but no event comes for it.
+    may_sleep: bool,
+    sleeps: bool,
     /// The source waits until something that it asked for has been delivered.
     waits: bool,
     /// Whether its connection is open.
@@ -116,7 +123,8 @@ impl Driver {
 }
 
 impl Hosts<'_> {
-    pub(super) fn add_applications(&mut self, ways: &Ways<'_>) {
+    /// `may_sleep`: sources need no events where nothing comes of them.
+    pub(super) fn add_applications(&mut self, ways: &Ways<'_>, may_sleep: bool) {
         for (number, group) in self.plan.groups.iter().enumerate() {
             if group.traffic == Traffic::Bulk {
                 continue;
@@ -124,6 +132,7 @@ impl Hosts<'_> {
             let driver = |plan, flow| Some(Driver::new(plan, aqumen_traffic::build(&group.traffic)?, flow));
             let shared = group.traffic.scope() == Scope::Group;
             let connections = group.traffic.connections();
+            let may_sleep = may_sleep && group.transport.tcp().is_some() && !group.traffic.asks();
             for flow in group.flows.clone() {
                 let connection = (flow - group.flows.start) % connections;
                 let state = &mut self.flows[flow as usize];
@@ -136,6 +145,8 @@ impl Hosts<'_> {
                     connection,
                     connections,
                     running: false,
+                    may_sleep,
+                    sleeps: false,
                     waits: false,
                     open: false,
                     request: None,
@@ -189,9 +200,10 @@ impl Hosts<'_> {
     }
 
     /// The flow's application does nothing more; what it asked for goes on. A group's ends with its first flow.
-    pub(super) fn stop_application(&mut self, flow: u32) {
+    pub(super) fn stop_application(&mut self, ways: &Ways<'_>, flow: u32, now: u64) {
+        self.offer_slept(ways, flow, now);
         let application = self.application(flow);
-        application.running = false;
+        (application.running, application.sleeps) = (false, false);
         let group = application.group;
         if let Some(driver) = &mut application.driver {
             // Packets are planned again by the clock of their source. A transfer or a page counts as begun
@@ -240,7 +252,10 @@ impl Hosts<'_> {
                 Step::At(at, action) if at <= instant(now) => self.perform(ways, flow, now, action),
                 Step::At(at, action) => {
                     driver.pending = Some((at.as_nanos(), action));
-                    ways.post.schedule(at.as_nanos(), ways.post.slots.application + number);
+                    application.sleeps = application.may_sleep && self.flows[flow as usize].holds_offers();
+                    if !application.sleeps {
+                        ways.post.schedule(at.as_nanos(), ways.post.slots.application + number);
+                    }
                     return;
                 }
                 Step::Await => {
@@ -320,6 +335,33 @@ impl Hosts<'_> {
                         delivered_at,
                     });
                 }
+            }
+        }
+    }
+
+    /// What the flow's source wrote before `until` while it slept is offered to the sender.
+    pub(super) fn offer_slept(&mut self, ways: &Ways<'_>, flow: u32, until: u64) {
+        let state = &mut self.flows[flow as usize];
+        let Some(application) = self.applications.of_flows.get_mut(state.application as usize) else { return };
+        let Some(driver) = application.driver.as_mut().filter(|_| application.sleeps) else { return };
+        while let Some((at, Action::Write(bytes))) = driver.pending.take_if(|(at, _)| *at < until) {
+            let config = ways.configs[state.group as usize];
+            state.sender.offer(config, instant(at), Bytes(u64::from(bytes)));
+            if let Step::At(next, action) = driver.next(at) {
+                driver.pending = Some((next.as_nanos().max(at), action));
+            }
+        }
+    }
+
+    /// The flow's sender has done what it had to do: its source sleeps no longer if the next write may change something.
+    pub(super) fn wake(&mut self, ways: &mut Ways<'_>, flow: u32) {
+        let state = &self.flows[flow as usize];
+        let number = state.application;
+        let Some(application) = self.applications.of_flows.get_mut(number as usize) else { return };
+        if application.sleeps && !state.holds_offers() {
+            application.sleeps = false;
+            if let Some((at, _)) = application.driver.as_ref().and_then(|driver| driver.pending) {
+                ways.post.schedule(at, ways.post.slots.application + number);
             }
         }
     }

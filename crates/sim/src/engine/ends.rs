@@ -11,7 +11,7 @@ use super::agents::{Agent, Side};
 use super::hosts::{FlowState, Hosts};
 use super::totals::FlowTotal;
 use super::ways::{Sink, Ways};
-use super::{NONE, instant};
+use super::{NEVER, NONE, instant};
 
 /// What a flow's ends are.
 #[derive(Clone, Copy)]
@@ -41,6 +41,11 @@ impl FlowState {
             Ends::Tcp => self.sender.is_finished(),
             Ends::Agent(agent) => agents[agent as usize].is_idle(),
         }
+    }
+
+    /// Whether whatever its application writes now changes nothing before the next event of its sender.
+    pub(super) fn holds_offers(&self) -> bool {
+        matches!(self.ends(), Ends::Tcp) && self.sender.holds_offers(self.send_at != NEVER)
     }
 
     /// The rate at which its application may produce, if the transport tells.
@@ -75,7 +80,7 @@ impl Hosts<'_> {
     /// A flow's application stops.
     pub(super) fn on_pause(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
         if self.flows[flow as usize].application != NONE {
-            return self.stop_application(flow);
+            return self.stop_application(ways, flow, now);
         }
         match self.ends(flow) {
             Ends::Tcp => self.flows[flow as usize].sender.pause(instant(now)),

@@ -184,9 +184,16 @@ impl Hosts<'_> {
         if event.epoch() != state.epoch {
             return; // of a connection that is complete
         }
+        let has_application = state.application != NONE;
+        if has_application {
+            // At one moment what is written goes before what arrives.
+            self.offer_slept(ways, flow, event.at + 1);
+        }
+        let state = &mut self.flows[flow as usize];
         state.sender.on_ack(ways.configs[state.group as usize], instant(event.at), ack);
         self.pump(ways, flow, event.at);
-        if self.flows[flow as usize].application != NONE {
+        if has_application {
+            self.wake(ways, flow);
             self.on_progress(ways, flow, event.at);
         }
     }
@@ -268,20 +275,25 @@ impl Hosts<'_> {
         }
         state.timer_at = NEVER;
         if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
+            self.offer_slept(ways, flow, now);
+            let state = &mut self.flows[flow as usize];
             state.sender.on_timer(ways.configs[state.group as usize], instant(now));
             self.pump(ways, flow, now);
+            self.wake(ways, flow);
         } else {
             self.arm_retransmission(ways, flow); // the deadline has moved on
         }
     }
 
     pub(super) fn on_delayed_send(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
+        self.offer_slept(ways, flow, now);
         let state = &mut self.flows[flow as usize];
         state.send_at = NEVER;
         state.touch(flow, &mut self.touched);
         let config = ways.configs[state.group as usize];
         self.transmit(ways, flow, now, config);
         self.arm_retransmission(ways, flow);
+        self.wake(ways, flow);
     }
 }
 

@@ -160,7 +160,7 @@ impl Engine<'_> {
             Target::AgentSink => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Sink, &event),
             Target::AgentSource => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Source, &event),
             // Known when it entered the lane.
-            Target::Nowhere => {}
+            Target::Nowhere | Target::Passed(_) => {}
         }
     }
 

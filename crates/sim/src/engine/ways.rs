@@ -1,6 +1,7 @@
 //! The ways between places: lanes, the receivers at their ends that answer at once, and what is too
 //! large to travel in an event.
 
+use aqumen_network::port::Arrival;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, Receiver, TcpConfig};
 use aqumen_units::Instant;
@@ -128,14 +129,18 @@ impl Ways<'_> {
         }
     }
 
-    /// The same where that is another end than a lone sender's; or it is lost there then.
+    /// The same where that is another end than a lone sender's, or a port that it passes; or it is lost there then.
     #[inline(never)]
     fn send_to_end(&mut self, lane: u32, leads: Leads, words: Words) {
-        let (event, target) = (Event::of_words(words), leads.target());
-        if target == Target::Nowhere {
-            return self.lose_ahead(event);
+        let event = Event::of_words(words);
+        match leads.target() {
+            Target::Nowhere => self.lose_ahead(event),
+            Target::Passed(port) => match self.lanes.pass(port, event.at, event.wire_bytes()) {
+                Arrival::Leaves { reach, .. } => self.send_rarely(lane + 1, reach, &event),
+                _ => self.lose_ahead(event),
+            },
+            end => self.post.post_to_end(event.slot(), event.at, self.lanes.flow_of(lane), end, &event),
         }
-        self.post.post_to_end(event.slot(), event.at, self.lanes.flow_of(lane), target, &event);
     }
 
     /// A packet finds no room at a moment that may lie ahead, perhaps beyond the end of the run.

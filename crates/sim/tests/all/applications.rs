@@ -52,6 +52,29 @@ fn what_a_constant_rate_exceeds_the_capacity_by_is_lost() {
     assert!(waiting <= 51, "{link:?}");
 }
 
+#[test]
+fn what_is_written_while_the_window_is_full_needs_no_events() {
+    // Twice what the link carries, in packets of 960 bytes of data; stopped for two seconds.
+    let text = "name = \"t\"\nduration = \"20s\"\n[topology]\npreset = \"dumbbell\"\n\
+        bottleneck = { rate = \"4Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
+        access = { rate = \"80Mbit\", delay = \"5ms\" }\n[[flows]]\nname = \"calls\"\ncount = 4\nstart = [\"0s\", \"1s\"]\n\
+        transport = { preset = \"ns2\", packet = \"1000B\", send_overhead = \"500us\" }\n\
+        traffic = { kind = \"on-off\", rate = \"4Mbit\", packet = \"960B\", on = { law = \"pareto\", mean = \"500ms\", shape = 1.5 }, \
+        off = { law = \"exponential\", mean = \"500ms\" } }\n\
+        [[events]]\nat = \"8s\"\nstop = \"calls\"\n[[events]]\nat = \"10s\"\nresume = \"calls\"\n";
+    let plan = Scenario::parse(text, "t.toml").unwrap_or_else(|error| panic!("{error}")).plan(1, None).unwrap();
+    let of = |every_hop| {
+        let options = aqumen_sim::Options { every_hop, ..Default::default() };
+        aqumen_sim::run(&plan, options, &mut |_| true).unwrap()
+    };
+    let (quick, slow) = (of(false), of(true));
+    assert_eq!(format!("{:?} {:?}", quick.flows, quick.links), format!("{:?} {:?}", slow.flows, slow.links));
+    // A packet leaves its sender after the overhead and comes to the queue, its acknowledgement to that of the way back
+    // and to the sender: four, and as many more as are written into an open window. Two packets are written for each.
+    let (packets, events) = (bottleneck(&quick).arrivals_pkts as f64, quick.cost.events as f64);
+    assert!((3.5..4.8).contains(&(events / packets)), "{events} events of {packets} packets");
+}
+
 const WEB: &str = "[[flows]]\nname = \"web\"\ncount = 50\ntransport = \"modern\"\n\
     traffic = { kind = \"transfers\", rate = \"20/s\", size = { law = \"pareto\", mean = \"12kB\", shape = 1.5 } }\n";
 

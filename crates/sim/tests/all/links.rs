@@ -86,6 +86,35 @@ fn asking_for_each_packet_changes_nothing() {
 }
 
 #[test]
+fn a_link_that_another_leads_to_needs_no_events() {
+    // All share the core and then the cell, which is now slower and loses, now faster; acknowledgements cross the cell
+    // first and the core after it.
+    let text = |cell: &str| {
+        format!(
+            "name = \"cell\"\nduration = \"20s\"\naqm = \"pi\"\n[topology]\nnodes = [\"a\", \"b\", \"c\"]\n\
+             access = {{ rate = \"100Mbit\", delay = \"5ms\" }}\n\
+             [[topology.links]]\nname = \"core\"\nfrom = \"a\"\nto = \"b\"\nrate = \"4Mbit\"\ndelay = \"10ms\"\n\
+             buffer = \"50pkt\"\naqm = \"test\"\n\
+             [[topology.links]]\nname = \"cell\"\nfrom = \"b\"\nto = \"c\"\ndelay = \"1ms\"\nbuffer = \"5pkt\"\n{cell}\n\
+             [[flows]]\nname = \"bulk\"\ncount = 3\nfrom = \"a\"\nto = \"c\"\nstart = [\"0s\", \"1s\"]\n\
+             transport = {{ preset = \"ns2\", ecn = true }}\n"
+        )
+    };
+    for cell in ["rate = \"3Mbit\"", "rate = \"20Mbit\"", "channel = { model = \"wifi\", mcs = 4 }\nloss = 0.01"] {
+        let scenario = Scenario::parse(&text(cell), "t.toml").unwrap_or_else(|error| panic!("{error}"));
+        let plan = scenario.plan(1, None).unwrap();
+        let quick = answer(&plan);
+        let slow = run(&plan, Options { every_hop: true, ..Options::default() }, &mut |_| true).unwrap();
+        assert_eq!(printed(&quick), printed(&slow), "{cell}");
+        // A packet at the core, its acknowledgement at the cell and at the sender; a timer of PI each 1/160 s, a sample
+        // each 100 ms. With a turn at the cell and at the core on the way back it would be five.
+        let packets = quick.links["core"]["all"].arrivals_pkts as f64;
+        let events = quick.cost.events as f64 - 20.0 * (160.0 + 10.0);
+        assert!((2.7..3.3).contains(&(events / packets)), "{cell}: {events} events of {packets} packets");
+    }
+}
+
+#[test]
 fn the_radio_channel_does_not_depend_on_the_traffic() {
     // What an idle channel could have carried is what the busy one could: two AQMs meet the same conditions.
     let lines = r#"channel = { model = "lte", handover_interval = "1s" }"#;
