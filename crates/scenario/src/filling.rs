@@ -1,7 +1,8 @@
 //! How long the queue of a link becomes where more comes than leaves: its discipline is asked, packet by packet. What
 //! comes is as plain as can be: datagrams evenly spaced, and windows that slow start opens, that a signal halves, and
-//! that grow by one in a round trip from then on. Whether an AQM keeps a queue of millions short, and how far slow start
-//! goes beyond what it aims at, follows from its law in this way, and from nothing that would have to be known of it.
+//! that grow by one in a round trip from then on. Whether an AQM keeps a queue of millions short, and how far slow
+//! start goes beyond what it aims at, follows from its law in this way, and from nothing that would have to be known of
+//! it.
 
 use std::collections::VecDeque;
 

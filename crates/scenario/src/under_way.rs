@@ -1,4 +1,5 @@
-//! What the packets take that are under way or wait at one time, bytes: how many there may be, and what is kept of each.
+//! What the packets take that are under way or wait at one time, bytes: how many there may be, and what is kept of
+//! each.
 //!
 //! No more wait at a link than it has room for, than comes faster than it leaves, than its senders may have under way,
 //! and than its discipline [lets be](crate::filling).
@@ -21,7 +22,8 @@ use crate::traffic::Traffic;
 pub mod kept {
     /// An event: a packet on its way, with the moment when it gets there.
     pub const EVENT: usize = 32;
-    /// Events of the same short time lie in a list, which has room for eight from the first on; there are so many lists.
+    /// Events of the same short time lie in a list, which has room for eight from the first on; there are so many
+    /// lists.
     pub const TOGETHER: usize = 8;
     /// See [`TOGETHER`].
     pub const LISTS: usize = 4096;
@@ -196,8 +198,8 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
     }
 }
 
-/// The variance of the number of messages of a source that sends of itself, per second: that of a Poisson process, or of
-/// one that is ON and OFF for exponential times; none if they are evenly spaced.
+/// The variance of the number of messages of a source that sends of itself, per second: that of a Poisson process, or
+/// of one that is ON and OFF for exponential times; none if they are evenly spaced.
 fn scatter(traffic: &Traffic, per_second: f64) -> f64 {
     match traffic {
         Traffic::Cbr(_) => 0.0,

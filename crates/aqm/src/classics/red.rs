@@ -28,8 +28,8 @@
 //!   `ared-feng`).
 //!
 //! Linux, of which `red-linux` has the rest: the average is of bytes in fixed point; over idle times it
-//! falls by a table of shifts, made for 10 Mbit/s where `tc` is not told the bandwidth; the drop above max_th counts as early there; `nodrop` and the actions at
-//! marks and drops are left out.
+//! falls by a table of shifts, made for 10 Mbit/s where `tc` is not told the bandwidth; the drop above max_th counts as
+//! early there; `nodrop` and the actions at marks and drops are left out.
 
 use aqumen_units::{Instant, Probability};
 

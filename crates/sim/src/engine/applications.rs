@@ -4,8 +4,8 @@
 //! refused if there is none.
 //!
 //! A source that only writes, to a TCP whose window is full, would change nothing with each write until the sender has
-//! something to do. Then it *sleeps*: no events come for its writes, and the sender is offered all of them, each with its
-//! own moment, before its next event.
+//! something to do. Then it *sleeps*: no events come for its writes, and the sender is offered all of them, each with
+//! its own moment, before its next event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -353,7 +353,8 @@ impl Hosts<'_> {
         }
     }
 
-    /// The flow's sender has done what it had to do: its source sleeps no longer if the next write may change something.
+    /// The flow's sender has done what it had to do: its source sleeps no longer if the next write may change
+    /// something.
     pub(super) fn wake(&mut self, ways: &mut Ways<'_>, flow: u32) {
         let state = &self.flows[flow as usize];
         let number = state.application;

@@ -444,9 +444,9 @@ impl Sender {
         Some(room.min(available).min(burst))
     }
 
-    /// Whether whatever is [offered](Self::offer) now waits for the sender's next event all the same: something is under
-    /// way, and the window is full, or the host lets something go later (`departing`). Never where there is more to know
-    /// of a sender than its window.
+    /// Whether whatever is [offered](Self::offer) now waits for the sender's next event all the same: something is
+    /// under way, and the window is full, or the host lets something go later (`departing`). Never where there is more
+    /// to know of a sender than its window.
     pub fn holds_offers(&self, departing: bool) -> bool {
         let has_window_alone = self.aside.is_none() && self.burst == UNLIMITED;
         has_window_alone && self.una < self.high && (departing || self.next - self.una >= self.window())

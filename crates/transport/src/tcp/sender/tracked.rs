@@ -219,8 +219,8 @@ impl Sender {
         }
     }
 
-    /// Takes the round trip that an acknowledgement tells, which until then acknowledged up to `una`. The answer is what
-    /// the congestion control hears: with `segment_times` that of the last segment, as in Linux.
+    /// Takes the round trip that an acknowledgement tells, which until then acknowledged up to `una`. The answer is
+    /// what the congestion control hears: with `segment_times` that of the last segment, as in Linux.
     fn measure_tracked(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack, una: u32, news: News) -> Option<Span> {
         let (samples, sum) = (self.rtt_samples, self.rtt_sum_nanos);
         let left = news.left.filter(|_| cfg.segment_times);
