@@ -379,9 +379,12 @@ fn only_a_pie_that_no_update_would_move_is_left_asleep() {
             assert!(!Aqm::rests(&pie));
         }
     }
-    // Linux's clears more at its updates: what was summed, when a packet left, the rate.
-    let more: [fn(&mut Pie); 3] =
-        [|pie| pie.sum = 0.5, |pie| pie.left_at = Some(Instant::ZERO), |pie| pie.rate.time_s = Some(0.1)];
+    // Linux's clears more at its updates: what was summed, when a packet left, a rate being measured.
+    let more: [fn(&mut Pie); 3] = [
+        |pie| pie.sum = 0.5,
+        |pie| pie.left_at = Some(Instant::ZERO),
+        |pie| pie.rate.on_dequeue(1000, 20_000, Instant::ZERO),
+    ];
     for change in more {
         let (mut of_rfc, mut of_linux) = (fresh(|_| {}), linux);
         change(&mut of_rfc);
