@@ -300,7 +300,7 @@ mod tests {
     use aqumen_aqm::{Limit, Network};
 
     use super::*;
-    use crate::plan::AqmChoice;
+    use crate::choice::AqmChoice;
 
     /// 8 Mbit/s: 1000 packets of 1000 bytes a second.
     fn link(aqm: &str, room: u32) -> Link {
