@@ -2,7 +2,7 @@
 
 use aqumen_units::Span;
 
-use super::{Congestion, Reduction, RtoFloor, rto};
+use super::Congestion;
 use crate::Config;
 use crate::check::{ConfigError, number, secs, span};
 
@@ -28,6 +28,27 @@ pub enum LossDetection {
     /// Those that have had a round trip and a reordering window when a segment that left later
     /// has arrived (RACK, RFC 8985).
     Rack,
+}
+
+/// How a sender in recovery reaches its reduced window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// It is silent until the pipe has shrunk to the window (RFC 6675).
+    AtOnce,
+    /// It sends in proportion to what arrives (RFC 9937, which replaces RFC 6937).
+    Proportional,
+    /// It sends a segment for every other one that arrives (TCP-Linux of ns-2).
+    RateHalving,
+}
+
+/// What the minimum of the timeout bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoFloor {
+    /// The whole timeout (RFC 6298 rule 2.4).
+    Timeout,
+    /// What it adds to the smoothed round trip, as in Linux: a queue that builds up within that time ends no transfer
+    /// in a spurious timeout.
+    Variation,
 }
 
 /// The parameters of a TCP, shared by all connections of a group.
@@ -383,11 +404,6 @@ impl TcpConfig {
     /// Whether a sender keeps what is under way segment by segment.
     pub(super) fn tracks_segments(&self) -> bool {
         self.variant == Variant::Sack && self.loss_detection == LossDetection::Rack
-    }
-
-    /// No timer of a sender is due sooner than this after what sets it; `None`: one may be due at any time.
-    pub fn least_timeout(&self) -> Option<Span> {
-        (!self.tracks_segments()).then(|| rto::least(self))
     }
 
     /// Checks every field, in the order they are declared.

@@ -19,6 +19,7 @@ mod controlled;
 mod duplicates;
 mod probe;
 mod selective;
+mod track;
 mod tracked;
 
 use alloc::boxed::Box;
@@ -29,7 +30,7 @@ use super::board::Board;
 use super::congestion::{Control, Signal, Window, reno_growth, whole_growth};
 use super::rto::Rto;
 use super::{Ack, PlainAck, Segment, TcpConfig, Variant};
-use tracked::Track;
+use track::Track;
 
 /// The sending end of a connection.
 ///

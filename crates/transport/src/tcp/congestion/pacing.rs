@@ -10,7 +10,7 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::Window;
+use super::controller::Window;
 
 /// Gain in slow start.
 const SLOW_START_GAIN: f64 = 2.0;
