@@ -153,6 +153,9 @@ pub struct TcpConfig {
     pub adaptive_acks: bool,
     /// Segments of one write of an application that always has data; 0: its writes have no end.
     pub write: u8,
+    /// Two and more segments that leave together are one super-packet, whose last carries PSH, as with segmentation
+    /// offload in Linux. Read with [`LossDetection::Rack`].
+    pub tso: bool,
     /// Segments in order that arrive within so long are acknowledged together, as a host with
     /// generic receive offload does.
     pub ack_merging: Span,
@@ -258,6 +261,7 @@ impl TcpConfig {
             ack_marks: false,
             adaptive_acks: false,
             write: 0,
+            tso: false,
             ack_merging: Span::ZERO,
             quirks: Quirks::NS2,
         }
@@ -310,6 +314,7 @@ impl TcpConfig {
             ack_marks: false,
             adaptive_acks: false,
             write: 0,
+            tso: false,
             ack_merging: Span::ZERO,
             quirks: Quirks::NONE,
         }
@@ -339,6 +344,7 @@ impl TcpConfig {
             ack_marks: true,
             adaptive_acks: true,
             write: 45,
+            tso: true,
             ..TcpConfig::modern()
         }
     }

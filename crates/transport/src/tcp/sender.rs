@@ -17,6 +17,7 @@
 
 mod controlled;
 mod duplicates;
+mod offload;
 mod probe;
 mod selective;
 mod track;
@@ -763,7 +764,8 @@ impl Sender {
         {
             control.on_exhausted(in_flight);
         }
-        segment.map(|segment| self.account(now, segment, idle))
+        let segment = self.account(now, segment?, idle);
+        Some(if cfg.tso { self.close_super_packet(cfg, now, segment) } else { segment })
     }
 
     #[cold]

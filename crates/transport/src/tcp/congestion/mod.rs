@@ -41,6 +41,7 @@ use vegas::Vegas;
 
 pub(super) use controller::{Acked, Needs, Phase, Signal, Window, reno_growth, whole_growth};
 pub use list::Congestion;
+pub(super) use pacing::pace_gain;
 
 /// Makes one of them.
 macro_rules! algorithms {

@@ -21,6 +21,17 @@ pub(super) struct Track {
     pub(super) doubt: Option<Doubt>,
     /// One past the last segment that had left when the window was last full.
     pub(super) full_to: u32,
+    /// The super-packet to which the next segment may belong.
+    pub(super) together: Together,
+}
+
+/// New segments that have left at one moment as one super-packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Together {
+    pub(super) at: Instant,
+    pub(super) segments: u32,
+    /// The one that would be the next of it.
+    pub(super) next: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +73,7 @@ impl Track {
             probe: None,
             doubt: None,
             full_to: 0,
+            together: Together::default(),
         }
     }
 

@@ -314,7 +314,7 @@ impl Sender {
     }
 
     /// The next segment to send, and whether it was sent before.
-    fn choose_tracked(&self, cfg: &TcpConfig, track: &Track) -> Option<u32> {
+    pub(super) fn choose_tracked(&self, cfg: &TcpConfig, track: &Track) -> Option<u32> {
         if self.burst == 0 || self.peer_window == 0 {
             return None;
         }
