@@ -8,7 +8,7 @@ use aqumen_theory::design::{self, Depth, Noise, Place};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
 use aqumen_theory::maps::{self, Axis, Beside};
-use aqumen_theory::predict;
+use aqumen_theory::{engine, predict};
 use aqumen_theory::robust::{self, Aim, Worth};
 use pyo3::prelude::*;
 
@@ -356,7 +356,7 @@ pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>,
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     apart(py, move || {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        scenario.watching(|| measured(|| predict::run(&plan)).map(RunResult).map_err(error))
+        scenario.watching(|| measured(|| engine::run(&plan)).map(RunResult).map_err(error))
     })
 }
 

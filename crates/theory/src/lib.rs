@@ -3,7 +3,7 @@
 //! - [`fluid`]: the nonlinear delay differential equations of windows and queues, driven by the same control laws as
 //!   the packet engine;
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network;
-//! - [`predict`]: the theory engine: a scenario's windows at rest;
+//! - [`predict`]: a scenario's windows at rest; [`engine`]: the theory engine, which tells them as a run's result;
 //! - [`response`]: the windows that senders of each kind hold at a share of signals;
 //! - `sender`, `chain`: what they do, and their windows from signal to signal;
 //! - `density`, `population`, `field`: many windows at once, how they answer and the noise that they make,
@@ -65,6 +65,7 @@ mod coupled;
 mod density;
 pub mod design;
 mod elimination;
+pub mod engine;
 mod error;
 mod field;
 pub mod fluid;
