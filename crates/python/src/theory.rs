@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
+use aqumen_theory::boundary::{self, Crossing};
 use aqumen_theory::design::{self, Depth, Noise, Place};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
 use aqumen_theory::maps::{self, Axis, Beside};
-use aqumen_theory::{engine, predict};
 use aqumen_theory::robust::{self, Aim, Worth};
+use aqumen_theory::{engine, predict};
 use pyo3::prelude::*;
 
 use crate::cost::measured;
@@ -202,6 +203,32 @@ impl Analysis {
                 found(|point| point.supercritical.map(f64::from)),
             ],
         ))
+    }
+
+    /// The boundary of stability over two quantities, each from and to, in pieces: columns of both quantities, of the
+    /// period, and of 1 where cycles stand beyond it, 0 where before it, NaN where that is not known.
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    fn boundary(
+        &self,
+        py: Python<'_>,
+        x: (String, [f64; 2]),
+        y: (String, [f64; 2]),
+        threads: usize,
+    ) -> PyResult<Vec<[Vec<f64>; 4]>> {
+        let axes = ((axis(&x.0)?, x.1), (axis(&y.0)?, y.1));
+        let (own, choice, place) = (self.scenario.clone(), self.choice.clone(), self.place);
+        let all = move || boundary::boundary(&choice, &place, axes.0, axes.1, threads).map_err(error);
+        let pieces = apart(py, move || own.watching(all))?;
+        let columns = |piece: Vec<Crossing>| {
+            let column = |of: fn(&Crossing) -> f64| piece.iter().map(of).collect();
+            [
+                column(|at| at.x),
+                column(|at| at.y),
+                column(|at| at.period_s),
+                column(|at| at.supercritical.map_or(f64::NAN, f64::from)),
+            ]
+        };
+        Ok(pieces.into_iter().map(columns).collect())
     }
 
     /// What the nonlinear equations settle on over the last third, from `start` times the equilibrium, or from it with

@@ -14,7 +14,8 @@
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
 //! - `packet_noise`: how far packets move a queue around its rest;
 //! - [`hopf`]: the cycles that leave a rest where its loop becomes unstable;
-//! - [`maps`], [`robust`]: stability over ranges of networks, and designs that hold all over one;
+//! - [`maps`], [`boundary`], [`robust`]: stability over ranges of networks, its boundary as a curve, and designs that
+//!   hold all over one;
 //! - [`mmpp`]: bursty sources before a finite buffer, solved exactly; sources fitted to captures.
 //!
 //! # A design and its margins
@@ -60,6 +61,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod boundary;
 mod chain;
 mod coupled;
 mod density;

@@ -3,7 +3,7 @@
 use std::thread;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, MAX_LOOPS};
+use aqumen_aqm::{Aqm, MAX_LOOPS, Share};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
@@ -64,37 +64,16 @@ pub fn map(
     if x.0 == y.0 {
         return Err(Error::Unsupported("a map needs two different axes".into()));
     }
-    let (at, controller) = linearise(choice, place)?;
-    let share = at_rest(choice, place)?.1.theory().share();
-    let Some(controller) = controller else {
-        return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
-    };
-    let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
+    let over = Over::new(choice, place)?;
     // RED has no target: it rests where its curve says.
     let targets = !matches!(choice.name.as_str(), "red" | "ared");
     let total = x.1.len() * y.1.len();
     let point = |k: usize| -> Result<Point, Error> {
-        let coordinates = [(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])];
-        let (mut place, mut queue, mut gain) = (*place, at.queue_pkts, 1.0);
-        for (axis, value) in coordinates {
-            match axis {
-                Axis::Flows => place.flows = value,
-                Axis::Rtt => place.base_rtt_s = value,
-                Axis::Capacity => place.capacity_pps = value,
-                Axis::Target => queue = value,
-                Axis::Gain => gain = value,
-            }
-        }
+        let (place, queue, gain) = over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
         let around = |place: &Place| -> Result<(OperatingPoint, Loop), Error> {
-            let (at, controller): (_, Controller) = if moving {
-                let (at, moved) = linearise(choice, place)?;
-                (at, moved.unwrap_or_else(|| controller.clone()))
-            } else {
-                let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-                let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-                (at.signalled(share.dispersion(at.probability.min(1.0))), controller.clone())
-            };
-            Ok((at, Loop { plant: Plant::exact(&at), controller: controller.scaled(gain), images: 0 }))
+            let (at, closed) = over.around(place, queue, gain)?;
+            // Images of the spectrum move a boundary by little.
+            Ok((at, Loop { images: 0, ..closed }))
         };
         let (at, closed) = around(&place)?;
         let margins = closed.margins_at(Resolution::COARSE);
@@ -113,6 +92,75 @@ pub fn map(
     };
     let points = each(total, threads, point)?;
     Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
+}
+
+/// A fixed controller over quantities of the network.
+pub(crate) struct Over<'a> {
+    choice: &'a AqmChoice,
+    place: &'a Place,
+    at: OperatingPoint,
+    controller: Controller,
+    share: Share,
+    /// Whether the controller depends on where it rests.
+    moving: bool,
+}
+
+impl<'a> Over<'a> {
+    pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
+        let (at, controller) = linearise(choice, place)?;
+        let share = at_rest(choice, place)?.1.theory().share();
+        let Some(controller) = controller else {
+            return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
+        };
+        let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
+        Ok(Over { choice, place, at, controller, share, moving })
+    }
+
+    /// The network, the queue at rest and the factor on the controller that `values` make.
+    fn moved(&self, values: &[(Axis, f64)]) -> (Place, f64, f64) {
+        let (mut place, mut queue, mut gain) = (*self.place, self.at.queue_pkts, 1.0);
+        for (axis, value) in values {
+            match axis {
+                Axis::Flows => place.flows = *value,
+                Axis::Rtt => place.base_rtt_s = *value,
+                Axis::Capacity => place.capacity_pps = *value,
+                Axis::Target => queue = *value,
+                Axis::Gain => gain = *value,
+            }
+        }
+        (place, queue, gain)
+    }
+
+    /// The rest in a network, and the loop there.
+    fn around(&self, place: &Place, queue_pkts: f64, gain: f64) -> Result<(OperatingPoint, Loop), Error> {
+        let (at, controller): (_, Controller) = if self.moving {
+            let (at, moved) = linearise(self.choice, place)?;
+            (at, moved.unwrap_or_else(|| self.controller.clone()))
+        } else {
+            let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+            let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue_pkts)?;
+            (at.signalled(self.share.dispersion(at.probability.min(1.0))), self.controller.clone())
+        };
+        Ok((at, Loop::new(Plant::exact(&at), controller.scaled(gain))))
+    }
+
+    /// The rest where quantities have these values, and the loop there.
+    pub(crate) fn at(&self, values: &[(Axis, f64)]) -> Result<(OperatingPoint, Loop), Error> {
+        let (place, queue, gain) = self.moved(values);
+        self.around(&place, queue, gain)
+    }
+
+    /// On which side of a boundary that passes there cycles stand; `None` where it is not known.
+    pub(crate) fn side_of_cycles(&self, choice: &AqmChoice, values: &[(Axis, f64)]) -> Result<Option<bool>, Error> {
+        if values.iter().any(|(axis, _)| matches!(axis, Axis::Target | Axis::Gain)) {
+            return Ok(None);
+        }
+        let (place, ..) = self.moved(values);
+        let (at, closed) = self.at(values)?;
+        let built = at_rest(choice, &place)?.1;
+        let margins = closed.margins_at(Resolution::COARSE);
+        Ok(branch(choice, &built, (&at, &place), &closed.controller, &margins).map(|branch| branch.supercritical))
+    }
 }
 
 /// What the nonlinear equations do at a point of a map, beside its linear loop.
@@ -172,7 +220,11 @@ pub fn beside(
 }
 
 /// `of` of every number below `total`, on `threads` threads.
-fn each<T: Send>(total: usize, threads: usize, of: impl Fn(usize) -> Result<T, Error> + Sync) -> Result<Vec<T>, Error> {
+pub(crate) fn each<T: Send>(
+    total: usize,
+    threads: usize,
+    of: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
     let each = total.div_ceil(threads.max(1)).max(1);
     // One worker needs no thread, which not every machine has.
     if each >= total {
