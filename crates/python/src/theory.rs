@@ -142,11 +142,7 @@ impl Analysis {
 
     /// Power of the queue at frequencies in rad/s, as packets make it in Reno's windows under random marks.
     fn noise_power(&self, w: Vec<f64>) -> PyResult<Vec<f64>> {
-        let place = Place { model: Model::Reno, ..self.place };
-        let (at, controller) = design::linearise(&self.choice, &place).map_err(error)?;
-        let controller = controller.ok_or_else(|| refuse("this AQM is no linear controller"))?;
-        let closed = Loop { images: 0, ..Loop::new(Plant::exact(&at), controller) };
-        Ok(w.into_iter().map(|w| linear::noise::power(&closed, &at, w)).collect())
+        design::noise_power(&self.choice, &self.place, &w).map_err(error)
     }
 
     /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.

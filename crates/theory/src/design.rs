@@ -5,6 +5,7 @@
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, AtRest, Kind, Limit, Qdisc, Rests, TcpPlant, Told, Unit, Value};
+use aqumen_result::BOUND_SHARE;
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::linear::{
     Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
 };
 use crate::maps;
-use crate::packet_noise::Held;
+use crate::packet_noise::{self, Held};
 pub use crate::packet_noise::{Noise, Spectrum};
 use crate::response::{Law, Sender};
 
@@ -127,8 +128,9 @@ pub struct Expected {
     /// Standard deviation of the queue in that cycle, packets.
     pub coexisting_std_pkts: Option<f64>,
     /// Whether packets are to be seen swinging of themselves: an unstable loop, or a stable one beside which a cycle
-    /// stands above the noise, which then neither leaves the queue at its rest nor hides the cycle. Null where no loop
-    /// is known.
+    /// stands above the noise, which then neither leaves the queue at its rest nor hides the cycle. Not where an AQM
+    /// that spares packets of a short queue (PIE) ends the growth of a swing before its law is at a bound: noise hides
+    /// that. Null where no loop is known.
     pub oscillates: Option<bool>,
 }
 
@@ -232,6 +234,9 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
             expected.oscillation_std_pkts = Some(cycle.std_pkts);
             // The linear period is that of a small swing at the boundary of stability.
             expected.oscillation_period_s = cycle.period_s.or(Some(period));
+            if cycle.spared > 0.0 && cycle.at_bound < BOUND_SHARE {
+                expected.oscillates = Some(false);
+            }
         }
     }
     if let Some(margins) = margins.as_ref().filter(|_| !many && at.feasible)
@@ -254,9 +259,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
             match closed {
-                Exact::Plant(closed) => {
-                    Noise::around(held, &at, Some((stable, closed)), Fineness::FINE).with_spectrum(&at, closed)
-                }
+                Exact::Plant(closed) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
                 Exact::Many(closed) => around_many(held, &at, stable, closed),
             }
         }
@@ -264,6 +267,12 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         _ => noise_of(choice, place, Fineness::FINE),
     };
     let mut noise = noise;
+    if let (true, Some(Gain::Number(limit))) = (place.model != Model::Drop, gains.get("mark_p"))
+        && built.theory().share().law(at.probability) > *limit
+    {
+        (noise.valid, noise.why) =
+            (false, Some(format!("above p = {limit} packets are dropped, not marked: time-outs rule")));
+    }
     if let (Some(cycle), Some(deviation)) = (expected.coexisting_std_pkts, noise.queue_std_pkts)
         && cycle > deviation
     {
@@ -433,8 +442,18 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     let Some(controller) = controller else { return Noise::around(held, &at, None, fineness) };
     let closed = Loop::new(Plant::exact(&at), controller);
     let stable = closed.margins_at(Resolution::COARSE).stable;
-    let noise = Noise::around(held, &at, Some((stable, &closed)), fineness);
-    if fineness == Fineness::FINE { noise.with_spectrum(&at, &closed) } else { noise }
+    Noise::around(held, &at, Some((stable, &closed)), fineness)
+}
+
+/// Power of the queue at frequencies in rad/s as packets make it around the rest of `choice` at `place`, in Reno's
+/// windows.
+pub fn noise_power(choice: &AqmChoice, place: &Place, w: &[f64]) -> Result<Vec<f64>, Error> {
+    let place = Place { model: Model::Reno, ..*place };
+    let (at, controller) = linearise(choice, &place)?;
+    let controller = controller.ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
+    let closed = Loop { images: 0, ..Loop::new(Plant::exact(&at), controller) };
+    let power = packet_noise::power(&at, &closed, false);
+    Ok(w.iter().map(|w| power(*w)).collect())
 }
 
 /// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 -
@@ -681,7 +700,11 @@ fn warn(
             (Some(low), Some(high)) => format!("stable from {low:.3} to {high:.3} times this gain"),
         };
         let period = expected.oscillation_period_s.map_or(String::new(), |period| format!(" of about {period:.2} s"));
-        warnings.push(format!("unstable: {gains}, a limit cycle{period} is to be expected"));
+        let what = match expected.oscillates {
+            Some(false) => "an irregular swing, small since packets of a short queue are spared,".into(),
+            _ => format!("a limit cycle{period}"),
+        };
+        warnings.push(format!("unstable: {gains}, {what} is to be expected"));
         return;
     }
     if let (Some(period), Some(deviation)) = (expected.coexisting_period_s, expected.coexisting_std_pkts) {

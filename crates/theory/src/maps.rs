@@ -269,6 +269,10 @@ pub struct Cycle {
     /// From one rise above the mean to the next, on average, seconds; `None` for a queue that
     /// rises fewer than three times.
     pub period_s: Option<f64>,
+    /// Share of the time in which the AQM spares packets that its law would signal.
+    pub spared: f64,
+    /// Share of the time in which the law says 0 or 1.
+    pub at_bound: f64,
 }
 
 /// [`cycle_from`], refusing what takes more than [`STEPS_MAX`] steps.
@@ -312,10 +316,14 @@ pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duratio
     let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
     let mut fluid = Fluid::new(network, check_step_s(place))?;
     let samples = 2000;
+    let (mut spared, mut at_bound) = (0, 0);
     let seen: Vec<(f64, f64)> = (0..samples)
         .map(|k| {
             let t = duration_s * (2.0 + f64::from(k) / f64::from(samples)) / 3.0;
             fluid.advance((t * 1e9) as u64);
+            let said = fluid.shown_probability(0);
+            spared += u32::from(said > 0.0 && fluid.probability(0) == 0.0);
+            at_bound += u32::from(said <= 0.0 || said >= 1.0);
             (t, fluid.queue_pkts(0))
         })
         .collect();
@@ -338,5 +346,6 @@ pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duratio
         }
         _ => None,
     };
-    Ok(Cycle { mean_pkts, std_pkts, period_s })
+    let share = |count: u32| f64::from(count) / f64::from(samples);
+    Ok(Cycle { mean_pkts, std_pkts, period_s, spared: share(spared), at_bound: share(at_bound) })
 }
