@@ -16,7 +16,6 @@ OPEN = {
         "replay/mod.rs replay/run.rs replay/writer.rs",
         "measure/mod.rs measure/share.rs",
     ],
-    "theory": ["design.rs maps.rs", "mmpp/counts.rs mmpp/source.rs"],  # each draws the other's figures
     # Congestion controls implement the trait that stands beside the list of them.
     "transport": [
         "tcp/config.rs tcp/congestion/bbr.rs tcp/congestion/cubic.rs tcp/congestion/cubic21.rs "

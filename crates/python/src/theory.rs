@@ -5,6 +5,7 @@ use std::sync::Arc;
 use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
 use aqumen_theory::boundary::{self, Crossing};
+use aqumen_theory::cycle;
 use aqumen_theory::design::{self, Depth, Noise, Place};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
@@ -244,7 +245,7 @@ impl Analysis {
         place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
         place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
         let (own, choice) = (self.scenario.clone(), self.choice.clone());
-        let run = move || own.watching(|| maps::check(&choice, &place, duration_s, start).map_err(error));
+        let run = move || own.watching(|| cycle::check(&choice, &place, duration_s, start).map_err(error));
         apart(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
     }
 

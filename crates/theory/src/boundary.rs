@@ -6,15 +6,19 @@
 //! either quantity. It ends at the edge of the box, where its frequency is none (a root at zero, a sampled loop at half
 //! the sampling frequency), or where other roots have crossed before. The side on which cycles stand ([`crate::hopf`])
 //! is told at each of its points.
+//!
+//! Not of RED and its kin: the longest gap between their signals is a whole number of packets, so that their gain jumps
+//! from one to the next, and stability with it.
 
 use std::f64::consts::PI;
 
+use aqumen_aqm::{Aqm, Rests};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
-use crate::design::Place;
 use crate::linear::Resolution;
 use crate::maps::{Axis, Over, each, map};
+use crate::rest::{Place, at_rest};
 
 /// A point of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,6 +69,12 @@ pub fn boundary(
         if !(from > 0.0 && to > from && to.is_finite()) {
             return Err(Error::Unsupported(format!("a range from {from} to {to}: from above 0, to above from")));
         }
+    }
+    if matches!(at_rest(choice, place)?.1.theory().rests(), Rests::OnCurve(_)) {
+        let name = &choice.name;
+        return Err(Error::Unsupported(format!(
+            "{name} signals a share that goes in jumps, so that its boundary is no curve: a map shows it"
+        )));
     }
     let over = Over::new(choice, place)?;
     let ranges = Ranges { over: &over, axes: [x, y] };

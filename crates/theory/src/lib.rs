@@ -64,6 +64,7 @@
 pub mod boundary;
 mod chain;
 mod coupled;
+pub mod cycle;
 mod density;
 pub mod design;
 mod elimination;
@@ -79,6 +80,7 @@ mod packet_noise;
 mod population;
 pub mod predict;
 pub mod response;
+mod rest;
 pub mod robust;
 mod sender;
 mod several;

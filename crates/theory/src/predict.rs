@@ -18,12 +18,13 @@ use self::shared::at_several;
 use self::users::{bottleneck_of, load_of, mean_bps, presence, users};
 use crate::Error;
 use crate::coupled::{self, Class, Coupled};
-use crate::design::{Analysis, Depth, Place, admitted_pps, analyse_to, around_many, coupling_of};
+use crate::design::{Analysis, Depth, analyse_to, around_many};
 use crate::field::Field;
 use crate::fluid::{Model, unresponsive};
 use crate::linear::{Controller, Loop};
 use crate::packet_noise::{self, Noise, Z95};
 use crate::response::{Law, Sender, Table};
+use crate::rest::{Place, admitted_pps, coupling_of};
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more
 /// than a wire nothing is known.

@@ -7,11 +7,12 @@ use aqumen_scenario::{Flow, Plan, Window};
 use super::link::LinkPrediction;
 use super::users::{load_of, mean_bps, presence, users};
 use crate::Error;
-use crate::design::{Analysis, Depth, Place, analyse_to, coupling_of};
+use crate::design::{Analysis, Depth, analyse_to};
 use crate::fluid::Model;
 use crate::linear::{Controller, OperatingPoint};
 use crate::packet_noise::{self, Noise};
 use crate::response::Sender;
+use crate::rest::{Place, coupling_of};
 use crate::several::{self, Crossing, Loops, Several, Stage};
 
 /// Links that hold their queues at a target and that flows with windows share: all of them, if two or more that one
