@@ -1,5 +1,5 @@
-//! What the nonlinear equations settle on: the cycle of a loop that is unstable, and the one beside a rest that is stable
-//! from small starts only.
+//! What the nonlinear equations settle on: the cycle of a loop that is unstable, and the one beside a rest that is
+//! stable from small starts only.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, MAX_LOOPS};
@@ -18,7 +18,8 @@ const LITTLE_GAIN_MARGIN: f64 = 2.0;
 /// share goes in jumps, about which the queue moves by less.
 const BEYOND_DECAY: f64 = 10.0;
 const A_SWING: f64 = 0.05;
-/// Steps of the equations that the height of a limit cycle may take: about a second. It is left out where it takes more.
+/// Steps of the equations that the height of a limit cycle may take: about a second. It is left out where it takes
+/// more.
 const STEPS_OF_DESIGN: f64 = 1e7;
 /// Steps of the equations that [`check`] takes at most: minutes.
 const STEPS_MAX: f64 = 1e9;

@@ -58,8 +58,8 @@ pub(crate) struct Told {
 const FROM: f64 = 1e-3;
 const TO: f64 = 30.0;
 const POINTS: usize = 44;
-/// Windows of the table of [`Told::of_reno`]: the first and the last, packets, and how many. What even signals leave is a
-/// small difference, which asks for near neighbours; only those are worked out that are met.
+/// Windows of the table of [`Told::of_reno`]: the first and the last, packets, and how many. What even signals leave is
+/// a small difference, which asks for near neighbours; only those are worked out that are met.
 const WINDOWS: [f64; 2] = [1.5, 400.0];
 const TABLED: usize = 100;
 

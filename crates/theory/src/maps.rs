@@ -1,4 +1,5 @@
-//! Stability maps: a fixed controller over two quantities of the network, and what stands beside the linear loops there.
+//! Stability maps: a fixed controller over two quantities of the network, and what stands beside the linear loops
+//! there.
 
 use std::thread;
 

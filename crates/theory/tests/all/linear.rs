@@ -406,8 +406,8 @@ impl Answers for Neurons {
 
 #[test]
 fn the_first_hopf_point_of_coupled_neurons_is_where_dde_biftool_prints_it() {
-    // Its demo1_hopf: `parameter: [0.5 -1 1 0.80712 0.2 0.2 1.5]`, `omega: 0.78197`. Its demo1_normalforms: where a21 is
-    // zero the frequency at which it swings by itself is .8660253, beyond a tau_s of 2.4184.
+    // Its demo1_hopf: `parameter: [0.5 -1 1 0.80712 0.2 0.2 1.5]`, `omega: 0.78197`. Its demo1_normalforms: where a21
+    // is zero the frequency at which it swings by itself is .8660253, beyond a tau_s of 2.4184.
     for a21 in [0.5, 0.8, 0.81, 2.0] {
         let static_gain = Controller::Continuous { num: vec![a21], den: vec![1.0] };
         let margins = Loop::new(Neurons, static_gain).margins();
