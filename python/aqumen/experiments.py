@@ -7,7 +7,6 @@ it is installed.
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -55,6 +54,8 @@ class Experiment:
 
     def row(self) -> dict[str, Any]:
         """Its line in `aqumen list scenarios`: name, title, paper, file, duration and AQM."""
+        import tomllib
+
         said = tomllib.loads(self.text)
         return {
             "name": self.name,

@@ -7,7 +7,6 @@ and a ping that is the round trip without queues and the mean wait at the link u
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Sequence
@@ -51,6 +50,8 @@ def write(scenario: Scenario, jobs: Sequence[tuple[str | None, int]], folder: Pa
         jobs: AQM and seed of each.
         folder: Where the files go; it is made where it is not there.
     """
+    import gzip
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -72,3 +72,25 @@ impl<T, E: fmt::Display> Tried<T> for Result<T, E> {
         self.map_err(|error| Failure::Refused(format!("{}: {error}", what())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_to_blame_is_told_by_the_exit_code() {
+        let code = |failure: Failure| format!("{:?}", failure.code());
+        let wanted = |code: u8| format!("{:?}", ExitCode::from(code));
+        assert_eq!(code(Failure::Check("late".into())), wanted(1));
+        assert_eq!(code(Failure::refused("no such device")), wanted(2));
+        assert_eq!(code(Failure::lost("the device went away")), wanted(3));
+    }
+
+    #[test]
+    fn a_failure_is_one_line_whatever_stands_in_it() {
+        assert_eq!(Failure::refused("a\nb\r\u{1b}[31mc \u{e9}").to_string(), "a b \\u{1b}[31mc \u{e9}");
+        let tried: Result<(), _> = Err("No such file").or_refuse(|| "eth9".into());
+        assert_eq!(tried, Err(Failure::Refused("eth9: No such file".into())));
+        assert_eq!(Ok::<_, String>(7).or_refuse(|| unreachable!()), Ok(7));
+    }
+}

@@ -96,3 +96,53 @@ pub(crate) fn line(status: &Json) -> String {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> Json {
+        json!({
+            "device": "eth0",
+            "aqm": "pi",
+            "regulating": true,
+            "shaper": {"kind": "tbf", "handle": "a9e:", "rate_bps": 20_000_000},
+            "target_s": 0.02,
+            "now": {"link_bps": 20_900_000},
+            "last_second": {"sojourn_s": 0.0184, "probability": 0.0123, "rate_bps": 19_500_000},
+            "totals": {"marked_pkts": 7, "early_dropped_pkts": 8, "overflow_dropped_pkts": 9},
+            "warnings": [],
+        })
+    }
+
+    #[test]
+    fn a_status_is_a_line_in_peoples_units() {
+        let said = "eth0: pi above tbf a9e: (20.00 Mbit/s): 18.4 ms in the queue (target 20.0), p 0.0123, 19.50 Mbit/s, \
+                    marked 7, dropped 8 early and 9 for want of room";
+        assert_eq!(line(&status()), said);
+        let mut idle = status();
+        idle["regulating"] = json!(false);
+        idle["warnings"] = json!(["one", "two"]);
+        assert_eq!(line(&idle), format!("{said}, NOT REGULATING\n  warning: one\n  warning: two"));
+    }
+
+    #[test]
+    fn a_link_that_lets_through_another_rate_than_its_shaper_is_told() {
+        // A twentieth is the same rate; more on either side is another.
+        for (link_bps, told) in [(20_900_000, false), (21_100_000, true), (19_100_000, false), (12_000_000, true)] {
+            let mut status = status();
+            status["now"]["link_bps"] = json!(link_bps);
+            assert_eq!(line(&status).contains("lets through"), told, "{link_bps}");
+        }
+        let mut slow = status();
+        slow["now"]["link_bps"] = json!(12_000_000);
+        assert!(line(&slow).contains("(20.00 Mbit/s, lets through 12.00)"), "{}", line(&slow));
+    }
+
+    #[test]
+    fn one_that_does_not_answer_is_told_by_its_warning() {
+        let silent = json!({"device": "eth1", "silent": true, "regulating": false, "warnings": ["it hangs"]});
+        assert_eq!(line(&silent), "eth1: it hangs");
+        assert_eq!(line(&json!({"device": "eth1", "silent": true})), "eth1: ?");
+    }
+}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,6 +162,8 @@ def compare(
 
 def _unasked(scenario: Scenario, engines: Sequence[str]) -> list[str]:
     """What is compared where nobody said: the scenario's own AQM, on several engines or beside DropTail."""
+    import tomllib
+
     its = str(tomllib.loads(scenario.to_toml()).get("aqm", "droptail"))
     if len(engines) > 1:
         return [its]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -210,6 +209,8 @@ def _all_named(scenario: Scenario, own: Sequence[Own]) -> None:
 
     for name in (name_of(each) for each in own if not is_aqm(each)):
         if name not in scenario.own_traffic.values():
+            import tomllib
+
             groups = [group["name"] for group in tomllib.loads(scenario.to_toml())["flows"]]
             say = f"--set flows.{groups[0]}.traffic={name}"
             raise ScenarioError(f"--traffic-from: no group of flows has traffic = {name}; say {say}")
@@ -221,6 +222,7 @@ def keys_of(scenario: Scenario) -> list[str]:
     Args:
         scenario: The network, its flows, and what happens during a run.
     """
+    import tomllib
 
     def of(value: object, path: str) -> list[str]:
         if isinstance(value, dict):

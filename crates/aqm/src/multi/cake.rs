@@ -22,8 +22,8 @@
 //! also when that changes; packets are told apart by their DSCP into [`tins`], and acknowledgements that say
 //! nothing new may be dropped ([`acks`]).
 //!
-//! Deviations (of Linux's sch_cake, read whole as of December 2024, which is all there is of CAKE; `cake-linux` is the same as the
-//! default but for Linux's arithmetic and a full packet that is counted without its link header):
+//! Deviations (of Linux's sch_cake, read whole as of December 2024, which is all there is of CAKE; `cake-linux` is the
+//! same as the default but for Linux's arithmetic and a full packet that is counted without its link header):
 //! - There is no shaper: the link is the rate, unless `rate` is given, for which then only the parameters are
 //!   made. So what is dropped with `ingress` counts for its queue and tin, but the link does not wait for as
 //!   long as it would have taken.

@@ -188,3 +188,48 @@ pub(crate) fn stop_on_signals() {
         unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The options of a command line of a command that has the flag --own.
+    fn read(line: &[&str]) -> Result<(Option<Chosen>, bool), Failure> {
+        let mut own = false;
+        let chosen = Chosen::read(lexopt::Parser::from_args(line), String::new, |name, _| {
+            own |= name == "own";
+            Ok(name == "own")
+        })?;
+        Ok((chosen, own))
+    }
+
+    fn refused(line: &[&str]) -> String {
+        read(line).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_scenario_and_what_is_changed_of_it_are_read() {
+        let line =
+            ["one.toml", "--aqm", "pi:a=1", "--seed", "7", "--set", "a.b=c=d", "--own", "--set=e=f", "--until", "3s"];
+        let (chosen, own) = read(&line).unwrap();
+        let chosen = chosen.unwrap();
+        assert!(own);
+        assert_eq!((chosen.file.as_deref(), chosen.aqm.as_deref()), (Some("one.toml"), Some("pi:a=1")));
+        assert_eq!((chosen.seed, chosen.until.as_deref(), chosen.name), (Some(7), Some("3s"), None));
+        let changes = [("a.b", "c=d"), ("e", "f")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(chosen.changes, changes);
+        assert_eq!(read(&["-", "--name", "x.toml"]).unwrap().0.unwrap().name.as_deref(), Some("x.toml"));
+        assert!(read(&["one.toml", "--help"]).unwrap().0.is_none() && read(&["-h"]).unwrap().0.is_none());
+    }
+
+    #[test]
+    fn what_is_no_option_is_refused_by_name() {
+        assert_eq!(refused(&["one.toml", "two.toml"]), "unexpected argument two.toml; see --help");
+        assert_eq!(refused(&["--onw"]), "unknown option --onw; see --help");
+        assert_eq!(refused(&["--set", "key"]), "--set key: KEY=VALUE is wanted");
+        assert_eq!(refused(&["--seed", "-1"]), "--seed -1: a whole number from 0 on is wanted");
+        assert!(refused(&["-x"]).contains("-x") && refused(&["--aqm"]).contains("--aqm"));
+        let missing = Chosen::default().plan().unwrap_err().to_string();
+        assert_eq!(missing, "a scenario file is missing; see --help");
+    }
+}

@@ -305,3 +305,30 @@ impl Lateness {
         self.writes.quantile(q).map(|ns| ns * 1e-9)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_has_its_room_until_it_is_given_back() {
+        let mut shelf = Shelf::new(3);
+        let slots: Vec<u32> = (0..3).map(|_| shelf.take()).collect();
+        assert_eq!(slots, [0, 1, 2]);
+        for slot in &slots {
+            shelf.packet_mut(*slot).fill(*slot as u8 + 1);
+        }
+        assert_eq!(shelf.bytes, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
+        shelf.give_back(1);
+        // What is free is used before there is more.
+        assert_eq!((shelf.take(), shelf.take(), shelf.partial.len()), (1, 3, 4));
+    }
+
+    #[test]
+    fn lateness_is_told_in_seconds() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.quantile_s(0.5), None);
+        (0..100).for_each(|_| lateness.writes.record(2_000_000));
+        assert!((lateness.quantile_s(0.5).unwrap() / 2e-3 - 1.0).abs() < 0.1);
+    }
+}

@@ -194,3 +194,81 @@ pub fn curves(result: &RunResult) -> Curves<'_> {
         queue: by_window(&result.queue, |histogram| cumulative(histogram, 1.0, 1.0)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a run was whose packets were written so late, nanoseconds.
+    fn judged(late_ns: &[u64], host: Host, refused_pkts: u64) -> Host {
+        let mut lateness = Lateness { refused_pkts, missed_steps: 5, ..Lateness::default() };
+        late_ns.iter().for_each(|late| lateness.writes.record(*late));
+        let mut host = host;
+        host.judge(&lateness);
+        host
+    }
+
+    #[test]
+    fn a_machine_that_kept_up_makes_a_valid_run() {
+        // 99 in a hundred within 1 ms.
+        let mut late = vec![900_000; 199];
+        late.push(50_000_000);
+        let host = judged(&late, Host::default(), 0);
+        assert!(host.valid && host.invalid_because.is_empty(), "{host:?}");
+        assert!((host.write_late_p50_s.unwrap() / 0.9e-3 - 1.0).abs() < 0.1, "{host:?}");
+        // That the program overslept now and then is told, and does not matter by itself.
+        assert_eq!((host.missed_steps, host.device_dropped_pkts), (5, 0));
+        // Nothing was written: nothing was late.
+        assert!(judged(&[], Host::default(), 0).valid);
+    }
+
+    #[test]
+    fn what_speaks_against_a_run_is_said_one_by_one() {
+        let late = judged(&[3_000_000; 100], Host::default(), 0);
+        assert!(!late.valid && late.invalid_because.len() == 1, "{late:?}");
+        assert!(late.invalid_because[0].contains("ms late or later; 2 ms are accepted"), "{late:?}");
+        // What the device discarded, and what the kernel did not take.
+        let lost = judged(&[1000; 100], Host { device_dropped_pkts: 3, ..Host::default() }, 4);
+        assert_eq!(lost.device_dropped_pkts, 7);
+        assert_eq!(lost.invalid_because, ["the kernel discarded 7 packets that the scenario's links did not"]);
+        let failed = judged(&[3_000_000; 100], Host { failed_connections: 2, ..Host::default() }, 1);
+        assert_eq!(failed.invalid_because.len(), 3, "{failed:?}");
+        assert_eq!(failed.invalid_because[2], "2 connections failed");
+    }
+
+    #[test]
+    fn curves_are_the_shares_up_to_each_value() {
+        let mut histogram = Histogram::default();
+        [0u64, 0, 4, 4].into_iter().for_each(|value| histogram.record(value));
+        let by_window = || IndexMap::from([("all".to_owned(), histogram.clone())]);
+        let mut series = aqumen_result::Series::default();
+        series.sample(0.5, 7.0, 0.25);
+        let result = RunResult {
+            schema: aqumen_result::SCHEMA,
+            aqumen: "0",
+            scenario: "one".into(),
+            engine: "live",
+            aqm: AqmReport::default(),
+            seed: 1,
+            windows: IndexMap::new(),
+            links: IndexMap::new(),
+            flows: IndexMap::new(),
+            notes: Vec::new(),
+            cost: Cost::default(),
+            series: IndexMap::from([("link".to_owned(), series)]),
+            sojourn: IndexMap::from([("link".to_owned(), by_window())]),
+            queue: IndexMap::from([("link".to_owned(), by_window())]),
+        };
+        let curves = curves(&result);
+        // Half of the time nobody waited, all of the time four packets at most.
+        let (packets, shares) = &curves.queue["link"]["all"];
+        let at =
+            |value: f64| packets.iter().zip(shares).rfind(|(packets, _)| **packets <= value).map(|(_, share)| *share);
+        assert_eq!((at(0.0), at(4.0), packets.last()), (Some(0.5), Some(1.0), Some(&4.0)));
+        // Sojourn times are seconds.
+        let (seconds, _) = &curves.sojourn["link"]["all"];
+        assert!(seconds.last().is_some_and(|last| (4e-9..6e-9).contains(last)), "{seconds:?}");
+        let own = &curves.series["link"];
+        assert_eq!((own.t, own.queue_pkts, own.p), (&[0.5][..], &[7.0][..], &[0.25][..]));
+    }
+}

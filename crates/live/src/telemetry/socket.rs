@@ -100,3 +100,44 @@ fn talk(device: &str, request: &str) -> io::Result<Option<String>> {
 pub(crate) fn is_gone(device: &str) -> bool {
     address(device).and_then(|address| UnixStream::connect_addr(&address)).is_err()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Sample, Status, Totals};
+    use super::*;
+
+    /// An aqumend's board, and a name that no other process has.
+    fn attached(name: &str) -> (String, Arc<Board>, UnixListener) {
+        let device = format!("{name}-{}", std::process::id());
+        let board = Arc::new(Board::default());
+        board.begin(Status { device: device.clone(), aqm: "pi".into(), ..Status::default() });
+        let listener = listen(&device).unwrap();
+        (device, board, listener)
+    }
+
+    #[test]
+    fn whoever_asks_is_answered_and_who_attached_may_detach() {
+        let (device, board, listener) = attached("asked");
+        board.show(Sample { t_s: 1.0, ..Sample::default() }, Totals { marked_pkts: 3, ..Totals::default() }, &[]);
+        let own = board.clone();
+        std::thread::spawn(move || serve(listener, own));
+        assert!(devices().unwrap().contains(&device) && !is_gone(&device));
+        let status: serde_json::Value = serde_json::from_str(&ask(&device, "status").unwrap().unwrap()).unwrap();
+        assert_eq!((&status["device"], &status["totals"]["marked_pkts"]), (&device.as_str().into(), &3.into()));
+        assert_eq!(ask(&device, "dance").unwrap().unwrap(), "unknown request");
+        assert!(!board.is_stopped());
+        // This process is its own.
+        assert_eq!(ask(&device, "detach").unwrap().unwrap(), "ok");
+        assert!(board.is_stopped());
+    }
+
+    #[test]
+    fn a_device_has_one_aqumend_and_its_name_goes_with_it() {
+        let (device, _, listener) = attached("one");
+        let second = listen(&device).unwrap_err().to_string();
+        assert!(second.starts_with(&format!("{device}: another aqumend is attached already")), "{second}");
+        drop(listener);
+        assert!(is_gone(&device) && !devices().unwrap().contains(&device));
+        assert_eq!(ask(&device, "status").unwrap(), None);
+    }
+}

@@ -433,7 +433,8 @@ impl Host {
 #[test]
 fn in_linux_the_last_of_two_and_more_segments_that_leave_together_carries_psh() {
     let cfg = TcpConfig { initial_threshold: Some(10), write: 0, ecn: false, ..TcpConfig::linux_reno() };
-    // A round trip of 10 ms: a window of 10 paced at 1.2 x 10 / 10 ms is 1.2 segments a millisecond, so two a super-packet.
+    // A round trip of 10 ms: a window of 10 paced at 1.2 x 10 / 10 ms is 1.2 segments a millisecond, so two a
+    // super-packet.
     let (mut host, pushed) = Host::pushed_of_ten(10_000, cfg);
     assert_eq!(pushed, [2, 4, 6, 8, 10]);
     // Two arrive and let two go; one lets one go, which is none; three let two and one go.
@@ -452,7 +453,8 @@ fn in_linux_the_last_of_two_and_more_segments_that_leave_together_carries_psh() 
 #[test]
 fn in_linux_super_packets_are_larger_where_the_round_trip_is_short_or_the_pace_high() {
     let cfg = TcpConfig { write: 0, ecn: false, ..TcpConfig::linux_reno() };
-    // 1000 us / 512 = 1: half of 64 KiB, 22 segments of 1448 B, and 2 x 10 / 1 ms = 20 000 segments a second / 1024 = 19.
+    // 1000 us / 512 = 1: half of 64 KiB, 22 segments of 1448 B, and 2 x 10 / 1 ms = 20 000 segments a second / 1024 =
+    // 19.
     assert_eq!(Host::pushed_of_ten(1_000, cfg).1, [10]);
     // 2200 us / 512 = 4: 4096 B, 2 segments, and 9091 / 1024 = 8.
     assert_eq!(Host::pushed_of_ten(2_200, cfg).1, [10]);

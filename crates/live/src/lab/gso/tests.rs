@@ -192,3 +192,82 @@ fn what_lies_about_itself_is_no_super_packet() {
     }
     assert!(Header::read(&[0; 9]).is_none());
 }
+
+#[test]
+fn every_bit_of_the_headers_keeps_apart_but_those_that_segments_of_one_message_differ_in() {
+    // As the kernel's receive offload has it: identification and both checksums are each segment's own, and FIN and
+    // PSH end a message; length and sequence number follow from the data, which here are alike.
+    for v6 in [false, true] {
+        let tcp = if v6 { 40 } else { 20 };
+        let of_network = if v6 { vec![] } else { vec![4, 5, 10, 11] };
+        for bit in 0..8 * (tcp + 32) {
+            let (byte, mask) = (bit / 8, 1u8 << (bit % 8));
+            let first = packet(v6, ACK, 1000, &data(100));
+            let mut second = packet(v6, ACK, 1100, &data(100));
+            second.0[byte] ^= mask;
+            let ends = byte == tcp + 13 && mask & (FIN | PSH) != 0;
+            let own = of_network.contains(&byte) || (tcp + 16..tcp + 18).contains(&byte);
+            let written = joined(&[first, second]);
+            assert_eq!(written.len() == 1, own || ends, "IPv6 {v6}, byte {byte}, bit {mask:#x}");
+            if ends {
+                assert_eq!(written[0].1[tcp + 13], ACK | mask, "what ends a message is told of the whole");
+            }
+        }
+    }
+}
+
+#[test]
+fn segments_of_many_connections_find_theirs_among_the_last_sixteen() {
+    // One segment of each of `between` connections lies between two of the first; each is the next of its own.
+    let apart = |between: u8| {
+        let of = |connection: u8, sequence| {
+            let mut segment = packet(false, ACK, sequence, &data(100));
+            segment.0[21] = connection;
+            segment
+        };
+        let mut packets = vec![of(0, 1000)];
+        packets.extend((1..=between).map(|connection| of(connection, 500)));
+        packets.push(of(0, 1100));
+        joined(&packets).len()
+    };
+    assert_eq!([apart(0), apart(15), apart(16)], [1, 16, 18]);
+}
+
+#[test]
+fn what_waits_is_written_when_sixty_four_do() {
+    let mut joiner = Joiner::default();
+    let mut full = Vec::new();
+    for number in 0..64u32 {
+        // Nothing follows anything: a hole of a byte lies before each.
+        let (packet, partial) = packet(false, ACK, 101 * number, &data(100));
+        full.push(joiner.add(&packet, partial, u64::from(number)));
+    }
+    assert!(full[..63].iter().all(|full| !full) && full[63]);
+    let mut times = Vec::new();
+    joiner.flush(|_, since| times.extend_from_slice(since));
+    assert_eq!(times, (0..64).collect::<Vec<u64>>());
+    joiner.flush(|_, _| panic!("nothing waits"));
+    let (packet, partial) = packet(false, ACK, 7, &data(100));
+    assert!(!joiner.add(&packet, partial, 9));
+    joiner.flush(|bytes, since| {
+        assert_eq!((&bytes[HEADER_BYTES..], since), (&packet[..], &[9][..]));
+        assert_eq!(Header::read(bytes).unwrap().0, Header { partial, ..Header::default() });
+    });
+}
+
+#[test]
+fn a_header_is_read_as_it_was_written() {
+    // linux/virtio_net.h: flags, kind, then four words in the order of the machine.
+    let mut room = [0xff; 12];
+    let header = Header { kind: TCP_V6, headers: 72, segment: 1428, partial: [40, 16] };
+    header.write(&mut room);
+    let words = [72u16, 1428, 40, 16].map(u16::to_ne_bytes).concat();
+    assert_eq!((&room[..2], &room[2..10], &room[10..]), (&[1, 4][..], &words[..], &[0xff, 0xff][..]));
+    assert_eq!(Header::read(&room), Some((header, &[0xff, 0xff][..])));
+    // A checksum that is filled in has no place, whatever stands there; CWR at the first is no other kind.
+    room[..2].copy_from_slice(&[2, 0x81]);
+    let read = Header::read(&room).unwrap().0;
+    assert_eq!((read.kind, read.partial), (TCP_V4, [0, 0]));
+    Header { partial: [0, 0], ..header }.write(&mut room);
+    assert_eq!(room[0], 0);
+}

@@ -1,8 +1,9 @@
 //! Segmentation offload: new segments that leave together are one super-packet, and the last of two or more carries PSH
 //! (Linux since 5.5, `__tcp_transmit_skb`), at which a receiver that holds an acknowledgement back sends it.
 //!
-//! A super-packet is what the pace would send in a millisecond, two segments at least, and more where the smallest round
-//! trip is below 16 ms (`tcp_tso_autosize`, `tcp_tso_rtt_log`); it ends with what the window or the pacing lets go.
+//! A super-packet is what the pace would send in a millisecond, two segments at least, and more where the smallest
+//! round trip is below 16 ms (`tcp_tso_autosize`, `tcp_tso_rtt_log`); it ends with what the window or the pacing lets
+//! go.
 //!
 //! Deviations: retransmissions leave one by one, without PSH; a window's odd segment does not wait for a second one
 //! (`tcp_tso_should_defer`).
@@ -14,8 +15,8 @@ use super::track::Together;
 use crate::tcp::congestion::{Window, pace_gain};
 use crate::tcp::{Segment, TcpConfig};
 
-/// Linux: a super-packet's segments at least (`tcp_min_tso_segs`), its bytes at most, and the bits by which the smallest
-/// round trip in microseconds is shifted (`tcp_tso_rtt_log`).
+/// Linux: a super-packet's segments at least (`tcp_min_tso_segs`), its bytes at most, and the bits by which the
+/// smallest round trip in microseconds is shifted (`tcp_tso_rtt_log`).
 const LEAST: u32 = 2;
 const MOST_BYTES: u64 = 65_536;
 const RTT_LOG: u32 = 9;
