@@ -117,9 +117,9 @@ impl Post {
         self.places[place].step(until, due, &mut self.counts)
     }
 
-    /// How long the present window is, nanoseconds, and when it ends.
-    pub(super) fn window(&self) -> (u64, u64) {
-        (1 << self.width_bits, self.window_end)
+    /// When the present window ends.
+    pub(super) fn window_end(&self) -> u64 {
+        self.window_end
     }
 
     /// The number of the window in which `at` lies.
