@@ -153,13 +153,12 @@ impl FifoPort {
 
     /// Looks how many packets may come before anybody asks.
     fn look_ahead(&mut self) {
-        let limit = self.account.limit();
-        let tossed = self.account.coin().filter(|_| self.is_at_once() && limit.bytes == Bytes(u64::MAX));
-        self.prompt_until = match tossed {
+        self.prompt_until = match self.tossed() {
             Some(coin) => {
                 self.coin = coin;
                 // One place in the ring is left for what comes after all of them.
-                self.packets.left() + self.packets.room().saturating_sub(1).min(limit.packets as usize)
+                let limit = self.account.limit().packets as usize;
+                self.packets.left() + self.packets.room().saturating_sub(1).min(limit)
             }
             None => 0,
         };
@@ -171,9 +170,12 @@ impl FifoPort {
         self.look_ahead();
     }
 
-    /// Whether what happens at the head can be accounted for at once.
-    fn is_at_once(&self) -> bool {
-        !self.account.hears() && self.transmitter.line.is_none()
+    /// What the AQM tosses, where packets may come that nobody asks about: what happens at the head can be accounted
+    /// for at once, and their number alone is limited.
+    #[inline(always)]
+    fn tossed(&self) -> Option<Coin> {
+        let is_at_once = !self.account.hears() && self.transmitter.line.is_none();
+        self.account.coin().filter(|_| is_at_once && self.account.limit().bytes == Bytes(u64::MAX))
     }
 
     #[inline(never)]
@@ -215,9 +217,11 @@ impl FifoPort {
     /// Carries out the starts and ends of transmissions up to and including `now`, in order.
     #[inline(always)]
     fn catch_up(&mut self, now: u64) {
-        if self.is_at_once() {
+        if self.tossed().is_some() {
             self.catch_up_at_once(now);
         } else {
+            // Somebody asks at each packet: there are one or two changes each time.
+            debug_assert!(self.unseen == self.packets.entered(), "a packet came of which the meter does not know");
             while self.change(now) {}
         }
     }
