@@ -310,10 +310,13 @@ impl Links {
     /// A packet of `bytes` enters `it`, the lane of this number, at `now`.
     #[inline(always)]
     fn cross(&mut self, it: &mut Lane, lane: u32, now: u64, bytes: u16) -> Exit {
-        let &Kind { leads, place, usual_bytes, usual_tx, .. } = &self.kinds[it.kind as usize];
+        let &Kind { leads, place, usual_bytes, usual_tx, hops } = &self.kinds[it.kind as usize];
         if usual_bytes == bytes {
             it.free_at = it.free_at.max(now) + u64::from(usual_tx);
             return Exit { reach: it.free_at + u64::from(it.delay), leads, place };
+        }
+        if hops == Hops::None {
+            return Exit { reach: now, leads, place };
         }
         match self.cross_rarely(it, lane, now, bytes) {
             (reach, true) => Exit { reach, leads, place },
@@ -321,14 +324,14 @@ impl Links {
         }
     }
 
-    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether
+    /// The same whatever the size and the links, of which there is one at least: when the packet reaches the end, or finds no room, and whether
     /// it does reach it.
     #[inline(never)]
     fn cross_rarely(&mut self, it: &mut Lane, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
         let Kind { hops, usual_tx, .. } = self.kinds[it.kind as usize];
         let nowhere = |reach| (reach, false);
         let reach = match hops {
-            Hops::None => now,
+            Hops::None => now, // crossed already
             Hops::One(rate) => {
                 it.free_at = it.free_at.max(now) + tx(rate, bytes);
                 it.free_at + u64::from(it.delay)
