@@ -116,27 +116,26 @@ impl Engine<'_> {
         let Port::Served(port) = &mut ports[number as usize] else { return 0 };
         let (link, service) = (port_links[number as usize], &mut services[number as usize]);
         let (slot, lanes) = (ways.post.slots.service + number, ways.post.slots.lanes);
-        // One number each, which is compared at once.
-        let ranked = |(at, slot): Turn| u128::from(at) << 32 | u128::from(slot);
-        let limit = ranked(until.min(ways.post.places[place].step_end()));
+        let here = &mut ways.post.places[place];
+        // Of one moment the ends of transmissions and then packets come after all else.
+        let limit = until.min(here.step_end()).0;
+        let mut batch = std::mem::take(&mut here.batch);
         let mut done = 0;
         loop {
-            let here = &mut ways.post.places[place];
-            let end = ranked((*service, slot));
-            match here.batch.peek() {
-                Some(event) if ranked(event.turn()) < limit.min(end) => {
-                    let event = *event;
-                    here.batch.advance();
-                    let flow = ways.lanes.flow_of(event.slot() - lanes);
-                    if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
-                        *service = end;
-                    }
+            if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
+                let flow = ways.lanes.flow_of(event.slot() - lanes);
+                if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
+                    *service = end;
                 }
-                _ if end < limit => *service = ways.end_service(port, link, (*service, slot)).unwrap_or(NEVER),
-                _ => return done,
+            } else if *service < limit {
+                *service = ways.end_service(port, link, (*service, slot)).unwrap_or(NEVER);
+            } else {
+                break;
             }
             done += 1;
         }
+        ways.post.places[place].batch = batch;
+        done
     }
 
     /// The transmission under way at a served port ends at `end`, if there is one.
