@@ -70,9 +70,10 @@ struct Share {
     /// Bits a second while all its sources send.
     peak_bps: f64,
     packet_bytes: f64,
-    /// Sources that send at the same moments, and how often they do.
+    /// Sources that send at the same moments, how often they do, and how long that is apart, seconds.
     chorus: f64,
     beats: f64,
+    beat_s: f64,
 }
 
 /// Bits a second that can come to `link`: what access links and the links before it carry.
@@ -186,14 +187,15 @@ impl Lists {
     /// Places for events that they have beyond those of `packets` that wait, of which one leaves each `leaves_s`
     /// seconds.
     fn spare(self, packets: f64, leaves_s: f64, shares: &[Share]) -> f64 {
-        let filled = packets.min(packets * leaves_s / self.step_s + 1.0).min(kept::LISTS as f64);
-        // What many sources do at one moment lies in one list, their packets a little later in another. They have the
-        // next two each time, while those before hold what waits.
+        let filled = |packets: f64| packets.min(packets * leaves_s / self.step_s + 1.0).min(kept::LISTS as f64);
+        // What many sources do at one moment lies in one list, their packets a little later in another. They have two
+        // others each time, if those of the time before hold what still waits.
         let larger = |share: &Share| {
             let room = (share.chorus.min(1e9) as u64).next_power_of_two() as f64;
-            filled.min(2.0 * share.beats) * (room - self.room).max(0.0)
+            let still_waits = (packets - share.beat_s / leaves_s).max(0.0);
+            filled(still_waits).min(2.0 * share.beats) * (room - self.room).max(0.0)
         };
-        filled * (self.room - 1.0) + shares.iter().map(larger).sum::<f64>()
+        filled(packets) * (self.room - 1.0) + shares.iter().map(larger).sum::<f64>()
     }
 }
 
@@ -236,6 +238,7 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
             packet_bytes: bps / 8.0 / per_second.max(1e-9),
             chorus: if in_step { count } else { 0.0 },
             beats: steady.per_second * duration_s,
+            beat_s: 1.0 / steady.per_second,
         };
     }
     // An acknowledgement lets in what it acknowledges, and no more than as much again.
@@ -262,6 +265,7 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         packet_bytes,
         chorus: 0.0,
         beats: 0.0,
+        beat_s: f64::INFINITY,
     }
 }
 

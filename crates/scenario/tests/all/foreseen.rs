@@ -491,14 +491,17 @@ fn where_more_comes_than_leaves_lists_of_events_keep_room_for_as_much() {
 fn sources_that_send_together_need_room_for_all_of_them() {
     // 1000 sources of 12 kbit/s, a packet of 1500 bytes each second: 12.2 Mbit/s where 8 leave. In 100 s each second two
     // lists have 1000 events at once, 1024 places in place of eight; apart they need no more than any.
-    let of = |start: &str| {
+    let of = |start: &str, buffer: &str| {
         let text = with(&wide("8Mbit"), "count = 4", "count = 1000");
         let text = with(&text, "start = [\"0s\", \"1s\"]", &format!("start = {start}"));
         let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"11776bit\", packet = \"1472B\" }";
-        of_buffer(&of_transport(&text, cbr), "10000pkt")
+        of_buffer(&of_transport(&text, cbr), buffer)
     };
-    let more = of("\"0s\"") - of("[\"0s\", \"1s\"]");
-    assert!((more / (200.0 * 1016.0 * 32.0) - 1.0).abs() < 0.01, "{}", more / (1016.0 * 32.0));
+    let more = |buffer: &str| of("\"0s\"", buffer) - of("[\"0s\", \"1s\"]", buffer);
+    assert!((more("10000pkt") / (200.0 * 1016.0 * 32.0) - 1.0).abs() < 0.01, "{}", more("10000pkt"));
+    // 300 packets have left within .45 s, before the next come: the same two lists do. Of 700 (1.05 s) some still wait.
+    assert_eq!(more("300pkt"), 0.0);
+    assert!(more("700pkt") > 30.0 * 1016.0 * 32.0, "{}", more("700pkt"));
 }
 
 #[test]
