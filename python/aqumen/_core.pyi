@@ -242,6 +242,9 @@ class Analysis:
     def map(
         self, x: tuple[str, Sequence[float]], y: tuple[str, Sequence[float]], threads: int, cycles: bool
     ) -> tuple[list[bool], list[bool], list[bool], list[list[float]], list[list[float]]]: ...
+    def boundary(
+        self, x: tuple[str, tuple[float, float]], y: tuple[str, tuple[float, float]], threads: int
+    ) -> list[list[list[float]]]: ...
     def check(
         self,
         duration_s: float,

@@ -7,30 +7,10 @@ from circles import circles
 
 CRATES = sorted(path.parent.parent for path in (Path(__file__).parents[2] / "crates").glob("*/src/lib.rs"))
 
-# Circles not yet opened, by crate, and why they are there. A file may leave a list; none may join one.
-OPEN = {
-    # The engine's parts work on the whole of its state.
-    "sim": [
-        "engine.rs engine/agents.rs engine/applications.rs engine/hosts.rs engine/log.rs engine/lone.rs "
-        "engine/partition.rs engine/post.rs engine/ways.rs lib.rs report.rs",
-        "replay/mod.rs replay/run.rs replay/writer.rs",
-        "measure/mod.rs measure/share.rs",
-    ],
-    "theory": ["design.rs maps.rs", "mmpp/counts.rs mmpp/source.rs"],  # each draws the other's figures
-    # Congestion controls implement the trait that stands beside the list of them.
-    "transport": [
-        "tcp/config.rs tcp/congestion/bbr.rs tcp/congestion/cubic.rs tcp/congestion/cubic21.rs "
-        "tcp/congestion/dctcp.rs tcp/congestion/hystart.rs tcp/congestion/ledbat.rs tcp/congestion/mod.rs "
-        "tcp/congestion/pacing.rs tcp/congestion/prague.rs tcp/congestion/vegas.rs tcp/reduction.rs tcp/rto.rs",
-        "tcp/sender.rs tcp/sender/probe.rs tcp/sender/tracked.rs",
-    ],
-}
-
 
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
 def test_no_circle_of_files(crate):
-    known = [set(names.split()) for names in OPEN.get(crate.name, [])]
-    assert [sorted(circle) for circle in circles(crate) if not any(circle <= one for one in known)] == []
+    assert [sorted(circle) for circle in circles(crate)] == []
 
 
 def lay(tmp_path, files):

@@ -46,11 +46,7 @@ def idle_arguments(doc):
             yield argument
 
 
-# The papers' claims still have some.
-SAYING = [path for path in OURS if "claims" not in path.relative_to(PACKAGE).parts]
-
-
-@pytest.mark.parametrize("path", SAYING, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_what_is_said_of_an_argument_is_more_than_its_name(path):
     functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
     idle = {node.name: list(idle_arguments(ast.get_docstring(node) or "")) for node in functions}

@@ -149,6 +149,30 @@ def test_what_is_unclear_gets_more_seeds_and_the_other_side_runs_none_twice() ->
     assert {(row.ours_n, row.theirs_n, row.verdict) for row in rows} == {(200, 200, "equivalent")}
 
 
+def test_a_plan_runs_as_many_seeds_as_the_scatter_asks_for_and_thrice_as_many_as_before_at_most() -> None:
+    asked: list[int] = []
+
+    def theirs(_: Cell, seeds: Any) -> list[dict[str, Any]]:
+        asked.append(len(seeds))
+        return [result(100.0 + 6.0 * (-1.0) ** seed) for seed in seeds]
+
+    cell = replace(CELLS[0], seeds=1)
+    (rows,) = validate([cell], 2, lambda cell, seeds: theirs(cell, seeds)[:], theirs, more=(4, 100), planned=True)
+    # Ours and theirs have a variance of 36 n / (n - 1), the bound is 2: 1.25 * 2^2 * 72 (n / (n - 1)) / 2^2 seeds: 180 after 2,
+    # 108 after 6, 96 after 18, but no more than thrice as many; 92 after 54, for whose mean 2 * sqrt(72.8 / 92) = 1.8.
+    assert {(row.theirs_n, row.verdict) for row in rows} == {(92, "equivalent")}
+    assert asked == [2, 2, 4, 6, 12, 18, 36, 54, 38, 92]
+
+
+def test_a_plan_ends_at_the_most_it_may_run() -> None:
+    def engine(_: Cell, seeds: Any) -> list[dict[str, Any]]:
+        return [result(100.0 + 60.0 * (-1.0) ** seed) for seed in seeds]
+
+    (rows,) = validate([replace(CELLS[0], seeds=1)], 2, engine, engine, more=(4, 16), planned=True)
+    assert {row.theirs_n for row in rows} == {32}
+    assert "unclear" in {row.verdict for row in rows}
+
+
 def test_cells_are_chosen_by_name_or_experiment() -> None:
     assert select(CELLS, []) == CELLS
     assert [cell.label for cell in select(CELLS, ["arm_exp4_N300"])] == ["DropTail", "RED50mk", "PIpaper", "PIx1000"]

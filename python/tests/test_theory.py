@@ -362,6 +362,19 @@ def test_a_map_has_its_boundary_where_the_equations_swing(classic):
     assert calm < 2 < swinging
 
 
+def test_the_boundary_is_followed_as_a_curve(classic):
+    pieces = theory.boundary(classic, "flows", (5, 400), "rtt", (0.05, 0.6))
+    (piece,) = pieces
+    # A map has its line there: stable to the right of it.
+    for k in range(0, len(piece.x), 7):
+        beside = theory.stability_map(classic, "flows", [0.97 * piece.x[k], 1.03 * piece.x[k]], "rtt", [piece.y[k]])
+        assert beside.stable[0].tolist() == [False, True]
+    assert set(piece.supercritical) <= {0.0, 1.0}
+    assert (np.diff(piece.y) * (piece.y[-1] - piece.y[0]) > 0).all()
+    with pytest.raises(aqumen.ScenarioError, match="from above 0, to above from"):
+        theory.boundary(classic, "flows", (0, 400), "rtt", (0.05, 0.6))
+
+
 def test_a_scenario_is_answered_queue_by_queue(capsys):
     assert main(["design", "pi", "--scenario", "arm-pfc/parking-lot", "--json"]) == 0
     queues = json.loads(capsys.readouterr().out)["queues"]

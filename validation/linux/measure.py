@@ -4,7 +4,7 @@
     python validation/linux/measure.py --tables   # the tables alone, from what is measured
 
 Runs are kept one a line in validation/linux/measured.jsonl, so that a run that was stopped goes on where it was:
-give --fresh after a change of an AQM or of a sender. Two processes at most.
+give --fresh after a change of an AQM or of a sender, with --aqm and --rate for some of the runs. Two processes at most.
 """
 
 from __future__ import annotations
@@ -57,18 +57,19 @@ def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tables", action="store_true", help="measure nothing")
-    parser.add_argument("--fresh", action="store_true", help="forget what is measured of the pages asked for")
+    parser.add_argument("--fresh", action="store_true", help="forget what is measured of the pages and rates asked for")
     parser.add_argument("--aqm", choices=sorted(SPECS), action="append", help="of these pages alone")
+    parser.add_argument("--rate", choices=RATES, action="append", help="at these rates alone")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     arguments = parser.parse_args()
-    pages = arguments.aqm or list(SPECS)
+    pages, rates = arguments.aqm or list(SPECS), arguments.rate or list(RATES)
     if arguments.fresh:
-        forgotten = {key_of(case) for case in cases(pages)}
+        forgotten = {key_of(case) for case in cases(pages, rates)}
         kept = [row for row in measured() if key_of(row) not in forgotten]
         MEASURED.write_text("".join(json.dumps(row) + "\n" for row in kept))
     if not arguments.tables:
         known = {key_of(row) for row in measured()}
-        left = [case for case in cases(pages) if key_of(case) not in known]
+        left = [case for case in cases(pages, rates) if key_of(case) not in known]
         with multiprocessing.Pool(arguments.processes) as pool, MEASURED.open("a") as file:
             for number, row in enumerate(pool.imap_unordered(run, left), 1):
                 print(json.dumps(row), file=file, flush=True)
@@ -79,9 +80,9 @@ def main() -> None:
         write_table(page, rows)
 
 
-def cases(pages: list[str]) -> Iterator[dict[str, Any]]:
+def cases(pages: list[str], rates: list[str]) -> Iterator[dict[str, Any]]:
     """Everything that is to be run, the fast ones first."""
-    for rate in RATES:
+    for rate in rates:
         for rtt_ms in ROUND_TRIPS_MS:
             for flows in FLOWS:
                 for page in pages:

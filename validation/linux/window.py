@@ -32,7 +32,7 @@ KERNEL = {
 MODERN = {"preset": "modern"}
 WHOLE = {"whole_windows": "true", "halve_flight": "false"}
 LINUX = {"preset": "linux-reno"}
-LATE = {"adaptive_acks": "false", "write": "none"}
+LATE = {"adaptive_acks": "false", "write": "none", "tso": "false"}
 
 ROWS: dict[str, dict[str, str]] = {
     "`modern` with RFC 6675, window reduced at once": MODERN | {"loss_detection": "rfc6675", "reduction": "at-once"},
@@ -42,6 +42,7 @@ ROWS: dict[str, dict[str, str]] = {
     "and quick acknowledgements": MODERN | WHOLE | {"growth_limit": "1073741824pkt", "quick_acks": "16pkt"},
     "and F-RTO: `linux-reno` without `ack_marks`": LINUX | LATE | {"ack_marks": "false"},
     "and `ack_marks`": LINUX | LATE,
+    "`linux-reno` without `tso`: `adaptive_acks`, `write`": LINUX | {"tso": "false"},
     "`linux-reno`": LINUX,
     "`linux-reno`, paced": LINUX | {"pacing": "true"},
     "`cubic`": {"preset": "cubic"},

@@ -104,12 +104,8 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "cake-linux",
         algorithm: "cake",
-        settings: &[
-            ("limit", Value::Number(10_240.0)),
-            ("mtu", Value::Number(LINUX_MTU)),
-            ("arithmetic", Value::Choice("linux")),
-        ],
-        doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: 10240 packets at most, and its arithmetic",
+        settings: &[("mtu", Value::Number(LINUX_MTU)), ("arithmetic", Value::Choice("linux"))],
+        doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: its arithmetic, a full packet without link header",
     },
     Profile {
         name: "red-linux",

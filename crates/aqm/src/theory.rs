@@ -27,6 +27,11 @@ pub trait Theory {
         Share::Plain
     }
 
+    /// When nothing is signalled whatever the law says.
+    fn spares(&self) -> Option<Spares> {
+        None
+    }
+
     /// How even signals are where the share `p` of the packets is signalled: the variance of how many come in a long
     /// time, as a share of what a toss for each packet by itself has.
     fn dispersion(&self, p: f64) -> f64 {
@@ -137,6 +142,15 @@ pub trait Told {
 
     /// What speaks against the design.
     fn warn(&mut self, warning: String);
+}
+
+/// Packets are not signalled while the delay and the law's probability are below these.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spares {
+    /// The delay at the law's last step, seconds.
+    pub delay_s: f64,
+    /// What the law says.
+    pub probability: f64,
 }
 
 /// What share of the packets an AQM signals when its law says p.

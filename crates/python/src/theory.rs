@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
+use aqumen_theory::boundary::{self, Crossing};
+use aqumen_theory::cycle;
 use aqumen_theory::design::{self, Depth, Noise, Place};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
 use aqumen_theory::maps::{self, Axis, Beside};
-use aqumen_theory::predict;
 use aqumen_theory::robust::{self, Aim, Worth};
+use aqumen_theory::{engine, predict};
 use pyo3::prelude::*;
 
 use crate::cost::measured;
@@ -141,11 +143,7 @@ impl Analysis {
 
     /// Power of the queue at frequencies in rad/s, as packets make it in Reno's windows under random marks.
     fn noise_power(&self, w: Vec<f64>) -> PyResult<Vec<f64>> {
-        let place = Place { model: Model::Reno, ..self.place };
-        let (at, controller) = design::linearise(&self.choice, &place).map_err(error)?;
-        let controller = controller.ok_or_else(|| refuse("this AQM is no linear controller"))?;
-        let closed = Loop { images: 0, ..Loop::new(Plant::exact(&at), controller) };
-        Ok(w.into_iter().map(|w| linear::noise::power(&closed, &at, w)).collect())
+        design::noise_power(&self.choice, &self.place, &w).map_err(error)
     }
 
     /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.
@@ -204,6 +202,32 @@ impl Analysis {
         ))
     }
 
+    /// The boundary of stability over two quantities, each from and to, in pieces: columns of both quantities, of the
+    /// period, and of 1 where cycles stand beyond it, 0 where before it, NaN where that is not known.
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    fn boundary(
+        &self,
+        py: Python<'_>,
+        x: (String, [f64; 2]),
+        y: (String, [f64; 2]),
+        threads: usize,
+    ) -> PyResult<Vec<[Vec<f64>; 4]>> {
+        let axes = ((axis(&x.0)?, x.1), (axis(&y.0)?, y.1));
+        let (own, choice, place) = (self.scenario.clone(), self.choice.clone(), self.place);
+        let all = move || boundary::boundary(&choice, &place, axes.0, axes.1, threads).map_err(error);
+        let pieces = apart(py, move || own.watching(all))?;
+        let columns = |piece: Vec<Crossing>| {
+            let column = |of: fn(&Crossing) -> f64| piece.iter().map(of).collect();
+            [
+                column(|at| at.x),
+                column(|at| at.y),
+                column(|at| at.period_s),
+                column(|at| at.supercritical.map_or(f64::NAN, f64::from)),
+            ]
+        };
+        Ok(pieces.into_iter().map(columns).collect())
+    }
+
     /// What the nonlinear equations settle on over the last third, from `start` times the equilibrium, or from it with
     /// an AQM that has seen nothing yet: mean and standard deviation of the queue, and its period, if it has one.
     #[pyo3(signature = (duration_s, flows = None, rtt = None, capacity = None, start = None))]
@@ -221,7 +245,7 @@ impl Analysis {
         place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
         place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
         let (own, choice) = (self.scenario.clone(), self.choice.clone());
-        let run = move || own.watching(|| maps::check(&choice, &place, duration_s, start).map_err(error));
+        let run = move || own.watching(|| cycle::check(&choice, &place, duration_s, start).map_err(error));
         apart(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
     }
 
@@ -356,7 +380,7 @@ pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>,
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     apart(py, move || {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        scenario.watching(|| measured(|| predict::run(&plan)).map(RunResult).map_err(error))
+        scenario.watching(|| measured(|| engine::run(&plan)).map(RunResult).map_err(error))
     })
 }
 

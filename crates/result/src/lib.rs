@@ -49,7 +49,7 @@ pub use reception::{Received, Reception};
 pub use record::{Lost, Record, Taken};
 pub use requests::{Requests, Served};
 pub use summary::{Summary, student_quantile};
-pub use swing::{Swing, swing};
+pub use swing::{BOUND_SHARE, Swing, swing};
 pub use synchrony::Synchrony;
 pub use transient::{BAND, HOLD_S, SMOOTH_S, Transient, transient};
 

@@ -27,7 +27,7 @@ const CYCLES_MIN: f64 = 20.0;
 /// Deviations of the predicted noise that noise does not explain any more.
 const NOISE_RATIO: f64 = 1.5;
 /// Share of the time at p = 0 or 1 above which a law's answer is cut off.
-const BOUND_SHARE: f64 = 0.08;
+pub const BOUND_SHARE: f64 = 0.08;
 /// Fewer samples are no spectrum.
 const SAMPLES_MIN: usize = 64;
 

@@ -31,42 +31,59 @@ pub use umts::Umts;
 pub use wifi::Wifi;
 pub use wimax::Wimax;
 
-/// A medium with a law of its own.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Channel {
-    /// IEEE 802.11 with contention and aggregation.
-    Wifi(Wifi),
-    /// IEEE 802.16 with frames.
-    Wimax(Wimax),
-    /// UMTS: HSDPA, or a dedicated channel.
-    Umts(Umts),
-    /// LTE.
-    Lte(Lte),
-    /// A part of a link that others share.
-    Shared(Shared),
+/// Every model of a medium: the word for it, its table, and what it is.
+macro_rules! models {
+    ($( $word:literal $model:ident $doc:literal; )*) => {
+        /// A medium with a law of its own.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Channel {
+            $( #[doc = $doc] $model($model), )*
+        }
+
+        /// The word for each model.
+        pub const MODELS: &[&str] = &[$( $word, )*];
+
+        impl Channel {
+            /// Bits per second that it carries on average when there is always something to send.
+            pub fn mean_bps(&self) -> f64 {
+                match self {
+                    $( Channel::$model(model) => model.mean_bps(), )*
+                }
+            }
+
+            pub(crate) fn check(&self) -> Result<(), Fault> {
+                match self {
+                    $( Channel::$model(model) => model.check(), )*
+                }
+            }
+
+            /// The model of this name, from its table; `None`: there is none.
+            fn named(name: &str, at: &At<'_>) -> Option<Result<Self, Misfit>> {
+                match name {
+                    $( $word => Some($model::read(at).map(Channel::$model)), )*
+                    _ => None,
+                }
+            }
+
+            fn table(&self) -> Option<toml::Value> {
+                match self {
+                    $( Channel::$model(model) => model.write(), )*
+                }
+            }
+
+            fn schemas() -> Vec<serde_json::Value> {
+                vec![$( $model::schema(), )*]
+            }
+        }
+    };
 }
 
-impl Channel {
-    /// Bits per second that it carries on average when there is always something to send.
-    pub fn mean_bps(&self) -> f64 {
-        match self {
-            Channel::Wifi(wifi) => wifi.mean_bps(),
-            Channel::Wimax(wimax) => wimax.slotting().mean_bps(),
-            Channel::Umts(umts) => umts.slotting().mean_bps(),
-            Channel::Lte(lte) => lte.slotting().mean_bps(),
-            Channel::Shared(shared) => shared.mean_bps(),
-        }
-    }
-
-    pub(crate) fn check(&self) -> Result<(), Fault> {
-        match self {
-            Channel::Wifi(wifi) => wifi.check(),
-            Channel::Wimax(wimax) => wimax.check(),
-            Channel::Umts(umts) => umts.check(),
-            Channel::Lte(lte) => lte.check(),
-            Channel::Shared(shared) => shared.check(),
-        }
-    }
+models! {
+    "wifi" Wifi "IEEE 802.11 with contention and aggregation.";
+    "wimax" Wimax "IEEE 802.16 with frames.";
+    "umts" Umts "UMTS: HSDPA, or a dedicated channel.";
+    "lte" Lte "LTE.";
+    "shared" Shared "A part of a link that others share.";
 }
 
 impl Field for Channel {
@@ -82,37 +99,22 @@ impl Field for Channel {
         };
         let at_model = at.below("model", model);
         let name = String::read(&at_model)?;
-        match name.as_str() {
-            "wifi" => Wifi::read(at).map(Channel::Wifi),
-            "wimax" => Wimax::read(at).map(Channel::Wimax),
-            "umts" => Umts::read(at).map(Channel::Umts),
-            "lte" => Lte::read(at).map(Channel::Lte),
-            "shared" => Shared::read(at).map(Channel::Shared),
-            _ => Err(at_model.misfit(format!("no such model{}", suggestion(&name, MODELS.iter().copied())))),
-        }
+        let unknown = || at_model.misfit(format!("no such model{}", suggestion(&name, MODELS.iter().copied())));
+        Channel::named(&name, at).ok_or_else(unknown)?
     }
 
     fn write(&self) -> Option<toml::Value> {
-        match self {
-            Channel::Wifi(wifi) => wifi.write(),
-            Channel::Wimax(wimax) => wimax.write(),
-            Channel::Umts(umts) => umts.write(),
-            Channel::Lte(lte) => lte.write(),
-            Channel::Shared(shared) => shared.write(),
-        }
+        self.table()
     }
 
     fn schema() -> serde_json::Value {
-        let schemas = [Wifi::schema(), Wimax::schema(), Umts::schema(), Lte::schema(), Shared::schema()];
-        let of_model = MODELS.iter().zip(schemas).map(|(model, mut schema)| {
+        let of_model = MODELS.iter().zip(Channel::schemas()).map(|(model, mut schema)| {
             schema["properties"]["model"]["const"] = (*model).into();
             schema
         });
         json!({"oneOf": of_model.collect::<Vec<_>>()})
     }
 }
-
-const MODELS: [&str; 5] = ["wifi", "wimax", "umts", "lte", "shared"];
 
 /// The value that a file of the text `text` is.
 #[cfg(test)]

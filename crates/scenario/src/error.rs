@@ -107,12 +107,12 @@ fn suggestion_of<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, comma
             all.push(name)
         }
     });
-    // Names are compared without regard to case, at most half of the letters wrong.
+    // Names are compared without regard to case, less than half of the letters wrong, or one.
     let lower = name.to_lowercase();
     let nearest = all
         .iter()
         .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.chars().count() / 2)
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count().saturating_sub(1) / 2).max(1))
         .min_by_key(|(distance, _)| *distance);
     let list = listed(&all, command);
     match nearest {
@@ -160,5 +160,12 @@ mod tests {
     fn a_short_list_is_whole_and_names_each_once() {
         assert_eq!(suggestion("x", ["pi", "red", "pi"]), "; known: pi, red");
         assert_eq!(suggestion("x", []), "; there is none");
+    }
+
+    #[test]
+    fn a_name_that_shares_half_of_its_letters_with_another_is_not_taken_for_it() {
+        assert_eq!(suggestion("wave", ["cake", "pi"]), "; known: cake, pi");
+        assert_eq!(suggestion("thru", ["through", "pi"]), "; did you mean through? known: through, pi");
+        assert_eq!(suggestion("pj", ["cake", "pi"]), "; did you mean pi? known: cake, pi");
     }
 }

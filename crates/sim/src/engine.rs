@@ -14,20 +14,26 @@
 //!
 //! `partition` says what makes a place, `post` takes there what is to happen, `place` and `batch` put it in
 //! order, `ports`, `lone` and `hosts` (with `ends`, `agents` and `applications`) let it happen; `ways` lead
-//! from place to place. What is written, not felt, in the order of all that happens, the trace, lies in a
-//! `log` until a window closes.
+//! from place to place. What a flow of another transport has is an `agent`, what tells flows what to send an
+//! `application`. What is written, not felt, in the order of all that happens, the trace, lies in a `log` until
+//! a window closes.
 
+mod agent;
 mod agents;
+mod application;
 mod applications;
 mod batch;
 mod ends;
 mod hosts;
 mod log;
 mod lone;
+mod lone_inbox;
+mod moment;
 mod partition;
 mod place;
 mod ports;
 mod post;
+mod table;
 mod totals;
 mod ways;
 
@@ -38,19 +44,20 @@ use aqumen_network::port::{Port, Style};
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
 use aqumen_transport::tcp::{Receiver, TcpConfig};
-use aqumen_units::Instant;
 
 use crate::control::{Agenda, Control};
 use crate::event::Event;
+use crate::measure::Measures;
 use crate::measure::segments::Segments;
-use crate::measure::{Measures, Standing};
+use crate::measure::share::Standing;
 use crate::network::Network;
 use crate::trace::Trace;
 use crate::{Error, Places, Progress};
 
-use applications::Applications;
+use application::Applications;
 use hosts::{FlowState, Hosts, Touched};
 use log::Log;
+use moment::NEVER;
 use partition::Partition;
 use post::{Post, Slots};
 pub(crate) use totals::{FlowTotal, Totals};
@@ -94,10 +101,6 @@ pub(crate) struct Finished {
 /// Events after which the host is asked whether to go on, where that is before the agenda's next
 /// look: some tenths of a second.
 const EVENTS_PER_LOOK: u64 = 1 << 20;
-
-const NEVER: u64 = u64::MAX;
-
-const NONE: u32 = u32::MAX;
 
 impl<'a> Engine<'a> {
     pub(crate) fn new(plan: &'a Plan, style: Style, places: Places, trace: Option<Trace>) -> Result<Self, Error> {
@@ -312,8 +315,4 @@ impl<'a> Engine<'a> {
         self.totals.note(totals.collect());
         self.look_ahead();
     }
-}
-
-fn instant(nanos: u64) -> Instant {
-    Instant::from_nanos(nanos)
 }

@@ -43,57 +43,16 @@ mod inbox;
 mod lanes;
 mod measure;
 mod network;
+mod options;
 pub mod replay;
 mod report;
 mod trace;
-
-use std::path::Path;
 
 use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
 
 pub use error::Error;
-
-/// Hears how far a run is, and may stop it.
-pub trait Progress {
-    /// The run is at `fraction` of its duration. `false` stops it.
-    fn at(&mut self, fraction: f64) -> bool;
-}
-
-impl<F: FnMut(f64) -> bool> Progress for F {
-    fn at(&mut self, fraction: f64) -> bool {
-        self(fraction)
-    }
-}
-
-/// How to run a plan. The answers do not depend on it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'a> {
-    /// Write the packets that cross shared links, and links that can overflow, to this file (pcapng).
-    pub trace: Option<&'a Path>,
-    /// Give every link its events, where otherwise links that one flow alone uses, or to which one other link alone
-    /// leads, are computed without, and each write of an application. Slower; for checking that nothing changes.
-    pub every_hop: bool,
-    /// Ask a queue discipline for each packet, also where a departure can be computed at the arrival. Slower; likewise.
-    pub every_service: bool,
-    /// What goes through a window of time by itself; likewise.
-    pub places: Places,
-}
-
-/// How a network is parted into places, each of which goes through a window of time by itself. The
-/// answers do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Places {
-    /// As few are merged as pays.
-    #[default]
-    Paying,
-    /// None are merged but those that are too close.
-    Apart,
-    /// Some are merged, as drawn with this seed.
-    Drawn(u64),
-    /// All are one: every event in order.
-    One,
-}
+pub use options::{Options, Places, Progress};
 
 /// Runs `plan` on the packet engine. What that costs in time the caller measures: engines know no clock.
 pub fn run(plan: &Plan, options: Options<'_>, progress: &mut dyn Progress) -> Result<RunResult, Error> {

@@ -2,7 +2,7 @@
 //! WebAssembly, where there is no clock, no thread and no disk.
 
 use aqumen_scenario::{Files, Scenario};
-use aqumen_theory::{fluid, predict};
+use aqumen_theory::{engine, fluid};
 
 const BULK: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");
 
@@ -14,7 +14,7 @@ fn main() {
         let aqm = scenario.aqm(aqm).expect("there is such an AQM");
         let plan = scenario.plan(3, Some(&aqm)).expect("it fits");
         let moved = fluid::run(&plan, fluid::Options::default(), &mut |_| true).expect("nothing stops it");
-        let rests = predict::run(&plan).expect("it is modelled");
+        let rests = engine::run(&plan).expect("it is modelled");
         answers.extend([moved, rests].map(|result| serde_json::to_string(&result).expect("a result is JSON")));
     }
     show(format!("[{}]", answers.join(",\n")));

@@ -4,12 +4,14 @@
 //! warns where a design is outside the range in which its theory holds.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, AtRest, Kind, Limit, Qdisc, Rests, TcpPlant, Told, Unit, Value};
-use aqumen_scenario::{AqmChoice, OwnedValue};
+use aqumen_aqm::{Aqm, AtRest, Rests, TcpPlant, Told, Value};
+use aqumen_result::BOUND_SHARE;
+use aqumen_scenario::AqmChoice;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
+use crate::cycle::{self, LARGE_START, coexisting};
 use crate::field::Field;
 use crate::fluid::Model;
 use crate::hopf::{self, Hopf};
@@ -17,29 +19,11 @@ use crate::linear::noise::Fineness;
 use crate::linear::{
     Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
 };
-use crate::maps;
-use crate::packet_noise::Held;
+use crate::packet_noise::{self, Held};
 pub use crate::packet_noise::{Noise, Spectrum};
-use crate::response::{Law, Sender};
-
-/// The network in which a design is to work; it need not be the one it was made for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
-    /// The fluid model.
-    pub model: Model,
-    /// Number of long-lived flows, N.
-    pub flows: f64,
-    /// Capacity, C, packets/s.
-    pub capacity_pps: f64,
-    /// Traffic that ignores signals, u0, packets/s.
-    pub unresponsive_pps: f64,
-    /// Round-trip time without queueing, T_p, seconds.
-    pub base_rtt_s: f64,
-    /// Room of the queue, packets.
-    pub buffer_pkts: f64,
-    /// Whose windows model `reno` has.
-    pub sender: Sender,
-}
+pub use crate::rest::{Place, linearise};
+use crate::rest::{alone, build, coupling_of, rest, settled, target_pkts};
+use crate::sender::Sender;
 
 /// A quantity of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -127,44 +111,18 @@ pub struct Expected {
     /// Standard deviation of the queue in that cycle, packets.
     pub coexisting_std_pkts: Option<f64>,
     /// Whether packets are to be seen swinging of themselves: an unstable loop, or a stable one beside which a cycle
-    /// stands above the noise, which then neither leaves the queue at its rest nor hides the cycle. Null where no loop
-    /// is known.
+    /// stands above the noise, which then neither leaves the queue at its rest nor hides the cycle. Not where an AQM
+    /// that spares packets of a short queue (PIE) ends the growth of a swing before its law is at a bound: noise hides
+    /// that. Null where no loop is known.
     pub oscillates: Option<bool>,
 }
 
-/// Times its rest from which a stable loop is tried.
-pub const LARGE_START: f64 = 4.0;
-/// A gain margin below which it is.
-const LITTLE_GAIN_MARGIN: f64 = 2.0;
-/// How many times what the linear loop would have left of such a start a cycle is, and which share of the mean: RED's
-/// share goes in jumps, about which the queue moves by less.
-const BEYOND_DECAY: f64 = 10.0;
-const A_SWING: f64 = 0.05;
 /// Stretches of RED's curve above its upper threshold.
 const KNOTS: u32 = 16;
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
 const WINDOW_OF_TIMEOUTS: f64 = 4.0;
-
-/// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
-pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
-    let (choice, _) = &alone(choice)?;
-    let (at, built) = at_rest(choice, place)?;
-    Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
-}
-
-/// The point where `choice` lets the queue come to rest at `place`, and the AQM as it acts there.
-pub(crate) fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm), Error> {
-    let built = build(choice)?;
-    let target = target_pkts(choice, &settings(&built), place);
-    let (built, _) = settled(built, place)?;
-    Ok((rest(&built, place, target)?, built))
-}
-
-/// Steps of the nonlinear equations that the height of a limit cycle may take: about a second. It is
-/// left out where it takes more.
-const STEPS_MAX: f64 = 1e7;
 
 /// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
 pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
@@ -186,7 +144,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
     let (choice, means) = &alone(choice)?;
     let built = build(choice)?;
     let mut gains = settings(&built);
-    let target = target_pkts(choice, &gains, place);
+    let target = target_pkts(choice, &built, place);
     let mut warnings: Vec<String> = means.iter().map(|means| format!("this is {means}")).collect();
     let (mut built, moved) = settled(built, place)?;
     gains.extend(moved.map(|(name, value)| (name.to_string(), Gain::Number(value))));
@@ -227,11 +185,14 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         // Long enough for the start to be over, of which the last third is looked at.
         let duration = (60.0 * period).clamp(60.0, 600.0);
         // The nonlinear equations are those of ns-2's Reno.
-        if !many && maps::check_steps(&mut built, place, duration) <= STEPS_MAX {
-            let cycle = maps::cycle(choice, place, duration)?;
+        if !many && cycle::is_quick(&mut built, place, duration) {
+            let cycle = cycle::cycle(choice, place, duration)?;
             expected.oscillation_std_pkts = Some(cycle.std_pkts);
             // The linear period is that of a small swing at the boundary of stability.
             expected.oscillation_period_s = cycle.period_s.or(Some(period));
+            if cycle.spared > 0.0 && cycle.at_bound < BOUND_SHARE {
+                expected.oscillates = Some(false);
+            }
         }
     }
     if let Some(margins) = margins.as_ref().filter(|_| !many && at.feasible)
@@ -254,9 +215,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
             match closed {
-                Exact::Plant(closed) => {
-                    Noise::around(held, &at, Some((stable, closed)), Fineness::FINE).with_spectrum(&at, closed)
-                }
+                Exact::Plant(closed) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
                 Exact::Many(closed) => around_many(held, &at, stable, closed),
             }
         }
@@ -264,6 +223,12 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         _ => noise_of(choice, place, Fineness::FINE),
     };
     let mut noise = noise;
+    if let (true, Some(Gain::Number(limit))) = (place.model != Model::Drop, gains.get("mark_p"))
+        && built.theory().share().law(at.probability) > *limit
+    {
+        (noise.valid, noise.why) =
+            (false, Some(format!("above p = {limit} packets are dropped, not marked: time-outs rule")));
+    }
     if let (Some(cycle), Some(deviation)) = (expected.coexisting_std_pkts, noise.queue_std_pkts)
         && cycle > deviation
     {
@@ -318,32 +283,6 @@ fn beyond_line(aqm: &AnyAqm, at: &OperatingPoint, controller: &Controller) -> Ve
     (0..=KNOTS).map(knot).collect()
 }
 
-/// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation).
-/// Only loops with little margin are tried, and AQMs that move their own parameters (ARED), by the law that moves them.
-pub(crate) fn coexisting(
-    choice: &AqmChoice,
-    place: &Place,
-    at: &OperatingPoint,
-    (exact, real): (&Margins, f64),
-    built: &mut AnyAqm,
-) -> Result<Option<maps::Cycle>, Error> {
-    let Some(w) = exact.phase_crossover_rad_s else { return Ok(None) };
-    // What moves an AQM's own parameters is not in its loop, and may swing at any margin of it.
-    let adapts = build(choice)?.theory().settles_at_pkts().is_some();
-    if !exact.stable || !adapts && exact.gain_margin.is_none_or(|margin| margin > LITTLE_GAIN_MARGIN) {
-        return Ok(None);
-    }
-    let duration = (60.0 * 2.0 * std::f64::consts::PI / w).clamp(60.0, 600.0);
-    if maps::check_steps(built, place, duration) > STEPS_MAX {
-        return Ok(None);
-    }
-    let cycle = maps::cycle_from(Some(LARGE_START), choice, place, duration)?;
-    // What is looked at begins after two thirds.
-    let left = LARGE_START * at.queue_pkts * libm::exp(real * duration * 2.0 / 3.0);
-    let swings = cycle.std_pkts > BEYOND_DECAY * left && cycle.std_pkts > A_SWING * cycle.mean_pkts;
-    Ok((cycle.period_s.is_some() && swings).then_some(cycle))
-}
-
 /// The loop with the exact plant: the linearised equations of a mean window, or many windows of a
 /// sender with a response function.
 enum Exact {
@@ -373,17 +312,6 @@ impl Exact {
             Exact::Many(_) => None,
         }
     }
-}
-
-/// k of an AQM that marks `sender`'s packets with k times the root of what its law says: PI2 and Prague.
-pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
-    let mut found = None;
-    aqm.settings(&mut |key, value| {
-        if let ("coupling", Value::Number(k), true) = (key, value, sender.law == Law::Prague) {
-            found = Some(k);
-        }
-    });
-    found
 }
 
 /// The operating point as a law sees it that marks `sender`'s packets with k times the root of what it says.
@@ -420,7 +348,7 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     }
     let place = Place { model: Model::Reno, ..*place };
     let found = build(choice).and_then(|built| {
-        let target_pkts = target_pkts(choice, &settings(&built), &place);
+        let target_pkts = target_pkts(choice, &built, &place);
         let (built, _) = settled(built, &place)?;
         let at = rest(&built, &place, target_pkts)?;
         let controller = Controller::of_built(&built, choice, &at).map(|(controller, _)| controller);
@@ -433,78 +361,18 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     let Some(controller) = controller else { return Noise::around(held, &at, None, fineness) };
     let closed = Loop::new(Plant::exact(&at), controller);
     let stable = closed.margins_at(Resolution::COARSE).stable;
-    let noise = Noise::around(held, &at, Some((stable, &closed)), fineness);
-    if fineness == Fineness::FINE { noise.with_spectrum(&at, &closed) } else { noise }
+    Noise::around(held, &at, Some((stable, &closed)), fineness)
 }
 
-/// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 -
-/// p), with the p at which those flows fill what u (1 - p) leaves.
-pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> Result<f64, Error> {
-    // The more is let in, the less is left to the flows, and the larger the p that holds them.
-    let (mut low, mut high) = (0.0, offered.min(place.capacity_pps * (1.0 - 1e-9)));
-    for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        let at = at_rest(choice, &Place { unresponsive_pps: middle, ..*place })?.0;
-        if middle < offered * (1.0 - at.probability.min(1.0)) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(0.5 * (low + high))
-}
-
-/// The AQM, if anything can be said of it.
-fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
-    let (link, aqm) = ("design".into(), choice.name.clone());
-    match choice.build() {
-        None => Err(Error::UnknownAqm { link, aqm }),
-        Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
-        Some(Ok(mut built)) => {
-            let theory = built.theory();
-            if let Some(why) = theory.no_slope() {
-                return Err(Error::NoSlope { aqm, why });
-            }
-            let rests = theory.rests() != Rests::AtTarget || theory.settles_at_pkts().is_some();
-            if rests || built.law_mut().is_some() { Ok(built) } else { Err(Error::NoLaw { link, aqm }) }
-        }
-    }
-}
-
-/// What a discipline of several queues comes to with traffic of one kind, and which that is;
-/// `choice` itself of one queue.
-fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static str>), Error> {
-    if choice.build().is_some() {
-        return Ok((choice.clone(), None));
-    }
-    match choice.build_qdisc(Limit::packets(u32::MAX)) {
-        None => Ok((choice.clone(), None)),
-        Some(Err(source)) => {
-            Err(Error::Aqm { link: "design".into(), aqm: choice.name.clone(), source: Box::new(source) })
-        }
-        Some(Ok(qdisc)) => {
-            let no_law =
-                |why| Error::Unsupported(format!("{} has no linear law: {why}; engine packet runs it", choice.name));
-            let alone = qdisc.alone().map_err(no_law)?;
-            let values = alone.values.iter().map(|(name, value)| (name.to_string(), OwnedValue::Number(*value)));
-            Ok((AqmChoice::builtin(alone.algorithm, values.collect(), choice.network), Some(alone.of)))
-        }
-    }
-}
-
-/// A parameter, and where it has moved to.
-type Moved = (&'static str, f64);
-
-/// The AQM as it acts around its rest, and which parameter has moved there.
-fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error> {
-    let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok((aqm, None)) };
-    let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-    let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-    let needed = needed.held_by(&place.sender).probability;
-    match aqm.settled(needed) {
-        Some((settled, moved)) => Ok((settled, Some(moved))),
-        None => Ok((aqm, None)),
-    }
+/// Power of the queue at frequencies in rad/s as packets make it around the rest of `choice` at `place`, in Reno's
+/// windows.
+pub fn noise_power(choice: &AqmChoice, place: &Place, w: &[f64]) -> Result<Vec<f64>, Error> {
+    let place = Place { model: Model::Reno, ..*place };
+    let (at, controller) = linearise(choice, &place)?;
+    let controller = controller.ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
+    let closed = Loop { images: 0, ..Loop::new(Plant::exact(&at), controller) };
+    let power = packet_noise::power(&at, &closed, false);
+    Ok(w.iter().map(|w| power(*w)).collect())
 }
 
 /// Gathers what an AQM derives.
@@ -527,19 +395,6 @@ impl Told for Telling<'_> {
     }
 }
 
-/// The target queue, packets: as given, or what a target delay makes of it at this capacity.
-fn target_pkts(choice: &AqmChoice, gains: &IndexMap<String, Gain>, place: &Place) -> Option<f64> {
-    if let Some(Gain::Number(delay)) = gains.get("target_delay") {
-        return Some(delay * place.capacity_pps);
-    }
-    let Some(Gain::Number(target)) = gains.get("target") else { return None };
-    let row = choice.catalogue.find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
-    match row.kind {
-        Kind::Number { unit: Unit::Seconds, .. } => Some(target * place.capacity_pps),
-        _ => Some(*target),
-    }
-}
-
 fn settings(aqm: &AnyAqm) -> IndexMap<String, Gain> {
     let mut gains = IndexMap::new();
     aqm.settings(&mut |name, value| {
@@ -557,75 +412,6 @@ fn plant_of(at: &OperatingPoint) -> Result<TcpPlant, Error> {
     TcpPlant::new(at.flows, at.capacity_pps, at.rtt_s)
         .and_then(|plant| plant.with_unresponsive(at.unresponsive_pps))
         .map_err(|error| Error::Unsupported(error.to_string()))
-}
-
-/// Where the AQM lets the queue come to rest, under signals as even as it sets them.
-fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
-    let at = holds(aqm, place, target)?;
-    Ok(at.signalled(aqm.theory().dispersion(at.probability.min(1.0))))
-}
-
-/// Where the AQM lets the queue come to rest.
-fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
-    let at = |queue: f64| {
-        let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-        let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-        Ok::<_, Error>(at.held_by(&place.sender))
-    };
-    // A response function takes a chain of windows to be solved: it is asked as seldom as may be.
-    let quick = place.model != Model::Reno || place.sender.has_closed_form();
-    match (aqm.theory().rests(), target) {
-        (Rests::OnCurve(red), _) => {
-            // The curve rises with the queue, the probability that holds the queue falls with it.
-            let too_low = |queue: f64| -> Result<bool, Error> {
-                if quick {
-                    return Ok(red.probability(queue) < at(queue)?.probability);
-                }
-                let rtt_s = queue / place.capacity_pps + place.base_rtt_s;
-                let window = rtt_s * (place.capacity_pps - place.unresponsive_pps) / place.flows;
-                Ok(place.sender.rest(red.probability(queue), rtt_s).window_pkts > window)
-            };
-            let (mut low, mut high) = (0.0, place.buffer_pkts.min(red.curve.end()));
-            for _ in 0..if quick { 100 } else { 24 } {
-                let queue = 0.5 * (low + high);
-                if too_low(queue)? {
-                    low = queue;
-                } else {
-                    high = queue;
-                }
-            }
-            at(high)
-        }
-        (Rests::BesideTarget, Some(target)) => {
-            let beside = |queue: f64| -> Result<f64, Error> {
-                let p = aqumen_units::Probability::clamp(at(queue)?.probability);
-                Ok((target + aqm.theory().offset_pkts(p)).clamp(0.0, place.buffer_pkts))
-            };
-            let mut queue = target;
-            // The offset hardly depends on where the queue is.
-            let (rounds, near) = if quick { (200, 0.0) } else { (24, 1e-7 * place.buffer_pkts) };
-            let mut before: Option<(f64, f64)> = None;
-            for _ in 0..rounds {
-                let miss = beside(queue)? - queue;
-                if miss.abs() <= near {
-                    break;
-                }
-                // Half of the way, or along the line through the last two where the offset is slow to come by.
-                let step = match before {
-                    Some((last, missed)) if !quick && (missed - miss).abs() > 0.0 => {
-                        miss * (queue - last) / (missed - miss)
-                    }
-                    _ => 0.5 * miss,
-                };
-                before = Some((queue, miss));
-                queue = (queue + step).clamp(0.0, place.buffer_pkts);
-            }
-            at(queue)
-        }
-        (Rests::AtBuffer, _) => at(place.buffer_pkts),
-        (Rests::AtTarget, Some(target)) => at(target.min(place.buffer_pkts)),
-        (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
-    }
 }
 
 fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Option<&LoopMargins>) -> Expected {
@@ -681,7 +467,11 @@ fn warn(
             (Some(low), Some(high)) => format!("stable from {low:.3} to {high:.3} times this gain"),
         };
         let period = expected.oscillation_period_s.map_or(String::new(), |period| format!(" of about {period:.2} s"));
-        warnings.push(format!("unstable: {gains}, a limit cycle{period} is to be expected"));
+        let what = match expected.oscillates {
+            Some(false) => "an irregular swing, small since packets of a short queue are spared,".into(),
+            _ => format!("a limit cycle{period}"),
+        };
+        warnings.push(format!("unstable: {gains}, {what} is to be expected"));
         return;
     }
     if let (Some(period), Some(deviation)) = (expected.coexisting_period_s, expected.coexisting_std_pkts) {

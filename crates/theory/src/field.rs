@@ -10,10 +10,12 @@
 //! reductions do in between. Where marks are spread (`recur`, RED, PIE), how many come is less a matter of chance: of
 //! the noise that part is left out which a share p with the noise of its count, p over the rate, would bring about.
 
+use std::sync::OnceLock;
+
 use num_complex::Complex64;
 
-use crate::linear::Answers;
 use crate::linear::complex::cis;
+use crate::linear::{Answers, OperatingPoint};
 use crate::population::{Around, Population};
 use crate::sender::Sender;
 
@@ -56,6 +58,10 @@ pub(crate) struct Told {
 const FROM: f64 = 1e-3;
 const TO: f64 = 30.0;
 const POINTS: usize = 44;
+/// Windows of the table of [`Told::of_reno`]: the first and the last, packets, and how many. What even signals leave is
+/// a small difference, which asks for near neighbours; only those are worked out that are met.
+const WINDOWS: [f64; 2] = [1.5, 400.0];
+const TABLED: usize = 100;
 
 impl Told {
     pub(crate) fn new(population: &Population) -> Self {
@@ -63,6 +69,32 @@ impl Told {
         let frequencies: Vec<Complex64> = (0..POINTS).map(frequency).collect();
         let (window, points) = (population.window_pkts(), population.at_each(&frequencies));
         Told { window, by_rtt: population.by_rtt() * window / points[0].response.re, points }
+    }
+
+    /// Of ns-2's Reno, whose answer to a share of signals goes by its window alone: on a line in the window's logarithm
+    /// between two of a table.
+    fn of_reno(window_pkts: f64) -> Self {
+        static TABLE: [OnceLock<Told>; TABLED] = [const { OnceLock::new() }; TABLED];
+        let sender = Sender::reno();
+        let of = |window: f64| Told::new(&Population::new(&sender, crate::window::probability(window), 1.0));
+        let [first, last] = WINDOWS;
+        let span = libm::log(last / first) / (TABLED - 1) as f64;
+        if !(first..=last).contains(&window_pkts) {
+            return of(window_pkts);
+        }
+        let place = libm::log(window_pkts / first) / span;
+        let point = (place as usize).min(TABLED - 2);
+        let part = place - point as f64;
+        let [one, other] = [point, point + 1].map(|k| TABLE[k].get_or_init(|| of(first * libm::exp(span * k as f64))));
+        let between = |one: f64, other: f64| libm::exp((1.0 - part) * libm::log(one) + part * libm::log(other));
+        let window = between(one.window, other.window);
+        // Answers go as the third power of the window.
+        let scaled = |told: &Told, at: &Around| at.response / (told.window * told.window * told.window);
+        let points = one.points.iter().zip(&other.points).map(|(a, b)| Around {
+            response: (scaled(one, a) * (1.0 - part) + scaled(other, b) * part) * (window * window * window),
+            power: between(a.power, b.power),
+        });
+        Told { window, by_rtt: 0.0, points: points.collect() }
     }
 
     /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
@@ -122,6 +154,18 @@ impl Field {
         Field::new(crowds.iter().map(crowd).collect(), capacity_pps, largest)
     }
 
+    /// Windows of ns-2's Reno around `at`, whose signals are as even as it says; `roughly` from a table over windows.
+    pub(crate) fn of_reno(at: &OperatingPoint, roughly: bool) -> Self {
+        let OperatingPoint { flows, capacity_pps, rtt_s, probability, dispersion, .. } = *at;
+        let sender = Sender::reno();
+        let told = match roughly {
+            true => Told::of_reno(at.window_pkts),
+            false => Told::new(&Population::new(&sender, probability, rtt_s)),
+        };
+        let crowd = Crowd { sender, flows, probability, slope: 1.0, rtt_s, waits: 1.0, weight_s: rtt_s, dispersion };
+        Field { crowds: vec![(crowd, told)], unit: capacity_pps, delay_s: rtt_s }
+    }
+
     /// How the queue answers what the law says, and the power of its noise where the law says nothing, at `w` rad/s.
     pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
         let (mut answer, mut power, mut own) = (Complex64::ZERO, 0.0, Complex64::ONE);
@@ -162,6 +206,8 @@ impl Answers for Field {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fluid::Model;
+    use crate::linear::noise::{Fineness, deviation_of};
     use crate::sender::Law;
 
     const CAPACITY: f64 = 2000.0;
@@ -211,6 +257,23 @@ mod tests {
         let whole = (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1, 9.0);
         let [two, one] = [vec![half; 2], vec![whole]].map(|crowds| Field::of_one_queue(1800.0, 1.0, &crowds).at(2.0));
         assert!((two.0 - one.0).l1_norm() < 1e-9 * one.0.l1_norm() && (two.1 / one.1 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_table_over_windows_is_as_good_as_what_it_was_made_of() {
+        for (flows, dispersion) in [(180.0, 1.0 / 3.0), (47.0, 0.3), (11.0, 0.0), (2.3, 1.0 / 3.0)] {
+            let at = OperatingPoint::new(Model::Reno, flows, 5000.0, 0.0, 0.1, 200.0).unwrap().signalled(dispersion);
+            let [exact, rough] = [false, true].map(|roughly| Field::of_reno(&at, roughly));
+            let near = |one: f64, other: f64| {
+                assert!((other / one - 1.0).abs() < 0.01, "W {}: {other} {one}", at.window_pkts);
+            };
+            for w in [0.1, 1.0, 3.0] {
+                near(exact.power(w), rough.power(w));
+            }
+            // Beyond a round trip large windows hardly move, in lines that no table follows: all together they count.
+            let [exact, rough] = [exact, rough].map(|field| deviation_of(|w| field.power(w), at.rtt_s, Fineness::FINE));
+            near(exact, rough);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! is the least start from which the loop does not come to rest. Where a branch turns, cycles begin and end to draw.
 //!
 //! A branch ends where the equations have a kink: an empty or full queue, the smallest window, p at its bounds (but at
-//! 0 of a law without an integral). Beyond it only the nonlinear equations tell ([`crate::maps::cycle_from`]).
+//! 0 of a law without an integral). Beyond it only the nonlinear equations tell ([`crate::cycle::cycle_from`]).
 
 use std::f64::consts::PI;
 

@@ -3,7 +3,7 @@
 //! - [`fluid`]: the nonlinear delay differential equations of windows and queues, driven by the same control laws as
 //!   the packet engine;
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network;
-//! - [`predict`]: the theory engine: a scenario's windows at rest;
+//! - [`predict`]: a scenario's windows at rest; [`engine`]: the theory engine, which tells them as a run's result;
 //! - [`response`]: the windows that senders of each kind hold at a share of signals;
 //! - `sender`, `chain`: what they do, and their windows from signal to signal;
 //! - `density`, `population`, `field`: many windows at once, how they answer and the noise that they make,
@@ -14,7 +14,8 @@
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
 //! - `packet_noise`: how far packets move a queue around its rest;
 //! - [`hopf`]: the cycles that leave a rest where its loop becomes unstable;
-//! - [`maps`], [`robust`]: stability over ranges of networks, and designs that hold all over one;
+//! - [`maps`], [`boundary`], [`robust`]: stability over ranges of networks, its boundary as a curve, and designs that
+//!   hold all over one;
 //! - [`mmpp`]: bursty sources before a finite buffer, solved exactly; sources fitted to captures.
 //!
 //! # A design and its margins
@@ -60,11 +61,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod boundary;
 mod chain;
 mod coupled;
+pub mod cycle;
 mod density;
 pub mod design;
 mod elimination;
+pub mod engine;
 mod error;
 mod field;
 pub mod fluid;
@@ -76,6 +80,7 @@ mod packet_noise;
 mod population;
 pub mod predict;
 pub mod response;
+mod rest;
 pub mod robust;
 mod sender;
 mod several;

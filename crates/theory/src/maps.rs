@@ -1,18 +1,19 @@
-//! Stability maps: a fixed controller over two quantities of the network, and the fluid runs that check their boundary.
+//! Stability maps: a fixed controller over two quantities of the network, and what stands beside the linear loops
+//! there.
 
 use std::thread;
 
-use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, MAX_LOOPS};
+use aqumen_aqm::{Aqm, Share};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
-use crate::design::{Place, at_rest, branch, coexisting, linearise};
+use crate::cycle::coexisting;
+use crate::design::branch;
 use crate::fluid::Model;
-use crate::fluid::{self, Class, Fluid, Network, Queue};
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
 use crate::packet_noise::{Held, Noise};
+use crate::rest::{Place, at_rest, linearise};
 
 /// A quantity that a map varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,37 +65,16 @@ pub fn map(
     if x.0 == y.0 {
         return Err(Error::Unsupported("a map needs two different axes".into()));
     }
-    let (at, controller) = linearise(choice, place)?;
-    let share = at_rest(choice, place)?.1.theory().share();
-    let Some(controller) = controller else {
-        return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
-    };
-    let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
+    let over = Over::new(choice, place)?;
     // RED has no target: it rests where its curve says.
     let targets = !matches!(choice.name.as_str(), "red" | "ared");
     let total = x.1.len() * y.1.len();
     let point = |k: usize| -> Result<Point, Error> {
-        let coordinates = [(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])];
-        let (mut place, mut queue, mut gain) = (*place, at.queue_pkts, 1.0);
-        for (axis, value) in coordinates {
-            match axis {
-                Axis::Flows => place.flows = value,
-                Axis::Rtt => place.base_rtt_s = value,
-                Axis::Capacity => place.capacity_pps = value,
-                Axis::Target => queue = value,
-                Axis::Gain => gain = value,
-            }
-        }
+        let (place, queue, gain) = over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
         let around = |place: &Place| -> Result<(OperatingPoint, Loop), Error> {
-            let (at, controller): (_, Controller) = if moving {
-                let (at, moved) = linearise(choice, place)?;
-                (at, moved.unwrap_or_else(|| controller.clone()))
-            } else {
-                let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
-                let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-                (at.signalled(share.dispersion(at.probability.min(1.0))), controller.clone())
-            };
-            Ok((at, Loop { plant: Plant::exact(&at), controller: controller.scaled(gain), images: 0 }))
+            let (at, closed) = over.around(place, queue, gain)?;
+            // Images of the spectrum move a boundary by little.
+            Ok((at, Loop { images: 0, ..closed }))
         };
         let (at, closed) = around(&place)?;
         let margins = closed.margins_at(Resolution::COARSE);
@@ -113,6 +93,75 @@ pub fn map(
     };
     let points = each(total, threads, point)?;
     Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
+}
+
+/// A fixed controller over quantities of the network.
+pub(crate) struct Over<'a> {
+    choice: &'a AqmChoice,
+    place: &'a Place,
+    at: OperatingPoint,
+    controller: Controller,
+    share: Share,
+    /// Whether the controller depends on where it rests.
+    moving: bool,
+}
+
+impl<'a> Over<'a> {
+    pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
+        let (at, controller) = linearise(choice, place)?;
+        let share = at_rest(choice, place)?.1.theory().share();
+        let Some(controller) = controller else {
+            return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
+        };
+        let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
+        Ok(Over { choice, place, at, controller, share, moving })
+    }
+
+    /// The network, the queue at rest and the factor on the controller that `values` make.
+    fn moved(&self, values: &[(Axis, f64)]) -> (Place, f64, f64) {
+        let (mut place, mut queue, mut gain) = (*self.place, self.at.queue_pkts, 1.0);
+        for (axis, value) in values {
+            match axis {
+                Axis::Flows => place.flows = *value,
+                Axis::Rtt => place.base_rtt_s = *value,
+                Axis::Capacity => place.capacity_pps = *value,
+                Axis::Target => queue = *value,
+                Axis::Gain => gain = *value,
+            }
+        }
+        (place, queue, gain)
+    }
+
+    /// The rest in a network, and the loop there.
+    fn around(&self, place: &Place, queue_pkts: f64, gain: f64) -> Result<(OperatingPoint, Loop), Error> {
+        let (at, controller): (_, Controller) = if self.moving {
+            let (at, moved) = linearise(self.choice, place)?;
+            (at, moved.unwrap_or_else(|| self.controller.clone()))
+        } else {
+            let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+            let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue_pkts)?;
+            (at.signalled(self.share.dispersion(at.probability.min(1.0))), self.controller.clone())
+        };
+        Ok((at, Loop::new(Plant::exact(&at), controller.scaled(gain))))
+    }
+
+    /// The rest where quantities have these values, and the loop there.
+    pub(crate) fn at(&self, values: &[(Axis, f64)]) -> Result<(OperatingPoint, Loop), Error> {
+        let (place, queue, gain) = self.moved(values);
+        self.around(&place, queue, gain)
+    }
+
+    /// On which side of a boundary that passes there cycles stand; `None` where it is not known.
+    pub(crate) fn side_of_cycles(&self, choice: &AqmChoice, values: &[(Axis, f64)]) -> Result<Option<bool>, Error> {
+        if values.iter().any(|(axis, _)| matches!(axis, Axis::Target | Axis::Gain)) {
+            return Ok(None);
+        }
+        let (place, ..) = self.moved(values);
+        let (at, closed) = self.at(values)?;
+        let built = at_rest(choice, &place)?.1;
+        let margins = closed.margins_at(Resolution::COARSE);
+        Ok(branch(choice, &built, (&at, &place), &closed.controller, &margins).map(|branch| branch.supercritical))
+    }
 }
 
 /// What the nonlinear equations do at a point of a map, beside its linear loop.
@@ -172,7 +221,11 @@ pub fn beside(
 }
 
 /// `of` of every number below `total`, on `threads` threads.
-fn each<T: Send>(total: usize, threads: usize, of: impl Fn(usize) -> Result<T, Error> + Sync) -> Result<Vec<T>, Error> {
+pub(crate) fn each<T: Send>(
+    total: usize,
+    threads: usize,
+    of: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
     let each = total.div_ceil(threads.max(1)).max(1);
     // One worker needs no thread, which not every machine has.
     if each >= total {
@@ -190,101 +243,4 @@ fn each<T: Send>(total: usize, threads: usize, of: impl Fn(usize) -> Result<T, E
         }
         Ok(all)
     })
-}
-
-/// Steps of the equations that [`check`] takes at most: minutes.
-const STEPS_MAX: f64 = 1e9;
-
-/// Longest step of [`cycle`], seconds.
-fn check_step_s(place: &Place) -> f64 {
-    (place.base_rtt_s / 100.0).min(2e-3)
-}
-
-/// About how many steps [`cycle`] takes with `aqm`: its own, and one more for each of the law's periods.
-pub(crate) fn check_steps(aqm: &mut AnyAqm, place: &Place, duration_s: f64) -> f64 {
-    let periods = aqm.law_mut().map_or([None; MAX_LOOPS], |law| law.periods());
-    let samples: f64 = periods.iter().flatten().map(|period| duration_s / period.as_secs_f64().max(1e-9)).sum();
-    duration_s / check_step_s(place) + samples
-}
-
-/// What the nonlinear equations settle on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cycle {
-    /// Mean of the queue, packets.
-    pub mean_pkts: f64,
-    /// Its standard deviation.
-    pub std_pkts: f64,
-    /// From one rise above the mean to the next, on average, seconds; `None` for a queue that
-    /// rises fewer than three times.
-    pub period_s: Option<f64>,
-}
-
-/// [`cycle_from`], refusing what takes more than [`STEPS_MAX`] steps.
-pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64, start: Option<f64>) -> Result<Cycle, Error> {
-    if let Some(Ok(mut aqm)) = choice.build() {
-        let steps = check_steps(&mut aqm, place, duration_s);
-        if steps > STEPS_MAX {
-            return Err(Error::Unsupported(format!(
-                "{duration_s} s of these equations take {steps:.1e} steps; {STEPS_MAX:.0e} are accepted: a shorter duration, \
-                 a longer base RTT, or updates further apart"
-            )));
-        }
-    }
-    cycle_from(start, choice, place, duration_s)
-}
-
-/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from windows and queue
-/// at the equilibrium and an AQM that has seen nothing yet.
-pub fn cycle(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
-    cycle_from(None, choice, place, duration_s)
-}
-
-/// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest
-/// may swing for ever from a large start.
-pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
-    if let Some(start) = start.filter(|start| !(*start > 0.0 && start.is_finite())) {
-        return Err(Error::Unsupported(format!("a start of {start} times the equilibrium: must be above 0")));
-    }
-    let share = start.unwrap_or(1.0);
-    let (at, _) = linearise(choice, place)?;
-    let class = Class {
-        initial_window: (share * at.window_pkts).max(1.0),
-        ..Class::endless(place.model, place.flows, place.base_rtt_s, vec![0])
-    };
-    let queue = Queue {
-        initial_pkts: (share * at.queue_pkts).min(place.buffer_pkts),
-        initial_average_pkts: start.map_or(0.0, |start| (start * at.queue_pkts).min(place.buffer_pkts)),
-        unresponsive_pps: place.unresponsive_pps,
-        ..Queue::new(place.capacity_pps, place.buffer_pkts, fluid::control("map", choice)?)
-    };
-    let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
-    let mut fluid = Fluid::new(network, check_step_s(place))?;
-    let samples = 2000;
-    let seen: Vec<(f64, f64)> = (0..samples)
-        .map(|k| {
-            let t = duration_s * (2.0 + f64::from(k) / f64::from(samples)) / 3.0;
-            fluid.advance((t * 1e9) as u64);
-            (t, fluid.queue_pkts(0))
-        })
-        .collect();
-    let sums = seen.iter().fold((0.0, 0.0), |sums, (_, q)| (sums.0 + q, sums.1 + q * q));
-    let mean_pkts = sums.0 / f64::from(samples);
-    let std_pkts = (sums.1 / f64::from(samples) - mean_pkts * mean_pkts).max(0.0).sqrt();
-    // A rise counts once the queue has been as far below the mean as a tenth of its deviation.
-    let (mut rises, mut below) = (Vec::new(), false);
-    for pair in seen.windows(2) {
-        let [(t, q), (next_t, next_q)] = [pair[0], pair[1]];
-        below |= q < mean_pkts - 0.1 * std_pkts;
-        if below && q < mean_pkts && next_q >= mean_pkts {
-            rises.push(t + (next_t - t) * (mean_pkts - q) / (next_q - q));
-            below = false;
-        }
-    }
-    let period_s = match (rises.first(), rises.last()) {
-        (Some(first), Some(last)) if rises.len() > 2 && std_pkts > 1e-3 * mean_pkts => {
-            Some((last - first) / (rises.len() - 1) as f64)
-        }
-        _ => None,
-    };
-    Ok(Cycle { mean_pkts, std_pkts, period_s })
 }

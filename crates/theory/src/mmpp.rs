@@ -8,8 +8,8 @@
 //! Rates are in packets per second, times in seconds, occupancies in packets; the capacity L
 //! counts the packet in service.
 //!
-//! - `source` and `counts` know single sources; `solve` the chain of the queue by elimination, `iterate` with many
-//!   joint states; `measures` and `delay` what follows from it;
+//! - `source` and `counts` know single sources, `two_states` puts two states in place of more; `solve` knows the chain
+//!   of the queue by elimination, `iterate` with many joint states; `measures` and `delay` what follows from it;
 //! - `file` reads a model file and `json` writes the answer; `simulate` is the packet simulation;
 //! - [`trace`] reads captures and counts packets in windows, [`fit`] makes a source of that, `replay` sends the packets
 //!   themselves through the queue;
@@ -34,6 +34,7 @@ mod solve;
 mod source;
 mod sum;
 pub mod trace;
+mod two_states;
 
 pub use admission::{Admission, Question};
 pub use counts::{Counts, autocorrelation, dispersion};

@@ -5,11 +5,12 @@ use std::f64::consts::PI;
 
 use serde::Serialize;
 
+use crate::field::Field;
 use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
 
 /// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the
-/// margins), or of the many windows of a sender that has a response function.
+/// margins), or of the many windows of a sender that has a response function, or whose signals are spaced.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Noise {
     /// Whether the figures hold.
@@ -41,6 +42,16 @@ pub struct Spectrum {
     pub power_pkts2_s: Vec<f64>,
     /// Where it is largest, rad/s.
     pub peak_rad_s: f64,
+}
+
+/// Power of the queue around `at` over frequency in rad/s, in the stable loop `closed`: by the closed form, or, of
+/// signals that are spaced, from many windows; those `roughly` from a table.
+pub(crate) fn power<'a>(at: &'a OperatingPoint, closed: &'a Loop, roughly: bool) -> impl Fn(f64) -> f64 + 'a {
+    let spaced = (at.dispersion != 1.0).then(|| Field::of_reno(at, roughly));
+    move |w| match &spaced {
+        None => noise::power(closed, at, w),
+        Some(field) => field.power(w) / (closed.response(w) + 1.0).norm_sqr(),
+    }
 }
 
 /// The 95th percentile of a normal variable in its deviations.
@@ -82,12 +93,18 @@ impl Noise {
         Noise::none("signals are losses: time-outs rule, which the models do not have".into())
     }
 
-    /// What packets do around `at`, in a loop and whether it is stable. The spectrum is not told yet.
+    /// What packets do around `at`, in a loop and whether it is stable; the spectrum too where it is looked at finely.
     pub(crate) fn around(held: Held, at: &OperatingPoint, closed: Option<(bool, &Loop)>, fineness: Fineness) -> Self {
+        let fine = fineness == Fineness::FINE;
+        let known = closed.is_some_and(|(stable, _)| stable) && at.feasible && at.window_pkts >= WINDOW_MIN;
+        let (Some((_, closed)), true) = (closed, known) else {
+            return Noise::with_power(held, at, closed.map(|(stable, _)| (stable, |_| 0.0)), fineness);
+        };
         // Images of the spectrum add little to noise.
-        let plain = closed.map(|(stable, closed)| (stable, Loop { images: 0, ..closed.clone() }));
-        let power = plain.as_ref().map(|(stable, plain)| (*stable, |w: f64| noise::power(plain, at, w)));
-        Noise::with_power(held, at, power, fineness)
+        let plain = Loop { images: 0, ..closed.clone() };
+        let power = power(at, &plain, !fine);
+        let noise = Noise::with_power(held, at, Some((true, &power)), fineness);
+        if fine { noise.with_spectrum_of(at, closed.controller.period_s(), power) } else { noise }
     }
 
     /// The same of any power of the queue over frequency, and whether its loop is stable.
@@ -155,13 +172,7 @@ impl Noise {
         }
     }
 
-    /// The same with the spectrum of `closed` at `at`, where there are figures.
-    pub(crate) fn with_spectrum(self, at: &OperatingPoint, closed: &Loop) -> Self {
-        let plain = Loop { images: 0, ..closed.clone() };
-        self.with_spectrum_of(at, plain.controller.period_s(), |w| noise::power(&plain, at, w))
-    }
-
-    /// The same of any power of the queue, and the period of the law that holds it.
+    /// The same with the spectrum, of any power of the queue, and the period of the law that holds it.
     pub(crate) fn with_spectrum_of(
         mut self,
         at: &OperatingPoint,

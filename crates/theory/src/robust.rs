@@ -9,12 +9,13 @@ use aqumen_aqm::{Aqm, Crossover, PiController, PiGains, TcpPlant, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
-use crate::design::{Place, linearise, noise_of};
+use crate::design::noise_of;
 use crate::fluid::Model;
 use crate::linear::complex::abs;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
 use crate::packet_noise::{Held, Noise};
+use crate::rest::{Place, linearise};
 
 /// Modulus margin that is kept unless another is asked for: a largest sensitivity of two.
 pub const MARGIN: f64 = 0.5;

@@ -31,11 +31,6 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// The same where the count of signals varies by the share `dispersion` of what a toss for each packet makes it.
-    pub(crate) fn signalled(self, dispersion: f64) -> Self {
-        Windows { noise: self.noise * (1.0 - COUNTED * (1.0 - dispersion)), ..self }
-    }
-
     /// Those of Reno as ns-2 has it, where the mean window is `window_pkts`.
     pub(crate) fn of_reno(window_pkts: f64) -> Self {
         Windows { slopes: slopes(window_pkts), noise: halving_noise(window_pkts), lead: LEAD }
@@ -76,10 +71,6 @@ pub(crate) fn halving_noise(window: f64) -> f64 {
     2.0 / 3.0 * window * window / (window + 2.0)
 }
 
-/// The share of that noise that is how many signals come, not which windows they meet: (E\[W^2\]^2 / 4) p / E\[W\] of p
-/// E\[W^3\] / 4, since a signal takes E\[W^2\] / (2 E\[W\]) on average.
-const COUNTED: f64 = 0.75 / SPREAD;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,15 +98,6 @@ mod tests {
         let w = window(p);
         let variance = halving_noise(w) / (-2.0 * slopes(w).0);
         assert!((variance * p - 0.2844).abs() < 0.003, "{}", variance * p);
-    }
-
-    #[test]
-    fn signals_at_even_gaps_leave_the_noise_of_whom_they_meet() {
-        // Var(W) / E[W^2] of the windows that signals meet: 1 - 2.332 / 2.667 = .1257.
-        let at = Windows::of_reno(20.0);
-        assert!((at.signalled(0.0).noise / at.noise - 0.1257).abs() < 1e-3);
-        assert!((at.signalled(0.5).noise / at.noise - 0.5628).abs() < 1e-3);
-        assert_eq!(at.signalled(1.0), at);
     }
 
     #[test]

@@ -282,7 +282,7 @@ class Study:
         """Say what is to be run.
 
         Args:
-            seeds: The seeds.
+            seeds: One for each run of an AQM at a place; the first one also records how the queue went.
             quick: Leave out the places that are slow.
             out: A folder for finished runs.
             aqms: What is compared; none: all of them.
@@ -313,8 +313,8 @@ class Study:
         """The runs of an AQM at a place, by seed.
 
         Args:
-            place: The place.
-            aqm: The AQM.
+            place: One of the `places` of this study.
+            aqm: Its name or SPEC, as in `aqms`; DropTail too.
             which: `own` or `target`.
         """
         spec = aqm if which == OWN else at_target(aqm, place.target)
@@ -376,7 +376,7 @@ class Study:
         All AQMs meet the same traffic with one seed, and are ranked there.
 
         Args:
-            situation: The situation.
+            situation: One of `SITUATIONS`: its cells and the measures they are ranked by.
         """
         places = [place for place in self.places if place.cell in situation.cells]
         runs = {(place.cell, aqm): dict(self.records.of(place.cell, aqm)) for place in places for aqm in self.aqms}

@@ -26,7 +26,7 @@ def curves(paper: Paper, claims: Iterable[Claim], runs: Runs) -> str:
     """Means over the seeds with their 95 % intervals, each quantity that the claims name over the cells of a sweep.
 
     Args:
-        paper: The paper.
+        paper: Whose readings the claims open into.
         claims: Those of one of its figures.
         runs: The finished runs by cell, AQM and seed.
     """

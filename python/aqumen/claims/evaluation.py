@@ -247,7 +247,7 @@ def knobs(aqms: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Section 12: what an operator can set of each AQM, with what stands if nobody does, and the range.
 
     Args:
-        aqms: The AQMs.
+        aqms: SPECs; of a parameterised one the algorithm counts.
     """
     known = {row["name"]: row["params"] for row in json.loads(_core.list_aqms_json())}
     names = dict.fromkeys(aqm.partition(":")[0] for aqm in aqms)
@@ -292,7 +292,7 @@ def varied(aqm: str, quick: bool) -> list[Varied]:
     """The AQM with each of its numbers turned, one at a time; what it does not accept is left out.
 
     Args:
-        aqm: The AQM.
+        aqm: A SPEC; what it sets itself is kept where another knob is turned.
         quick: Turn them less often.
     """
     scenario = Scenario.load(KNOB_CELL)
@@ -328,7 +328,7 @@ def safe_ranges(records: Records, aqms: Sequence[str], quick: bool) -> dict[str,
 
     Args:
         records: The runs.
-        aqms: The AQMs.
+        aqms: Those whose knobs were turned, as SPECs.
         quick: Whether the knobs were turned less often.
     """
 
@@ -384,7 +384,7 @@ def sampled(scenario: Scenario) -> Scenario:
     run.
 
     Args:
-        scenario: The scenario.
+        scenario: A case with a window `steady`.
     """
     plan = scenario.plan(1, REFERENCE)
     start = math.ceil(plan_window(plan, "steady")[0] / STEP_S)
@@ -397,8 +397,8 @@ def plan_window(plan: dict[str, Any], name: str) -> tuple[float, float]:
     """The ends of a window of a plan, seconds.
 
     Args:
-        plan: The plan.
-        name: The window.
+        plan: As `Scenario.plan` gives it.
+        name: A key of its `windows`.
     """
     start, end = plan["windows"][name]
     return float(start), float(end)
@@ -408,8 +408,8 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
     """What is told of a run, in a window; the link is the first one recorded.
 
     Args:
-        run: The run.
-        window: The window.
+        run: Finished, with the measures that a record keeps.
+        window: A key of its `windows`.
     """
     link, *others = (windows[window] for windows in run["links"].values())
     second = others[0] if others else {}
@@ -492,8 +492,8 @@ def paired(run: Run, window: str) -> list[tuple[float, float]]:
     """Delay and goodput of each sample in a window of a run.
 
     Args:
-        run: The run.
-        window: The window.
+        run: Finished, of a scenario that was `sampled`.
+        window: A key of its `windows`; samples that reach beyond it are left out.
     """
     start, end = run["windows"][window]
     within = (one for one in run.get("samples", ()) if start <= one["at_s"][0] and one["at_s"][1] <= end)

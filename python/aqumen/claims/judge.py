@@ -139,8 +139,8 @@ def questions(paper: Paper, claim: Claim) -> list[Question]:
     """The questions that a claim's rules open into; those that two readings share stand once.
 
     Args:
-        paper: The paper.
-        claim: The claim.
+        paper: All of whose claims are to be judged.
+        claim: One of its claims, with the rules to be answered.
     """
     found: dict[Any, Question] = {}
     for number, rule in enumerate(claim.rules):
@@ -177,7 +177,7 @@ def comparisons(paper: Paper) -> int:
     """How many intervals the verdicts of a paper rest on.
 
     Args:
-        paper: The paper.
+        paper: All of whose claims are judged together.
     """
     asked = (question for claim in paper.claims for question in questions(paper, claim))
     return sum(question.rule["test"] in STATISTICAL for question in asked)
@@ -187,8 +187,8 @@ def judge(paper: Paper, claim: Claim, lookup: Lookup, family: int, strict: bool 
     """The verdict on a claim.
 
     Args:
-        paper: The paper.
-        claim: The claim.
+        paper: Whose readings the claim opens into.
+        claim: One of its claims, with the rules that decide.
         lookup: The finished runs.
         family: How many comparisons share the 95 %.
         strict: Whether what is undecided counts against the claim; without it such a claim is not judged.

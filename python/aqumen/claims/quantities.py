@@ -30,7 +30,7 @@ def evaluate(run: Run, term: Mapping[str, Any]) -> float | None:
     """The quantity of a term in one run; `None` where it is not defined.
 
     Args:
-        run: The run.
+        run: Finished; it records the link and the window that the term names.
         term: `of`, and where: `window`, and `link` or `flows` (a pattern of group names, with `combine`).
     """
     window = str(term["window"])

@@ -52,7 +52,7 @@ class Records:
 
         Args:
             wanted: AQMs by cell.
-            seeds: The seeds.
+            seeds: One run each; that of the first keeps how the queue went.
             folder: Where records are kept; without one in memory alone.
             fewer: For cells that have other seeds, these; all begin with the same one.
             prepare: What is done to the scenario of each cell before it runs.
@@ -118,8 +118,8 @@ class Records:
         """The finished runs of a cell and AQM, by seed.
 
         Args:
-            cell: The cell.
-            spec: The AQM.
+            cell: A key of what was wanted.
+            spec: One of its AQMs.
         """
         seeds = self._fewer.get(cell, self.seeds)
         return ((seed, run) for seed in seeds if (run := self.runs.get((cell, spec, seed))) is not None)

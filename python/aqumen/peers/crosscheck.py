@@ -26,6 +26,7 @@ __all__ = [
     "Row",
     "compare",
     "measures",
+    "needed",
     "report",
     "select",
     "table",
@@ -266,13 +267,15 @@ def validate(
     bounds: Mapping[str, Bound] = METRICS,
     standard_errors: float = 0.0,
     more: Sequence[int] = (),
+    planned: bool = False,
 ) -> Iterator[list[Row]]:
     """Run both engines on every cell and give the rows of one cell after the other.
 
     The engines are handed in as functions of a cell and its seeds, 1 to `seeds` (or `Cell.seeds` times as many).
 
     A cell with a row that these leave unclear gets so many times as many as `more` says first, then the next, until
-    none is unclear: all its rows then come from those. The runs of the other engine, the slow one, are kept.
+    none is unclear: all its rows then come from those. The runs of the other engine, the slow one, are kept. `planned`:
+    the last of `more` is the most; each time as many as the unclear rows are expected to need by how they scatter.
 
     Utilisation is compared over the first window alone: over `steady`, the second, every saturated link has 1.
     """
@@ -301,13 +304,41 @@ def validate(
         few = range(1, seeds * cell.seeds + 1)
         own, other = packet(cell, few), list(theirs(cell, few))
         rows = rows_of(cell, own, other)
-        for times in more:
-            if all(row.verdict != "unclear" for row in rows):
-                break
-            many = range(1, times * len(few) + 1)
-            other += theirs(cell, many[len(other) :])
+        steps = [times * len(few) for times in more]
+        while len(other) < max(steps, default=0) and (unclear := [row for row in rows if row.verdict == "unclear"]):
+            have = len(other)
+            if planned:
+                # Half as many again at least, lest chance has many looks; thrice as many at most, for a plan by few is poor.
+                wanted = min(max(*map(needed, unclear), math.ceil(1.5 * have)), 3 * have, max(steps))
+            else:
+                wanted = next(step for step in steps if step > have)
+            many = range(1, wanted + 1)
+            other += theirs(cell, many[have:])
             rows = rows_of(cell, packet(cell, many), other)
         yield rows
+
+
+def needed(row: Row) -> int:
+    """How many seeds of theirs would make an unclear row clear, if means and deviations stay as they are.
+
+    The interval then reaches from the difference no further than to the nearer end of the bound. Ours keep their ratio
+    to theirs. A quarter more than that, since a deviation of few seeds may be too small.
+
+    Args:
+        row: The row.
+    """
+    ratio = row.ours_n / row.theirs_n
+    # Of the difference, if there were one seed of theirs.
+    variance = row.ours_std**2 / ratio + row.theirs_std**2
+    room = abs(row.bound - abs(row.difference))
+    if room == 0.0:
+        return _NEVER
+    return min(math.ceil(1.25 * _TWO_SIDED**2 * variance / room**2), _NEVER)
+
+
+_TWO_SIDED = 2.0
+"""Student's quantile for 95 % where there are many seeds."""
+_NEVER = 1_000_000
 
 
 def report(rows: Sequence[Row], engine: str, bounds: Mapping[str, Bound] = METRICS) -> dict[str, Any]:

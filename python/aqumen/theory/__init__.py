@@ -13,15 +13,26 @@ from aqumen.swings import Swing, swing
 from aqumen.theory.coupled import coupled
 from aqumen.theory.design import Design, design
 from aqumen.theory.interop import nu_gap
-from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap, robust, robust_pi, stability_map
+from aqumen.theory.maps import (
+    Boundary,
+    RobustAqm,
+    RobustPi,
+    StabilityMap,
+    boundary,
+    robust,
+    robust_pi,
+    stability_map,
+)
 
 __all__ = [
     "Beside",
+    "Boundary",
     "Design",
     "RobustAqm",
     "RobustPi",
     "StabilityMap",
     "Swing",
+    "boundary",
     "coupled",
     "design",
     "explain",

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 
 _Span = tuple[float, float]
 
-__all__ = ["AXES", "SHOWN", "RobustAqm", "RobustPi", "StabilityMap", "robust", "robust_pi", "stability_map"]
+__all__ = [
+    "AXES",
+    "SHOWN",
+    "Boundary",
+    "RobustAqm",
+    "RobustPi",
+    "StabilityMap",
+    "boundary",
+    "robust",
+    "robust_pi",
+    "stability_map",
+]
 
 AXES = {
     "flows": "Flows",
@@ -193,6 +204,41 @@ def stability_map(
         coexisting_period_s=period,
         supercritical=supercritical,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """A piece of the boundary of stability over two quantities: points along a curve."""
+
+    x: Floats
+    """The first quantity."""
+    y: Floats
+    """The second."""
+    period_s: Floats
+    """Period of the swing that neither grows nor dies out there, seconds."""
+    supercritical: Floats
+    """1 where cycles stand beyond the boundary, 0 where on its stable side; NaN where it is not known."""
+
+
+def boundary(
+    design: Design, x: str, x_range: _Span, y: str, y_range: _Span, threads: int | None = None
+) -> list[Boundary]:
+    """The boundary of stability over two quantities, followed as a curve; a piece for each that lies in the ranges.
+
+    Args:
+        design: The design, whose controller is kept.
+        x: The first quantity: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
+        x_range: From and to, above 0.
+        y: The second quantity.
+        y_range: From and to.
+        threads: How many at a time; without it one per core.
+    """
+    try:
+        pieces = design.core.boundary((x, x_range), (y, y_range), threads or engines.cores())
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+    names = ("x", "y", "period_s", "supercritical")
+    return [Boundary(**dict(zip(names, map(np.array, columns), strict=True))) for columns in pieces]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

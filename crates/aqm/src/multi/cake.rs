@@ -22,19 +22,23 @@
 //! also when that changes; packets are told apart by their DSCP into [`tins`], and acknowledgements that say
 //! nothing new may be dropped ([`acks`]).
 //!
-//! Deviations (of Linux's sch_cake, which is all there is of CAKE; `cake-linux` is the same as
-//! the default but for the limit):
+//! Deviations (of Linux's sch_cake, read whole as of December 2024, which is all there is of CAKE; `cake-linux` is the
+//! same as the default but for Linux's arithmetic and a full packet that is counted without its link header):
 //! - There is no shaper: the link is the rate, unless `rate` is given, for which then only the parameters are
 //!   made. So what is dropped with `ingress` counts for its queue and tin, but the link does not wait for as
 //!   long as it would have taken.
-//! - Left out: framing and overhead, autorate, NAT look-up, `wash`, firewall marks, `precedence` and `diffserv8`,
-//!   splitting of super-packets.
-//! - `limit` is the link's buffer unless given. `memory` counts packets in buffers of their
-//!   own, Linux what the driver took.
+//! - Left out: `overhead`, `mpu`, `atm` and `ptm` (a packet counts with its bytes, which there as by default are those
+//!   with the link header), autorate, NAT look-up, filters and overrides of queue or tin, `wash`, firewall marks,
+//!   `precedence` and `diffserv8`, splitting of super-packets.
+//! - `limit` is the link's buffer unless given; Linux has a limit of memory alone. `memory` counts packets in buffers
+//!   of their own, Linux what the driver took.
+//! - A queue may send `mtu` bytes in its turn at most, if that is less than Linux's 1514: a full packet is one turn
+//!   then, too.
 //! - Acknowledgements with SACK blocks are neither dropped nor do they make others superfluous;
-//!   Linux compares their blocks.
+//!   Linux compares their blocks. There a packet with data makes acknowledgements superfluous as well.
 //! - A queue that was never used signals an interval after its sojourn time passes the target,
 //!   like any other ([`cobalt`]).
+//! - A sparse queue's first turn is rounded by chance like the others; there it is rounded down.
 //! - Where every backlogged queue is in debt by many turns, the turns in which nothing is sent are worked out at once,
 //!   with a host's share of the quantum rounded down instead of by chance.
 
@@ -60,7 +64,8 @@ use crate::multi::store::{Length, Store, Waiting};
 use crate::today::cobalt::{CobaltParams, CobaltState};
 use crate::today::codel::Arithmetic;
 use crate::{
-    Backlog, Cobalt, Draw, Fates, Handle, Limit, Network, Packet, ParamError, Qdisc, Settings, Totals, Value, Verdict,
+    Backlog, Cobalt, Draw, DropReason, Fates, Handle, Limit, Network, Packet, ParamError, Qdisc, Settings, Totals,
+    Value, Verdict,
 };
 use hosts::WAYS;
 use tins::{BULK, DECAYING, SPARSE, Tin};
@@ -334,11 +339,11 @@ impl Cake {
         self.count_hosts(queue, 1);
     }
 
-    /// What was dropped counts as sent, for a link behind the bottleneck.
+    /// What was dropped or filtered counts for the rate of its tin, for a link behind the bottleneck.
     fn charge_dropped(&mut self, queue: usize, bytes: u32, now: Instant) {
         if self.params.ingress {
             let tin = self.tin(queue);
-            self.tins[tin].charge(bytes, now);
+            self.tins[tin].spend_time(bytes, now);
         }
     }
 
@@ -347,25 +352,28 @@ impl Cake {
     fn take<R: Draw>(&mut self, queue: usize, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Taken {
         let tin = self.tin(queue);
         while let Some((taken, sojourn)) = self.store.pop(queue, now) {
+            self.tins[tin].waiting -= 1;
             let mut cobalt = self.tins[tin].cobalt;
             if self.params.ingress {
                 let flows = self.tins[tin].bulk as u64;
                 cobalt.least = cobalt.least.max(self.tins[tin].full_packet.saturating_mul(2 * flows));
             }
             let left = self.store.queue(queue).bytes;
-            match self.flows[queue].aqm.on_head(&cobalt, &taken.packet, sojourn, left, now, rng) {
-                // The last packet of a queue is never dropped.
-                Verdict::Drop(reason) if !self.store.is_empty(queue) => {
-                    self.store.lose(&taken, reason, fates);
-                    self.charge_dropped(queue, taken.packet.bytes, now);
-                    if self.params.ingress {
-                        self.flows[queue].deficit -= taken.packet.bytes as i64;
-                        return Taken::Charged;
-                    }
-                    continue;
+            let aqm = &mut self.flows[queue].aqm;
+            let (codel, blue) = aqm.verdicts(&cobalt, &taken.packet, sojourn, left, now, rng);
+            // The last packet of a queue is never dropped.
+            if (blue || matches!(codel, Verdict::Drop(_))) && !self.store.is_empty(queue) {
+                self.store.lose(&taken, DropReason::Early, fates);
+                if self.params.ingress {
+                    self.flows[queue].deficit -= taken.packet.bytes as i64;
+                    self.tins[tin].charge(taken.packet.bytes, now);
+                    return Taken::Charged;
                 }
-                Verdict::Mark => self.store.mark(taken.handle, fates),
-                _ => {}
+                continue;
+            }
+            // BLUE's choice may be the last one, and keeps its mark.
+            if codel == Verdict::Mark {
+                self.store.mark(taken.handle, fates);
             }
             return Taken::Packet(taken);
         }
@@ -398,7 +406,9 @@ impl Cake {
             let longest = self.store.longest(Length::Bytes, arrived_at);
             let bytes = self.store.head(longest).map_or(0, |head| head.packet.bytes);
             self.store.steal_one(longest, true, fates);
-            let cobalt = self.tins[self.tin(longest)].cobalt;
+            let tin = self.tin(longest);
+            self.tins[tin].waiting -= 1;
+            let cobalt = self.tins[tin].cobalt;
             self.flows[longest].aqm.on_overflow(&cobalt, now);
             self.charge_dropped(longest, bytes, now);
         }
@@ -425,14 +435,16 @@ impl Qdisc for Cake {
         self.store.arrive(packet);
         let tin = self.params.tins.of(packet.class);
         let queue = self.classify(tin, packet, rng);
-        if !self.tins[tin].is_active() {
+        if self.tins[tin].waiting == 0 {
             self.tins[tin].wake(now);
         }
         self.store.push(queue, handle, packet, now);
+        self.tins[tin].waiting += 1;
         if let Some(place) = self.params.ack_filter.superfluous(&self.store, queue)
             && let Some(lost) = self.store.drop_at(queue, place, fates)
         {
             self.acks_filtered += 1;
+            self.tins[tin].waiting -= 1;
             self.charge_dropped(queue, lost.packet.bytes, now);
         }
         match self.flows[queue].set {
@@ -454,9 +466,10 @@ impl Qdisc for Cake {
 
     #[inline]
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
-        let (mut looked, mut in_vain) = (false, 0);
+        let (mut looked, mut in_vain, mut chosen) = (false, 0, None);
         while self.store.backlog().packets > 0 {
-            let tin = tins::choose(&mut self.tins, self.current, now);
+            // Linux chooses anew when a queue was empty, not when one is in debt or lost a packet.
+            let tin = chosen.take().unwrap_or_else(|| tins::choose(&mut self.tins, self.current, now));
             if self.current != tin {
                 (self.current, in_vain) = (tin, 0);
             }
@@ -480,6 +493,7 @@ impl Qdisc for Cake {
                     self.save_up(tin);
                     in_vain = 0;
                 }
+                chosen = Some(tin);
                 continue;
             }
             match self.take(queue, now, rng, fates) {
@@ -488,7 +502,7 @@ impl Qdisc for Cake {
                     self.tins[tin].charge(taken.packet.bytes, now);
                     return Some(self.store.send(&taken, now));
                 }
-                Taken::Charged => {}
+                Taken::Charged => chosen = Some(tin),
                 Taken::Nothing => {
                     let at_rest = self.flows[queue].aqm.is_at_rest(now);
                     self.move_to(queue, if at_rest { Set::Idle } else { Set::Decaying });

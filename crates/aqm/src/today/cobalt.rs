@@ -22,9 +22,9 @@
 //!   knows the rate, that time (`least`).
 //! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets
 //!   rather than memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
-//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table and above it a Newton step, in which a
-//!   queue that was never used begins without a gap: its first signal comes with the second packet above the target.
-//!   `arithmetic = linux`.
+//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table and above it a Newton step. And there the
+//!   first signal comes with the second packet above the target, not a gap after the first, in a queue that was never
+//!   used or whose last packet went an interval ago or longer: the schedule counts as late. `arithmetic = linux`.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -159,11 +159,29 @@ impl CobaltState {
         now: Instant,
         rng: &mut R,
     ) -> Verdict {
+        let (codel, blue) = self.verdicts(params, packet, sojourn, backlog_bytes, now, rng);
+        // BLUE drops what could be marked, too: it is there for those who do not answer marks.
+        if blue { Verdict::Drop(DropReason::Early) } else { codel }
+    }
+
+    /// What CoDel says of the packet at the head, and whether BLUE drops it.
+    pub(crate) fn verdicts<R: Draw>(
+        &mut self,
+        params: &CobaltParams,
+        packet: &Packet,
+        sojourn: Span,
+        backlog_bytes: u64,
+        now: Instant,
+        rng: &mut R,
+    ) -> (Verdict, bool) {
         let due = self.is_due(now);
+        // Linux: whether the schedule has fallen behind is looked up before it begins anew.
+        let mut late = now > self.next;
         let above =
             sojourn > params.target && sojourn > params.least && (params.mtu == 0 || backlog_bytes > params.mtu as u64);
         if above && !self.signalling {
             self.next = now.saturating_add(self.gap(params));
+            late &= params.arithmetic == Arithmetic::Linux;
         }
         self.signalling = above;
         if above {
@@ -175,24 +193,23 @@ impl CobaltState {
             verdict = Verdict::signal(packet, params.ecn);
             self.set_count(self.count.saturating_add(1));
             self.next = self.next.saturating_add(self.gap(params));
+            late = now > self.next;
         } else if due {
             self.wind_down(params, now);
+            late = now > self.next;
         }
         if sojourn > params.blue_threshold {
             self.raise_blue(params, now);
         }
-        // BLUE drops what could be marked, too: it is there for those who do not answer marks.
         let blue = self.blue.get();
-        if blue > 0.0 && rng.uniform() < blue {
-            verdict = Verdict::Drop(DropReason::Early);
-        }
+        let blue = blue > 0.0 && rng.uniform() < blue;
         // While nothing is signalled, the schedule does not fall behind.
         if self.count == 0 {
             self.next = now.saturating_add(params.interval);
-        } else if now > self.next && !matches!(verdict, Verdict::Drop(_)) {
+        } else if late && !blue && !matches!(verdict, Verdict::Drop(_)) {
             self.next = now;
         }
-        verdict
+        (verdict, blue)
     }
 
     /// A packet found no room: one step up for BLUE, and CoDel's next signal is due at once.
@@ -465,6 +482,29 @@ mod tests {
         queue.high(290.0);
         assert_eq!(queue.high(334.0), Verdict::Pass);
         assert_eq!(queue.high(335.0), Verdict::Mark);
+    }
+
+    #[test]
+    fn in_linux_a_queue_that_was_silent_for_an_interval_is_signalled_with_its_second_long_wait() {
+        let signals = |arithmetic: Arithmetic, silent_ms: f64| {
+            let params = CobaltParams { arithmetic, ..CobaltParams::default() };
+            let mut state = CobaltState::default();
+            let mut head = |ms: f64, sojourn_ms: u64| {
+                let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, segments: 1, ..Packet::default() };
+                state.on_head(&params, &packet, Span::from_millis(sojourn_ms), 10_000, at(ms), &mut Fixed(1.0))
+            };
+            // A stretch of two long waits, and time to wind down: no count is left.
+            for (ms, sojourn_ms) in [(0.0, 10), (1.0, 10), (1000.0, 1)] {
+                head(ms, sojourn_ms);
+            }
+            let from = 1000.0 + silent_ms;
+            [head(from, 10), head(from + 1.0, 10), head(from + 101.0, 10)]
+        };
+        let (pass, mark) = (Verdict::Pass, Verdict::Mark);
+        // An interval of 100 ms has passed since the last packet, or has not.
+        assert_eq!(signals(Arithmetic::Linux, 110.0), [pass, mark, mark]);
+        assert_eq!(signals(Arithmetic::Linux, 90.0), [pass, pass, mark]);
+        assert_eq!(signals(Arithmetic::Exact, 110.0), [pass, pass, mark]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Algorithm, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError,
-    SampledLaw, Settings, Share, TcpPlant, Theory, Told, Totals, Unit, Value, Verdict,
+    SampledLaw, Settings, Share, Spares, TcpPlant, Theory, Told, Totals, Unit, Value, Verdict,
     timer::Timer,
     today::codel::{self, LIMIT},
 };
@@ -464,6 +464,10 @@ impl Aqm for Pie {
 impl Theory for Pie {
     fn share(&self) -> Share {
         if self.params.derandomize { Share::Derandomized } else { Share::Plain }
+    }
+
+    fn spares(&self) -> Option<Spares> {
+        Some(Spares { delay_s: 0.5 * self.params.law.target_s, probability: SPARING_P })
     }
 
     /// What the auto-tuning makes of alpha and beta there.

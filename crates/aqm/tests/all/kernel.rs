@@ -239,6 +239,8 @@ fn cake_agrees(recording: &Recording, low: &BTreeSet<usize>) -> (usize, usize) {
         ("interval", Value::Number(0.098)),
         ("tins", Value::Choice("besteffort")),
         ("isolation", Value::Choice("flows")),
+        // Linux's, on a device whose full packets are 1500 B, too.
+        ("quantum", Value::Number(1514.0)),
     ];
     let mut replayed = Replayed::new(recording, ours("cake-linux", &values));
     (replayed.coin.next, replayed.coin.low) = (Coin::UP, low.clone());

@@ -83,6 +83,10 @@ impl Lte {
         }
     }
 
+    pub(super) fn mean_bps(&self) -> f64 {
+        self.slotting().mean_bps()
+    }
+
     pub(super) fn check(&self) -> Result<(), Fault> {
         within("resource_blocks", f64::from(self.resource_blocks), 6.0, 110.0)?;
         within("layers", f64::from(self.layers), 1.0, 8.0)?;

@@ -69,6 +69,10 @@ impl Umts {
         Slotting { slot, budgets, log_weights, coherence: self.coherence, retransmission, handover: None }
     }
 
+    pub(super) fn mean_bps(&self) -> f64 {
+        self.slotting().mean_bps()
+    }
+
     pub(super) fn check(&self) -> Result<(), Fault> {
         if let Some(rate) = self.dch {
             within("dch", rate.as_bps() as f64, 1e3, 1e8).map_err(|_| ("dch", "must be 1kbit to 100Mbit".into()))?;

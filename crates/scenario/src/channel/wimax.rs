@@ -59,6 +59,10 @@ impl Wimax {
         }
     }
 
+    pub(super) fn mean_bps(&self) -> f64 {
+        self.slotting().mean_bps()
+    }
+
     pub(super) fn check(&self) -> Result<(), Fault> {
         within("slots", f64::from(self.slots), 1.0, 2000.0)?;
         within("profile", self.profile, 0.0, 7.0)?;

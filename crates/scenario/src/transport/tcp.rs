@@ -76,6 +76,7 @@ impl Table for TcpConfig {
         "ack_marks" ack_marks Flag: "whether a marked segment, the next one and one with CWR are acknowledged at once, as in Linux";
         "adaptive_acks" adaptive_acks Flag: "whether acknowledgements wait as long as the pace of the data tells, and not at all at a write's end, after a silence or a copy, as in Linux";
         "write" write Burst: "segments of one write of an application that always has data, the last with PSH; \"none\": no end";
+        "tso" tso Flag: "whether two and more segments that leave together are a super-packet, whose last carries PSH, as with segmentation offload in Linux; read with rack";
         "ack_merging" ack_merging Time: "segments in order that arrive within so long are acknowledged together (GRO)";
     };
 

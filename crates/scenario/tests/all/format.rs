@@ -4,6 +4,7 @@ use crate::common;
 
 use std::collections::BTreeSet;
 
+use aqumen_scenario::channel::MODELS;
 use aqumen_scenario::cost::Runner;
 use aqumen_scenario::{Files, Scenario};
 use common::{DUMBBELL, GRAPH, PARKING_LOT, parse};
@@ -148,6 +149,14 @@ fn with_rows(docs: &str, known: &BTreeSet<(String, String)>) -> String {
 /// The first cell of a row.
 fn key_of(row: &str) -> &str {
     &row[..row.find("` |").map_or(row.len(), |end| end + 3)]
+}
+
+#[test]
+fn every_model_of_a_medium_has_a_section_in_the_documentation() {
+    let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/links.md")).unwrap();
+    for model in MODELS {
+        assert!(docs.contains(&format!("\n### `{model}`")), "docs/links.md has no section for {model}");
+    }
 }
 
 /// `AQUMEN_BLESS=1` writes the rows anew.

@@ -2,89 +2,14 @@
 //! slot of TCP's retransmission timer, the sink's that of its acknowledgements.
 
 use aqumen_network::Carried;
-use aqumen_scenario::Protocol;
-use aqumen_transport::{AnyEnd, Endpoint, Message, Stats};
+use aqumen_transport::{Endpoint, Message};
 use aqumen_units::Instant;
 
-use super::hosts::{FlowState, Hosts};
-use super::totals::{FlowTotal, SenderCounts};
+use super::agent::{Agent, Side};
+use super::hosts::{FlowState, Hosts, NONE};
+use super::moment::{NEVER, instant};
 use super::ways::Ways;
-use super::{NEVER, NONE, instant};
 use crate::event::{Event, Kept};
-
-/// Both ends of a flow.
-pub(super) struct Agent {
-    source: End,
-    sink: End,
-}
-
-struct End {
-    endpoint: AnyEnd,
-    /// When the earliest event for its timer comes.
-    timer_at: u64,
-}
-
-/// Which end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Source,
-    Sink,
-}
-
-impl Agent {
-    /// The ends of a flow of `protocol`; `None` for TCP.
-    fn new(protocol: &Protocol) -> Option<Agent> {
-        let (source, sink) = protocol.ends()?;
-        let end = |endpoint| End { endpoint, timer_at: NEVER };
-        Some(Agent { source: end(source), sink: end(sink) })
-    }
-
-    fn end(&mut self, side: Side) -> &mut End {
-        match side {
-            Side::Source => &mut self.source,
-            Side::Sink => &mut self.sink,
-        }
-    }
-
-    /// What it has done since it began.
-    pub(super) fn total(&self) -> FlowTotal {
-        let Stats { sent, retransmitted, timeouts, rtt_samples, rtt_sum, .. } = self.source.endpoint.stats();
-        let counts = SenderCounts { sent, retransmitted, timeouts, rtt_samples, rtt_sum_ns: rtt_sum.as_nanos() };
-        FlowTotal { delivered: self.sink.endpoint.stats().delivered_bytes, counts }
-    }
-
-    /// Whether its source has nothing left to do.
-    pub(super) fn is_idle(&self) -> bool {
-        self.source.endpoint.is_idle()
-    }
-
-    /// Puts a new connection in place of this one.
-    pub(super) fn renew(&mut self, protocol: &Protocol) {
-        if let Some(new) = Agent::new(protocol) {
-            // The events for the old timers find nothing due.
-            let (source_at, sink_at) = (self.source.timer_at, self.sink.timer_at);
-            *self = new;
-            (self.source.timer_at, self.sink.timer_at) = (source_at, sink_at);
-        }
-    }
-
-    /// Writes `bytes` as messages of one transfer.
-    pub(super) fn transfer(&mut self, now: Instant, bytes: u64) {
-        let mut left = bytes;
-        let mut number = 0;
-        while left > 0 {
-            let bytes = left.min(MESSAGE_BYTES_MAX) as u32;
-            self.source.endpoint.write(now, Message { bytes, number, created_at: now });
-            left -= u64::from(bytes);
-            number += 1;
-        }
-    }
-
-    /// The rate at which its application may produce, if the transport tells.
-    pub(super) fn rate_bps(&self) -> Option<f64> {
-        self.source.endpoint.rate_bps()
-    }
-}
 
 impl Hosts<'_> {
     pub(super) fn add_agents(&mut self) {
@@ -187,6 +112,3 @@ impl Hosts<'_> {
         }
     }
 }
-
-/// Larger transfers are written as several messages.
-const MESSAGE_BYTES_MAX: u64 = 1 << 30;

@@ -11,116 +11,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use aqumen_result::Served;
-use aqumen_scenario::streams::{Kind, Stream};
+use aqumen_scenario::Traffic;
 use aqumen_scenario::traffic::Scope;
-use aqumen_scenario::{Plan, Traffic};
-use aqumen_traffic::{Action, Source, Step};
+use aqumen_traffic::{Action, Step};
 use aqumen_transport::Message;
 use aqumen_transport::tcp::Sender;
 use aqumen_units::Bytes;
 
-use super::hosts::Hosts;
+use super::application::{Driver, OfFlow, OfGroup, Request};
+use super::hosts::{Hosts, NONE};
+use super::moment::instant;
 use super::totals::FlowTotal;
 use super::ways::Ways;
-use super::{NONE, instant};
 use crate::event::next_epoch;
-
-/// All applications, those of flows first, then those of groups.
-#[derive(Default)]
-pub(super) struct Applications {
-    of_flows: Vec<OfFlow>,
-    of_groups: Vec<OfGroup>,
-}
-
-/// A source, and what it will do.
-struct Driver {
-    source: Box<dyn Source>,
-    rng: Stream,
-    /// Its next action, and when.
-    pending: Option<(u64, Action)>,
-}
-
-/// The application of a flow.
-struct OfFlow {
-    flow: u32,
-    /// `None`: the group's source gives it transfers.
-    driver: Option<Driver>,
-    /// Its place among the groups' applications, or `NONE`.
-    group: u32,
-    /// Which of its source's connections it is, and how many these are: flows one after another, of
-    /// which the first has the driver.
-    connection: u32,
-    connections: u32,
-    running: bool,
-    /// Whether its source may sleep, and whether it does: its next write is pending, but no event comes for it.
-    may_sleep: bool,
-    sleeps: bool,
-    /// The source waits until something that it asked for has been delivered.
-    waits: bool,
-    /// Whether its connection is open.
-    open: bool,
-    /// The transfer under way.
-    request: Option<Request>,
-    /// When the page under way was asked for.
-    page_at: Option<u64>,
-    /// When the sink last handed something over.
-    delivered_at: u64,
-    /// Messages written.
-    messages: u32,
-    /// What the flow's earlier connections did.
-    retired: FlowTotal,
-}
-
-/// The application of a group.
-struct OfGroup {
-    driver: Driver,
-    running: bool,
-    /// Flows without a transfer; the first of the group is taken first.
-    idle: BinaryHeap<Reverse<u32>>,
-    group: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Request {
-    bytes: u64,
-    at: u64,
-    /// When its first data came.
-    first_at: Option<u64>,
-}
-
-impl Applications {
-    /// Slots that they need.
-    pub(super) fn slots(plan: &Plan) -> u32 {
-        let groups = plan.groups.iter().filter(|group| group.traffic != Traffic::Bulk);
-        groups.map(|group| group.flows.len() as u32 + u32::from(group.traffic.scope() == Scope::Group)).sum()
-    }
-
-    /// The sink of a flow handed something over.
-    pub(super) fn delivered(&mut self, application: u32, at: u64) {
-        let application = &mut self.of_flows[application as usize];
-        application.delivered_at = application.delivered_at.max(at);
-        if let Some(request) = &mut application.request {
-            request.first_at.get_or_insert(at);
-        }
-    }
-
-    /// What the earlier connections of a flow did.
-    pub(super) fn retired(&self, application: u32) -> &FlowTotal {
-        static NOTHING: FlowTotal = FlowTotal::NOTHING;
-        self.of_flows.get(application as usize).map_or(&NOTHING, |application| &application.retired)
-    }
-}
-
-impl Driver {
-    /// `source` of `flow`, or of the group whose first flow that is.
-    fn new(plan: &Plan, source: Box<dyn Source>, flow: u32) -> Driver {
-        Driver { source, rng: Stream::new(plan.seed, Kind::Traffic, u64::from(flow)), pending: None }
-    }
-
-    fn next(&mut self, now: u64) -> Step {
-        self.source.next(instant(now), &mut self.rng)
-    }
-}
 
 impl Hosts<'_> {
     /// `may_sleep`: sources need no events where nothing comes of them.

@@ -7,11 +7,11 @@ use aqumen_transport::Message;
 use aqumen_transport::tcp::{Receiver, Sender};
 use aqumen_units::Bytes;
 
-use super::agents::{Agent, Side};
-use super::hosts::{FlowState, Hosts};
+use super::agent::{Agent, Side};
+use super::hosts::{FlowState, Hosts, NONE};
+use super::moment::{NEVER, instant};
 use super::totals::FlowTotal;
 use super::ways::{Sink, Ways};
-use super::{NEVER, NONE, instant};
 
 /// What a flow's ends are.
 #[derive(Clone, Copy)]

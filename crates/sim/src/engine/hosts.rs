@@ -9,10 +9,10 @@ use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_transport::tcp::{Ack, Segment, Sender, TcpConfig};
 use aqumen_units::{Instant, Span};
 
-use super::agents::Agent;
-use super::applications::Applications;
+use super::agent::Agent;
+use super::application::Applications;
+use super::moment::{NEVER, instant};
 use super::ways::Ways;
-use super::{NEVER, NONE, instant};
 use crate::event::{Event, Kept};
 use crate::measure::Measures;
 
@@ -25,6 +25,9 @@ pub(super) struct Hosts<'a> {
     pub(super) applications: Applications,
     pub(super) measures: Measures,
 }
+
+/// A flow has no agent, or no application.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Those of the flows that samples watch that may stand otherwise than at the last one.
 pub(super) struct Touched {

@@ -7,7 +7,7 @@ use aqumen_transport::Packet;
 use aqumen_transport::tcp::Ack;
 
 use super::batch::Turn;
-use super::ways::Table;
+use super::table::Table;
 use crate::event::{Event, Kept};
 use crate::trace::Trace;
 

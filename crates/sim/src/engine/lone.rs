@@ -6,171 +6,10 @@ use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
 
 use super::hosts::{Departure, FlowState, Hosts};
+use super::lone_inbox::{NO_MORE, RECEIVER, Round};
+use super::moment::{NEVER, instant};
 use super::ways::Ways;
-use super::{NEVER, instant};
-use crate::event::{Event, Words};
-use crate::inbox::Inbox;
-
-pub(super) struct Lone {
-    /// A window is 2^width_bits nanoseconds long.
-    width_bits: u32,
-    /// Packets that reach an end: a flow's sender, or with `RECEIVER` its receiver, is in the place of the slot.
-    packets: Inbox<Event>,
-    /// Those of the present window.
-    packets_now: Vec<Event>,
-    /// Memory for some of them.
-    spare: Vec<Event>,
-    /// Flows whose ends may have something to do by themselves, and when.
-    timers: Inbox<(u64, u32)>,
-    timers_now: Vec<(u64, u32)>,
-    round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
-    /// Empty where no sender waits before it sends.
-    next_acks: Vec<u32>,
-    /// The same for each flow, in the pass that finds them: of which pass, above when.
-    first_acks: Vec<u64>,
-    pass: u32,
-}
-
-/// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and
-/// hardly any goes off; none goes off sooner than the least timeout after it was moved. So a round comes at least each
-/// time that has passed, and finds those that could go off before the next.
-struct Round {
-    /// No more than the least timeout, nanoseconds; `NEVER`: there is no round, and each timer has its event.
-    every: u64,
-    /// What was before is done.
-    now: u64,
-    /// When the next round comes at the latest.
-    next: u64,
-}
-
-/// So many rounds are made in the least timeout.
-const ROUNDS: u64 = 2;
-
-/// Set where a packet reaches a receiver.
-const RECEIVER: u32 = 1 << 31;
-
-/// Nothing more in this window.
-const NO_MORE: u32 = u32::MAX;
-
-impl Lone {
-    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
-    /// a sender may wait for a random time before it sends; none otherwise.
-    pub(super) fn new(
-        width_bits: u32,
-        horizon_ns: u64,
-        timer_horizon_ns: u64,
-        waiting: usize,
-        timeout: Option<Span>,
-    ) -> Self {
-        // A window in which a timer could be set and go off is too long.
-        let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
-        // More often than need be: of those that could go off before the next round, fewer then are moved before.
-        let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
-        Lone {
-            width_bits,
-            round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
-            packets: Inbox::new(width_bits, horizon_ns),
-            packets_now: Vec::new(),
-            spare: Vec::new(),
-            timers: Inbox::new(width_bits, timer_horizon_ns),
-            timers_now: Vec::new(),
-            next_acks: Vec::new(),
-            first_acks: vec![0; waiting],
-            pass: 0,
-        }
-    }
-
-    /// An acknowledgement will reach the sender of the flow in the place of its slot.
-    #[inline(always)]
-    pub(super) fn post(&mut self, event: Event) {
-        if !self.packets.post_ahead(event) {
-            self.post_rarely(event.words());
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn post_rarely(&mut self, words: Words) {
-        self.packets.post(Event::of_words(words));
-    }
-
-    /// A segment will reach the receiver of that flow.
-    pub(super) fn post_to_receiver(&mut self, event: Event) {
-        self.post(event.moved(event.at, event.slot() | RECEIVER));
-    }
-
-    /// An end of `flow` may have something to do at `at`.
-    #[inline]
-    pub(super) fn schedule(&mut self, at: u64, flow: u32) {
-        self.timers.post((at, flow));
-    }
-
-    /// Opens `window`, which begins at `start`; nothing happens before.
-    pub(super) fn open(&mut self, window: u64, start: u64) {
-        self.round.now = start;
-        self.packets.open(window, &mut self.packets_now);
-        self.timers.open(window, &mut self.timers_now);
-    }
-
-    /// A sender's timer that is due no sooner needs no event yet.
-    #[inline(always)]
-    pub(super) fn next_round(&self) -> u64 {
-        self.round.next
-    }
-
-    /// The next window in which an end may have something to do, or a round comes.
-    pub(super) fn next_window(&self) -> u64 {
-        self.packets.next_window().min(self.timers.next_window()).min(self.round.next >> self.width_bits)
-    }
-
-    /// Whether there is nothing to do in the present window.
-    fn is_idle(&self) -> bool {
-        self.packets_now.is_empty() && self.timers_now.is_empty() && self.timers.is_idle()
-    }
-
-    /// Takes the packets of the present window before `until`, and finds for each the next of the same sender.
-    fn take_packets(&mut self, until: u64, (length, end): (u64, u64)) -> (Vec<Event>, Vec<u32>) {
-        let start = end - length;
-        let mut events = std::mem::take(&mut self.packets_now);
-        if until < end {
-            // Those for later stay, in their order.
-            let mut early = std::mem::take(&mut self.spare);
-            part(&mut events, &mut early, until);
-            self.packets_now = std::mem::replace(&mut events, early);
-        }
-        let mut next_acks = std::mem::take(&mut self.next_acks);
-        next_acks.clear();
-        if !self.first_acks.is_empty() {
-            next_acks.resize(events.len(), NO_MORE);
-            if self.pass == u32::MAX {
-                self.first_acks.fill(0);
-                self.pass = 0;
-            }
-            self.pass += 1;
-            for (event, next) in events.iter().zip(&mut next_acks).rev() {
-                if let Some(first) = self.first_acks.get_mut(event.slot() as usize) {
-                    // Read and written in one piece, and chosen without a branch, which nobody could foretell.
-                    let known = std::mem::replace(first, u64::from(self.pass) << 32 | (event.at - start));
-                    *next = if (known >> 32) as u32 == self.pass { known as u32 } else { NO_MORE };
-                }
-            }
-        }
-        (events, next_acks)
-    }
-
-    /// Takes the memory back.
-    fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u32>) {
-        self.next_acks = next_acks;
-        events.clear();
-        // What was not taken at the first time has memory of its own; else the inbox wants it back.
-        if self.packets_now.capacity() == 0 {
-            self.packets_now = events;
-        } else {
-            self.spare = events;
-        }
-    }
-}
+use crate::event::Event;
 
 /// Why the loop stops.
 enum Stop {
@@ -376,23 +215,6 @@ impl Hosts<'_> {
     }
 }
 
-/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for
-/// each, which nobody could foretell.
-fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
-    early.extend_from_slice(events);
-    let (mut before, mut after) = (0, 0);
-    for place in 0..events.len() {
-        let event = events[place];
-        let is_early = event.at < until;
-        early[before] = event;
-        events[after] = event;
-        before += usize::from(is_early);
-        after += usize::from(!is_early);
-    }
-    early.truncate(before);
-    events.truncate(after);
-}
-
 /// Carries out what a receiver does by itself: delayed acknowledgements.
 #[inline(always)]
 fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
@@ -417,22 +239,4 @@ fn send_other(ways: &mut Ways<'_>, state: &mut FlowState, config: &TcpConfig, fl
 #[inline(never)]
 fn on_other_ack(state: &mut FlowState, config: &TcpConfig, event: &Event) {
     state.sender.on_ack(config, instant(event.at), &event.as_ack());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_comes_early_is_parted_from_what_comes_later_both_in_order() {
-        let event = |(slot, at): (u32, u64)| Event::timer(at, slot);
-        for (until, expected) in [(0, [&[][..], &[0, 1, 2, 3][..]]), (6, [&[1, 3], &[0, 2]]), (9, [&[0, 1, 2, 3], &[]])]
-        {
-            let mut later: Vec<Event> = (0..).zip([7, 5, 8, 5]).map(event).collect();
-            let mut early = Vec::new();
-            part(&mut later, &mut early, until);
-            let slots = [early, later].map(|events| events.iter().map(Event::slot).collect::<Vec<_>>());
-            assert_eq!(slots, expected);
-        }
-    }
 }

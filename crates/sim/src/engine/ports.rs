@@ -7,10 +7,11 @@
 use aqumen_network::Identity;
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
 
-use super::agents::Side;
+use super::Engine;
+use super::agent::Side;
 use super::batch::Turn;
+use super::moment::NEVER;
 use super::ways::Ways;
-use super::{Engine, NEVER};
 use crate::event::Event;
 use crate::lanes::Target;
 use crate::measure::segments::Segments;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::batch::Turn;
-use super::lone::Lone;
+use super::lone_inbox::Lone;
 use super::partition::{LONE, Partition, expected_horizon, expected_rate};
 use super::place::Place;
 use crate::event::Event;

@@ -7,8 +7,9 @@ use aqumen_transport::tcp::{Ack, Feedback, Receiver, TcpConfig};
 use aqumen_units::Instant;
 
 use super::log::Log;
+use super::moment::{NEVER, instant};
 use super::post::Post;
-use super::{NEVER, instant};
+use super::table::Table;
 use crate::event::{Event, Kept, Words};
 use crate::lanes::{Exit, Lanes, Leads, NO_PLACE, Target};
 use crate::measure::segments::Segments;
@@ -48,12 +49,6 @@ pub(super) struct Sink {
     pub(super) group: u32,
     /// The connection's, as events have it.
     pub(super) epoch: u16,
-}
-
-/// What is too large to travel in an event.
-pub(super) struct Table<T> {
-    kept: Vec<T>,
-    free: Vec<u32>,
 }
 
 impl Ways<'_> {
@@ -286,32 +281,3 @@ impl<'a> Ways<'a> {
 
 /// So many flows are at hand without looking ahead.
 const FLOWS_IN_CACHE: usize = 2000;
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Table { kept: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T: Copy> Table<T> {
-    pub(super) fn keep(&mut self, item: T) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.kept[index as usize] = item;
-            index
-        } else {
-            self.kept.push(item);
-            (self.kept.len() - 1) as u32
-        }
-    }
-
-    /// Takes an item out.
-    #[inline]
-    pub(super) fn take(&mut self, index: u32) -> T {
-        self.free.push(index);
-        self.kept[index as usize]
-    }
-
-    pub(super) fn get(&self, index: u32) -> &T {
-        &self.kept[index as usize]
-    }
-}

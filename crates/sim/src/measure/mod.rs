@@ -10,7 +10,7 @@ use aqumen_network::Receptions;
 use aqumen_result::{FlowMetrics, Requests, tell_films};
 use aqumen_scenario::{Plan, Traffic, Window};
 
-use share::Share;
+use share::{Share, Standing};
 
 /// All of it.
 pub(crate) struct Measures {
@@ -18,15 +18,6 @@ pub(crate) struct Measures {
     pub(crate) requests: Requests,
     /// For each recorded link, by number.
     pub(crate) shares: Vec<(u32, Share)>,
-}
-
-/// Where an endless TCP transfer is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Standing {
-    /// What congestion lets it have under way, segments.
-    pub(crate) window: f64,
-    /// Segments acknowledged.
-    pub(crate) acknowledged: u32,
 }
 
 impl Measures {

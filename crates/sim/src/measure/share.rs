@@ -10,14 +10,21 @@ use std::collections::VecDeque;
 use aqumen_result::{Synchrony, jain, jain_of_sums};
 use aqumen_scenario::{Plan, Window};
 
-use super::Standing;
-
 /// Flows that are watched at most.
 const WATCHED: usize = 256;
 /// Length of the sliding interval, rounded up to a whole number of sampling intervals, nanoseconds.
 const INTERVAL: u64 = 1_000_000_000;
 /// The index from which on flows count as converged.
 const CONVERGED: f64 = 0.9;
+
+/// Where an endless TCP transfer is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Standing {
+    /// What congestion lets it have under way, segments.
+    pub(crate) window: f64,
+    /// Segments acknowledged.
+    pub(crate) acknowledged: u32,
+}
 
 /// The sharing of one link.
 pub(crate) struct Share {

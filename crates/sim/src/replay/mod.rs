@@ -4,123 +4,39 @@
 //! discipline and says what would have happened to each class of them. Senders do not react: a capture of TCP shaped by
 //! its own bottleneck says what this queue would do to these packets, not what the senders would then have sent.
 //!
-//! Reading order: `pace` (the times of a capture as those of a replay), `classify` (what a packet is), `tally` (what is
-//! counted), `run` (queue, transmitter and timers), `writer` (the packets that leave), `answer` (what is said).
+//! Reading order: `setup` (the queue), `source` (the capture), `pace` (the times of a capture as those of a replay),
+//! `classify` (what a packet is), `tally` (what is counted), `run` (queue, transmitter and timers), `writer` (the
+//! packets that leave), `answer` (what is said).
 
 mod answer;
 mod classify;
+mod error;
 mod pace;
 mod run;
+mod setup;
+mod source;
 mod tally;
 mod writer;
 
-use std::fmt;
-use std::fs::File;
 use std::path::Path;
 
-use aqumen_aqm::{Limit, Network};
 use aqumen_capture::Reader;
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, cost};
-use aqumen_units::{Bytes, Rate};
+use aqumen_units::Rate;
 
 use crate::Progress;
 use pace::Pace;
 use run::Replay;
+use source::{LOOK_PKTS, open, share};
 use writer::Writer;
 
 pub use answer::{Answer, CaptureReport, ClassReport, Counts, FlowReport, LinkReport, SetupReport, Sojourn};
-
-/// Why a capture could not be replayed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Error {
-    /// The capture cannot be read, or what is in it cannot be replayed.
-    Capture {
-        /// Its file.
-        file: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// The AQM does not fit.
-    Aqm {
-        /// The SPEC.
-        spec: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// The packets that leave could not be written.
-    Out {
-        /// The file.
-        file: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// The host asked to stop.
-    Cancelled,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Capture { file, message } => write!(f, "{file}: {message}"),
-            Error::Aqm { spec, message } => write!(f, "aqm = \"{spec}\": {message}"),
-            Error::Out { file, message } => write!(f, "cannot write {file}: {message}"),
-            Error::Cancelled => f.write_str("the replay was stopped"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// The queue and the pace at which packets are offered to it, all explicit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setup {
-    /// Rate of the link.
-    pub rate: Rate,
-    /// Room of the queue.
-    pub limit: Limit,
-    /// Propagation delay of the link, nanoseconds.
-    pub delay_ns: u64,
-    /// The network that AQMs design themselves for.
-    pub network: Network,
-    /// Bytes that each packet takes on the link beyond its length in the capture.
-    pub overhead: i64,
-    /// How many times faster than they were captured the packets are offered.
-    pub speedup: f64,
-    /// The only interface whose packets count.
-    pub interface: Option<u32>,
-    /// Flows that are reported each by itself.
-    pub top: usize,
-    /// Seed of the AQM's random numbers.
-    pub seed: u64,
-}
-
-impl Setup {
-    /// The settings in force, for people and programs.
-    pub fn report(&self) -> SetupReport {
-        SetupReport {
-            rate_bps: self.rate.as_bps(),
-            buffer_pkts: self.limit.packets,
-            buffer_bytes: (self.limit.bytes != Bytes(u64::MAX)).then_some(self.limit.bytes.0),
-            delay_s: self.delay_ns as f64 / 1e9,
-            overhead_bytes: self.overhead,
-            speedup: self.speedup,
-            interface: self.interface,
-            seed: self.seed,
-            target_pkts: self.network.target_pkts,
-            nominal_flows: self.network.flows,
-            nominal_rtt_s: self.network.base_rtt_s,
-            nominal_packet_bytes: self.network.packet_bytes,
-        }
-    }
-}
+pub use error::Error;
+pub use setup::Setup;
 
 /// Packets from which the mean size is taken where the whole capture need not be looked at.
 const PILOT_PKTS: u64 = 10_000;
-
-/// Packets between two looks at the progress.
-const LOOK_PKTS: u64 = 4096;
 
 /// Looks at the capture at `path` and settles what `settings` leave open: with a load all of it is read for the rate,
 /// else its first packets for their mean size.
@@ -134,7 +50,7 @@ pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> 
     while let Some(record) = reader.next_record().map_err(|error| wrong(error.to_string()))? {
         if settings.interface.is_none_or(|wanted| wanted == record.interface) {
             last_ns = pace.at(record.at_ns);
-            bytes += u64::from(on_the_wire(record.original, overhead));
+            bytes += u64::from(setup::on_the_wire(record.original, overhead));
             packets += 1;
         }
         if settings.load.is_none() && packets == PILOT_PKTS {
@@ -195,7 +111,7 @@ fn scan(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64,
     while let Some(record) = reader.next_record().map_err(|error| wrong(error.to_string()))? {
         if setup.interface.is_none_or(|wanted| wanted == record.interface) {
             (last_ns, packets) = (pace.at(record.at_ns), packets + 1);
-            let size = u64::from(on_the_wire(record.original, setup.overhead));
+            let size = u64::from(setup::on_the_wire(record.original, setup.overhead));
             (bytes, largest) = (bytes + size, size.max(largest));
         }
         if reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(share(reader.position(), length)) {
@@ -265,26 +181,4 @@ pub fn replay_bytes(capture: &[u8], setup: &Setup, aqm: &AqmSpec) -> Result<Answ
     let wrong = |error: aqumen_capture::Error| Error::Capture { file: file.into(), message: error.to_string() };
     let mut reader = Reader::new(capture).map_err(wrong)?;
     run::offer(Replay::new(setup, aqm, None)?, &mut reader, capture.len() as u64, file, &mut |_| true)
-}
-
-/// The capture at `path`, and its length in bytes.
-fn open(path: &Path) -> Result<(Reader<File>, u64), Error> {
-    let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
-    let file = File::open(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    let metadata = file.metadata().map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    if metadata.is_dir() {
-        return Err(wrong("cannot be read: it is a directory".into()));
-    }
-    let reader = Reader::new(file).map_err(|error| wrong(error.to_string()))?;
-    Ok((reader, metadata.len()))
-}
-
-/// Bytes that a packet takes on the link: at least one.
-#[inline]
-fn on_the_wire(original: u32, overhead: i64) -> u32 {
-    (i64::from(original) + overhead).clamp(1, i64::from(u32::MAX)) as u32
-}
-
-fn share(position: u64, length: u64) -> f64 {
-    (position as f64 / length.max(1) as f64).min(1.0)
 }

@@ -16,10 +16,12 @@ use aqumen_units::{Bytes, Instant, Span};
 
 use super::answer::{Answer, CaptureReport, ClassReport, LinkReport};
 use super::classify::{FlowKey, traffic_class};
+use super::error::Error;
 use super::pace::{HORIZON_NS, Pace};
+use super::setup::{Setup, on_the_wire};
+use super::source::{LOOK_PKTS, share};
 use super::tally::{Tallied, Tallies};
 use super::writer::{Captured, Writer};
-use super::{Error, LOOK_PKTS, Setup, on_the_wire, share};
 use crate::Progress;
 
 /// A queue, its link, and what was counted so far.

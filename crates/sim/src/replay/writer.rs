@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aqumen_capture::Ip;
 
-use super::Error;
+use super::error::Error;
 
 /// Writes a file that takes its name when it is complete.
 pub(crate) struct Writer {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use aqumen_result::{LinkMetrics, RunResult, student_quantile};
+use aqumen_scenario::channel::MODELS;
 use aqumen_scenario::{Plan, Scenario};
 use aqumen_sim::{Options, run};
 
@@ -141,23 +142,35 @@ fn batches(lines: &str) -> (Vec<f64>, f64) {
     ((0..20).map(of_batch).collect(), link(&result, "steady").utilization.unwrap())
 }
 
+/// Each model, which carries on average what its closed form says.
+const CLOSED: [&str; 12] = [
+    r#"channel = { model = "wifi", mcs = 2.0, streams = 1, packet = "1000B" }"#,
+    r#"channel = { model = "wifi", mcs = 5.0, contenders = 3, aggregate = 8, packet = "1000B" }"#,
+    r#"channel = { model = "wifi", coherence = "20ms", mcs = 3.0, spread = 1.0, contenders = 1, aggregate = 1, packet = "1000B" }"#,
+    r#"channel = { model = "wimax", coherence = "5ms" }"#,
+    r#"channel = { model = "umts", coherence = "2ms" }"#,
+    r#"channel = { model = "umts", dch = "384kbit", bler = 0.2, retx_bler = 0.2, max_retx = 10 }"#,
+    r#"channel = { model = "lte", coherence = "1ms", resource_blocks = 25, bler = 0.3, retx_bler = 0.3, max_retx = 12 }"#,
+    r#"channel = { model = "lte", coherence = "1ms", resource_blocks = 25, handover_interval = "500ms" }"#,
+    r#"channel = { model = "shared", rate = "20Mbit", neighbours = 4, mean_on = "100ms", mean_off = "50ms" }"#,
+    // At one level what is left to chance is which blocks fail.
+    r#"channel = { model = "wimax", spread = 0.0, profile = 6.0 }"#,
+    r#"channel = { model = "umts", spread = 0.0, cqi = 22.0 }"#,
+    r#"channel = { model = "lte", spread = 0.0, cqi = 7.0, resource_blocks = 25, bler = 0.2 }"#,
+];
+
+#[test]
+fn every_model_of_a_medium_is_tried_here() {
+    for model in MODELS {
+        let named = |lines: &str| lines.contains(&format!("model = \"{model}\""));
+        assert!(LINES.iter().any(|(lines, _)| named(lines)), "{model} is not among LINES");
+        assert!(CLOSED.iter().any(|lines| named(lines)), "{model} is not among CLOSED");
+    }
+}
+
 #[test]
 fn each_medium_carries_its_closed_form_on_average() {
-    for lines in [
-        r#"channel = { model = "wifi", mcs = 2.0, streams = 1, packet = "1000B" }"#,
-        r#"channel = { model = "wifi", mcs = 5.0, contenders = 3, aggregate = 8, packet = "1000B" }"#,
-        r#"channel = { model = "wifi", coherence = "20ms", mcs = 3.0, spread = 1.0, contenders = 1, aggregate = 1, packet = "1000B" }"#,
-        r#"channel = { model = "wimax", coherence = "5ms" }"#,
-        r#"channel = { model = "umts", coherence = "2ms" }"#,
-        r#"channel = { model = "umts", dch = "384kbit", bler = 0.2, retx_bler = 0.2, max_retx = 10 }"#,
-        r#"channel = { model = "lte", coherence = "1ms", resource_blocks = 25, bler = 0.3, retx_bler = 0.3, max_retx = 12 }"#,
-        r#"channel = { model = "lte", coherence = "1ms", resource_blocks = 25, handover_interval = "500ms" }"#,
-        r#"channel = { model = "shared", rate = "20Mbit", neighbours = 4, mean_on = "100ms", mean_off = "50ms" }"#,
-        // At one level what is left to chance is which blocks fail.
-        r#"channel = { model = "wimax", spread = 0.0, profile = 6.0 }"#,
-        r#"channel = { model = "umts", spread = 0.0, cqi = 22.0 }"#,
-        r#"channel = { model = "lte", spread = 0.0, cqi = 7.0, resource_blocks = 25, bler = 0.2 }"#,
-    ] {
+    for lines in CLOSED {
         let plan = plan_of(&text(lines, "1s", ""), "droptail", 1);
         let closed = plan.links[0].rates[0].1.as_bps() as f64;
         let (carried, utilization) = batches(lines);

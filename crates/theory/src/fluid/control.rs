@@ -1,7 +1,7 @@
 //! How an AQM drives the equations: its control law at its own instants, or the law that its decisions obey on average.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, Value};
+use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, Spares, Value};
 pub use aqumen_aqm::{RedLaw, Share};
 use aqumen_units::{Instant, Probability};
 
@@ -49,6 +49,9 @@ pub(crate) struct Driver {
     applied: Probability,
     ecn: bool,
     share: Share,
+    spares: Option<Spares>,
+    /// Whether the last step found a delay that spares packets.
+    spared: bool,
     /// The probability above which signals are losses all the same.
     mark_limit: f64,
 }
@@ -77,11 +80,14 @@ impl Driver {
             applied: Probability::ZERO,
             ecn: true,
             share: Share::Plain,
+            spares: None,
+            spared: false,
             mark_limit: 1.0,
         };
         if let Control::Law(aqm) = &mut control {
             (driver.ecn, driver.mark_limit) = marking(aqm);
             driver.share = aqm.theory().share();
+            driver.spares = aqm.theory().spares();
             if let Some(law) = aqm.law_mut() {
                 driver.applied = law.initial();
                 driver.loops = law.periods().map(|period| {
@@ -142,6 +148,9 @@ impl Driver {
             l.totals = new;
             l.due_ns += l.period_ns;
             self.applied = law.step(which, &seen);
+            self.spared = self
+                .spares
+                .is_some_and(|spares| view.sojourn_s < spares.delay_s && self.applied.get() < spares.probability);
             stepped = true;
         }
         stepped
@@ -155,6 +164,7 @@ impl Driver {
         }
         match &self.control {
             Control::None | Control::Packets(_) => 0.0,
+            Control::Law(_) if self.spared => 0.0,
             Control::Law(_) => self.share.of_law(self.applied.get()),
             Control::Red(red) => red.probability(average),
         }
@@ -186,6 +196,7 @@ impl Driver {
     pub(crate) fn shown_probability(&self, average: f64) -> f64 {
         match &self.packets {
             Some(packets) => packets.aqm.probability().get(),
+            None if self.spared => self.share.of_law(self.applied.get()),
             None => self.probability(average),
         }
     }
@@ -212,8 +223,9 @@ fn marking(aqm: &AnyAqm) -> (bool, f64) {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::{RedCurve, SampledLaw};
-    use aqumen_units::Span;
+    use aqumen_aqm::{Network, RedCurve, SampledLaw};
+    use aqumen_scenario::AqmChoice;
+    use aqumen_units::{Rate, Span};
 
     use super::*;
 
@@ -268,6 +280,42 @@ mod tests {
             near(shown.applied.get(), applied);
         }
         assert_eq!(seen.len(), 2);
+    }
+
+    #[test]
+    fn pie_spares_packets_while_the_delay_is_below_half_of_its_target() {
+        let network = Network {
+            capacity: Rate::from_bps(8_000_000),
+            flows: 10.0,
+            base_rtt_s: 0.1,
+            target_pkts: 15.0,
+            packet_bytes: 1000.0,
+            link_rate: Rate::from_bps(8_000_000),
+            buffer_pkts: 300.0,
+        };
+        let aqm = AqmChoice::builtin("pie", Vec::new(), network).build().unwrap().unwrap();
+        let mut driver = Driver::new(Control::Law(aqm), false, 300.0, 1000.0, true);
+        let mut at = |sojourn_s: f64| {
+            let due = driver.due_ns();
+            let view =
+                View { queue_pkts: 1000.0 * sojourn_s, packet_bytes: 1000.0, sojourn_s, totals: Totals::default() };
+            driver.sample(due, view);
+            (driver.probability(0.0), driver.shown_probability(0.0))
+        };
+        // Long above its target of 15 ms.
+        for _ in 0..120 {
+            at(0.03);
+        }
+        let (signalled, shown) = at(0.03);
+        assert!(signalled > 0.01 && signalled < 0.1 && shown == signalled, "{signalled} {shown}");
+        // Half of it is 7.5 ms; what the law says is shown all the same.
+        let (signalled, shown) = at(0.0074);
+        assert!(signalled == 0.0 && shown > 0.01, "{signalled} {shown}");
+        assert!(at(0.0076).0 > 0.01);
+        // From p = .2 on nothing is spared.
+        while at(0.3).1 < 0.7 {}
+        let (signalled, shown) = at(0.0);
+        assert!(signalled == shown && shown > 0.1, "{signalled} {shown}");
     }
 
     #[test]

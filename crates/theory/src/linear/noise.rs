@@ -1,9 +1,10 @@
 //! What the queue does around its rest: the noise that packets make, through the loop.
 //!
 //! Two white noises enter. A window's reductions come at random, so many packets^2 a round trip each; the windows
-//! filter it as they do any push, with their pole, and the queue follows with a lag of R. Packets arrive at random,
-//! C of them a second; a surplus goes away within R, since those that wait longer come back later. Both are
-//! answered by the loop, 1 / (1 + L).
+//! filter it as they do any push, with their pole, and the queue follows with a lag of R. Packets arrive at random, C
+//! of them a second; a surplus goes away within R, since those that wait longer come back later. Both are answered by
+//! the loop, 1 / (1 + L). This is of signals by a toss for each packet; of signals that are spaced the noise is that of
+//! `field`.
 
 use std::f64::consts::PI;
 

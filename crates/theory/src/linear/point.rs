@@ -35,6 +35,9 @@ pub struct OperatingPoint {
     /// How the mean window answers around there; `None` of senders whose many windows answer one by one.
     #[serde(skip)]
     pub windows: Option<Windows>,
+    /// How even signals are: see [`aqumen_aqm::Theory::dispersion`].
+    #[serde(skip)]
+    pub dispersion: f64,
     /// The window that is left where every packet is signalled, packets.
     #[serde(skip)]
     pub least_window_pkts: f64,
@@ -92,6 +95,7 @@ impl OperatingPoint {
             probability,
             feasible: probability <= 1.0,
             windows: Some(Windows::of_reno(window_pkts)),
+            dispersion: 1.0,
             least_window_pkts: match model {
                 Model::Reno => crate::window::window(1.0),
                 _ => std::f64::consts::SQRT_2,
@@ -119,7 +123,7 @@ impl OperatingPoint {
 
     /// The same under signals that are more even than by chance: see [`aqumen_aqm::Theory::dispersion`].
     pub(crate) fn signalled(self, dispersion: f64) -> Self {
-        OperatingPoint { windows: self.windows.map(|windows| windows.signalled(dispersion)), ..self }
+        OperatingPoint { dispersion, ..self }
     }
 
     /// Capacity left to TCP, C_e = C - u0, packets/s.

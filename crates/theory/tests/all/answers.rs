@@ -9,8 +9,8 @@ use std::fmt::Write;
 use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, Scenario};
 use aqumen_theory::design::{Place, analyse};
+use aqumen_theory::engine;
 use aqumen_theory::fluid::{self, Model};
-use aqumen_theory::predict;
 use aqumen_units::Rate;
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ fn answers() -> BTreeMap<String, String> {
             let json = serde_json::to_value((&result.links, &result.flows)).unwrap();
             numbers(&format!("{kind} {name} {aqm}"), &json, &mut found);
         };
-        told("theory", predict::run(&plan).ok());
+        told("theory", engine::run(&plan).ok());
         told("fluid", fluid::run(&plan, fluid::Options::default(), &mut |_| true).ok());
     }
     found

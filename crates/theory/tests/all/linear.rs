@@ -9,7 +9,7 @@ use aqumen_aqm::{
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
-use aqumen_theory::linear::{Complex64, Controller, Loop, OperatingPoint, Plant, rightmost, spectral_radius};
+use aqumen_theory::linear::{Answers, Complex64, Controller, Loop, OperatingPoint, Plant, rightmost, spectral_radius};
 use aqumen_units::{Probability, Rate, Span};
 
 /// The ARM-PFC paper's design point.
@@ -381,6 +381,39 @@ fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
         let controller = Controller::Continuous { num: vec![k, k], den: vec![0.0, 1.0] };
         let root = rightmost(&Loop::new(plant, controller)).unwrap();
         assert!((root.re - re).abs() < 1e-4 && (root.im - im).abs() < 1e-4, "{k}: {root}");
+    }
+}
+
+/// Two coupled neurons around zero, from a21 to what comes back (Shayer and Campbell 2000; DDE-BIFTOOL's demo `neuron`,
+/// kappa = .5, beta = -1, a12 = 1, tau1 = tau2 = .2, tau_s = 1.5): a12 e^(-.4 s) / (s + kappa - beta e^(-tau_s s))^2.
+struct Neurons;
+
+impl Answers for Neurons {
+    fn response(&self, w: f64) -> Complex64 {
+        let (s, late) = (Complex64::new(0.0, w), |delay: f64| Complex64::new((w * delay).cos(), -(w * delay).sin()));
+        let one = s + 0.5 + late(1.5);
+        late(0.4) / (one * one)
+    }
+
+    fn dc_gain(&self) -> f64 {
+        1.0 / (1.5 * 1.5)
+    }
+
+    fn delay_s(&self) -> f64 {
+        1.5
+    }
+}
+
+#[test]
+fn the_first_hopf_point_of_coupled_neurons_is_where_dde_biftool_prints_it() {
+    // Its demo1_hopf: `parameter: [0.5 -1 1 0.80712 0.2 0.2 1.5]`, `omega: 0.78197`. Its demo1_normalforms: where a21
+    // is zero the frequency at which it swings by itself is .8660253, beyond a tau_s of 2.4184.
+    for a21 in [0.5, 0.8, 0.81, 2.0] {
+        let static_gain = Controller::Continuous { num: vec![a21], den: vec![1.0] };
+        let margins = Loop::new(Neurons, static_gain).margins();
+        assert_eq!((margins.stable, margins.unstable_poles), (a21 < 0.80712, if a21 < 0.80712 { 0 } else { 2 }));
+        assert!((margins.gain_margin.unwrap() * a21 - 0.80712).abs() < 1e-5, "{margins:?}");
+        assert!((margins.phase_crossover_rad_s.unwrap() - 0.78197).abs() < 1e-5, "{margins:?}");
     }
 }
 

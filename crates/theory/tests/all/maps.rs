@@ -2,9 +2,12 @@
 
 use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, OwnedValue};
-use aqumen_theory::design::{Place, analyse};
+use aqumen_theory::boundary::boundary;
+use aqumen_theory::cycle::check;
+use aqumen_theory::design::{Place, analyse, linearise};
 use aqumen_theory::fluid::Model;
-use aqumen_theory::maps::{Axis, beside, check, map};
+use aqumen_theory::linear::{Loop, OperatingPoint, Plant};
+use aqumen_theory::maps::{Axis, beside, map};
 use aqumen_theory::robust::{self, Aim, Box};
 use aqumen_units::Rate;
 
@@ -63,6 +66,53 @@ fn the_boundary_of_a_map_is_where_the_equations_begin_to_swing() {
             }
         }
         assert!(checked >= 6, "{name}: only {checked} points on the boundary");
+    }
+}
+
+#[test]
+fn a_boundary_over_gain_is_the_gain_margin() {
+    // At each round trip the loop by itself says up to which factor it is stable, and how it swings there.
+    let choice = choice("pi", &[]);
+    let pieces = boundary(&choice, &place(), (Axis::Rtt, [0.1, 0.4]), (Axis::Gain, [0.2, 20.0]), 2).unwrap();
+    let [piece] = &pieces[..] else { panic!("{} pieces", pieces.len()) };
+    let (first, last) = (piece[0].x.min(piece[piece.len() - 1].x), piece[0].x.max(piece[piece.len() - 1].x));
+    assert!(piece.len() > 20 && first < 0.105 && last > 0.38, "{} from {first} to {last}", piece.len());
+    for at in piece.iter().step_by(5) {
+        // The controller stays that of the design, the queue where it was.
+        let (_, controller) = linearise(&choice, &place()).unwrap();
+        let here = OperatingPoint::new(Model::Ecn, 100.0, 1250.0, 0.0, at.x, 100.0).unwrap();
+        let margins = Loop::new(Plant::exact(&here), controller.unwrap()).margins();
+        assert!((at.y / margins.gain_margin.unwrap() - 1.0).abs() < 1e-6, "{at:?} {margins:?}");
+        let period_s = 2.0 * std::f64::consts::PI / margins.phase_crossover_rad_s.unwrap();
+        assert!((at.period_s / period_s - 1.0).abs() < 1e-6, "{at:?} {period_s}");
+    }
+}
+
+#[test]
+fn a_boundary_over_flows_and_round_trip_parts_what_is_stable_from_what_is_not() {
+    let (x, y) = ((Axis::Flows, [5.0, 400.0]), (Axis::Rtt, [0.05, 0.6]));
+    for name in ["pi", "arm-pfc", "aqm-mo"] {
+        let choice = choice(name, &[]);
+        let pieces = boundary(&choice, &place(), x, y, 2).unwrap();
+        let mut parted = 0;
+        for at in pieces.iter().flatten().step_by(4) {
+            let stable = [0.97, 1.03].map(|factor| {
+                map(&choice, &place(), (Axis::Flows, &[factor * at.x]), (Axis::Rtt, &[at.y]), 1).unwrap().points[0]
+                    .margins
+                    .stable
+            });
+            assert_eq!(stable, [false, true], "{name}: {at:?}");
+            parted += 1;
+        }
+        assert!(parted >= 4, "{name}: {parted}");
+    }
+    let refused = boundary(&choice("pi", &[]), &place(), (Axis::Flows, [9.0, 9.0]), (Axis::Rtt, [0.1, 0.2]), 1);
+    assert_eq!(refused.unwrap_err().to_string(), "a range from 9 to 9: from above 0, to above from");
+    // From one gap between signals to the next RED's gain jumps: at 174 flows and .0683 s the loop is stable at .1 %
+    // more flows, and at neither .3 % more nor .1 % less.
+    for name in ["red", "ared"] {
+        let refused = boundary(&choice(name, &[]), &place(), x, y, 2).unwrap_err().to_string();
+        assert!(refused.contains("signals a share that goes in jumps") && refused.contains("a map"), "{refused}");
     }
 }
 

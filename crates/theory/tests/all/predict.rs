@@ -2,7 +2,7 @@
 
 use aqumen_result::{Measured, Predicted, RunResult, Seen, beside};
 use aqumen_scenario::{Plan, Scenario};
-use aqumen_theory::{fluid, predict};
+use aqumen_theory::{engine, fluid, predict};
 
 fn plan(name: &str, aqm: &str, changes: &[(&str, &str)]) -> Plan {
     let (file, cell) = name.split_once('@').unwrap_or((name, ""));
@@ -22,7 +22,7 @@ fn fluid(plan: &Plan) -> RunResult {
 fn where_the_loop_is_stable_the_fluid_engine_settles_on_the_prediction() {
     for (name, aqm) in [("exp1", "arm-pfc"), ("exp1", "pi"), ("exp4", "pi"), ("exp3@n50", "arm-pfc")] {
         let plan = plan(name, aqm, &[]);
-        let (predicted, run) = (predict::run(&plan).unwrap(), fluid(&plan));
+        let (predicted, run) = (engine::run(&plan).unwrap(), fluid(&plan));
         assert_eq!(predicted.engine, "theory");
         let (a, b) = (&predicted.links["bottleneck"]["steady"], &run.links["bottleneck"]["steady"]);
         assert!((a.queue_mean_pkts - b.queue_mean_pkts).abs() < 1.0, "{name} {aqm}");
@@ -56,7 +56,7 @@ fn where_it_is_not_the_oscillation_comes_with_its_period_and_height() {
     assert!((period / expected - 1.0).abs() < 0.35, "seen {period} s, expected {expected} s");
     // Its height comes from the equations, too, here with one class of flows.
     let height = |result: &aqumen_result::RunResult| result.links["bottleneck"]["steady"].queue_std_pkts;
-    let (told, seen) = (height(&predict::run(&plan).unwrap()), height(&run));
+    let (told, seen) = (height(&engine::run(&plan).unwrap()), height(&run));
     assert!((told / seen - 1.0).abs() < 0.35, "seen {seen} packets, expected {told}");
 }
 
@@ -206,7 +206,7 @@ fn flows_of_two_laws_share_a_queue_by_their_response_functions() {
         assert!(aqm != "pi" || (0.16..0.25).contains(&at.probability), "{}", at.probability);
         let noise = at.analysis.unwrap().noise;
         assert!(at.coupled.is_none() && noise.why.is_none_or(|why| !why.contains("asked")));
-        let flows = predict::run(&plan_beside_prague(aqm, "modern")).unwrap().flows;
+        let flows = engine::run(&plan_beside_prague(aqm, "modern")).unwrap().flows;
         let [classic, scalable] = ["classic", "scalable"].map(|name| flows[name]["all"].goodput_bps);
         // 948 of 1000 bytes are payload.
         assert!(((classic + scalable) / (0.948 * 96e6) - 1.0).abs() < 0.01, "{classic} {scalable}");
@@ -227,7 +227,7 @@ fn a_buffer_in_bytes_is_so_many_packets() {
 
 #[test]
 fn what_packets_do_around_the_rest_is_in_the_result() {
-    let result = predict::run(&plan("exp1", "pi", &[])).unwrap();
+    let result = engine::run(&plan("exp1", "pi", &[])).unwrap();
     let prediction = predict::predict(&plan("exp1", "pi", &[])).unwrap();
     let noise = &prediction["bottleneck"]["steady"].analysis.as_ref().unwrap().noise;
     let link = &result.links["bottleneck"]["steady"];

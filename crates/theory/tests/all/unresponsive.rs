@@ -6,7 +6,7 @@ use aqumen_aqm::{Pi, PiGains};
 use aqumen_result::RunResult;
 use aqumen_scenario::{Plan, Scenario};
 use aqumen_theory::fluid::{self, Class, Control, Fluid, Model, Network, Options, Queue};
-use aqumen_theory::predict;
+use aqumen_theory::{engine, predict};
 
 fn run(plan: &Plan) -> RunResult {
     fluid::run(plan, Options::default(), &mut |_| true).unwrap()
@@ -56,7 +56,7 @@ fn at_rest_the_flows_fill_what_is_let_in_of_the_load_leaves() {
 fn above_the_capacity_the_queue_stands_at_its_limit_and_what_is_too_much_is_lost() {
     // 2000 packets/s at 1000, by the buffer's end alone: a half is lost.
     let plan = parse("droptail", &cbr(2000, ""));
-    for result in [run(&plan), predict::run(&plan).unwrap()] {
+    for result in [run(&plan), engine::run(&plan).unwrap()] {
         let (link, udp) = (&result.links["bottleneck"]["full"], &result.flows["udp"]["full"]);
         assert!((link.queue_mean_pkts - 100.0).abs() < 1e-6, "{}", link.queue_mean_pkts);
         assert!((link.overflow_drop_ratio.unwrap() - 0.5).abs() < 1e-6, "{link:?}");
@@ -78,7 +78,7 @@ fn above_the_capacity_the_queue_stands_at_its_limit_and_what_is_too_much_is_lost
 fn load_comes_goes_and_pauses_with_its_group() {
     // 600 of 1000 packets/s from 4 s to 14 s, but not from 11 s to 12 s: nothing waits, what arrives leaves.
     let plan = parse("droptail", &cbr(600, "start = \"4s\"\nstop = \"14s\"\noff = [[\"11s\", \"12s\"]]"));
-    for result in [run(&plan), predict::run(&plan).unwrap()] {
+    for result in [run(&plan), engine::run(&plan).unwrap()] {
         let rate = |window: &str| result.flows["udp"][window].goodput_bps / (972.0 * 8.0);
         assert!(rate("before") == 0.0 && rate("after") == 0.0);
         assert!((rate("full") - 600.0).abs() < 0.01, "{}", rate("full"));
@@ -108,7 +108,7 @@ fn experiment_8_is_what_the_packet_engine_measures() {
     // `aqumen run arm-pfc/exp8 --aqm pi-x1000 --json`, window steady.
     let (queue, rtt, loss) = (99.86, 0.2561, 0.1698);
     let plan = exp8("pi-x1000");
-    let (fluid, theory) = (run(&plan), predict::run(&plan).unwrap());
+    let (fluid, theory) = (run(&plan), engine::run(&plan).unwrap());
     let link = &fluid.links["bottleneck"]["steady"];
     let (udp, tcp) = (&fluid.flows["udp"]["steady"], &fluid.flows["ftp"]["steady"]);
     assert!((link.queue_mean_pkts - queue).abs() < 1.0, "{}", link.queue_mean_pkts);
@@ -142,7 +142,7 @@ fn flows_that_lose_share_with_load_that_loses() {
     let tcp = "[[flows]]\nname = \"tcp\"\ncount = 20\ntransport = { preset = \"ns2\", packet = \"1000B\" }\n";
     let plan =
         parse("pi:a=6.48e-4,b=6.42e-4,frequency=150Hz,target=50pkt,ecn=false", &format!("{tcp}{}", cbr(300, "")));
-    let (fluid, theory) = (run(&plan), predict::run(&plan).unwrap());
+    let (fluid, theory) = (run(&plan), engine::run(&plan).unwrap());
     let (a, b) = (&fluid.flows["udp"]["after"], &theory.flows["udp"]["after"]);
     assert!((a.loss_ratio.unwrap() / b.loss_ratio.unwrap() - 1.0).abs() < 0.03, "{a:?} {b:?}");
     let wire = |result: &RunResult| {

@@ -2,7 +2,7 @@
 
 use aqumen_units::Span;
 
-use super::{Congestion, Reduction, RtoFloor, rto};
+use super::Congestion;
 use crate::Config;
 use crate::check::{ConfigError, number, secs, span};
 
@@ -28,6 +28,27 @@ pub enum LossDetection {
     /// Those that have had a round trip and a reordering window when a segment that left later
     /// has arrived (RACK, RFC 8985).
     Rack,
+}
+
+/// How a sender in recovery reaches its reduced window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// It is silent until the pipe has shrunk to the window (RFC 6675).
+    AtOnce,
+    /// It sends in proportion to what arrives (RFC 9937, which replaces RFC 6937).
+    Proportional,
+    /// It sends a segment for every other one that arrives (TCP-Linux of ns-2).
+    RateHalving,
+}
+
+/// What the minimum of the timeout bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoFloor {
+    /// The whole timeout (RFC 6298 rule 2.4).
+    Timeout,
+    /// What it adds to the smoothed round trip, as in Linux: a queue that builds up within that time ends no transfer
+    /// in a spurious timeout.
+    Variation,
 }
 
 /// The parameters of a TCP, shared by all connections of a group.
@@ -132,6 +153,9 @@ pub struct TcpConfig {
     pub adaptive_acks: bool,
     /// Segments of one write of an application that always has data; 0: its writes have no end.
     pub write: u8,
+    /// Two and more segments that leave together are one super-packet, whose last carries PSH, as with segmentation
+    /// offload in Linux. Read with [`LossDetection::Rack`].
+    pub tso: bool,
     /// Segments in order that arrive within so long are acknowledged together, as a host with
     /// generic receive offload does.
     pub ack_merging: Span,
@@ -237,6 +261,7 @@ impl TcpConfig {
             ack_marks: false,
             adaptive_acks: false,
             write: 0,
+            tso: false,
             ack_merging: Span::ZERO,
             quirks: Quirks::NS2,
         }
@@ -289,6 +314,7 @@ impl TcpConfig {
             ack_marks: false,
             adaptive_acks: false,
             write: 0,
+            tso: false,
             ack_merging: Span::ZERO,
             quirks: Quirks::NONE,
         }
@@ -318,6 +344,7 @@ impl TcpConfig {
             ack_marks: true,
             adaptive_acks: true,
             write: 45,
+            tso: true,
             ..TcpConfig::modern()
         }
     }
@@ -383,11 +410,6 @@ impl TcpConfig {
     /// Whether a sender keeps what is under way segment by segment.
     pub(super) fn tracks_segments(&self) -> bool {
         self.variant == Variant::Sack && self.loss_detection == LossDetection::Rack
-    }
-
-    /// No timer of a sender is due sooner than this after what sets it; `None`: one may be due at any time.
-    pub fn least_timeout(&self) -> Option<Span> {
-        (!self.tracks_segments()).then(|| rto::least(self))
     }
 
     /// Checks every field, in the order they are declared.

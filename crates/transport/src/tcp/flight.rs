@@ -149,6 +149,11 @@ impl Flight {
         self.records.len() as u32 + self.again - self.arrived - self.lost
     }
 
+    /// The smallest round trip so far.
+    pub(super) fn min_rtt(&self) -> Option<Span> {
+        (self.min_rtt < Span::MAX).then_some(self.min_rtt)
+    }
+
     /// Whether something is missing that has not arrived by SACK.
     pub(super) fn has_gaps(&self) -> bool {
         self.arrived > 0

@@ -17,10 +17,8 @@ mod sender;
 mod wire;
 
 pub use crate::check::ConfigError;
-pub use config::{LossDetection, Quirks, TcpConfig, Variant};
+pub use config::{LossDetection, Quirks, Reduction, RtoFloor, TcpConfig, Variant};
 pub use congestion::Congestion;
 pub use receiver::Receiver;
-pub use reduction::Reduction;
-pub use rto::RtoFloor;
 pub use sender::{Sender, Stats};
 pub use wire::{Ack, Feedback, PlainAck, SackBlocks, Segment};

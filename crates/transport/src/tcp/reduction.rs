@@ -20,18 +20,7 @@
 
 use aqumen_units::Span;
 
-use super::TcpConfig;
-
-/// How a sender in recovery reaches its reduced window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reduction {
-    /// It is silent until the pipe has shrunk to the window (RFC 6675).
-    AtOnce,
-    /// It sends in proportion to what arrives (RFC 9937, which replaces RFC 6937).
-    Proportional,
-    /// It sends a segment for every other one that arrives (TCP-Linux of ns-2).
-    RateHalving,
-}
+use super::{Reduction, TcpConfig};
 
 /// One way down.
 #[derive(Clone, Debug, Default)]

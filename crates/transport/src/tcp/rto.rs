@@ -2,17 +2,7 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::TcpConfig;
-
-/// What the minimum of the timeout bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RtoFloor {
-    /// The whole timeout (RFC 6298 rule 2.4).
-    Timeout,
-    /// What it adds to the smoothed round trip, as in Linux: a queue that builds up within that time ends no transfer
-    /// in a spurious timeout.
-    Variation,
-}
+use super::{RtoFloor, TcpConfig};
 
 /// Smoothed round trip, its deviation and the timeout they give.
 ///
@@ -107,9 +97,11 @@ fn ticks_between(from: u64, until: u64, tick: u64) -> u64 {
     (until / tick).saturating_sub(from / tick)
 }
 
-/// The shortest timeout that there can be.
-pub(super) fn least(cfg: &TcpConfig) -> Span {
-    Span::from_micros(u64::from(floor_us(cfg))).min(cfg.max_rto)
+impl TcpConfig {
+    /// No timer of a sender is due sooner than this after what sets it; `None`: one may be due at any time.
+    pub fn least_timeout(&self) -> Option<Span> {
+        (!self.tracks_segments()).then(|| Span::from_micros(u64::from(floor_us(self))).min(self.max_rto))
+    }
 }
 
 /// A timer of less than two ticks could go off at once (ns-2, 4.3BSD).

@@ -17,8 +17,10 @@
 
 mod controlled;
 mod duplicates;
+mod offload;
 mod probe;
 mod selective;
+mod track;
 mod tracked;
 
 use alloc::boxed::Box;
@@ -29,7 +31,7 @@ use super::board::Board;
 use super::congestion::{Control, Signal, Window, reno_growth, whole_growth};
 use super::rto::Rto;
 use super::{Ack, PlainAck, Segment, TcpConfig, Variant};
-use tracked::Track;
+use track::Track;
 
 /// The sending end of a connection.
 ///
@@ -762,7 +764,8 @@ impl Sender {
         {
             control.on_exhausted(in_flight);
         }
-        segment.map(|segment| self.account(now, segment, idle))
+        let segment = self.account(now, segment?, idle);
+        Some(if cfg.tso { self.close_super_packet(cfg, now, segment) } else { segment })
     }
 
     #[cold]

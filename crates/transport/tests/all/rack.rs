@@ -406,3 +406,58 @@ fn a_linux_timer_starts_anew_with_what_left_before_the_oldest_segment_did() {
         assert_eq!(host.sender.next_timer(), Some(us(due + if segment_times { 250 } else { 0 })));
     }
 }
+
+impl Host {
+    /// `micros` after the start the SYN is acknowledged; what leaves with PSH of the ten segments that follow.
+    fn pushed_of_ten(micros: u64, cfg: TcpConfig) -> (Host, Vec<u32>) {
+        let mut host = Host { cfg, sender: Sender::new(&cfg, None), now: Instant::ZERO };
+        host.sender.start(&cfg, host.now);
+        assert_eq!(host.send(), [0]);
+        let pushed = host.pushed(micros, 1, &[], 10);
+        (host, pushed)
+    }
+
+    /// What leaves with PSH of the `count` segments that this acknowledgement lets go.
+    fn pushed(&mut self, micros: u64, number: u32, runs: &[(u32, u32)], count: usize) -> Vec<u32> {
+        self.now = us(micros);
+        let mut sack = SackBlocks::EMPTY;
+        assert!(runs.iter().all(|run| sack.push(run.0, run.1)));
+        let ack = Ack { ack: number, window: 1000, ece: false, echo: Instant::ZERO, sack, feedback: Feedback::None };
+        self.sender.on_ack(&self.cfg, self.now, &ack);
+        let sent = self.segments();
+        assert_eq!(sent.len(), count, "{sent:?}");
+        sent.iter().filter(|segment| segment.push).map(|segment| segment.seq).collect()
+    }
+}
+
+#[test]
+fn in_linux_the_last_of_two_and_more_segments_that_leave_together_carries_psh() {
+    let cfg = TcpConfig { initial_threshold: Some(10), write: 0, ecn: false, ..TcpConfig::linux_reno() };
+    // A round trip of 10 ms: a window of 10 paced at 1.2 x 10 / 10 ms is 1.2 segments a millisecond, so two a
+    // super-packet.
+    let (mut host, pushed) = Host::pushed_of_ten(10_000, cfg);
+    assert_eq!(pushed, [2, 4, 6, 8, 10]);
+    // Two arrive and let two go; one lets one go, which is none; three let two and one go.
+    assert_eq!(host.pushed(20_000, 3, &[], 2), [12]);
+    assert_eq!(host.pushed(20_001, 4, &[], 1), []);
+    assert_eq!(host.pushed(20_002, 7, &[], 3), [15]);
+    // 7 is lost: what leaves for each that arrives beyond it, and 7 itself, leaves alone.
+    for end in 9..12 {
+        assert_eq!(host.pushed(20_100 + u64::from(end), 7, &[(8, end)], 1), []);
+    }
+    // Without it there is none but at a write's end.
+    let (_, pushed) = Host::pushed_of_ten(10_000, TcpConfig { tso: false, write: 4, ..cfg });
+    assert_eq!(pushed, [4, 8]);
+}
+
+#[test]
+fn in_linux_super_packets_are_larger_where_the_round_trip_is_short_or_the_pace_high() {
+    let cfg = TcpConfig { write: 0, ecn: false, ..TcpConfig::linux_reno() };
+    // 1000 us / 512 = 1: half of 64 KiB, 22 segments of 1448 B, and 2 x 10 / 1 ms = 20 000 segments a second / 1024 =
+    // 19.
+    assert_eq!(Host::pushed_of_ten(1_000, cfg).1, [10]);
+    // 2200 us / 512 = 4: 4096 B, 2 segments, and 9091 / 1024 = 8.
+    assert_eq!(Host::pushed_of_ten(2_200, cfg).1, [10]);
+    // 4400 us / 512 = 8: 256 B; 4545 / 1024 = 4.
+    assert_eq!(Host::pushed_of_ten(4_400, cfg).1, [4, 8, 10]);
+}

@@ -31,7 +31,9 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
         Param {
             name: "quantum",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
-            default: DefaultValue::Designed("the tin's rate in bytes a second / 4096, at least 300, at most 1514"),
+            default: DefaultValue::Designed(
+                "the tin's rate in bytes a second / 4096, at least 300, at most 1514 or mtu",
+            ),
             doc: "bytes that a queue may send in its turn",
         },
         Param::positive(

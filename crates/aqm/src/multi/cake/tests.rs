@@ -104,6 +104,67 @@ fn the_last_packet_of_a_queue_is_not_dropped() {
 }
 
 #[test]
+fn the_last_packet_of_a_queue_keeps_its_mark_though_blue_would_drop_it() {
+    let params = CakeParams {
+        cobalt: CobaltParams { arithmetic: Arithmetic::Linux, ..CakeParams::default().cobalt },
+        ..CakeParams::default()
+    };
+    let mut cake = Cake::new(params, Rate::from_bps(1_000_000_000), Limit::packets(100));
+    let mut log = Log::default();
+    let packet = Packet { ecn: Ecn::Ect0, ..flow(1, 10) };
+    for handle in 0..2 {
+        cake.enqueue(handle, &packet, at_ms(0), &mut Fixed(0.5), &mut log);
+    }
+    // CoDel begins with the first, which waited for 10 ms, and signals with the second, the last of its queue.
+    assert_eq!(cake.dequeue(at_ms(10), &mut Fixed(0.5), &mut log), Some(0));
+    let queue = cake.flows.iter().position(|flow| flow.set == Set::Sparse).unwrap();
+    let certain = CobaltParams { increment: 1.0, ..CobaltParams::default() };
+    cake.flows[queue].aqm.on_overflow(&certain, at_ms(10));
+    assert_eq!(cake.dequeue(at_ms(11), &mut Fixed(0.0), &mut log), Some(1));
+    assert_eq!((log.marked, log.dropped), (alloc::vec![1], alloc::vec![]));
+}
+
+/// Two tins of a link of 8 Mbit/s, 1 us a byte: best effort, and a quarter of the link for EF.
+fn two_classes(ingress: bool) -> Cake {
+    let params = CakeParams { ingress, quantum: Some(QUANTUM), ..CakeParams::default() };
+    Cake::new(params, Rate::from_bps(8_000_000), Limit::packets(100))
+}
+
+fn ef(bytes: u32) -> Packet {
+    Packet { class: 46, ecn: Ecn::NotEct, ..flow(1, bytes) }
+}
+
+#[test]
+fn a_tin_saves_no_rate_while_it_has_no_packets() {
+    let (mut cake, mut log) = (two_classes(false), Log::default());
+    cake.enqueue(0, &ef(1000), at_ms(0), &mut Fixed(0.5), &mut log);
+    assert_eq!(cake.dequeue(at_ms(0), &mut Fixed(0.5), &mut log), Some(0));
+    // A second later, its queue still stands in its list. 1000 B take 4 ms of a quarter: EF goes first once, then
+    // best effort, which is due in 1 ms and 2 ms.
+    for handle in 0..3 {
+        cake.enqueue(10 + handle, &ef(1000), at_ms(1000), &mut Fixed(0.5), &mut log);
+        cake.enqueue(20 + handle, &flow(2, 1000), at_ms(1000), &mut Fixed(0.5), &mut log);
+    }
+    let sent: Vec<_> = (0..5).map_while(|_| cake.dequeue(at_ms(1000), &mut Fixed(0.5), &mut log)).collect();
+    assert_eq!(sent, [10, 20, 21, 22, 11]);
+}
+
+#[test]
+fn what_is_dropped_at_ingress_does_not_change_the_tin_that_is_served() {
+    let (mut cake, mut log) = (two_classes(true), Log::default());
+    cake.enqueue(20, &flow(2, 10), at_ms(0), &mut Fixed(0.5), &mut log);
+    for handle in 0..3 {
+        cake.enqueue(10 + handle, &ef(10), at_ms(0), &mut Fixed(0.5), &mut log);
+    }
+    // BLUE is certain for EF: two are dropped and charged, by which the tin is beyond its rate; the third goes.
+    let queue = cake.flows.iter().rposition(|flow| flow.set == Set::Sparse).unwrap();
+    let certain = CobaltParams { increment: 1.0, ..CobaltParams::default() };
+    cake.flows[queue].aqm.on_overflow(&certain, at_ms(1));
+    assert_eq!(cake.dequeue(at_ms(2), &mut Fixed(0.0), &mut log), Some(12));
+    assert_eq!(log.dropped, [10, 11]);
+}
+
+#[test]
 fn eight_ways_keep_apart_what_one_would_not() {
     // 800 flows in 1024 queues: with one way each, 1024 (1 - (1 - 1/1024)^800) = 555 queues are used, 245 flows
     // share. With eight ways a set of 8 overflows only when more than 8 of the 800 flows (6.25 on average) fall on

@@ -99,6 +99,8 @@ pub(super) struct Tin {
     pub(super) lists: [List; SETS],
     /// Bulk flows; `lists` has the queues that wait as sparse ones besides.
     pub(super) bulk: u32,
+    /// Packets in its queues.
+    pub(super) waiting: u32,
     pub(super) sources: Hosts,
     pub(super) destinations: Hosts,
     rate: Option<Rate>,
@@ -128,6 +130,7 @@ impl Tin {
             quantum: 1,
             lists: [List::EMPTY; SETS],
             bulk: 0,
+            waiting: 0,
             sources: Hosts::new(places),
             destinations: Hosts::new(places),
             rate: None,
@@ -149,9 +152,9 @@ impl Tin {
         let grown = cobalt.interval.as_nanos().saturating_add(target.as_nanos() - cobalt.target.as_nanos());
         let interval = Span::from_nanos(grown.max(target.as_nanos().saturating_mul(2)));
         self.cobalt = CobaltParams { target, interval, least: self.full_packet.saturating_mul(4), ..cobalt };
-        let by_rate = self
-            .rate
-            .map_or(QUANTUM_MAX, |rate| (rate.as_bps() / 8 / TURNS_PER_SECOND).clamp(QUANTUM_MIN, QUANTUM_MAX));
+        // A full packet that is counted without its link header is one turn all the same.
+        let most = QUANTUM_MAX.min(mtu as u64).max(QUANTUM_MIN);
+        let by_rate = self.rate.map_or(most, |rate| (rate.as_bps() / 8 / TURNS_PER_SECOND).clamp(QUANTUM_MIN, most));
         self.quantum = quantum.unwrap_or(by_rate as u32).max(1);
     }
 
@@ -168,6 +171,11 @@ impl Tin {
     /// So many bytes of it were sent, or are to count as sent.
     pub(super) fn charge(&mut self, bytes: u32, now: Instant) {
         self.deficit -= bytes as i64;
+        self.spend_time(bytes, now);
+    }
+
+    /// So many bytes use up its rate: Linux, cake_advance_shaper.
+    pub(super) fn spend_time(&mut self, bytes: u32, now: Instant) {
         let Some(rate) = self.rate else { return };
         let time = rate.time_for(Bytes(bytes as u64));
         self.next =
@@ -242,6 +250,9 @@ mod tests {
         let fast = at_rate(20_000_000);
         assert_eq!((fast.cobalt.target, fast.quantum), (Span::from_millis(5), 610));
         assert_eq!([at_rate(49_600_000).quantum, at_rate(49_620_000).quantum], [1513, 1514]);
+        // A full packet of 1500 B is one turn, not the first of two; larger ones change nothing.
+        let with_mtu = |mtu| Tin::new(&Settings { mtu, ..settings() }, Some(Rate::from_bps(1_000_000_000)), 0, 8);
+        assert_eq!([with_mtu(1500).quantum, with_mtu(9014).quantum, with_mtu(100).quantum], [1500, 1514, 300]);
         // Without a rate: nothing of that.
         let unlimited = Tin::new(&settings(), None, 0, 8);
         assert_eq!((unlimited.cobalt, unlimited.quantum), (CobaltParams::default(), 1514));

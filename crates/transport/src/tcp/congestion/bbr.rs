@@ -35,8 +35,9 @@ use aqumen_units::{Instant, Span};
 
 use super::bbr_aggregation::Aggregation;
 use super::bbr_policer::{Heard, Policer};
+use super::controller::{Acked, Controller, Phase, Signal, Terms, Window};
 use super::delivery::{Delivery, Sample};
-use super::{Acked, Controller, Phase, Segment, Signal, TcpConfig, Terms, Window};
+use crate::tcp::{Segment, TcpConfig};
 
 /// BBRHighGain, 2 / ln 2.
 const HIGH_GAIN: f64 = 2.885_390_081_777_927;
@@ -480,7 +481,7 @@ impl Controller for Bbr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
 
     const RTT: Span = Span::from_millis(100);

@@ -24,9 +24,10 @@
 
 use aqumen_units::{Instant, Span};
 
+use super::controller::{Acked, Controller, Signal, Terms, Window, count_towards, may_grow, whole_slow_start};
 use super::hystart::{Advice, Hystart};
 use super::hystart_linux::{Heard, HystartLinux};
-use super::{Acked, Controller, Signal, TcpConfig, Terms, Window, count_towards, may_grow, whole_slow_start};
+use crate::tcp::TcpConfig;
 
 /// C (segments/s^3), section 5.1.
 const C: f64 = 0.4;
@@ -259,7 +260,7 @@ impl Controller for Cubic {
 mod tests {
     use aqumen_units::Span;
 
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
     use crate::testing::at;
 

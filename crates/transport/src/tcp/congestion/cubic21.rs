@@ -18,7 +18,8 @@
 //!
 //! Deviation: the cube root is exact, not a table with one Newton step (0.2 % of K).
 
-use super::{Acked, Controller, Signal, TcpConfig, Terms, Window};
+use super::controller::{Acked, Controller, Signal, Terms, Window};
+use crate::tcp::TcpConfig;
 
 /// Factor for the window (of 1024).
 const BETA: u32 = 717;
@@ -218,7 +219,7 @@ mod tests {
 
     use aqumen_units::{Instant, Span};
 
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
 
     fn one(millis: u64, rtt_ms: u64) -> Acked {

@@ -14,7 +14,8 @@
 //! Deviations: data is counted in segments. Losses halve the window even if a mark has reduced it in the same window of
 //! data (section 3.5 asks for Reno's reaction).
 
-use super::{Acked, Controller, Needs, Signal, TcpConfig, Terms, Window, may_grow, reno_growth};
+use super::controller::{Acked, Controller, Needs, Signal, Terms, Window, may_grow, reno_growth};
+use crate::tcp::TcpConfig;
 
 /// g, section 4.2.
 const GAIN: f64 = 1.0 / 16.0;
@@ -83,7 +84,7 @@ impl Controller for Dctcp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
 
     fn one(una: u32, high: u32, segments: u32, echo: bool) -> Acked {

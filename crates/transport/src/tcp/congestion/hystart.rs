@@ -15,7 +15,7 @@
 
 use aqumen_units::Span;
 
-use super::Acked;
+use super::controller::Acked;
 
 const MIN_RTT_THRESH: Span = Span::from_millis(4);
 const MAX_RTT_THRESH: Span = Span::from_millis(16);
@@ -97,7 +97,7 @@ impl Hystart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
 
     extern crate std;

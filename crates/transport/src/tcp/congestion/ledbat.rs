@@ -16,7 +16,8 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::{Acked, Controller, Needs, TcpConfig, Terms, Window};
+use super::controller::{Acked, Controller, Needs, Terms, Window};
+use crate::tcp::TcpConfig;
 
 const TARGET_S: f64 = 0.1;
 const GAIN: f64 = 1.0;
@@ -88,7 +89,7 @@ impl Controller for Ledbat {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
 
     fn one(secs: u64, delay_ms: u64) -> Acked {

@@ -10,7 +10,7 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::Window;
+use super::controller::Window;
 
 /// Gain in slow start.
 const SLOW_START_GAIN: f64 = 2.0;
@@ -38,8 +38,7 @@ impl Pacer {
 
     /// Segments a second for `window`; `None` before the first sample.
     pub(super) fn rate_of(&self, window: &Window) -> Option<f64> {
-        let gain = if window.in_slow_start() { SLOW_START_GAIN } else { GAIN };
-        (self.srtt_s > 0.0).then(|| gain * window.cwnd.max(1.0) / self.srtt_s)
+        (self.srtt_s > 0.0).then(|| pace_gain(window) * window.cwnd.max(1.0) / self.srtt_s)
     }
 
     /// A segment left at `now`; the next may follow as `rate` (segments/s) says, or at once while fewer than `quantum`
@@ -69,6 +68,11 @@ impl Pacer {
     pub(super) fn release_now(&mut self) {
         self.release = Instant::ZERO;
     }
+}
+
+/// Windows a round trip at which a window is paced.
+pub(in crate::tcp) fn pace_gain(window: &Window) -> f64 {
+    if window.in_slow_start() { SLOW_START_GAIN } else { GAIN }
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@
 
 use aqumen_units::{Ecn, Instant, Span};
 
-use super::{Acked, Controller, Needs, Segment, TcpConfig, Terms, Window, may_grow};
+use super::controller::{Acked, Controller, Needs, Terms, Window, may_grow};
+use crate::tcp::{Segment, TcpConfig};
 
 const GAIN: f64 = 1.0 / 16.0;
 /// The round trip whose strength a shorter one takes.
@@ -125,7 +126,7 @@ impl Controller for Prague {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
 
     fn one(millis: u64, una: u32, high: u32, segments: u32, marks: u32) -> Acked {

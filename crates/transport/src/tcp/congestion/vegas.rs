@@ -13,7 +13,8 @@
 
 use aqumen_units::Span;
 
-use super::{Acked, Controller, TcpConfig, Terms, Window, may_grow, reno_growth};
+use super::controller::{Acked, Controller, Terms, Window, may_grow, reno_growth};
+use crate::tcp::TcpConfig;
 
 const ALPHA: f64 = 2.0;
 const BETA: f64 = 4.0;
@@ -91,7 +92,7 @@ impl Controller for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::acked;
+    use super::super::controller::tests::acked;
     use super::*;
 
     /// The window after a round of ten acknowledgements; `base_ms` is the smallest round trip so far.

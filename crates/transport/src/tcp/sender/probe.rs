@@ -9,29 +9,9 @@
 
 use aqumen_units::{Instant, Span};
 
-use super::tracked::{State, Track};
+use super::track::{Probe, State, Track};
 use super::{STOPPED, Sender};
 use crate::tcp::{Ack, Segment, TcpConfig};
-
-/// A probe that is due, or not yet answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Probe {
-    /// TLP.end_seq: one past the last segment when it had left; 0: it has not.
-    end: u32,
-    /// TLP.is_retrans.
-    repeated: bool,
-}
-
-impl Probe {
-    /// It leaves with the next poll.
-    pub(super) fn due() -> Self {
-        Probe { end: 0, repeated: false }
-    }
-
-    pub(super) fn is_due(self) -> bool {
-        self.end == 0
-    }
-}
 
 /// What the receiver may add to the round trip of a single segment (TLP.max_ack_delay), where
 /// the sender does not know it.

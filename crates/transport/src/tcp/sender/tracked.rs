@@ -1,5 +1,5 @@
 //! A SACK sender that finds losses by time (RACK-TLP, RFC 8985), as today's hosts do. What is outstanding is kept
-//! segment by segment in a [`Flight`].
+//! segment by segment in a [`Flight`](crate::tcp::flight::Flight).
 //!
 //! ```text
 //!            a mark                        a loss
@@ -18,96 +18,11 @@ use alloc::boxed::Box;
 
 use aqumen_units::{Instant, Span};
 
-use super::probe::Probe;
+use super::track::{Doubt, Probe, State, Timer, Track};
 use super::{Cause, RETRANSMIT, STOPPED, SYN_LOST, Sender};
-use crate::tcp::congestion::{Acked, Control, Phase, Signal, Window};
-use crate::tcp::flight::{Flight, Losses, News};
-use crate::tcp::reduction::Descent;
+use crate::tcp::congestion::{Acked, Control, Signal, Window};
+use crate::tcp::flight::{Losses, News};
 use crate::tcp::{Ack, Feedback, Reduction, Segment, TcpConfig};
-
-/// What such a sender knows beside its window.
-#[derive(Clone, Debug)]
-pub(super) struct Track {
-    pub(super) flight: Flight,
-    pub(super) state: State,
-    descent: Descent,
-    /// What the timer is set for, and when the retransmission timer alone would go off.
-    pub(super) timer: Timer,
-    pub(super) timeout_at: Instant,
-    pub(super) probe: Option<Probe>,
-    doubt: Option<Doubt>,
-    /// One past the last segment that had left when the window was last full.
-    full_to: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Open,
-    /// After a mark (CWR in Linux).
-    Reducing,
-    Recovery,
-    /// After a timeout.
-    Loss,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timer {
-    Timeout,
-    Probe,
-    /// Segments that may only be late will be lost.
-    Late,
-}
-
-/// A timeout that may prove spurious (F-RTO, RFC 5682 section 3.1), and what it took away.
-#[derive(Clone, Copy, Debug)]
-struct Doubt {
-    at: Instant,
-    cwnd: f64,
-    ssthresh: u32,
-    /// New data has been sent to find out (step 2b).
-    asked: bool,
-}
-
-impl Track {
-    pub(super) fn new() -> Self {
-        Track {
-            flight: Flight::new(),
-            state: State::Open,
-            descent: Descent::default(),
-            timer: Timer::Timeout,
-            timeout_at: Instant::MAX,
-            probe: None,
-            doubt: None,
-            full_to: 0,
-        }
-    }
-
-    /// Whether what leaves is what the reduction allows, and not the window.
-    fn comes_down(&self, cfg: &TcpConfig) -> bool {
-        match self.state {
-            State::Recovery => !cfg.congestion.recovers_by_itself(),
-            State::Reducing => cfg.reduction == Reduction::Proportional,
-            State::Open | State::Loss => false,
-        }
-    }
-
-    pub(super) fn is_recovering(&self) -> bool {
-        self.state == State::Recovery
-    }
-
-    /// What a congestion control that recovers by itself is to know.
-    fn phase(&self) -> Phase {
-        match self.state {
-            State::Open | State::Reducing => Phase::Open,
-            State::Recovery => Phase::Recovery,
-            State::Loss => Phase::Timeout,
-        }
-    }
-
-    fn repairs(&self) -> bool {
-        matches!(self.state, State::Recovery | State::Loss)
-    }
-}
 
 impl Sender {
     pub(super) fn is_tracked(&self) -> bool {
@@ -399,7 +314,7 @@ impl Sender {
     }
 
     /// The next segment to send, and whether it was sent before.
-    fn choose_tracked(&self, cfg: &TcpConfig, track: &Track) -> Option<u32> {
+    pub(super) fn choose_tracked(&self, cfg: &TcpConfig, track: &Track) -> Option<u32> {
         if self.burst == 0 || self.peer_window == 0 {
             return None;
         }

@@ -1,0 +1,10 @@
+//! Moments as the engine keeps them: nanoseconds since the run began.
+
+use aqumen_units::Instant;
+
+/// Nothing comes.
+pub(super) const NEVER: u64 = u64::MAX;
+
+pub(super) fn instant(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}

@@ -1,0 +1,45 @@
+//! Why a capture could not be replayed.
+
+use std::fmt;
+
+/// Why a capture could not be replayed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The capture cannot be read, or what is in it cannot be replayed.
+    Capture {
+        /// Its file.
+        file: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The AQM does not fit.
+    Aqm {
+        /// The SPEC.
+        spec: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The packets that leave could not be written.
+    Out {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The host asked to stop.
+    Cancelled,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Capture { file, message } => write!(f, "{file}: {message}"),
+            Error::Aqm { spec, message } => write!(f, "aqm = \"{spec}\": {message}"),
+            Error::Out { file, message } => write!(f, "cannot write {file}: {message}"),
+            Error::Cancelled => f.write_str("the replay was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

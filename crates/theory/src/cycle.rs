@@ -1,0 +1,159 @@
+//! What the nonlinear equations settle on: the cycle of a loop that is unstable, and the one beside a rest that is
+//! stable from small starts only.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, MAX_LOOPS};
+use aqumen_scenario::AqmChoice;
+
+use crate::Error;
+use crate::fluid::{self, Class, Fluid, Network, Queue};
+use crate::linear::{Margins, OperatingPoint};
+use crate::rest::{Place, build, linearise};
+
+/// Times its rest from which a stable loop is tried.
+pub const LARGE_START: f64 = 4.0;
+/// A gain margin below which it is.
+const LITTLE_GAIN_MARGIN: f64 = 2.0;
+/// How many times what the linear loop would have left of such a start a cycle is, and which share of the mean: RED's
+/// share goes in jumps, about which the queue moves by less.
+const BEYOND_DECAY: f64 = 10.0;
+const A_SWING: f64 = 0.05;
+/// Steps of the equations that the height of a limit cycle may take: about a second. It is left out where it takes
+/// more.
+const STEPS_OF_DESIGN: f64 = 1e7;
+/// Steps of the equations that [`check`] takes at most: minutes.
+const STEPS_MAX: f64 = 1e9;
+
+/// Longest step of [`cycle`], seconds.
+fn check_step_s(place: &Place) -> f64 {
+    (place.base_rtt_s / 100.0).min(2e-3)
+}
+
+/// Whether a design waits for [`cycle`].
+pub(crate) fn is_quick(aqm: &mut AnyAqm, place: &Place, duration_s: f64) -> bool {
+    check_steps(aqm, place, duration_s) <= STEPS_OF_DESIGN
+}
+
+/// About how many steps [`cycle`] takes with `aqm`: its own, and one more for each of the law's periods.
+fn check_steps(aqm: &mut AnyAqm, place: &Place, duration_s: f64) -> f64 {
+    let periods = aqm.law_mut().map_or([None; MAX_LOOPS], |law| law.periods());
+    let samples: f64 = periods.iter().flatten().map(|period| duration_s / period.as_secs_f64().max(1e-9)).sum();
+    duration_s / check_step_s(place) + samples
+}
+
+/// What the nonlinear equations settle on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cycle {
+    /// Mean of the queue, packets.
+    pub mean_pkts: f64,
+    /// Its standard deviation.
+    pub std_pkts: f64,
+    /// From one rise above the mean to the next, on average, seconds; `None` for a queue that
+    /// rises fewer than three times.
+    pub period_s: Option<f64>,
+    /// Share of the time in which the AQM spares packets that its law would signal.
+    pub spared: f64,
+    /// Share of the time in which the law says 0 or 1.
+    pub at_bound: f64,
+}
+
+/// [`cycle_from`], refusing what takes more than [`STEPS_MAX`] steps.
+pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64, start: Option<f64>) -> Result<Cycle, Error> {
+    if let Some(Ok(mut aqm)) = choice.build() {
+        let steps = check_steps(&mut aqm, place, duration_s);
+        if steps > STEPS_MAX {
+            return Err(Error::Unsupported(format!(
+                "{duration_s} s of these equations take {steps:.1e} steps; {STEPS_MAX:.0e} are accepted: a shorter duration, \
+                 a longer base RTT, or updates further apart"
+            )));
+        }
+    }
+    cycle_from(start, choice, place, duration_s)
+}
+
+/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from windows and queue
+/// at the equilibrium and an AQM that has seen nothing yet.
+pub fn cycle(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
+    cycle_from(None, choice, place, duration_s)
+}
+
+/// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest
+/// may swing for ever from a large start.
+pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
+    if let Some(start) = start.filter(|start| !(*start > 0.0 && start.is_finite())) {
+        return Err(Error::Unsupported(format!("a start of {start} times the equilibrium: must be above 0")));
+    }
+    let share = start.unwrap_or(1.0);
+    let (at, _) = linearise(choice, place)?;
+    let class = Class {
+        initial_window: (share * at.window_pkts).max(1.0),
+        ..Class::endless(place.model, place.flows, place.base_rtt_s, vec![0])
+    };
+    let queue = Queue {
+        initial_pkts: (share * at.queue_pkts).min(place.buffer_pkts),
+        initial_average_pkts: start.map_or(0.0, |start| (start * at.queue_pkts).min(place.buffer_pkts)),
+        unresponsive_pps: place.unresponsive_pps,
+        ..Queue::new(place.capacity_pps, place.buffer_pkts, fluid::control("map", choice)?)
+    };
+    let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
+    let mut fluid = Fluid::new(network, check_step_s(place))?;
+    let samples = 2000;
+    let (mut spared, mut at_bound) = (0, 0);
+    let seen: Vec<(f64, f64)> = (0..samples)
+        .map(|k| {
+            let t = duration_s * (2.0 + f64::from(k) / f64::from(samples)) / 3.0;
+            fluid.advance((t * 1e9) as u64);
+            let said = fluid.shown_probability(0);
+            spared += u32::from(said > 0.0 && fluid.probability(0) == 0.0);
+            at_bound += u32::from(said <= 0.0 || said >= 1.0);
+            (t, fluid.queue_pkts(0))
+        })
+        .collect();
+    let sums = seen.iter().fold((0.0, 0.0), |sums, (_, q)| (sums.0 + q, sums.1 + q * q));
+    let mean_pkts = sums.0 / f64::from(samples);
+    let std_pkts = (sums.1 / f64::from(samples) - mean_pkts * mean_pkts).max(0.0).sqrt();
+    // A rise counts once the queue has been as far below the mean as a tenth of its deviation.
+    let (mut rises, mut below) = (Vec::new(), false);
+    for pair in seen.windows(2) {
+        let [(t, q), (next_t, next_q)] = [pair[0], pair[1]];
+        below |= q < mean_pkts - 0.1 * std_pkts;
+        if below && q < mean_pkts && next_q >= mean_pkts {
+            rises.push(t + (next_t - t) * (mean_pkts - q) / (next_q - q));
+            below = false;
+        }
+    }
+    let period_s = match (rises.first(), rises.last()) {
+        (Some(first), Some(last)) if rises.len() > 2 && std_pkts > 1e-3 * mean_pkts => {
+            Some((last - first) / (rises.len() - 1) as f64)
+        }
+        _ => None,
+    };
+    let share = |count: u32| f64::from(count) / f64::from(samples);
+    Ok(Cycle { mean_pkts, std_pkts, period_s, spared: share(spared), at_bound: share(at_bound) })
+}
+
+/// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation).
+/// Only loops with little margin are tried, and AQMs that move their own parameters (ARED), by the law that moves them.
+pub(crate) fn coexisting(
+    choice: &AqmChoice,
+    place: &Place,
+    at: &OperatingPoint,
+    (exact, real): (&Margins, f64),
+    built: &mut AnyAqm,
+) -> Result<Option<Cycle>, Error> {
+    let Some(w) = exact.phase_crossover_rad_s else { return Ok(None) };
+    // What moves an AQM's own parameters is not in its loop, and may swing at any margin of it.
+    let adapts = build(choice)?.theory().settles_at_pkts().is_some();
+    if !exact.stable || !adapts && exact.gain_margin.is_none_or(|margin| margin > LITTLE_GAIN_MARGIN) {
+        return Ok(None);
+    }
+    let duration = (60.0 * 2.0 * std::f64::consts::PI / w).clamp(60.0, 600.0);
+    if !is_quick(built, place, duration) {
+        return Ok(None);
+    }
+    let cycle = cycle_from(Some(LARGE_START), choice, place, duration)?;
+    // What is looked at begins after two thirds.
+    let left = LARGE_START * at.queue_pkts * libm::exp(real * duration * 2.0 / 3.0);
+    let swings = cycle.std_pkts > BEYOND_DECAY * left && cycle.std_pkts > A_SWING * cycle.mean_pkts;
+    Ok((cycle.period_s.is_some() && swings).then_some(cycle))
+}

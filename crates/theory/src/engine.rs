@@ -1,0 +1,184 @@
+//! The theory engine: a prediction told as the result of a run.
+
+use aqumen_result::{Cost, FlowMetrics, LinkMetrics, LinkPoint, RunResult, Series};
+use aqumen_scenario::{Plan, Window};
+use indexmap::IndexMap;
+
+use crate::Error;
+use crate::fluid::{Load, aqm_report, only_wires, unresponsive};
+use crate::packet_noise::Z95;
+use crate::predict::users::{bottleneck_of, presence, users};
+use crate::predict::{LinkPrediction, Prediction, predict};
+
+/// Runs `plan` on the theory engine.
+pub fn run(plan: &Plan) -> Result<RunResult, Error> {
+    only_wires(plan)?;
+    let prediction = predict(plan)?;
+    let mut result = RunResult {
+        schema: aqumen_result::SCHEMA,
+        aqumen: env!("CARGO_PKG_VERSION"),
+        scenario: plan.scenario.clone(),
+        engine: "theory",
+        aqm: plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default(),
+        seed: plan.seed,
+        windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
+        links: IndexMap::new(),
+        flows: IndexMap::new(),
+        notes: plan.notes.clone(),
+        cost: Cost::default(),
+        series: IndexMap::new(),
+        sojourn: IndexMap::new(),
+        queue: IndexMap::new(),
+    };
+    for (name, windows) in &prediction {
+        let link = plan.links.iter().find(|link| link.name == *name);
+        let target = link.and_then(|link| link.target_pkts);
+        let metrics = plan.windows.iter().map(|w| (w.name.clone(), link_metrics(&windows[&w.name], target, w)));
+        result.links.insert(name.clone(), metrics.collect());
+        result.series.insert(name.clone(), series(plan, windows));
+        result
+            .sojourn
+            .insert(name.clone(), plan.windows.iter().map(|w| (w.name.clone(), Default::default())).collect());
+        result.queue.insert(name.clone(), result.sojourn[name].clone());
+    }
+    for (group, entry) in plan.groups.iter().enumerate() {
+        let of_window = |w: &Window| (w.name.clone(), flow_metrics(plan, group as u32, w, &prediction));
+        result.flows.insert(entry.name.clone(), plan.windows.iter().map(of_window).collect());
+    }
+    Ok(result)
+}
+
+/// The 99th percentile of a normal variable in its deviations.
+const Z99: f64 = 2.326_347_874_040_841;
+
+fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> LinkMetrics {
+    let length_s = (window.end - window.start).as_secs_f64();
+    let stable = at.analysis.as_ref().and_then(|analysis| analysis.margins.as_ref()).is_none_or(|m| m.exact.stable);
+    // The height of an oscillation is the nonlinear equations'.
+    let height = at.analysis.as_ref().and_then(|analysis| analysis.expected.oscillation_std_pkts);
+    let noise = at.analysis.as_ref().map(|analysis| &analysis.noise).filter(|noise| noise.valid);
+    let spread = match noise.and_then(|noise| noise.queue_std_pkts) {
+        Some(deviation) => deviation,
+        None if stable => 0.0,
+        None => height.unwrap_or(f64::NAN),
+    };
+    let utilization = at.utilization - noise.and_then(|noise| noise.utilization_lost).unwrap_or(0.0);
+    let percentile =
+        |z: f64| noise.and_then(|noise| noise.queue_std_pkts).map(|deviation| at.queue_pkts + z * deviation);
+    let departures = at.utilization * at.capacity_pps * length_s;
+    let (marked, early, overflow) = match (at.tail, at.ecn) {
+        _ if at.signalled.is_some() => at.signalled.map_or((0.0, 0.0, 0.0), |[marked, early]| (marked, early, 0.0)),
+        (true, _) => (0.0, 0.0, at.probability),
+        (false, false) => (0.0, at.probability, 0.0),
+        // Of those that arrive, unresponsive load is dropped and the others are marked.
+        (false, true) => {
+            let others = at.utilization * at.capacity_pps - at.admitted_pps;
+            let share =
+                if at.unresponsive_pps > 0.0 { at.unresponsive_pps / (others + at.unresponsive_pps) } else { 0.0 };
+            (at.probability * (1.0 - share), at.probability * share, 0.0)
+        }
+    };
+    let arrivals = departures / (1.0 - early - overflow);
+    let point = LinkPoint {
+        queue_pkts: at.queue_pkts,
+        queue_std_pkts: spread,
+        arrivals,
+        departures,
+        mark_ratio: marked,
+        early_drop_ratio: early,
+        overflow_drop_ratio: overflow,
+        utilization,
+    };
+    let sojourn = (arrivals > 0.0).then_some(at.queue_pkts / at.capacity_pps);
+    LinkMetrics {
+        sojourn_mean_s: sojourn,
+        sojourn_p50_s: sojourn,
+        sojourn_p95_s: percentile(Z95).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| stable)),
+        sojourn_p99_s: percentile(Z99).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| stable)),
+        queue_p95_pkts: percentile(Z95),
+        ..point.metrics(target)
+    }
+}
+
+fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Prediction) -> FlowMetrics {
+    if let Some(load) = unresponsive(&plan.groups[group as usize]) {
+        return load_metrics(plan, group, load, window, prediction);
+    }
+    let transport = &plan.groups[group as usize].transport;
+    let payload = f64::from(transport.payload_bytes());
+    let users = users(plan, window);
+    let (mut goodput, mut squares, mut rtts, mut lost, mut n) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for flow in plan.flows.iter().filter(|flow| flow.group == group) {
+        let on = presence(flow, window);
+        n += 1.0;
+        let Some(at) = bottleneck_of(plan, flow, &users, window)
+            .and_then(|link| prediction.get(&plan.links[link].name))
+            .and_then(|windows| windows.get(&window.name))
+            .filter(|_| on > 0.0)
+        else {
+            continue;
+        };
+        // Equal windows: rates as 1 / R.
+        let wait = at.queue_pkts / at.capacity_pps;
+        let (own, mean) = (crate::fluid::base_rtt_s(plan, flow) + wait, at.base_rtt_s + wait);
+        let left = at.utilization * at.capacity_pps - at.admitted_pps;
+        let of_group = at.own.iter().find(|(number, ..)| *number == group);
+        let (own, per_s) = match of_group {
+            Some((_, window, wait)) => {
+                let own = crate::fluid::base_rtt_s(plan, flow) + wait;
+                (own, window / own)
+            }
+            None => (own, left / (at.weight * at.flows) * mean / own),
+        };
+        let rate = on * per_s * payload * 8.0;
+        goodput += rate;
+        squares += rate * rate;
+        rtts += rate * own;
+        lost += if at.ecn { 0.0 } else { rate * at.probability };
+    }
+    FlowMetrics {
+        goodput_bps: goodput,
+        jain_fairness: (squares > 0.0).then(|| goodput * goodput / (n * squares)),
+        rtt_mean_s: (goodput > 0.0).then(|| rtts / goodput),
+        retransmitted_ratio: (goodput > 0.0).then(|| lost / goodput),
+        ..FlowMetrics::default()
+    }
+}
+
+/// Of a group of unresponsive flows: what every link on the way lets through.
+fn load_metrics(plan: &Plan, group: u32, load: Load, window: &Window, prediction: &Prediction) -> FlowMetrics {
+    let (mut goodput, mut squares, mut offered, mut n) = (0.0, 0.0, 0.0, 0.0);
+    for flow in plan.flows.iter().filter(|flow| flow.group == group) {
+        let passes = flow.path.iter().fold(1.0, |passes, &link| {
+            let at = prediction.get(&plan.links[link as usize].name).and_then(|windows| windows.get(&window.name));
+            passes * (1.0 - at.map_or(0.0, |at| at.probability.min(1.0)))
+        });
+        let rate = presence(flow, window) * load.pps * load.payload_bytes * 8.0;
+        offered += rate;
+        goodput += rate * passes;
+        squares += rate * passes * rate * passes;
+        n += 1.0;
+    }
+    FlowMetrics {
+        goodput_bps: goodput,
+        jain_fairness: (squares > 0.0).then(|| goodput * goodput / (n * squares)),
+        retransmitted_ratio: (offered > 0.0).then_some(0.0),
+        loss_ratio: (offered > 0.0).then(|| 1.0 - goodput / offered),
+        ..FlowMetrics::default()
+    }
+}
+
+/// The predictions as lines over time: of the shortest window that a moment lies in.
+fn series(plan: &Plan, windows: &IndexMap<String, LinkPrediction>) -> Series {
+    let mut series = Series::default();
+    let interval = plan.sample_interval.as_nanos().max(1);
+    for k in 1..=plan.duration.as_nanos() / interval {
+        let at = aqumen_units::Instant::from_nanos(k * interval);
+        let shortest = plan.windows.iter().filter(|w| w.start <= at && at <= w.end).min_by_key(|w| w.end - w.start);
+        let Some(here) = shortest.map(|w| &windows[&w.name]) else { continue };
+        series.t_s.push(at.as_secs_f64());
+        series.queue_pkts.push(here.queue_pkts);
+        series.probability.push(here.probability);
+    }
+    series
+}

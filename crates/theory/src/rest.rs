@@ -1,0 +1,212 @@
+//! Where an AQM lets the queue of a network come to rest, and the AQM as it acts there.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Kind, Limit, Qdisc, Rests, Unit, Value};
+use aqumen_scenario::{AqmChoice, OwnedValue};
+
+use crate::Error;
+use crate::fluid::Model;
+use crate::linear::{Controller, OperatingPoint};
+use crate::sender::{Law, Sender};
+
+/// The network in which a design is to work; it need not be the one it was made for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// The fluid model.
+    pub model: Model,
+    /// Number of long-lived flows, N.
+    pub flows: f64,
+    /// Capacity, C, packets/s.
+    pub capacity_pps: f64,
+    /// Traffic that ignores signals, u0, packets/s.
+    pub unresponsive_pps: f64,
+    /// Round-trip time without queueing, T_p, seconds.
+    pub base_rtt_s: f64,
+    /// Room of the queue, packets.
+    pub buffer_pkts: f64,
+    /// Whose windows model `reno` has.
+    pub sender: Sender,
+}
+
+/// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
+pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
+    let (choice, _) = &alone(choice)?;
+    let (at, built) = at_rest(choice, place)?;
+    Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
+}
+
+/// The point where `choice` lets the queue come to rest at `place`, and the AQM as it acts there.
+pub(crate) fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm), Error> {
+    let built = build(choice)?;
+    let target = target_pkts(choice, &built, place);
+    let (built, _) = settled(built, place)?;
+    Ok((rest(&built, place, target)?, built))
+}
+
+/// The AQM, if anything can be said of it.
+pub(crate) fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
+    let (link, aqm) = ("design".into(), choice.name.clone());
+    match choice.build() {
+        None => Err(Error::UnknownAqm { link, aqm }),
+        Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
+        Some(Ok(mut built)) => {
+            let theory = built.theory();
+            if let Some(why) = theory.no_slope() {
+                return Err(Error::NoSlope { aqm, why });
+            }
+            let rests = theory.rests() != Rests::AtTarget || theory.settles_at_pkts().is_some();
+            if rests || built.law_mut().is_some() { Ok(built) } else { Err(Error::NoLaw { link, aqm }) }
+        }
+    }
+}
+
+/// What a discipline of several queues comes to with traffic of one kind, and which that is;
+/// `choice` itself of one queue.
+pub(crate) fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static str>), Error> {
+    if choice.build().is_some() {
+        return Ok((choice.clone(), None));
+    }
+    match choice.build_qdisc(Limit::packets(u32::MAX)) {
+        None => Ok((choice.clone(), None)),
+        Some(Err(source)) => {
+            Err(Error::Aqm { link: "design".into(), aqm: choice.name.clone(), source: Box::new(source) })
+        }
+        Some(Ok(qdisc)) => {
+            let no_law =
+                |why| Error::Unsupported(format!("{} has no linear law: {why}; engine packet runs it", choice.name));
+            let alone = qdisc.alone().map_err(no_law)?;
+            let values = alone.values.iter().map(|(name, value)| (name.to_string(), OwnedValue::Number(*value)));
+            Ok((AqmChoice::builtin(alone.algorithm, values.collect(), choice.network), Some(alone.of)))
+        }
+    }
+}
+
+/// A parameter, and where it has moved to.
+pub(crate) type Moved = (&'static str, f64);
+
+/// The AQM as it acts around its rest, and which parameter has moved there.
+pub(crate) fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error> {
+    let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok((aqm, None)) };
+    let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+    let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
+    let needed = needed.held_by(&place.sender).probability;
+    match aqm.settled(needed) {
+        Some((settled, moved)) => Ok((settled, Some(moved))),
+        None => Ok((aqm, None)),
+    }
+}
+
+/// The target queue, packets: as given, or what a target delay makes of it at this capacity.
+pub(crate) fn target_pkts(choice: &AqmChoice, aqm: &AnyAqm, place: &Place) -> Option<f64> {
+    if let Some(delay) = number(aqm, "target_delay") {
+        return Some(delay * place.capacity_pps);
+    }
+    let target = number(aqm, "target")?;
+    let row = choice.catalogue.find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
+    match row.kind {
+        Kind::Number { unit: Unit::Seconds, .. } => Some(target * place.capacity_pps),
+        _ => Some(target),
+    }
+}
+
+/// The setting `name` of an AQM, where it is a number.
+fn number(aqm: &AnyAqm, name: &str) -> Option<f64> {
+    let mut found = None;
+    aqm.settings(&mut |key, value| {
+        if let (true, Value::Number(x)) = (key == name, value) {
+            found = Some(x);
+        }
+    });
+    found
+}
+
+/// k of an AQM that marks `sender`'s packets with k times the root of what its law says: PI2 and Prague.
+pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
+    if sender.law == Law::Prague { number(aqm, "coupling") } else { None }
+}
+
+/// Where the AQM lets the queue come to rest, under signals as even as it sets them.
+pub(crate) fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
+    let at = holds(aqm, place, target)?;
+    Ok(at.signalled(aqm.theory().dispersion(at.probability.min(1.0))))
+}
+
+/// Where the AQM lets the queue come to rest.
+fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
+    let at = |queue: f64| {
+        let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+        let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
+        Ok::<_, Error>(at.held_by(&place.sender))
+    };
+    // A response function takes a chain of windows to be solved: it is asked as seldom as may be.
+    let quick = place.model != Model::Reno || place.sender.has_closed_form();
+    match (aqm.theory().rests(), target) {
+        (Rests::OnCurve(red), _) => {
+            // The curve rises with the queue, the probability that holds the queue falls with it.
+            let too_low = |queue: f64| -> Result<bool, Error> {
+                if quick {
+                    return Ok(red.probability(queue) < at(queue)?.probability);
+                }
+                let rtt_s = queue / place.capacity_pps + place.base_rtt_s;
+                let window = rtt_s * (place.capacity_pps - place.unresponsive_pps) / place.flows;
+                Ok(place.sender.rest(red.probability(queue), rtt_s).window_pkts > window)
+            };
+            let (mut low, mut high) = (0.0, place.buffer_pkts.min(red.curve.end()));
+            for _ in 0..if quick { 100 } else { 24 } {
+                let queue = 0.5 * (low + high);
+                if too_low(queue)? {
+                    low = queue;
+                } else {
+                    high = queue;
+                }
+            }
+            at(high)
+        }
+        (Rests::BesideTarget, Some(target)) => {
+            let beside = |queue: f64| -> Result<f64, Error> {
+                let p = aqumen_units::Probability::clamp(at(queue)?.probability);
+                Ok((target + aqm.theory().offset_pkts(p)).clamp(0.0, place.buffer_pkts))
+            };
+            let mut queue = target;
+            // The offset hardly depends on where the queue is.
+            let (rounds, near) = if quick { (200, 0.0) } else { (24, 1e-7 * place.buffer_pkts) };
+            let mut before: Option<(f64, f64)> = None;
+            for _ in 0..rounds {
+                let miss = beside(queue)? - queue;
+                if miss.abs() <= near {
+                    break;
+                }
+                // Half of the way, or along the line through the last two where the offset is slow to come by.
+                let step = match before {
+                    Some((last, missed)) if !quick && (missed - miss).abs() > 0.0 => {
+                        miss * (queue - last) / (missed - miss)
+                    }
+                    _ => 0.5 * miss,
+                };
+                before = Some((queue, miss));
+                queue = (queue + step).clamp(0.0, place.buffer_pkts);
+            }
+            at(queue)
+        }
+        (Rests::AtBuffer, _) => at(place.buffer_pkts),
+        (Rests::AtTarget, Some(target)) => at(target.min(place.buffer_pkts)),
+        (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
+    }
+}
+
+/// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 -
+/// p), with the p at which those flows fill what u (1 - p) leaves.
+pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> Result<f64, Error> {
+    // The more is let in, the less is left to the flows, and the larger the p that holds them.
+    let (mut low, mut high) = (0.0, offered.min(place.capacity_pps * (1.0 - 1e-9)));
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        let at = at_rest(choice, &Place { unresponsive_pps: middle, ..*place })?.0;
+        if middle < offered * (1.0 - at.probability.min(1.0)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(0.5 * (low + high))
+}
