@@ -58,6 +58,15 @@ def row(links, duration, interval, buffer="100pkt"):
     return f'{text}[[flows]]\nname = "ftp"\ncount = 20\ntransport = "ns2"\nfrom = "n0"\nto = "n{links}"\n'
 
 
+def two(groups):
+    text = 'name = "two"\nduration = "20s"\n[topology]\nnodes = ["n0", "n1", "n2"]\n'
+    text += 'access = { rate = "1Gbit", delay = "1ms" }\n'
+    for k, rate in enumerate(("20Mbit", "10Mbit")):
+        text += f'[[topology.links]]\nname = "l{k}"\nfrom = "n{k}"\nto = "n{k + 1}"\n'
+        text += f'rate = "{rate}"\ndelay = "10ms"\nbuffer = "50000pkt"\naqm = "test"\n'
+    return text + groups
+
+
 def cbr(rate):
     return f'traffic = {{ kind = "cbr", rate = "{rate}", packet = "1000B" }}'
 
@@ -128,6 +137,33 @@ FULL = {
     "many queues full of datagrams": dumbbell(
         flows=200, duration="20s", buffer="100000pkt", transport='"udp"', group=cbr("1Mbit")
     ),
+    "ten times what leaves": dumbbell(
+        flows=4, duration="20s", buffer="150000pkt", transport='"udp"', group=cbr("20Mbit")
+    ),
+    "ten times what leaves, in small packets": dumbbell(
+        flows=4, duration="20s", buffer="20000pkt", transport='"udp"', group=cbr("20Mbit").replace("1000B", "250B")
+    ),
+    "many that send at one moment": dumbbell(
+        flows=400, rate="20Mbit", duration="20s", buffer="20000pkt", transport='"udp"', group=cbr("500kbit")
+    ),
+    "films and pages over two links": two(
+        """
+[[flows]]
+name = "films"
+count = 12
+from = "n0"
+to = "n2"
+transport = "rtp"
+traffic = { kind = "video", rate = "2Mbit" }
+[[flows]]
+name = "pages"
+count = 1500
+from = "n0"
+to = "n1"
+transport = "linux"
+traffic = "web"
+"""
+    ),
     "a buffer of a million that stays empty": dumbbell(
         flows=3000, rate="1Gbit", duration="2s", buffer="1000000pkt", transport='"udp"', group=cbr("200kbit")
     ),
@@ -136,6 +172,7 @@ FULL = {
 AQMS = {
     **dict.fromkeys(FULL, "droptail"),
     "many queues full of datagrams": "sfq",
+    "ten times what leaves": "pie",
 }
 
 

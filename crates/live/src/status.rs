@@ -145,4 +145,14 @@ mod tests {
         assert_eq!(line(&silent), "eth1: it hangs");
         assert_eq!(line(&json!({"device": "eth1", "silent": true})), "eth1: ?");
     }
+
+    #[test]
+    fn only_one_that_is_slow_is_told_beside_the_others() {
+        assert_eq!(read(&["nobody-is-here".into()]), Ok(vec![]));
+        // No device has so long a name: the kernel says so at once.
+        let long = "d".repeat(200);
+        assert!(
+            read(std::slice::from_ref(&long)).unwrap_err().to_string().starts_with(&format!("{long}: its aqumend"))
+        );
+    }
 }

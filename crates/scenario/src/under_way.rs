@@ -27,6 +27,11 @@ pub mod kept {
     pub const TOGETHER: usize = 8;
     /// See [`TOGETHER`].
     pub const LISTS: usize = 4096;
+    /// So many events are expected in that time, three of each packet that a recorded link carries; no fewer than so
+    /// many a second.
+    pub const EXPECTED: f64 = 16.0;
+    /// See [`EXPECTED`].
+    pub const LEAST_PER_SECOND: f64 = 1e3;
     /// A packet that waits at a port that knows when it will leave.
     pub const IN_FIFO: usize = 32;
     /// The same at a port that asks a discipline, beside what that keeps.
@@ -65,6 +70,10 @@ struct Share {
     /// Bits a second while all its sources send.
     peak_bps: f64,
     packet_bytes: f64,
+    /// Sources that send at the same moments, how often they do, and how long that is apart, seconds.
+    chorus: f64,
+    beats: f64,
+    beat_s: f64,
 }
 
 /// Bits a second that can come to `link`: what access links and the links before it carry.
@@ -125,15 +134,69 @@ pub(crate) fn smallest_packet(spec: &Spec) -> u64 {
 /// are is not known.
 pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
     let mut shares: Vec<Share> = (0..spec.flows.len()).map(|i| share(spec, core, i)).collect();
+    let lists = Lists::of(spec, core, &shares);
     let mut bytes = 0.0;
     for number in 0..core.links.len() {
-        bytes += waiting(spec, core, number, links.map(|links| &links[number]), &mut shares);
+        bytes += waiting(spec, core, number, links.map(|links| &links[number]), lists, &mut shares);
     }
     for (i, share) in shares.iter().enumerate() {
         bytes += access_queues(spec, core, i, share);
         bytes += on_wires(spec, core, i).min(share.admitted) * (share.each + kept::EVENT as f64 * GROWN);
     }
     bytes as u64
+}
+
+/// The lists of events of the same short time.
+#[derive(Clone, Copy)]
+struct Lists {
+    /// How long that is, seconds.
+    step_s: f64,
+    /// For how many events each has room in the end.
+    room: f64,
+}
+
+impl Lists {
+    /// A step is short enough for a few events of what the links carry. Where more comes than that, or smaller packets
+    /// do, as many times more fall into it: a list keeps its room when it is emptied, and all lists come by where most
+    /// comes.
+    fn of(spec: &Spec, core: &Core, shares: &[Share]) -> Self {
+        let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(1);
+        let comes = |i: usize| shares[i].bps.min(accesses(spec, core, i, Side::BOTH[0]));
+        let carried = |link: usize| {
+            let here = (0..shares.len()).filter(|i| core.ways[*i].path.iter().any(|other| *other as usize == link));
+            here.map(comes).sum::<f64>().min(core.links[link].rate.as_bps() as f64)
+        };
+        let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
+        let expected: f64 = recorded.map(|link| 3.0 * carried(link) / (8.0 * f64::from(largest.max(1)))).sum();
+        let that_adapt = shares.iter().filter(|share| share.flows.is_some()).count().max(1) as f64;
+        // One that is dropped has been sent and has arrived; those that adapt share what there is.
+        let happen = |i: usize| {
+            let narrowest = core.ways[i].path.iter().map(|link| core.links[*link as usize].rate.as_bps()).min();
+            let arrives = comes(i).min(narrowest.unwrap_or(u64::MAX) as f64);
+            let bps = if shares[i].flows.is_some() { 3.0 * arrives / that_adapt } else { 2.0 * comes(i) + arrives };
+            bps / (8.0 * shares[i].packet_bytes.max(1.0))
+        };
+        let longest_ns = 1e9 * kept::EXPECTED / expected.max(kept::LEAST_PER_SECOND);
+        // A power of two of nanoseconds.
+        let step_s = (1u64 << (longest_ns as u64).max(1).ilog2()) as f64 / 1e9;
+        let fall_into_it = step_s * (0..shares.len()).map(happen).sum::<f64>();
+        let room = (fall_into_it.min(1e9) as u64).max(kept::TOGETHER as u64).next_power_of_two() as f64;
+        Lists { step_s, room }
+    }
+
+    /// Places for events that they have beyond those of `packets` that wait, of which one leaves each `leaves_s`
+    /// seconds.
+    fn spare(self, packets: f64, leaves_s: f64, shares: &[Share]) -> f64 {
+        let filled = |packets: f64| packets.min(packets * leaves_s / self.step_s + 1.0).min(kept::LISTS as f64);
+        // What many sources do at one moment lies in one list, their packets a little later in another. They have two
+        // others each time, if those of the time before hold what still waits.
+        let larger = |share: &Share| {
+            let room = (share.chorus.min(1e9) as u64).next_power_of_two() as f64;
+            let still_waits = (packets - share.beat_s / leaves_s).max(0.0);
+            filled(still_waits).min(2.0 * share.beats) * (room - self.room).max(0.0)
+        };
+        filled(packets) * (self.room - 1.0) + shares.iter().map(larger).sum::<f64>()
+    }
 }
 
 /// What group `i` brings.
@@ -162,6 +225,8 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         let bps = 8.0 * count * steady.per_second * (steady.bytes + packets * headers);
         let per_second = count * steady.per_second * packets;
         let variance = count * scatter(&group.traffic, steady.per_second) * packets * packets;
+        // Evenly spaced messages of sources that begin together.
+        let in_step = variance == 0.0 && group.start.low == group.start.high;
         return Share {
             admitted: admitted + DEVIATIONS * (variance * duration_s).sqrt() + count,
             each,
@@ -171,6 +236,9 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
             variance,
             peak_bps: bps * peak_to_mean(&group.traffic),
             packet_bytes: bps / 8.0 / per_second.max(1e-9),
+            chorus: if in_step { count } else { 0.0 },
+            beats: steady.per_second * duration_s,
+            beat_s: 1.0 / steady.per_second,
         };
     }
     // An acknowledgement lets in what it acknowledges, and no more than as much again.
@@ -195,6 +263,9 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         variance: 0.0,
         peak_bps: f64::INFINITY,
         packet_bytes,
+        chorus: 0.0,
+        beats: 0.0,
+        beat_s: f64::INFINITY,
     }
 }
 
@@ -254,7 +325,7 @@ fn left_over(link: &Link, bps: f64, until: u64) -> f64 {
 }
 
 /// What the packets that may wait at a link take, bytes. They are taken from the shares.
-fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares: &mut [Share]) -> f64 {
+fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: Lists, shares: &mut [Share]) -> f64 {
     if !queue_forms(spec, core, number) {
         return 0.0;
     }
@@ -268,6 +339,8 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares:
     here.sort_unstable();
     here.dedup();
     let smallest = here.iter().map(|i| shares[*i].packet_bytes).fold(f64::INFINITY, f64::min);
+    let largest = here.iter().map(|i| shares[*i].packet_bytes).fold(0.0, f64::max);
+    let slowest = rates(spec, core, number).fold(u64::MAX, u64::min).max(1) as f64;
     let room = match at.buffer {
         Buffer::Packets(packets) => f64::from(packets),
         Buffer::Bytes(bytes) => bytes.0 as f64 / if data { smallest } else { 40.0 },
@@ -296,7 +369,7 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares:
         Some(Discipline { served: true, packet_bytes, .. }) => packets * GROWN * (kept::SERVED as f64 + packet_bytes),
         _ => {
             let ring = (packets.min(1e15) as u64).next_power_of_two() as f64 * kept::IN_FIFO as f64;
-            let alone = packets.min(kept::LISTS as f64) * (kept::TOGETHER - 1) as f64;
+            let alone = lists.spare(packets, 8.0 * largest / slowest, shares);
             GROWN * ring + (packets * GROWN + alone) * kept::EVENT as f64
         }
     };

@@ -130,4 +130,11 @@ mod tests {
         // 240 Mbit/s in packets of 1500 bytes: 20 000 a second.
         assert_eq!(check(Rate::from_bps(240_000_000), 1500.0, 1500), Ok(()));
     }
+
+    #[test]
+    fn what_no_machine_carries_is_refused() {
+        // 10^15 bit/s in packets of 1500 bytes: 83 thousand million a second.
+        let refused = check(Rate::from_bps(1_000_000_000_000_000), 1500.0, 1500).unwrap_err().to_string();
+        assert!(refused.contains("1000000.0 Gbit/s are 83333333333 packets a second"), "{refused}");
+    }
 }

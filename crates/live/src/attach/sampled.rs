@@ -295,4 +295,23 @@ mod tests {
         assert_eq!((law.initial(), law.step(0, &Observation::default())), (p, p));
         assert_eq!(law.periods(), [Some(PERIOD), None]);
     }
+
+    #[test]
+    fn what_does_not_attach_names_the_kernels_own_discipline() {
+        // As `tc` calls them: man tc-fq_codel and the like.
+        for (name, kernels) in [
+            ("codel", "codel"),
+            ("fq-codel", "fq_codel"),
+            ("cobalt", "cake"),
+            ("cake", "cake"),
+            ("fq-pie", "fq_pie"),
+            ("dualpi2", "dualpi2"),
+            ("sfq", "sfq"),
+            ("drr", "drr"),
+        ] {
+            assert_eq!(instead(name), format!("use the kernel's: tc qdisc add ... {kernels}"));
+        }
+        assert!(instead("pie").ends_with(" pie") && instead("droptail").contains("pfifo"));
+        assert!(instead("blue").ends_with(" sfb") && instead("ared-feng").ends_with("red ... adaptive"));
+    }
 }

@@ -380,4 +380,26 @@ mod tests {
         let mut hop = Hop { free_at: 0, rate: Rate::from_bps(8_000_000), delay: 5 };
         assert_eq!([hop.cross(100, 1), hop.cross(100, 2), hop.cross(9000, 1)], [1105, 3105, 10_005]);
     }
+
+    #[test]
+    fn a_link_is_alone_if_one_flow_has_it_and_it_has_room_for_all_that_is_under_way() {
+        // Access links of two flows, whose windows are 40 packets, there and back; twice that are 80.
+        let alone_with = |buffer: &str| {
+            let text = format!(
+                "name = \"t\"\nduration = \"1s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+                 bottleneck = {{ rate = \"8Mbit\", delay = \"10ms\", buffer = \"2000pkt\" }}\n\
+                 access = {{ rate = \"80Mbit\", delay = \"1ms\", buffer = \"{buffer}\" }}\n[[flows]]\nname = \"f\"\n\
+                 count = 2\ntransport = {{ preset = \"linux\", receive_window = \"40pkt\" }}\n"
+            );
+            let plan = Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap();
+            let shared = plan.links.iter().position(|link| link.record).unwrap();
+            let alone = alone(&plan);
+            assert!(!alone[shared], "two flows cross the bottleneck");
+            alone.iter().filter(|alone| **alone).count()
+        };
+        let roomy = alone_with("80pkt");
+        assert!(roomy >= 4, "{roomy}");
+        // One packet less, or a limit in bytes of which nobody knows how many packets they are.
+        assert_eq!([alone_with("79pkt"), alone_with("100MB")], [0, 0]);
+    }
 }

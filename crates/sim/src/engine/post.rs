@@ -9,6 +9,7 @@ use super::place::Place;
 use crate::event::Event;
 use crate::lanes::Target;
 use aqumen_scenario::Plan;
+use aqumen_scenario::under_way::kept;
 use aqumen_units::Span;
 
 /// First slot of each kind. At equal moments the lower slot goes first.
@@ -41,6 +42,7 @@ pub(super) struct Post {
 /// Where more than one port makes events itself, a step of so many keeps the heap small, and few of them begin for a
 /// handful of events.
 const STEP_EVENTS: f64 = 16.0;
+const _: () = assert!(STEP_EVENTS <= kept::EXPECTED, "the memory of a run is foreseen with less");
 
 /// Beyond most retransmission timers, nanoseconds.
 const TIMER_HORIZON: u64 = 4_000_000_000;

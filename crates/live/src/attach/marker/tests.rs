@@ -402,3 +402,13 @@ fn the_object_is_what_clang_makes_of_the_source() {
         assert!(bytes.unwrap() == checked_in, "bpf/marker.bpf.o is not what scripts/bpf makes of bpf/marker.bpf.c");
     }
 }
+
+#[test]
+fn why_the_kernel_takes_no_marker_is_said_in_its_words_and_with_what_it_needs() {
+    let said = |word: &str| refused(std::io::Error::other(word.to_owned())).to_string();
+    for word in ["Operation not permitted (os error 1)", "Permission denied (os error 13)"] {
+        assert_eq!(said(word), format!("needs the capabilities CAP_BPF and CAP_NET_ADMIN: {word}"));
+    }
+    assert!(said("Function not implemented").starts_with("this kernel lacks CONFIG_BPF_SYSCALL: "));
+    assert_eq!(said("Invalid argument"), "the kernel refuses the marker: Invalid argument");
+}
