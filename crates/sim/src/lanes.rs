@@ -324,8 +324,8 @@ impl Links {
         }
     }
 
-    /// The same whatever the size and the links, of which there is one at least: when the packet reaches the end, or finds no room, and whether
-    /// it does reach it.
+    /// The same whatever the size and the links, of which there is one at least: when the packet reaches the end, or
+    /// finds no room, and whether it does reach it.
     #[inline(never)]
     fn cross_rarely(&mut self, it: &mut Lane, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
         let Kind { hops, usual_tx, .. } = self.kinds[it.kind as usize];

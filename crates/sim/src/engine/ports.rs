@@ -302,8 +302,8 @@ impl Ways<'_> {
         }
     }
 
-    /// A packet does not leave a port at which it arrived, or gets lost after its transmission, which begins at `start`. By
-    /// value: what rarely called code may look at has to lie in memory all the time.
+    /// A packet does not leave a port at which it arrived, or gets lost after its transmission, which begins at
+    /// `start`. By value: what rarely called code may look at has to lie in memory all the time.
     #[cold]
     #[inline(never)]
     fn lose(&mut self, start: Option<u64>, link: u32, event: Event) {

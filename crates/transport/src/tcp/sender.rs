@@ -41,7 +41,8 @@ use track::Track;
 /// [`send_overhead`](TcpConfig::send_overhead) after a random delay (one at a time: while it runs, further calls start
 /// no second one). A paced sender lets go what its rate allows; the host polls again at [`next_send`](Self::next_send).
 ///
-/// In this order because of the cache: what an acknowledgement of new data and a new segment need lies on its first line.
+/// In this order because of the cache: what an acknowledgement of new data and a new segment need lies on its first
+/// line.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
