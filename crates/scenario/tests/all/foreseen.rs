@@ -470,8 +470,8 @@ fn datagrams_wait_where_more_come_than_the_link_carries_and_no_more_than_that() 
 
 #[test]
 fn where_more_comes_than_leaves_lists_of_events_keep_room_for_as_much() {
-    // Of 10 000 packets that wait in either case, 4096 lists hold the events. Four events take 2 ms where 8 Mbit/s leave
-    // in packets of 1500 bytes, three events each: a list is of the next power of two below that, 2^20 ns.
+    // Of 10 000 packets that wait in either case, 4096 lists hold the events. Four events take 2 ms where 8 Mbit/s
+    // leave in packets of 1500 bytes, three events each: a list is of the next power of two below that, 2^20 ns.
     let of = |rate: &str, packet: &str| {
         let cbr = format!("\"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"{packet}\" }}");
         of_buffer(&of_transport(&wide("8Mbit"), &cbr), "10000pkt")
@@ -489,8 +489,8 @@ fn where_more_comes_than_leaves_lists_of_events_keep_room_for_as_much() {
 
 #[test]
 fn sources_that_send_together_need_room_for_all_of_them() {
-    // 1000 sources of 12 kbit/s, a packet of 1500 bytes each second: 12.2 Mbit/s where 8 leave. In 100 s each second two
-    // lists have 1000 events at once, 1024 places in place of eight; apart they need no more than any.
+    // 1000 sources of a packet of 1500 bytes each second: 12 Mbit/s where 8 leave. In 100 s each second two lists have
+    // 1000 events at once, 1024 places in place of eight; apart they need no more than any.
     let of = |start: &str, buffer: &str| {
         let text = with(&wide("8Mbit"), "count = 4", "count = 1000");
         let text = with(&text, "start = [\"0s\", \"1s\"]", &format!("start = {start}"));
