@@ -1127,7 +1127,7 @@ class Cake(Aqm):
     65536)."""
     quantum: float | str | None = _in("B")
     """Bytes that a queue may send in its turn (B; by default the tin's rate in bytes a second / 4096, at least 300, at
-    most 1514; at least 1; at most 1000000000)."""
+    most 1514 or mtu; at least 1; at most 1000000000)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
     0)."""

@@ -187,7 +187,10 @@ def test_both_queues_are_designed_for(capsys):
     assert main([*args, "--scalable", "10", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["coupled"] == both
     assert main([*args, "--scalable", "10"]) == 0
-    assert "Both queues" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "Both queues" in told.out
+    assert "packets keep their order" in told.err
+    assert not any("order" in warning for warning in theory.coupled("dualpi2:selection=random", **NETWORK)["warnings"])
 
 
 @pytest.mark.parametrize(

@@ -158,8 +158,8 @@ def test_a_plan_runs_as_many_seeds_as_the_scatter_asks_for_and_thrice_as_many_as
 
     cell = replace(CELLS[0], seeds=1)
     (rows,) = validate([cell], 2, lambda cell, seeds: theirs(cell, seeds)[:], theirs, more=(4, 100), planned=True)
-    # Ours and theirs have a variance of 36 n / (n - 1), the bound is 2: 1.25 * 2^2 * 72 (n / (n - 1)) / 2^2 seeds: 180 after 2,
-    # 108 after 6, 96 after 18, but no more than thrice as many; 92 after 54, for whose mean 2 * sqrt(72.8 / 92) = 1.8.
+    # Ours and theirs have a variance of 36 n / (n - 1), the bound is 2: 1.25 * 2^2 * 72 (n / (n - 1)) / 2^2 seeds: 180
+    # after 2, 108 after 6, 96 after 18, but no more than thrice as many; 92 after 54: 2 * sqrt(72.8 / 92) = 1.8.
     assert {(row.theirs_n, row.verdict) for row in rows} == {(92, "equivalent")}
     assert asked == [2, 2, 4, 6, 12, 18, 36, 54, 38, 92]
 

@@ -83,7 +83,7 @@ impl<P: Carried + Copy> Port<P> {
     /// When the AQM's timer is due.
     pub fn next_timer(&self) -> Option<u64> {
         match self {
-            Port::Fifo(port) => port.next_timer(),
+            Port::Fifo(port) => Some(port.due()).filter(|due| *due != u64::MAX),
             Port::Served(port) => port.next_timer(),
             Port::Plain(_) => None,
         }

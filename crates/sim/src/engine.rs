@@ -144,6 +144,7 @@ impl<'a> Engine<'a> {
             measures,
         };
         let ways = Ways::new(plan.duration.as_nanos(), post, lanes, configs, sinks, Segments::new(plan), log);
+        hosts.flows.iter_mut().zip(0u32..).for_each(|(state, flow)| state.first_lane = ways.lanes.first_lane(flow));
         hosts.add_agents();
         hosts.add_applications(&ways, style.collapse);
         let mut engine = Engine {
@@ -180,7 +181,7 @@ impl<'a> Engine<'a> {
         let (mut window, mut told) = (0, 0);
         self.ways.post.open(window);
         loop {
-            let (_, window_end) = self.ways.post.window();
+            let window_end = self.ways.post.window_end();
             let stop = self.agenda.next().min(self.sample_at);
             if window_end <= stop {
                 self.run_places(window_end, 0);

@@ -22,6 +22,17 @@ pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// So many come first that belong to nobody, so that the first of each flow begins a cache line.
     skipped: usize,
+    links: Links,
+    /// A flow has numbers for 2^flow_bits lanes.
+    flow_bits: u32,
+    routes: Vec<Route>,
+    /// Ports whose packets come one after the other, so that they pass without an event.
+    passed: Vec<PlainPort>,
+}
+
+/// What lies behind the lanes.
+#[derive(Default)]
+struct Links {
     kinds: Vec<Kind>,
     /// The place of each kind.
     known: BTreeMap<Kind, u32>,
@@ -30,16 +41,11 @@ pub(crate) struct Lanes {
     /// What waits for those that can overflow, and the place of that of each lane with one link that can.
     rooms: Vec<Room>,
     room_of: Vec<u32>,
-    /// A flow has numbers for 2^flow_bits lanes.
-    flow_bits: u32,
-    routes: Vec<Route>,
-    /// Ports whose packets come one after the other, so that they pass without an event.
-    passed: Vec<PlainPort>,
 }
 
 /// One lane, 16 bytes: four fill a cache line.
 #[derive(Clone, Copy, Default)]
-struct Lane {
+pub(crate) struct Lane {
     /// When its private link is free.
     free_at: u64,
     /// Its propagation delay; of a lane with several, the place of the first in the table.
@@ -164,11 +170,7 @@ impl Lanes {
             // Where they lie decides only the speed.
             skipped: lanes.as_ptr().align_offset(LINE).min(LINE / size_of::<Lane>()),
             lanes,
-            kinds: Vec::new(),
-            known: BTreeMap::new(),
-            hops: Vec::new(),
-            rooms: Vec::new(),
-            room_of: Vec::new(),
+            links: Links::default(),
             flow_bits,
             routes: Vec::with_capacity(flows),
             passed,
@@ -178,8 +180,8 @@ impl Lanes {
     /// A private link, of which `limit` bounds what waits for it if it can overflow.
     pub(crate) fn hop(&mut self, rate: Rate, delay: Span, limit: Option<Limit>) -> Hop {
         let room = limit.map_or(UNBOUNDED, |limit| {
-            self.rooms.push(Room { limit, waiting: VecDeque::new(), bytes: 0 });
-            self.rooms.len() as u32 - 1
+            self.links.rooms.push(Room { limit, waiting: VecDeque::new(), bytes: 0 });
+            self.links.rooms.len() as u32 - 1
         });
         Hop { free_at: 0, rate, delay: delay.as_nanos(), known_bytes: 0, known_tx: 0, room }
     }
@@ -189,7 +191,7 @@ impl Lanes {
         let (kind_of_hops, delay, usual_tx) = match hops {
             [] => (Hops::None, 0, 0),
             [only] if only.fits_lane(usual_bytes) => {
-                let hops = match self.rooms.get(only.room as usize) {
+                let hops = match self.links.rooms.get(only.room as usize) {
                     None => Hops::One(only.rate),
                     Some(room) => {
                         Hops::OneBounded(only.rate, if room.has_for_one(usual_bytes) { usual_bytes } else { 0 })
@@ -197,31 +199,24 @@ impl Lanes {
                 };
                 (hops, only.delay as u32, tx(only.rate, usual_bytes) as u32)
             }
-            many => (Hops::Many(many.len() as u8), self.hops.len() as u32, 0),
+            many => (Hops::Many(many.len() as u8), self.links.hops.len() as u32, 0),
         };
         if let Hops::Many(_) = kind_of_hops {
-            self.hops.extend(hops);
+            self.links.hops.extend(hops);
         }
         if let (Hops::OneBounded(..), [only]) = (kind_of_hops, hops) {
-            self.room_of.resize(self.lanes.len(), UNBOUNDED);
-            self.room_of[lane as usize] = only.room;
+            self.links.room_of.resize(self.lanes.len(), UNBOUNDED);
+            self.links.room_of[lane as usize] = only.room;
         }
         let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
         let kind = Kind { leads: Leads::to(target), usual_tx, usual_bytes, hops: kind_of_hops, place: NO_PLACE };
-        let kind = self.place_of(kind);
+        let kind = self.links.place_of(kind);
         *self.lane_mut(lane) = Lane { free_at: 0, delay, kind };
     }
 
     /// The lanes of the next flow are set: those of acknowledgements begin at `acks`, and all end at `end`.
     pub(crate) fn add_route(&mut self, acks: u32, end: u32) {
         self.routes.push(Route { acks, end });
-    }
-
-    fn place_of(&mut self, kind: Kind) -> u32 {
-        *self.known.entry(kind).or_insert_with(|| {
-            self.kinds.push(kind);
-            self.kinds.len() as u32 - 1
-        })
     }
 
     /// The first lane of `flow`, of data.
@@ -243,12 +238,12 @@ impl Lanes {
 
     /// Where `lane` leads.
     pub(crate) fn target(&self, lane: u32) -> Target {
-        self.kinds[self.lane(lane).kind as usize].leads.target()
+        self.links.kinds[self.lane(lane).kind as usize].leads.target()
     }
 
     /// Each port belongs to this place.
     pub(crate) fn set_places(&mut self, of_port: &[u32]) {
-        for kind in &mut self.kinds {
+        for kind in &mut self.links.kinds {
             kind.place = kind.leads.port().map_or(NO_PLACE, |port| of_port[port as usize]);
         }
     }
@@ -257,40 +252,86 @@ impl Lanes {
     pub(crate) fn end_alone(&mut self, flow: u32, sender: bool, receiver: bool) {
         let Route { acks, end } = self.routes[flow as usize];
         for (lane, is_alone) in [(acks - 1, receiver), (end - 1, sender)] {
-            let kind = self.kinds[self.lane(lane).kind as usize];
+            let kind = self.links.kinds[self.lane(lane).kind as usize];
             let target = match kind.leads.target() {
                 Target::Sender if is_alone => Target::LoneSender,
                 Target::Receiver if is_alone => Target::LoneReceiver,
                 _ => continue,
             };
-            self.lane_mut(lane).kind = self.place_of(Kind { leads: Leads::to(target), ..kind });
+            self.lane_mut(lane).kind = self.links.place_of(Kind { leads: Leads::to(target), ..kind });
         }
     }
 
     /// A packet of `bytes` enters `lane` at `now`.
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {
-        let it = &mut self.lanes[self.skipped + lane as usize];
-        let &Kind { leads, place, usual_bytes, usual_tx, .. } = &self.kinds[it.kind as usize];
+        self.links.cross(&mut self.lanes[self.skipped + lane as usize], lane, now, bytes)
+    }
+
+    /// The first lane of `flow`, for a sender that keeps it where the rest lies that it needs.
+    pub(crate) fn first_lane(&self, flow: u32) -> Lane {
+        *self.lane(self.first_of(flow))
+    }
+
+    /// The same as [`cross`](Self::cross) of a lane that is kept elsewhere.
+    #[inline(always)]
+    pub(crate) fn cross_kept(&mut self, kept: &mut Lane, lane: u32, now: u64, bytes: u16) -> Exit {
+        self.links.cross(kept, lane, now, bytes)
+    }
+
+    /// A packet of `bytes` comes at `now` to the port that lanes have as number `port`.
+    pub(crate) fn pass(&mut self, port: u32, now: u64, bytes: u16) -> Arrival {
+        self.passed[port as usize].arrive(now, bytes)
+    }
+
+    /// Reads `lane`, so that it lies in the cache, where there is such a lane.
+    #[inline(always)]
+    pub(crate) fn touch(&self, lane: u32) -> u32 {
+        self.lanes.get(self.skipped + lane as usize).map_or(0, |lane| lane.kind)
+    }
+
+    fn lane(&self, lane: u32) -> &Lane {
+        &self.lanes[self.skipped + lane as usize]
+    }
+
+    fn lane_mut(&mut self, lane: u32) -> &mut Lane {
+        &mut self.lanes[self.skipped + lane as usize]
+    }
+}
+
+impl Links {
+    fn place_of(&mut self, kind: Kind) -> u32 {
+        *self.known.entry(kind).or_insert_with(|| {
+            self.kinds.push(kind);
+            self.kinds.len() as u32 - 1
+        })
+    }
+
+    /// A packet of `bytes` enters `it`, the lane of this number, at `now`.
+    #[inline(always)]
+    fn cross(&mut self, it: &mut Lane, lane: u32, now: u64, bytes: u16) -> Exit {
+        let &Kind { leads, place, usual_bytes, usual_tx, hops } = &self.kinds[it.kind as usize];
         if usual_bytes == bytes {
             it.free_at = it.free_at.max(now) + u64::from(usual_tx);
             return Exit { reach: it.free_at + u64::from(it.delay), leads, place };
         }
-        match self.cross_rarely(lane, now, bytes) {
+        if hops == Hops::None {
+            return Exit { reach: now, leads, place };
+        }
+        match self.cross_rarely(it, lane, now, bytes) {
             (reach, true) => Exit { reach, leads, place },
             (reach, false) => Exit { reach, leads: Leads::to(Target::Nowhere), place: NO_PLACE },
         }
     }
 
-    /// The same whatever the size and the lane's links: when the packet reaches the end, or finds no room, and whether
+    /// The same whatever the size and the links, of which there is one at least: when the packet reaches the end, or finds no room, and whether
     /// it does reach it.
     #[inline(never)]
-    fn cross_rarely(&mut self, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
-        let it = &mut self.lanes[self.skipped + lane as usize];
+    fn cross_rarely(&mut self, it: &mut Lane, lane: u32, now: u64, bytes: u16) -> (u64, bool) {
         let Kind { hops, usual_tx, .. } = self.kinds[it.kind as usize];
         let nowhere = |reach| (reach, false);
         let reach = match hops {
-            Hops::None => now,
+            Hops::None => now, // crossed already
             Hops::One(rate) => {
                 it.free_at = it.free_at.max(now) + tx(rate, bytes);
                 it.free_at + u64::from(it.delay)
@@ -324,25 +365,6 @@ impl Lanes {
             }
         };
         (reach, true)
-    }
-
-    /// A packet of `bytes` comes at `now` to the port that lanes have as number `port`.
-    pub(crate) fn pass(&mut self, port: u32, now: u64, bytes: u16) -> Arrival {
-        self.passed[port as usize].arrive(now, bytes)
-    }
-
-    /// Reads `lane`, so that it lies in the cache, where there is such a lane.
-    #[inline(always)]
-    pub(crate) fn touch(&self, lane: u32) -> u32 {
-        self.lanes.get(self.skipped + lane as usize).map_or(0, |lane| lane.kind)
-    }
-
-    fn lane(&self, lane: u32) -> &Lane {
-        &self.lanes[self.skipped + lane as usize]
-    }
-
-    fn lane_mut(&mut self, lane: u32) -> &mut Lane {
-        &mut self.lanes[self.skipped + lane as usize]
     }
 }
 

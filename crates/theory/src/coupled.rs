@@ -76,6 +76,9 @@ pub struct Coupled {
     pub delay_std_s: Option<f64>,
     /// How much larger the loop's gain could be; null where no gain is too large or nothing is known.
     pub gain_margin: Option<f64>,
+    /// Whether each 1/p-th packet is marked, not one by chance.
+    #[serde(skip)]
+    pub(crate) evenly: bool,
     /// Mean windows of the classes, packets, and their round trips, seconds.
     #[serde(skip)]
     pub(crate) windows: Vec<(f64, f64)>,
@@ -153,6 +156,7 @@ pub(crate) fn rest(params: &DualPi2Params, capacity_pps: f64, classes: &[Class])
         low_latency: side(true, low_pps, own.delay_s, own.probability),
         delay_std_s: None,
         gain_margin: None,
+        evenly: !params.random,
         windows,
     };
     if feasible {

@@ -104,7 +104,7 @@ pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duratio
             let t = duration_s * (2.0 + f64::from(k) / f64::from(samples)) / 3.0;
             fluid.advance((t * 1e9) as u64);
             let said = fluid.shown_probability(0);
-            spared += u32::from(said > 0.0 && fluid.probability(0) == 0.0);
+            spared += u32::from(fluid.is_sparing(0));
             at_bound += u32::from(said <= 0.0 || said >= 1.0);
             (t, fluid.queue_pkts(0))
         })

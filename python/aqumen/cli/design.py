@@ -157,7 +157,7 @@ def design(
             talk.show(*_coupled_tables(both))
         if best is not None:
             talk.show(_robust_table(best))
-        for warning in found.warnings:
+        for warning in dict.fromkeys([*found.warnings, *(both["warnings"] if scalable is not None else [])]):
             talk.say(f"warning: {warning}")
     return 0
 

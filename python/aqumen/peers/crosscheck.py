@@ -308,7 +308,7 @@ def validate(
         while len(other) < max(steps, default=0) and (unclear := [row for row in rows if row.verdict == "unclear"]):
             have = len(other)
             if planned:
-                # Half as many again at least, lest chance has many looks; thrice as many at most, for a plan by few is poor.
+                # Half as many again at least, lest chance has many looks; thrice as many at most: few plan poorly.
                 wanted = min(max(*map(needed, unclear), math.ceil(1.5 * have)), 3 * have, max(steps))
             else:
                 wanted = next(step for step in steps if step > have)

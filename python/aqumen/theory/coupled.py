@@ -75,4 +75,5 @@ target = "{max(1, round(0.015 * bits / (8 * size)))}pkt"
         raise ScenarioError(f"{aqm} has no two coupled queues: scalable flows need dualpi2")
     noise = found["analysis"]["noise"]
     told = {key: noise[key] for key in ("valid", "why", "queue_std_pkts", "queue_p95_pkts")}
-    return {**found["coupled"], "queue_pkts": found["queue_pkts"], "noise": told}
+    warnings = found["analysis"]["warnings"]
+    return {**found["coupled"], "queue_pkts": found["queue_pkts"], "noise": told, "warnings": warnings}

@@ -225,6 +225,8 @@ def boundary(
 ) -> list[Boundary]:
     """The boundary of stability over two quantities, followed as a curve; a piece for each that lies in the ranges.
 
+    Refused for RED and ARED, whose gain jumps: a map shows what is stable.
+
     Args:
         design: The design, whose controller is kept.
         x: The first quantity: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).

@@ -27,6 +27,8 @@ pub struct FifoPort {
     transmitter: Transmitter,
     /// When the last accepted packet's transmission ends.
     free_at: u64,
+    /// When the AQM's timer is due; `NEVER`: it has none.
+    due: u64,
     /// Packets that wait, as far as the port is up to date.
     packets: Ring<Accepted>,
     /// Of these, by number, the first of which the meter does not know yet that it came.
@@ -58,6 +60,8 @@ const _: () = assert!(size_of::<Accepted>() <= kept::IN_FIFO, "the memory of a r
 /// Packets of different flows are counted at different places.
 const EACH: u32 = u32::MAX;
 
+const NEVER: u64 = u64::MAX;
+
 impl FifoPort {
     pub(super) fn new(
         aqm: AnyAqm,
@@ -71,6 +75,7 @@ impl FifoPort {
             rng,
             transmitter,
             free_at: 0,
+            due: NEVER,
             packets: Ring::new(),
             unseen: 0,
             prompt_until: 0,
@@ -80,7 +85,7 @@ impl FifoPort {
             sending: false,
             meter,
         };
-        port.look_ahead();
+        port.follow_aqm();
         port
     }
 
@@ -93,7 +98,9 @@ impl FifoPort {
     #[inline(always)]
     pub fn arrive(&mut self, now: u64, packet: &mut impl Carried, flow: u32) -> Arrival {
         if self.packets.entered() >= self.prompt_until {
-            return self.arrive_rarely(now, packet, flow);
+            let (arrival, marks) = self.arrive_rarely(now, &metadata(packet, flow));
+            packet.mark_if(marks);
+            return arrival;
         }
         let (bytes, coin) = (packet.bytes(), self.coin);
         let chosen = coin.chooses(&mut self.rng);
@@ -111,33 +118,29 @@ impl FifoPort {
         Arrival::Leaves { start, reach: end + self.transmitter.delay }
     }
 
-    /// The same where the AQM must be asked, or there may be no room.
+    /// The same where the AQM must be asked, or there may be no room; and whether the packet is marked.
     #[inline(never)]
-    fn arrive_rarely(&mut self, now: u64, packet: &mut impl Carried, flow: u32) -> Arrival {
+    fn arrive_rarely(&mut self, now: u64, packet: &Packet) -> (Arrival, bool) {
         self.catch_up(now);
         let queue_pkts = self.account.backlog().packets;
-        let bytes = packet.bytes();
+        let Packet { bytes, ecn, flow_hash: flow, .. } = *packet;
         let enters = match self.account.coin() {
-            Some(coin) => self.account.arrive_by_coin(coin, bytes, packet.ecn(), instant(now), &mut self.rng),
-            None => self.ask(&metadata(packet, flow), now),
+            Some(coin) => self.account.arrive_by_coin(coin, bytes, ecn, instant(now), &mut self.rng),
+            None => self.ask(packet, now),
         };
-        match enters {
-            Err(_) => return self.lose(now, flow),
-            Ok(true) => packet.mark(),
-            Ok(false) => {}
-        }
+        let Ok(marks) = enters else { return (self.lose(now, flow), false) };
         let mut place = 0;
         if let Some(meter) = &mut self.meter {
             meter.advance(now, queue_pkts);
             place = meter.place_of(flow);
         }
         let Some(booking) = self.transmitter.book(now, self.free_at.max(now), bytes) else {
-            return self.keep(now, bytes);
+            return (self.keep(now, bytes), marks);
         };
         let Booking { start, end, reach, lost } = booking;
         self.free_at = end;
         self.enter(Accepted { arrived: now, start, end, bytes, place });
-        if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }
+        (if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }, marks)
     }
 
     /// A packet enters of which the meter knows.
@@ -150,21 +153,29 @@ impl FifoPort {
 
     /// Looks how many packets may come before anybody asks.
     fn look_ahead(&mut self) {
-        let limit = self.account.limit();
-        let tossed = self.account.coin().filter(|_| self.is_at_once() && limit.bytes == Bytes(u64::MAX));
-        self.prompt_until = match tossed {
+        self.prompt_until = match self.tossed() {
             Some(coin) => {
                 self.coin = coin;
                 // One place in the ring is left for what comes after all of them.
-                self.packets.left() + self.packets.room().saturating_sub(1).min(limit.packets as usize)
+                let limit = self.account.limit().packets as usize;
+                self.packets.left() + self.packets.room().saturating_sub(1).min(limit)
             }
             None => 0,
         };
     }
 
-    /// Whether what happens at the head can be accounted for at once.
-    fn is_at_once(&self) -> bool {
-        !self.account.hears() && self.transmitter.line.is_none()
+    /// The AQM may toss another coin from now on, and its timer is due at another moment.
+    fn follow_aqm(&mut self) {
+        self.due = self.account.aqm().next_timer().map_or(NEVER, |due| due.as_nanos());
+        self.look_ahead();
+    }
+
+    /// What the AQM tosses, where packets may come that nobody asks about: what happens at the head can be accounted
+    /// for at once, and their number alone is limited.
+    #[inline(always)]
+    fn tossed(&self) -> Option<Coin> {
+        let is_at_once = !self.account.hears() && self.transmitter.line.is_none();
+        self.account.coin().filter(|_| is_at_once && self.account.limit().bytes == Bytes(u64::MAX))
     }
 
     #[inline(never)]
@@ -206,9 +217,11 @@ impl FifoPort {
     /// Carries out the starts and ends of transmissions up to and including `now`, in order.
     #[inline(always)]
     fn catch_up(&mut self, now: u64) {
-        if self.is_at_once() {
+        if self.tossed().is_some() {
             self.catch_up_at_once(now);
         } else {
+            // Somebody asks at each packet: there are one or two changes each time.
+            debug_assert!(self.unseen == self.packets.entered(), "a packet came of which the meter does not know");
             while self.change(now) {}
         }
     }
@@ -335,23 +348,26 @@ impl FifoPort {
         self.account.backlog().packets
     }
 
-    pub(super) fn next_timer(&self) -> Option<u64> {
-        self.account.aqm().next_timer().map(|due| due.as_nanos())
+    /// When the AQM's timer is due; `u64::MAX`: it has none.
+    #[inline(always)]
+    pub fn due(&self) -> u64 {
+        self.due
     }
 
-    pub(super) fn on_timer(&mut self, now: u64) {
+    /// The AQM's timer is due.
+    pub fn on_timer(&mut self, now: u64) {
         self.catch_up_before(now);
         if let Some(meter) = &mut self.meter {
             meter.sampled(self.account.backlog().packets);
         }
         self.account.on_timer(instant(now), &mut self.rng);
-        self.look_ahead();
+        self.follow_aqm();
     }
 
     pub(super) fn replace_aqm(&mut self, aqm: AnyAqm, now: u64) {
         self.catch_up_before(now);
         self.account.replace_aqm(aqm, instant(now));
-        self.look_ahead();
+        self.follow_aqm();
     }
 
     pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {

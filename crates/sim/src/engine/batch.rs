@@ -13,48 +13,41 @@ pub(super) struct Batch {
     events: Vec<Event>,
     /// Their order: moment in the window, above the place in `events`.
     order: Vec<u64>,
-    /// How many of them have had their turn, and how many of those have gone on their way.
+    /// How many of them have had their turn.
     done: usize,
-    gone: usize,
 }
 
 impl Batch {
     /// Takes what lies in window number `window` of `inbox`, windows being 2^`width_bits` nanoseconds long.
     pub(super) fn open(&mut self, inbox: &mut Inbox<Event>, window: u64, width_bits: u32, counts: &mut Vec<u32>) {
-        debug_assert!(self.done == self.events.len(), "something was left over");
+        debug_assert!(self.is_done(), "something was left over");
         self.events.clear();
         inbox.open(window, &mut self.events);
         self.sort(window << width_bits, width_bits, counts);
     }
 
-    /// Lets `pass` take the events that come before `until`, `most` of them, one after the other, as long as it goes
-    /// on; it may say when and where each goes on. How many it took.
-    #[inline(always)]
-    pub(super) fn take_while(&mut self, until: u64, most: usize, mut pass: impl FnMut(&mut Event) -> bool) -> usize {
-        let Batch { events, order, done, start, .. } = self;
-        let before = *done;
-        let key_until = until.saturating_sub(*start).min(u64::from(u32::MAX)) << 32;
-        let mut taken = before;
-        for &key in order[before..].iter().take(most) {
-            if key >= key_until {
-                break;
-            }
-            taken += 1;
-            if !pass(&mut events[key as u32 as usize]) {
-                break;
-            }
-        }
-        *done = taken;
-        taken - before
+    /// Whether all events have had their turn.
+    pub(super) fn is_done(&self) -> bool {
+        self.done == self.events.len()
     }
 
-    /// The events that have had their turn and have not gone on their way yet, in order, so many at a time.
+    /// The key of what comes first at `at` or later.
+    pub(super) fn key_at(&self, at: u64) -> u64 {
+        at.saturating_sub(self.start).min(u64::from(u32::MAX)) << 32
+    }
+
+    /// The next event has its turn, if it comes before the [key](Self::key_at) `until`.
     #[inline(always)]
-    pub(super) fn depart(&mut self, step: usize) -> impl Iterator<Item = impl Iterator<Item = &Event> + Clone> {
-        let Batch { events, order, done, gone, .. } = self;
-        let departing = &order[std::mem::replace(gone, *done)..*done];
-        let events = &*events;
-        departing.chunks(step).map(move |keys| keys.iter().map(move |&key| &events[key as u32 as usize]))
+    pub(super) fn take_before(&mut self, until: u64) -> Option<Event> {
+        let &key = self.order.get(self.done).filter(|key| **key < until)?;
+        self.done += 1;
+        Some(self.events[key as u32 as usize])
+    }
+
+    /// The next `few` events.
+    pub(super) fn ahead(&self, few: usize) -> impl Iterator<Item = &Event> {
+        let (order, events) = (&self.order[self.done..], &self.events[..]);
+        order.iter().take(few).map(|&key| &events[key as u32 as usize])
     }
 
     /// The next event.
@@ -78,8 +71,8 @@ impl Batch {
     /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as
     /// they came.
     fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
-        let Batch { events, order, done, gone, .. } = self;
-        (*done, *gone) = (0, 0);
+        let Batch { events, order, done, .. } = self;
+        *done = 0;
         self.start = start;
         order.clear();
         const FEW: usize = 12;

@@ -6,7 +6,7 @@ use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
 
 use super::hosts::{Departure, FlowState, Hosts};
-use super::lone_inbox::{NO_MORE, RECEIVER, Round};
+use super::lone_inbox::{RECEIVER, Round};
 use super::moment::{NEVER, instant};
 use super::ways::Ways;
 use crate::event::Event;
@@ -33,11 +33,11 @@ impl Hosts<'_> {
             self.go_round(ways);
         }
         ways.post.lone.round.now = until;
-        let window = ways.post.window();
+        let window_end = ways.post.window_end();
         if ways.post.lone.is_idle() {
             return 0;
         }
-        let (events, next_acks) = ways.post.lone.take_packets(until, window);
+        let (events, next_acks) = ways.post.lone.take_packets(until, window_end);
         let mut done = events.len() as u64;
         let mut place = 0;
         loop {
@@ -50,7 +50,7 @@ impl Hosts<'_> {
                 Stop::Packet(event) => {
                     let flow = event.slot() & !RECEIVER;
                     done += run_receiver_clock(ways, flow, event.at);
-                    ways.receive(flow, event.at, &event, ways.lanes.acks_of(flow));
+                    ways.receive(flow, event.at, event, ways.lanes.acks_of(flow));
                 }
                 Stop::Done => break,
             }
@@ -60,23 +60,20 @@ impl Hosts<'_> {
     }
 
     /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow
-    /// reaches it at `next_acks`, in nanoseconds from the start of the window on, or no sooner than
-    /// `until`. Why it stops, and where.
+    /// reaches it at `next_acks`, or no sooner than `until`. Why it stops, and where.
     #[inline(never)]
     fn acknowledge(
         &mut self,
         ways: &mut Ways<'_>,
         events: &[Event],
-        next_acks: &[u32],
+        next_acks: &[u64],
         mut place: usize,
         until: u64,
     ) -> (Stop, usize) {
-        let (length, end) = ways.post.window();
-        let start = end - length;
         let goes_round = ways.post.lone.next_round() != NEVER;
         while let Some(event) = events.get(place) {
             if ways.far && place.is_multiple_of(STEP) {
-                self.read_senders(ways, &events[place..]);
+                self.read_senders(&events[place..]);
             }
             let (flow, now) = (event.slot(), event.at);
             if flow & RECEIVER != 0 {
@@ -87,7 +84,7 @@ impl Hosts<'_> {
             if state.timer_at.min(state.send_at) <= now {
                 return (Stop::Clock(now), place);
             }
-            let next = next_acks.get(place).copied().unwrap_or(NO_MORE);
+            let next_ack = next_acks.get(place).map_or(until, |next| until.min(*next));
             place += 1;
             if event.kept().is_some() {
                 return (Stop::Packet(*event), place);
@@ -100,7 +97,6 @@ impl Hosts<'_> {
             if state.sender.is_urgent() {
                 return (Stop::Send(flow, now), place);
             }
-            let next_ack = if next == NO_MORE { until } else { start + u64::from(next) };
             let departure = if config.send_overhead > Span::ZERO {
                 state.departure(config, now, ways.next_control, next_ack)
             } else if let Some(segments) = state.sender.allowance() {
@@ -114,7 +110,8 @@ impl Hosts<'_> {
                     for _ in 0..segments {
                         match state.sender.transmit_plain(config, instant(at)) {
                             Some(said) => {
-                                ways.send_first(flow, at, &Event::plain_segment(config, said, at, state.epoch));
+                                let segment = Event::plain_segment(config, said, at, state.epoch);
+                                ways.send_first(&mut state.first_lane, flow, at, &segment);
                             }
                             None => send_other(ways, state, config, flow, at),
                         }
@@ -148,13 +145,12 @@ impl Hosts<'_> {
     /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for
     /// many at once takes no longer than for one.
     #[inline(never)]
-    fn read_senders(&self, ways: &Ways<'_>, events: &[Event]) {
+    fn read_senders(&self, events: &[Event]) {
         let mut seen = 0;
         for event in events.iter().take(STEP) {
             let flow = event.slot() & !RECEIVER;
             let state = &self.flows[flow as usize];
-            seen ^= state.sender.acknowledged_segments() ^ state.sender.stats().sent ^ state.group;
-            seen ^= ways.lanes.touch(ways.lanes.first_of(flow));
+            seen ^= state.sender.acknowledged_segments() ^ state.group;
         }
         std::hint::black_box(seen);
     }
@@ -231,7 +227,7 @@ fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
 #[inline(never)]
 fn send_other(ways: &mut Ways<'_>, state: &mut FlowState, config: &TcpConfig, flow: u32, at: u64) {
     let segment = Event::segment(&state.sender.transmit(config, instant(at)), state.epoch);
-    ways.send_first(flow, at, &segment);
+    ways.send_first(&mut state.first_lane, flow, at, &segment);
 }
 
 /// An acknowledgement reaches a sender that is not just one of new data.

@@ -19,12 +19,11 @@ pub(super) struct Lone {
     pub(super) timers: Inbox<(u64, u32)>,
     pub(super) timers_now: Vec<(u64, u32)>,
     pub(super) round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender, nanoseconds in this window.
+    /// When the next acknowledgement after each of those at hand reaches the same sender; `NEVER`: none is at hand.
     /// Empty where no sender waits before it sends.
-    next_acks: Vec<u32>,
-    /// The same for each flow, in the pass that finds them: of which pass, above when.
+    next_acks: Vec<u64>,
+    /// When the one of each flow does that was met last in the pass that finds them, from the last to the first.
     first_acks: Vec<u64>,
-    pass: u32,
 }
 
 /// The round that is made of all lone senders for their retransmission timers. Each acknowledgement moves one, and
@@ -44,9 +43,6 @@ const ROUNDS: u64 = 2;
 
 /// Set where a packet reaches a receiver.
 pub(super) const RECEIVER: u32 = 1 << 31;
-
-/// Nothing more in this window.
-pub(super) const NO_MORE: u32 = u32::MAX;
 
 impl Lone {
     /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
@@ -72,7 +68,6 @@ impl Lone {
             timers_now: Vec::new(),
             next_acks: Vec::new(),
             first_acks: vec![0; waiting],
-            pass: 0,
         }
     }
 
@@ -125,8 +120,7 @@ impl Lone {
     }
 
     /// Takes the packets of the present window before `until`, and finds for each the next of the same sender.
-    pub(super) fn take_packets(&mut self, until: u64, (length, end): (u64, u64)) -> (Vec<Event>, Vec<u32>) {
-        let start = end - length;
+    pub(super) fn take_packets(&mut self, until: u64, end: u64) -> (Vec<Event>, Vec<u64>) {
         let mut events = std::mem::take(&mut self.packets_now);
         if until < end {
             // Those for later stay, in their order.
@@ -137,17 +131,12 @@ impl Lone {
         let mut next_acks = std::mem::take(&mut self.next_acks);
         next_acks.clear();
         if !self.first_acks.is_empty() {
-            next_acks.resize(events.len(), NO_MORE);
-            if self.pass == u32::MAX {
-                self.first_acks.fill(0);
-                self.pass = 0;
-            }
-            self.pass += 1;
+            next_acks.resize(events.len(), NEVER);
             for (event, next) in events.iter().zip(&mut next_acks).rev() {
                 if let Some(first) = self.first_acks.get_mut(event.slot() as usize) {
-                    // Read and written in one piece, and chosen without a branch, which nobody could foretell.
-                    let known = std::mem::replace(first, u64::from(self.pass) << 32 | (event.at - start));
-                    *next = if (known >> 32) as u32 == self.pass { known as u32 } else { NO_MORE };
+                    let known = std::mem::replace(first, event.at);
+                    // What earlier passes left lies before. Chosen without a branch, which nobody could foretell.
+                    *next = if known >= event.at { known } else { NEVER };
                 }
             }
         }
@@ -155,7 +144,7 @@ impl Lone {
     }
 
     /// Takes the memory back.
-    pub(super) fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u32>) {
+    pub(super) fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u64>) {
         self.next_acks = next_acks;
         events.clear();
         // What was not taken at the first time has memory of its own; else the inbox wants it back.

@@ -61,24 +61,22 @@ impl Place {
     /// `event`, of this step or a later one, is to happen here.
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
-        if event.at < self.step_end {
-            self.put(event.words());
-        } else if !self.inbox.post_ahead(event) {
-            self.post_far(event.words());
+        // The windows of the inbox are the steps.
+        if !self.inbox.post_ahead(event) {
+            self.post_rarely(event.words());
         }
     }
 
-    /// The same of one that lies far ahead.
-    #[cold]
+    /// The same of one that lies in this step or far ahead.
     #[inline(never)]
-    fn post_far(&mut self, words: Words) {
-        self.inbox.post(Event::of_words(words));
-    }
-
-    #[inline(never)]
-    fn put(&mut self, words: Words) {
-        self.made += 1;
-        self.own.put(Made(self.made, Event::of_words(words)));
+    fn post_rarely(&mut self, words: Words) {
+        let event = Event::of_words(words);
+        if event.at < self.step_end {
+            self.made += 1;
+            self.own.put(Made(self.made, event));
+        } else {
+            self.inbox.post(event);
+        }
     }
 
     /// Begins the next step in which something is due, if it begins before `until`: what lies in the inbox, or what the

@@ -1,8 +1,8 @@
 //! What happens at a place: packets arrive at its ports and ends, timers go off.
 //!
-//! Where a port is all there is at a place, nothing that a packet causes on its way can come back within the step. So
-//! all packets of the step go through the port, one after the other; then they go on their way. Two loops that each
-//! need half of the registers and of the memory at a time.
+//! Where a port is all there is at a place, nothing that a packet causes on its way can come back within the step: all
+//! packets of the step go through the port and on their way, one after the other, and its AQM's timer goes off between
+//! them.
 
 use aqumen_network::Identity;
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
@@ -17,23 +17,30 @@ use crate::lanes::Target;
 use crate::measure::segments::Segments;
 
 /// So many packets ahead, what they need is read.
-const STEP: usize = 16;
-
-/// So many packets go through a port before they go on their way: what they touched is still in the nearest cache then.
-const AT_ONCE: usize = 64;
-
-/// The slot of no lane: a packet in it goes nowhere.
-const NOWHERE: u32 = 0;
+const STEP: u64 = 16;
 
 /// A port that knows what becomes of a packet when it arrives.
 trait Prompt {
     fn take(&mut self, event: &mut Event, flow: u32) -> Arrival;
+
+    /// When its AQM's timer is due, and that it is.
+    fn due(&self) -> u64;
+    fn on_timer(&mut self, now: u64);
 }
 
 impl Prompt for FifoPort {
     #[inline(always)]
     fn take(&mut self, event: &mut Event, flow: u32) -> Arrival {
         self.arrive(event.at, event, flow)
+    }
+
+    #[inline(always)]
+    fn due(&self) -> u64 {
+        FifoPort::due(self)
+    }
+
+    fn on_timer(&mut self, now: u64) {
+        FifoPort::on_timer(self, now);
     }
 }
 
@@ -42,6 +49,13 @@ impl Prompt for PlainPort {
     fn take(&mut self, event: &mut Event, _flow: u32) -> Arrival {
         self.arrive(event.at, event.wire_bytes())
     }
+
+    #[inline(always)]
+    fn due(&self) -> u64 {
+        NEVER
+    }
+
+    fn on_timer(&mut self, _now: u64) {}
 }
 
 impl Engine<'_> {
@@ -62,70 +76,66 @@ impl Engine<'_> {
 
     /// The same where a port is all there is. It knows when its AQM's timer is due and when its transmission ends; all
     /// else that happens there are packets.
-    fn run_only_port(&mut self, place: usize, port: u32, until: Turn) {
+    fn run_only_port(&mut self, place: usize, number: u32, until: Turn) {
+        let (port, link) = (number as usize, self.port_links[number as usize]);
         loop {
-            let timer = (self.timers[port as usize], port);
-            self.events += self.run_port(place, port, until.min(timer));
-            if timer < until.min(self.ways.post.places[place].step_end()) {
-                self.events += 1;
-                self.on_port_timer(timer.0, port);
-                continue;
-            }
-            self.send_off(place, port);
-            let due = timer.0.min(self.services[port as usize]);
+            self.events += match &mut self.ports[port] {
+                Port::Fifo(fifo) => {
+                    let done = self.ways.pass_all(&mut **fifo, place, (number, link), until);
+                    self.timers[port] = fifo.due();
+                    done
+                }
+                Port::Plain(plain) => self.ways.pass_all(&mut **plain, place, (number, link), until),
+                Port::Served(_) => self.run_served_and_timers(place, number, until),
+            };
+            let due = self.timers[port].min(self.services[port]);
             if !self.ways.post.step(place, until, due) {
                 return;
             }
         }
     }
 
-    /// The packets that arrive at the only port of a place before `until` go through. How many events that is.
-    fn run_port(&mut self, place: usize, number: u32, until: Turn) -> u64 {
-        let link = self.port_links[number as usize];
-        match &mut self.ports[number as usize] {
-            Port::Fifo(port) => self.ways.arrive(&mut **port, place, link, until.0),
-            Port::Plain(port) => self.ways.arrive(&mut **port, place, link, until.0),
-            Port::Served(_) => self.run_served(place, number, until),
+    /// All that happens in the present step and before `until` at a port that serves. How many events that is.
+    fn run_served_and_timers(&mut self, place: usize, number: u32, until: Turn) -> u64 {
+        let mut done = 0;
+        loop {
+            let timer = (self.timers[number as usize], number);
+            done += self.run_served(place, number, until.min(timer));
+            if timer >= until.min(self.ways.post.places[place].step_end()) {
+                return done;
+            }
+            done += 1;
+            self.on_port_timer(timer.0, number);
         }
     }
 
-    /// What has left the only port of a place goes on its way.
-    fn send_off(&mut self, place: usize, number: u32) {
-        match self.ports[number as usize] {
-            Port::Fifo(_) | Port::Plain(_) => self.ways.send_off(place),
-            // It sends each at the end of its transmission.
-            Port::Served(_) => {}
-        }
-    }
-
-    /// The same at a port that serves: packets arrive, transmissions end.
+    /// The same between two timers: packets arrive, transmissions end.
     #[inline(never)]
     fn run_served(&mut self, place: usize, number: u32, until: Turn) -> u64 {
         let Engine { ports, ways, services, identities, port_links, .. } = self;
         let Port::Served(port) = &mut ports[number as usize] else { return 0 };
         let (link, service) = (port_links[number as usize], &mut services[number as usize]);
         let (slot, lanes) = (ways.post.slots.service + number, ways.post.slots.lanes);
-        // One number each, which is compared at once.
-        let ranked = |(at, slot): Turn| u128::from(at) << 32 | u128::from(slot);
-        let limit = ranked(until.min(ways.post.places[place].step_end()));
+        let here = &mut ways.post.places[place];
+        // Of one moment the ends of transmissions and then packets come after all else.
+        let limit = until.min(here.step_end()).0;
+        let mut batch = std::mem::take(&mut here.batch);
         let mut done = 0;
         loop {
-            let here = &mut ways.post.places[place];
-            let end = ranked((*service, slot));
-            match here.batch.peek() {
-                Some(event) if ranked(event.turn()) < limit.min(end) => {
-                    let event = *event;
-                    here.batch.advance();
-                    let flow = ways.lanes.flow_of(event.slot() - lanes);
-                    if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
-                        *service = end;
-                    }
+            if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
+                let flow = ways.lanes.flow_of(event.slot() - lanes);
+                if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
+                    *service = end;
                 }
-                _ if end < limit => *service = ways.end_service(port, link, (*service, slot)).unwrap_or(NEVER),
-                _ => return done,
+            } else if *service < limit {
+                *service = ways.end_service(port, link, (*service, slot)).unwrap_or(NEVER);
+            } else {
+                break;
             }
             done += 1;
         }
+        ways.post.places[place].batch = batch;
+        done
     }
 
     /// The transmission under way at a served port ends at `end`, if there is one.
@@ -139,7 +149,7 @@ impl Engine<'_> {
     }
 
     /// An event has its turn.
-    fn happen(&mut self, mut event: Event) {
+    fn happen(&mut self, event: Event) {
         if event.slot() < self.ways.post.slots.lanes {
             return self.on_timer(event.at, event.slot());
         }
@@ -149,8 +159,8 @@ impl Engine<'_> {
             Target::Port(number) => {
                 let link = self.port_links[number as usize];
                 match &mut self.ports[number as usize] {
-                    Port::Fifo(port) => self.ways.pass(&mut **port, link, &mut event),
-                    Port::Plain(port) => self.ways.pass(&mut **port, link, &mut event),
+                    Port::Fifo(port) => self.ways.pass(&mut **port, link, event),
+                    Port::Plain(port) => self.ways.pass(&mut **port, link, event),
                     Port::Served(_) => self.arrive_at_served(number, flow, &event),
                 }
             }
@@ -218,56 +228,35 @@ impl Engine<'_> {
 }
 
 impl Ways<'_> {
-    /// The packets that arrive at the port of a place by itself before `until` have their turn. Those that leave it go
-    /// on [later](Self::send_off): nothing that they cause can come back within this step.
+    /// All that happens in the present step and before `until` at a port that is a place by itself, and what becomes of
+    /// the packets there. How many events that is.
     #[inline(never)]
-    fn arrive(&mut self, port: &mut impl Prompt, place: usize, link: u32, until: u64) -> u64 {
-        let first_lane = self.post.slots.lanes;
-        let traced = self.log.is_some();
-        let mut done = 0;
-        loop {
-            let here = &mut self.post.places[place];
-            let mut noted = None;
-            let taken = here.batch.take_while(until, AT_ONCE, |event| {
-                let (flow, at) = (self.lanes.flow_of(event.slot() - first_lane), event.at);
-                let arrival = port.take(event, flow);
-                if let Arrival::Leaves { reach, .. } = arrival {
-                    event.at = reach;
-                    if !traced {
-                        return true;
-                    }
-                }
-                noted = Some((arrival, event.moved(at, event.slot())));
-                if !matches!(arrival, Arrival::Leaves { .. }) {
-                    *event = event.moved(event.at, NOWHERE);
-                }
-                false
-            });
-            done += taken as u64;
-            match noted {
-                Some((Arrival::Leaves { start, .. }, event)) => self.note(event.turn(), link, start, &event),
-                Some((arrival, event)) => self.lose(arrival, link, &event),
-                None if taken == AT_ONCE => self.send_off(place),
-                None => return done,
-            }
+    fn pass_all(&mut self, port: &mut impl Prompt, place: usize, (number, link): (u32, u32), until: Turn) -> u64 {
+        let here = &mut self.post.places[place];
+        let until = until.min(here.step_end());
+        if here.batch.is_done() && (port.due(), number) >= until {
+            return 0;
         }
-    }
-
-    /// What has left the port of a place by itself goes on its way.
-    #[inline(never)]
-    fn send_off(&mut self, place: usize) {
-        let lanes = self.post.slots.lanes;
-        let mut batch = std::mem::take(&mut self.post.places[place].batch);
-        for some in batch.depart(STEP) {
-            if self.far {
-                self.read_ahead(some.clone());
+        let mut batch = std::mem::take(&mut here.batch);
+        let mut done = 0u64;
+        loop {
+            let timer = (port.due(), number);
+            let stop = batch.key_at(until.min(timer).0);
+            while let Some(event) = batch.take_before(stop) {
+                if self.far && done.is_multiple_of(STEP) {
+                    self.read_ahead(batch.ahead(STEP as usize));
+                }
+                done += 1;
+                self.pass(port, link, event);
             }
-            // Packets that have ended go nowhere.
-            for event in some.filter(|event| event.slot() >= lanes) {
-                self.send(event.slot() - lanes + 1, event.at, event);
+            if timer >= until {
+                break;
             }
+            done += 1;
+            port.on_timer(timer.0);
         }
         self.post.places[place].batch = batch;
+        done
     }
 
     /// A packet arrives at a port that serves: when its transmission ends, if that starts at once.
@@ -287,7 +276,7 @@ impl Ways<'_> {
         dropped.iter().for_each(|(event, _)| self.discard(event));
         if let Some(sent) = sent {
             if self.log.is_some() {
-                self.note(turn, link, sent.start, &sent.packet);
+                self.note(turn, link, sent.start, sent.packet);
             }
             match sent.reach {
                 Some(reach) => self.send_rarely(self.lane_of(&sent.packet) + 1, reach, &sent.packet),
@@ -299,36 +288,40 @@ impl Ways<'_> {
 
     /// A packet arrives at a port, and leaves it if it is not dropped.
     #[inline(always)]
-    fn pass(&mut self, port: &mut impl Prompt, link: u32, event: &mut Event) {
-        let lane = self.lane_of(event);
-        match port.take(event, self.lanes.flow_of(lane)) {
+    fn pass(&mut self, port: &mut impl Prompt, link: u32, mut event: Event) {
+        let lane = self.lane_of(&event);
+        match port.take(&mut event, self.lanes.flow_of(lane)) {
             Arrival::Leaves { start, reach } => {
                 if self.log.is_some() {
                     self.note(event.turn(), link, start, event);
                 }
-                self.send(lane + 1, reach, event);
+                self.send(lane + 1, reach, &event);
             }
-            other => self.lose(other, link, event),
+            Arrival::Lost { start } => self.lose(Some(start), link, event),
+            Arrival::Waits { .. } | Arrival::Dropped => self.lose(None, link, event),
         }
     }
 
-    /// A packet does not leave a port at which it arrived.
+    /// A packet does not leave a port at which it arrived, or gets lost after its transmission, which begins at `start`. By
+    /// value: what rarely called code may look at has to lie in memory all the time.
     #[cold]
-    fn lose(&mut self, arrival: Arrival, link: u32, event: &Event) {
-        if let Arrival::Lost { start } = arrival
+    #[inline(never)]
+    fn lose(&mut self, start: Option<u64>, link: u32, event: Event) {
+        if let Some(start) = start
             && self.log.is_some()
         {
             self.note(event.turn(), link, start, event);
         }
-        self.discard(event);
+        self.discard(&event);
     }
 
     /// In its `turn` a port learned that the transmission of a packet on `link` starts at `start`.
     #[cold]
-    fn note(&mut self, turn: Turn, link: u32, start: u64, event: &Event) {
-        let flow = self.lanes.flow_of(self.lane_of(event));
+    #[inline(never)]
+    fn note(&mut self, turn: Turn, link: u32, start: u64, event: Event) {
+        let flow = self.lanes.flow_of(self.lane_of(&event));
         if let Some(log) = &mut self.log {
-            log.note(turn, link, start, flow, *event, (&self.acks, &self.packets));
+            log.note(turn, link, start, flow, event, (&self.acks, &self.packets));
         }
     }
 

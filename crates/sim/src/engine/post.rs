@@ -39,8 +39,9 @@ pub(super) struct Post {
     counts: Vec<u32>,
 }
 
-/// Where more than one port makes events itself, a step of so many keeps the heap small.
-const STEP_EVENTS: f64 = 4.0;
+/// Where more than one port makes events itself, a step of so many keeps the heap small, and few of them begin for a
+/// handful of events.
+const STEP_EVENTS: f64 = 16.0;
 const _: () = assert!(STEP_EVENTS <= kept::EXPECTED, "the memory of a run is foreseen with less");
 
 /// Beyond most retransmission timers, nanoseconds.
@@ -119,9 +120,9 @@ impl Post {
         self.places[place].step(until, due, &mut self.counts)
     }
 
-    /// How long the present window is, nanoseconds, and when it ends.
-    pub(super) fn window(&self) -> (u64, u64) {
-        (1 << self.width_bits, self.window_end)
+    /// When the present window ends.
+    pub(super) fn window_end(&self) -> u64 {
+        self.window_end
     }
 
     /// The number of the window in which `at` lies.

@@ -11,7 +11,7 @@ use super::moment::{NEVER, instant};
 use super::post::Post;
 use super::table::Table;
 use crate::event::{Event, Kept, Words};
-use crate::lanes::{Exit, Lanes, Leads, NO_PLACE, Target};
+use crate::lanes::{Exit, Lane, Lanes, Leads, NO_PLACE, Target};
 use crate::measure::segments::Segments;
 
 pub(super) struct Ways<'a> {
@@ -71,16 +71,23 @@ impl Ways<'_> {
         self.leave(lane, exit, event);
     }
 
-    /// The same of a segment that leaves the sender of `flow`. Its first lane leads to a port, as a rule.
+    /// The same of a segment that leaves the sender of `flow`, which keeps its `first` lane. That leads to a port, as a
+    /// rule.
     #[inline(always)]
-    pub(super) fn send_first(&mut self, flow: u32, at: u64, segment: &Event) {
+    pub(super) fn send_first(&mut self, first: &mut Lane, flow: u32, at: u64, segment: &Event) {
         let lane = self.lanes.first_of(flow);
-        let exit = self.lanes.cross(lane, at, segment.wire_bytes());
+        let exit = self.lanes.cross_kept(first, lane, at, segment.wire_bytes());
         if exit.place == NO_PLACE {
             self.leave_rarely(lane, exit, segment.words());
         } else {
             self.send_to(lane, exit, segment);
         }
+    }
+
+    /// [`send_first`](Self::send_first) where it is not worth its own copy of the code.
+    #[inline(never)]
+    pub(super) fn send_first_rarely(&mut self, first: &mut Lane, flow: u32, at: u64, segment: &Event) {
+        self.send_first(first, flow, at, segment);
     }
 
     #[inline(never)]
@@ -100,7 +107,7 @@ impl Ways<'_> {
         let config = self.configs[sink.group as usize];
         let segment = event.as_segment();
         if !sink.receiver.is_next(&segment) || reach >= self.next_edge {
-            self.receive(flow, reach, event, lane + 1);
+            self.receive(flow, reach, *event, lane + 1);
             return;
         }
         if Segments::wants(flow, &segment) {
@@ -155,7 +162,7 @@ impl Ways<'_> {
     /// A segment reaches its receiver, whose acknowledgements leave on lane `acks`, at a moment that may lie ahead: how
     /// many bytes it delivers.
     #[inline(never)]
-    pub(super) fn receive(&mut self, flow: u32, at: u64, event: &Event, acks: u32) -> u64 {
+    pub(super) fn receive(&mut self, flow: u32, at: u64, event: Event, acks: u32) -> u64 {
         let sink = &mut self.sinks[flow as usize];
         if event.epoch() != sink.epoch {
             return 0; // a copy, left over from a connection that is complete

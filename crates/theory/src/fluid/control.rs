@@ -170,6 +170,11 @@ impl Driver {
         }
     }
 
+    /// Whether packets are spared that the law would signal.
+    pub(crate) fn is_sparing(&self) -> bool {
+        self.spared && self.applied.get() > 0.0
+    }
+
     /// Whether signals to ECN-capable packets are losses.
     #[inline]
     pub(crate) fn loses_marks(&self, average: f64) -> bool {

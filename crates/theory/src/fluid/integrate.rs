@@ -313,6 +313,11 @@ impl Fluid {
         self.queues[queue].driver.shown_probability(average)
     }
 
+    /// Whether queue `queue` spares packets that its law would signal.
+    pub(crate) fn is_sparing(&self, queue: usize) -> bool {
+        self.queues[queue].driver.is_sparing()
+    }
+
     /// The probability in force at queue `queue`.
     pub fn probability(&self, queue: usize) -> f64 {
         self.probability_at(queue, &self.state)

@@ -186,6 +186,11 @@ fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
     assert!((all / 31.5 - 1.0).abs() < 0.15, "{all} {told:?}");
     assert_eq!((told.oscillates, ared.noise.valid), (Some(true), false));
     assert!(ared.noise.why.as_ref().unwrap().contains("a cycle that is higher"));
+    // At twice the flows and round trip of its design the loop itself is unstable: in packets it swings by 101.
+    let paper = Network { buffer_pkts: 300.0, ..network(10_000_000, 100.0, 0.28, 100.0) };
+    let there = Place { model: Model::Reno, flows: 200.0, base_rtt_s: 0.4, ..place(&paper) };
+    let unstable = analyse(&choice("ared", &[], paper), &there).unwrap();
+    assert!(!unstable.margins.unwrap().exact.stable && unstable.expected.oscillates == Some(true));
     // Its max_p held where it rests: nothing moves it, nothing swings.
     let given = ["min_th", "max_th", "weight"].map(|name| (name, OwnedValue::Number(number(&ared, name))));
     let max_p = [("max_p", OwnedValue::Number(number(&ared, "max_p_at_rest")))];

@@ -7,21 +7,27 @@ use super::{RtoFloor, TcpConfig};
 /// Smoothed round trip, its deviation and the timeout they give.
 ///
 /// `srtt` carries 3 fraction bits and `rttvar` 2, so that the gains 1/8 and 1/4 of RFC 6298 rule 2.3 are plain sums.
+///
+/// What setting the timer needs comes first, for who lays this out by cache lines.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(super) struct Rto {
+    /// SRTT + 4 RTTVAR, at least the minimum, before backoff (us).
+    base_us: u32,
+    /// How often the timer doubled (RFC 6298 rule 5.5).
+    doublings: u8,
     /// 8 x SRTT (ticks); 0: no sample yet.
     srtt: u32,
     /// 4 x RTTVAR (ticks).
     rttvar: u32,
-    /// SRTT + 4 RTTVAR, at least the minimum, before backoff (us).
-    base_us: u32,
     /// Where this host's clock ticks (ns before the epoch).
     phase_nanos: u32,
-    /// How often the timer doubled (RFC 6298 rule 5.5).
-    doublings: u8,
 }
 
 impl Rto {
+    /// Of what setting the timer needs.
+    pub(super) const TIMER_BYTES: usize = core::mem::offset_of!(Rto, srtt);
+
     pub(super) fn new(cfg: &TcpConfig) -> Self {
         let base_us = floor_us(cfg).max(micros(cfg.initial_rto));
         Rto { srtt: 0, rttvar: 0, base_us, phase_nanos: 0, doublings: 0 }

@@ -40,50 +40,57 @@ use track::Track;
 /// until `None`, and [`poll_transmit`](Self::poll_transmit) until `None`: at once, or with
 /// [`send_overhead`](TcpConfig::send_overhead) after a random delay (one at a time: while it runs, further calls start
 /// no second one). A paced sender lets go what its rate allows; the host polls again at [`next_send`](Self::next_send).
+///
+/// In this order because of the cache: what an acknowledgement of new data and a new segment need lies on its first line.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Sender {
     /// Congestion window (segments).
     cwnd: f64,
     /// When the retransmission (or persist) timer goes off; `Instant::MAX`: not set.
     deadline: Instant,
-    /// When segment `timed` left.
+    /// When segment `timed` left; `Instant::MAX`: none is being timed.
     timed_at: Instant,
-    rtt_sum_nanos: u64,
+    /// The segment being timed, or `NONE`.
+    timed: u32,
     /// The oldest segment not acknowledged.
     una: u32,
     /// The next segment to send; behind `high` after a timeout.
     next: u32,
     /// One past the highest segment ever sent.
     high: u32,
-    /// One past the last segment the application offered.
-    limit: u32,
     /// `high` at the last reduction: the window reacts to nothing older.
     recover: u32,
     /// What the receiver takes beyond `una`.
     peer_window: u32,
     /// Slow-start threshold (segments).
     ssthresh: u32,
-    /// Segments known to have left the network in fast recovery (ns-2's `dupwnd_`).
-    inflation: u32,
-    /// The segment being timed, while `TIMING`.
-    timed: u32,
-    rto: Rto,
-    sent: u32,
-    retransmitted: u32,
-    timeouts: u32,
-    fast_retransmits: u32,
-    ecn_reactions: u32,
-    rtt_samples: u32,
-    /// Payload of the segment before `limit`.
-    last_bytes: u16,
     flags: u16,
     duplicates: u8,
     /// How many more segments may leave in answer to the last event.
     burst: u8,
+    /// The timeout, on the first line, and what it is made of.
+    rto: Rto,
+    /// Payload of the segment before `limit`.
+    last_bytes: u16,
     last: Cause,
+    rtt_sum_nanos: u64,
     /// What a plain Reno sender does not need while nothing is missing.
     aside: Option<Box<Aside>>,
+    /// One past the last segment the application offered.
+    limit: u32,
+    /// Segments known to have left the network in fast recovery (ns-2's `dupwnd_`).
+    inflation: u32,
+    retransmitted: u32,
+    probes: u32,
+    timeouts: u32,
+    fast_retransmits: u32,
+    ecn_reactions: u32,
+    rtt_samples: u32,
 }
+
+const CACHE_LINE: usize = 64;
+const _: () = assert!(core::mem::offset_of!(Sender, rto) + Rto::TIMER_BYTES <= CACHE_LINE);
 
 /// What most connections need rarely or never.
 #[derive(Clone, Debug, Default)]
@@ -120,8 +127,6 @@ enum Cause {
 
 /// The application offers nothing more, or nothing yet.
 const STOPPED: u16 = 1;
-/// Segment `timed` is being timed.
-const TIMING: u16 = 1 << 1;
 /// The next segment carries CWR.
 const CWR: u16 = 1 << 2;
 /// A mark came back to a window of one.
@@ -141,7 +146,7 @@ const SYN_LOST: u16 = 1 << 9;
 /// What [`Sender::poll_immediate`] has to do.
 const AT_ONCE: u16 = RETRANSMIT | ONE_MORE | PROBE;
 /// What a timeout ends.
-const UNTIL_TIMEOUT: u16 = TIMING | RETRANSMIT | ONE_MORE | RECOVERY;
+const UNTIL_TIMEOUT: u16 = RETRANSMIT | ONE_MORE | RECOVERY;
 /// See [`Sender::is_plain`], which it saves asking.
 const PLAIN: u16 = 1 << 10;
 /// See [`Sender::is_endless`].
@@ -150,6 +155,9 @@ const ENDLESS: u16 = 1 << 11;
 const PARTICULAR: u16 = 1 << 12;
 
 const UNLIMITED: u8 = u8::MAX;
+
+/// No segment: none has this number.
+const NONE: u32 = u32::MAX;
 
 /// Counts since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,7 +187,7 @@ impl Sender {
         let mut sender = Sender {
             cwnd: if cfg.syn { 1.0 } else { f64::from(cfg.initial_window) },
             deadline: Instant::MAX,
-            timed_at: Instant::ZERO,
+            timed_at: Instant::MAX,
             rtt_sum_nanos: 0,
             una: 0,
             next: 0,
@@ -189,10 +197,10 @@ impl Sender {
             peer_window: cfg.receive_window,
             ssthresh: cfg.initial_threshold.unwrap_or(cfg.receive_window).max(2),
             inflation: 0,
-            timed: 0,
+            timed: NONE,
             rto: Rto::new(cfg),
-            sent: 0,
             retransmitted: 0,
+            probes: 0,
             timeouts: 0,
             fast_retransmits: 0,
             ecn_reactions: 0,
@@ -428,21 +436,22 @@ impl Sender {
     #[inline(always)]
     pub fn allowance(&self) -> Option<u32> {
         debug_assert!(self.is_settled());
-        let room = self.window().saturating_sub(self.next - self.una);
         if self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS {
-            return Some(room);
+            // Nothing inflates its window.
+            return Some((self.cwnd as u32).min(self.peer_window).saturating_sub(self.next - self.una));
         }
-        self.other_allowance(room)
+        self.other_allowance()
     }
 
-    /// The same where the window has so much `room`, but something else may hold segments back.
+    /// The same where something else than the window may hold segments back.
     #[inline(never)]
-    fn other_allowance(&self, room: u32) -> Option<u32> {
+    fn other_allowance(&self) -> Option<u32> {
         if self.aside.is_some() {
             return None;
         }
         let available = if self.flags & STOPPED == 0 { self.limit } else { self.high } - self.next.min(self.limit);
         let burst = if self.burst == UNLIMITED { u32::MAX } else { u32::from(self.burst) };
+        let room = self.window().saturating_sub(self.next - self.una);
         Some(room.min(available).min(burst))
     }
 
@@ -471,7 +480,8 @@ impl Sender {
     pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<(u32, bool)> {
         debug_assert!(self.may_transmit(cfg, now) && self.is_settled());
         let seq = self.next;
-        if (self.flags & PLAIN == 0) | (seq < self.high) | (seq + 1 == self.limit) {
+        let is_endless = self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS;
+        if !(is_endless || self.is_plain_before_last(seq)) | (seq < self.high) {
             return None;
         }
         if self.una == self.high || self.deadline == Instant::MAX {
@@ -481,18 +491,30 @@ impl Sender {
         let cwr = self.flags & said != 0;
         self.flags &= !said;
         self.time(seq, now);
-        self.sent += 1;
         (self.next, self.high) = (seq + 1, seq + 1);
         Some((seq, cwr))
+    }
+
+    /// Whether it is a plain sender, and `seq` not the last that there is to send. Apart, for what it reads lies on
+    /// another cache line.
+    #[inline(never)]
+    fn is_plain_before_last(&self, seq: u32) -> bool {
+        self.flags & PLAIN != 0 && seq + 1 != self.limit
     }
 
     /// Segment `seq` leaves for the first time: it is timed, if no other is.
     #[inline(always)]
     fn time(&mut self, seq: u32, now: Instant) {
-        let is_free = self.flags & TIMING == 0;
-        self.flags |= TIMING;
-        self.timed = if is_free { seq } else { self.timed };
-        self.timed_at = if is_free { now } else { self.timed_at };
+        // Another has a lower number and left before. Without a branch that nobody could foretell.
+        self.timed = self.timed.min(seq);
+        self.timed_at = self.timed_at.min(now);
+    }
+
+    /// No segment is timed any longer: when the one that was left.
+    #[inline(always)]
+    fn stop_timing(&mut self) -> Instant {
+        self.timed = NONE;
+        core::mem::replace(&mut self.timed_at, Instant::MAX)
     }
 
     /// Segments that may be outstanding.
@@ -564,6 +586,7 @@ impl Sender {
     }
 
     /// Segments acknowledged so far, the SYN included.
+    #[inline]
     pub fn acknowledged_segments(&self) -> u32 {
         self.una
     }
@@ -571,7 +594,8 @@ impl Sender {
     /// Counts since the connection began.
     pub fn stats(&self) -> Stats {
         Stats {
-            sent: self.sent,
+            // New ones have the numbers up to `high`.
+            sent: self.high + self.retransmitted + self.probes,
             retransmitted: self.retransmitted,
             timeouts: self.timeouts,
             fast_retransmits: self.fast_retransmits,
@@ -650,9 +674,8 @@ impl Sender {
     fn measure(&mut self, cfg: &TcpConfig, now: Instant, ack: &PlainAck, marked: bool) {
         let sent = if cfg.timestamps {
             ack.echo
-        } else if self.flags & TIMING != 0 && ack.ack > self.timed {
-            self.flags &= !TIMING;
-            self.timed_at
+        } else if ack.ack > self.timed {
+            self.stop_timing()
         } else {
             return;
         };
@@ -797,7 +820,7 @@ impl Sender {
         }
         if self.flags & PROBE != 0 {
             self.flags &= !PROBE;
-            self.sent += 1;
+            self.probes += 1;
             return Some(Segment {
                 seq: self.una.saturating_sub(1),
                 bytes: cfg.header_bytes,
@@ -818,7 +841,6 @@ impl Sender {
             self.arm(cfg, now);
         }
         let retransmission = seq < self.high;
-        self.sent += 1;
         if retransmission {
             self.retransmitted += 1;
         } else {
@@ -851,6 +873,7 @@ impl Sender {
         self.inflation = 0;
         self.duplicates = 0;
         self.flags &= !UNTIL_TIMEOUT;
+        self.stop_timing();
         self.flags |= CWR;
         let outstanding = self.una < self.high;
         let before = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };

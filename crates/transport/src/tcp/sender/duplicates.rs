@@ -2,7 +2,7 @@
 
 use aqumen_units::Instant;
 
-use super::{Cause, Entry, ONE_MORE, PARTIAL, RETRANSMIT, Sender, TIMING};
+use super::{Cause, Entry, ONE_MORE, PARTIAL, RETRANSMIT, Sender};
 use crate::tcp::board::DUPLICATES;
 use crate::tcp::congestion::Signal;
 use crate::tcp::{Ack, TcpConfig, Variant};
@@ -38,7 +38,8 @@ impl Sender {
         self.fast_retransmits += 1;
         self.inflation = u32::from(DUPLICATES);
         self.flags |= RETRANSMIT;
-        self.flags &= !(TIMING | PARTIAL);
+        self.flags &= !PARTIAL;
+        self.stop_timing();
         self.arm(cfg, now);
     }
 
@@ -68,8 +69,8 @@ impl Sender {
         }
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
-        if self.flags & TIMING != 0 && ack.ack > self.timed {
-            self.flags &= !TIMING;
+        if ack.ack > self.timed {
+            self.stop_timing();
             self.rto.end_backoff();
         }
         self.flags |= RETRANSMIT;

@@ -2,7 +2,7 @@
 
 use aqumen_units::Instant;
 
-use super::{Cause, Entry, RECOVERY, RETRANSMIT, STOPPED, Sender, TIMING};
+use super::{Cause, Entry, RECOVERY, RETRANSMIT, STOPPED, Sender};
 use crate::tcp::board::{Board, DUPLICATES};
 use crate::tcp::congestion::Signal;
 use crate::tcp::{Ack, LossDetection, Reduction, Segment, TcpConfig};
@@ -85,7 +85,7 @@ impl Sender {
         self.last = Cause::Duplicates;
         self.fast_retransmits += 1;
         self.flags |= RECOVERY;
-        self.flags &= !TIMING;
+        self.stop_timing();
         // After a timeout `next` may still be behind: from here on holes are found on the board.
         self.next = self.high;
         board.begin(self.una);
