@@ -489,8 +489,8 @@ fn where_more_comes_than_leaves_lists_of_events_keep_room_for_as_much() {
 
 #[test]
 fn sources_that_send_together_need_room_for_all_of_them() {
-    // 1000 sources of 12 kbit/s, a packet of 1500 bytes each second: 12.2 Mbit/s where 8 leave. In 100 s each second
-    // two lists have 1000 events at once, 1024 places in place of eight; apart they need no more than any.
+    // 1000 sources of a packet of 1500 bytes each second: 12 Mbit/s where 8 leave. In 100 s each second two lists have
+    // 1000 events at once, 1024 places in place of eight; apart they need no more than any.
     let of = |start: &str, buffer: &str| {
         let text = with(&wide("8Mbit"), "count = 4", "count = 1000");
         let text = with(&text, "start = [\"0s\", \"1s\"]", &format!("start = {start}"));
