@@ -325,7 +325,7 @@ def needed(row: Row) -> int:
     to theirs. A quarter more than that, since a deviation of few seeds may be too small.
 
     Args:
-        row: The row.
+        row: One whose interval is neither inside the bound nor outside.
     """
     ratio = row.ours_n / row.theirs_n
     # Of the difference, if there were one seed of theirs.
