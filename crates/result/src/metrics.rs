@@ -42,6 +42,35 @@ pub struct RunResult {
     pub queue: IndexMap<String, IndexMap<String, Histogram>>,
 }
 
+impl RunResult {
+    /// A run of `engine` of which nothing is told yet.
+    ///
+    /// `windows`: name and ends in seconds, of the scenario called `scenario` with `seed`.
+    pub fn begun(
+        engine: &'static str,
+        scenario: &str,
+        seed: u64,
+        windows: impl Iterator<Item = (String, [f64; 2])>,
+    ) -> Self {
+        RunResult {
+            schema: crate::SCHEMA,
+            aqumen: env!("CARGO_PKG_VERSION"),
+            scenario: scenario.into(),
+            engine,
+            aqm: AqmReport::default(),
+            seed,
+            windows: windows.collect(),
+            links: IndexMap::new(),
+            flows: IndexMap::new(),
+            notes: Vec::new(),
+            cost: Cost::default(),
+            series: IndexMap::new(),
+            sojourn: IndexMap::new(),
+            queue: IndexMap::new(),
+        }
+    }
+}
+
 /// An AQM: what it was given, and what that resolved to. Numbers are in the units of the algorithm's table: packets,
 /// seconds, bit/s, Hz.
 #[derive(Clone, Debug, Default, Serialize)]

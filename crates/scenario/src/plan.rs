@@ -45,6 +45,12 @@ impl Plan {
         flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
     }
 
+    /// Name and ends of each window, seconds.
+    pub fn window_ends(&self) -> impl Iterator<Item = (String, [f64; 2])> {
+        let ends = |window: &Window| [window.start.as_secs_f64(), window.end.as_secs_f64()];
+        self.windows.iter().map(move |window| (window.name.clone(), ends(window)))
+    }
+
     /// The first AQM that cannot be built for its link: the link's index, and why.
     pub(crate) fn unfit_aqm(&self, written: usize) -> Option<(usize, String)> {
         self.links[..written].iter().enumerate().find_map(|(i, link)| match link.aqm.build_qdisc(link.limit) {

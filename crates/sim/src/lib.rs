@@ -59,5 +59,5 @@ pub fn run(plan: &Plan, options: Options<'_>, progress: &mut dyn Progress) -> Re
     let trace = options.trace.map(|file| trace::Trace::create(plan, file)).transpose()?;
     let style = aqumen_network::port::Style { collapse: !options.every_hop, served: options.every_service };
     let finished = engine::Engine::new(plan, style, options.places, trace)?.run(progress)?;
-    Ok(report::result(plan, finished, env!("CARGO_PKG_VERSION")))
+    Ok(report::result(plan, finished))
 }

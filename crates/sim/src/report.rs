@@ -3,7 +3,7 @@
 use aqumen_network::measured::{edges, pieces_in, tell_groups};
 use aqumen_network::port::Port;
 use aqumen_network::{LinkSeen, aqm_report};
-use aqumen_result::{AqmReport, Cost, FlowMetrics, LinkMetrics, RunResult};
+use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
 use aqumen_result::{Synchrony, jain, rtt_slope};
 use aqumen_scenario::{Group, Plan, Window};
 use indexmap::IndexMap;
@@ -12,24 +12,11 @@ use crate::engine::{Finished, FlowTotal, Totals};
 use crate::measure::share::Share;
 
 /// The result of a finished run.
-pub(crate) fn result(plan: &Plan, mut run: Finished, version: &'static str) -> RunResult {
+pub(crate) fn result(plan: &Plan, mut run: Finished) -> RunResult {
     let edges = edges(plan);
-    let mut result = RunResult {
-        schema: aqumen_result::SCHEMA,
-        aqumen: version,
-        scenario: plan.scenario.clone(),
-        engine: "packet",
-        aqm: AqmReport::default(),
-        seed: plan.seed,
-        windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
-        links: IndexMap::new(),
-        flows: IndexMap::new(),
-        notes: plan.notes.clone(),
-        cost: Cost { events: run.events, ..Cost::default() },
-        series: IndexMap::new(),
-        sojourn: IndexMap::new(),
-        queue: IndexMap::new(),
-    };
+    let mut result = RunResult::begun("packet", &plan.scenario, plan.seed, plan.window_ends());
+    result.notes.clone_from(&plan.notes);
+    result.cost.events = run.events;
     for (number, group) in plan.groups.iter().enumerate() {
         let by_window = |window: &Window| {
             let (mut metrics, sent) = flow_metrics(group, &run.totals, &edges, window);

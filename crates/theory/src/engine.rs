@@ -1,6 +1,6 @@
 //! The theory engine: a prediction told as the result of a run.
 
-use aqumen_result::{Cost, FlowMetrics, LinkMetrics, LinkPoint, RunResult, Series};
+use aqumen_result::{FlowMetrics, LinkMetrics, LinkPoint, RunResult, Series};
 use aqumen_scenario::{Plan, Window};
 use indexmap::IndexMap;
 
@@ -14,22 +14,9 @@ use crate::predict::{LinkPrediction, Prediction, predict};
 pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     only_wires(plan)?;
     let prediction = predict(plan)?;
-    let mut result = RunResult {
-        schema: aqumen_result::SCHEMA,
-        aqumen: env!("CARGO_PKG_VERSION"),
-        scenario: plan.scenario.clone(),
-        engine: "theory",
-        aqm: plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default(),
-        seed: plan.seed,
-        windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
-        links: IndexMap::new(),
-        flows: IndexMap::new(),
-        notes: plan.notes.clone(),
-        cost: Cost::default(),
-        series: IndexMap::new(),
-        sojourn: IndexMap::new(),
-        queue: IndexMap::new(),
-    };
+    let mut result = RunResult::begun("theory", &plan.scenario, plan.seed, plan.window_ends());
+    result.notes.clone_from(&plan.notes);
+    result.aqm = plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default();
     for (name, windows) in &prediction {
         let link = plan.links.iter().find(|link| link.name == *name);
         let target = link.and_then(|link| link.target_pkts);

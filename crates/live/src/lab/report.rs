@@ -4,7 +4,7 @@ use std::fs;
 
 use aqumen_network::aqm_report;
 use aqumen_network::measured::tell_groups;
-use aqumen_result::{AqmReport, Cost, Histogram, RunResult, rtt_slope};
+use aqumen_result::{Cost, Histogram, RunResult, rtt_slope};
 use aqumen_scenario::Plan;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -111,23 +111,9 @@ impl Host {
 
 /// The result of `plan`, run over `network`; `seen` by the hosts.
 pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost: Cost) -> RunResult {
-    let ends = |window: &aqumen_scenario::Window| [window.start.as_secs_f64(), window.end.as_secs_f64()];
-    let mut result = RunResult {
-        schema: aqumen_result::SCHEMA,
-        aqumen: env!("CARGO_PKG_VERSION"),
-        scenario: plan.scenario.clone(),
-        engine: "live",
-        aqm: AqmReport::default(),
-        seed: plan.seed,
-        windows: plan.windows.iter().map(|window| (window.name.clone(), ends(window))).collect(),
-        links: IndexMap::new(),
-        flows: IndexMap::new(),
-        notes: plan.notes.clone(),
-        cost,
-        series: IndexMap::new(),
-        sojourn: IndexMap::new(),
-        queue: IndexMap::new(),
-    };
+    let mut result = RunResult::begun("live", &plan.scenario, plan.seed, plan.window_ends());
+    result.notes.clone_from(&plan.notes);
+    result.cost = cost;
     if let Some(seen) = seen {
         for (number, group) in (0u32..).zip(&plan.groups) {
             let by_window = plan.windows.iter().map(|window| (window.name.clone(), seen.metrics(plan, number, window)));
@@ -243,22 +229,10 @@ mod tests {
         let by_window = || IndexMap::from([("all".to_owned(), histogram.clone())]);
         let mut series = aqumen_result::Series::default();
         series.sample(0.5, 7.0, 0.25);
-        let result = RunResult {
-            schema: aqumen_result::SCHEMA,
-            aqumen: "0",
-            scenario: "one".into(),
-            engine: "live",
-            aqm: AqmReport::default(),
-            seed: 1,
-            windows: IndexMap::new(),
-            links: IndexMap::new(),
-            flows: IndexMap::new(),
-            notes: Vec::new(),
-            cost: Cost::default(),
-            series: IndexMap::from([("link".to_owned(), series)]),
-            sojourn: IndexMap::from([("link".to_owned(), by_window())]),
-            queue: IndexMap::from([("link".to_owned(), by_window())]),
-        };
+        let mut result = RunResult::begun("live", "one", 1, std::iter::empty());
+        result.series.insert("link".to_owned(), series);
+        result.sojourn.insert("link".to_owned(), by_window());
+        result.queue.insert("link".to_owned(), by_window());
         let curves = curves(&result);
         // Half of the time nobody waited, all of the time four packets at most.
         let (packets, shares) = &curves.queue["link"]["all"];

@@ -1,7 +1,7 @@
 //! From a moving network to the result: the same metrics as the packet engine's, of fluid.
 
 use aqumen_aqm::{Aqm, Value};
-use aqumen_result::{AqmReport, Cost, FlowMetrics, Histogram, LinkMetrics, LinkSums, Moments, NominalReport};
+use aqumen_result::{AqmReport, FlowMetrics, Histogram, LinkMetrics, LinkSums, Moments, NominalReport};
 use aqumen_result::{ParamValue, RunResult, Series};
 use aqumen_scenario::{AqmChoice, Plan, Window};
 use indexmap::IndexMap;
@@ -97,22 +97,8 @@ impl Marks {
 }
 
 fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Vec<Series>) -> RunResult {
-    let mut result = RunResult {
-        schema: aqumen_result::SCHEMA,
-        aqumen: env!("CARGO_PKG_VERSION"),
-        scenario: plan.scenario.clone(),
-        engine: "fluid",
-        aqm: AqmReport::default(),
-        seed: plan.seed,
-        windows: plan.windows.iter().map(|w| (w.name.clone(), [w.start.as_secs_f64(), w.end.as_secs_f64()])).collect(),
-        links: IndexMap::new(),
-        flows: IndexMap::new(),
-        notes: plan.notes.clone(),
-        cost: Cost::default(),
-        series: IndexMap::new(),
-        sojourn: IndexMap::new(),
-        queue: IndexMap::new(),
-    };
+    let mut result = RunResult::begun("fluid", &plan.scenario, plan.seed, plan.window_ends());
+    result.notes.clone_from(&plan.notes);
     for (number, group) in plan.groups.iter().enumerate() {
         let of_window =
             |window: &Window| (window.name.clone(), flow_metrics(plan, fluid, number as u32, marks, window));
