@@ -39,9 +39,8 @@ pub(super) struct Post {
     counts: Vec<u32>,
 }
 
-/// Where more than one port makes events itself, a step of so many keeps the heap small, and few of them begin for a
-/// handful of events.
-const STEP_EVENTS: f64 = 16.0;
+/// Where more than one port makes events itself, a step of so many keeps the heap small.
+const STEP_EVENTS: f64 = 4.0;
 const _: () = assert!(STEP_EVENTS <= kept::EXPECTED, "the memory of a run is foreseen with less");
 
 /// Beyond most retransmission timers, nanoseconds.
