@@ -133,13 +133,24 @@ def test_the_spectrum_is_that_of_the_queue():
     assert measured == pytest.approx(predicted, rel=0.33)
 
 
+def told_over_seen(aqm: str, network: tuple[float, float, int, int]) -> float | None:
+    """The predicted deviation in that of packets; nothing where none is told."""
+    made = scenario(*network)
+    noise = theory.predict(made, aqm)["bottleneck"]["steady"]["analysis"]["noise"]
+    seen = aqumen.run(made, aqm).link("bottleneck", "steady")["queue_std_pkts"]
+    return noise["queue_std_pkts"] / seen if noise["valid"] else None
+
+
 def test_even_gaps_between_signals_make_less_noise_than_tosses():
-    # Both between their bounds. With tosses about twice what packets do was told under RED.
-    made = scenario(2800.0, 0.069, 38, 60)
-    for aqm in ("red", "pie"):
-        told = theory.predict(made, aqm)["bottleneck"]["steady"]["analysis"]["noise"]["queue_std_pkts"]
-        seen = aqumen.run(made, aqm).link("bottleneck", "steady")["queue_std_pkts"]
-        assert 0.8 < told / seen < 1.6, (aqm, told, seen)
+    # Under RED as much as packets do, in the middle: with tosses it was about twice that. One network can be far off:
+    # here one is told .56 of what it does, and (2800 packets/s, .069 s, 38 flows, target 60) .75 over eight seeds.
+    red = [ratio for network in networks(1912, 14) if (ratio := told_over_seen("red", network)) is not None]
+    assert len(red) >= 6
+    assert 0.85 < np.median(red) < 1.15, red
+    assert sum(0.8 < ratio < 1.25 for ratio in red) >= 0.7 * len(red), red
+    pie = told_over_seen("pie", (2800.0, 0.069, 38, 60))
+    assert pie is not None
+    assert 0.8 < pie < 1.25, pie
 
 
 def test_what_the_noise_does_not_know_it_says():
