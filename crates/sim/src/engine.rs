@@ -98,14 +98,6 @@ pub(crate) struct Finished {
     pub(crate) events: u64,
 }
 
-/// Which places go on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    All,
-    /// Those that samples look at, and perhaps others. The rest goes on when the window ends.
-    Watched,
-}
-
 /// Events after which the host is asked whether to go on, where that is before the agenda's next
 /// look: some tenths of a second.
 const EVENTS_PER_LOOK: u64 = 1 << 20;
@@ -192,7 +184,7 @@ impl<'a> Engine<'a> {
             let window_end = self.ways.post.window_end();
             let stop = self.agenda.next().min(self.sample_at);
             if window_end <= stop {
-                self.run_places(window_end, 0, Which::All);
+                self.run_places(window_end, 0);
                 self.write_log();
                 if self.events - told >= EVENTS_PER_LOOK {
                     told = self.events;
@@ -204,8 +196,7 @@ impl<'a> Engine<'a> {
                 self.ways.post.open(window);
                 continue;
             }
-            let which = if self.agenda.next() == stop { Which::All } else { Which::Watched };
-            self.run_places(stop, self.ways.post.slots.control, which);
+            self.run_places(stop, self.ways.post.slots.control);
             if self.agenda.next() == stop {
                 self.events += 1;
                 self.on_control(stop, progress)?;
@@ -213,7 +204,7 @@ impl<'a> Engine<'a> {
                     break;
                 }
                 // A new AQM's timer may be due.
-                self.run_ports(stop, self.ways.post.slots.sampler, Which::All);
+                self.run_ports(stop, self.ways.post.slots.sampler);
             }
             if self.sample_at == stop {
                 self.events += 1;
@@ -232,22 +223,17 @@ impl<'a> Engine<'a> {
         self.ways.post.next_window(*few.start()..=last)
     }
 
-    /// Places go on up to, not including, the turn of `slot` at `until`.
-    fn run_places(&mut self, until: u64, slot: u32, which: Which) {
-        self.run_ports(until, slot, which);
+    /// All places go on up to, not including, the turn of `slot` at `until`.
+    fn run_places(&mut self, until: u64, slot: u32) {
+        self.run_ports(until, slot);
         if until > 0 {
             self.events += self.hosts.run_lone(&mut self.ways, until);
         }
     }
 
-    /// The same of all but lone ends.
-    fn run_ports(&mut self, until: u64, slot: u32, which: Which) {
-        for place in 0..self.ways.post.places.len() {
-            let port = self.ways.post.places[place].only_port.map(|port| &self.ports[port as usize]);
-            if which == Which::All || !matches!(port, Some(Port::Plain(_))) {
-                self.run_place(place, (until, slot));
-            }
-        }
+    /// The same of all places but lone ends.
+    fn run_ports(&mut self, until: u64, slot: u32) {
+        (0..self.ways.post.places.len()).for_each(|place| self.run_place(place, (until, slot)));
     }
 
     fn write_log(&mut self) {
