@@ -17,9 +17,6 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-use indexmap::IndexMap;
-
-use crate::design::Gain;
 use crate::linear::noise::{Fineness, deviation_of};
 use crate::linear::{Answers, Controller, Loop, Resolution};
 
@@ -47,13 +44,9 @@ const HALF_BAND: f64 = 0.1;
 const STEP_MAX: f64 = 0.25;
 
 impl Adaptation {
-    /// That of an AQM with `gains`, where the share `probability` holds the queue; `None` where max_p does not move, or
-    /// rests at an end of its range.
-    pub(crate) fn of(gains: &IndexMap<String, Gain>, probability: f64) -> Option<Self> {
-        let number = |name: &str| match gains.get(name) {
-            Some(Gain::Number(x)) => Some(*x),
-            _ => None,
-        };
+    /// That of an AQM with such parameters, where the share `probability` holds the queue; `None` where max_p does not
+    /// move, or rests at an end of its range.
+    pub(crate) fn of(number: impl Fn(&str) -> Option<f64>, probability: f64) -> Option<Self> {
         let max_p = number("max_p_at_rest")?;
         let inside = max_p > 1.001 * number("bottom")? && max_p < 0.999 * number("top")?;
         inside.then_some(Adaptation {

@@ -222,7 +222,11 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         _ if depth == Depth::Rest => Noise::none("the loop was not asked for".into()),
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
-            let adapts = Adaptation::of(&gains, at.probability).filter(|_| stable);
+            let number = |name: &str| match gains.get(name) {
+                Some(Gain::Number(x)) => Some(*x),
+                _ => None,
+            };
+            let adapts = Adaptation::of(number, at.probability).filter(|_| stable);
             match (closed, adapts) {
                 (Exact::Plant(closed), None) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
                 (Exact::Many(closed), None) => around_many(held, &at, stable, closed),
