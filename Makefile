@@ -5,7 +5,9 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+ifndef BESIDE
 .NOTPARALLEL:
+endif
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 PYTHON ?= python3
@@ -21,7 +23,7 @@ MUSL ?= $(shell uname -m)-unknown-linux-musl
 say = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help setup demo test test-full check bench soak aqumend-static coverage mutants docs wheels lock clean
-.PHONY: programs lint no-std wasm test-rust types test-python deny msrv
+.PHONY: programs lint no-std wasm build-tests test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +35,10 @@ demo: setup ## compare ARM-PFC, PI, RED and DropTail on the ARM-PFC paper's expe
 	aqumen compare experiments/arm-pfc/exp1.toml --aqm arm-pfc --aqm pi --aqm red --aqm droptail --seeds 20 --out demo
 	@printf '\nThe report: file://%s/demo/report.html\n' '$(CURDIR)'
 
-test: setup lint no-std test-rust wasm types test-python ## lint, build and test everything: under 20 minutes from a fresh clone
+test: programs $(VENV)/.packages ## lint, build and test everything: under 20 minutes from a fresh clone
+	$(call say,Two builds beside each other: the release extension; lints and the tests)
+	@$(MAKE) -j2 BESIDE=yes $(VENV)/.aqumend build-tests
+	@$(MAKE) test-rust wasm types test-python
 
 test-full: export PROPTEST_CASES := 4096
 test-full: export HYPOTHESIS_PROFILE := full
@@ -131,7 +136,7 @@ $(VENV)/.extension: $(VENV)/.packages pyproject.toml $(ENGINES)
 	@touch $@
 
 # The program for Linux, where `aqumen` finds it.
-$(VENV)/.aqumend: $(VENV)/.packages $(ENGINES)
+$(VENV)/.aqumend: $(VENV)/.extension $(ENGINES)
 	$(call say,aqumend into $(VENV))
 	@if [ "$$(uname -s)" = Linux ]; then cargo install -q --locked --force --path crates/live --root $(VENV) --no-track; \
 	else echo 'Skipped: aqumend needs Linux.'; fi
@@ -159,6 +164,11 @@ wasm:
 	$(call say,The engines in WebAssembly)
 	@scripts/wasm
 
+# Each build spends much of its time on one core, where a crate waits for the one below it.
+build-tests: lint no-std
+	$(call say,Build of the Rust tests)
+	cargo test --locked --workspace --no-run
+
 test-rust:
 	$(call say,Rust tests)
 	cargo test --locked --workspace --no-fail-fast
@@ -172,7 +182,9 @@ types: $(VENV)/.extension
 
 test-python: $(VENV)/.extension
 	$(call say,Python tests)
-	pytest -q -m 'not slow'
+	pytest -q -m 'not slow and not alone' --numprocesses auto --dist loadfile
+	$(call say,Python tests that time this machine: one at a time)
+	pytest -q -m 'not slow and alone'
 
 deny:
 	$(call say,Licences and sources of the Rust dependencies)

@@ -1165,6 +1165,14 @@ class Cake(Aqm):
     ingress: bool | None = None
     """The link stands behind the bottleneck: what is dropped counts as sent, and more is let be the more flows there
     are (by default false)."""
+    overhead: float | str | None = _in("B")
+    """Bytes by which a packet counts for more on the line, in turns and the rates of tins; tc's overhead (B; by default
+    0; at least -64; at most 256)."""
+    mpu: float | str | None = _in("B")
+    """Least that a packet counts, with its overhead; tc's mpu (B; by default 0; at least 0; at most 256)."""
+    atm: Literal["noatm", "atm", "ptm"] | None = None
+    """Cells that the line is made of, by tc's names: none, ATM's of 53 bytes that carry 48, or PTM's 65 for 64 (by
+    default noatm)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 

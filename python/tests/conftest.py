@@ -11,6 +11,10 @@ from hypothesis import settings
 # Tests import what stands beside them, whichever way pytest imports the tests themselves.
 sys.path.insert(0, str(Path(__file__).parent))
 
+# Nobody has said how wide to print: readline, where whoever starts the tests has it, leaves the terminal's width here.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+
 # The quick profile draws the same examples each time: a failure has a cause in the change at hand.
 settings.register_profile("quick", deadline=None, derandomize=True)
 settings.register_profile("full", deadline=None, max_examples=2000, print_blob=True)

@@ -48,8 +48,11 @@ def heard():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def stopped(*args, folder=None, begun=lambda: True):
-    """What a program says, and its exit code, that got a SIGINT half a second after it said that it was ready."""
+def stopped(*args, folder=None, begun=lambda: True, foreseen=False):
+    """What a program says, and its exit code, that got a SIGINT half a second after it said that it was ready.
+
+    With `foreseen` the half second begins when it has said how long it will take, which is its first line.
+    """
     words = ["-c", f"print('ready', flush=True); from aqumen.cli import main; raise SystemExit(main({list(args)}))"]
     if args[0] == "-c":
         words = list(args)
@@ -63,6 +66,7 @@ def stopped(*args, folder=None, begun=lambda: True):
     )
     try:
         assert program.stdout.readline() == "ready\n"
+        first = program.stderr.readline() if foreseen else ""
         time.sleep(0.5)
         for _ in range(300):
             if begun():
@@ -72,7 +76,7 @@ def stopped(*args, folder=None, begun=lambda: True):
         os.kill(program.pid, signal.SIGINT)
         # Generous: the machine may be busy. What is interrupted would go on for minutes.
         _, said = program.communicate(timeout=30)
-        return program.returncode, said
+        return program.returncode, first + said
     finally:
         program.kill()
 
@@ -106,7 +110,7 @@ def test_a_replay_stops(tmp_path):
     packets = b"".join(struct.pack("<IIII", at, 0, len(frame), len(frame)) + frame for at in (0, 300))
     (tmp_path / "two.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + packets)
     aqm = "pi:a=1e-5,b=1e-6,frequency=1000kHz"
-    code, said = stopped("replay", "two.pcap", "--rate", "1Mbit", "--aqm", aqm, folder=tmp_path)
+    code, said = stopped("replay", "two.pcap", "--rate", "1Mbit", "--aqm", aqm, folder=tmp_path, foreseen=True)
     foreseen, stop = said.splitlines()
     assert foreseen.startswith(f"aqumen: {aqm}: this takes about ")
     assert (code, stop) == (130, "aqumen: stopped: 0 of 1 AQMs are finished")
@@ -114,7 +118,7 @@ def test_a_replay_stops(tmp_path):
 
 def test_a_model_stops(tmp_path):
     (tmp_path / "slow.toml").write_text(SLOW_MODEL)
-    code, said = stopped("mmpp", "slow.toml", folder=tmp_path)
+    code, said = stopped("mmpp", "slow.toml", folder=tmp_path, foreseen=True)
     foreseen, stop = said.splitlines()
     assert foreseen.startswith("aqumen: this takes about ")
     assert (code, stop) == (130, "aqumen: stopped")

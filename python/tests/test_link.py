@@ -16,10 +16,13 @@ import pytest
 import aqumen
 from aqumen import live
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0 or not os.path.exists("/dev/net/tun"),
-    reason="aqumend link needs Linux, root and /dev/net/tun",
-)
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.geteuid() != 0 or not os.path.exists("/dev/net/tun"),
+        reason="aqumend link needs Linux, root and /dev/net/tun",
+    ),
+]
 
 RECEIVE = """
 import select, socket

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import machine
@@ -13,6 +14,8 @@ from aqumen import live
 from aqumen.engines import run_one
 from aqumen.live import crosscheck
 from aqumen.scenario import Scenario
+
+pytestmark = pytest.mark.alone
 
 VALIDATION = Path(__file__).parents[2] / "validation"
 
@@ -175,3 +178,24 @@ def test_a_window_is_what_is_under_way_per_flow():
     # 48 Mbit/s and 100 ms are 400 packets of 12 000 bits, 10 for each of 40 flows.
     result = {"flows": {"ftp": {"steady": {"throughput_bps": 48e6, "goodput_bps": 46e6, "rtt_mean_s": 0.1}}}}
     assert crosscheck.figures(cell, result)["window_pkts"] == pytest.approx(10.0)
+
+
+def test_a_run_that_is_repeated_has_the_machine_to_itself(tmp_path, monkeypatch):
+    """A program in the place of aqumend that counts only where no other of its kind runs; two are begun at once."""
+    program, here = tmp_path / "aqumend", tmp_path / "here"
+    here.mkdir()
+    result = '{"links": {}, "flows": {}, "host": {"valid": %s}}'
+    answer = f'{{"result": {result}, "curves": {{"series": {{}}, "sojourn": {{}}, "queue": {{}}}}}}'
+    program.write_text(
+        f"#!/bin/sh\ncat >/dev/null\ntouch {here}/$$ {tmp_path}/began.$$\n"
+        # The first two wait for each other.
+        f"until [ $(ls {tmp_path}/began.* | wc -l) -ge 2 ]; do sleep .01; done\nvalid=true\n"
+        f"for i in 1 2 3 4 5; do [ $(ls {here} | wc -l) = 1 ] || valid=false; sleep .02; done\nrm {here}/$$\n"
+        f"if [ $valid = true ]; then echo '{answer % 'true'}'; else echo '{answer % 'false'}'; fi\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: str(program))
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda seed: live.run(short(), (None, seed)), (1, 2)))
+    assert [json.loads(result.json)["host"]["valid"] for result in results] == [True, True]
+    assert len(list(tmp_path.glob("began.*"))) == 4

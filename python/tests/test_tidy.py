@@ -205,3 +205,12 @@ def test_wide_comments_are_recognised():
 )
 def test_unsafe_is_recognised(rust, caught):
     assert bool(UNSAFE.search(without_comments(rust))) == caught
+
+
+@pytest.mark.parametrize("manifest", ["examples/own-aqm/Cargo.toml", "fuzz/Cargo.toml"])
+def test_a_crate_outside_the_workspace_is_built_as_those_in_it(manifest):
+    """Its profiles decide whether what `make test` has built serves it, or is built once more."""
+    inside = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]
+    outside = tomllib.loads((ROOT / manifest).read_text())["profile"]
+    assert "dev" in outside
+    assert outside == {name: inside[name] for name in outside}

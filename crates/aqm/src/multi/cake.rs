@@ -25,10 +25,10 @@
 //! Deviations (of Linux's sch_cake, read whole as of December 2024, which is all there is of CAKE; `cake-linux` is the
 //! same as the default but for Linux's arithmetic and a full packet that is counted without its link header):
 //! - There is no shaper: the link is the rate, unless `rate` is given, for which then only the parameters are
-//!   made. So what is dropped with `ingress` counts for its queue and tin, but the link does not wait for as
-//!   long as it would have taken.
-//! - Left out: `overhead`, `mpu`, `atm` and `ptm` (a packet counts with its bytes, which there as by default are those
-//!   with the link header), autorate, NAT look-up, filters and overrides of queue or tin, `wash`, firewall marks,
+//!   made. So what is dropped with `ingress`, and what the line adds ([`framing`]), count for queue and tin, but the
+//!   link does not wait for as long as they would have taken.
+//! - Without `overhead` a packet counts with its bytes; there with those of the link header besides.
+//! - Left out: autorate, NAT look-up, filters and overrides of queue or tin, `wash`, firewall marks,
 //!   `precedence` and `diffserv8`, splitting of super-packets.
 //! - `limit` is the link's buffer unless given; Linux has a limit of memory alone. `memory` counts packets in buffers
 //!   of their own, Linux what the driver took.
@@ -43,6 +43,7 @@
 //!   with a host's share of the quantum rounded down instead of by chance.
 
 mod acks;
+mod framing;
 mod hosts;
 mod params;
 mod tins;
@@ -52,6 +53,7 @@ use alloc::vec::Vec;
 use aqumen_units::{Instant, Probability, Rate, Span};
 
 pub use acks::AckFilter;
+pub use framing::{Cells, Framing};
 pub(crate) use params::ALGORITHM;
 pub use params::{CakeParams, Isolation};
 use params::{limited, memory};
@@ -185,6 +187,7 @@ impl Cake {
             tins: settings.choice("tins").map_or(standard.tins, Tins::named),
             ack_filter: settings.choice("ack_filter").map_or(standard.ack_filter, AckFilter::named),
             ingress: settings.flag("ingress").unwrap_or(standard.ingress),
+            framing: Framing::of(settings)?,
         };
         Ok(Cake::new(params, network.link_rate, link))
     }
@@ -343,8 +346,16 @@ impl Cake {
     fn charge_dropped(&mut self, queue: usize, bytes: u32, now: Instant) {
         if self.params.ingress {
             let tin = self.tin(queue);
-            self.tins[tin].spend_time(bytes, now);
+            self.tins[tin].spend_time(self.params.framing.counted(bytes), now);
         }
+    }
+
+    /// So many bytes of a queue were sent, or count as sent.
+    #[inline]
+    fn charge(&mut self, queue: usize, bytes: u32, now: Instant) {
+        let (counted, tin) = (self.params.framing.counted(bytes), self.tin(queue));
+        self.flows[queue].deficit -= i64::from(counted);
+        self.tins[tin].charge(counted, now);
     }
 
     /// The next packet of a queue that COBALT lets go, unless its turn ends before.
@@ -365,8 +376,7 @@ impl Cake {
             if (blue || matches!(codel, Verdict::Drop(_))) && !self.store.is_empty(queue) {
                 self.store.lose(&taken, DropReason::Early, fates);
                 if self.params.ingress {
-                    self.flows[queue].deficit -= taken.packet.bytes as i64;
-                    self.tins[tin].charge(taken.packet.bytes, now);
+                    self.charge(queue, taken.packet.bytes, now);
                     return Taken::Charged;
                 }
                 continue;
@@ -498,8 +508,7 @@ impl Qdisc for Cake {
             }
             match self.take(queue, now, rng, fates) {
                 Taken::Packet(taken) => {
-                    self.flows[queue].deficit -= taken.packet.bytes as i64;
-                    self.tins[tin].charge(taken.packet.bytes, now);
+                    self.charge(queue, taken.packet.bytes, now);
                     return Some(self.store.send(&taken, now));
                 }
                 Taken::Charged => chosen = Some(tin),
@@ -561,8 +570,9 @@ impl Qdisc for Cake {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let CakeParams { quantum, limit, memory, isolation, rate, mtu, cobalt, tins, ack_filter, ingress, .. } =
-            self.params;
+        let CakeParams {
+            quantum, limit, memory, isolation, rate, mtu, cobalt, tins, ack_filter, ingress, framing, ..
+        } = self.params;
         let mut given = |name, value: Option<f64>| {
             if let Some(value) = value {
                 visit(name, Value::Number(value));
@@ -585,6 +595,7 @@ impl Qdisc for Cake {
         visit("tins", Value::Choice(tins.name()));
         visit("ack_filter", Value::Choice(ack_filter.name()));
         visit("ingress", Value::Flag(ingress));
+        framing.settings(visit);
         visit("ecn", Value::Flag(cobalt.ecn));
     }
 }

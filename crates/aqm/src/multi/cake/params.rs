@@ -3,6 +3,7 @@
 use aqumen_units::{Rate, Span};
 
 use super::acks::AckFilter;
+use super::framing::{self, Framing};
 use super::tins::Tins;
 use crate::algorithm::Algorithm;
 use crate::multi;
@@ -97,6 +98,9 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             false,
             "the link stands behind the bottleneck: what is dropped counts as sent, and more is let be the more flows there are",
         ),
+        framing::PARAMS[0],
+        framing::PARAMS[1],
+        framing::PARAMS[2],
         Param::ECN,
     ],
 };
@@ -147,6 +151,8 @@ pub struct CakeParams {
     pub ack_filter: AckFilter,
     /// Whether the link stands behind the bottleneck.
     pub ingress: bool,
+    /// What a packet counts on the line.
+    pub framing: Framing,
 }
 
 impl Default for CakeParams {
@@ -163,6 +169,7 @@ impl Default for CakeParams {
             tins: Tins::Diffserv3,
             ack_filter: AckFilter::Off,
             ingress: false,
+            framing: Framing::NONE,
         }
     }
 }

@@ -408,3 +408,36 @@ fn the_room_follows_from_the_rate() {
     assert_eq!([room(100_000_000), room(20_000_000)], [5_000_000, 4_194_304]);
     assert_eq!([room(0), room(1_000_000_000)], [15_503_360, 15_503_360]);
 }
+
+/// tc's `overhead 40 atm`, at 8 Mbit/s.
+fn over_atm() -> Cake {
+    let framing = Framing { overhead: 40, mpu: 0, cells: Cells::Atm };
+    let params = CakeParams { framing, quantum: Some(1060), isolation: Isolation::Flows, ..CakeParams::default() };
+    Cake::new(params, Rate::from_bps(8_000_000), Limit::packets(1000))
+}
+
+#[test]
+fn turns_are_of_what_packets_count_on_the_line() {
+    let (mut cake, mut log) = (over_atm(), Log::default());
+    // 40 B count two cells, 106 B: ten are a turn of 1060, where by their own bytes it would be 27. 680 B count 15
+    // cells, 795 B: after one 265 are left for another, and the next turn begins with that debt of 530.
+    for number in 0..40 {
+        arrive(&mut cake, &mut log, &[(100 + number, flow(1, 40)), (200 + number, flow(2, 680))]);
+    }
+    let turns: Vec<Handle> = (0..25).map_while(|_| next(&mut cake, &mut log)).map(|handle| handle / 100).collect();
+    assert_eq!(turns, [&[1; 10][..], &[2; 2], &[1; 10], &[2], &[1; 2]].concat());
+}
+
+#[test]
+fn tins_use_up_their_rates_by_what_packets_count_on_the_line() {
+    let (mut cake, mut log) = (over_atm(), Log::default());
+    for number in 0..10 {
+        arrive(&mut cake, &mut log, &[(100 + number, flow(2, 920)), (200 + number, ef(920))]);
+    }
+    // 920 B count 20 cells, 1060 B: 4.24 ms of a quarter of the link, with 920 B it would be 3.68 ms.
+    let sent: Vec<Handle> = [0, 1, 2, 3, 4, 5]
+        .map(|ms| cake.dequeue(at_ms(ms), &mut Fixed(0.5), &mut log).unwrap() / 100)
+        .into_iter()
+        .collect();
+    assert_eq!(sent, [2, 1, 1, 1, 1, 2]);
+}

@@ -1,0 +1,149 @@
+//! What a packet counts on a line that frames it: Linux, cake_calc_overhead.
+//!
+//! ```text
+//! framed = max(bytes + overhead, mpu)
+//! noatm: framed        atm: 53 for each 48 of it, or part        ptm: framed, and 1 for each 64 of it, or part
+//! ```
+
+use crate::{Bound, DefaultValue, Kind, Param, ParamError, Settings, Unit, Value};
+
+/// What tc takes, bytes.
+const OVERHEAD: (f64, f64) = (-64.0, 256.0);
+const MPU_MAX: f64 = 256.0;
+
+pub(super) const PARAMS: [Param; 3] = [
+    Param {
+        name: "overhead",
+        kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(OVERHEAD.0), max: Bound::Inclusive(OVERHEAD.1) },
+        default: DefaultValue::number(0.0),
+        doc: "bytes by which a packet counts for more on the line, in turns and the rates of tins; tc's overhead",
+    },
+    Param {
+        name: "mpu",
+        kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(MPU_MAX) },
+        default: DefaultValue::number(0.0),
+        doc: "least that a packet counts, with its overhead; tc's mpu",
+    },
+    Param {
+        name: "atm",
+        kind: Kind::Choice(Cells::NAMES),
+        default: DefaultValue::Value(Value::Choice(Cells::None.name())),
+        doc: "cells that the line is made of, by tc's names: none, ATM's of 53 bytes that carry 48, or PTM's 65 for 64",
+    },
+];
+
+/// What a line cuts frames into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// Nothing.
+    None,
+    /// Cells of 53 bytes that carry 48.
+    Atm,
+    /// A byte more for each 64.
+    Ptm,
+}
+
+impl Cells {
+    const NAMES: &'static [&'static str] = &["noatm", "atm", "ptm"];
+
+    fn named(name: &str) -> Cells {
+        match name {
+            "atm" => Cells::Atm,
+            "ptm" => Cells::Ptm,
+            _ => Cells::None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Cells::None => "noatm",
+            Cells::Atm => "atm",
+            Cells::Ptm => "ptm",
+        }
+    }
+}
+
+/// How a line frames packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Bytes that each packet takes beyond its own.
+    pub overhead: i32,
+    /// Least bytes of a frame.
+    pub mpu: u32,
+    /// What frames are cut into.
+    pub cells: Cells,
+}
+
+impl Framing {
+    /// A packet counts with its bytes.
+    pub const NONE: Framing = Framing { overhead: 0, mpu: 0, cells: Cells::None };
+
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, ParamError> {
+        let overhead = settings.number("overhead").unwrap_or(0.0);
+        if libm::floor(overhead) != overhead {
+            return Err(ParamError::relation("overhead", overhead, "must be a whole number"));
+        }
+        Ok(Framing {
+            overhead: overhead as i32,
+            mpu: settings.whole("mpu")?.map_or(0, |bytes| bytes as u32),
+            cells: settings.choice("atm").map_or(Cells::None, Cells::named),
+        })
+    }
+
+    /// What a packet of `bytes` counts.
+    #[inline]
+    pub(super) fn counted(&self, bytes: u32) -> u32 {
+        let framed = bytes.saturating_add_signed(self.overhead).max(self.mpu);
+        match self.cells {
+            Cells::None => framed,
+            Cells::Atm => framed.div_ceil(48).saturating_mul(53),
+            Cells::Ptm => framed.saturating_add(framed.div_ceil(64)),
+        }
+    }
+
+    pub(super) fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("overhead", Value::Number(f64::from(self.overhead)));
+        visit("mpu", Value::Number(f64::from(self.mpu)));
+        visit("atm", Value::Choice(self.cells.name()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(overhead: i32, mpu: u32, cells: Cells, bytes: [u32; 3]) -> [u32; 3] {
+        bytes.map(|bytes| Framing { overhead, mpu, cells }.counted(bytes))
+    }
+
+    #[test]
+    fn frames_have_a_least_size_and_cells_are_whole() {
+        assert_eq!(counted(0, 0, Cells::None, [40, 576, 1500]), [40, 576, 1500]);
+        // tc's `ethernet`: 38 B more, 84 at least: 78 is less.
+        assert_eq!(counted(38, 84, Cells::None, [40, 46, 1500]), [84, 84, 1538]);
+        // tc's `pppoe-llcsnap`: 40 B more in cells of 48: 80 B fill two, 1540 B 32.08, so 33; 56 + 40 fill two to the brim.
+        assert_eq!(counted(40, 0, Cells::Atm, [40, 56, 1500]), [106, 106, 1749]);
+        // tc's `pppoe-ptm`: 30 B more; 70 B and two for 64 and 6; 1530 and 24 for 23.9; 64 and one.
+        assert_eq!(counted(30, 0, Cells::Ptm, [40, 34, 1500]), [72, 65, 1554]);
+        // A packet that was counted with its link header loses it; none counts for less than nothing.
+        assert_eq!(counted(-14, 0, Cells::None, [1514, 54, 10]), [1500, 40, 0]);
+        assert_eq!(counted(-14, 64, Cells::None, [54, 78, 79]), [64, 64, 65]);
+    }
+
+    #[test]
+    fn what_was_given_is_told_and_parts_of_bytes_are_refused() {
+        let given = [("overhead", Value::Number(-4.0)), ("mpu", Value::Number(64.0)), ("atm", Value::Choice("ptm"))];
+        let framing = Framing::of(&Settings::check(&given, &PARAMS).unwrap()).unwrap();
+        assert_eq!(framing, Framing { overhead: -4, mpu: 64, cells: Cells::Ptm });
+        let mut told = alloc::vec::Vec::new();
+        framing.settings(&mut |name, value| told.push((name, value)));
+        assert_eq!(told, given);
+        for (name, value) in [("overhead", 1.5), ("mpu", 1.5)] {
+            let given = [(name, Value::Number(value))];
+            assert!(Framing::of(&Settings::check(&given, &PARAMS).unwrap()).is_err(), "{name}");
+        }
+        for (name, value) in [("overhead", 257.0), ("overhead", -65.0), ("mpu", -1.0), ("mpu", 257.0)] {
+            assert!(Settings::check(&[(name, Value::Number(value))], &PARAMS).is_err(), "{name} = {value}");
+        }
+    }
+}
