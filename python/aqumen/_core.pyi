@@ -349,14 +349,14 @@ def mmpp_solve(
     path: str,
     overrides: Sequence[tuple[str, str]],
     simulate: bool = False,
-    remaining: Callable[[float], bool] | None = None,
+    remaining: Callable[[float, int], bool] | None = None,
 ) -> tuple[str, str]: ...
 def mmpp_solve_text(
     text: str,
     file: str,
     overrides: Sequence[tuple[str, str]],
     simulate: bool = False,
-    remaining: Callable[[float], bool] | None = None,
+    remaining: Callable[[float, int], bool] | None = None,
 ) -> tuple[str, str]: ...
 def mmpp_json_schema() -> str: ...
 

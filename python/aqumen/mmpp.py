@@ -55,7 +55,7 @@ def solve(
     model: str | os.PathLike[str],
     settings: Mapping[str, str] | None = None,
     simulate: bool = False,
-    remaining: Callable[[float], None] | None = None,
+    remaining: Callable[[float, int], None] | None = None,
 ) -> QueueAnalysis:
     """Solve a model file.
 
@@ -63,7 +63,8 @@ def solve(
         model: The file.
         settings: Values to change, as `--set KEY=VALUE` does: `{"queue.buffer": "40pkt"}`.
         simulate: Whether to simulate the model packet by packet, too.
-        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
+        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
+            how many bytes of memory it takes.
     """
     check_file(model)
     try:
@@ -78,7 +79,7 @@ def load_within(
     model: str | os.PathLike[str],
     loss_ratio_max: float,
     settings: Mapping[str, str] | None = None,
-    remaining: Callable[[float], None] | None = None,
+    remaining: Callable[[float, int], None] | None = None,
 ) -> QueueAnalysis:
     """The most load at which no source loses more than a bound: the rates of all sources grow or shrink together.
 
@@ -86,7 +87,8 @@ def load_within(
         model: The file.
         loss_ratio_max: The bound, a share of the packets of a source, above 0 and below 1.
         settings: Values to change, as for `solve`.
-        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
+        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
+            how many bytes of memory it takes.
 
     Returns:
         The answer under that load: `data["load"]`, and in `data["admission"]["rate_factor"]` what the rates were
@@ -102,7 +104,7 @@ def threshold_within(
     model: str | os.PathLike[str],
     loss_ratio_max: float,
     settings: Mapping[str, str] | None = None,
-    remaining: Callable[[float], None] | None = None,
+    remaining: Callable[[float, int], None] | None = None,
 ) -> QueueAnalysis:
     """The least threshold of early drops, one for all sources, at which no source loses more than a bound.
 
@@ -110,7 +112,8 @@ def threshold_within(
         model: The file; it has no `early`.
         loss_ratio_max: The bound, a share of the packets of a source, above 0 and below 1.
         settings: Values to change, as for `solve`.
-        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
+        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
+            how many bytes of memory it takes.
 
     Returns:
         The answer with that threshold, which `data["admission"]["threshold_pkts"]` tells.
@@ -129,7 +132,7 @@ def predict(
     capture: str | os.PathLike[str],
     settings: Mapping[str, str],
     simulate: bool = False,
-    remaining: Callable[[float], None] | None = None,
+    remaining: Callable[[float, int], None] | None = None,
 ) -> QueueAnalysis:
     """Fit a source to a capture and solve it before a queue.
 
@@ -137,7 +140,8 @@ def predict(
         capture: A pcap, a pcapng, or text with a time in seconds in each line.
         settings: The queue at least: `{"queue.link": "10Mbit", "queue.buffer": "100pkt"}`.
         simulate: Whether to simulate the model packet by packet, too.
-        remaining: Hears how many seconds are left, about, again and again; at first all that the solution takes.
+        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
+            how many bytes of memory it takes.
     """
     check_file(capture)
     path = Path(capture)
@@ -190,6 +194,6 @@ def _plot(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def _goes_on(told: Callable[[float], None] | None) -> Callable[[float], bool] | None:
+def _goes_on(told: Callable[[float, int], None] | None) -> Callable[[float, int], bool] | None:
     """The same, which asks for no stop."""
-    return None if told is None else lambda seconds: told(seconds) is None
+    return None if told is None else lambda seconds, memory: told(seconds, memory) is None

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 
 use crate::error::refuse;
@@ -25,8 +26,8 @@ const GRACE: Duration = Duration::from_millis(500);
 const STACK_BYTES: usize = 8 << 20;
 
 /// The worker's end: where it says how far it is, and hears whether to go on.
-pub(crate) struct Worker {
-    far: Sender<f64>,
+pub(crate) struct Worker<Far = (f64,)> {
+    far: Sender<Far>,
     answers: Mutex<Receiver<bool>>,
     left: Left,
 }
@@ -35,11 +36,18 @@ pub(crate) struct Worker {
 #[derive(Clone, Default)]
 pub(crate) struct Left(Arc<AtomicBool>);
 
-impl Worker {
+impl<Far> Worker<Far> {
     /// Tells how far the work is, and waits to hear whether to go on.
-    pub(crate) fn hear(&self, fraction: f64) -> bool {
+    pub(crate) fn tell(&self, far: Far) -> bool {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.left.is_so() && self.far.send(fraction).is_ok() && answers.recv().unwrap_or(false)
+        !self.left.is_so() && self.far.send(far).is_ok() && answers.recv().unwrap_or(false)
+    }
+}
+
+impl Worker {
+    /// Tells which fraction of the work is done, and waits to hear whether to go on.
+    pub(crate) fn hear(&self, fraction: f64) -> bool {
+        self.tell((fraction,))
     }
 
     /// The answer of `work`, which calls own code all the while. It has the interpreter's lock and takes it for no
@@ -65,15 +73,15 @@ pub(crate) fn apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
-    listening(py, None, |_| work())
+    listening(py, None, |_: &Worker| work())
 }
 
 /// The same, where `progress` hears how far `work` is. What it raises stops the work, and is raised; `False` from it
 /// stops the work.
-pub(crate) fn listening<T: Send + 'static>(
+pub(crate) fn listening<T: Send + 'static, Far: for<'py> PyCallArgs<'py> + Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Worker) -> PyResult<T> + Send + 'static,
+    work: impl FnOnce(&Worker<Far>) -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
     let (far, mut heard) = mpsc::channel();
     let (answer, answers) = mpsc::channel();
@@ -84,8 +92,8 @@ pub(crate) fn listening<T: Send + 'static>(
     // The channel closes when the work is over, one way or another.
     loop {
         match wait(py, &mut heard) {
-            Ok(fraction) => {
-                let go_on = raised.is_none() && ask(py, progress.as_ref(), fraction, &mut raised);
+            Ok(far) => {
+                let go_on = raised.is_none() && ask(py, progress.as_ref(), far, &mut raised);
                 let _ = answer.send(go_on);
             }
             Err(RecvTimeoutError::Disconnected) => break,
@@ -109,7 +117,7 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, from: &mut Receiver<T>) -> Result<T,
 }
 
 /// Waits until the worker's end of the channel closes, `GRACE` at the most.
-fn until_over(heard: &Receiver<f64>) {
+fn until_over<Far>(heard: &Receiver<Far>) {
     let until = Instant::now() + GRACE;
     while heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
 }
@@ -122,10 +130,15 @@ pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     thread.map_err(|error| refuse(format!("no thread to run on: {error}")))
 }
 
-/// Whether `progress`, told of `fraction`, wants to go on.
-fn ask(py: Python<'_>, progress: Option<&Py<PyAny>>, fraction: f64, raised: &mut Option<PyErr>) -> bool {
+/// Whether `progress`, told how `far` it is, wants to go on.
+fn ask<Far: for<'py> PyCallArgs<'py>>(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    far: Far,
+    raised: &mut Option<PyErr>,
+) -> bool {
     let answer = py.check_signals().and_then(|()| match progress {
-        Some(progress) => progress.call1(py, (fraction,))?.is_truthy(py),
+        Some(progress) => progress.call1(py, far)?.is_truthy(py),
         None => Ok(true),
     });
     answer.unwrap_or_else(|error| {

@@ -11,7 +11,7 @@ use crate::interrupt::listening;
 
 /// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside
 /// it. Answers JSON, and the model as explicit TOML. `remaining` hears how many seconds are left, about, at first
-/// all that the solution is going to take; `False` from it ends the work.
+/// all that the solution is going to take, and how many bytes of memory it takes; `False` from it ends the work.
 #[pyfunction]
 #[pyo3(signature = (path, overrides, simulate = false, remaining = None))]
 pub(crate) fn mmpp_solve(
@@ -56,7 +56,7 @@ fn solve(
 ) -> PyResult<(String, String)> {
     let file = read().map_err(refuse)?;
     listening(py, remaining, move |worker| {
-        let tell = &mut |seconds| worker.hear(seconds);
+        let tell = &mut |seconds, bytes| worker.tell((seconds, bytes));
         let analysis = Analysis::of_telling(&file, tell).map_err(refuse)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
         Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))

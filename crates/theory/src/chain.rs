@@ -31,6 +31,9 @@ const CUBIC_ALPHA: f64 = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA);
 const KEPT_S: f64 = 1.0 / 32.0;
 /// Prague's virtual round trip, seconds.
 pub(crate) const PRAGUE_RTT_S: f64 = 0.025;
+/// How near Prague's window comes to the one that has its own gap between packets, and within how many chains.
+const GAP_ERROR: f64 = 1e-9;
+const GAPS_MAX: u32 = 20;
 /// Packets that wait for the pacer of a sender whose packets are acknowledged one by one, and how many more do, the
 /// receiver included, where two are acknowledged together. What is released meanwhile falls behind, since the pacer is
 /// hardly quicker than the window. The only numbers here that are measured, in packets (docs/theory/models.md): within
@@ -193,9 +196,29 @@ impl<'a> Chain<'a> {
             return (chain, waiting);
         }
         // Its growth goes by the round trip that it measures: that of the packet whose acknowledgement was held back
-        // for a gap.
-        let gap_s = (rtt_s / chain.settle().window_pkts).min(sender.held_s);
-        (Chain::new(sender, p, rtt_s, rtt_s + gap_s), waiting)
+        // for a gap between packets, which is the longer the smaller the window. Between the window without a gap and
+        // the one with the gap of that lies the one that has its own (regula falsi, its kept end halved).
+        let with = |window: f64| Chain::new(sender, p, rtt_s, rtt_s + (rtt_s / window).min(sender.held_s));
+        let miss = |window: f64| with(window).settle().window_pkts - window;
+        let mut low = chain.settle().window_pkts;
+        let mut below = miss(low);
+        let mut high = low + below;
+        let mut above = miss(high);
+        for _ in 0..GAPS_MAX {
+            if below < GAP_ERROR * low || above > -GAP_ERROR * high {
+                break;
+            }
+            let window = (low * above - high * below) / (above - below);
+            let here = miss(window);
+            if here > 0.0 {
+                (low, below) = (window, here);
+                above *= 0.5;
+            } else {
+                (high, above) = (window, here);
+                below *= 0.5;
+            }
+        }
+        (with(if below < -above { low } else { high }), waiting)
     }
 
     /// The same with an alpha of p + `shift`.

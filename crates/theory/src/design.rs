@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
+use crate::adaptation::Adaptation;
 use crate::cycle::{self, LARGE_START, coexisting};
 use crate::field::Field;
 use crate::fluid::Model;
@@ -105,6 +106,9 @@ pub struct Expected {
     /// Standard deviation of the queue in that oscillation, packets, from a run of the nonlinear equations; a sine
     /// swings by 1.41 times as much to either side.
     pub oscillation_std_pkts: Option<f64>,
+    /// Packets that are signalled in a period of the oscillation: of M that chance takes as many more or fewer as the
+    /// root of M, so that below [`SIGNALS_OF_A_CYCLE`] no two cycles are alike, in packets, and some runs have no period.
+    pub oscillation_signals: Option<f64>,
     /// Of a stable loop with little margin: the cycle that the nonlinear equations stay on from [`LARGE_START`] times
     /// their rest, its period, seconds; null where they come to rest.
     pub coexisting_period_s: Option<f64>,
@@ -117,6 +121,8 @@ pub struct Expected {
     pub oscillates: Option<bool>,
 }
 
+/// Signals of which chance takes away, or adds, a third.
+pub const SIGNALS_OF_A_CYCLE: f64 = 9.0;
 /// Stretches of RED's curve above its upper threshold.
 const KNOTS: u32 = 16;
 /// Gain margin that a suggested gain is to leave.
@@ -195,6 +201,8 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
             }
         }
     }
+    let signalled = |period: f64| at.tcp_pps() * at.probability.min(1.0) * period;
+    expected.oscillation_signals = expected.oscillation_period_s.map(signalled);
     if let Some(margins) = margins.as_ref().filter(|_| !many && at.feasible)
         && let Some([real, _]) = margins.rightmost_root
         && let Some(cycle) = coexisting(choice, place, &at, (&margins.exact, real), &mut built)?
@@ -214,9 +222,23 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         _ if depth == Depth::Rest => Noise::none("the loop was not asked for".into()),
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
-            match closed {
-                Exact::Plant(closed) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
-                Exact::Many(closed) => around_many(held, &at, stable, closed),
+            let number = |name: &str| match gains.get(name) {
+                Some(Gain::Number(x)) => Some(*x),
+                _ => None,
+            };
+            let adapts = Adaptation::of(number, at.probability).filter(|_| stable);
+            match (closed, adapts) {
+                (Exact::Plant(closed), None) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
+                (Exact::Many(closed), None) => around_many(held, &at, stable, closed),
+                (Exact::Plant(closed), Some(adapts)) => {
+                    let field = Field::of_reno(&at, true);
+                    let with = adapts.with(closed, |w| field.power(w));
+                    with.map_or_else(swings, |with| Noise::around(held, &at, Some((true, &with)), Fineness::FINE))
+                }
+                (Exact::Many(closed), Some(adapts)) => {
+                    let with = adapts.with(closed, |w| closed.plant.power(w));
+                    with.map_or_else(swings, |with| around_many(held, &at, true, &with))
+                }
             }
         }
         (Model::Reno, None) => Noise::around(held, &at, None, Fineness::FINE),
@@ -341,6 +363,11 @@ pub(crate) fn around_many(held: Held, at: &OperatingPoint, stable: bool, closed:
     noise.with_spectrum_of(at, plain.controller.period_s(), power)
 }
 
+/// No figures, since an AQM's steps of its own parameter answer noise by more of it.
+fn swings() -> Noise {
+    Noise::none("noise makes its steps of max_p swing".into())
+}
+
 /// What packets do around the rest of `choice` at `place`, as Reno's windows have it whatever the model there.
 pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) -> Noise {
     if place.model == Model::Drop {
@@ -426,6 +453,7 @@ fn expect(at: &OperatingPoint, place: &Place, target: Option<f64>, margins: Opti
             .filter(|w| *w > 0.0)
             .map(|w| 2.0 * std::f64::consts::PI / w),
         oscillation_std_pkts: None,
+        oscillation_signals: None,
         coexisting_period_s: None,
         coexisting_std_pkts: None,
         oscillates: margins.map(|margins| !margins.exact.stable),
@@ -472,6 +500,11 @@ fn warn(
             _ => format!("a limit cycle{period}"),
         };
         warnings.push(format!("unstable: {gains}, {what} is to be expected"));
+        if let Some(signals) = expected.oscillation_signals.filter(|signals| *signals < SIGNALS_OF_A_CYCLE) {
+            warnings.push(format!(
+                "{signals:.1} packets are signalled in a period: period and height of the swing are those of chance"
+            ));
+        }
         return;
     }
     if let (Some(period), Some(deviation)) = (expected.coexisting_period_s, expected.coexisting_std_pkts) {

@@ -61,6 +61,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adaptation;
 pub mod boundary;
 mod chain;
 mod coupled;

@@ -76,8 +76,9 @@ impl Population {
         };
         let by_clock = sender.law == Law::Cubic || sender.law == Law::Prague && rtt_s < crate::chain::PRAGUE_RTT_S;
         if by_clock {
-            let log = |rtt_s: f64| libm::log(sender.rest(p, rtt_s).window_pkts);
-            population.by_rtt = (log(1.03 * rtt_s) - log(rtt_s / 1.03)) / (2.0 * libm::log(1.03));
+            // A little beside the rest that is known.
+            let longer = sender.rest(p, 1.01 * rtt_s).window_pkts;
+            population.by_rtt = libm::log(longer / met.rest.window_pkts) / libm::log(1.01);
         }
         population
     }

@@ -364,6 +364,7 @@ fn shared_by_laws(
     analysis.expected.probability = probability;
     analysis.expected.oscillation_period_s = None;
     analysis.expected.oscillation_std_pkts = None;
+    analysis.expected.oscillation_signals = None;
     analysis.expected.coexisting_period_s = None;
     analysis.expected.coexisting_std_pkts = None;
     analysis.expected.oscillates = None;

@@ -30,14 +30,20 @@ impl Sender {
     /// the packets rises as the window falls, nearly as a power of it.
     pub fn probability(&self, window_pkts: f64, rtt_s: f64) -> Option<f64> {
         let miss = |u: f64| libm::log(self.rest(libm::exp(u), rtt_s).window_pkts / window_pkts);
-        let scale = match self.law {
-            Law::Reno | Law::Cubic => 1.7 / (window_pkts * window_pkts),
-            Law::Dctcp => 1.4 / window_pkts,
-            Law::Prague => 2.7 / window_pkts * (rtt_s / PRAGUE_RTT_S).min(1.0),
+        let reno = 1.7 / (window_pkts * window_pkts);
+        // Where to begin, and how windows answer there: d ln W / d ln p.
+        let (scale, elasticity) = match self.law {
+            Law::Cubic => {
+                let own = rtt_s * libm::pow(1.2 / window_pkts, 4.0 / 3.0);
+                if own > reno { (own, -0.75) } else { (reno, -0.5) }
+            }
+            Law::Reno => (reno, -0.5),
+            Law::Dctcp => (1.4 / window_pkts, -1.0),
+            Law::Prague => (2.7 / window_pkts * (rtt_s / PRAGUE_RTT_S).min(1.0), -1.0),
         };
         // Along the line through the last two, from where it is to be expected; what that does not find is looked for
         // between two ends.
-        let (mut u, mut slope, mut last) = (libm::log(scale.min(0.5)), -0.75, None);
+        let (mut u, mut slope, mut last) = (libm::log(scale.min(0.5)), elasticity, None);
         for _ in 0..8 {
             let here = miss(u);
             if here.abs() < 1e-7 {
@@ -157,6 +163,20 @@ mod tests {
         near(0.005 * prague.rest(0.005, 0.1).window_pkts, 1.0 + 3.0f64.sqrt(), 0.02);
         // Below 25 ms as a flow of 25 ms: at half of that half the window, the same rate.
         near(prague.rest(0.005, 0.0125).window_pkts / prague.rest(0.005, 0.025).window_pkts, 0.5, 0.02);
+    }
+
+    #[test]
+    fn pragues_small_windows_grow_by_the_gap_between_their_own_packets() {
+        // At 11.9 ms and a share of .3: with 2.8 packets in the network an acknowledgement is held for 4.3 ms, so that 16.2
+        // ms are seen: growth of (16.2 / 25)^2 = .42 a round, .7 of it. A window X loses .15 X, gains .62 in the 25 ms
+        // that it waits and .42 (2.33) / 5 = .2 in the 2.33 unmarked of 3.33 packets then: X = 5.5, less half a packet,
+        // less .88 + 1.18 that the pacer holds: about 2.8.
+        let prague = preset("prague").unwrap();
+        let window = |p: f64| prague.rest(p, 0.0119).window_pkts;
+        near(window(0.3), 2.8, 0.1);
+        // A larger share never holds a larger window.
+        let held: Vec<f64> = (10..60).map(|k| window(0.01 * f64::from(k))).collect();
+        assert!(held.windows(2).all(|pair| pair[1] < 1.000_001 * pair[0]), "{held:?}");
     }
 
     #[test]

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["mmpp", "tables_of"]
 
-LONG_S = 10.0
+LONG_S = 1.0
 """What takes longer is said beforehand."""
+LARGE_BYTES = 100_000_000
+"""So is what takes more memory."""
+AGAIN_S = 10.0
+"""Between two words of how much is left."""
 
 
 @click.command()
@@ -101,26 +105,27 @@ def _changes(given: dict[str, str | None], bounds: dict[str, float | None], set_
 
 
 class Remaining:
-    """What takes long is said beforehand, and every ten seconds what is left of it."""
+    """What takes long, or much memory, is said beforehand, and every ten seconds what is left of it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.said_s: float | None = None
         self.began_s = clock()
 
-    def __call__(self, seconds: float) -> None:
+    def __call__(self, seconds: float, memory: int) -> None:
         """Hear how much is left.
 
         Args:
             seconds: About so many seconds.
+            memory: Bytes that the solution takes.
         """
         now_s = self.clock()
         if self.said_s is None:
             # What turns out to take long though it was not foreseen is said, too.
-            if seconds > LONG_S or now_s - self.began_s > LONG_S:
-                talk.say(f"this takes about {_long(seconds)}")
+            if seconds > LONG_S or memory > LARGE_BYTES or now_s - self.began_s > AGAIN_S:
+                talk.say(f"this takes about {_long(seconds)} and {max(1, round(memory / 1e6))} MB of memory")
                 self.said_s = now_s
-        elif now_s - self.said_s >= LONG_S:
+        elif now_s - self.said_s >= AGAIN_S:
             talk.say(f"about {_long(seconds)} left")
             self.said_s = now_s
 

@@ -3,7 +3,7 @@
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, Spares, Value};
 pub use aqumen_aqm::{RedLaw, Share};
-use aqumen_units::{Instant, Probability};
+use aqumen_units::{Instant, Probability, Span};
 
 use super::packets::{Packets, Passed};
 
@@ -50,8 +50,12 @@ pub(crate) struct Driver {
     ecn: bool,
     share: Share,
     spares: Option<Spares>,
+    /// Whether the last step found a delay as short as that.
+    short: bool,
     /// Whether the last step found a delay that spares packets.
     spared: bool,
+    /// Time for which a burst at an empty queue is spared, and what is left of it, nanoseconds (RFC 8033 section 4.4).
+    burst_ns: [u64; 2],
     /// The probability above which signals are losses all the same.
     mark_limit: f64,
 }
@@ -81,13 +85,18 @@ impl Driver {
             ecn: true,
             share: Share::Plain,
             spares: None,
+            short: false,
             spared: false,
+            burst_ns: [0; 2],
             mark_limit: 1.0,
         };
         if let Control::Law(aqm) = &mut control {
             (driver.ecn, driver.mark_limit) = marking(aqm);
             driver.share = aqm.theory().share();
             driver.spares = aqm.theory().spares();
+            if driver.spares.is_some() {
+                driver.burst_ns = [burst_ns(aqm); 2];
+            }
             if let Some(law) = aqm.law_mut() {
                 driver.applied = law.initial();
                 driver.loops = law.periods().map(|period| {
@@ -148,9 +157,14 @@ impl Driver {
             l.totals = new;
             l.due_ns += l.period_ns;
             self.applied = law.step(which, &seen);
-            self.spared = self
-                .spares
-                .is_some_and(|spares| view.sojourn_s < spares.delay_s && self.applied.get() < spares.probability);
+            if let Some(spares) = self.spares {
+                let (p, before) = (self.applied.get(), self.short);
+                self.short = view.sojourn_s < spares.delay_s;
+                self.spared = self.short && p < spares.probability;
+                let [allowed, left] = self.burst_ns;
+                let again = p == 0.0 && self.short && before;
+                self.burst_ns[1] = if again { allowed } else { left.saturating_sub(l.period_ns) };
+            }
             stepped = true;
         }
         stepped
@@ -164,10 +178,15 @@ impl Driver {
         }
         match &self.control {
             Control::None | Control::Packets(_) => 0.0,
-            Control::Law(_) if self.spared => 0.0,
+            Control::Law(_) if self.spared || self.burst_ns[1] > 0 => 0.0,
             Control::Law(_) => self.share.of_law(self.applied.get()),
             Control::Red(red) => red.probability(average),
         }
+    }
+
+    /// Whether it decides packet by packet.
+    pub(crate) fn looks_at_packets(&self) -> bool {
+        self.packets.is_some()
     }
 
     /// Whether packets are spared that the law would signal.
@@ -201,7 +220,7 @@ impl Driver {
     pub(crate) fn shown_probability(&self, average: f64) -> f64 {
         match &self.packets {
             Some(packets) => packets.aqm.probability().get(),
-            None if self.spared => self.share.of_law(self.applied.get()),
+            None if self.spared || self.burst_ns[1] > 0 => self.share.of_law(self.applied.get()),
             None => self.probability(average),
         }
     }
@@ -213,6 +232,17 @@ impl Driver {
             _ => 0.0,
         }
     }
+}
+
+/// Time for which `aqm` spares a burst at an empty queue.
+fn burst_ns(aqm: &AnyAqm) -> u64 {
+    let mut burst_s = 0.0;
+    aqm.settings(&mut |name, value| {
+        if let ("burst", Value::Number(s)) = (name, value) {
+            burst_s = s;
+        }
+    });
+    Span::from_secs_f64(burst_s).as_nanos()
 }
 
 /// Whether `aqm` marks, and up to which probability.
@@ -230,7 +260,7 @@ fn marking(aqm: &AnyAqm) -> (bool, f64) {
 mod tests {
     use aqumen_aqm::{Network, RedCurve, SampledLaw};
     use aqumen_scenario::AqmChoice;
-    use aqumen_units::{Rate, Span};
+    use aqumen_units::Rate;
 
     use super::*;
 
@@ -321,6 +351,12 @@ mod tests {
         while at(0.3).1 < 0.7 {}
         let (signalled, shown) = at(0.0);
         assert!(signalled == shown && shown > 0.1, "{signalled} {shown}");
+        // Once p is back at 0 and the queue has been short for two steps, the next 150 ms are spared: nine steps of 15
+        // ms go by, the tenth ends it.
+        while at(0.0).1 > 0.0 {}
+        at(0.0);
+        let spared = (1..).find(|_| at(0.1).0 > 0.0).unwrap();
+        assert_eq!(spared, 10);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::f64::consts::LN_2;
 
 use aqumen_result::Histogram;
 
@@ -35,6 +36,8 @@ pub struct Fluid {
     history: History,
     /// How far back anyone ever looks, seconds.
     reach_s: f64,
+    /// Whether an AQM looks at packets, which it signals one by one.
+    one_by_one: bool,
     cursors: Vec<Cursor>,
     scratch: Scratch,
 }
@@ -257,6 +260,7 @@ impl Fluid {
             steps: 0,
             history: History::new(channels),
             reach_s,
+            one_by_one: queues.iter().any(|queue| queue.driver.looks_at_packets()),
             cursors: vec![Cursor::default(); cursors],
             scratch: Scratch { first: zeros.clone(), second: zeros.clone(), trial: zeros, row: vec![0.0; channels] },
             state,
@@ -498,7 +502,10 @@ impl Fluid {
             let slope = match class.class.model {
                 Model::Hollot => 1.0 / rtt - cut,
                 Model::Ecn | Model::Drop => (1.0 - p) * acknowledged / window - cut,
-                Model::Reno => acknowledged / window * gained(window, p),
+                // No window is halved more than once a round trip. Signals that come one by one are all of the packets of
+                // a step, or none: those are not that many.
+                Model::Reno if self.one_by_one => acknowledged / window * gained(window, p),
+                Model::Reno => (acknowledged / window * gained(window, p)).max(-LN_2 * window / old_rtt),
             };
             let held = class.flows == 0.0
                 || class.class.rate_pps.is_some()

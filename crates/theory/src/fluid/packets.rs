@@ -96,9 +96,8 @@ impl Packets {
         let sojourn = Span::from_secs_f64(sojourn_s);
         self.totals.last_sojourn = sojourn;
         let [arrivals, departures, overflows] = whole;
-        let at = |k: u64, n: u64| Instant::from_nanos(from_ns + (to_ns - from_ns) * (2 * k + 1) / (2 * n));
         for k in 0..arrivals {
-            let now = at(k, arrivals);
+            let now = spaced(from_ns, to_ns, k, arrivals);
             let queue = view(queue_pkts, &self.packet, self.limit, &self.totals);
             let verdict = self.aqm.on_arrival(&self.packet, &mut Cx { now, queue, rng: &mut self.rng });
             self.count(verdict);
@@ -116,7 +115,7 @@ impl Packets {
             }
         }
         for k in 0..departures {
-            let now = at(k, departures);
+            let now = spaced(from_ns, to_ns, k, departures);
             let queue = view(queue_pkts, &self.packet, self.limit, &self.totals);
             let verdict = self.aqm.on_dequeue(&self.packet, sojourn, &mut Cx { now, queue, rng: &mut self.rng });
             self.count(verdict);
@@ -145,6 +144,11 @@ impl Packets {
     }
 }
 
+/// When packet `k` of `n` passes that are evenly spaced over a step, half a gap from its ends.
+fn spaced(from_ns: u64, to_ns: u64, k: u64, n: u64) -> Instant {
+    Instant::from_nanos(from_ns + (to_ns - from_ns) * (2 * k + 1) / (2 * n))
+}
+
 fn view<'t>(queue_pkts: f64, packet: &Packet, limit: Limit, totals: &'t Totals) -> QueueView<'t> {
     let packets = libm::round(queue_pkts.max(0.0)) as u32;
     QueueView { packets, bytes: u64::from(packets) * u64::from(packet.bytes), limit, totals }
@@ -153,6 +157,14 @@ fn view<'t>(queue_pkts: f64, packet: &Packet, limit: Limit, totals: &'t Totals) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_of_a_step_are_a_gap_apart_and_half_a_gap_from_its_ends() {
+        // Four in 800 ns: gaps of 200.
+        let at: Vec<u64> = (0..4).map(|k| spaced(1000, 1800, k, 4).as_nanos()).collect();
+        assert_eq!(at, [1100, 1300, 1500, 1700]);
+        assert_eq!(spaced(1000, 1800, 0, 1).as_nanos(), 1400);
+    }
 
     #[test]
     fn what_the_algorithm_signals_reaches_the_fluid_in_full() {

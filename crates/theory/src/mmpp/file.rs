@@ -52,12 +52,12 @@ pub struct Fitted {
 impl Analysis {
     /// Builds and solves the model of `file`.
     pub fn of(file: &File) -> Result<Self, FileError> {
-        Analysis::of_telling(file, &mut |_| true)
+        Analysis::of_telling(file, &mut |_, _| true)
     }
 
     /// The same; `hear` is told how many seconds are left, about, at first all that the solution is going to take, and
-    /// answers whether to go on.
-    pub fn of_telling(file: &File, hear: &mut dyn FnMut(f64) -> bool) -> Result<Self, FileError> {
+    /// how many bytes of memory it takes, and answers whether to go on.
+    pub fn of_telling(file: &File, hear: &mut dyn FnMut(f64, u64) -> bool) -> Result<Self, FileError> {
         let spec = file.spec();
         let (mut warnings, mut fits) = (Vec::new(), Vec::new());
         let mut sources = spec.preset.map_or(Vec::new(), preset);
@@ -78,6 +78,9 @@ impl Analysis {
             super::Error::Rates(message) | super::Error::Generator(message) => file.error("sources", message),
             other => file.error("queue", other.to_string()),
         })?;
+        // Thresholds and rates that are looked for change neither.
+        let bytes = model.bytes();
+        let hear: &mut dyn FnMut(f64) -> bool = &mut |seconds| hear(seconds, bytes);
         let mut adaptation = None;
         if let Some(early) = &spec.early {
             (model, adaptation) = with_early(model, early, hear).map_err(at_queue)?;

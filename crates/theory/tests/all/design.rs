@@ -200,6 +200,28 @@ fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
 }
 
 #[test]
+fn what_noise_makes_of_areds_steps_is_in_its_noise() {
+    // 1042 packets/s, .229 s, 25 flows under an ARED made for 58 and .166 s. In packets the queue deviates by 24.7, 23.5
+    // and 21.8 in three runs; by 12 under the RED that it is at rest.
+    let made_for = Network { buffer_pkts: 366.0, ..network(8_336_712, 58.0, 0.165_93 + 122.0 / 1042.09, 122.0) };
+    let here = Place { model: Model::Reno, flows: 25.0, base_rtt_s: 0.2291, ..place(&made_for) };
+    let ared = analyse(&choice("ared", &[], made_for), &here).unwrap();
+    let deviation = ared.noise.queue_std_pkts.unwrap();
+    assert!(ared.noise.valid && (deviation / 23.4 - 1.0).abs() < 0.15, "{:?}", ared.noise);
+    let given = ["min_th", "max_th", "weight"].map(|name| (name, OwnedValue::Number(number(&ared, name))));
+    let max_p = [("max_p", OwnedValue::Number(number(&ared, "max_p_at_rest")))];
+    let red = analyse(&choice("red", &[&given[..], &max_p[..]].concat(), made_for), &here).unwrap();
+    assert!(deviation > 1.5 * red.noise.queue_std_pkts.unwrap(), "{deviation} {:?}", red.noise);
+    // At the end of its range max_p does not move: there ARED is RED.
+    let low = [("bottom", OwnedValue::Number(0.05)), ("max_p", OwnedValue::Number(0.05))];
+    let still = analyse(&choice("ared", &low, made_for), &here).unwrap();
+    let bottom = [("max_p", OwnedValue::Number(0.05))];
+    let red = analyse(&choice("red", &[&given[..], &bottom[..]].concat(), made_for), &here).unwrap();
+    let [still, red] = [still, red].map(|analysis| analysis.noise.queue_std_pkts.unwrap());
+    assert!((still / red - 1.0).abs() < 0.05, "{still} {red}");
+}
+
+#[test]
 fn pie_swings_as_high_as_packets_do_and_in_a_cycle_only_where_its_law_comes_to_its_bound() {
     // 1250 packets/s, .2 s. In packets the queue moves by 20.4 and 12.5, p is at 0 for 14 and 0 % of the time. Without
     // the packets that a short queue is spared the second would be 30.3.

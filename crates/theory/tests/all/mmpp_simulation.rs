@@ -5,8 +5,11 @@ use crate::mmpp_common as common;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use aqumen_scenario::mmpp::File;
 use aqumen_theory::mmpp::trace::{self, Arrival, Counter};
-use aqumen_theory::mmpp::{Action, Compared, Model, Queue, Runs, Source, arrivals, dispersion, fit, replay, simulate};
+use aqumen_theory::mmpp::{
+    Action, Analysis, Compared, Model, Queue, Runs, Source, arrivals, dispersion, fit, replay, simulate,
+};
 use common::{close, two_states};
 
 fn sources() -> Vec<Source> {
@@ -129,6 +132,30 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+#[test]
+fn a_link_serves_packets_as_unlike_as_the_traces_are() {
+    // The model before a link of 8 Mbit/s, with packets of these sizes coming at random.
+    let with = |name: &str, sizes: [u32; 2]| {
+        let mut at_ns = Vec::new();
+        arrivals(&Source::poisson("t", 300.0).unwrap(), 5, 60.0, |ns| at_ns.push(ns));
+        let lines = at_ns.iter().zip(sizes.into_iter().cycle());
+        let lines: String = lines.map(|(ns, bytes)| format!("{:.9} {bytes}\n", *ns as f64 / 1e9)).collect();
+        let trace = Temporary::new(name, lines.as_bytes());
+        let text = format!(
+            "name = \"link\"\n[queue]\nbuffer = \"20pkt\"\nlink = \"8Mbit\"\n[[sources]]\nname = \"t\"\ntrace = {{ file = \"{}\" }}\n",
+            trace.0.display()
+        );
+        Analysis::of(&File::parse(&text, "link.toml").unwrap()).unwrap()
+    };
+    // 500 and 1500 bytes: mean 1000, mean square 1 250 000: a squared coefficient of variation of 1/4, that of 4 stages.
+    let unlike = with("unlike.txt", [500, 1500]);
+    assert_eq!(unlike.model.queue().stages, 4);
+    assert!((unlike.model.queue().service_rate - 1000.0).abs() < 0.1);
+    // 10 and 4000: 8 000 050 / 2005^2 - 1 = .99, one stage. All alike: as many as there are.
+    assert_eq!(with("far.txt", [10, 4000]).model.queue().stages, 1);
+    assert_eq!(with("alike.txt", [1000, 1000]).model.queue().stages, 10);
 }
 
 #[test]

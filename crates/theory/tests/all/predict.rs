@@ -201,6 +201,67 @@ fn dualpi2_holds_both_queues() {
     assert!(beside_prague("dualpi2", "prague").unwrap_err().contains("scalable flows alone"));
 }
 
+/// Ten flows over two links of 12 Mbit/s, ten over the first alone and, if there are, ten over the second.
+fn two_links(second: bool) -> Plan {
+    let group = |name: &str, from: &str, to: &str| {
+        format!(
+            "[[flows]]\nname = \"{name}\"\ncount = 10\nfrom = \"{from}\"\nto = \"{to}\"\ntransport = {{ preset = \"modern\" }}\n"
+        )
+    };
+    let own = if second { group("second", "r1", "r2") } else { String::new() };
+    let text = format!(
+        r#"
+name = "two-links"
+duration = "60s"
+aqm = "pi"
+{}{}{own}
+[topology]
+preset = "parking-lot"
+rate = ["12Mbit", "12Mbit"]
+delay = "20ms"
+buffer = "240pkt"
+access = {{ rate = "1Gbit", delay = "5ms" }}
+[nominal]
+capacity = "12Mbit"
+flows = 20
+base_rtt = "100ms"
+target = "60pkt"
+packet = "1500B"
+"#,
+        group("through", "r0", "r2"),
+        group("first", "r0", "r1"),
+    );
+    let scenario = Scenario::parse(&text, "two-links").unwrap();
+    let spec = scenario.aqm("pi").unwrap();
+    scenario.plan(1, Some(&spec)).unwrap()
+}
+
+#[test]
+fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
+    let alike = predict::predict(&two_links(true)).unwrap();
+    let full: Vec<_> = alike.values().map(|windows| &windows["all"]).filter(|at| at.several.is_some()).collect();
+    let [one, other] = full[..] else { panic!("{alike:?}") };
+    for link in [one, other] {
+        // Packets of 1500 bytes at 12 Mbit/s: 1000 a second, 60 of them wait at either link.
+        assert!((link.capacity_pps - 1000.0).abs() < 1e-9 && (link.queue_pkts - 60.0).abs() < 1e-6, "{link:?}");
+        // Ten flows of 100 ms and ten of 60 (5 ms at either end, 20 a link): 20 / (10 / .1 + 10 / .06) = 75 ms, and
+        // some packets' time on the wire.
+        assert!((0.075..0.078).contains(&link.base_rtt_s), "{}", link.base_rtt_s);
+        // They fill it: windows over round trips of 160 + 60 ms and 60 + 60, in the mean of all.
+        let at = link.analysis.as_ref().unwrap().operating_point.at;
+        assert!((20.0 * at.window_pkts / at.rtt_s / 1000.0 - 1.0).abs() < 1e-3, "{at:?}");
+    }
+    // Flows over both links meet twice the signals and wait twice: windows are 1.31 / sqrt(p), rates that over R = .22 and
+    // .12 s: 1.41 (.22 / .12) = 2.6 times as much for the others.
+    let flows = engine::run(&two_links(true)).unwrap().flows;
+    let [long, short] = ["through", "first"].map(|name| flows[name]["all"].goodput_bps);
+    assert!((2.3..2.9).contains(&(short / long)), "{short} {long}");
+    assert!((one.probability / other.probability - 1.0).abs() < 0.02, "{} {}", one.probability, other.probability);
+    // Without flows of its own the second link is not full: no flow waits in two queues.
+    let apart = predict::predict(&two_links(false)).unwrap();
+    assert!(apart.values().all(|windows| windows["all"].several.is_none()), "{apart:?}");
+}
+
 #[test]
 fn flows_of_two_laws_share_a_queue_by_their_response_functions() {
     // PI marks both alike: Prague, made for far more marks, takes most. PI2 marks it with twice the root: (1 + sqrt(3))
