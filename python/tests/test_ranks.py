@@ -2,7 +2,7 @@
 
 import pytest
 
-from aqumen.claims.ranks import critical_range, pareto, ranks, seed_ranks
+from aqumen.claims.ranks import concordance, critical_range, pareto, ranks, seed_ranks
 
 
 @pytest.mark.parametrize(("k", "q"), [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (7, 2.949), (10, 3.164)])
@@ -78,3 +78,13 @@ def test_one_seed_tells_nobody_apart():
 def test_all_seeds_alike_tell_apart_but_not_those_that_are_equal():
     found = seed_ranks([[{"x": 1, "y": 1, "z": 2}]] * 3)
     assert (found.critical_difference, found.tied_with_best()) == (0, ["x", "y"])
+
+
+def test_kendalls_tau_counts_pairs_in_the_same_order():
+    # Of the six pairs of four one is the other way round: (5 - 1) / 6.
+    assert concordance([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(4 / 6)
+    assert concordance([1, 2, 3], [30, 20, 10]) == -1
+    # Two are equal in the second list: two pairs of three told there, two agree: 2 / sqrt(3 x 2).
+    assert concordance([1, 2, 3], [1, 1, 2]) == pytest.approx(2 / 6**0.5)
+    # A list that tells nothing contradicts nothing.
+    assert concordance([1, 2, 3], [5, 5, 5]) == 1

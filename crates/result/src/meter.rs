@@ -19,8 +19,8 @@ pub struct Meter {
     lost: u64,
     /// Packets lost between one sample and the next, from the start of the run on.
     lost_per_sample: Vec<u32>,
-    /// First flow of each group of flows, in order, and where in `sojourns` the waits of its packets are counted.
-    places: Vec<(u32, u32)>,
+    /// First flow of each group of flows, in order, and which of `sojourns` counts the waits of its packets.
+    histograms: Vec<(u32, u32)>,
     /// Sojourn times of the piece in progress: of each group told apart, and at the end of all other packets.
     sojourns: Vec<Histogram>,
     /// Packets that arrived up to the last sample, and that were sent or lost; and both between one and the next.
@@ -105,7 +105,7 @@ impl Default for Meter {
             arrived_per_sample: Vec::new(),
             left_per_sample: Vec::new(),
             losses: LossClock::default(),
-            places: Vec::new(),
+            histograms: Vec::new(),
             sojourns: vec![Histogram::default()],
             piece: LinkPiece::default(),
             counts: Counts::default(),
@@ -125,29 +125,29 @@ impl Meter {
     /// its first flow, rising, and whether its data come here; acknowledgements count for nobody.
     pub fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
         let others = groups.len() as u32;
-        let place = |(group, &(first, data)): (u32, &(u32, bool))| (first, if data { group } else { others });
-        self.places = (0..).zip(groups).map(place).collect();
+        let histogram = |(group, &(first, data)): (u32, &(u32, bool))| (first, if data { group } else { others });
+        self.histograms = (0..).zip(groups).map(histogram).collect();
         self.sojourns = vec![Histogram::default(); groups.len() + 1];
     }
 
-    /// Where the waits of all packets are counted, if that is the same for all.
-    pub fn only_place(&self) -> Option<u32> {
-        match self.places[..] {
+    /// Which histogram counts the waits of all packets, if that is the same for all.
+    pub fn only_histogram(&self) -> Option<u32> {
+        match self.histograms[..] {
             [] => Some(0),
-            [(0, place)] => Some(place),
+            [(0, histogram)] => Some(histogram),
             _ => None,
         }
     }
 
-    /// Where the waits of the packets of `flow` are counted.
+    /// Which histogram counts the waits of the packets of `flow`.
     #[inline]
-    pub fn place_of(&self, flow: u32) -> u32 {
-        if let [(first, place)] = self.places[..] {
-            return if first <= flow { place } else { 0 };
+    pub fn histogram_of(&self, flow: u32) -> u32 {
+        if let [(first, histogram)] = self.histograms[..] {
+            return if first <= flow { histogram } else { 0 };
         }
-        match self.places.partition_point(|(first, _)| *first <= flow) {
+        match self.histograms.partition_point(|(first, _)| *first <= flow) {
             0 => 0,
-            after => self.places[after - 1].1,
+            after => self.histograms[after - 1].1,
         }
     }
 
@@ -234,11 +234,11 @@ impl Meter {
         dispersion(counts.iter().copied())
     }
 
-    /// A packet of the flows that [`place_of`](Self::place_of) puts at `place` was taken for transmission after
-    /// `sojourn`.
+    /// A packet was taken for transmission after `sojourn`, which counts in the histogram that
+    /// [`histogram_of`](Self::histogram_of) its flow says.
     #[inline]
-    pub fn sojourn(&mut self, sojourn: u64, place: u32) {
-        self.sojourns[place as usize].record(sojourn);
+    pub fn sojourn(&mut self, sojourn: u64, histogram: u32) {
+        self.sojourns[histogram as usize].record(sojourn);
     }
 
     /// A packet's transmission over a line ended; `lost`: it did not get through.
@@ -452,20 +452,20 @@ mod tests {
         // Flows 0 to 4, 5 and 6, from 7 on; of the second only acknowledgements come here.
         let mut meter = Meter::new(None);
         meter.tell_groups_apart(&[(0, true), (5, false), (7, true)]);
-        assert_eq!([0, 4, 5, 6, 7, 900].map(|flow| meter.place_of(flow)), [0, 0, 3, 3, 2, 2]);
+        assert_eq!([0, 4, 5, 6, 7, 900].map(|flow| meter.histogram_of(flow)), [0, 0, 3, 3, 2, 2]);
         for (flow, wait) in [(4, 10), (6, 50), (7, 100)] {
-            meter.sojourn(wait, meter.place_of(flow));
+            meter.sojourn(wait, meter.histogram_of(flow));
         }
         meter.edge(1, 0, &Counts::default(), 0.0);
-        meter.sojourn(30, meter.place_of(0));
+        meter.sojourn(30, meter.histogram_of(0));
         meter.edge(2, 0, &Counts::default(), 0.0);
         let mut whole = LinkPiece::default();
         meter.pieces.iter().for_each(|piece| whole.merge(piece));
         let means: Vec<_> = whole.sojourn_of_group.iter().map(Histogram::mean).collect();
         assert_eq!(means, [Some(20.0), None, Some(100.0)]);
         assert_eq!((whole.sojourn.total(), whole.sojourn.mean()), (4, Some(47.5)));
-        // Nobody is told apart: one place for all.
-        assert_eq!(Meter::new(None).place_of(17), 0);
+        // Nobody is told apart: one histogram for all.
+        assert_eq!(Meter::new(None).histogram_of(17), 0);
     }
 
     #[test]

@@ -29,25 +29,26 @@ impl Synchrony {
     pub fn sample_moments<const N: usize>(&mut self, moments: [&[f64]; N]) {
         let flows = moments.first().map_or(0, |windows| windows.len());
         self.resize(flows);
-        let moments = moments.map(|windows| &windows[..flows]);
+        let moments = moments.map(|windows| windows[..flows].as_chunks::<ABREAST>());
         let (sums, last_sums) = self.sums.as_chunks_mut::<ABREAST>();
         let (squares, last_squares) = self.squares.as_chunks_mut::<ABREAST>();
-        let abreast = moments.map(|windows| &windows.as_chunks::<ABREAST>().0[..sums.len()]);
+        let abreast = moments.map(|(windows, _)| &windows[..sums.len()]);
+        let mut totals = [0.0; N];
         for (some, (sums, squares)) in sums.iter_mut().zip(squares).enumerate() {
-            add(sums, squares, abreast.map(|windows| &windows[some]));
-        }
-        let last = moments.map(|windows| windows.as_chunks::<ABREAST>().1);
-        for (flow, (sum, square)) in last_sums.iter_mut().zip(last_squares).enumerate() {
-            for windows in last {
-                *sum += windows[flow];
-                *square += windows[flow] * windows[flow];
+            let abreast = abreast.map(|windows| &windows[some]);
+            add(sums, squares, abreast);
+            for (total, windows) in totals.iter_mut().zip(abreast) {
+                windows.iter().for_each(|window| *total += window);
             }
         }
-        let mut sums = [0.0; N];
-        for flow in 0..flows {
-            sums.iter_mut().zip(&moments).for_each(|(sum, windows)| *sum += windows[flow]);
+        for (flow, (sum, square)) in last_sums.iter_mut().zip(last_squares).enumerate() {
+            for (total, (_, last)) in totals.iter_mut().zip(moments) {
+                *total += last[flow];
+                *sum += last[flow];
+                *square += last[flow] * last[flow];
+            }
         }
-        for sum in sums {
+        for sum in totals {
             self.total[0] += sum;
             self.total[1] += sum * sum;
             self.samples += 1;

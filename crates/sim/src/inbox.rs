@@ -108,9 +108,9 @@ impl<T: Moment> Inbox<T> {
         if bucket.len() == bucket.capacity() {
             // An empty window has no memory, so that each comes by here when it begins to fill.
             grow(bucket, &mut self.spare);
-            let place = window & self.mask;
-            self.filled[(place / WORD) as usize] |= 1 << (place % WORD);
-            self.filled_words |= 1 << (place / WORD);
+            let index = window & self.mask;
+            self.filled[(index / WORD) as usize] |= 1 << (index % WORD);
+            self.filled_words |= 1 << (index / WORD);
         }
         bucket.push(item);
     }
@@ -172,11 +172,11 @@ impl<T: Moment> Inbox<T> {
 
     /// Puts what lies in the present window at the end of `into`.
     pub(crate) fn take(&mut self, into: &mut Vec<T>) {
-        let place = self.present & self.mask;
-        let word = &mut self.filled[(place / WORD) as usize];
-        *word &= !(1 << (place % WORD));
-        self.filled_words &= !(u64::from(*word == 0) << (place / WORD));
-        let bucket = &mut self.windows[place as usize];
+        let index = self.present & self.mask;
+        let word = &mut self.filled[(index / WORD) as usize];
+        *word &= !(1 << (index % WORD));
+        self.filled_words &= !(u64::from(*word == 0) << (index / WORD));
+        let bucket = &mut self.windows[index as usize];
         if into.is_empty() {
             std::mem::swap(into, bucket);
         } else {
@@ -248,7 +248,7 @@ mod tests {
         // beyond it, 16 x 1000 far beyond.
         let far: Vec<(u64, u64)> = [100, 1008, 1024, 16_000, 16_017].iter().map(|&at| (0, at)).collect();
         assert_eq!(hop(&far), [(6, 100), (63, 1008), (64, 1024), (1000, 16_000), (1001, 16_017)]);
-        // From window 1000, on place 40 of the ring, 1001 to 1063 lie ahead round its end.
+        // From window 1000, on index 40 of the ring, 1001 to 1063 lie ahead round its end.
         for ahead in [1, 23, 24, 25, 62, 63, 64, 500] {
             let at = 16 * (1000 + ahead);
             assert_eq!(hop(&[(0, 16_000), (16_000, at)]), [(1000, 16_000), (1000 + ahead, at)], "{ahead} ahead");

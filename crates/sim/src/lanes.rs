@@ -34,11 +34,11 @@ pub(crate) struct Lanes {
 #[derive(Default)]
 struct Links {
     kinds: Vec<Kind>,
-    /// The place of each kind.
+    /// The index of each kind.
     known: BTreeMap<Kind, u32>,
     /// Private links where a lane has more than one; a lane owns a run of them.
     hops: Vec<Hop>,
-    /// What waits for those that can overflow, and the place of that of each lane with one link that can.
+    /// What waits for those that can overflow, and the index of that of each lane with one link that can.
     rooms: Vec<Room>,
     room_of: Vec<u32>,
 }
@@ -48,9 +48,9 @@ struct Links {
 pub(crate) struct Lane {
     /// When its private link is free.
     free_at: u64,
-    /// Its propagation delay; of a lane with several, the place of the first in the table.
+    /// Its propagation delay; of a lane with several, the index of the first in the table.
     delay: u32,
-    /// Place of its kind.
+    /// Index of its kind.
     kind: u32,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Hop {
     /// The last size asked for, and the time that it takes.
     known_bytes: u16,
     known_tx: u64,
-    /// Place of its room, or `UNBOUNDED`: it never overflows.
+    /// Index of its room, or `UNBOUNDED`: it never overflows.
     room: u32,
 }
 
@@ -210,7 +210,7 @@ impl Lanes {
         }
         let usual_bytes = if let Hops::One(_) = kind_of_hops { usual_bytes } else { 0 };
         let kind = Kind { leads: Leads::to(target), usual_tx, usual_bytes, hops: kind_of_hops, place: NO_PLACE };
-        let kind = self.links.place_of(kind);
+        let kind = self.links.index_of(kind);
         *self.lane_mut(lane) = Lane { free_at: 0, delay, kind };
     }
 
@@ -258,7 +258,7 @@ impl Lanes {
                 Target::Receiver if is_alone => Target::LoneReceiver,
                 _ => continue,
             };
-            self.lane_mut(lane).kind = self.links.place_of(Kind { leads: Leads::to(target), ..kind });
+            self.lane_mut(lane).kind = self.links.index_of(Kind { leads: Leads::to(target), ..kind });
         }
     }
 
@@ -300,7 +300,7 @@ impl Lanes {
 }
 
 impl Links {
-    fn place_of(&mut self, kind: Kind) -> u32 {
+    fn index_of(&mut self, kind: Kind) -> u32 {
         *self.known.entry(kind).or_insert_with(|| {
             self.kinds.push(kind);
             self.kinds.len() as u32 - 1

@@ -3,7 +3,9 @@
 Every AQM and profile runs in the same places twice: as it comes, and at the target of the place, since most of what
 tells two AQMs apart is the delay that they are set to. The first ranking says what to install, the second which law is
 the better one. Ranks are those of Friedman's test with Nemenyi's critical difference; a place is one network, its
-figures are means over the seeds. The pick for a situation is about its own networks: there seeds are what is compared.
+figures are those of the first seed: how far apart mean ranks must be follows from how places differ, beside which seeds
+hardly do (`Study.agreement` says how much). The pick for a situation is about its own networks: there seeds are what is
+compared, and AQMs as they come run with all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 from aqumen import _core
 from aqumen.claims import evaluation
 from aqumen.claims.quantities import Run
-from aqumen.claims.ranks import pareto, ranks, seed_ranks
+from aqumen.claims.ranks import concordance, pareto, ranks, seed_ranks
 from aqumen.claims.records import Records, Wanted
 from aqumen.comparison import summarize
 from aqumen.errors import Error
@@ -282,7 +284,8 @@ class Study:
         """Say what is to be run.
 
         Args:
-            seeds: One for each run of an AQM at a place; the first one also records how the queue went.
+            seeds: One for each run of an AQM as it comes at a place of a situation; all else runs with the first one,
+                which also records how the queue went.
             quick: Leave out the places that are slow.
             out: A folder for finished runs.
             aqms: What is compared; none: all of them.
@@ -307,7 +310,21 @@ class Study:
             place.cell: list(dict.fromkeys(spec for aqm in self.aqms for spec in (aqm, at_target(aqm, place.target))))
             for place in self.places
         }
-        self.records = Records(wanted, seeds, out, prepare=lambda cell, _: scenarios[cell])
+        compared = {cell for situation in SITUATIONS for cell in situation.cells}
+        own = set(self.aqms)
+        # What is the same run at the target as it comes need not run twice.
+        self._same = {cell: _same(scenarios[cell], specs) for cell, specs in wanted.items()}
+        wanted = {cell: list(dict.fromkeys(same.values())) for cell, same in self._same.items()}
+        self.records = Records(
+            wanted,
+            seeds,
+            out,
+            prepare=lambda cell, _: scenarios[cell],
+            once={
+                cell: [spec for spec in specs if cell not in compared or spec not in own]
+                for cell, specs in wanted.items()
+            },
+        )
 
     def runs(self, place: Place, aqm: str, which: str) -> list[Run]:
         """The runs of an AQM at a place, by seed.
@@ -318,10 +335,10 @@ class Study:
             which: `own` or `target`.
         """
         spec = aqm if which == OWN else at_target(aqm, place.target)
-        return [run for _, run in self.records.of(place.cell, spec)]
+        return [run for _, run in self.records.of(place.cell, self._same[place.cell][spec])]
 
     def figures(self, which: str) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
-        """By place, AQM and criterion the summary over the seeds.
+        """By place, AQM and criterion the figure of the first seed.
 
         Args:
             which: `own` or `target`.
@@ -330,7 +347,7 @@ class Study:
         for place in self.places:
             found[place.cell] = {}
             for aqm in self.aqms:
-                each = [_judged(run, place.link) for run in self.runs(place, aqm, which)]
+                each = [_judged(run, place.link) for run in self.runs(place, aqm, which)[:1]]
                 keys = (*(key for key, _, _ in CRITERIA), "sojourn_mean_s")
                 found[place.cell][aqm] = {key: summarize([one[key] for one in each]) for key in keys}
         return found
@@ -379,7 +396,7 @@ class Study:
             situation: One of `SITUATIONS`: its cells and the measures they are ranked by.
         """
         places = [place for place in self.places if place.cell in situation.cells]
-        runs = {(place.cell, aqm): dict(self.records.of(place.cell, aqm)) for place in places for aqm in self.aqms}
+        runs = {(place.cell, aqm): self._by_seed(place, aqm) for place in places for aqm in self.aqms}
         # Of a ranking that was stopped, the seeds that all of them have.
         seeds = [seed for seed in self.records.seeds if all(seed in each for each in runs.values())]
         tables: list[list[dict[str, float]]] = [[] for _ in seeds]
@@ -405,10 +422,37 @@ class Study:
             "figures": shown,
         }
 
+    def _by_seed(self, place: Place, aqm: str) -> dict[int, Run]:
+        """The runs of an AQM as it comes."""
+        return dict(self.records.of(place.cell, self._same[place.cell][aqm]))
+
+    def agreement(self) -> dict[str, dict[str, Any]]:
+        """By criterion how alike two seeds rank the AQMs, where all have several: the mean of Kendall's tau over all
+        pairs of seeds, summed up over the places of situations.
+
+        It is what one seed is worth: 1 if it makes no difference which.
+        """
+        compared = {cell for situation in SITUATIONS for cell in situation.cells}
+        found: dict[str, list[float]] = {key: [] for key, _, _ in CRITERIA}
+        for place in self.places:
+            if place.cell not in compared:
+                continue
+            runs = [self._by_seed(place, aqm) for aqm in self.aqms]
+            seeds = [seed for seed in self.records.seeds if all(seed in each for each in runs)]
+            figures = [[_judged(each[seed], place.link) for each in runs] for seed in seeds]
+            for key, taus in found.items():
+                told = [[one[key] for one in each] for each in figures]
+                lists = [[value for value in each if value is not None] for each in told]
+                # What one AQM does not tell orders none.
+                if len(lists) > 1 and all(len(each) == len(self.aqms) for each in lists):
+                    pairs = [concordance(a, b) for k, a in enumerate(lists) for b in lists[:k]]
+                    taus.append(sum(pairs) / len(pairs))
+        return {key: summarize(taus) for key, taus in found.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """What `aqumen reproduce ranking --json` prints."""
         return {
-            "schema": 2,
+            "schema": 3,
             "aqumen": _core.__version__,
             "seeds": len(self.records.seeds),
             "quick": self.quick,
@@ -417,12 +461,27 @@ class Study:
             "refused": self.refused,
             "rankings": {which: self.ranking(which) for which in (OWN, TARGET)},
             "figures": {which: self.figures(which) for which in (OWN, TARGET)},
+            "agreement": self.agreement(),
             "situations": [self.pick(situation) for situation in SITUATIONS],
         }
 
 
 def _cut(place: Place, scenario: Scenario) -> Scenario:
     return scenario if place.until is None else scenario.until(place.until)
+
+
+def _same(scenario: Scenario, specs: Sequence[str]) -> dict[str, str]:
+    """For each AQM the first that does the same there: what follows from what was given is the same for both, such as
+    `pie` and `pie:target=15ms`. Where something may change an AQM on the way, what was given counts, too."""
+    found: dict[str, str] = {}
+    first: dict[str, str] = {}
+    uneventful = "[[events]]" not in scenario.to_toml()
+    for spec in specs:
+        plan = scenario.plan(1, spec)
+        steady = uneventful and all(len(link["rates"]) == 1 for link in plan["links"])
+        aqms = [{k: v for k, v in link["aqm"].items() if not steady or k != "given"} for link in plan["links"]]
+        found[spec] = first.setdefault(json.dumps(aqms, sort_keys=True), spec)
+    return found
 
 
 def _judged(run: Run, name: str | None) -> dict[str, float | None]:

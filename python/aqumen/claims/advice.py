@@ -29,7 +29,8 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         "# Which AQM?",
         "",
         f"Written by `{command} --record` on {date}, version {data['aqumen']}: {len(data['aqms'])} AQMs and profiles,"
-        f" {count} networks, {data['seeds']} seeds each. Three situations, then all networks together. Where one AQM is"
+        f" {count} networks; {data['seeds']} seeds each in the situations, one in all other runs."
+        " Three situations, then all networks together. Where one AQM is"
         " told apart from all others it is the pick; elsewhere who is ahead is a tie."
         " Nothing here was tuned, and no AQM was given a value of its own: each is as `aqumen list aqms` has it. For a"
         " line, a port or a cell of your own run `aqumen uplink`, `aqumen datacenter` or `aqumen cell`"
@@ -39,8 +40,8 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         " over all of them. Mean ranks that differ by less than the *critical difference* (95 % for all pairs together)"
         " are not told apart. In a situation the AQMs are ranked seed by seed, all with the same traffic, and the"
         " difference follows from how ranks scatter over the seeds (Tukey): it says who is ahead in these networks."
-        " Over all networks it follows from how many these are (Nemenyi). Behind ± stands half of Student's 95 %"
-        " interval over the seeds.",
+        " Over all networks it follows from how many these are (Nemenyi), and each runs with one seed."
+        f"{_agreement(data['agreement'])} Behind ± stands half of Student's 95 % interval over the seeds.",
         "",
     ]
     for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
@@ -63,6 +64,21 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         parts += ["", "Not ranked, since a network refuses it:", ""]
         parts += [f"- `{aqm}`: {why}" for aqm, why in data["refused"].items()]
     return "\n".join(parts) + "\n"
+
+
+def _agreement(agreement: Mapping[str, Any]) -> str:
+    """How alike two seeds rank."""
+    told = [
+        f"{words} {agreement[key]['mean']:.2f} ± {(agreement[key]['ci95'][1] - agreement[key]['ci95'][0]) / 2:.2f}"
+        for key, words, _ in CRITERIA
+        if agreement[key]["ci95"] is not None
+    ]
+    if not told:
+        return ""
+    return (
+        " How alike two seeds rank all of them in one network of a situation, by Kendall's tau (1: the same order),"
+        f" with Student's 95 % interval over these networks: {', '.join(told)}."
+    )
 
 
 def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any]) -> list[str]:

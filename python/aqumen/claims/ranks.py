@@ -18,7 +18,7 @@ from statistics import NormalDist
 
 from aqumen._core import student_quantile
 
-__all__ = ["Ranks", "SeedRanks", "critical_range", "pareto", "ranks", "seed_ranks"]
+__all__ = ["Ranks", "SeedRanks", "concordance", "critical_range", "pareto", "ranks", "seed_ranks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +104,23 @@ def seed_ranks(tables: Sequence[Sequence[Mapping[str, float]]]) -> SeedRanks | N
         wider = student_quantile(0.975, freedom) / NormalDist().inv_cdf(0.975)
         critical = critical_range(k) * wider * math.sqrt(error / n)
     return SeedRanks(means=_rising(means), figures=len(tables[0]), seeds=n, critical_difference=critical)
+
+
+def concordance(a: Sequence[float], b: Sequence[float]) -> float:
+    """Kendall's tau (b) of two lists of figures of the same things: 1 if they order them alike, -1 if the other way
+    round, 0 if one tells nothing of the other. Pairs that are equal in a list count for half.
+
+    Args:
+        a: The figures of one list.
+        b: Those of the other.
+    """
+
+    def sign(x: float, y: float) -> int:
+        return (x > y) - (x < y)
+
+    pairs = [(sign(a[i], a[j]), sign(b[i], b[j])) for i in range(len(a)) for j in range(i)]
+    told = math.sqrt(sum(x != 0 for x, _ in pairs) * sum(y != 0 for _, y in pairs))
+    return sum(x * y for x, y in pairs) / told if told else 1.0
 
 
 def _mean_ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> dict[str, float]:

@@ -47,6 +47,7 @@ class Records:
         folder: Path | None,
         fewer: Mapping[str, Sequence[int]] | None = None,
         prepare: Callable[[str, Scenario], Scenario] = lambda _, scenario: scenario,
+        once: Wanted | None = None,
     ) -> None:
         """Take what is on disk already.
 
@@ -56,6 +57,7 @@ class Records:
             folder: Where records are kept; without one in memory alone.
             fewer: For cells that have other seeds, these; all begin with the same one.
             prepare: What is done to the scenario of each cell before it runs.
+            once: AQMs by cell that run with the first seed alone.
         """
         self.seeds = list(seeds)
         self._fewer = dict(fewer or {})
@@ -74,8 +76,11 @@ class Records:
                 0.05 + sum(rates) * float(plan["duration_s"]) / 8e3 / plan["nominal"]["packet_bytes"] / 1e3
             )
             self._left[cell] = []
+            single = set((once or {}).get(cell, ()))
             for seed in self._fewer.get(cell, self.seeds):
                 for spec in specs:
+                    if spec in single and seed != self.seeds[0]:
+                        continue
                     if not self._load(cell, spec, seed):
                         self._left[cell].append((spec, seed))
         self.resumed = len(self.runs)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aqumen import programs
-from aqumen._core import __version__
+from aqumen.peers.answer import answer
 from aqumen.peers.trace import link_metrics
 
 from .errors import Ns2Failed, Ns2Missing
@@ -24,9 +24,6 @@ from .tcl import ANSWERS, script, trace_file
 from .trace import read_trace
 
 __all__ = ["Output", "execute", "find_ns", "run"]
-
-SCHEMA = 1
-"""Version of the result's layout."""
 
 
 def find_ns() -> str:
@@ -151,26 +148,16 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
                 "queue_pkts": [sample[1] for sample in samples],
                 "p": [sample[2] for sample in samples],
             }
-    recorded = [link for link in plan.links if link.record]
-    aqm = recorded[0].aqm if recorded else None
-    return {
-        "schema": SCHEMA,
-        "aqumen": __version__,
-        "scenario": plan.scenario,
-        "engine": "ns2",
-        "aqm": None if aqm is None else aqm.report(),
-        "seed": plan.seed,
-        "windows": {name: list(window) for name, window in plan.windows.items()},
-        "links": links,
-        "flows": {} if timing else _groups(plan, output),
-        "series": series,
-        "cost": {
-            "cpu_s": output.cpu_s,
-            "wall_s": output.wall_s,
-            "events": None,
-            "bottleneck_packets": None if timing else packets,
-        },
-    }
+    return answer(
+        "ns2",
+        plan,
+        links=links,
+        flows={} if timing else _groups(plan, output),
+        series=series,
+        cpu_s=output.cpu_s,
+        wall_s=output.wall_s,
+        packets=None if timing else packets,
+    )
 
 
 def _snapshot(output: Output, time_s: float) -> int | None:

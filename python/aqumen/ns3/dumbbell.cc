@@ -143,7 +143,8 @@ uint32_t& Counted(TcpCubic& cubic);
 /// TcpCubic whose slow start counts at most `GrowthLimit` segments for one acknowledgement (RFC 3465), and whose plateau ends as in Linux.
 /// TcpCubic counts all: the acknowledgement that ends a timeout covers what had arrived behind the hole, and takes a window of
 /// one to two hundred, far beyond the threshold. And what it counts on its plateau, where a hundred windows make a segment, it spends
-/// when the plateau ends, a segment for each acknowledgement; Linux gives one segment for all of that, RFC 9438 none.
+/// when the plateau ends, a segment for each acknowledgement; Linux gives one segment for all of that, RFC 9438 none. Nor does it forget
+/// the count at a reduction, as Linux does (tcp_init_cwnd_reduction): the first acknowledgement after one from a plateau lets the window grow.
 class Rfc3465Cubic : public TcpCubic {
   public:
     static TypeId GetTypeId() {
@@ -167,19 +168,28 @@ class Rfc3465Cubic : public TcpCubic {
         if (!opening && socket->m_cWnd > before) Counted(*this) = std::min(Counted(*this), acked);
     }
 
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> socket, uint32_t flight) override {
+        Counted(*this) = 0;
+        return TcpCubic::GetSsThresh(socket, flight);
+    }
+
   private:
     uint32_t m_limit{2};
 };
 
 NS_OBJECT_ENSURE_REGISTERED(Rfc3465Cubic);
 
-/// The senders' socket: TcpSocketBase with the timer of RFC 6298, RFC 7323 and RFC 6675. In ns-3.37
+/// The senders' socket: TcpSocketBase with the timer of RFC 6298, RFC 7323 and RFC 6675, and one reaction to marks and losses in a window
+/// of data (RFC 3168 section 6.1.2). In ns-3.37
 /// - a timeout forgets what is outstanding, and nothing is sampled until newer data has come back; but the next acknowledgement ends the
 ///   backoff, for which RFC 6298 section 5 asks a new sample. Where the round trip has outgrown the timer it goes off again and
 ///   again. With timestamps every acknowledgement of new data is a sample (RFC 7323 section 4.1), and it learns.
 /// - in a recovery by SACK only the first partial acknowledgement restarts the timer (RFC 6582, for senders without SACK), not each
 ///   (RFC 6298 rule 5.3), and what is sent again does not: RFC 6675 section 6 leaves that open, our senders and Linux do it for the
 ///   oldest segment. The timer then runs from before the duplicates, which take long to come where windows are small.
+/// - an echo in a recovery reduces the window again and ends the recovery, and after a timeout it sets window and threshold to two: the
+///   receiver echoes on until it sees CWR, which only new data carry. RFC 3168, Linux and ours have answered the window of data already;
+///   CWR then leaves with the first new segment.
 class Rfc6298Socket : public TcpSocketBase {
   public:
     static TypeId GetTypeId() {
@@ -203,13 +213,36 @@ class Rfc6298Socket : public TcpSocketBase {
         m_tcb->m_minRtt = Min(m_tcb->m_lastRtt, m_tcb->m_minRtt);
     }
 
+    void ReceivedAck(Ptr<Packet> packet, const TcpHeader& header) override {
+        const auto state = m_tcb->m_congState.Get();
+        const bool answered = state == TcpSocketState::CA_RECOVERY || state == TcpSocketState::CA_LOSS;
+        if (!(header.GetFlags() & TcpHeader::ECE) || !answered || header.GetAckNumber() > m_recover)
+            return TcpSocketBase::ReceivedAck(packet, header);
+        m_owes |= m_answered != m_recover;
+        m_answered = m_recover;
+        TcpHeader silent = header;
+        silent.SetFlags(header.GetFlags() & ~TcpHeader::ECE);
+        TcpSocketBase::ReceivedAck(packet, silent);
+    }
+
     void NewAck(const SequenceNumber32& acknowledged, bool) override { TcpSocketBase::NewAck(acknowledged, true); }
 
     uint32_t SendDataPacket(SequenceNumber32 seq, uint32_t size, bool acknowledge) override {
         // The library sets the timer with a segment that leaves while it is off.
         if (seq == m_txBuffer->HeadSequence() && seq < m_tcb->m_highTxMark) m_retxEvent.Cancel();
+        if (m_owes && seq >= m_tcb->m_highTxMark) {
+            // The library sends CWR where it has an echo to answer that came after the last one it answered.
+            m_tcb->m_ecnState = TcpSocketState::ECN_ECE_RCVD;
+            m_ecnEchoSeq = m_ecnCWRSeq + 1;
+            m_owes = false;
+        }
         return TcpSocketBase::SendDataPacket(seq, size, acknowledge);
     }
+
+  private:
+    /// CWR is still to be sent for the recovery that ends at `m_answered`.
+    bool m_owes{false};
+    SequenceNumber32 m_answered{0};
 };
 
 NS_OBJECT_ENSURE_REGISTERED(Rfc6298Socket);

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aqumen import programs
-from aqumen._core import __version__
+from aqumen.peers.answer import answer
 from aqumen.peers.trace import QueueTrace, length_at, link_metrics
 
 from .build import find_program
@@ -19,9 +19,6 @@ from .describe import Run, describe
 from .errors import Ns3Failed
 
 __all__ = ["read_trace", "run"]
-
-SCHEMA = 1
-"""Version of the result's layout."""
 
 _ARRIVED, _LEFT, _LEFT_MARKED, _EARLY, _OVERFLOW, _LENGTH = range(6)
 
@@ -61,21 +58,16 @@ def run(plan: Mapping[str, Any]) -> dict[str, Any]:
                 "queue_pkts": length_at(trace, samples).tolist(),
                 "p": [None] * len(samples),
             }
-    recorded = [link for link in described.links if link.record]
-    aqm = recorded[0].aqm if recorded else None
-    return {
-        "schema": SCHEMA,
-        "aqumen": __version__,
-        "scenario": described.scenario,
-        "engine": "ns3",
-        "aqm": None if aqm is None else aqm.report(),
-        "seed": described.seed,
-        "windows": {name: list(window) for name, window in described.windows.items()},
-        "links": links,
-        "flows": _groups(described, output),
-        "series": series,
-        "cost": {"cpu_s": output.cpu_s, "wall_s": output.wall_s, "events": None, "bottleneck_packets": packets},
-    }
+    return answer(
+        "ns3",
+        described,
+        links=links,
+        flows=_groups(described, output),
+        series=series,
+        cpu_s=output.cpu_s,
+        wall_s=output.wall_s,
+        packets=packets,
+    )
 
 
 def _execute(program: Path, text: str, directory: Path) -> _Output:

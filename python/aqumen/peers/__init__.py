@@ -1,6 +1,6 @@
 """Engines that are programs of their own: their answers, with the keys of every run.
 
-What ns-2 and ns-3 share stands in `plan`, `trace` and `crosscheck`.
+What ns-2 and ns-3 share stands in `plan`, `trace`, `answer` and `crosscheck`.
 """
 
 from __future__ import annotations

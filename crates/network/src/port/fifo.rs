@@ -35,9 +35,9 @@ pub struct FifoPort {
     unseen: usize,
     /// Up to this number there is room for packets whatever has left, and nobody asks before they enter.
     prompt_until: usize,
-    /// What the AQM does with those, and where the meter counts their waits; `EACH` must be asked.
+    /// What the AQM does with those, and which of the meter's histograms counts their waits; `EACH` must be asked.
     coin: Coin,
-    place: u32,
+    histogram: u32,
     /// The packet in transmission, if there is one, or the last that was.
     sent: Accepted,
     sending: bool,
@@ -51,13 +51,13 @@ struct Accepted {
     start: u64,
     end: u64,
     bytes: u32,
-    /// Where the meter counts its wait.
-    place: u32,
+    /// Which of the meter's histograms counts its wait.
+    histogram: u32,
 }
 
 const _: () = assert!(size_of::<Accepted>() <= kept::IN_FIFO, "the memory of a run is foreseen with less");
 
-/// Packets of different flows are counted at different places.
+/// Packets of different flows are counted by different histograms.
 const EACH: u32 = u32::MAX;
 
 const NEVER: u64 = u64::MAX;
@@ -80,7 +80,7 @@ impl FifoPort {
             unseen: 0,
             prompt_until: 0,
             coin: Coin { probability: Probability::ZERO, ecn: false },
-            place: 0,
+            histogram: 0,
             sent: Accepted::default(),
             sending: false,
             meter,
@@ -91,7 +91,7 @@ impl FifoPort {
 
     pub(super) fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
         self.meter.iter_mut().for_each(|meter| meter.tell_groups_apart(groups));
-        self.place = self.meter.as_ref().map_or(0, |meter| meter.only_place().unwrap_or(EACH));
+        self.histogram = self.meter.as_ref().map_or(0, |meter| meter.only_histogram().unwrap_or(EACH));
     }
 
     /// `packet` of `flow` arrives; it may be marked on the spot.
@@ -113,8 +113,8 @@ impl FifoPort {
         let start = self.free_at.max(now);
         let end = self.transmitter.send(start, bytes);
         self.free_at = end;
-        let place = if self.place == EACH { self.place_of(flow) } else { self.place };
-        self.packets.push_in_room(Accepted { arrived: now, start, end, bytes, place });
+        let histogram = if self.histogram == EACH { self.histogram_of(flow) } else { self.histogram };
+        self.packets.push_in_room(Accepted { arrived: now, start, end, bytes, histogram });
         Arrival::Leaves { start, reach: end + self.transmitter.delay }
     }
 
@@ -129,17 +129,17 @@ impl FifoPort {
             None => self.ask(packet, now),
         };
         let Ok(marks) = enters else { return (self.lose(now, flow), false) };
-        let mut place = 0;
+        let mut histogram = 0;
         if let Some(meter) = &mut self.meter {
             meter.advance(now, queue_pkts);
-            place = meter.place_of(flow);
+            histogram = meter.histogram_of(flow);
         }
         let Some(booking) = self.transmitter.book(now, self.free_at.max(now), bytes) else {
             return (self.keep(now, bytes), marks);
         };
         let Booking { start, end, reach, lost } = booking;
         self.free_at = end;
-        self.enter(Accepted { arrived: now, start, end, bytes, place });
+        self.enter(Accepted { arrived: now, start, end, bytes, histogram });
         (if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }, marks)
     }
 
@@ -179,8 +179,8 @@ impl FifoPort {
     }
 
     #[inline(never)]
-    fn place_of(&self, flow: u32) -> u32 {
-        self.meter.as_ref().map_or(0, |meter| meter.place_of(flow))
+    fn histogram_of(&self, flow: u32) -> u32 {
+        self.meter.as_ref().map_or(0, |meter| meter.histogram_of(flow))
     }
 
     /// Whether a packet is marked as it enters, or why it does not enter.
@@ -193,7 +193,7 @@ impl FifoPort {
     #[cold]
     fn keep(&mut self, now: u64, bytes: u32) -> Arrival {
         self.free_at = u64::MAX;
-        self.enter(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes, place: 0 });
+        self.enter(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes, histogram: 0 });
         Arrival::Waits { busy_until: None }
     }
 
@@ -243,7 +243,7 @@ impl FifoPort {
             }
             last = *packet;
             if let Some(meter) = &mut self.meter {
-                meter.sojourn(last.start - last.arrived, last.place);
+                meter.sojourn(last.start - last.arrived, last.histogram);
             }
             taken_bytes += u64::from(last.bytes);
             taken_ns += last.end - last.start;
@@ -305,7 +305,7 @@ impl FifoPort {
         let sojourn = head.start - head.arrived;
         if let Some(meter) = &mut self.meter {
             meter.advance(head.start, self.account.backlog().packets);
-            meter.sojourn(sojourn, head.place);
+            meter.sojourn(sojourn, head.histogram);
         }
         if self.account.hears() {
             self.tell_of_head(&head);

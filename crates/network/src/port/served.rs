@@ -52,8 +52,8 @@ struct Kept<P> {
     arrived: u64,
     /// Its number by arrival, from 1.
     number: u64,
-    /// Where the meter counts its wait.
-    place: u32,
+    /// Which of the meter's histograms counts its wait.
+    histogram: u32,
     /// Tells its flow from others.
     flow: u32,
 }
@@ -189,9 +189,9 @@ impl<P: Carried + Copy> Server<P> {
         self.account(qdisc, now);
         self.announce_rate(qdisc, now);
         let metadata = who.metadata(&packet);
-        let place = self.meter.as_ref().map_or(0, |meter| meter.place_of(who.flow_hash));
+        let histogram = self.meter.as_ref().map_or(0, |meter| meter.histogram_of(who.flow_hash));
         let number = qdisc.totals().arrivals + 1;
-        let handle = self.packets.keep(Kept { packet, arrived: now, number, place, flow: who.flow_hash });
+        let handle = self.packets.keep(Kept { packet, arrived: now, number, histogram, flow: who.flow_hash });
         qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
         // A packet that was dropped at an idle link leaves the link as idle as it was.
         let idle = self.serving.is_none() && self.opens.is_none() && qdisc.backlog().packets > 0;
@@ -243,9 +243,9 @@ impl<P: Carried + Copy> Server<P> {
             }
         }
         let handle = qdisc.dequeue(instant(now), &mut self.rng, &mut self.packets)?;
-        let Kept { arrived, packet, place, .. } = &self.packets.kept[handle as usize];
+        let Kept { arrived, packet, histogram, .. } = &self.packets.kept[handle as usize];
         if let Some(meter) = &mut self.meter {
-            meter.sojourn(qdisc.totals().last_sojourn.as_nanos(), *place);
+            meter.sojourn(qdisc.totals().last_sojourn.as_nanos(), *histogram);
         }
         let (booking, airtime) = self.transmitter.transmit(*arrived, now, packet.bytes());
         self.serving = Some(Serving { handle, booking, airtime });

@@ -31,7 +31,7 @@ pub(super) struct OfFlow {
     pub(super) flow: u32,
     /// `None`: the group's source gives it transfers.
     pub(super) driver: Option<Driver>,
-    /// Its place among the groups' applications, or `NONE`.
+    /// Its index among the groups' applications, or `NONE`.
     pub(super) group: u32,
     /// Which of its source's connections it is, and how many these are: flows one after another, of
     /// which the first has the driver.

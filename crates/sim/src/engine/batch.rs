@@ -11,7 +11,7 @@ pub(super) struct Batch {
     /// When the window begins.
     start: u64,
     events: Vec<Event>,
-    /// Their order: moment in the window, above the place in `events`.
+    /// Their order: moment in the window, above the index in `events`.
     order: Vec<u64>,
     /// How many of them have had their turn.
     done: usize,
@@ -77,8 +77,8 @@ impl Batch {
         order.clear();
         const FEW: usize = 12;
         if events.len() <= FEW {
-            for (place, event) in events.iter().enumerate() {
-                let (key, mut hole) = ((event.at - start) << 32 | place as u64, place);
+            for (index, event) in events.iter().enumerate() {
+                let (key, mut hole) = ((event.at - start) << 32 | index as u64, index);
                 order.push(key);
                 let before = |key: u64| (key >> 32, events[key as u32 as usize].slot());
                 while hole > 0 && before(order[hole - 1]) > before(key) {
@@ -90,11 +90,11 @@ impl Batch {
             return;
         }
         // What comes is spread evenly, more or less: each goes into one of several times as many pigeonholes, and the
-        // few that are left out of order are next to their places.
+        // few that are left out of order are next to where they belong.
         const CROWD: u32 = 16;
         let holes_bits = (events.len().ilog2() + 1).min(width_bits);
         let hole = |event: &Event| ((event.at - start) >> (width_bits - holes_bits)) as usize;
-        let key = |place: usize, event: &Event| (event.at - start) << 32 | place as u64;
+        let key = |index: usize, event: &Event| (event.at - start) << 32 | index as u64;
         counts.clear();
         counts.resize(1 << holes_bits, 0);
         events.iter().for_each(|event| counts[hole(event)] += 1);
@@ -105,28 +105,28 @@ impl Batch {
         }
         let mut ties = false;
         if crowded {
-            order.extend(events.iter().enumerate().map(|(place, event)| key(place, event)));
+            order.extend(events.iter().enumerate().map(|(index, event)| key(index, event)));
             order.sort_unstable();
             ties = order.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32);
         } else {
             order.resize(events.len(), 0);
-            for (place, event) in events.iter().enumerate() {
+            for (index, event) in events.iter().enumerate() {
                 let position = &mut counts[hole(event)];
-                order[*position as usize] = key(place, event);
+                order[*position as usize] = key(index, event);
                 *position += 1;
             }
             for end in 1..order.len() {
-                let (key, mut place) = (order[end], end);
-                let mut before = order[place - 1];
+                let (key, mut index) = (order[end], end);
+                let mut before = order[index - 1];
                 while before > key {
-                    order[place] = before;
-                    place -= 1;
-                    if place == 0 {
+                    order[index] = before;
+                    index -= 1;
+                    if index == 0 {
                         break;
                     }
-                    before = order[place - 1];
+                    before = order[index - 1];
                 }
-                order[place] = key;
+                order[index] = key;
                 ties |= before >> 32 == key >> 32;
             }
         }
@@ -152,7 +152,7 @@ mod tests {
             let mut batch = Batch { events: events.clone(), ..Batch::default() };
             batch.sort(start, 12, &mut Vec::new());
             let mut expected: Vec<usize> = (0..events.len()).collect();
-            expected.sort_by_key(|&place| (events[place].at, events[place].slot(), place));
+            expected.sort_by_key(|&index| (events[index].at, events[index].slot(), index));
             let order: Vec<usize> = batch.order.iter().map(|&key| key as u32 as usize).collect();
             prop_assert_eq!(order, expected);
         }

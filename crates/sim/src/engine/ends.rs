@@ -17,7 +17,7 @@ use super::ways::{Sink, Ways};
 #[derive(Clone, Copy)]
 enum Ends {
     Tcp,
-    /// Its place among the agents.
+    /// Its index among the agents.
     Agent(u32),
 }
 

@@ -49,9 +49,9 @@ pub(super) struct FlowState {
     /// When its delayed send comes: put off by an overhead or by pacing.
     pub(super) send_at: u64,
     pub(super) group: u32,
-    /// Its place among the agents, or `NONE`: see [`ends`](Self::ends).
+    /// Its index among the agents, or `NONE`: see [`ends`](Self::ends).
     pub(super) agent: u32,
-    /// Its place among the applications, or `NONE`: it offers what the plan says.
+    /// Its index among the applications, or `NONE`: it offers what the plan says.
     pub(super) application: u32,
     /// 1: samples watch it, and it stands as at the last one. Not behind the epoch: a compiler reads that with what
     /// follows, and a processor has to wait for what was just written there.

@@ -39,12 +39,12 @@ impl Hosts<'_> {
         }
         let (events, next_acks) = ways.post.lone.take_packets(until, window_end);
         let mut done = events.len() as u64;
-        let mut place = 0;
+        let mut index = 0;
         loop {
             let stop;
-            (stop, place) = self.acknowledge(ways, &events, &next_acks, place, until);
+            (stop, index) = self.acknowledge(ways, &events, &next_acks, index, until);
             match stop {
-                Stop::Clock(at) => done += self.run_sender_clock(ways, events[place].slot(), at),
+                Stop::Clock(at) => done += self.run_sender_clock(ways, events[index].slot(), at),
                 Stop::Send(flow, at) => self.pump(ways, flow, at),
                 Stop::Packet(event) if event.slot() & RECEIVER == 0 => self.on_ack(ways, event.slot(), &event),
                 Stop::Packet(event) => {
@@ -59,7 +59,7 @@ impl Hosts<'_> {
         done + self.run_lone_timers(ways, until)
     }
 
-    /// The acknowledgements among `events` reach their senders, from `place` on; the next of the same flow
+    /// The acknowledgements among `events` reach their senders, from `index` on; the next of the same flow
     /// reaches it at `next_acks`, or no sooner than `until`. Why it stops, and where.
     #[inline(never)]
     fn acknowledge(
@@ -67,27 +67,27 @@ impl Hosts<'_> {
         ways: &mut Ways<'_>,
         events: &[Event],
         next_acks: &[u64],
-        mut place: usize,
+        mut index: usize,
         until: u64,
     ) -> (Stop, usize) {
         let goes_round = ways.post.lone.next_round() != NEVER;
-        while let Some(event) = events.get(place) {
-            if ways.far && place.is_multiple_of(STEP) {
-                self.read_senders(&events[place..]);
+        while let Some(event) = events.get(index) {
+            if ways.far && index.is_multiple_of(STEP) {
+                self.read_senders(&events[index..]);
             }
             let (flow, now) = (event.slot(), event.at);
             if flow & RECEIVER != 0 {
-                place += 1;
-                return (Stop::Packet(*event), place);
+                index += 1;
+                return (Stop::Packet(*event), index);
             }
             let state = &mut self.flows[flow as usize];
             if state.timer_at.min(state.send_at) <= now {
-                return (Stop::Clock(now), place);
+                return (Stop::Clock(now), index);
             }
-            let next_ack = next_acks.get(place).map_or(until, |next| until.min(*next));
-            place += 1;
+            let next_ack = next_acks.get(index).map_or(until, |next| until.min(*next));
+            index += 1;
             if event.kept().is_some() {
-                return (Stop::Packet(*event), place);
+                return (Stop::Packet(*event), index);
             }
             let config = ways.configs[state.group as usize];
             if !state.sender.on_plain_ack(config, instant(now), event.as_plain_ack()) {
@@ -95,14 +95,14 @@ impl Hosts<'_> {
             }
             state.touch(flow, &mut self.touched);
             if state.sender.is_urgent() {
-                return (Stop::Send(flow, now), place);
+                return (Stop::Send(flow, now), index);
             }
             let departure = if config.send_overhead > Span::ZERO {
                 state.departure(config, now, ways.next_control, next_ack)
             } else if let Some(segments) = state.sender.allowance() {
                 Departure::At(segments, now)
             } else {
-                return (Stop::Send(flow, now), place);
+                return (Stop::Send(flow, now), index);
             };
             match departure {
                 Departure::None => {}
@@ -123,7 +123,7 @@ impl Hosts<'_> {
                 ways.post.lone.schedule(due, flow);
             }
         }
-        (Stop::Done, place)
+        (Stop::Done, index)
     }
 
     /// Looks for timers that could go off before the next round.
@@ -150,7 +150,7 @@ impl Hosts<'_> {
         for event in events.iter().take(STEP) {
             let flow = event.slot() & !RECEIVER;
             let state = &self.flows[flow as usize];
-            seen ^= state.sender.acknowledged_segments() ^ state.group;
+            seen ^= state.sender.glance(event.acknowledged()) ^ state.group;
         }
         std::hint::black_box(seen);
     }

@@ -125,7 +125,7 @@ impl Lone {
         if until < end {
             // Those for later stay, in their order.
             let mut early = std::mem::take(&mut self.spare);
-            part(&mut events, &mut early, until);
+            early.extend(events.extract_if(.., |event| event.at < until));
             self.packets_now = std::mem::replace(&mut events, early);
         }
         let mut next_acks = std::mem::take(&mut self.next_acks);
@@ -152,41 +152,6 @@ impl Lone {
             self.packets_now = events;
         } else {
             self.spare = events;
-        }
-    }
-}
-
-/// Moves those of `events` that come before `until` to `early`, which is empty; all stay in order. Without a branch for
-/// each, which nobody could foretell.
-fn part(events: &mut Vec<Event>, early: &mut Vec<Event>, until: u64) {
-    early.extend_from_slice(events);
-    let (mut before, mut after) = (0, 0);
-    for place in 0..events.len() {
-        let event = events[place];
-        let is_early = event.at < until;
-        early[before] = event;
-        events[after] = event;
-        before += usize::from(is_early);
-        after += usize::from(!is_early);
-    }
-    early.truncate(before);
-    events.truncate(after);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_comes_early_is_parted_from_what_comes_later_both_in_order() {
-        let event = |(slot, at): (u32, u64)| Event::timer(at, slot);
-        for (until, expected) in [(0, [&[][..], &[0, 1, 2, 3][..]]), (6, [&[1, 3], &[0, 2]]), (9, [&[0, 1, 2, 3], &[]])]
-        {
-            let mut later: Vec<Event> = (0..).zip([7, 5, 8, 5]).map(event).collect();
-            let mut early = Vec::new();
-            part(&mut later, &mut early, until);
-            let slots = [early, later].map(|events| events.iter().map(Event::slot).collect::<Vec<_>>());
-            assert_eq!(slots, expected);
         }
     }
 }

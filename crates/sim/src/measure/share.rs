@@ -32,7 +32,7 @@ pub(crate) struct Share {
     /// Length of the sliding interval, nanoseconds.
     interval: u64,
     /// Which of `flows` a flow of the plan is, or `NONE`.
-    places: Vec<u32>,
+    positions: Vec<u32>,
     /// What each sender had acknowledged at the last sample, and its window.
     acknowledged: Vec<u32>,
     latest: Vec<f64>,
@@ -56,7 +56,7 @@ pub(crate) struct Share {
 struct Recent {
     /// Of each flow, segments.
     segments: Vec<u32>,
-    /// What came at each sample, the oldest first: flow, by its place among those watched, and segments.
+    /// What came at each sample, the oldest first: flow, by its position among those watched, and segments.
     news: VecDeque<Vec<(u32, u32)>>,
     /// Sum of the bytes of all flows, and of their squares modulo 2^64: right while `sum` is less than 2^32.
     sum: u64,
@@ -97,13 +97,13 @@ impl Share {
         let mut starts: Vec<u64> =
             flows.iter().flat_map(|&flow| &plan.flows[flow as usize].on).map(|(from, _)| from.as_nanos()).collect();
         starts.sort_unstable();
-        let mut places = vec![NONE; if n > 1 { plan.flows.len() } else { 0 }];
-        flows.iter().zip(0u32..).filter(|_| n > 1).for_each(|(&flow, place)| places[flow as usize] = place);
+        let mut positions = vec![NONE; if n > 1 { plan.flows.len() } else { 0 }];
+        flows.iter().zip(0u32..).filter(|_| n > 1).for_each(|(&flow, position)| positions[flow as usize] = position);
         let flows: Vec<Watched> = flows.into_iter().map(|flow| Watched::new(plan, flow)).collect();
         let all_on_from = flows.iter().map(|flow| flow.on_from.unwrap_or(u64::MAX)).max();
         Share {
             interval: steps as u64 * step,
-            places,
+            positions,
             acknowledged: vec![0; n],
             latest: vec![0.0; n],
             recent: Recent { segments: vec![0; n], news: VecDeque::new(), sum: 0, squares: 0 },
@@ -132,11 +132,11 @@ impl Share {
         self.samples += 1;
         let mut news = if self.samples > self.steps { self.recent.forget(&self.flows) } else { Vec::new() };
         for &flow in touched {
-            let place = self.places[flow as usize];
-            let Some(before) = self.acknowledged.get_mut(place as usize) else { continue };
+            let position = self.positions[flow as usize];
+            let Some(before) = self.acknowledged.get_mut(position as usize) else { continue };
             let Standing { window, acknowledged } = standing(flow);
-            self.latest[place as usize] = window.min(self.flows[place as usize].receive_window);
-            news.push((place, acknowledged.wrapping_sub(*before)));
+            self.latest[position as usize] = window.min(self.flows[position as usize].receive_window);
+            news.push((position, acknowledged.wrapping_sub(*before)));
             *before = acknowledged;
         }
         debug_assert!(self.is_up_to_date(standing), "a flow moved that nobody touched");
@@ -211,25 +211,25 @@ impl Recent {
     /// The oldest sample no longer counts. Its memory is for another.
     fn forget(&mut self, flows: &[Watched]) -> Vec<(u32, u32)> {
         let mut oldest = self.news.pop_front().unwrap_or_default();
-        for (place, segments) in oldest.drain(..) {
-            let had = self.segments[place as usize];
-            self.set(flows, place, had.wrapping_sub(segments));
+        for (position, segments) in oldest.drain(..) {
+            let had = self.segments[position as usize];
+            self.set(flows, position, had.wrapping_sub(segments));
         }
         oldest
     }
 
     /// A sample brings `news`.
     fn add(&mut self, flows: &[Watched], news: Vec<(u32, u32)>) {
-        for &(place, segments) in &news {
-            let had = self.segments[place as usize];
-            self.set(flows, place, had.wrapping_add(segments));
+        for &(position, segments) in &news {
+            let had = self.segments[position as usize];
+            self.set(flows, position, had.wrapping_add(segments));
         }
         self.news.push_back(news);
     }
 
-    fn set(&mut self, flows: &[Watched], place: u32, segments: u32) {
-        let payload = u64::from(flows[place as usize].payload_bytes);
-        let own = &mut self.segments[place as usize];
+    fn set(&mut self, flows: &[Watched], position: u32, segments: u32) {
+        let payload = u64::from(flows[position as usize].payload_bytes);
+        let own = &mut self.segments[position as usize];
         let (had, has) = (u64::from(*own) * payload, u64::from(segments) * payload);
         *own = segments;
         self.sum = self.sum - had + has;

@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(counted(0, 0, Cells::None, [40, 576, 1500]), [40, 576, 1500]);
         // tc's `ethernet`: 38 B more, 84 at least: 78 is less.
         assert_eq!(counted(38, 84, Cells::None, [40, 46, 1500]), [84, 84, 1538]);
-        // tc's `pppoe-llcsnap`: 40 B more in cells of 48: 80 B fill two, 1540 B 32.08, so 33; 56 + 40 fill two to the brim.
+        // tc's `pppoe-llcsnap`: 40 B more in cells of 48: 80 B fill two, 1540 B 33; 56 + 40 fill two to the brim.
         assert_eq!(counted(40, 0, Cells::Atm, [40, 56, 1500]), [106, 106, 1749]);
         // tc's `pppoe-ptm`: 30 B more; 70 B and two for 64 and 6; 1530 and 24 for 23.9; 64 and one.
         assert_eq!(counted(30, 0, Cells::Ptm, [40, 34, 1500]), [72, 65, 1554]);
