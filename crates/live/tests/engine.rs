@@ -370,8 +370,8 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     assert_eq!(devices(), before);
 }
 
-/// What `aqumend link` tells of 100 datagrams of 1028 bytes through a bottleneck of 12 Mbit/s; `interrupted`: as soon as
-/// they are through it is told to end. It has a network namespace of its own, and both its devices are in it.
+/// What `aqumend link` tells of 100 datagrams of 1028 bytes through a bottleneck of 12 Mbit/s; `interrupted`: as soon
+/// as they are through it is told to end. It has a network namespace of its own, and both its devices are in it.
 fn datagrams_over_a_link(interrupted: bool) -> serde_json::Value {
     // The kernel's own packets of IPv6 stay away.
     let script = r#"echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; exec "$0" link - --link bottleneck"#;

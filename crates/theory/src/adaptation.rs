@@ -84,8 +84,8 @@ impl Adaptation {
         })
     }
 
-    /// The loop of RED alone with the steps beside it; `power` is that of the queue's noise without a loop. `None` where no deviation
-    /// agrees with itself: the steps swing by more than was tried.
+    /// The loop of RED alone with the steps beside it; `power` is that of the queue's noise without a loop. `None`
+    /// where no deviation agrees with itself: the steps swing by more than was tried.
     pub(crate) fn with<P: Answers + Clone>(&self, closed: &Loop<P>, power: impl Fn(f64) -> f64) -> Option<Loop<P>> {
         let Controller::Continuous { den, .. } = &closed.controller else { return None };
         let time_s = *den.get(1)?;

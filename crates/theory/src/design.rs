@@ -107,7 +107,8 @@ pub struct Expected {
     /// swings by 1.41 times as much to either side.
     pub oscillation_std_pkts: Option<f64>,
     /// Packets that are signalled in a period of the oscillation: of M that chance takes as many more or fewer as the
-    /// root of M, so that below [`SIGNALS_OF_A_CYCLE`] no two cycles are alike, in packets, and some runs have no period.
+    /// root of M, so that below [`SIGNALS_OF_A_CYCLE`] no two cycles are alike, in packets, and some runs have no
+    /// period.
     pub oscillation_signals: Option<f64>,
     /// Of a stable loop with little margin: the cycle that the nonlinear equations stay on from [`LARGE_START`] times
     /// their rest, its period, seconds; null where they come to rest.

@@ -167,10 +167,10 @@ mod tests {
 
     #[test]
     fn pragues_small_windows_grow_by_the_gap_between_their_own_packets() {
-        // At 11.9 ms and a share of .3: with 2.8 packets in the network an acknowledgement is held for 4.3 ms, so that 16.2
-        // ms are seen: growth of (16.2 / 25)^2 = .42 a round, .7 of it. A window X loses .15 X, gains .62 in the 25 ms
-        // that it waits and .42 (2.33) / 5 = .2 in the 2.33 unmarked of 3.33 packets then: X = 5.5, less half a packet,
-        // less .88 + 1.18 that the pacer holds: about 2.8.
+        // At 11.9 ms and a share of .3: with 2.8 packets in the network an acknowledgement is held for 4.3 ms, so that
+        // 16.2 ms are seen: growth of (16.2 / 25)^2 = .42 a round, .7 of it. A window X loses .15 X, gains .62 in the
+        // 25 ms that it waits and .42 (2.33) / 5 = .2 in the 2.33 unmarked of 3.33 packets then: X = 5.5, less half a
+        // packet, less .88 + 1.18 that the pacer holds: about 2.8.
         let prague = preset("prague").unwrap();
         let window = |p: f64| prague.rest(p, 0.0119).window_pkts;
         near(window(0.3), 2.8, 0.1);

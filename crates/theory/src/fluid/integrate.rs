@@ -502,8 +502,8 @@ impl Fluid {
             let slope = match class.class.model {
                 Model::Hollot => 1.0 / rtt - cut,
                 Model::Ecn | Model::Drop => (1.0 - p) * acknowledged / window - cut,
-                // No window is halved more than once a round trip. Signals that come one by one are all of the packets of
-                // a step, or none: those are not that many.
+                // No window is halved more than once a round trip. Signals that come one by one are all of the packets
+                // of a step, or none: those are not that many.
                 Model::Reno if self.one_by_one => acknowledged / window * gained(window, p),
                 Model::Reno => (acknowledged / window * gained(window, p)).max(-LN_2 * window / old_rtt),
             };

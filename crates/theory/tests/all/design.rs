@@ -201,8 +201,8 @@ fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
 
 #[test]
 fn what_noise_makes_of_areds_steps_is_in_its_noise() {
-    // 1042 packets/s, .229 s, 25 flows under an ARED made for 58 and .166 s. In packets the queue deviates by 24.7, 23.5
-    // and 21.8 in three runs; by 12 under the RED that it is at rest.
+    // 1042 packets/s, .229 s, 25 flows under an ARED made for 58 and .166 s. In packets the queue deviates by 24.7,
+    // 23.5 and 21.8 in three runs; by 12 under the RED that it is at rest.
     let made_for = Network { buffer_pkts: 366.0, ..network(8_336_712, 58.0, 0.165_93 + 122.0 / 1042.09, 122.0) };
     let here = Place { model: Model::Reno, flows: 25.0, base_rtt_s: 0.2291, ..place(&made_for) };
     let ared = analyse(&choice("ared", &[], made_for), &here).unwrap();

@@ -149,7 +149,8 @@ fn a_link_serves_packets_as_unlike_as_the_traces_are() {
         );
         Analysis::of(&File::parse(&text, "link.toml").unwrap()).unwrap()
     };
-    // 500 and 1500 bytes: mean 1000, mean square 1 250 000: a squared coefficient of variation of 1/4, that of 4 stages.
+    // 500 and 1500 bytes: mean 1000, mean square 1 250 000: a squared coefficient of variation of 1/4, that of 4
+    // stages.
     let unlike = with("unlike.txt", [500, 1500]);
     assert_eq!(unlike.model.queue().stages, 4);
     assert!((unlike.model.queue().service_rate - 1000.0).abs() < 0.1);

@@ -251,8 +251,8 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
         let at = link.analysis.as_ref().unwrap().operating_point.at;
         assert!((20.0 * at.window_pkts / at.rtt_s / 1000.0 - 1.0).abs() < 1e-3, "{at:?}");
     }
-    // Flows over both links meet twice the signals and wait twice: windows are 1.31 / sqrt(p), rates that over R = .22 and
-    // .12 s: 1.41 (.22 / .12) = 2.6 times as much for the others.
+    // Flows over both links meet twice the signals and wait twice: windows are 1.31 / sqrt(p), rates that over R = .22
+    // and .12 s: 1.41 (.22 / .12) = 2.6 times as much for the others.
     let flows = engine::run(&two_links(true)).unwrap().flows;
     let [long, short] = ["through", "first"].map(|name| flows[name]["all"].goodput_bps);
     assert!((2.3..2.9).contains(&(short / long)), "{short} {long}");

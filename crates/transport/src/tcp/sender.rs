@@ -592,8 +592,8 @@ impl Sender {
         self.una
     }
 
-    /// Reads what an acknowledgement up to `ack` needs, so that it lies in the cache: for hosts of more connections than
-    /// the cache holds. What it answers means nothing.
+    /// Reads what an acknowledgement up to `ack` needs, so that it lies in the cache: for hosts of more connections
+    /// than the cache holds. What it answers means nothing.
     #[inline(always)]
     pub fn glance(&self, ack: u32) -> u32 {
         // A round trip that it measures needs another cache line. Without a branch that nobody could foretell.
